@@ -29,7 +29,7 @@
  * Words: a QUERY looks at KEYS and mixes their VALUES by its WEIGHTS; the SCORES are what the
  * attention operation turns into weights. A SINK is a key that receives attention from most queries
  * whatever they look for: its SINK SCORE alpha_k is the mean weight it receives, Sink_k^eps the
- * share of heads where that exceeds eps. ROW MASS is the sum of a query's weights. VALUE DRAIN is a
+ * share of heads where that exceeds eps. The ROW SUM is that of a query's weights. VALUE DRAIN is a
  * sink's short value, a MASSIVE ACTIVATION a channel of the residual stream that dwarfs the others.
  */
 #ifndef SINKSCOPE_H

@@ -21,6 +21,7 @@ export { checkLabRecipe, labFolder, labTokenizer } from './lab/folder.js';
 export { compareRecordings, recordStudy } from './recording/study.js';
 export { recordMaps } from './recording/write.js';
 export { sha256 } from './loading/hash.js';
+export { heldLoss } from './lab/held.js';
 export { labOnward } from './lab/onward.js';
 export { spread } from './study/spread.js';
 export { unmask } from './study/unmask.js';
@@ -29,4 +30,28 @@ export { unmask } from './study/unmask.js';
 export async function searchSuffix(model, pair, options) {
   const suffix = await import('./study/suffix.js');
   return suffix.searchSuffix(model, pair, options);
+}
+
+/** @type {typeof import('./sinkscope.js').textTask} */
+export async function textTask(sequences) {
+  const tasks = await import('./study/tasks.js');
+  return tasks.textTask(sequences);
+}
+
+/** @type {typeof import('./sinkscope.js').copyTask} */
+export async function copyTask(V, options) {
+  const tasks = await import('./study/tasks.js');
+  return tasks.copyTask(V, options);
+}
+
+/** @type {typeof import('./sinkscope.js').recallTask} */
+export async function recallTask(tokenizer, options) {
+  const tasks = await import('./study/tasks.js');
+  return tasks.recallTask(tokenizer, options);
+}
+
+/** @type {typeof import('./sinkscope.js').measureTask} */
+export async function measureTask(model, task, options) {
+  const tasks = await import('./study/tasks.js');
+  return tasks.measureTask(model, task, options);
 }

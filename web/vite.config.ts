@@ -1,6 +1,7 @@
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
+import { shareable } from './ship/cards.ts';
 import { course, isLesson } from './ship/lessons.ts';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
@@ -29,17 +30,9 @@ for (const file of filesOf(models)) {
 /** GitHub's runners name the repository of a build; elsewhere the page has no link to its source. */
 const { GITHUB_SERVER_URL: host, GITHUB_REPOSITORY: repository } = process.env;
 const source = host && repository ? `${host}/${repository}` : '';
-/** A preview of a link needs the picture's absolute address: GitHub Pages' where the build is for it. */
+/** A preview of a link needs absolute addresses: GitHub Pages' where the build is for it. */
 const [owner, name] = (repository ?? '').split('/');
-const home = source ? `https://${owner}.github.io/${name}/` : './';
-const previewOf = (path: string) => [
-  { property: 'og:image', content: `${isLesson(path) && !source ? '../.' : ''}${home}picture.png` },
-  {
-    property: 'og:image:alt',
-    content:
-      'Two attention maps: the softmax model’s has a dark first column, the sigmoid model’s has none.',
-  },
-];
+const home = source ? `https://${owner}.github.io/${name}/` : '';
 
 /**
  * What the page's own thread fetches first; the browser may begin at once. What the worker fetches
@@ -83,7 +76,6 @@ function ship(): Plugin {
       };
     },
     transformIndexHtml: (_, { path }) => [
-      ...previewOf(path).map((attrs) => ({ tag: 'meta', attrs, injectTo: 'head' as const })),
       // A lesson is read before its first figure is seen.
       ...(isLesson(path) ? [] : PRELOADED).map((name) => ({
         tag: 'link',
@@ -121,10 +113,13 @@ export default defineConfig({
         index: resolve(root, 'index.html'),
         embed: resolve(root, 'embed.html'),
         'sink-scope': resolve(root, 'src/embed/element.ts'),
+        'sink-widget': resolve(root, 'src/embed/widget.ts'),
       },
+      // What a host imports of the widget is its export.
+      preserveEntrySignatures: 'exports-only',
       output: {
         entryFileNames: ({ name }: { name: string }) =>
-          name === 'sink-scope' ? 'sink-scope.js' : 'assets/[name]-[hash].js',
+          name.startsWith('sink-') ? '[name].js' : 'assets/[name]-[hash].js',
         // What the first screen is made of comes as one file, not as a dozen. What it shares with a
         // later one, as the cache is, would be a file of its own and make the bundler's runtime another.
         codeSplitting: {
@@ -144,6 +139,6 @@ export default defineConfig({
       },
     },
   },
-  plugins: [course(), policy(), plain(), ship()],
+  plugins: [course(), policy(), shareable(home), plain(), ship()],
   test: { include: ['test/*.test.ts'] },
 } as never);

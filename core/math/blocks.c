@@ -113,7 +113,7 @@ READER(read_q5_1) {
 /*
  * Eight scales and eight minima of six bits in twelve bytes: the first four of each have a byte's
  * low six bits; the others four bits of a byte and the two that the first four left over. They
- * multiply d and m, of which m is subtracted.
+ * multiply d and m; the product with m is subtracted.
  */
 static void scale_groups(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
                          float factor) {

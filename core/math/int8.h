@@ -2,13 +2,13 @@
  * Eight bits: a product in integer arithmetic, approximate and several times as fast.
  *
  * Weights are integers of -127 to 127, a scale for each output; rows are integers of 0 to
- * 127, a scale and a zero point for each row, found anew in every product (dynamic quantisation):
+ * 127, a scale and a zero point for each row, which every product computes (dynamic quantisation):
  *
  *     w[k][n] = scale[n] * q[k][n]        a[t][k] = scale[t] * (u[t][k] - zero[t])
  *     out[t][n] = (scale[t] * scale[n]) * sum of (u[t][k] - zero[t]) q[k][n]  +  bias[n]
  *
  * Seven bits of a row, not eight: its numbers are the second operand of wasm's relaxed dot product,
- * of which all machines say the same only from 0 to 127. Sums of integers are exact in any
+ * whose result is the same on all machines only from 0 to 127. Sums of integers are exact in any
  * order, and the rest is written down below number by number, so that the textbook, SIMD and
  * relaxed SIMD give the same bits, and one row the same as many. Zero is exact in both.
  */
@@ -76,7 +76,7 @@ void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
                    const float *floats, const float *scales, size_t Kin);
 
 /*
- * Rows of Kin floats, side by side: low and high are the least and the largest of a row and 0,
+ * Rows of Kin floats, side by side: low and high are the smallest and the largest of a row and 0,
  * scale = (high - low) / 127, zero = -low / scale, u = x / scale + zero, each rounded to even. Of a
  * scale below 2^-100 all u are 0; of a row with a NaN or an infinity scale is NaN.
  */

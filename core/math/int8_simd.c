@@ -1,6 +1,6 @@
 /*
  * ss_times8 in wasm SIMD: with relaxed SIMD one instruction multiplies and adds four times four
- * bytes; without, bytes are made 16 bits wide, of which one instruction adds pairs.
+ * bytes; without it, bytes are widened to 16 bits, and one instruction multiplies and adds pairs.
  */
 #include "int8.h"
 

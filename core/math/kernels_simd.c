@@ -93,7 +93,7 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
     for (int i = 0; i < 8; i++) wasm_v128_store(out + 4 * i, sums[i]);
 }
 
-/* The last panel, of which only width columns are outputs. */
+/* The last panel: only its first width columns are outputs. */
 static void ragged_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
                          const float bias[SS_PANEL], size_t T, size_t Kin, size_t width) {
     float whole[SS_TILE * SS_PANEL];
@@ -372,8 +372,9 @@ SHARED void ss_factors_simd(SS_FACTORS_ARGS) {
 }
 
 /*
- * The numbers of ss_expf in memory: V8 makes a constant vector anew wherever it is used, of five
- * instructions, and loads one with one. The barrier hides from the compiler what they are.
+ * The numbers of ss_expf in memory: V8 builds a constant vector at every use, by five
+ * instructions, and loads one by one instruction. The barrier hides from the compiler what they
+ * are.
  */
 static const float exp_numbers[] = {SS_LOG2_E,   SS_EXP_MAGIC, SS_LN2_HIGH, SS_LN2_LOW, SS_EXP_LOW,
                                     SS_EXP_HIGH, SS_EXP_C7,    SS_EXP_C6,   SS_EXP_C5,  SS_EXP_C4,

@@ -21,7 +21,7 @@ typedef struct ss_matrix {
     ss_dtype type;
     const float *scales; /* [total] of SS_I8, one for each output of the tensor; else NULL */
     size_t in, out;      /* K rows, N columns of the product */
-    size_t total;        /* outputs of the tensor, of which ours are some */
+    size_t total;        /* outputs of the tensor; ours are some of them */
     size_t first;        /* output n of ours is */
     size_t group;        /*     first + n / group * step + n % group */
     size_t step;         /* of the tensor's */

@@ -38,8 +38,8 @@ static inline double ss_double_of_bits(uint64_t bits) {
 
 /*
  * e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. Adding 1.5 * 2^23 rounds to a whole
- * number and leaves n in the low bits. ln 2 is subtracted in two parts, of which the first has few
- * enough bits for n times it to be exact. e^r is its Taylor sum to r^7/7!: the rest is below
+ * number and leaves n in the low bits. ln 2 is subtracted in two parts; the first has so few
+ * bits that n times it is exact. e^r is its Taylor sum to r^7/7!: the rest is below
  * 0.35^8/8! = 5e-9. Beyond the limits the result is 0 or infinity, without subnormals.
  */
 #define SS_EXP_LOW (-87.0f)
@@ -110,7 +110,7 @@ static inline float ss_gelu_erff(float x) {
  * f^8/9, is what four can say of it: over 0 <= y <= h, y^4 is 2h y^3 - 5/4 h^2 y^2 + 1/4 h^3 y but
  * for h^4/128 (Chebyshev), h the largest f^2; all that leaves less than 1e-8. Over all floats it is
  * wrong by at most 2.3e-7 of itself. The exponent e is used in its place, 2^23 times too large.
- * Of a smaller x than the least normal it makes a number all the same, and of 0 too.
+ * A subnormal x, and 0, give a number all the same.
  */
 #define SS_SQRT_HALF_BITS 0x3f3504f3u
 #define SS_EXPONENT_BITS 0xff800000u
@@ -174,7 +174,7 @@ static inline double ss_pow(double x, double y) {
 
 /*
  * x = q pi/2 + r with |r| <= pi/4, for |x| < 1e6: pi/2 in three parts of at most 33 bits, so that
- * the first two products are exact. *quadrant is q modulo 4. Beyond 1e6 digits are lost one by one;
+ * the first two products are exact. *quadrant is q modulo 4. Beyond 1e6 r has fewer correct digits;
  * where none would be left, and for NaN, r is NaN.
  */
 static inline double ss_reduce_angle(double x, int *quadrant) {

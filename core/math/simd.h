@@ -12,8 +12,8 @@
 /* Vectors in an array stay in registers only where every index is known. */
 #define UNROLL _Pragma("clang loop unroll(full)")
 
-/* A constant for many rounds of a loop: one that V8 knew it would make anew in each of them, of
- * three instructions; it comes from memory, and the barrier hides what it is. */
+/* A constant for many rounds of a loop: V8 would build one that it knew in each round, by three
+ * instructions. The barrier hides its value, so V8 loads it from memory. */
 INLINE v128_t keep(const void *number) {
     __asm__("" : "+r"(number));
     return wasm_v128_load32_splat(number);

@@ -72,7 +72,7 @@ static int seen_of(const ss_trace *trace, int head, int t, int T) {
 }
 
 /*
- * mean_t cos(q_t, k_1) - mean_{t, 1 < j} cos(q_t, k_j), j in sight of t; NaN for T = 1 or where a
+ * mean_t cos(q_t, k_1) - mean_{t, 1 < j} cos(q_t, k_j), j visible to t; NaN for T = 1 or where a
  * vector is zero and has no direction. The keys' unit vectors are added up, each by its part in the
  * gap, so each query meets one vector.
  */

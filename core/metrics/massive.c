@@ -88,7 +88,7 @@ void ss_measure_massive_at(const ss_trace *trace, const ss_metric_args *args, fl
  * down projection is the largest of all, that output's row, the column of its largest input, the
  * token, the weight there, that input and that output (Yu et al. 2024, "The super weight in large
  * language models": both spike where there is one). weight * input / output says how much of the
- * output is its doing. NaN with experts, each of which has a down projection of its own.
+ * output is its doing. NaN with experts, because each has a down projection of its own.
  */
 void ss_measure_super_weight(const ss_trace *trace, const ss_metric_args *args, float *out) {
     for (int l = 0; l < trace->model->arch.L; l++, out += 6) {

@@ -3,10 +3,10 @@
  * returns comes from there.
  *
  * First-token share: mean over queries of a_t1 (Qiu et al. 2025: "F-Attn"); it is alpha_1, beside
- * what even attention would give. The contribution of key k to what query t mixes is |A_tk| |v_k|
- * over the sum of |A_tj| |v_j| (specification, 1.7), or of |A_tj| |W_O v_j|, what comes through the
- * head's part of W_O (Kobayashi et al. 2020): a key may take all attention and give nothing. Means
- * are over the queries that see the key, as alpha's are.
+ * what uniform attention would give. The contribution of key k to what query t mixes is |A_tk|
+ * |v_k| over the sum of |A_tj| |v_j| (specification, 1.7), or of |A_tj| |W_O v_j|, what comes
+ * through the head's part of W_O (Kobayashi et al. 2020): a key may take all attention and give
+ * nothing. Means are over the queries that see the key, as alpha's are.
  */
 #include "../math/kernels.h"
 #include "measures.h"

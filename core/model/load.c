@@ -49,7 +49,7 @@ static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tenso
     ss_name full = full_name(loader, name);
     if (loader->lister) {
         loader->lister->tensor(loader->lister->context, full.text, expected);
-        return expected; /* without data, and nobody reads any */
+        return expected; /* without data, which no caller reads */
     }
     const ss_entry *entry = ss_container_find(loader->container, full.text);
     char want[64], have[96];
@@ -190,7 +190,7 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
     size_t slice = place->slice * total * place->in;
     const unsigned char *data = tensor->data;
     return (ss_matrix){
-        /* A family that only lists what it wants has tensors without bytes. */
+        /* A family that only lists its tensors has them without bytes. */
         .data = data ? data + ss_dtype_bytes(tensor->type, slice) : NULL,
         .type = tensor->type,
         .in = place->in,
@@ -272,8 +272,8 @@ static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, si
     if (w->scales) ss_scale(out, w->scales[row], n);
 }
 
-/* A head that is said to be the embedding, and that the file has all the same, holds its numbers.
- */
+/* A config may tie the head to the embedding though the file has a head, which then holds the
+ * embedding's numbers. */
 static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix *embedding,
                        const char *name) {
     float a[AT_ONCE], b[AT_ONCE];

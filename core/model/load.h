@@ -56,7 +56,7 @@ bool ss_load_has(const ss_loader *loader, const char *name);
 
 /*
  * The matrix of that name, left in its place. bias names a vector of place->total numbers ([slices]
- * of them where there are slices) of which the same outputs are taken, or is NULL.
+ * of them where there are slices), and the same outputs of it are taken, or is NULL.
  */
 void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place, const char *name,
                     const char *bias);
@@ -79,8 +79,8 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
 
 /*
- * [heads][n] numbers of attention, or [1][n] where they are shared (ss_owned). NULL where nobody
- * owns them.
+ * [heads][n] numbers of attention, or [1][n] where they are shared (ss_owned). NULL where no owner
+ * is.
  */
 float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t heads, size_t n);
 

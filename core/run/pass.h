@@ -62,6 +62,7 @@ typedef struct ss_pass {
     float *resumed;  /* [T] of the run it begins from [D]: its residual stream, or NULL */
     int first_layer; /* which reads that; else 0 */
     int resumed_n;   /* its T; 0: it begins from its tokens */
+    bool spliced;    /* the layers below were asked for, whatever edits there were */
     int taken;       /* first tokens of which it takes all over */
     const ss_edit_kind *edit_kinds; /* the table */
     ss_edit *edits;                 /* [edits_n] with every default put in */

@@ -2,6 +2,7 @@
 
 #include "../math/pack.h"
 #include "../math/scalar.h"
+#include "begin.h"
 #include "edits/evict.h"
 #include "edits/hook.h"
 #include "forward.h"
@@ -201,8 +202,7 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     if (streams) find_slots(trace, pass);
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
-    if (desc->from && desc->layer >= 0)
-        pass->resumed = take(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
+    if (desc->from) pass->resumed = take(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
     lay_out_rows(pass, arena);
     return SS_OK;
 }
@@ -213,7 +213,7 @@ static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
         return ss_fail(err, SS_BAD_REQUEST, "from",
                        "expected a run of the same model, of 1 to %d tokens, found %d",
                        desc->capacity, from->T);
-    if (desc->layer < SS_BY_TOKENS || desc->layer > desc->model->arch.L)
+    if (desc->layer < SS_BY_EDITS || desc->layer > desc->model->arch.L)
         return ss_fail(err, SS_BAD_REQUEST, "layer", "expected a layer from 0 to %d, found %d",
                        desc->model->arch.L, desc->layer);
     return SS_OK;
@@ -248,15 +248,12 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
 static void start_plain(ss_pass *pass, const ss_choice *own) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    float *evicted = ss_floats(trace, SS_FIELD_EVICTED);
-    size_t cells = (size_t)arch->L * (size_t)arch->H * (size_t)trace->slots;
     for (int i = 0; i < arch->L * arch->H; i++)
         trace->choices[i] = ss_operation_at(own, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
-    for (size_t i = 0; evicted && i < cells; i++) evicted[i] = NAN;
-    size_t groups = (size_t)arch->L * (size_t)arch->G, rows = (size_t)trace->capacity;
-    if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
-    rows = rows < SS_ROTARY_ROWS ? rows : SS_ROTARY_ROWS;
+    ss_evict_none(pass);
+    size_t rows =
+        (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
     if (pass->moves_keys)
         memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
     float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
@@ -282,61 +279,6 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
     return status;
 }
 
-/* ---- beginning from another run ------------------------------------------------------------ */
-
-/* First tokens of the other run that this one would compute again; at least one is left, so that
- * the logits after the last come by themselves. */
-static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
-    int shared = from->T - 1;
-    uint32_t own = SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_NEXT);
-    uint32_t needed = (pass->trace->fields & ~own) | (pass->evicts ? SS_BIT(SS_FIELD_ATT) : 0);
-    if (from->edited || pass->trace->model->arch.prefix || needed & ~from->fields) return 0;
-    for (int i = 0; i < pass->edits_n; i++) {
-        const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
-        int idle = row->idle ? row->idle(pass->edits[i].values) : 0;
-        shared = idle < shared ? idle : shared;
-    }
-    return shared;
-}
-
-/* Takes all of those tokens, and the loss and rank of the next one. */
-static void take_tokens(ss_pass *pass, const ss_trace *from) {
-    int p = pass->taken = shared_tokens(pass, from);
-    ss_trace *trace = pass->trace;
-    size_t V = (size_t)trace->model->arch.V;
-    ss_trace_take_below(trace, from, trace->model->arch.L, p);
-    if (p == 0) return;
-    ss_record(trace, SS_FIELD_LOSS, 0, 0, p + 1, ss_floats(from, SS_FIELD_LOSS), 1);
-    ss_record(trace, SS_FIELD_RANK, 0, 0, p + 1, ss_floats(from, SS_FIELD_RANK), 1);
-    ss_record(trace, SS_FIELD_LOGITS, 0, 0, p, ss_floats(from, SS_FIELD_LOGITS), V);
-    for (int i = 0; i < pass->edits_n; i++)
-        if (ss_is_eviction(&pass->edit_kinds[pass->edits[i].kind]))
-            ss_evict_catch_up(pass, pass->edits[i].values, from, p);
-}
-
-/* Takes what the other run has recorded of the layers below, and its stream. */
-static ss_status resume(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
-    const ss_trace *from = desc->from;
-    size_t D = (size_t)desc->model->arch.D;
-    memcpy(ss_tokens(pass->trace), ss_tokens(from), (size_t)from->T * sizeof(int32_t));
-    pass->resumed_n = from->T;
-    if (desc->layer == SS_BY_TOKENS) {
-        take_tokens(pass, from);
-        return SS_OK;
-    }
-    uint32_t missing = (pass->trace->fields | SS_BIT(SS_FIELD_HIDDEN)) & ~from->fields;
-    for (int field = 0; field < SS_FIELD_N; field++)
-        if ((missing & SS_BIT(field)) &&
-            (field == SS_FIELD_HIDDEN || (desc->layer > 0 && *ss_fields()[field].shape[0] == 'L')))
-            return ss_fail(err, SS_BAD_REQUEST, "from", "expected a run that has recorded %s",
-                           ss_fields()[field].name);
-    memcpy(pass->resumed, ss_row(from, SS_FIELD_HIDDEN, desc->layer, 0),
-           (size_t)from->T * D * sizeof *pass->resumed);
-    ss_trace_take_below(pass->trace, from, desc->layer, from->T);
-    pass->first_layer = pass->layer = desc->layer;
-    return SS_OK;
-}
-
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err) {
     ss_choice own;
     ss_trace trace;
@@ -351,7 +293,7 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
     *pass = made;
     start_plain(pass, &own);
     status = start_edits(pass, desc, err);
-    if (status == SS_OK && desc->from) status = resume(pass, desc, err);
+    if (status == SS_OK && desc->from) status = ss_begin_from(pass, desc, err);
     if (status == SS_OK) *run = (ss_run){trace, pass};
     return status;
 }
@@ -364,55 +306,83 @@ static ss_pass *enter(ss_run *run) {
     return run->pass;
 }
 
-static ss_status check_tokens(const ss_run *run, const int32_t *tokens, int n, ss_error *err) {
+/* Whether tokens[n] can come behind T that are there. */
+static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, int n,
+                              ss_error *err) {
     const ss_trace *trace = &run->trace;
-    if (n < 0 || n > trace->capacity - trace->T)
+    const ss_pass *pass = run->pass;
+    if (n < 0 || n > trace->capacity - T)
         return ss_fail(err, SS_TOO_LONG, "tokens",
                        "expected at most %d more tokens (%d of %d are used), found %d",
-                       trace->capacity - trace->T, trace->T, trace->capacity, n);
-    bool whole = run->pass->together == INT_MAX, prefix = trace->T < trace->model->arch.prefix;
-    if (n > 0 && trace->T > 0 && (whole || prefix))
+                       trace->capacity - T, T, trace->capacity, n);
+    bool whole = pass->together == INT_MAX, prefix = T < trace->model->arch.prefix;
+    if (n > 0 && T > 0 && (whole || prefix))
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected all tokens at once, since %s %s, but %d are there already",
                        whole ? "an edit looks at" : "the mask is",
-                       whole ? "all" : ss_mask_name(&trace->model->arch), trace->T);
-    if (n > 0 && trace->T == 0 && !whole && n < run->pass->together)
+                       whole ? "all" : ss_mask_name(&trace->model->arch), T);
+    if (n > 0 && T == 0 && !whole && n < pass->together)
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected the %d tokens at once that an edit's prompt has, found %d",
-                       run->pass->together, n);
-    if (n > 0 && run->pass->resumed_n && (trace->T > 0 || n != run->pass->resumed_n))
-        return ss_fail(err, SS_UNSUPPORTED, "tokens",
-                       "expected the %d tokens of the run that this one begins from, found %d",
-                       run->pass->resumed_n, trace->T + n);
+                       pass->together, n);
     int V = trace->model->arch.V;
-    for (int i = 0; i < n && run->pass->resumed_n; i++)
-        if (tokens[i] != ss_tokens(trace)[i])
-            return ss_fail(err, SS_BAD_REQUEST, "tokens",
-                           "expected the tokens of the run that this one begins from, found %ld "
-                           "for %ld at %d",
-                           (long)tokens[i], (long)ss_tokens(trace)[i], i);
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= V) {
             char where[32];
-            snprintf(where, sizeof where, "token %d", trace->T + i);
+            snprintf(where, sizeof where, "token %d", T + i);
             return ss_fail(err, SS_BAD_TOKEN, where, "expected an id from 0 to %d, found %ld",
                            V - 1, (long)tokens[i]);
         }
     return SS_OK;
 }
 
+/* A run that begins from another takes the tokens of that one first. */
+static ss_status check_resumed(const ss_run *run, const int32_t *tokens, int n, ss_error *err) {
+    const ss_trace *trace = &run->trace;
+    int expected = run->pass->resumed_n;
+    if (trace->T > 0 || n != expected)
+        return ss_fail(err, SS_UNSUPPORTED, "tokens",
+                       "expected the %d tokens of the run that this one begins from, found %d",
+                       expected, trace->T + n);
+    for (int i = 0; i < n; i++)
+        if (tokens[i] != ss_tokens(trace)[i])
+            return ss_fail(err, SS_BAD_REQUEST, "tokens",
+                           "expected the tokens of the run that this one begins from, found %ld "
+                           "for %ld at %d",
+                           (long)tokens[i], (long)ss_tokens(trace)[i], i);
+    return SS_OK;
+}
+
+/* tokens[n] come behind those of the trace; the losses of so many tokens are known. */
+static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
+    ss_trace *trace = pass->trace;
+    if (trace->statistics) trace->statistics->T = 0;
+    memcpy(ss_tokens(trace) + trace->T, tokens, (size_t)n * sizeof *tokens);
+    pass->total = trace->T + n;
+    if (n > 0 && known <= trace->T) ss_forward_begin(pass);
+}
+
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
-    ss_status status = check_tokens(run, tokens, n, err);
-    if (status != SS_OK || n == 0) return status;
     ss_pass *pass = enter(run);
+    ss_status status = check_tokens(run, pass->trace->T, tokens, n, err);
+    if (status == SS_OK && n > 0 && pass->trace->T > 0) ss_begin_plain(pass);
+    if (status == SS_OK && n > 0 && pass->resumed_n) status = check_resumed(run, tokens, n, err);
+    if (status != SS_OK || n == 0) return status;
     SS_ASSERT(pass->layer == pass->first_layer);
-    if (pass->trace->statistics) pass->trace->statistics->T = 0;
-    memcpy(ss_tokens(pass->trace) + pass->trace->T, tokens, (size_t)n * sizeof *tokens);
-    pass->total = pass->trace->T + n;
-    if (pass->taken)
-        pass->trace->T = pass->taken; /* its loss has come with them */
-    else
-        ss_forward_begin(pass);
+    int taken = pass->trace->T == 0 ? pass->taken : 0;
+    pass->trace->T += taken;
+    begin(pass, tokens + taken, n - taken, taken ? pass->trace->T + 1 : 0);
+    return SS_OK;
+}
+
+ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
+    ss_pass *pass = enter(run);
+    int kept = ss_begin_keeps(pass, tokens, n);
+    ss_status status = check_tokens(run, kept, tokens + kept, n - kept, err);
+    if (status == SS_OK && pass->spliced) status = check_resumed(run, tokens, n, err);
+    if (status != SS_OK) return status;
+    ss_begin_behind(pass, kept);
+    begin(pass, tokens + kept, n - kept, kept ? kept + 1 : 0);
     return SS_OK;
 }
 
@@ -424,6 +394,18 @@ ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err
     ss_status status = ss_run_begin(run, tokens, n, err);
     while (status == SS_OK && ss_run_step(run) > 0) continue;
     return status;
+}
+
+ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
+    ss_status status = ss_run_begin_update(run, tokens, n, err);
+    while (status == SS_OK && ss_run_step(run) > 0) continue;
+    return status;
+}
+
+ss_status ss_run_truncate(ss_run *run, int n, ss_error *err) {
+    if (n >= 0 && n <= run->trace.T) return ss_run_update(run, ss_tokens(&run->trace), n, err);
+    return ss_fail(err, SS_BAD_REQUEST, "tokens", "expected 0 to %d tokens to keep, found %d",
+                   run->trace.T, n);
 }
 
 int ss_run_sample(const ss_run *run, float temperature, int top_k, uint32_t random) {

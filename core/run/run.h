@@ -15,7 +15,7 @@
 
 #include "edits/edit.h"
 
-#define SS_BY_TOKENS (-1)
+#define SS_BY_EDITS (-1)
 
 typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
@@ -28,8 +28,9 @@ typedef struct ss_run_desc {
      * is taken as it was recorded, what lies below is copied, and only what lies above is computed
      * anew. NULL: from the tokens. It may be closed once this one is made. */
     const ss_trace *from;
-    /* 0, the embedding, .. L. SS_BY_TOKENS: instead all of the first tokens that no edit touches is
-     * taken, as far as both have recorded what this takes (an eviction also reads att). */
+    /* 0, the embedding, .. L. SS_BY_EDITS: the layers below the first that an edit touches, and all
+     * of the first tokens that no edit touches, as far as both have recorded what this takes; of a
+     * run that is edited itself, nothing. */
     int layer;
     /* Threads that share the work, which must outlive the run, or NULL; the bits are the same. */
     ss_pool *pool;
@@ -61,18 +62,33 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
  *
  * SS_UNSUPPORTED behind tokens that would have to see the new ones: a model whose queries see a
  * prefix of p keys can be extended once there are p tokens, a bidirectional one, and a run with an
- * edit that looks at all tokens at once, never; run the longer text anew. A run that begins from
- * another takes the tokens of that one, once.
+ * edit that looks at all tokens at once, never; update it instead. A run that begins from another
+ * takes the tokens of that one first.
  */
 ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 
 /*
  * The same in pieces, for those who have other things to do in between: begin, then step until it
  * returns that 0 pieces are left. trace.T grows chunk by chunk; until then only rows below it are
- * whole. An extension that is given up leaves a run that can only be thrown away.
+ * whole. An extension that is given up leaves a run that can only be updated or thrown away.
  */
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 int ss_run_step(ss_run *run);
+
+/*
+ * The run becomes that of tokens[n], to the bits of a run that began with them. What was recorded
+ * of the first tokens that both have is kept, but for the last of them, whose logits are needed
+ * again; the others are computed. Where a token depends on later ones, or an eviction has begun,
+ * all are: a prefix, a bidirectional mask, an edit that looks at many tokens, a run that streams.
+ * Errors as of ss_run_extend of a new run; the run is then as before. Time as of ss_run_extend for
+ * the tokens that are computed.
+ */
+ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
+ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
+
+/* The same of its own first n tokens, 0 .. T. SS_BAD_REQUEST for another n. */
+ss_status ss_run_truncate(ss_run *run, int n, ss_error *err);
+
 /*
  * The next token, from the logits at the last position (field next must be recorded, T >= 1).
  * temperature <= 0 is greedy; top_k < 1 means all of V; random is 32 uniform bits.

@@ -38,7 +38,7 @@ static void put(header *made, const char *piece) {
     made->used += n;
 }
 
-/* ,"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} unless it is there already. */
+/* ,"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} unless the header has it. */
 static void put_tensor(void *context, const char *name, const ss_tensor *shape) {
     header *made = context;
     char piece[256], quoted[128];

@@ -1,7 +1,7 @@
 /*
  * Parameters: the weights of a model in training, as the safetensors file that they are at any
- * step. The model reads them where they lie in it, so that an update is seen at once and the file
- * can be written out as it is.
+ * step. The model reads them where they lie in it, so the next run sees an update, and the file
+ * can be written out without a copy.
  */
 #ifndef SS_TRAIN_PARAMETERS_H
 #define SS_TRAIN_PARAMETERS_H
@@ -29,7 +29,7 @@ ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, con
 /*
  * The numbers of a file with the same tensors, whatever types they are stored in. What only a
  * variant has, such as sink logits, a bias key or a gate, and the file lacks keeps the numbers that
- * it has: a variant goes on from the model that it varies. SS_BAD_TENSOR with the name of another
+ * it has: a variant continues from the model that it varies. SS_BAD_TENSOR with the name of another
  * that is missing or of another shape.
  */
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err);

@@ -2,7 +2,7 @@
  * Random numbers of our own, the same in every build.
  *
  * splitmix64 (Steele, Lea, Flood 2014): a counter in steps of the golden ratio, mixed. A stream is
- * named by what it is for, so that a batch depends on seed and step alone, and a tensor's first
+ * named by its use, so that a batch depends on seed and step alone, and a tensor's first
  * numbers on seed and name.
  */
 #ifndef SS_TRAIN_RANDOM_H

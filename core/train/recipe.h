@@ -1,7 +1,7 @@
 /*
  * The RECIPE table: every setting of a training but the model's description, which is a
  * config.json. The table holds names, meanings, units and ranges; a recipe is a JSON object with
- * some of its names as keys, and the same recipe gives the same bits wherever it is run.
+ * some of its names as keys, and the same recipe gives the same bits on every machine.
  */
 #ifndef SS_TRAIN_RECIPE_H
 #define SS_TRAIN_RECIPE_H

@@ -149,8 +149,8 @@ static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, 
 
 static const ss_task_row table[SS_TASK_N] = {
     [SS_TASK_BACKCOPY] = {"backcopy",
-                          "Bigram-Backcopy: behind a trigger the token before it comes again, "
-                          "behind any other its bigram",
+                          "Bigram-Backcopy: after a trigger the token before it is repeated, "
+                          "after any other its bigram",
                           "Guo et al. 2024, active-dormant attention heads", draw_backcopy, false},
     [SS_TASK_CONDITIONAL] = {"conditional",
                              "at a trigger the mean of the plain tokens before it, elsewhere "

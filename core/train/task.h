@@ -33,7 +33,7 @@ typedef struct ss_sequence {
     int32_t *tokens;      /* [T] */
     int32_t *targets;     /* [T] the token to predict at t */
     float *weights;       /* [T] of its loss; 0: nothing is to be predicted */
-    float *optimum;       /* [T] the least that its loss can be in the mean; NaN where unknown */
+    float *optimum;       /* [T] the smallest possible mean of its loss; NaN where unknown */
     unsigned char *kinds; /* [T] ss_kind */
 } ss_sequence;
 

@@ -142,7 +142,7 @@ static void draw(ss_train *train, int from, int to) {
                                                        first + (uint64_t)i, train->T);
 }
 
-/* Begins a run anew: a run has copies of the sink logits. */
+/* Restarts a run, because a run has copies of the sink logits. */
 static void rewind_run(const ss_train *train, ss_run *run) {
     const ss_model *model = &train->weights.model;
     for (int i = 0; i < model->arch.L * model->arch.H; i++)
@@ -199,8 +199,8 @@ ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
     return SS_OK;
 }
 
-void ss_train_add(ss_train *train, bool anew) {
-    if (anew) {
+void ss_train_add(ss_train *train, bool first) {
+    if (first) {
         memcpy(train->whole, train->part, train->part_bytes);
         return;
     }

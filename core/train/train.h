@@ -65,13 +65,13 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
 /*
  * A step, in the pieces that trainings of one recipe share between them: each computes some of the
  * SS_PARTS parts into train->part, whose bytes may be another's; every training adds all parts in
- * their order, the first of them anew, and finishes the step. Without `back` and `update` the
+ * their order, the first of them to nothing, and finishes the step. Without `back` and `update` the
  * weights stay as they are, and the entry says what the next step's batch shows of them. The entry
  * is of the weights before the step. SS_DIVERGED, with the step, where the loss or the gradient is
  * no number: the weights are then the last ones whose loss was one.
  */
 ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err);
-void ss_train_add(ss_train *train, bool anew);
+void ss_train_add(ss_train *train, bool first);
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err);
 
 /*

@@ -336,8 +336,8 @@ def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tenso
             continue
         channel, to = _integer(edit, "channel", 0), edit.get("to", "zero")
         prompt = x[: _integer(edit, "prompt", len(x))]
-        value = {"zero": 0.0, "mean": float(prompt[:, channel].mean()),
-                 "value": float(edit.get("value", 0))}[str(to)]
+        value = (float(edit["value"]) if to == "value" else
+                 float(prompt[:, channel].mean()) if to == "mean" else 0.0)
         x = x.clone()
         for t in range(len(x)):
             if _holds(edit, "token", t):

@@ -60,7 +60,7 @@ const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.l
 
 /**
  * Tasks of the page's main thread, in milliseconds of processor time: what else the machine does is not
- * counted. `each`: all of them, by act; `longest`: the longest of them.
+ * counted. `each`: all of them, by act; `longest`: the longest of them; `workers`: those of its workers, by act.
  */
 async function costOf({ page }, count, act) {
   await settle(page);
@@ -69,17 +69,22 @@ async function costOf({ page }, count, act) {
   await settle(page);
   const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
   const threadOf = ({ pid, tid }) => `${pid} ${tid}`;
-  const mains = new Set(
-    traceEvents
-      .filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain')
-      .map(threadOf),
-  );
-  const tasks = traceEvents
-    .filter((one) => /RunTask$/.test(one.name) && mains.has(threadOf(one)))
-    .filter(({ name }, _, all) => name === all[0].name)
-    .map(({ tdur = 0 }) => tdur / 1000);
+  const tasksOf = (thread) => {
+    const own = new Set(
+      traceEvents
+        .filter(({ name, args }) => name === 'thread_name' && args.name === thread)
+        .map(threadOf),
+    );
+    return traceEvents
+      .filter((one) => /RunTask$/.test(one.name) && own.has(threadOf(one)))
+      .filter(({ name }, _, all) => name === all[0].name)
+      .map(({ tdur = 0 }) => tdur / 1000);
+  };
+  const tasks = tasksOf('CrRendererMain');
   if (!tasks.length) throw new Error('the trace has no tasks of the main thread');
-  return { each: tasks.reduce((a, b) => a + b, 0) / count, longest: Math.max(...tasks) };
+  const each = (all) => all.reduce((a, b) => a + b, 0) / count;
+  const workers = each(tasksOf('DedicatedWorker thread'));
+  return { each: each(tasks), longest: Math.max(...tasks), workers };
 }
 
 const rows = [];
@@ -130,6 +135,7 @@ for (const room of ['start', 'explore']) {
     await page.waitForTimeout(120);
   });
   row(`${room}: main thread, a key`, typed.each.toFixed(1), 'ms', 30);
+  row(`${room}: workers, a key`, typed.workers.toFixed(1), 'ms', 12);
   row(`${room}: longest task while typing`, typed.longest.toFixed(0), 'ms', 50);
   const box = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
   const hovered = await costOf(visit, 40, async (i) => {

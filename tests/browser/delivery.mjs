@@ -1,9 +1,9 @@
 /** How the built page is delivered: its policy, its notices, hosts, and visits without a network. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { freePort, listens } from './drivers.mjs';
 import { createHost, pageRoot, root } from './stage.mjs';
 
@@ -240,5 +240,45 @@ export const delivery = {
       await page.locator('#plain img').waitFor({ state: 'visible', timeout: 1000 });
       assert.match(await page.locator('#plain').textContent(), /JavaScript is off/);
     }
+  },
+
+  async 'every room and lesson has a page with a title, a sentence and a picture for previews'() {
+    const pages = (await readdir(pageRoot, { recursive: true })).filter((file) =>
+      /(^|\/)index\.html$/.test(file),
+    );
+    const titles = new Set();
+    for (const page of pages) {
+      const html = await readFile(join(pageRoot, page), 'utf8');
+      const all = (name) => [
+        ...html.matchAll(new RegExp(`<meta (?:property|name)="${name}" content="([^"]*)"`, 'g')),
+      ];
+      const [title, description, image, width, height] = [
+        ...['og:title', 'og:description', 'og:image', 'og:image:width', 'og:image:height'],
+      ].map((name) => {
+        assert.equal(all(name).length, 1, `${page}: ${name}`);
+        return all(name)[0][1];
+      });
+      titles.add(title);
+      assert.ok(description.length > 20, page);
+      const png = await readFile(join(pageRoot, dirname(page), image));
+      assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [+width, +height], page);
+    }
+    assert.equal(titles.size, pages.length);
+    return `${pages.length} pages`;
+  },
+
+  async 'a shared link names the page of its room, which leads to the state'(stage) {
+    const page = await stage.open('room=explore&prompt=He sat.&view=norms');
+    await page.getByRole('button', { name: 'Share', exact: true }).click();
+    await page.waitForFunction(() => document.querySelector('.message'));
+    const link = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(new URL(link).pathname, '/explore/index.html');
+    await page.goto(link);
+    await page.waitForURL(/\/index\.html#/);
+    assert.equal(new URL(page.url()).hash, new URL(link).hash);
+    await page.waitForFunction(() => document.querySelector('main').dataset.room === 'explore');
+    await page.goto(`${stage.origin}/lab/index.html`);
+    await page.waitForFunction(() => document.querySelector('main')?.dataset.room === 'lab');
+    assert.deepEqual(page.troubles, []);
   },
 };

@@ -78,11 +78,21 @@ const attribute = ([name, value]) => ` ${name}="${String(value).replaceAll('&', 
 const frameOf = (properties) =>
   `<iframe${Object.entries(properties).map(attribute).join('')}></iframe>`;
 
+/** As MyST's theme shows a widget: a copy of its file on the book's own site renders into a shadow tree. */
+const renders = (esm, model) => `<main></main><script type="module">
+  const copy = await (await fetch(${JSON.stringify(esm)})).blob();
+  const { default: widget } = await import(URL.createObjectURL(copy));
+  const el = document.querySelector('main').attachShadow({ mode: 'open' }).appendChild(document.createElement('div'));
+  const given = ${JSON.stringify(model)};
+  await widget.render({ model: { get: (name) => given[name] }, el });
+</script>`;
+
 /** What a snippet becomes in its host: MyST and MDX read theirs themselves. */
 async function inHost(text) {
   if (text.startsWith(':::')) {
     const [directive] = mystParse(text).children;
-    const [{ src, title, children }] = directive.children;
+    const [{ type, src, title, children, esm, model }] = directive.children;
+    if (type === 'anywidget') return renders(esm, model);
     assert.match(children[0].url, /picture\.png$/, 'what MyST prints');
     return frameOf({ src, title });
   }
@@ -105,7 +115,7 @@ const FITTING = {
   ...Object.fromEntries(
     (
       'attention sinks geometry scores threshold length gives norms ratios channels firsts mass heads ' +
-      'effects reach loss next suffix training'
+      'effects reach loss next suffix tasks training'
     )
       .split(' ')
       .map((view) => [view, 'softmax,sigmoid']),
@@ -205,7 +215,7 @@ export const embed = {
     assert.equal(weights, 5);
     await page.screenshot({ path: `${pictures}/embed-five.png`, fullPage: true });
     assert.deepEqual(page.troubles, []);
-    // The bounds of 1 s and 2 s are tests/bench/page.mjs's: they want a machine that does nothing else.
+    // The bounds of 1 s and 2 s are tests/bench/figures.mjs's: they want a machine that does nothing else.
     assert.ok(at[4] < 15_000, at.join(' '));
     return `${at.join(', ')} ms`;
   },
@@ -487,6 +497,47 @@ export const embed = {
       assert.equal(await frame.evaluate(() => document.body.classList.contains('fit')), false);
     }),
 
+  'a host’s theme is followed, whatever it is written in and however slowly it changes': (stage) =>
+    fromElsewhere(stage, 'elsewhere.html', async (page) => {
+      await page.locator('sink-scope').first().scrollIntoViewIfNeeded();
+      await page.waitForSelector('sink-scope[data-live]');
+      const themed = (theme) => page.waitForSelector(`sink-scope[data-live][data-theme=${theme}]`);
+      await themed('light');
+      // A wrapper within the body has the class, its color takes its time, and is written as Tailwind's are.
+      await page.evaluate(() => {
+        const element = document.querySelector('sink-scope[data-live]');
+        const wrapper = document.createElement('div');
+        element.before(wrapper);
+        wrapper.append(element);
+        const style = document.createElement('style');
+        style.textContent =
+          '.wrapper { transition: color 0.2s, background-color 0.2s; color: oklch(0.21 0.03 260); background: oklch(0.98 0 0) }' +
+          '.wrapper.night { color: oklch(0.93 0.01 260); background: oklch(0.2 0.03 260) }' +
+          '.wrapper.gray { color: #808080; background: black }';
+        document.head.append(style);
+        wrapper.className = 'wrapper';
+      });
+      await themed('light');
+      const become = (name) =>
+        page.evaluate((one) => (document.querySelector('.wrapper').className = one), name);
+      await become('wrapper night');
+      await themed('dark');
+      await become('wrapper');
+      await themed('light');
+      // Gray letters are read against what is behind them.
+      await become('wrapper gray');
+      await themed('dark');
+      // Another stylesheet, as where a host exchanges the address of one.
+      await become('wrapper');
+      await themed('light');
+      await page.evaluate(() => {
+        const sheet = document.createElement('style');
+        sheet.textContent = '.wrapper { color: white !important; background: black !important }';
+        document.head.append(sheet);
+      });
+      await themed('dark');
+    }),
+
   async 'the preview stays while its options change, and code has what is on the screen'(stage) {
     // Of two models and no chosen head, Explore shows one model's strongest head.
     const page = await stage.open('room=explore', { waits: false });
@@ -534,7 +585,7 @@ export const embed = {
       const pages = { '/': `<!doctype html><title>A course</title>${markup}` };
       const site = await elsewhere(stage.origin, pages);
       const other = await visit(stage, site.address);
-      if (markup.includes('<sink-scope')) {
+      if (!markup.includes('<iframe')) {
         await runs(other, 1);
         const [{ detail }] = await other.evaluate(() => globalThis.runs);
         assert.equal(detail.results[0].T, 16, kind);

@@ -235,6 +235,38 @@ const start = {
     assert.deepEqual(page.troubles, []);
   },
 
+  async 'the first token is deleted: three texts, a sentence that their numbers support, and back'(
+    stage,
+  ) {
+    for (const { width, scheme } of [
+      { width: 1280, scheme: 'light' },
+      { width: 390, scheme: 'dark' },
+    ]) {
+      const page = await stage.open('', { width, scheme });
+      await page.getByRole('button', { name: 'Delete the first token' }).click();
+      await page.getByRole('button', { name: 'Put it back' }).waitFor();
+      const own = page.locator('.without').first();
+      assert.equal(await own.locator('tbody tr').count(), 3);
+      const cells = await own.locator('.written').allTextContents();
+      assert.equal(new Set(cells).size, 3);
+      for (const cell of cells) assert.ok(cell.startsWith('The old man sat'), cell);
+      const said = await text(page, '.start-without [role=status]');
+      const [, deleted, kept] = /is (\d+\.\d+) nats per token, against (\d+\.\d+)/.exec(said);
+      const losses = await own.locator('td:last-child').allTextContents();
+      assert.deepEqual([kept, deleted], losses.slice(0, 2));
+      const recorded = page.locator('[data-recorded-texts]');
+      assert.match(await recorded.locator('h3').textContent(), /the text falls apart/);
+      assert.match(await recorded.locator('.written').nth(1).textContent(), /little little little/);
+      await staysWithin(page, width);
+      assert.deepEqual(await violations(page), []);
+      await page.screenshot({ path: `${pictures}/deleted-${width}.png`, fullPage: true });
+      await page.locator('.start-text textarea').fill('Attention is all you need.');
+      await page.locator('.start-without').waitFor({ state: 'hidden' });
+      assert.deepEqual(page.troubles, []);
+      await page.context().close();
+    }
+  },
+
   async 'a word that is new to the reader is explained in its place'(stage) {
     const page = await stage.open('room=explore');
     const before = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
@@ -1375,6 +1407,32 @@ const training = {
     await page.locator('.unmask-controls input[type="range"]').focus();
     await page.keyboard.press('Home');
     assert.equal(await page.locator('.unmask-text .hidden').count(), 6);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'tasks are measured with every key, and with the first or another evicted'(stage) {
+    const page = await stage.open('room=explore&view=tasks');
+    await type(page, 'The cat sat on the mat and looked at me.');
+    await settled(page);
+    const view = page.locator('[data-view="tasks"]');
+    await view.getByRole('button', { name: 'Measure', exact: true }).click();
+    await page.waitForFunction(
+      () =>
+        (document.querySelector('[data-view="tasks"] .caption')?.textContent ?? '').split(
+          'Recalling a name',
+        ).length === 3,
+      undefined,
+      { timeout: 120_000 },
+    );
+    const said = await view.locator('.caption').textContent();
+    assert.match(said, /^Next token \(1 prompt\): /);
+    // A model of this size copies nothing, and says so.
+    assert.match(
+      said,
+      /Copying random tokens \(24 prompts\): the model cannot do this, its accuracy is 0\.\d% /,
+    );
+    for (const name of ['every key', 'first evicted', 'another evicted', 'first never seen'])
+      assert.equal(await view.locator('svg').getByText(name, { exact: true }).count(), 1, name);
     assert.deepEqual(page.troubles, []);
   },
 

@@ -1,27 +1,30 @@
 /**
  * Draws small edits of a source text: one operator, constant or statement of one line is changed, as a slip
- * of a programmer would. Comments and strings are left alone, and so is the border of a comparison that takes
- * the larger or the smaller of two, which are equal there. The same seed draws the same edits.
+ * of a programmer would. Edits that change nothing for anybody are not drawn: those of comments, texts
+ * (also where one is written over several lines), imports and types, of the border of a comparison that takes the larger or the smaller of two (they are equal
+ * there), of a pixel more or less in a picture, of how long a timer waits, and of a -1 that means none.
  */
+import { createRequire } from 'node:module';
 
-/** What is replaced by what; each stands for one kind of slip. @type {[RegExp, string | ((found: string) => string)][]} */
+/** @typedef {{ at: number, from: string, to: string }} Slip */
+
+/** What an operator is taken for. */
+const SIGNS = Object.fromEntries(
+  ['< <=', '> >=', '=== !==', '== !=', '+ -', '* /', '+= -=', '&& ||']
+    .map((pair) => pair.split(' '))
+    .flatMap(([one, other]) => [
+      [one, other],
+      [other, one],
+    ]),
+);
+const escaped = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
+
+/** What is replaced by what in C and in Python; each stands for one kind of slip. @type {[RegExp, string | ((found: string) => string)][]} */
 const SLIPS = [
-  [/ < /g, ' <= '],
-  [/ <= /g, ' < '],
-  [/ > /g, ' >= '],
-  [/ >= /g, ' > '],
-  [/ === /g, ' !== '],
-  [/ !== /g, ' === '],
-  [/ == /g, ' != '],
-  [/ != /g, ' == '],
-  [/ \+ /g, ' - '],
-  [/ - /g, ' + '],
-  [/ \* /g, ' / '],
-  [/ \/ /g, ' * '],
-  [/ \+= /g, ' -= '],
-  [/ -= /g, ' += '],
-  [/ && /g, ' || '],
-  [/ \|\| /g, ' && '],
+  ...Object.entries(SIGNS).map(
+    ([from, to]) =>
+      /** @type {[RegExp, string]} */ ([RegExp(` ${escaped(from)} `, 'g'), ` ${to} `]),
+  ),
   [/ and /g, ' or '],
   [/ or /g, ' and '],
   [/ not /g, ' '],
@@ -29,9 +32,6 @@ const SLIPS = [
   [/\bfalse\b/g, 'true'],
   [/\bTrue\b/g, 'False'],
   [/\bFalse\b/g, 'True'],
-  [/\bMath\.max\b/g, 'Math.min'],
-  [/\bMath\.min\b/g, 'Math.max'],
-  [/\bMath\.floor\b/g, 'Math.ceil'],
   [/(?<=[(\s])!(?=[\w(])/g, ''],
   [/(?<![\w.])\d+(?![\w.]|\s*[:=](?!=))/g, (found) => String(Number(found) + 1)],
   [/^( *)(?!return|const|let|import|export|case|break|continue)\w[\w.]*\(.*\);$/gm, ';'],
@@ -39,24 +39,21 @@ const SLIPS = [
 
 const MASKS = {
   c: /\/\*[\s\S]*?\*\/|\/\/.*|^\s*#.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'/gm,
-  js: /\/\*[\s\S]*?\*\/|\/\/.*|^import.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\[\s\S]|[^`\\])*`/gm,
   py: /"""[\s\S]*?"""|#.*|^(?:from|import) .*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'/gm,
 };
 
 /** The larger or the smaller of two. */
 const EITHER = /([\w.]+)( [<>]=? )([\w.]+) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
 
-/** @param {string} file @returns {RegExp} */
-const maskOf = (file) => MASKS[file.endsWith('.c') ? 'c' : file.endsWith('.py') ? 'py' : 'js'];
-
 /**
  * Every edit that a text allows.
  * @param {string} file its name tells the language @param {string} text
- * @returns {{ at: number, from: string, to: string }[]}
+ * @returns {Slip[]}
  */
 export function slips(file, text) {
+  if (/\.[mc]?[jt]s$/.test(file)) return slipsOfScript(file, text);
   const code = text
-    .replace(maskOf(file), (found) => found.replace(/[^\n]/g, '\0'))
+    .replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (found) => found.replace(/[^\n]/g, '\0'))
     .replace(EITHER, (found, left, sign) =>
       found.replace(left + sign, left + '\0'.repeat(sign.length)),
     );
@@ -67,6 +64,106 @@ export function slips(file, text) {
       to: typeof to === 'string' ? to : to(from),
     })),
   );
+}
+
+/** @type {Record<string, string>} */
+const OTHERS = { max: 'min', min: 'max', floor: 'ceil' };
+/** What a canvas draws at, and how long a timer waits. */
+const PAINTS =
+  /^(fillRect|clearRect|strokeRect|rect|fillText|strokeText|moveTo|lineTo|arc|arcTo|quadraticCurveTo|bezierCurveTo|roundRect|drawImage|translate|setLineDash)$/;
+const WAITS = /^(setTimeout|setInterval)$/;
+/** A property of a picture that is a size. */
+const SIZES = /^(cellShape|width|height)$/;
+/** An attribute of a template that says where something is drawn, as far as its value. */
+const PLACED =
+  /\b(d|x|y|[xy][12]|[dc][xy]|r[xy]?|width|height|points|transform|viewBox|style|stroke-width|font-size)=("[^"]*|'[^']*)?$/;
+
+/**
+ * The edits of JavaScript and of TypeScript, whose own parser knows what is a type, a text, or an expression
+ * inside of one.
+ * @param {string} file @param {string} text
+ */
+function slipsOfScript(file, text) {
+  /** @type {typeof import('typescript')} */
+  const ts = createRequire(new URL('../../wasm/package.json', import.meta.url))('typescript');
+  const { SyntaxKind: Kind } = ts;
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  /** @type {Slip[]} */
+  const found = [];
+  /** @typedef {import('typescript').Node} Node */
+  /** @param {Node} node */
+  const textOf = (node) => node.getText(source);
+  /** @param {Node} node @param {string} to */
+  const add = (node, to) => found.push({ at: node.getStart(source), from: textOf(node), to });
+
+  /** @param {import('typescript').BinaryExpression} node */
+  const isEither = ({ left, right, parent }) =>
+    ts.isConditionalExpression(parent) &&
+    [textOf(left), textOf(right)].sort().join() ===
+      [textOf(parent.whenTrue), textOf(parent.whenFalse)].sort().join();
+
+  /** A text that is written over several lines. @param {Node} node @returns {boolean} */
+  const isText = (node) =>
+    ts.isStringLiteralLike(node) ||
+    ts.isTemplateExpression(node) ||
+    (ts.isBinaryExpression(node) && isText(node.left) && isText(node.right));
+
+  /** @param {Node} node @param {boolean} isPlace */
+  const visit = (node, isPlace) => {
+    if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isInterfaceDeclaration(node))
+      return ts.isExpressionWithTypeArguments(node) ? visit(node.expression, isPlace) : undefined;
+    if (ts.isBinaryExpression(node)) {
+      const to = SIGNS[textOf(node.operatorToken)];
+      const isBorder = /^[<>]/.test(textOf(node.operatorToken)) && isEither(node);
+      const isPixel = isPlace && /^[-+]$/.test(textOf(node.operatorToken));
+      if (
+        to &&
+        !isBorder &&
+        !isText(node) &&
+        !(isPixel && [node.left, node.right].some(ts.isNumericLiteral))
+      )
+        add(node.operatorToken, to);
+    } else if (node.kind === Kind.TrueKeyword) add(node, 'false');
+    else if (node.kind === Kind.FalseKeyword) add(node, 'true');
+    else if (ts.isPrefixUnaryExpression(node) && node.operator === Kind.ExclamationToken)
+      found.push({ at: node.getStart(source), from: '!', to: '' });
+    else if (ts.isNumericLiteral(node) && /^\d+$/.test(textOf(node))) {
+      const { parent } = node;
+      const isName = 'name' in parent && parent.name === node;
+      if (!isName && !isPlace) add(node, String(Number(node.text) + 1));
+    } else if (ts.isPropertyAccessExpression(node) && textOf(node.expression) === 'Math') {
+      const to = OTHERS[node.name.text];
+      if (to) add(node.name, to);
+    } else if (ts.isExpressionStatement(node) && ts.isCallExpression(node.expression)) {
+      if (!textOf(node).includes('\n') && node.expression.expression.kind !== Kind.SuperKeyword)
+        add(node, ';');
+    }
+    if (ts.isVariableDeclaration(node) && /_MS$/.test(textOf(node.name))) return undefined;
+    // { layer: -1 } and key = -1 mean none, and so would -2.
+    if ('initializer' in node && node.initializer && 'name' in node) {
+      if (textOf(/** @type {Node} */ (node.initializer)) === '-1') return undefined;
+      if (ts.isPropertyAssignment(node) && SIZES.test(textOf(node.name)))
+        return visit(node.initializer, true);
+    }
+    if (ts.isTemplateSpan(node)) {
+      const { templateSpans, head } = node.parent;
+      const before = templateSpans[templateSpans.indexOf(node) - 1]?.literal ?? head;
+      const isTagged = ts.isTaggedTemplateExpression(node.parent.parent);
+      return visit(node.expression, isPlace || (isTagged && PLACED.test(before.text)));
+    }
+    if (ts.isCallExpression(node)) {
+      const called = node.expression;
+      const name = ts.isPropertyAccessExpression(called) ? called.name.text : textOf(called);
+      visit(called, isPlace);
+      node.arguments.forEach((one, i) =>
+        visit(one, isPlace || PAINTS.test(name) || (WAITS.test(name) && i > 0)),
+      );
+      return undefined;
+    }
+    return ts.forEachChild(node, (child) => visit(child, isPlace));
+  };
+  visit(source, false);
+  return found;
 }
 
 /** A generator of numbers in 0..1 (mulberry32). @param {number} seed @returns {() => number} */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { draw, slips } from './draw.mjs';
+import { distance, nearestFirst } from './imports.mjs';
 
 const text = [
   '// a < b && true',
@@ -44,6 +45,49 @@ test('the border of the larger of two is left alone, that of another choice is n
   assert.deepEqual(signs('int m = a <= b ? b : a;'), []);
   assert.deepEqual(signs('int m = a > b ? a : c;'), ['>']);
   assert.deepEqual(signs('int m = a > b ? a : b[0];'), ['>', '0']);
+});
+
+test('of a script, expressions inside of texts are edited; types, pixels and waits are not', () => {
+  /** @param {string} line */
+  const found = (line) => slips('a.ts', line).map(({ from }) => from);
+  assert.deepEqual(found('say(`a - 1 ${b ? `c + 2 ${d - 3}` : "e"}`);').slice(1), ['-', '3']);
+  assert.deepEqual(found('const a: { b: true; c: 2 } | false = d as 4;'), []);
+  assert.deepEqual(found('interface A { b: true }\ntype B = 1 | false;'), []);
+  assert.deepEqual(found('const a = /1 + 2/, b = { 3: c, d: 4 };'), ['4']);
+  assert.deepEqual(found('const a = svg`<rect x=${b + 2} width="${c * 3}" data-n=${d + 4}>`;'), [
+    '*',
+    '+',
+    '4',
+  ]);
+  assert.deepEqual(found('if (!a) pen.fillRect(b - 1, c * d, 2, 3);').slice(1), [
+    'pen.fillRect(b - 1, c * d, 2, 3);',
+    '*',
+  ]);
+  assert.deepEqual(found('const a = { b: -1, height: 3 + c, d: 4 }, { e = -1 } = f(-1);'), [
+    '4',
+    '1',
+  ]);
+  assert.deepEqual(found('const LATE_MS = 9;\nconst a = setTimeout(b, 1000);'), []);
+  assert.deepEqual(found('const a = b > c ? b : c;'), []);
+  assert.deepEqual(found('const a = "b" + `c ${d}` + "e";'), []);
+  assert.deepEqual(found('const a = "b" + c + "e";'), ['+', '+']);
+});
+
+test('tests that import a file are nearer to it than those that reach it through others', () => {
+  assert.equal(distance('tests/mutate/draw.test.mjs', 'tests/mutate/draw.mjs'), 1);
+  assert.equal(distance('web/test/frame.test.ts', 'web/src/frame.ts'), 1);
+  assert.equal(distance('web/test/frame.test.ts', 'web/src/ask/arithmetic.ts'), 2);
+  assert.equal(distance('web/test/tables.test.ts', 'web/src/views/gate.ts'), 1);
+  assert.equal(distance('tests/mutate/draw.test.mjs', 'web/src/frame.ts'), Infinity);
+  // A name that the package's index only passes on leads to the file that defines it.
+  const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.js');
+  const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.js');
+  assert.ok(own < other && own <= 2, `${own}, ${other}`);
+  const order = nearestFirst(
+    ['web/test/context.test.ts', 'web/test/frame.test.ts'],
+    'web/src/frame.ts',
+  );
+  assert.equal(order[0], 'web/test/frame.test.ts');
 });
 
 test('comments of C and of Python are those of their languages', () => {

@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { nearestFirst } from './imports.mjs';
 import { openNative } from './native.mjs';
 import { run } from './work.mjs';
 
@@ -62,7 +63,7 @@ async function wasm() {
         MUTANT_TEXT: own,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
-      const order = likelyFirst(tests, [...killers, stemOf(file).slice(0, 5)]);
+      const order = likelyFirst(nearestFirst(tests, file), [...killers, stemOf(file).slice(0, 5)]);
       for (const test of order)
         if (!(await run(process.execPath, ['--test', test], { env, seconds: 120, isQuiet: true })))
           return test;
@@ -76,7 +77,8 @@ async function web() {
   // What no unit test imports itself is left to the browser tests; of a file whose types alone it imports, it
   // runs nothing.
   const imports = /^import (?!type)[^;]*? from '\.\.\/(src\/[^']+)'/gm;
-  const imported = tracked(/\.test\.ts$/, 'web/test').flatMap((file) =>
+  const tests = tracked(/\.test\.ts$/, 'web/test');
+  const imported = tests.flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(imports)].map(([, path]) => `web/${path}.ts`),
   );
   return {
@@ -99,8 +101,11 @@ async function web() {
           seconds: 120,
           isQuiet: true,
         });
-      if (killers.length && !(await vitest(killers.map((word) => `test/${word}.test.ts`))))
-        return killers.join(' ');
+      const near = nearestFirst(tests, file)
+        .slice(0, 3)
+        .map((test) => basename(test, '.test.ts'));
+      const first = killers.length ? killers : near;
+      if (!(await vitest(first.map((word) => `test/${word}.test.ts`)))) return first.join(' ');
       const good = await vitest(['related', resolve(file)]);
       return good ? undefined : 'vitest';
     },

@@ -99,16 +99,44 @@ static inline ss_arch arch_of(const char *folder, const opened_file *weights) {
     return arch;
 }
 
+/* Opens weights.bytes under an architecture; what it took is closed by close_model in any case. */
+static inline ss_status try_model(opened_model *opened, const ss_arch *arch, ss_error *err) {
+    size_t bytes;
+    opened_file *weights = &opened->weights;
+    ss_status status = weights->arena.block ? SS_OK : open_bytes(weights, err);
+    if (status == SS_OK) status = ss_model_size(&bytes, arch, &weights->container, err);
+    if (status != SS_OK) return status;
+    opened->arena = arena_of(bytes);
+    status = ss_model_open(&opened->model, arch, &weights->container, &opened->arena, err);
+    if (status == SS_OK && opened->arena.used != bytes) exit(2); /* size twin */
+    return status;
+}
+
+/* Whether weights, which stay the caller's, open under a config. */
+static inline ss_status try_open(ss_bytes config, ss_bytes weights, ss_error *err) {
+    ss_arch arch;
+    opened_model opened = {.weights.bytes = weights};
+    ss_status status = ss_arch_read(&arch, config, err);
+    if (status == SS_OK) status = try_model(&opened, &arch, err);
+    free(opened.weights.arena.block);
+    free(opened.arena.block);
+    return status;
+}
+
+/* Opens the folder's weights under an architecture. */
+static inline opened_model open_model_as(const char *folder, const ss_arch *arch) {
+    ss_error err;
+    opened_model opened = {.weights = open_file(folder, weights_name(folder))};
+    must(try_model(&opened, arch, &err), &err, folder);
+    return opened;
+}
+
 /* Opens the model in the folder. */
 static inline opened_model open_model(const char *folder) {
     ss_error err;
-    opened_file weights = open_file(folder, weights_name(folder));
-    ss_arch arch = arch_of(folder, &weights);
-    size_t bytes;
-    must(ss_model_size(&bytes, &arch, &weights.container, &err), &err, folder);
-    opened_model opened = {.weights = weights, .arena = arena_of(bytes)};
-    must(ss_model_open(&opened.model, &arch, &weights.container, &opened.arena, &err), &err,
-         folder);
+    opened_model opened = {.weights = open_file(folder, weights_name(folder))};
+    ss_arch arch = arch_of(folder, &opened.weights);
+    must(try_model(&opened, &arch, &err), &err, folder);
     return opened;
 }
 

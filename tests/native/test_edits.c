@@ -438,12 +438,12 @@ static void by_tokens(void) {
             ss_edit edits[] = {read_edit(text), read_edit("silence:layer=1")};
             for (int n = 1; n <= 2; n++) {
                 opened_run whole = run_tokens(&model.model, prompt, T_MAX, edits, n);
-                opened_run from = run_from(&plain.run.trace, SS_BY_TOKENS, SS_FIELDS_ALL, edits, n);
+                opened_run from = run_from(&plain.run.trace, SS_BY_EDITS, SS_FIELDS_ALL, edits, n);
                 int idle = strstr(text, "snapkv") ? 8 : 5;
                 CHECK_INT(from.run.pass->taken, n == 1 ? idle : 0);
                 CHECK_INT(from.run.trace.T, T_MAX);
                 check_same(&whole.run.trace, &from.run.trace, T_MAX);
-                opened_run other = run_from(&whole.run.trace, SS_BY_TOKENS, 0, edits, n);
+                opened_run other = run_from(&whole.run.trace, SS_BY_EDITS, 0, edits, n);
                 CHECK_INT(other.run.pass->taken, 0);
                 close_run(&other);
                 close_run(&from);
@@ -453,6 +453,159 @@ static void by_tokens(void) {
         close_run(&plain);
         close_model(&model);
     }
+}
+
+static void by_edits(void) {
+    CASE("it begins at the first layer and the first token that an edit touches, of every kind");
+    static const struct {
+        const char *edit;
+        int layer, tokens;
+    } wanted[] = {
+        {"operation:operation=sigmoid,layer=1", 1, 0},
+        {"mask:first=1,recent=2", 0, 0},
+        {"hide_key:key=5,layer=1", 1, 5},
+        {"hide_key:key=5,query=9", 0, 9},
+        {"self_only:token=6", 0, 6},
+        {"scale_value:key=3,layer=1,factor=2", 1, 3},
+        {"silence:layer=1,head=1", 1, 0},
+        {"park:layer=1,head=0,key=4", 1, 4},
+        {"clamp_channel:channel=3,layer=2,token=7", 1, 7},
+        {"clamp_channel:channel=3,layer=1,to=mean,token=7", 0, 0},
+        {"clamp_channel:channel=3,layer=0", 0, 0},
+        {"swap_positions:a=8,b=5", 0, 5},
+        {"evict:policy=h2o,budget=5", 0, 5},
+        {"evict:policy=h2o,budget=5,layer=1", 1, 5},
+        {"quantise:what=values,bits=3,layer=1", 0, 0},
+        {"scale_weight:matrix=up,layer=1,row=1,column=2,factor=4", 1, 0},
+    };
+    uint32_t usual = SS_FIELDS_ALL & ~(SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) |
+                                       SS_BIT(SS_FIELD_WEIGHT_ROUNDED));
+    opened_model model = open_model(LLAMA);
+    for (int lean = 0; lean < 2; lean++) {
+        ss_run_desc base = {&model.model, T_MAX, lean ? usual : SS_FIELDS_ALL, NULL, 0, NULL, 0,
+                            NULL};
+        opened_run plain = open_run(&base);
+        ss_error err;
+        must(ss_run_extend(&plain.run, prompt, T_MAX, &err), &err, "plain");
+        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+            ss_edit edit = read_edit(wanted[i].edit);
+            opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            ss_run_desc desc = {&model.model,     T_MAX + 3,   SS_FIELDS_ALL, &edit, 1,
+                                &plain.run.trace, SS_BY_EDITS, NULL};
+            opened_run from = open_run(&desc);
+            CHECK_INT(from.run.pass->first_layer, wanted[i].layer);
+            CHECK_INT(from.run.pass->taken, wanted[i].tokens);
+            must(ss_run_extend(&from.run, prompt, T_MAX, &err), &err, "from");
+            check_same(&whole.run.trace, &from.run.trace, T_MAX);
+            check_updates(&from, &desc, prompt, T_MAX, 9);
+            close_run(&from);
+            close_run(&whole);
+        }
+        close_run(&plain);
+    }
+    close_model(&model);
+}
+
+/* ---- updates --------------------------------------------------------------------------------- */
+
+static void kept_by_updates(void) {
+    CASE("an update keeps what stands before the first change, as far as the edits let it");
+    static const struct {
+        const char *edit;
+        int at, kept; /* the token that changes; 13: none, one more comes */
+    } wanted[] = {
+        {"silence:layer=1", 13, 12},
+        {"silence:layer=1", 12, 11},
+        {"silence:layer=1", 5, 4},
+        {"silence:layer=1", 0, 0},
+        {"evict:policy=h2o,budget=5", 12, 5},
+        {"evict:policy=tova,budget=5", 4, 3},
+        {"evict:policy=snapkv,budget=5,prompt=8,queries=2", 12, 8},
+        {"clamp_channel:channel=3,to=mean,prompt=6", 12, 11},
+        {"clamp_channel:channel=3,to=mean,prompt=6", 5, 0},
+        {"clamp_channel:channel=3,to=mean", 12, 0},
+        {"quantise:what=keys,bits=4", 12, 11},
+        {"quantise:what=keys,bits=4,by=channel", 12, 0},
+    };
+    opened_model model = open_model(LLAMA);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        ss_edit edit = read_edit(wanted[i].edit);
+        ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+        opened_run run = open_run(&desc);
+        ss_error err;
+        int32_t text[T_MAX + 1] = {0};
+        memcpy(text, prompt, sizeof prompt);
+        must(ss_run_extend(&run.run, text, T_MAX, &err), &err, "run");
+        text[wanted[i].at] = 7;
+        must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "update");
+        CHECK_INT(run.run.trace.T, wanted[i].kept);
+        while (ss_run_step(&run.run) > 0) continue;
+        check_updated(&run, SS_OK, &desc, text, T_MAX + 1);
+        /* The same text again: only the logits after the last token. */
+        must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "again");
+        if (wanted[i].kept > 5) CHECK(run.run.trace.T >= wanted[i].kept);
+        close_run(&run);
+    }
+    close_model(&model);
+}
+
+static void updates_of_streams(void) {
+    CASE("a run that streams begins anew with every text, and ends as a new one");
+    opened_model model = open_model(LLAMA);
+    ss_edit edit = read_edit("evict:policy=h2o,budget=4");
+    ss_run_desc desc = {&model.model, T_MAX, SS_STREAMS | SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0,
+                        NULL};
+    opened_run run = open_run(&desc);
+    check_updates(&run, &desc, prompt, T_MAX, 12);
+    close_run(&run);
+    close_model(&model);
+}
+
+static void updates_after_all(void) {
+    CASE("an extension that was given up can be updated, wherever it stopped");
+    opened_model model = open_model(LLAMA);
+    ss_edit edit = read_edit("evict:policy=h2o,budget=4");
+    for (int edits = 0; edits < 2; edits++)
+        for (int steps = 0; steps < 4; steps++) {
+            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, edits, NULL, 0, NULL};
+            opened_run run = open_run(&desc);
+            ss_error err;
+            must(ss_run_extend(&run.run, prompt, 6, &err), &err, "run");
+            must(ss_run_begin(&run.run, prompt + 6, 5, &err), &err, "begin");
+            for (int i = 0; i < steps; i++) ss_run_step(&run.run);
+            check_updates(&run, &desc, prompt, T_MAX, 4);
+            close_run(&run);
+        }
+
+    CASE("what an update refuses leaves the run as it was");
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+    opened_run run = open_run(&desc);
+    ss_error err;
+    int32_t text[T_MAX + 1];
+    memcpy(text, prompt, sizeof prompt);
+    must(ss_run_extend(&run.run, prompt, T_MAX, &err), &err, "run");
+    text[T_MAX] = 1;
+    CHECK_INT((int)ss_run_update(&run.run, text, T_MAX + 1, &err), SS_TOO_LONG);
+    CHECK_INT((int)ss_run_update(&run.run, text, -1, &err), SS_TOO_LONG);
+    text[4] = model.model.arch.V;
+    CHECK_INT((int)ss_run_update(&run.run, text, 9, &err), SS_BAD_TOKEN);
+    CHECK(!strcmp(err.where, "token 4"));
+    CHECK_INT((int)ss_run_truncate(&run.run, T_MAX + 1, &err), SS_BAD_REQUEST);
+    CHECK_INT((int)ss_run_truncate(&run.run, -1, &err), SS_BAD_REQUEST);
+    check_updated(&run, SS_OK, &desc, prompt, T_MAX);
+
+    CASE("a run that took layers whatever their edits follows no other text");
+    opened_run from = run_from(&run.run.trace, 1, SS_FIELDS_ALL, &edit, 1);
+    CHECK_INT((int)ss_run_update(&from.run, prompt, 5, &err), SS_UNSUPPORTED);
+    CHECK_INT((int)ss_run_extend(&from.run, prompt, 1, &err), SS_UNSUPPORTED);
+    CHECK_INT(from.run.trace.T, T_MAX);
+    must(ss_run_truncate(&run.run, 0, &err), &err, "nothing");
+    CHECK_INT(run.run.trace.T, 0);
+    must(ss_run_extend(&run.run, prompt, 4, &err), &err, "anew");
+    check_updated(&run, SS_OK, &desc, prompt, 4);
+    close_run(&from);
+    close_run(&run);
+    close_model(&model);
 }
 
 static void from_lengths(void) {
@@ -466,8 +619,8 @@ static void from_lengths(void) {
         ss_error err;
         if (n) must(ss_run_extend(&first.run, prompt, n, &err), &err, "run");
         for (int capacity = T_MAX - 1; capacity <= T_MAX; capacity++) {
-            ss_run_desc desc = {&model.model,     capacity,     SS_FIELDS_ALL, NULL, 0,
-                                &first.run.trace, SS_BY_TOKENS, NULL};
+            ss_run_desc desc = {&model.model,     capacity,    SS_FIELDS_ALL, NULL, 0,
+                                &first.run.trace, SS_BY_EDITS, NULL};
             bool possible = n >= 1 && n <= capacity;
             CHECK_INT((int)try_run(&desc, &err), possible ? SS_OK : SS_BAD_REQUEST);
             if (!possible) CHECK(!strcmp(err.where, "from"));
@@ -764,6 +917,10 @@ int main(void) {
     no_stream();
     resumed();
     by_tokens();
+    by_edits();
+    kept_by_updates();
+    updates_of_streams();
+    updates_after_all();
     from_lengths();
     only_above();
     effects();

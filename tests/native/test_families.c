@@ -155,6 +155,9 @@ static void refused_by_some(void) {
          "attention_types"},
         {NEO ",\"attention_types\":[[[\"global\",\"local\"],3]]", SS_UNSUPPORTED,
          "attention_types"},
+        {NEO ",\"attention_types\":[[[\"local\"],4]]", SS_OK, ""},
+        {NEO ",\"attention_types\":[[[\"local\",\"local\",\"local\",\"local\"],5]]", SS_UNSUPPORTED,
+         "attention_types"},
         {NEO ",\"attention_types\":[[[\"global\",\"local\"],-7],[4,{}],\"x\"]", SS_UNSUPPORTED,
          "attention_types"},
         {NEO ",\"attention_types\":[[[\"global\",\"sparse\"],2]]", SS_UNSUPPORTED,
@@ -339,12 +342,32 @@ static const char *path_of(const char *folder) {
     return path;
 }
 
+/* A model of the goldens and its run over the prompt. */
+typedef struct opened_folder {
+    opened_model model;
+    opened_run run;
+} opened_folder;
+
+static opened_folder *open_folder(const char *folder) {
+    opened_folder *opened = malloc(sizeof *opened); /* the run keeps the model's address */
+    if (!opened) exit(2);
+    opened->model = open_model(path_of(folder));
+    opened->run = run_tokens(&opened->model.model, prompt, T_MAX, NULL, 0);
+    return opened;
+}
+
+static void close_folder(opened_folder *opened) {
+    close_run(&opened->run);
+    close_model(&opened->model);
+    free(opened);
+}
+
 static void steps_are_prompts(void) {
     CASE("token by token, every family computes the bits of the whole prompt");
     for (size_t f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(path_of(folders[f]));
-        opened_run whole = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+        opened_folder *opened = open_folder(folders[f]);
+        const ss_trace *whole = &opened->run.run.trace;
+        ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
         opened_run steps = open_run(&desc);
         CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* size twin */
         ss_error err;
@@ -352,32 +375,31 @@ static void steps_are_prompts(void) {
             must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "step");
         for (int field = 0; field < SS_FIELD_N; field++) {
             ss_tensor a, b;
-            if (!(whole.run.trace.fields & SS_BIT(field)) || field == SS_FIELD_LOSS) continue;
-            must(ss_trace_view(&a, &whole.run.trace, field, -1, -1, &err), &err, "view");
+            if (!(whole->fields & SS_BIT(field)) || field == SS_FIELD_LOSS) continue;
+            must(ss_trace_view(&a, whole, field, -1, -1, &err), &err, "view");
             must(ss_trace_view(&b, &steps.run.trace, field, -1, -1, &err), &err, "view");
             CHECK_BITS(b.data, a.data, 4 * ss_tensor_count(&a));
         }
         close_run(&steps);
-        close_run(&whole);
-        close_model(&model);
+        close_folder(opened);
     }
 }
 
 static void kept_panels(void) {
     CASE("with its panels kept, every family computes the same bits");
     for (size_t f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(path_of(folders[f]));
-        opened_run whole = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        opened_folder *opened = open_folder(folders[f]);
+        const ss_trace *whole = &opened->run.run.trace;
+        ss_model *model = &opened->model.model;
         ss_arena measure = ss_arena_measure();
-        ss_model_keep_panels(&model.model, &measure);
-        CHECK(!model.model.head.w.panels);
+        ss_model_keep_panels(model, &measure);
+        CHECK(!model->head.w.panels);
         ss_arena arena = arena_of(measure.used);
-        ss_model_keep_panels(&model.model, &arena);
-        CHECK(model.model.head.w.panels && arena.used == arena.bytes);
-        check_steps(&whole.run.trace, prompt, T_MAX, T_MAX);
-        check_steps(&whole.run.trace, prompt, T_MAX, 1);
-        close_run(&whole);
-        close_model(&model);
+        ss_model_keep_panels(model, &arena);
+        CHECK(model->head.w.panels && arena.used == arena.bytes);
+        check_steps(whole, prompt, T_MAX, T_MAX);
+        check_steps(whole, prompt, T_MAX, 1);
+        close_folder(opened);
         free(arena.block);
     }
 }
@@ -386,15 +408,14 @@ static void windows_hide(void) {
     CASE("a query of a windowed layer gives exact zeros to keys outside, and sums to 1 inside");
     int windowed = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(path_of(folders[f]));
-        opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-        const ss_arch *arch = &model.model.arch;
+        opened_folder *opened = open_folder(folders[f]);
+        const ss_trace *trace = &opened->run.run.trace;
+        const ss_arch *arch = &trace->model->arch;
         bool hidden = true, seen = true;
         for (int l = 0; l < arch->L; l++)
             for (int h = 0; h < arch->H; h++)
                 for (int t = 0; t < T_MAX; t++) {
-                    const float *row = ss_floats(&run.run.trace, SS_FIELD_ATT) +
-                                       ((size_t)(l * arch->H + h) * T_MAX + (size_t)t) * T_MAX;
+                    const float *row = att_row(trace, l, h, t);
                     int window = ss_arch_window(arch, l), first = window ? t + 1 - window : 0;
                     for (int j = 0; j < T_MAX; j++)
                         if (j < first || j > t)
@@ -405,8 +426,7 @@ static void windows_hide(void) {
                 }
         CHECK(hidden);
         CHECK(seen);
-        close_run(&run);
-        close_model(&model);
+        close_folder(opened);
     }
     CHECK(windowed > 100);
 }
@@ -421,11 +441,11 @@ static void routers(void) {
                  {"hf-qwen2_moe", 3, false}, {"hf-qwen2_moe-norm", 3, true},
                  {"hf-qwen3_moe", 3, true},  {"hf-hunyuan_moe", 2, true}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        opened_model model = open_model(path_of(table[i].folder));
-        opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        opened_folder *opened = open_folder(table[i].folder);
         ss_tensor view;
         ss_error err;
-        must(ss_trace_view(&view, &run.run.trace, SS_FIELD_ROUTER, 1, -1, &err), &err, "router");
+        must(ss_trace_view(&view, &opened->run.run.trace, SS_FIELD_ROUTER, 1, -1, &err), &err,
+             "router");
         CHECK_INT(view.rank, 2);
         CHECK_INT(view.dims[0] == T_MAX && view.dims[1] == 5, 1);
         for (size_t t = 0; t < T_MAX; t++) {
@@ -442,8 +462,7 @@ static void routers(void) {
             else
                 CHECK(sum < 1.0f);
         }
-        close_run(&run);
-        close_model(&model);
+        close_folder(opened);
     }
     CASE("of experts that are alike the first are chosen");
     opened_model alike = open_model(path_of("hf-mixtral"));
@@ -459,15 +478,13 @@ static void routers(void) {
     close_run(&evenly);
     close_model(&alike);
     CASE("the router of a model without experts: the view says that there are none");
-    opened_model model = open_model(path_of("hf-qwen3"));
-    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_folder *plain = open_folder("hf-qwen3");
     ss_tensor view;
     ss_error err;
-    CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_ROUTER, -1, -1, &err),
+    CHECK_INT((int)ss_trace_view(&view, &plain->run.run.trace, SS_FIELD_ROUTER, -1, -1, &err),
               SS_BAD_REQUEST);
     CHECK(strstr(err.text, "experts") != NULL && !strcmp(err.where, "router"));
-    close_run(&run);
-    close_model(&model);
+    close_folder(plain);
 }
 
 /* ---- what a config says is seen in the numbers -------------------------------------------- */
@@ -493,18 +510,11 @@ static void logits_of(float *out, const char *folder, ss_bytes config) {
     ss_arch arch;
     ss_error err;
     must(ss_arch_read(&arch, config, &err), &err, folder);
-    opened_file weights = open_file(folder, "model.safetensors");
-    size_t bytes;
-    must(ss_model_size(&bytes, &arch, &weights.container, &err), &err, folder);
-    ss_arena arena = arena_of(bytes);
-    ss_model model;
-    must(ss_model_open(&model, &arch, &weights.container, &arena, &err), &err, folder);
-    CHECK_INT(arena.used == bytes, 1);
-    opened_run run = run_tokens(&model, prompt, T_MAX, NULL, 0);
+    opened_model model = open_model_as(folder, &arch);
+    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     memcpy(out, ss_floats(&run.run.trace, SS_FIELD_NEXT), (size_t)arch.V * sizeof *out);
     close_run(&run);
-    free(arena.block);
-    close_file(&weights);
+    close_model(&model);
 }
 
 static void every_key_counts(void) {
@@ -607,17 +617,13 @@ static void every_key_counts(void) {
 
 static void check_broken(const char *folder, const char *name, const char *other) {
     ss_error err = {0};
-    ss_arch arch;
     ss_bytes config = read_file(folder, "config.json");
-    must(ss_arch_read(&arch, config, &err), &err, folder);
     ss_bytes weights = read_file(folder, "model.safetensors");
-    opened_file file = {.bytes = replaced(weights, name, other)};
-    must(open_bytes(&file, &err), &err, folder);
-    size_t bytes = 0;
-    CHECK_INT((int)ss_model_size(&bytes, &arch, &file.container, &err), SS_BAD_TENSOR);
+    ss_bytes broken = replaced(weights, name, other);
+    CHECK_INT((int)try_open(config, broken, &err), SS_BAD_TENSOR);
     if (strcmp(err.where, name)) printf("  %s: %s: %s\n", folder, err.where, err.text);
     CHECK(!strcmp(err.where, name));
-    close_file(&file);
+    free((void *)(size_t)broken.data);
     free((void *)(size_t)weights.data);
     free((void *)(size_t)config.data);
 }
@@ -681,35 +687,27 @@ static void not_finite(void) {
     CASE("a NaN in any tensor of any family is refused, and what sees pictures is not read");
     int skipped = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
-        const char *folder = path_of(folders[f]);
-        ss_bytes config = read_file(folder, "config.json");
-        ss_error err;
-        ss_arch arch;
-        must(ss_arch_read(&arch, config, &err), &err, folder);
-        opened_file file = open_file(folder, "model.safetensors");
-        size_t bytes;
-        must(ss_model_size(&bytes, &arch, &file.container, &err), &err, folder);
-        ss_arena arena = arena_of(bytes);
-        for (size_t i = 0; i < file.container.n; i++) {
-            const ss_entry *entry = &file.container.entries[i];
+        opened_model opened = open_model(path_of(folders[f]));
+        const ss_container *container = &opened.weights.container;
+        ss_arch arch = opened.model.arch;
+        for (size_t i = 0; i < container->n; i++) {
+            const ss_entry *entry = &container->entries[i];
             size_t size = ss_dtype_block_bytes(entry->tensor.type);
             size_t last = ss_tensor_count(&entry->tensor) - 1;
             unsigned char *at = (unsigned char *)(size_t)entry->tensor.data + last * size;
             unsigned char kept[4];
             memcpy(kept, at, size);
             memset(at, 0xff, size);
-            arena.used = 0;
-            ss_model model;
+            opened.arena.used = 0;
+            ss_error err;
             bool read = !is_of_pictures(entry->name);
-            CHECK_INT((int)ss_model_open(&model, &arch, &file.container, &arena, &err),
+            CHECK_INT((int)ss_model_open(&opened.model, &arch, container, &opened.arena, &err),
                       read ? SS_BAD_TENSOR : SS_OK);
             CHECK(!read || !strcmp(err.where, entry->name));
             skipped += !read;
             memcpy(at, kept, size);
         }
-        free(arena.block);
-        close_file(&file);
-        free((void *)(size_t)config.data);
+        close_model(&opened);
     }
     CHECK_INT(skipped, 34); /* of hf-gemma3-whole */
 }
@@ -720,46 +718,18 @@ static void other_prefix(void) {
     const char *folder = path_of("hf-gemma3-whole");
     static const char from[] = "\"language_model.model.", to[] = "\"model.language_model.";
     size_t n = sizeof from - 1;
-    ss_bytes config = read_file(folder, "config.json");
-    ss_arch arch;
+    opened_folder *plain = open_folder("hf-gemma3-whole");
+    opened_model model = {.weights.bytes = read_file(folder, "model.safetensors")};
+    unsigned char *bytes = (unsigned char *)(size_t)model.weights.bytes.data;
+    for (size_t i = 0; i + n <= model.weights.bytes.n; i++)
+        if (!memcmp(bytes + i, from, n)) memcpy(bytes + i, to, n);
     ss_error err;
-    must(ss_arch_read(&arch, config, &err), &err, folder);
-    opened_file file = {.bytes = read_file(folder, "model.safetensors")};
-    for (size_t i = 0; i + n <= file.bytes.n; i++)
-        if (!memcmp(file.bytes.data + i, from, n))
-            memcpy((unsigned char *)(size_t)file.bytes.data + i, to, n);
-    must(open_bytes(&file, &err), &err, folder);
-    size_t bytes;
-    must(ss_model_size(&bytes, &arch, &file.container, &err), &err, folder);
-    ss_arena arena = arena_of(bytes);
-    ss_model model;
-    must(ss_model_open(&model, &arch, &file.container, &arena, &err), &err, folder);
-    opened_run run = run_tokens(&model, prompt, T_MAX, NULL, 0);
-    float logits[64];
-    logits_of(logits, folder, config);
-    CHECK_BITS(ss_floats(&run.run.trace, SS_FIELD_NEXT), logits, (size_t)arch.V * sizeof *logits);
+    must(try_model(&model, &plain->model.model.arch, &err), &err, folder);
+    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    check_same(&plain->run.run.trace, &run.run.trace, T_MAX);
     close_run(&run);
-    free(arena.block);
-    close_file(&file);
-    free((void *)(size_t)config.data);
-}
-
-/* Opens the folder's weights under its config; everything is closed again. */
-static ss_status try_open(ss_bytes config, ss_bytes weights, ss_error *err) {
-    ss_arch arch;
-    ss_status status = ss_arch_read(&arch, config, err);
-    opened_file file = {.bytes = weights};
-    size_t bytes;
-    if (status == SS_OK) status = open_bytes(&file, err);
-    if (status == SS_OK) status = ss_model_size(&bytes, &arch, &file.container, err);
-    if (status == SS_OK) {
-        ss_arena arena = arena_of(bytes);
-        ss_model model;
-        status = ss_model_open(&model, &arch, &file.container, &arena, err);
-        free(arena.block);
-    }
-    free(file.arena.block);
-    return status;
+    close_model(&model);
+    close_folder(plain);
 }
 
 static void flipped_bits(void) {
@@ -793,15 +763,15 @@ static void flipped_bits(void) {
  * of the first key's logit add up to is the mean of the products that were recorded. */
 static void parts_add_up(void) {
     CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them");
-    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
-        opened_model model = open_model(path_of(folders[f]));
-        opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-        const ss_arch *arch = &model.model.arch;
+    for (size_t f = 0; f < FOLDERS; f++) {
+        opened_folder *opened = open_folder(folders[f]);
+        const ss_trace *trace = &opened->run.run.trace;
+        const ss_arch *arch = &trace->model->arch;
         size_t count = (size_t)(2 * arch->L + 2);
-        float *parts = measure(&run.run.trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
+        float *parts = measure(trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
         for (int head = 0; head < arch->L * arch->H; head++) {
             int l = head / arch->H, h = head % arch->H;
-            float *dot = measure(&run.run.trace, "qk_dot", 0.3f, 0, l, h, NULL);
+            float *dot = measure(trace, "qk_dot", 0.3f, 0, l, h, NULL);
             double sum = 0, size = 0, logit = 0;
             for (int t = 0; t < T_MAX; t++)
                 logit += (double)(dot[t * T_MAX] * arch->score_scale) / T_MAX;
@@ -818,8 +788,7 @@ static void parts_add_up(void) {
             free(dot);
         }
         free(parts);
-        close_run(&run);
-        close_model(&model);
+        close_folder(opened);
     }
 }
 

@@ -59,32 +59,24 @@ static ss_bytes write_file(const char *words) {
 
 static int runs_of_opened;
 
-/* Runs a token if the model opens. */
-static ss_status open_model_of(const ss_arch *arch, const ss_container *container, ss_error *err) {
-    size_t bytes;
-    ss_model model;
-    ss_status status = ss_model_size(&bytes, arch, container, err);
-    if (status != SS_OK) return status;
-    ss_arena arena = arena_of(bytes);
-    status = ss_model_open(&model, arch, container, &arena, err);
-    if (status == SS_OK) {
-        opened_run run = run_tokens(&model, (int32_t[]){0}, 1, NULL, 0);
-        close_run(&run);
-        runs_of_opened++;
-    }
-    free(arena.block);
-    return status;
-}
-
-/* What opening the file gives: its architecture, its tensors and, where asked, its model. */
+/* What opening the file gives: its architecture, its tensors and, where asked, its model, which
+ * runs a token. */
 static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
     ss_arch arch;
-    opened_file file = {.bytes = bytes};
+    opened_model opened = {.weights.bytes = bytes};
     ss_status status = ss_arch_read_gguf(&arch, bytes, err);
-    ss_status container = open_bytes(&file, status == SS_OK ? err : NULL);
+    ss_status container = open_bytes(&opened.weights, status == SS_OK ? err : NULL);
     if (status == SS_OK) status = container;
-    if (status == SS_OK && with_model) status = open_model_of(&arch, &file.container, err);
-    free(file.arena.block);
+    if (status == SS_OK && with_model) {
+        status = try_model(&opened, &arch, err);
+        if (status == SS_OK) {
+            opened_run run = run_tokens(&opened.model, (int32_t[]){0}, 1, NULL, 0);
+            close_run(&run);
+            runs_of_opened++;
+        }
+    }
+    free(opened.weights.arena.block);
+    free(opened.arena.block);
     return status;
 }
 

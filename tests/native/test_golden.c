@@ -14,6 +14,7 @@
 #include "goldens.h"
 #include "model/families/family.h"
 #include "model/files/json.h"
+#include "traces.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -191,6 +192,21 @@ static void meet_model(coverage *met, const opened_model *model) {
         snprintf(met->families + used, FAMILIES_BYTES - used, " %s ", arch->family);
 }
 
+/* What runs take from others and from themselves changes no bit, of any model and edit: a run that
+ * begins from the plain one, and the edited run itself, follow a text that is typed in. */
+static void check_kept(opened_run *run, const opened_run *plain, const about *of,
+                       const int32_t *tokens, int T) {
+    ss_run_desc desc = {plain->run.trace.model, T,           SS_FIELDS_ALL, of->edits, of->edits_n,
+                        &plain->run.trace,      SS_BY_EDITS, NULL};
+    ss_error err;
+    opened_run from = open_run(&desc);
+    must(ss_run_extend(&from.run, tokens, T, &err), &err, "from the plain run");
+    check_same(&run->run.trace, &from.run.trace, T);
+    check_updates(&from, &desc, tokens, T, 3);
+    check_updates(run, &desc, tokens, T, 8);
+    close_run(&from);
+}
+
 static void check_case(coverage *met, const char *name, const char *folder, const about *of) {
     CASE(name);
     opened_file file = open_file(folder, "golden.safetensors");
@@ -213,6 +229,7 @@ static void check_case(coverage *met, const char *name, const char *folder, cons
         met->metrics[i] |= found.metrics[i];
         if (i < SS_FIELD_N) met->fields[i] |= found.fields[i];
     }
+    check_kept(&run, &plain, of, tokens, T);
     free(tokens);
     close_run(&plain);
     close_run(&run);

@@ -270,26 +270,6 @@ static void configs(void) {
     }
 }
 
-/* Opens weights under a config; everything is closed again. */
-static ss_status try_open(ss_bytes config, ss_bytes weights, ss_error *err) {
-    ss_arch arch;
-    ss_status status = ss_arch_read(&arch, config, err);
-    if (status != SS_OK) return status;
-    opened_file file = {.bytes = weights};
-    status = open_bytes(&file, err);
-    size_t bytes;
-    if (status == SS_OK) status = ss_model_size(&bytes, &arch, &file.container, err);
-    if (status == SS_OK) {
-        ss_arena arena = arena_of(bytes);
-        ss_model model;
-        status = ss_model_open(&model, &arch, &file.container, &arena, err);
-        if (status == SS_OK) CHECK_INT(arena.used == bytes, 1); /* size twin */
-        free(arena.block);
-    }
-    free(file.arena.block);
-    return status;
-}
-
 /* The first place of text in the header, which must be there. */
 static unsigned char *find_in(ss_bytes file, const char *text) {
     size_t n = strlen(text);

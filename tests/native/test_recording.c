@@ -19,16 +19,15 @@ typedef struct opened_recording {
     ss_recording recording;
 } opened_recording;
 
-static ss_status try_open(opened_recording *opened, ss_error *err) {
+static ss_status try_open_recording(opened_recording *opened, ss_error *err) {
     opened->arena = arena_of(ss_recording_size(opened->bytes));
     return ss_recording_open(&opened->recording, opened->bytes, &opened->arena, err);
 }
 
-static opened_recording open_recording(ss_bytes bytes) {
-    opened_recording opened = {.bytes = bytes};
+static void open_recording(opened_recording *opened, ss_bytes bytes) {
+    *opened = (opened_recording){.bytes = bytes};
     ss_error err;
-    must(try_open(&opened, &err), &err, "recording");
-    return opened;
+    must(try_open_recording(opened, &err), &err, "recording");
 }
 
 static void close_recording(opened_recording *opened) {
@@ -36,21 +35,27 @@ static void close_recording(opened_recording *opened) {
     free((void *)(uintptr_t)opened->bytes.data);
 }
 
+/* The first prompt of a file that is opened for it. */
 typedef struct opened_trace {
+    opened_recording file;
     ss_arena arena;
     ss_trace trace;
 } opened_trace;
 
-static opened_trace open_trace(const opened_recording *opened, int prompt) {
-    opened_trace made;
-    size_t bytes;
+static void open_trace(opened_trace *opened, ss_bytes bytes) {
+    size_t size;
     ss_error err;
-    must(ss_recording_trace_size(&bytes, &opened->recording, prompt, &err), &err, "size");
-    made.arena = arena_of(bytes);
-    must(ss_recording_trace(&made.trace, &opened->recording, prompt, &made.arena, &err), &err,
-         "trace");
-    CHECK_INT(made.arena.used, bytes);
-    return made;
+    open_recording(&opened->file, bytes);
+    const ss_recording *recording = &opened->file.recording;
+    must(ss_recording_trace_size(&size, recording, 0, &err), &err, "size");
+    opened->arena = arena_of(size);
+    must(ss_recording_trace(&opened->trace, recording, 0, &opened->arena, &err), &err, "trace");
+    CHECK_INT(opened->arena.used, size);
+}
+
+static void close_trace(opened_trace *opened) {
+    free(opened->arena.block);
+    close_recording(&opened->file);
 }
 
 /* ["a","a",..] of T strings. */
@@ -160,11 +165,10 @@ static int goldens(bool reduced, size_t shift) {
         snprintf(path, sizeof path, GOLDEN "/%s", entry->d_name);
         opened_file file = open_file(path, "golden.safetensors");
         ss_arch arch = arch_of(path, &file);
-        opened_recording opened = open_recording(record_golden(&file, &arch, reduced, shift));
-        opened_trace made = open_trace(&opened, 0);
-        compared += compare_metrics(&made.trace, &file, entry->d_name);
-        free(made.arena.block);
-        close_recording(&opened);
+        opened_trace opened;
+        open_trace(&opened, record_golden(&file, &arch, reduced, shift));
+        compared += compare_metrics(&opened.trace, &file, entry->d_name);
+        close_trace(&opened);
         close_file(&file);
     }
     closedir(folder);
@@ -201,6 +205,10 @@ static char *conditions_of(const char *operation) {
     return text;
 }
 
+static recording_writer begin_small(const char *operation) {
+    return begin_recording("1", conditions_of(operation));
+}
+
 /* The shape of a metric of the first prompt. */
 static ss_status ask(const ss_trace *trace, const char *metric, int T, ss_error *err) {
     size_t dims[SS_RANK_MAX];
@@ -220,43 +228,40 @@ static void missing(void) {
     CASE("a metric whose field was not kept names the field");
     static const uint8_t cells[] = {255, 0, 128, 64, 255, 0, 100, 100};
     static const float scale[] = {1, 1};
-    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    recording_writer w = begin_small("softmax");
     add_claimed(&w, "0.att_pooled", "U8", "[1,2,2,2]", cells, sizeof cells);
     add_claimed(&w, "0.att_scale", "F32", "[1,2]", scale, sizeof scale);
     add_claimed(&w, "0.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
     add_claimed(&w, "0.value_norm", "F32", "[1,1,2]", sums, 2 * sizeof *sums);
-    opened_recording opened = open_recording(end_recording(&w, 0));
-    opened_trace made = open_trace(&opened, 0);
-    says(&made.trace, "entropy", 2, "att in full, kept here as maps pooled to 2 x 2");
-    says(&made.trace, "contribution", 2, "att in full");
-    says(&made.trace, "hidden_norm", 2, "the field hidden, not recorded");
-    says(&made.trace, "kurtosis", 2, "the field hidden, not recorded");
-    says(&made.trace, "loss_mean", 2, "the field loss, not recorded");
-    says(&made.trace, "gate_mean", 2, "the field gate, not recorded");
-    says(&made.trace, "alpha_bias", 2, "the field att_bias, not recorded");
-    says(&made.trace, "kl_at", 2, "the field logits, not recorded");
+    opened_trace opened;
+    open_trace(&opened, end_recording(&w, 0));
+    says(&opened.trace, "entropy", 2, "att in full, kept here as maps pooled to 2 x 2");
+    says(&opened.trace, "contribution", 2, "att in full");
+    says(&opened.trace, "hidden_norm", 2, "the field hidden, not recorded");
+    says(&opened.trace, "kurtosis", 2, "the field hidden, not recorded");
+    says(&opened.trace, "loss_mean", 2, "the field loss, not recorded");
+    says(&opened.trace, "gate_mean", 2, "the field gate, not recorded");
+    says(&opened.trace, "alpha_bias", 2, "the field att_bias, not recorded");
+    says(&opened.trace, "kl_at", 2, "the field logits, not recorded");
     CASE("alpha that was kept without maps is of all tokens alone");
-    says(&made.trace, "alpha", 1, "expected all 2 tokens");
+    says(&opened.trace, "alpha", 1, "expected all 2 tokens");
     ss_error err;
-    CHECK_INT(ask(&made.trace, "value_ratio", 2, &err), SS_OK);
+    CHECK_INT(ask(&opened.trace, "value_ratio", 2, &err), SS_OK);
     size_t n;
-    float *sinks = measure(&made.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
+    float *sinks = measure(&opened.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
     CHECK_INT(n, 2);
     CHECK_NEAR(sinks[0], 1.0, 0);
     CHECK_NEAR(sinks[1], 0.5, 0);
     free(sinks);
-    free(made.arena.block);
-    close_recording(&opened);
+    close_trace(&opened);
     CASE("without raw alpha, kept sums do not replace maps whose rows do not sum to 1");
-    w = begin_recording("1", conditions_of("sigmoid"));
+    w = begin_small("sigmoid");
     add_claimed(&w, "0.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
-    opened = open_recording(end_recording(&w, 0));
-    made = open_trace(&opened, 0);
-    says(&made.trace, "alpha", 2, "the field att, not recorded");
-    free(made.arena.block);
-    close_recording(&opened);
+    open_trace(&opened, end_recording(&w, 0));
+    says(&opened.trace, "alpha", 2, "the field att, not recorded");
+    close_trace(&opened);
 }
 
 static uint16_t half_of(float x) {
@@ -280,25 +285,25 @@ static void halves(void) {
         add_claimed(&w, "0.att", "F16", "[1,2,2,2]", small, sizeof small);
         add_claimed(&w, "9.unknown", "F8_E4M3", "[3]", "abc", 3);
         if (with) add_claimed(&w, "0.alpha", "F32", "[1,2,2]", exact, sizeof exact);
-        opened_recording opened = open_recording(end_recording(&w, 1));
-        opened_trace made = open_trace(&opened, 0);
-        float *alpha = measure(&made.trace, "alpha", 0, 0, 0, 0, NULL);
+        opened_trace opened;
+        open_trace(&opened, end_recording(&w, 1));
+        float *alpha = measure(&opened.trace, "alpha", 0, 0, 0, 0, NULL);
         CHECK_BITS(alpha, with ? exact : alphas, sizeof exact);
         free(alpha);
-        float *first = measure(&made.trace, "alpha", 0, 1, 0, 0, NULL);
+        float *first = measure(&opened.trace, "alpha", 0, 1, 0, 0, NULL);
         CHECK_NEAR(first[0], 1, 0);
         free(first);
-        free(made.arena.block);
-        close_recording(&opened);
+        close_trace(&opened);
     }
 }
 
 static void tensors(void) {
     CASE("a tensor by its name, and parts of it by their indices");
-    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    recording_writer w = begin_small("softmax");
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "mean.sink_ratio", "F32", "[2]", sums, 2 * sizeof *sums);
-    opened_recording opened = open_recording(end_recording(&w, 0));
+    opened_recording opened;
+    open_recording(&opened, end_recording(&w, 0));
     const ss_recording *r = &opened.recording;
     ss_tensor tensor;
     ss_error err;
@@ -321,7 +326,7 @@ static void tensors(void) {
 static void refused(ss_bytes file, ss_status status, const char *where, const char *text) {
     opened_recording opened = {.bytes = file};
     ss_error err = {0};
-    CHECK_INT(try_open(&opened, &err), status);
+    CHECK_INT(try_open_recording(&opened, &err), status);
     bool fits = !strcmp(err.where, where) && strstr(err.text, text);
     if (!fits) printf("    found %s: %s\n", err.where, err.text);
     CHECK(fits);
@@ -467,14 +472,14 @@ static void shapes(void) {
     unsigned char bytes[64];
     memset(bytes, 0xff, sizeof bytes); /* NaN as floats, -1 as ids */
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        recording_writer w = begin_recording("1", conditions_of("softmax"));
+        recording_writer w = begin_small("softmax");
         add_claimed(&w, table[i].name, table[i].dtype, table[i].shape, bytes, table[i].bytes);
         const char *where = table[i].status == SS_OK ? "" : table[i].name;
         if (strstr(table[i].text, "scales")) where = "0.att_scale";
         refused(end_recording(&w, 0), table[i].status, where, table[i].text);
     }
     CASE("a name that occurs twice");
-    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    recording_writer w = begin_small("softmax");
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     refused(end_recording(&w, 0), SS_BAD_FILE, "mean.alpha", "each name once");
@@ -484,21 +489,20 @@ static void undefined(void) {
     CASE("numbers that are NaN stay undefined");
     unsigned char bytes[32];
     memset(bytes, 0xff, sizeof bytes);
-    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    recording_writer w = begin_small("softmax");
     add_claimed(&w, "0.att", "F32", "[1,2,2,2]", bytes, sizeof bytes);
-    opened_recording opened = open_recording(end_recording(&w, 0));
-    opened_trace made = open_trace(&opened, 0);
+    opened_trace opened;
+    open_trace(&opened, end_recording(&w, 0));
     size_t n;
-    float *sinks = measure(&made.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
+    float *sinks = measure(&opened.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
     for (size_t i = 0; i < n; i++) CHECK(isnan(sinks[i]));
     free(sinks);
-    free(made.arena.block);
-    close_recording(&opened);
+    close_trace(&opened);
 }
 
 static void million(void) {
     CASE("a million tensors of unknown names are kept, in memory that the header justifies");
-    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    recording_writer w = begin_small("softmax");
     const size_t n = 1000000, each = 80;
     char *names = malloc(n * each + 1), *at = names;
     if (!names) exit(2);
@@ -510,7 +514,8 @@ static void million(void) {
     free(names);
     ss_bytes file = end_recording(&w, 0);
     CHECK(ss_recording_size(file) < 6 * file.n);
-    opened_recording opened = open_recording(file);
+    opened_recording opened;
+    open_recording(&opened, file);
     CHECK_INT(opened.recording.container.n, n);
     close_recording(&opened);
 }

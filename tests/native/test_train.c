@@ -790,8 +790,10 @@ static void broken_states(void) {
     /* The last number of each of the three, and a negative weight, which is one. */
     for (size_t i = 1; i <= 3; i++) {
         memcpy(bad, good, n);
-        memcpy(bad + 12 + 4 * (i * numbers - 1), &values[1], 4);
+        size_t at = 12 + 4 * (i * numbers - 1);
+        memcpy(bad + at, &values[1], 4);
         CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, n}, &err), SS_BAD_FILE);
+        CHECK(!strcmp(err.where, ss_where_byte(at).text));
     }
     memcpy(bad, good, n);
     memcpy(bad + 12, &values[2], 4);

@@ -312,32 +312,37 @@ static void feature_maps(void) {
     ss_choice own;
     CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, "self_attn.kernel_in"));
+
+    CASE("a parameter that an operation lacks is refused, also where its row of the table is full");
+    ss_attention *attention = &model.model.arch.attention;
+    attention->parameters_n = 1;
+    strcpy(attention->parameters[0].name, "zeta");
+    attention->parameters[0].value = 1.5f;
+    strcpy(attention->operation, "softmax_clipped");
+    CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_OK);
+    CHECK_NEAR(own.parameters[0], 1.5f, 0.0);
+    CHECK_NEAR(own.parameters[1], -0.03f, 0.0);
+    strcpy(attention->parameters[0].name, "bias");
+    for (int i = 0; i < 2; i++) {
+        strcpy(attention->operation, i ? "softmax" : "softmax_clipped");
+        CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_BAD_CONFIG);
+        CHECK(!strcmp(err.where, "sinkscope.attention.parameters"));
+    }
     close_model(&model);
 }
 
 /* ---- I8 ----------------------------------------------------------------------------------- */
 
 static ss_status open_tampered(const char *was, const char *is, ss_error *err) {
-    opened_file file = {.bytes = read_file("tests/golden/var-int8", "model.safetensors")};
+    ss_bytes weights = read_file("tests/golden/var-int8", "model.safetensors");
     ss_bytes config = read_file("tests/golden/var-int8", "config.json");
     size_t n = strlen(was);
-    for (size_t i = 8; i + n < file.bytes.n; i++)
-        if (!memcmp(file.bytes.data + i, was, n))
-            memcpy((unsigned char *)(size_t)file.bytes.data + i, is, n);
-    ss_arch arch;
-    ss_arena arena = {0};
-    ss_model model;
-    size_t bytes = 0;
-    ss_status status = ss_arch_read(&arch, config, err);
-    if (status == SS_OK) status = open_bytes(&file, err);
-    if (status == SS_OK) status = ss_model_size(&bytes, &arch, &file.container, err);
-    if (status == SS_OK) {
-        arena = arena_of(bytes);
-        status = ss_model_open(&model, &arch, &file.container, &arena, err);
-    }
-    free(arena.block);
+    for (size_t i = 8; i + n < weights.n; i++)
+        if (!memcmp(weights.data + i, was, n))
+            memcpy((unsigned char *)(size_t)weights.data + i, is, n);
+    ss_status status = try_open(config, weights, err);
     free((void *)(size_t)config.data);
-    close_file(&file);
+    free((void *)(size_t)weights.data);
     return status;
 }
 

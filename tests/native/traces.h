@@ -77,6 +77,51 @@ static inline void check_steps(const ss_trace *whole, const int32_t *tokens, int
     close_run(&steps);
 }
 
+static inline uint32_t next_random(uint32_t *state) {
+    return *state = *state * 1664525u + 1013904223u;
+}
+
+/* A run is what a new run of these tokens is, which is refused where that one is. */
+static inline void check_updated(const opened_run *run, ss_status status, const ss_run_desc *desc,
+                                 const int32_t *tokens, int T) {
+    ss_error err;
+    opened_run fresh = open_run(desc);
+    CHECK_INT((int)status, (int)ss_run_extend(&fresh.run, tokens, T, &err));
+    if (status == SS_OK) {
+        CHECK_INT(run->run.trace.T, T);
+        check_same(&fresh.run.trace, &run->run.trace, T);
+        if (desc->fields & SS_BIT(SS_FIELD_NEXT))
+            CHECK_BITS(ss_floats(&fresh.run.trace, SS_FIELD_NEXT),
+                       ss_floats(&run->run.trace, SS_FIELD_NEXT),
+                       (size_t)desc->model->arch.V * sizeof(float));
+    }
+    close_run(&fresh);
+}
+
+/* A run that follows a text which is typed in, cut and changed anywhere. */
+static inline void check_updates(opened_run *run, const ss_run_desc *desc, const int32_t *tokens,
+                                 int T, int times) {
+    ss_error err;
+    ss_run_desc plain = *desc;
+    plain.from = NULL;
+    uint32_t state = 7;
+    int32_t text[64];
+    for (int i = 0; i < T; i++) text[i] = tokens[i];
+    for (int i = 0; i < times; i++) {
+        int n = 1 + (int)(next_random(&state) >> 8) % T;
+        int place = (int)(next_random(&state) >> 8) % n;
+        ss_status status;
+        if (i % 3 == 2 && n <= run->run.trace.T) {
+            for (int t = 0; t < n; t++) text[t] = ss_tokens(&run->run.trace)[t];
+            status = ss_run_truncate(&run->run, n, &err);
+        } else {
+            text[place] = tokens[(next_random(&state) >> 8) % (uint32_t)T];
+            status = ss_run_update(&run->run, text, n, &err);
+        }
+        check_updated(run, status, &plain, text, n);
+    }
+}
+
 /* Oracle 9: a bias on the values of layer 0 leaves its maps as they are, but not what it adds. */
 static inline void check_value_bias(const ss_model *model, const float *biases, size_t n,
                                     const int32_t *tokens, int T) {

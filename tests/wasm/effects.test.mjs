@@ -75,6 +75,7 @@ test('a head is called by where its attention goes, what it mixes, and what it i
   assert.deepEqual(labelHead(known), { label: 'no-op', dormant: undefined });
   assert.deepEqual(labelHead({ ...known, effect: -0.002 }), { label: 'no-op', dormant: true });
   assert.deepEqual(labelHead({ ...known, effect: -0.02 }), { label: 'no-op', dormant: false });
+  assert.equal(labelHead({ ...known, effect: 0.01 }).dormant, false);
   assert.deepEqual(labelHead({ ...known, contribution: 0.5, effect: 0.2 }), {
     label: 'broadcast',
     dormant: false,

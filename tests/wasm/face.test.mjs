@@ -18,6 +18,7 @@ const {
   guardTokenizer,
   groupsOf,
   headEffects,
+  heldLoss,
   labConfig,
   labFolder,
   labTokenizer,
@@ -39,7 +40,11 @@ const {
   spread,
   sweep,
   tokenizerOfGguf,
+  copyTask,
+  measureTask,
+  recallTask,
   searchSuffix,
+  textTask,
   tokenizerOfVocabulary,
   unmask,
 } = sinkscope;
@@ -70,6 +75,12 @@ const { config, weights } = files(tiny);
 const tokenizerJson = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
 const tokenizer = openTokenizer(tokenizerJson);
 
+/** A training whose every loss is 1. */
+class Trained {
+  async read() {
+    return [{ data: [1] }];
+  }
+}
 const disk = [
   { path: 'm/config.json', file: new Blob([config]) },
   { path: 'm/model.safetensors', file: new Blob([weights]) },
@@ -236,6 +247,7 @@ const FACE = {
     async (options) => (await engine.train(options)).close(),
     { config: labConfig({ width: 8, inner: 8 }), recipe: { batch: 2 }, text: [1], begin: weights },
   ],
+  heldLoss: [heldLoss, new Trained(), [[1, 2]]],
   spread: [
     (...args) => first(spread(...args)),
     model,
@@ -244,6 +256,19 @@ const FACE = {
     { signal: new AbortController().signal },
   ],
   unmask: [unmask, model, [1, 2], { steps: 1, never: [], edits: [], onStep: () => {} }],
+  textTask: [textTask, [[1, 2, 3]]],
+  copyTask: [copyTask, 9, { first: [0], never: [1], length: 2, prompts: 1, seed: 1 }],
+  recallTask: [
+    recallTask,
+    tokenizer,
+    { between: 1, prompts: 1, names: ['Tom', 'Mary'], special: 'auto' },
+  ],
+  measureTask: [
+    measureTask,
+    model,
+    { name: 'x', prompts: [{ ids: [1, 2, 3, 4], from: 3 }], chance: 0 },
+    { edits: [], seed: 1, signal: new AbortController().signal, onProgress: () => {} },
+  ],
   searchSuffix: [
     searchSuffix,
     model,

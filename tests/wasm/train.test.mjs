@@ -463,6 +463,34 @@ test('a model to go on from that is not there is refused with its name', async (
     );
 });
 
+test('the loss of a text that is not learnt is the one that the reference measured', async () => {
+  const file = join(folder, 'new.txt');
+  writeFileSync(file, 'You may reproduce and distribute copies of the Work. '.repeat(9));
+  const from = fileURLToPath(new URL('models/zoo/softmax/', root));
+  const passages = fileURLToPath(new URL('models/zoo/heldout.json', root));
+  const tell = async (...words) => {
+    const args = ['train', '--from', from, '--text-file', file, '--held-file', passages, ...words];
+    const { stdout } = await promisify(execFile)(process.execPath, [cli, ...args]);
+    return stdout.trim().split('\n');
+  };
+  // 100 passages of 64 tokens, in PyTorch.
+  const zoo = JSON.parse(readFileSync(new URL('models/zoo/index.json', root), 'utf8'));
+  const { loss } = zoo.find(({ id }) => id === 'softmax').measured;
+  const [look] = await tell('--steps', 0, '--batch', 1, '--held', 100, '--json');
+  assert.ok(Math.abs(JSON.parse(look).loss_held - loss) < 6e-4, look);
+  // What is learnt is not what is held, and each line has the loss of its own weights.
+  const sizes = ['--batch', 2, '--length', 32, '--learning-rate', 0.01, '--held', 2];
+  const lines = await tell(...sizes, '--steps', 5, '--every', 2, '--json');
+  const log = lines.map((line) => JSON.parse(line));
+  assert.deepEqual(
+    log.map(({ step }) => step),
+    [0, 2, 4, 5],
+  );
+  assert.ok(log[3].loss < log[0].loss - 0.5 && log[3].loss_held > log[0].loss_held, lines.join());
+  const [again] = (await tell(...sizes, '--steps', 4)).slice(-1);
+  assert.match(again, new RegExp(`loss of the held text ${log[2].loss_held.toFixed(3)}$`));
+});
+
 test('the command line goes on from a folder, with its tokenizer, on a text', async () => {
   const file = join(folder, 'text.txt');
   writeFileSync(file, 'Once there was a king who had a golden ball. '.repeat(4));

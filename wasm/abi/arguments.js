@@ -25,6 +25,7 @@ const KINDS = {
   blob: ['a Blob', (x) => has(x, 'arrayBuffer') && has(x, 'stream')],
   signal: ['an AbortSignal', (x) => has(x, 'throwIfAborted') && has(x, 'addEventListener')],
   model: ['a model', (x) => isObject(x) && has(x, 'run')],
+  training: ['a training', (x) => isObject(x) && has(x, 'read')],
   recording: ['a recording', (x) => isObject(x) && has(x, 'pooled')],
   tokenizer: ['a tokenizer', (x) => isObject(x) && has(x, 'encode')],
 };

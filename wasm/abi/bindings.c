@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define ABI_VERSION 7
+#define ABI_VERSION 8
 
 /* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
 enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
@@ -279,6 +279,11 @@ int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
 /* Like extend, but only begins it; step does one piece and returns how many are left. */
 int ss_wasm_begin(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_begin(&run->run, tokens, n, &wasm_error);
+}
+
+/* The run becomes that of tokens[n]; begins what step does. */
+int ss_wasm_update(wasm_run *run, const int32_t *tokens, int n) {
+    return (int)ss_run_begin_update(&run->run, tokens, n, &wasm_error);
 }
 
 int ss_wasm_step(wasm_run *run) {

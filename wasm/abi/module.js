@@ -9,7 +9,7 @@ import { importsOn, sharedMemory } from './memory.js';
 import { decodeValue } from './metadata.js';
 
 /** The version of the ABI that these files call. */
-const ABI_VERSION = 7;
+const ABI_VERSION = 8;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 

@@ -24,6 +24,7 @@ import {
 } from './recording.js';
 import { listOf, readText } from './text_file.js';
 import { searchOpened, suffixText } from './suffix.js';
+import { makeTasks, measureTasks, tasksText } from './tasks.js';
 import { sourceOf, train, trainUsage } from './train.js';
 
 /** @param {import('../sinkscope.js').Describe} describe */
@@ -84,6 +85,13 @@ sinkscope suffix MODEL --text-file FILE   search tokens that move the sink or ra
   --width N          (64)
   --seed S           (0)
   --prompt N         tokens before the suffix (half of --tokens)
+sinkscope tasks MODEL --text-file FILE   accuracy with every key, with the first key hidden, and with another key
+                            hidden: of the next token in the second halves of the sequences, of the second copy of
+                            random tokens, and of a name recalled over sentences
+  --copied N         random tokens that are copied (25)
+  --between N[,N...] sentences between a name and the question for it (1,4)
+  --prompts N        prompts of the copies and of each recall (24)
+  --seed S           (0)
 sinkscope train --help      train a small model
 sinkscope describe [--json] every metric, field, edit and attention operation
 sinkscope --version         the version of the package
@@ -128,11 +136,15 @@ const OPTIONS = /** @type {const} */ ({
   width: { type: 'string', default: '64' },
   seed: { type: 'string', default: '0' },
   prompt: { type: 'string' },
+  copied: { type: 'string', default: '25' },
+  between: { type: 'string', default: '1,4' },
+  prompts: { type: 'string', default: '24' },
   help: { type: 'boolean', default: false },
   version: { type: 'boolean', default: false },
 });
 
 /** @typedef {ReturnType<typeof parseArgs<{ options: typeof OPTIONS, allowPositionals: true }>>['values']} Values */
+/** @typedef {'auto' | 'none' | string[]} Special what a text starts with */
 /** @typedef {Awaited<ReturnType<typeof openModel>>} OpenedModel */
 /** @typedef {Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>} Found */
 
@@ -160,8 +172,9 @@ async function main(args, print) {
       const { describe } = engine;
       return print(values.json ? `${JSON.stringify(describe)}\n` : tables(describe));
     }
-    const known = '"measure", "record", "compare", "suffix", "train" or "describe"';
-    expect(['measure', 'record', 'compare', 'suffix'].includes(command), 'command', known, command);
+    const known = '"measure", "record", "compare", "suffix", "tasks", "train" or "describe"';
+    const ours = ['measure', 'record', 'compare', 'suffix', 'tasks'];
+    expect(ours.includes(command), 'command', known, command);
     if (command === 'compare') {
       const found = await compare(engine, names, values);
       if (found.differences.length > 0) process.exitCode = 1;
@@ -174,6 +187,10 @@ async function main(args, print) {
     if (command === 'suffix') {
       const found = await searchModel(engine, name, values);
       return print(values.json ? `${JSON.stringify(found)}\n` : suffixText(found));
+    }
+    if (command === 'tasks') {
+      const found = await doTasks(engine, name, values);
+      return print(values.json ? `${JSON.stringify(found)}\n` : tasksText(found));
     }
     const found =
       command === 'record'
@@ -227,6 +244,22 @@ async function searchModel(engine, name, values) {
     prompt: values.prompt === undefined ? undefined : whole(values.prompt, '--prompt'),
   };
   return searchOpened(await openModel(engine, name, values), options);
+}
+
+/**
+ * @param {import('../sinkscope.js').Engine} engine
+ * @param {string} name
+ * @param {Values} values
+ */
+async function doTasks(engine, name, values) {
+  const options = {
+    copied: whole(values.copied, '--copied'),
+    between: values.between.split(',').map((one) => count(one, '--between')),
+    prompts: whole(values.prompts, '--prompts'),
+    seed: count(values.seed, '--seed'),
+  };
+  const opened = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));
+  return measureTasks(opened, options.seed);
 }
 
 /**
@@ -302,11 +335,14 @@ async function mainTrain(args, print) {
 }
 
 /**
+ * @template [Made=undefined]
  * @param {import('../sinkscope.js').Engine} engine
  * @param {string} name
  * @param {Values} values
+ * @param {(model: import('../sinkscope.js').Model, tokenizer: import('../sinkscope.js').GuardedTokenizer, special: Special) => Promise<Made>} [make]
+ *   what else is made of texts, before the tokenizer is closed
  */
-async function openModel(engine, name, values) {
+async function openModel(engine, name, values, make) {
   const { describe } = engine;
   const { defaults } = describe;
   const wanted = {
@@ -334,8 +370,10 @@ async function openModel(engine, name, values) {
     groups?.flatMap((one) => one.sequences) ??
     texts.ids ??
     (await cutText(tokenizer, texts.text, { ...wanted, special, onCut }));
+  const made = /** @type {Made} */ (await make?.(model, tokenizer, special));
   tokenizer.close();
   return {
+    made,
     id: (await stat(name).catch(() => undefined)) ? basename(resolve(name)) : plan.id,
     plan,
     model,
@@ -439,7 +477,7 @@ function speedWords(rate, { replicas: { length } }) {
 /**
  * @param {Pick<import('../sinkscope.js').Tokenizer, 'bos' | 'piece'>} tokenizer
  * @param {string} special
- * @returns {'auto' | 'none' | string[]}
+ * @returns {Special}
  */
 function specialOf(tokenizer, special) {
   if (special === 'auto' || special === 'none') return special;

@@ -7,9 +7,11 @@ import { check } from '../abi/arguments.js';
 import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { checkLabRecipe, labFolder, labTokenizer } from '../lab/folder.js';
 import { LAB_MODEL, labConfig } from '../lab/model.js';
+import { heldLoss } from '../lab/held.js';
 import { labOnward } from '../lab/onward.js';
 import { sha256 } from '../loading/hash.js';
 import { openTimeline } from '../loading/timeline.js';
+import { cutText } from '../study/measure.js';
 import { openTokenizer } from '../text/tokenizer.js';
 import { openOut } from './out_folder.js';
 import { codeOf, listOf, readText } from './text_file.js';
@@ -42,6 +44,10 @@ ${settings.map(usageOf).join('\n')}
   --from FOLDER[@STEP]   fine-tunes this model, or a checkpoint of its timeline, with its tokenizer, on the
                          text; gentle defaults and 100 steps; --operation, --bias-key and --gate make it
                          another variant
+  --held-file FILE       UTF-8 text that is not learnt, or a JSON list of texts: the loss of up to --held sequences of it
+                         (of a list, the beginning of each text) stands in every line; with --from, its rise is
+                         forgetting
+  --held N               (16)
   --recipe FOLDER        repeats the training that wrote this folder, to the same digits; --from and
                          --text-file say where its model and text lie now
   --every N              steps from one line to the next (10)
@@ -62,8 +68,8 @@ export async function train(engine, args, print) {
   const names = [
     ...settings.map(({ name }) => name),
     ...Object.keys(LAB_MODEL),
-    ...['config', 'begin', 'from', 'recipe', 'text-file', 'tokenizer', 'every', 'out'],
-    ...['kernels', 'workers'],
+    ...['config', 'begin', 'from', 'recipe', 'text-file', 'tokenizer', 'every', 'out', 'held'],
+    ...['kernels', 'workers', 'held-file'],
   ];
   const parsed = /** @type {{ values: object }} */ (
     parseArgs({
@@ -98,22 +104,28 @@ export async function train(engine, args, print) {
   const planned = { ...defaults, ...recipe };
   const out = values.out === undefined ? undefined : await openOut(values.out);
   const keep = out && (await keeper(out, setting, planned));
+  const held = await heldOf(values, setting.reads, planned);
   const workers = Number(values.workers ?? 1);
   const training = await engine.train({ config, recipe, begin, text: text?.ids, workers });
   const show = values.json
     ? (/** @type {object} */ entry) => print(`${JSON.stringify(entry)}\n`)
     : (/** @type {import('../sinkscope.js').LogEntry} */ entry) => print(line(entry));
+  /** @returns {Promise<{ readonly [column: string]: number }>} */
+  const heldNow = async () => (held ? { loss_held: await heldLoss(training, held) } : {});
   const job = new AbortController();
   const stop = () => job.abort();
   process.once('SIGINT', stop);
   let done = 0;
   try {
     const { signal } = job;
-    for await (const entry of training.run(setting.steps ?? Number(planned.steps), { signal })) {
-      done++;
-      if (entry.step % every === 0) show(entry);
+    const steps = setting.steps ?? Number(planned.steps);
+    // The weights of a line's step are those between two runs.
+    while (done < steps) {
+      const now = await heldNow();
+      for await (const entry of training.run(Math.min(every, steps - done), { signal }))
+        if (done++ % every === 0) show({ ...entry, ...now });
     }
-    show(await training.look());
+    show({ ...(await training.look()), ...(await heldNow()) });
   } catch (error) {
     if (!job.signal.aborted) throw error;
     process.stderr.write(`sinkscope: stopped after ${done} steps\n`);
@@ -162,6 +174,27 @@ async function keeper(out, { config, begin, text, reads, from }, planned) {
   await out.write(folder(new Uint8Array(), 0).filter(({ path }) => path !== 'model.safetensors'));
   return (/** @type {Uint8Array} */ weights, /** @type {number} */ done) =>
     out.write(folder(weights, done));
+}
+
+/**
+ * Sequences of a text that is not learnt, as long as those that are, and with the same first token.
+ * @param {Values} values
+ * @param {Made['reads']} reads
+ * @param {Record<string, number | string>} planned every setting
+ */
+async function heldOf({ 'held-file': file, held = '16' }, reads, { length, first }) {
+  if (file === undefined) return undefined;
+  if (!reads) throw unlike('--tokenizer', 'a tokenizer.json', undefined);
+  expect(/^[1-9]\d{0,5}$/.test(held), '--held', 'a whole number above 0', held);
+  const tokenizer = openTokenizer(reads.tokenizer, reads.tokenizerConfig);
+  const text = await readText(file, '--held-file');
+  const front = Number(first) < 0 ? [] : [Number(first)];
+  const cut = await cutText(tokenizer, listOf(file, text) ?? text, {
+    tokens: Number(length) - front.length,
+    sequences: Number(held),
+    special: 'none',
+  });
+  return cut.map((ids) => [...front, ...ids]);
 }
 
 /** @param {string} text */
@@ -343,11 +376,13 @@ function line({
   first_elsewhere,
   first_triggers,
   value_ratio,
+  loss_held = null,
 }) {
   const fixed = (/** @type {number | null} */ x) => (x === null ? '-' : x.toFixed(3));
   return (
     `step ${String(step).padStart(5)}  loss ${fixed(loss)} (triggers ${fixed(loss_triggers)}, ` +
     `elsewhere ${fixed(loss_elsewhere)})  attention on the first token ${fixed(first_elsewhere)} ` +
-    `(from triggers ${fixed(first_triggers)})  its value norm ${fixed(value_ratio)}\n`
+    `(from triggers ${fixed(first_triggers)})  its value norm ${fixed(value_ratio)}` +
+    `${loss_held === null ? '' : `  loss of the held text ${fixed(loss_held)}`}\n`
   );
 }

@@ -170,13 +170,14 @@ export class Backend {
    * What the weights as they are do with these tokens: they are opened for this once.
    * @param {number} id
    * @param {Int32Array} tokens
+   * @param {readonly string[]} fields that these read
    * @param {readonly Posted[]} reads
    */
-  async readTraining(id, tokens, reads) {
+  async readTraining(id, tokens, fields, reads) {
     const config = this.#lab.config(id);
     const { model } = await this.open(QUIET, { config, weights: [this.#lab.weights(id)] });
     try {
-      const run = await this.run(QUIET, model, tokens, { capacity: tokens.length });
+      const run = await this.run(QUIET, model, tokens, { fields, capacity: tokens.length });
       return await this.read(run, reads);
     } finally {
       await this.closeModel(model);
@@ -385,7 +386,7 @@ export class Backend {
     return this.#cancellable(job, async (signal, report) => {
       const id = this.#start(modelId, options);
       try {
-        await this.#prefill(id, tokens, signal, report);
+        await this.#prefill('begin', id, tokens, signal, report);
         return id;
       } catch (error) {
         // The model may have been closed in between, and the run with it.
@@ -393,6 +394,18 @@ export class Backend {
         throw error;
       }
     });
+  }
+
+  /**
+   * The run becomes that of these tokens. One that was stopped on the way can only be updated or closed.
+   * @param {Job} job
+   * @param {number} id
+   * @param {Int32Array} tokens
+   */
+  async update(job, id, tokens) {
+    return this.#cancellable(job, (signal, report) =>
+      this.#prefill('update', id, tokens, signal, report),
+    );
   }
 
   /**
@@ -437,15 +450,16 @@ export class Backend {
   }
 
   /**
+   * @param {'begin' | 'update'} call
    * @param {number} id
-   * @param {Int32Array} tokens
+   * @param {Int32Array} tokens all of the run's
    * @param {AbortSignal} signal
    * @param {Progress} report
    */
-  async #prefill(id, tokens, signal, report) {
+  async #prefill(call, id, tokens, signal, report) {
     const run = this.#run(id);
     this.#module.lend(tokens, (address) =>
-      this.#module.check('begin', run.address, address, tokens.length),
+      this.#module.check(call, run.address, address, tokens.length),
     );
     let last = performance.now();
     let left;
@@ -457,7 +471,7 @@ export class Backend {
       this.#run(id); // the model may have been closed in between, and the run with it
       last = performance.now();
     }
-    run.T += tokens.length;
+    run.T = tokens.length;
     await report('run', tokens.length, tokens.length);
     signal.throwIfAborted();
   }

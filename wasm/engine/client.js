@@ -17,8 +17,8 @@ import { randomBits } from './random.js';
 /** @typedef {import('./link.js').Face} Face */
 /** @typedef {Awaited<ReturnType<Face['open']>>} Opened */
 
-/** Instead of a layer that a run begins behind: the tokens that no edit touches. */
-const BY_TOKENS = -1;
+/** Instead of a layer that a run begins behind: whatever no edit touches. */
+const BY_EDITS = -1;
 
 /** Of the options of a run those that it is described by. */
 const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
@@ -229,7 +229,7 @@ class Engine {
     );
     // Who only runs models does not download this.
     const { beginTraining } = await import('../lab/training.js');
-    return beginTraining(links, training, options);
+    return beginTraining(links, { ...this.describe, training }, options);
   }
 
   /** To the backends of other binaries that there are. */
@@ -369,8 +369,7 @@ class Model {
     const { from } = options;
     if (from) checkFrom(from, this.#copy, this.architecture);
     const wanted = this.#wanted(tokens.length, options);
-    const ids = Array.from(tokens);
-    ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
+    const ids = idsBelow(V, tokens);
     const run = new Run(this.#copy, ids, wanted, this, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
@@ -387,7 +386,7 @@ class Model {
     // An edit may lead beyond the context; the core knows which.
     const most = edits.length > 0 ? MOST_TOKENS : context;
     expectInteger(n, 1, most, 'tokens.length');
-    const spare = from ? 0 : SPARE_TOKENS;
+    const spare = from?.layer === undefined ? SPARE_TOKENS : 0;
     const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
     expectInteger(capacity, n, most, 'capacity');
     return { fields, edits, capacity, streaming };
@@ -412,6 +411,16 @@ class Model {
       ...(this.#replicas ?? []).slice(1).map((replica) => replica.close()),
     ]);
   }
+}
+
+/**
+ * @param {number} V
+ * @param {ArrayLike<number>} tokens
+ */
+function idsBelow(V, tokens) {
+  const ids = Array.from(tokens);
+  ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
+  return ids;
 }
 
 /**
@@ -448,6 +457,11 @@ class Run {
   /** @type {Promise<number> | undefined} */
   #begun;
   #closed = false;
+  /**
+   * What a stopped update left at a backend.
+   * @type {{ backend: Face, id: number } | undefined}
+   */
+  #left;
 
   /**
    * @param {Copy} copy
@@ -486,19 +500,78 @@ class Run {
    */
   #at(backend, job = QUIET, signal) {
     if (this.#closed) throw closed('run', 'this run has been closed');
-    if (this.#begun && this.#backend === backend) return this.#begun;
-    const make = async () => {
-      const { model } = await this.#copy.at(backend);
-      const from = this.#from && {
-        run: await /** @type {Run} */ (this.#from.run).#at(backend),
-        layer: this.#from.layer ?? BY_TOKENS,
-      };
-      signal?.throwIfAborted();
-      return backend.run(job, model, Int32Array.from(this.#tokens), { ...this.#wanted, from });
-    };
-    this.#backend = backend;
-    this.#begun = make();
-    return this.#begun;
+    const begun = this.#begun;
+    if (!begun || this.#backend !== backend) {
+      this.#backend = backend;
+      this.#begun = this.#make(backend, job, signal);
+      return this.#begun;
+    }
+    // An update that was stopped leaves nothing to read: the text before it is run again.
+    return begun.catch((error) => {
+      if (this.#begun === begun) throw error;
+      return this.#at(backend);
+    });
+  }
+
+  /**
+   * @param {Face} backend
+   * @param {import('./job.js').Job} job
+   * @param {AbortSignal} [signal]
+   */
+  async #make(backend, job, signal) {
+    const { model } = await this.#copy.at(backend);
+    const from = await this.#beginning(backend);
+    const left = this.#left;
+    this.#left = undefined;
+    if (left?.backend === backend) await backend.closeRun(left.id);
+    signal?.throwIfAborted();
+    return backend.run(job, model, Int32Array.from(this.#tokens), { ...this.#wanted, from });
+  }
+
+  /**
+   * What the run begins from; nothing where that has been closed or is of another text by now, and does not
+   * change a bit.
+   * @param {Face} backend
+   */
+  async #beginning(backend) {
+    if (!this.#from) return undefined;
+    const { layer = BY_EDITS } = this.#from;
+    const from = /** @type {Run} */ (this.#from.run);
+    const tokens = this.#tokens;
+    const isAlike =
+      from.#tokens.length === tokens.length && tokens.every((id, i) => id === from.#tokens[i]);
+    if (layer === BY_EDITS && (from.#closed || !isAlike)) return undefined;
+    return { run: await from.#at(backend), layer };
+  }
+
+  /**
+   * @param {ArrayLike<number>} tokens
+   * @param {Options} [options]
+   */
+  async update(tokens, options = {}) {
+    check(tokens, 'list', 'tokens');
+    checkOptions(options, JOB);
+    expectInteger(tokens.length, 1, this.#wanted.capacity, 'tokens.length');
+    const ids = idsBelow(this.#model.architecture.V, tokens);
+    await this.#copy.link.job(options, async (backend, job) => {
+      const id = this.#left?.backend === backend ? this.#left.id : await this.#at(backend);
+      this.#left = undefined;
+      this.#backend = backend;
+      const updated = backend.update(job, id, Int32Array.from(ids));
+      // Who reads meanwhile waits for the new text.
+      this.#begun = updated.then(() => id);
+      this.#begun.catch(() => {});
+      try {
+        await updated;
+        this.#tokens = ids;
+      } catch (error) {
+        const isStopped = options.signal?.aborted;
+        // What was refused is as before; what was stopped can be updated, or run again.
+        this.#begun = isStopped ? undefined : Promise.resolve(id);
+        if (isStopped) this.#left = { backend, id };
+        throw error;
+      }
+    });
   }
 
   /**
@@ -579,7 +652,9 @@ class Run {
     this.#closed = true;
     if (!link.isOpen) return;
     await link.ask(async (backend) => {
-      if (begun && backend === this.#backend) await backend.closeRun(await begun);
+      if (backend !== this.#backend) return;
+      const id = (await begun?.catch(() => undefined)) ?? this.#left?.id;
+      if (id !== undefined) await backend.closeRun(id);
     });
   }
 }

@@ -107,8 +107,9 @@ export interface RunOptions extends Options {
    * A run of this model and these tokens, in the same worker, that this one begins from: its residual
    * stream behind so many layers (0: the embedding) is taken as it is, what lies below is copied, and
    * only what lies above is computed, under these edits. It must have recorded `hidden`, and of the
-   * layers below what this one records. Without a layer: all of the first tokens that no edit touches
-   * is taken, as far as it has recorded what this one does; an eviction also reads `att`.
+   * layers below what this one records. Without a layer: whatever no edit touches is taken, the layers
+   * below and the tokens before, as far as both have recorded what this takes (`hidden` for layers, `att`
+   * for evictions); no bit depends on it, and the run can be extended and updated like any other.
    */
   readonly from?: { readonly run: Run; readonly layer?: number };
   /**
@@ -182,6 +183,15 @@ export interface Run {
    * @example for await (const step of run.generate({ count: 8 })) show(step.token);
    */
   generate(options: GenerateOptions): AsyncIterable<Step>;
+  /**
+   * The run becomes that of these tokens, at most its capacity, to the bits of a new run. What was recorded
+   * of the first tokens that both texts have is kept, so that a token at the end costs one token, and one in
+   * the middle what follows it; behind an eviction that has begun, and where tokens depend on later ones
+   * (prefix and bidirectional masks, edits that look at all tokens), all is computed. What is refused or
+   * stopped leaves the run as it was.
+   * @example await run.update([...run.tokens, next]);
+   */
+  update(tokens: ArrayLike<number>, options?: Options): Promise<void>;
   /**
    * The run as the bytes of a recording: fields of its prompt, without means.
    * @example const bytes = await run.record({ fields: ['att'], strings: (ids) => ids.map(piece) });

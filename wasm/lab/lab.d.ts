@@ -71,6 +71,17 @@ export interface Training {
   close(): Promise<void>;
 }
 
+/**
+ * The mean loss of the weights as they are over sequences that no step learns from, nats; of a model that is fine-tuned
+ * on another text its rise is forgetting.
+ * @param sequences each no longer than the recipe's `length`
+ * @example const loss = await heldLoss(training, await cutText(tokenizer, old, { tokens: 64, sequences: 16 }));
+ */
+export declare function heldLoss(
+  training: Training,
+  sequences: readonly ArrayLike<number>[],
+): Promise<number>;
+
 /** Choices of a lab's model, with their defaults. */
 export declare const LAB_MODEL: {
   operation: string;

@@ -2,9 +2,12 @@
 import { transfer } from 'comlink';
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { fieldsFor } from '../study/measure.js';
 
 /** @typedef {import('../sinkscope.js').Training} TrainingShape */
 /** @typedef {import('../sinkscope.js').TrainOptions} TrainOptions */
+/** @typedef {import('../sinkscope.js').Describe} Describe */
+/** @typedef {Describe & { training: NonNullable<Describe['training']> }} Described */
 /** @typedef {import('../engine/link.js').Link} Link */
 /** @typedef {import('../engine/link.js').Face} Face */
 /** A training's place at a backend. @typedef {{ link: Link, backend: Face, id: number }} Seat */
@@ -14,10 +17,10 @@ const SLICE = 100;
 
 /**
  * @param {readonly Link[]} links to as many workers as share it; the first leads
- * @param {NonNullable<import('../sinkscope.js').Describe['training']>} described
+ * @param {Described} describe of an engine that trains
  * @param {TrainOptions} options
  */
-export async function beginTraining(links, described, options) {
+export async function beginTraining(links, describe, options) {
   checkOptions(options, { config: 'object', recipe: 'object', text: 'list' });
   const { config, recipe = {}, text = [], begin, state } = options;
   check(config, 'object', 'config');
@@ -39,8 +42,8 @@ export async function beginTraining(links, described, options) {
       }),
     ),
   );
-  const lost = await share(seats, described.parts);
-  return new Training(seats, lost, described.log, config, recipe);
+  const lost = await share(seats, describe.training.parts);
+  return new Training(seats, lost, describe, config, recipe);
 }
 
 /**
@@ -75,18 +78,20 @@ class Training {
   #seats;
   #lost;
   #columns;
+  #describe;
 
   /**
    * @param {readonly Seat[]} seats
    * @param {readonly Promise<never>[]} lost
-   * @param {readonly { name: string }[]} columns
+   * @param {Described} describe
    * @param {object} config
    * @param {Readonly<Record<string, number | string>>} recipe
    */
-  constructor(seats, lost, columns, config, recipe) {
+  constructor(seats, lost, describe, config, recipe) {
     this.#seats = seats;
     this.#lost = lost;
-    this.#columns = columns.map(({ name }) => name);
+    this.#columns = describe.training.log.map(({ name }) => name);
+    this.#describe = describe;
     this.config = config;
     this.recipe = recipe;
   }
@@ -149,8 +154,9 @@ class Training {
       if (!alone) expect(false, 'base', 'a read of one run alone', read.base);
     }
     const ids = Int32Array.from(tokens);
+    const fields = fieldsFor(this.#describe, reads);
     const alone = /** @type {readonly import('../engine/backend.js').Posted[]} */ (reads);
-    return this.#ask((backend, id) => backend.readTraining(id, ids, alone));
+    return this.#ask((backend, id) => backend.readTraining(id, ids, fields, alone));
   }
 
   async close() {

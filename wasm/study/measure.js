@@ -4,6 +4,7 @@ import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { spread } from './spread.js';
 
 /** @typedef {import('../sinkscope.js').Replica} Replica */
+/** @typedef {import('../sinkscope.js').Edit} Edit */
 
 /** @type {typeof import('../sinkscope.js').fieldsFor} */
 export function fieldsFor(describe, reads) {
@@ -113,13 +114,17 @@ export async function sweep(model, sequences, cases, options = {}) {
   const compared = reads.filter(({ metric }) => compares(describe, metric));
   const fields = fieldsFor(describe, reads);
   const T = lengthOf(sequences);
-  // What these share with the run without what-ifs is not computed again.
-  const waits = describe.edits.filter((row) => row.waits).map(({ name }) => name);
+  // What these share with the run without what-ifs, first tokens or lower layers, is not computed again.
+  const waits = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
+  const isAbove = (/** @type {Edit} */ edit) => typeof edit?.layer === 'number' && edit.layer > 0;
   const waiting =
     T > model.architecture.context || streaming
       ? []
-      : cases.filter((edits) => edits.length && edits.every((edit) => waits.includes(edit?.kind)));
-  const shared = waiting.length ? ['att', ...fields] : [];
+      : cases.filter(
+          (edits) =>
+            edits.length && (edits.every((edit) => waits.has(edit?.kind)) || edits.every(isAbove)),
+        );
+  const shared = waiting.length ? ['att', 'hidden', ...fields] : [];
   const ofPlain = [...new Set([...fieldsFor(describe, compared), ...shared])];
   const total = sequences.length * cases.length;
   const began = performance.now();

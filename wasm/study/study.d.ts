@@ -2,7 +2,7 @@
 import type { Tensor } from '../abi/abi.js';
 import type { Edit, Replica, Model, Options } from '../engine/engine.js';
 import type { Recording } from '../recording/recordings.js';
-import type { AnyTokenizer } from '../text/text.js';
+import type { AnyTokenizer, EncodeOptions } from '../text/text.js';
 
 /* Measuring: what the page shows, over many sequences. */
 
@@ -300,6 +300,120 @@ export function searchSuffix(
   pair: SuffixPair,
   options: SuffixOptions,
 ): Promise<SuffixFound>;
+
+/* Tasks: what the first key does for accuracy. */
+
+/** Tokens of which those from position `from` on are to be predicted. */
+export interface TaskPrompt {
+  /** [T], 4 or more. */
+  readonly ids: readonly number[];
+  /** 3 or more. */
+  readonly from: number;
+  /** The first query that lacks an evicted key; default `from - 1`, the query of the first prediction. */
+  readonly lost?: number;
+  /** Ids that may be the answer, the last token, which alone is then predicted. */
+  readonly choices?: readonly number[];
+  /** Positions of keys that hold the answer: the control does not evict them. */
+  readonly needs?: readonly number[];
+}
+
+export interface Task {
+  readonly name: string;
+  readonly prompts: readonly TaskPrompt[];
+  /** The accuracy of a model that has not learnt the task, from 0 to 1. */
+  readonly chance: number;
+  /** Tokens from what is to be recalled to the answer, the mean over prompts. */
+  readonly distance?: number;
+}
+
+/** Predicts the second half of each sequence; chance is the share of the most frequent token there. */
+export function textTask(sequences: readonly ArrayLike<number>[]): Promise<Task>;
+
+/**
+ * Predicts the second copy of `length` different random tokens (25) from its second token on; chance is 1/length. The same
+ * seed gives the same prompts.
+ * @param V size of the vocabulary
+ * @throws SinkscopeError 'argument' for a copy longer than the vocabulary allows
+ */
+export function copyTask(
+  V: number,
+  options?: {
+    /** Ids in front, such as the start token; without them one random token stands there. */
+    readonly first?: readonly number[];
+    /** Ids that are never drawn. */
+    readonly never?: readonly number[];
+    readonly length?: number;
+    /** Default 24. */
+    readonly prompts?: number;
+    readonly seed?: number;
+  },
+): Promise<Task>;
+
+/**
+ * Recalls a name over a distance: "... My friend's name is Mary. ... My friend's name is", with `between` sentences (2)
+ * between the two. The answer is the token that the name begins with, the choices those of up to 8 names that begin with
+ * different tokens, and chance is 1 by their number.
+ * @returns undefined where fewer than two names do, as with a token for each byte
+ */
+export function recallTask(
+  tokenizer: AnyTokenizer,
+  options?: {
+    readonly between?: number;
+    /** Default 24. */
+    readonly prompts?: number;
+    readonly names?: readonly string[];
+    readonly special?: EncodeOptions['special'];
+  },
+): Promise<Task | undefined>;
+
+/** Over prompts; `error` is the standard error of the mean, null of one prompt. */
+export interface TaskMean {
+  readonly mean: number;
+  readonly error: number | null;
+}
+
+/** With the difference to the baseline, paired by prompt. */
+export interface TaskScore extends TaskMean {
+  readonly change: TaskMean;
+}
+
+export interface TaskScores {
+  /** The share of predicted tokens that are the model's first choice. */
+  readonly accuracy: TaskScore;
+  /** Nats. */
+  readonly loss: TaskScore;
+  /** The share of prompts where the answer is the first of the choices; null where a prompt has none. */
+  readonly choice: TaskScore | null;
+}
+
+export interface TaskFound extends Omit<Task, 'prompts'> {
+  readonly prompts: number;
+  /** Tokens predicted in all prompts together. */
+  readonly predicted: number;
+  /** Whether `choice`, or else `accuracy`, of the baseline lies above chance by more than two standard errors. */
+  readonly can: boolean;
+  readonly baseline: TaskScores;
+  /** The first key is hidden from queries `lost` and later: it was in the cache while the prompt was read. */
+  readonly first: TaskScores;
+  /** Another key is: one drawn for each prompt, before `lost` and not of `needs`. */
+  readonly other: TaskScores;
+  /** The first key is hidden from every query: another token may become the sink. */
+  readonly unseen: TaskScores;
+}
+
+/**
+ * Accuracy and loss of a model on a task, with every key, with the first key or another evicted after the prompt was read,
+ * and with the first key hidden from the start. The same seed draws the same keys.
+ * @throws SinkscopeError 'argument' for a masked model, and for prompts that do not fit it
+ * @example
+ * const found = await measureTask(model, await textTask(sequences));
+ * found.first.accuracy.change; // { mean: -0.1, error: 0.02 }: without the first key 10 points fewer
+ */
+export function measureTask(
+  model: Studied & Pick<Model, 'architecture'>,
+  task: Task,
+  options?: Options & { readonly edits?: readonly Edit[]; readonly seed?: number },
+): Promise<TaskFound>;
 
 /* Judging: what may be said of Sink_1. */
 

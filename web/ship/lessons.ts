@@ -23,7 +23,8 @@ export const listed = ({ slug, number, title, description, minutes }: Lesson) =>
   ...{ slug, number, title, description, minutes },
 });
 
-const escaped = (text: string) =>
+/** A text as it stands in HTML, also within quotes. */
+export const escaped = (text: string) =>
   text.replace(
     /[&<>"]/g,
     (one) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[one]!,
@@ -31,19 +32,13 @@ const escaped = (text: string) =>
 
 const HOME = '../../index.html';
 
-function page(title: string, description: string, slug: string, main: string): string {
+function page(title: string, slug: string, main: string): string {
   return `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <meta name="color-scheme" content="light dark" />
-    <meta name="description" content="${escaped(description)}" />
-    <meta property="og:type" content="article" />
-    <meta property="og:site_name" content="Sinkscope" />
-    <meta property="og:title" content="${escaped(title)}" />
-    <meta property="og:description" content="${escaped(description)}" />
-    <meta name="twitter:card" content="summary_large_image" />
     <title>${escaped(title)} · Sinkscope</title>
     <link rel="icon" href="data:," />
     <link rel="stylesheet" href="/src/page/base.css" />
@@ -73,7 +68,6 @@ function lessonPage(lesson: Lesson, all: readonly Lesson[]): string {
     : `<p class="next-lesson">This was the last lesson. <a href="${HOME}#room=explore">Explore it yourself</a></p>`;
   return page(
     title,
-    description,
     slug,
     `<article>
 <h1>${escaped(title)}</h1>
@@ -91,7 +85,6 @@ function glossaryPage(): string {
     .map(({ term, meaning }) => `<dt>${escaped(term)}</dt><dd>${escaped(meaning)}</dd>`);
   return page(
     'Glossary',
-    'The terms of attention sinks, a sentence each.',
     '',
     `<article><h1>Glossary</h1><p class="standfirst">The terms of the page and of its lessons, a sentence each.</p><dl class="glossary">${items.join('\n')}</dl></article>`,
   );

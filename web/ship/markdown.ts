@@ -4,6 +4,7 @@
  *     ::figure[Caption.]{#map view="heads" shown="softmax"}   a figure: <sink-scope> in a state, over its picture
  *     ::row[Caption.]{switches="bias" bias="key" beside="softmax1"}  one row with switches and sliders (src/learn/rows.ts)
  *     ::write[Caption.]{#write model="softmax" prompt="..."} a model writes on with three KV caches
+ *     ::deleted[Caption.]{}                                   what a published model writes without its first token
  *     ::count{figure="map"}                                   counts the heads that a reader opens
  *     ::dots[Caption.]{recipes="softmax sigmoid" step="4000" outcome="alpha"}  each seed's long run as a dot
  *     ::costs{}  ::claims{}                                   tables made from the zoo and models/claims.json
@@ -39,6 +40,7 @@ import {
   type Row,
   type Switch,
 } from '../src/learn/rows.ts';
+import { CONDITIONS, NAMES, type Measures, type Name } from '../src/run/without_first.ts';
 import { make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
 import { claims, fact, longRuns, modelsOfZoo, wrongly, type Claim, type Model } from './facts.ts';
@@ -73,6 +75,13 @@ export interface Writing {
   }[];
   /** Means over seeds. */
   readonly values: Readonly<Record<string, string>>;
+}
+
+/** What lessons/without_first.mjs recorded. */
+interface Deleted {
+  readonly prompt: string;
+  readonly texts: Readonly<Record<Name, string>>;
+  readonly trials: readonly Readonly<Record<Name, Measures>>[];
 }
 
 export interface Lesson {
@@ -357,6 +366,18 @@ function directives(number: number, read: Read) {
       read.writes.push({ id: name, model, prompt });
       const element = make('sink-write', { id, model, prompt }, [recorded]);
       become(node, make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]));
+    },
+    deleted(node) {
+      const file = join(folder, 'without_first.json');
+      const { prompt, texts, trials } = JSON.parse(readFileSync(file, 'utf8')) as Deleted;
+      const rows = NAMES.map((name) => {
+        const repeated = trials.map((one) => one[name].repeated);
+        const mean = repeated.reduce((a, b) => a + b, 0) / repeated.length;
+        return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, percent(mean)];
+      });
+      const written = table(['First token', 'The model writes', 'Repeated'], rows);
+      written.data!.hProperties!.className = ['wide-table'];
+      become(node, make('figure', { className: ['lesson-figure'] }, [written, ...caption(node)]));
     },
     count(node, { figure = '' }) {
       become(node, make('p', { className: ['head-count'], dataFigure: figure, role: 'status' }));

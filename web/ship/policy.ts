@@ -3,7 +3,7 @@
  * that send no headers, and as `_headers`, which Netlify, Cloudflare Pages and others read and
  * tests/browser/stage.mjs sends.
  */
-import type { Plugin } from 'vite';
+import type { HtmlTagDescriptor, Plugin } from 'vite';
 
 const POLICY = {
   'default-src': "'self'",
@@ -41,25 +41,22 @@ const HEADERS = {
 /** What bears a hash of its content in its address never changes. */
 const FOR_EVER = ['/assets/*', '/engine/*', '/zoo/*', '/recordings/*'];
 
+/** For hosts that send no headers. */
+export const POLICY_TAGS: readonly Readonly<Record<string, string>>[] = [
+  { 'http-equiv': 'Content-Security-Policy', content: HEADERS['Content-Security-Policy'] },
+  { name: 'referrer', content: HEADERS['Referrer-Policy'] },
+];
+
 export function policy(): Plugin {
   return {
     name: 'policy',
     apply: 'build',
-    transformIndexHtml: () => [
-      {
+    transformIndexHtml: () =>
+      POLICY_TAGS.map((attrs): HtmlTagDescriptor => ({
         tag: 'meta',
-        attrs: {
-          'http-equiv': 'Content-Security-Policy',
-          content: HEADERS['Content-Security-Policy'],
-        },
+        attrs,
         injectTo: 'head-prepend',
-      },
-      {
-        tag: 'meta',
-        attrs: { name: 'referrer', content: HEADERS['Referrer-Policy'] },
-        injectTo: 'head-prepend',
-      },
-    ],
+      })),
     generateBundle() {
       // Other sites may load the element, its engine and the models; nothing here is anybody's own.
       const open = { 'Access-Control-Allow-Origin': '*', 'X-Content-Type-Options': 'nosniff' };

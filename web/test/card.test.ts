@@ -14,7 +14,9 @@ describe('the picture to share', () => {
   it('breaks a text without spaces, and one that is too long ends in an ellipsis', () => {
     expect(linesOf('字'.repeat(36), 9, upTo(12))).toEqual(Array(3).fill('字'.repeat(12)));
     const lines = linesOf('word '.repeat(100), 2, upTo(15));
-    expect(lines).toHaveLength(2);
-    expect(lines[1]).toMatch(/…$/);
+    expect(lines).toEqual(['word word word', 'word word word…']);
+    expect(linesOf('one two three four five', 3, upTo(5))).toEqual(['one', 'two', 'three…']);
+    expect(linesOf('  one\n two  ', 1, upTo(9))).toEqual(['one two']);
+    expect(linesOf('', 1, upTo(9))).toEqual([]);
   });
 });

@@ -1,7 +1,24 @@
 // @vitest-environment happy-dom
 /** Marks of charts: a chart without a layout is 340 pixels wide, its axes from 46 to 330 and from 144 up to 22. */
 import { describe, expect, it, vi } from 'vitest';
+
+const watched = vi.hoisted(() => {
+  const own = { places: [] as Element[], tell: (_: object[]) => {} };
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      constructor(tell: (entries: object[]) => void) {
+        own.tell = tell;
+      }
+      observe(place: Element) {
+        own.places.push(place);
+      }
+    },
+  );
+  return own;
+});
 import { drawChart, type ChartData, type Series } from '../src/plot/chart';
+import { drawRose } from '../src/plot/rose';
 
 const line = (values: number[], more: Partial<Series> = {}): Series => ({
   name: 'a',
@@ -221,6 +238,13 @@ describe('axes', () => {
     expect(drawn([line([1, 2])]).xTicks).toEqual(['0', '1']);
     const { xTicks } = drawn([line(Array.from({ length: 100 }, (_, i) => i))]);
     expect(xTicks).toEqual(['0', '10', '20', '30', '40', '50', '60', '70', '80', '90']);
+    // A tick for each 48 pixels: seven in 340, which are 2 apart up to 22 and 5 apart from there on.
+    const last = (n: number) =>
+      drawn([line(Array.from({ length: n + 1 }, (_, i) => i))]).xTicks.slice(0, 2);
+    expect([last(22), last(24)]).toEqual([
+      ['0', '2'],
+      ['0', '5'],
+    ]);
   });
 
   it('say their numbers as short as they can be', () => {
@@ -236,6 +260,87 @@ describe('axes', () => {
     expect(small.paths).toEqual(['M46.0,68.0L330.0,22.0']);
     expect(drawn([line([0, 4])], { height: 110 }).yTicks).toHaveLength(5);
     expect(drawn([line([0, 4])], { xLabel: '' }).paths).toEqual(['M46.0,157.0L330.0,22.0']);
+  });
+});
+
+describe('a chart whose place changes its width', () => {
+  it('is drawn again as wide, once for each width, and not narrower than can be read', () => {
+    const { root } = drawn([line([0, 1, 4])]);
+    drawChart(root, {
+      kind: 'lines',
+      xLabel: '',
+      yLabel: '',
+      label: '',
+      series: [line([0, 1, 4])],
+    });
+    expect(watched.places.filter((place) => place === root)).toHaveLength(1);
+    const resize = (width: number) => {
+      watched.tell([{ target: root, contentRect: { width } }]);
+      return root.querySelector('svg')!.getAttribute('viewBox');
+    };
+    expect([resize(500.4), resize(100), resize(0)]).toEqual([
+      '0 0 500 176',
+      '0 0 180 176',
+      '0 0 180 176',
+    ]);
+    root.querySelector('svg')!.setAttribute('viewBox', 'kept');
+    expect([resize(100), resize(99.6), resize(700)]).toEqual(['kept', 'kept', '0 0 700 176']);
+    watched.tell([{ target: document.createElement('p'), contentRect: { width: 300 } }]);
+  });
+});
+
+describe('a rose', () => {
+  it('has a petal for each part of the half circle, whose area is its share, and the means', () => {
+    const root = document.createElement('div');
+    const [right, up] = [0, Math.PI / 2];
+    drawRose(
+      root,
+      [
+        { angles: [right, up, up, up], name: 'others' },
+        { angles: [], name: 'sink' },
+      ],
+      'Angles.',
+    );
+    const of = (selector: string) =>
+      [...root.querySelectorAll(selector)].map((one) => one.getAttribute('d')!);
+    const [others, sink] = of('.rose-set').map((d) => d.split('Z').slice(0, -1));
+    expect([others!.length, sink!.length]).toEqual([36, 36]);
+    // Three of four are the most: 100; one of four has a third of that area.
+    const radius = 100 * Math.sqrt(1 / 3);
+    const [x, y] = [Math.cos(Math.PI / 36), Math.sin(Math.PI / 36)];
+    expect(others![0]).toBe(
+      `M0,0L${radius.toFixed(2)},0.00A${radius},${radius} 0 0 0 ${(radius * x).toFixed(2)},${(-radius * y).toFixed(2)}`,
+    );
+    expect(others![18]).toBe(
+      `M0,0L0.00,-100.00A100,100 0 0 0 ${(-100 * y).toFixed(2)},${(-100 * x).toFixed(2)}`,
+    );
+    expect(others![1]).toMatch(/A0,0/);
+    // The mean of 0 and three times 90 degrees is 67.5 degrees; of nothing there is none.
+    const mean = (67.5 * Math.PI) / 180;
+    expect(of('.rose-mean')).toEqual([
+      `M0,0L${(100 * Math.cos(mean)).toFixed(2)},${(-100 * Math.sin(mean)).toFixed(2)}`,
+    ]);
+    const labels = [...root.querySelectorAll('text')];
+    expect(labels.map(({ textContent }) => textContent)).toEqual([
+      '0°',
+      '45°',
+      '90°',
+      '135°',
+      '180°',
+    ]);
+    expect(
+      labels.map((one) =>
+        [one.getAttribute('x'), one.getAttribute('y')].map((n) => Math.round(Number(n))),
+      ),
+    ).toEqual([
+      [110, 12],
+      [78, -76],
+      [0, -108],
+      [-78, -76],
+      [-110, 12],
+    ]);
+    expect(of('.rose-ray')[4]).toBe('M0,0L-100.00,-0.00');
+    expect(root.querySelector('svg')!.getAttribute('aria-label')).toBe('Angles.');
   });
 });
 

@@ -5,6 +5,7 @@ import {
   drawnMap,
   hiddenLayer,
   keysOf,
+  largest,
   mapsOf,
   masked,
   massiveOf,
@@ -68,6 +69,13 @@ describe('a frame', () => {
       '0.9',
       '0.3',
     ]);
+    const { alpha: _, ...study } = frameOf().tensors;
+    expect(selectedHead({ ...frameOf(), tensors: study }, { layer: -1, head: -1 })).toEqual({
+      layer: 0,
+      head: 0,
+    });
+    expect(selectedHead(frameOf(), { layer: 0, head: 0 })).toEqual({ layer: 0, head: 0 });
+    expect(selectedHead(frameOf(), { layer: 0, head: -1 })).toEqual({ layer: 1, head: 0 });
     expect(mean([1, 2, 6])).toBe(3);
     expect(mean([9, 2, 4], 1)).toBe(3);
   });
@@ -122,6 +130,23 @@ describe('a frame', () => {
       token: 6,
       median: 1,
     });
+    const deep = tensor(
+      [6, 4],
+      Array.from({ length: 24 }, (_, i) => Math.floor(i / 4)),
+    );
+    const places = tensor(
+      [6, 6],
+      Array.from({ length: 36 }, (_, i) => i),
+    );
+    expect(massiveOf(frameOf({}, { massive: deep, massive_at: places }))).toEqual({
+      ...{ layer: 5, channel: 30, token: 31, size: 5, median: 5 },
+    });
+    expect([
+      largest([[9, 1], [2]]),
+      largest([[-3], [Infinity, NaN]]),
+      largest([], 2),
+      largest([[1]], 2),
+    ]).toEqual([...[9, 3, 2, 2]]);
     expect(massiveOf(frameOf())).toBeUndefined();
     expect(massiveOf(frameOf({}, { massive: tensor([0, 4], []), massive_at }))).toBeUndefined();
   });

@@ -9,14 +9,14 @@ import type { Lab } from '../src/lab/lab';
 import type { Card } from '../src/ask/zoo';
 import {
   commandOf,
-  defaults,
   namesOf,
   printSettings,
   readSettings,
   recipeOf,
+  refusal,
   tablesOf,
 } from '../src/lab/settings';
-import { caption, headSeen, sinceStep, verdict, type NamedLab } from '../src/lab/words';
+import { caption, headSeen, recent, sinceStep, verdict, type NamedLab } from '../src/lab/words';
 import { isBuilt, UNBUILT } from './fixture';
 
 const operations = [
@@ -28,19 +28,33 @@ const cards = [
   { id: 'softmax', title: 'Softmax model' },
   { id: 'relu', title: 'ReLU' },
 ] as unknown as Card[];
-const rows = tablesOf({ operations } as unknown as Describe, cards);
+/** A trainer's defaults by name, unlike the real one's in steps, seed and optimiser. */
+const usual = {
+  ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0, optimiser: 'sgd' },
+  ...{ learning_rate: 0.003, weight_decay: 0.01, embedding_deviation: 1, deviation: 0.02 },
+  task: 'backcopy',
+};
+const settings = Object.entries(usual).map(([name, value]) => ({ name, default: value }));
+const rows = tablesOf({ operations, training: { settings } } as unknown as Describe, cards);
+const defaults = readSettings('', rows).settings;
 
 describe('a link to a lab', () => {
   it('says what is not as usual, and is read back', () => {
     const text = 'operation:relu,width:32,learning_rate:0.005,first:any';
     const { settings, problems } = readSettings(text, rows);
     expect(problems).toEqual([]);
-    expect(printSettings(settings)).toBe(text);
-    expect(printSettings(defaults)).toBe('');
+    expect(printSettings(settings, rows)).toBe(text);
+    expect(printSettings(defaults, rows)).toBe('');
     const { config, recipe } = setUp(settings).options;
     expect(config).toMatchObject({ n_embd: 32, n_inner: 128, n_positions: 32 });
-    expect(recipe).toMatchObject({ first: -1, learning_rate: 0.005, steps: 500 });
-    expect(commandOf(settings)).toBe(
+    expect(recipe).toMatchObject({
+      first: -1,
+      learning_rate: 0.005,
+      steps: 700,
+      seed: 5,
+      optimiser: 'sgd',
+    });
+    expect(commandOf(settings, rows)).toBe(
       'sinkscope train --operation relu --width 32 --learning-rate 0.005 --first=-1 --inner 128 --json',
     );
   });
@@ -61,11 +75,13 @@ describe('a link to a lab', () => {
     const { settings, problems } = readSettings(text, rows);
     expect(problems).toEqual([]);
     expect(settings).toMatchObject({ batch: 8, weight_decay: 1, steps: 100, text: 'passages' });
-    expect(printSettings(settings)).toBe('from:softmax,operation:relu,at:1000,first:any');
-    expect(commandOf(readSettings('from:softmax,operation:relu,first:any', rows).settings)).toBe(
+    expect(printSettings(settings, rows)).toBe('from:softmax,operation:relu,at:1000,first:any');
+    expect(
+      commandOf(readSettings('from:softmax,operation:relu,first:any', rows).settings, rows),
+    ).toBe(
       'sinkscope train --from models/zoo/softmax --operation relu --first=-1 --text-file models/zoo/heldout.json --text-file models/zoo/heldout-long.json --json',
     );
-    expect(commandOf(settings)).toMatch(/--from models\/zoo\/softmax@1000 /);
+    expect(commandOf(settings, rows)).toMatch(/--from models\/zoo\/softmax@1000 /);
     const absurd = readSettings('from:nothing,width:32,length:1e9', rows);
     expect(absurd.settings.from).toBe('softmax');
     expect(absurd.problems).toEqual([
@@ -78,9 +94,12 @@ describe('a link to a lab', () => {
   it('holds what is drawn, and how fast, without being another training', () => {
     const text = 'heads:2,head:2,speed:10';
     const { settings } = readSettings(text, rows);
-    expect(printSettings(settings)).toBe(text);
-    expect(recipeOf(settings)).toBe('heads:2');
-    expect(commandOf(settings)).toBe('sinkscope train --heads 2 --json');
+    expect(printSettings(settings, rows)).toBe(text);
+    expect(recipeOf(settings)).toBe(
+      recipeOf(readSettings('heads:2,speed:2,steps:9', rows).settings),
+    );
+    expect(recipeOf(settings)).not.toBe(recipeOf(defaults));
+    expect(commandOf(settings, rows)).toBe('sinkscope train --heads 2 --json');
   });
 
   it('names each lab by what is not as in the other', () => {
@@ -88,6 +107,124 @@ describe('a link to a lab', () => {
       (text) => readSettings(text, rows).settings,
     );
     expect(namesOf([left!, right!], rows)).toEqual(['softmax, width 64', 'ReLU / n, width 32']);
+  });
+});
+
+describe('the settings of a lab', () => {
+  /** Of each number: its default and its bounds; of each choice: its values, the default first or marked. */
+  const said = (table: typeof FROM_SCRATCH) =>
+    table.map(({ name, default: usual, words, low, high, step, whole = false }) =>
+      words
+        ? `${name} ${words.map(([value]) => (value === usual ? `*${value}` : value)).join(' ')}`
+        : `${name} ${usual} ${low}..${high}${step === 1 ? ' by 1' : ''}${whole ? ' whole' : ''}`,
+    );
+
+  it('from random weights are those that links name, with the same defaults', () => {
+    expect(said(FROM_SCRATCH)).toEqual([
+      'operation ',
+      'layers *1 2 3',
+      'heads *1 2 4 8',
+      'width 16 32 *64 128',
+      'positions *learned none sinusoid rotary alibi relative',
+      'norm *layer rms',
+      'norm_place *pre post',
+      'feed_forward *plain gated',
+      'activation *gelu_new relu silu',
+      'bias_key *none head shared',
+      'gate *none output_element output_head value_element value_head',
+      'optimiser *adamw sgd',
+      'learning_rate 0.003 0..1e+30',
+      'weight_decay 0.01 0..1000',
+      'embedding_deviation 1 0..100',
+      'deviation 0.02 0..100',
+      'task *backcopy conditional',
+      'triggers 8 1..20 by 1 whole',
+      'first *fixed any',
+      'length 32 4..128 by 1 whole',
+      'batch 32 1..256 by 1 whole',
+      'steps 500 1..20000 by 1 whole',
+      'seed 1 0..1000000000 by 1 whole',
+      'head -1 -1..255 by 1 whole',
+      'speed *0 10 2',
+    ]);
+  });
+
+  it('of a trained model have defaults of their own', () => {
+    expect(said(FINE_TUNE)).toEqual([
+      'from ',
+      'operation *own',
+      'bias_key *own head shared',
+      'gate *own output_element output_head',
+      'at 4000 0..4000 whole',
+      'first *own fixed any',
+      'optimiser *adamw sgd',
+      'learning_rate 0.001 0..1e+30',
+      'weight_decay 1 0..1000',
+      'length 64 4..128 by 1 whole',
+      'batch 8 1..256 by 1 whole',
+      'text *passages own',
+      'steps 100 1..20000 by 1 whole',
+      'seed 1 0..1000000000 by 1 whole',
+      'head -1 -1..255 by 1 whole',
+      'speed *0 10 2',
+    ]);
+  });
+
+  it('are of the model or of its training, of one lab or of both, or of what is drawn', () => {
+    const flagged = (flag: 'isModel' | 'isShared' | 'isView' | 'isDrawn') =>
+      [FROM_SCRATCH, FINE_TUNE].map((table) =>
+        table
+          .filter((row) => row[flag])
+          .map(({ name }) => name)
+          .join(' '),
+      );
+    expect(flagged('isShared')).toEqual(['steps seed', 'text steps seed']);
+    expect(flagged('isView')).toEqual(['steps head speed', 'steps head speed']);
+    expect(flagged('isDrawn')).toEqual(['head speed', 'text head speed']);
+    expect(flagged('isModel')).toEqual([
+      'operation layers heads width positions norm norm_place feed_forward activation bias_key gate',
+      '',
+    ]);
+  });
+
+  it('at their bounds are taken, and not beyond', () => {
+    const problems = (text: string) => readSettings(text, rows).problems.length;
+    expect(['batch:1', 'batch:256', 'learning_rate:0', 'seed:1000000000'].map(problems)).toEqual([
+      0, 0, 0, 0,
+    ]);
+    expect(
+      ['batch:0', 'batch:257', 'learning_rate:-1', 'batch:', 'batch:x', 'x:1'].map(problems),
+    ).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(readSettings('learning_rate:x', rows).problems).toEqual([
+      'learning rate: expected a number from 0 to 1e+30, found “x”',
+    ]);
+  });
+
+  it('make a model and a recipe', () => {
+    const { options, piece, first } = setUp(readSettings('width:32,length:64', rows).settings);
+    expect(options.config).toMatchObject({
+      n_embd: 32,
+      n_inner: 128,
+      n_positions: 64,
+      vocab_size: 64,
+    });
+    expect(options.recipe).toMatchObject({ first: 0, length: 64, steps: 500 });
+    expect(options.recipe).not.toHaveProperty('head');
+    expect([piece(0), piece(1), piece(99), first]).toEqual(['<s>', '①', '', '<s>']);
+    expect(setUp(readSettings('first:any', rows).settings)).not.toHaveProperty('first');
+    const command = (text: string) => commandOf(readSettings(text, rows).settings, rows);
+    expect(command('length:64')).toBe('sinkscope train --length 64 --context 64 --json');
+    expect(command('steps:7,seed:2')).toBe('sinkscope train --steps 7 --seed 2 --json');
+    expect(command('from:relu,text:own,first:fixed,at:3999')).toBe(
+      'sinkscope train --from models/zoo/relu@3999 --first=0 --text-file FILE --json',
+    );
+    const labs = ['from:softmax,batch:4', 'from:softmax,seed:2'].map(
+      (text) => readSettings(text, rows).settings,
+    );
+    expect(namesOf([labs[0]!, labs[1]!], rows)).toEqual([
+      'Softmax model, batch 4, seed 1',
+      'Softmax model, batch 8, seed 2',
+    ]);
   });
 });
 
@@ -119,6 +256,7 @@ const named = (lab: Lab, name: string): NamedLab => ({
   lab,
   name,
   operation: operations.find((one) => one.name === lab.settings.operation),
+  command: '',
 });
 
 describe('what a lab says', () => {
@@ -141,6 +279,48 @@ describe('what a lab says', () => {
     );
     expect(sinceStep(left.lab.log)).toBe(58);
     expect(headSeen(left.lab)!.share).toBeCloseTo(0.6, 6);
+  });
+
+  it('takes the mean of the last twenty steps, and since when it has stayed above ε', () => {
+    const log = (...firsts: (number | undefined)[]) =>
+      firsts.map((first, i) => ({
+        step: 10 * i,
+        ...(first === undefined ? {} : { first_most: first }),
+      })) as unknown as LogEntry[];
+    const of = (count: number, value: number) => Array.from({ length: count }, () => value);
+    expect(sinceStep(log(0.31))).toBe(0);
+    expect(sinceStep(log(0.3))).toBeUndefined();
+    expect(sinceStep(log(0.25, 0.375, 0.5))).toBe(10);
+    // Above, below, and above again: the last time counts.
+    expect(sinceStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
+    expect(sinceStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
+    expect(sinceStep(log())).toBeUndefined();
+    const entries = log(9, ...of(20, 0.5));
+    expect(recent({ log: entries }, 'first_most')).toBe(0.5);
+    expect(recent({ log: log(undefined, 0.25) }, 'first_most')).toBe(0.25);
+    expect(recent({ log: [] }, 'first_most')).toBeNaN();
+  });
+
+  it('says what a pair costs, as far as it is known', () => {
+    const left = named(trained('', 0.6, 0.6), 'softmax');
+    const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
+    const unknown = { ...left, lab: { ...left.lab, log } as unknown as Lab };
+    expect(verdict([left, unknown])).toMatch(
+      /0\.01 and 0\.01 nats outside triggers, 0\.50 and – at triggers\.$/,
+    );
+    expect(verdict([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe('');
+    // A share of the row counts as well as the weight, where rows need not sum to 1.
+    const faint = named(trained('operation:relu', 0.6, 0.25), 'ReLU / n');
+    expect(verdict([faint, left])).toMatch(
+      /^ReLU \/ n gives the first token a weight of 0\.60 \(25% of its row\) at positions without a trigger\. Softmax/,
+    );
+    const [short, long] = ['length:9', 'length:21'].map((text) =>
+      named(trained(text, 0.5, 0.5), 'softmax'),
+    );
+    expect(verdict([long!, long!])).toMatch(/^Softmax gives/);
+    expect(verdict([long!, short!])).toMatch(
+      /^Short sequences \(9 tokens\): uniform attention alone gives the first token 23%\./,
+    );
   });
 
   it('says no more than the numbers do of a short sequence', () => {
@@ -195,7 +375,12 @@ describe('the head whose map is shown', () => {
   });
 
   it('is named where there are several', () => {
-    const named = (lab: Lab): NamedLab => ({ lab, name: 'a', operation: operations[0] });
+    const named = (lab: Lab): NamedLab => ({
+      lab,
+      name: 'a',
+      operation: operations[0],
+      command: '',
+    });
     expect(caption(named(labOf()))).toBe(
       'gives the first token 25% of its attention outside triggers; map: head L0H1',
     );
@@ -226,6 +411,12 @@ describe('what a trained model says that goes on', () => {
         '0.30 → 0.60, loss 3.00 → 2.50. B: attention on the first token (uniform: 6%) 50% → 30%, its value ' +
         'norm relative to the others 0.30 → 0.60, loss 3.00 → 2.50.',
     );
+    for (const [i, loss] of [3.4, 3.9].entries())
+      pair[1].lab.log[i] = { ...pair[1].lab.log[i]!, loss_held: loss };
+    expect(verdict(pair)).toContain(
+      'B: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others 0.30 → 0.60, ' +
+        'loss on the new text 3.00 → 2.50, loss on the old kind of text 3.40 → 3.90.',
+    );
     expect(caption(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
     const raw = { ...pair[1], operation: operations[1] };
     expect(caption(raw)).toBe('head L0H1 gives the first token a weight of 0.30 (30% of its row)');
@@ -240,16 +431,20 @@ describe('files of a lab', () => {
     expect(model.vocab['①']).toBe(1);
     expect(added[0].content).toBe('<s>');
     const { log, settings } = trained('', 0.5, 0.5);
-    const sheet = logCsv([{ name: 'a', settings, log }], ['step', 'loss_elsewhere'], {
-      version: '1',
-      link: '#',
-    });
+    const sheet = logCsv(
+      [{ name: 'a', settings, log, command: 'sinkscope train' }],
+      ['step', 'loss_elsewhere'],
+      {
+        version: '1',
+        link: '#',
+      },
+    );
     expect(sheet.split('\n').filter((line) => line.startsWith('a,'))).toHaveLength(100);
     expect(sheet).toContain('\na,99,2.61\n');
   });
 });
 
-it('offers what the trainer takes, with its defaults, and presets of it', async ({ skip }) => {
+it('offers what the trainer takes, its defaults among it, and presets of it', async ({ skip }) => {
   skip(!isBuilt, UNBUILT);
   const base = new URL('../../wasm/', import.meta.url);
   const engine = await createEngine({ base, worker: false, lab: true });
@@ -265,14 +460,11 @@ it('offers what the trainer takes, with its defaults, and presets of it', async 
       title,
     ).toEqual([]);
     expect(
-      both.map(({ settings: own }) => printSettings(own)),
+      both.map(({ settings: own }) => printSettings(own, tables)),
       title,
     ).toEqual([left, right]);
     expect(left, title).not.toBe(right);
   }
-  const own = FROM_SCRATCH.filter(
-    ({ isModel, isView, name }) => !isModel && !isView && name !== 'first',
-  );
   for (const table of [FROM_SCRATCH, FINE_TUNE])
     for (const { name, words, low = 0, high = 0, whole = false } of table) {
       const row = settings.find((one) => one.name === name);
@@ -285,7 +477,7 @@ it('offers what the trainer takes, with its defaults, and presets of it', async 
         expect(low >= row.min! && high <= row.max!, name).toBe(true);
       }
     }
-  for (const { name, default: usual } of own)
-    expect(settings.find((one) => one.name === name)?.default, name).toBe(usual);
-  expect(own.length).toBeGreaterThan(8);
+  // A row's default is one of its own values.
+  for (const row of [...tables.fromScratch, ...tables.fineTune])
+    if (row.name !== 'from') expect(refusal(row, row.default)).toBeUndefined();
 });

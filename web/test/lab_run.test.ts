@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createEngine, SinkscopeError, type LogEntry } from 'sinkscope';
 import { Lab } from '../src/lab/lab';
-import { defaults, type Settings } from '../src/lab/settings';
+import type { Settings } from '../src/lab/settings';
 import type { Kept } from '../src/lab/store';
 import type { Setup } from '../src/lab/setup';
 
@@ -21,7 +21,7 @@ vi.mock('sinkscope', async (original) => ({
   createEngine: vi.fn(),
 }));
 
-const SETTINGS = { ...defaults, triggers: 7, steps: 5 };
+const SETTINGS = { triggers: 7, steps: 5 };
 /** The build, and what its digits depend on; when it ends is none of that. */
 const NAME = '1.0 triggers:7';
 const setup = { options: { config: '{}' }, piece: (id: number) => `<${id}>` } as unknown as Setup;

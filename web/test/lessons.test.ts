@@ -135,13 +135,11 @@ describe('the course', () => {
       expect(html).toContain(claim.replaceAll('&', '&#x26;').replaceAll('<', '&#x3C;'));
   });
 
-  it('is pages that can be found: a title, a description and a next lesson each', () => {
+  it('is pages that can be found: a title and a next lesson each', () => {
     const made = pages();
     for (const { slug, title, number } of all) {
       const html = made[`learn/${slug}/index.html`]!;
       expect(html).toContain(`<title>${title} · Sinkscope</title>`);
-      expect(html).toContain('name="description"');
-      expect(html).toContain('property="og:description"');
       const next = all.find((one) => one.number === number + 1);
       if (next) expect(html).toContain(`href="../${next.slug}/index.html"`);
       // Links between lessons lead somewhere.
@@ -202,6 +200,58 @@ describe('numbers of a run in a text', () => {
     expect(values.uniform!([result])).toBe('61%');
   });
 
+  const data = (name: string, shape: number[], ...values: number[]) => ({
+    ...{ name, shape, data: values },
+    axes: shape.map(() => ''),
+  });
+  const of = (name: string, ...results: ReturnType<typeof data>[][]) =>
+    values[name]!(results.map((numbers) => ({ ...run([]), numbers })));
+
+  it('are those of the figure that is named, by hand', () => {
+    const scores = [data('alpha_1', [2, 2], 0.125, 0.5, 0.75, 0.25)];
+    expect(headScores({ ...run([]), numbers: scores })).toEqual([
+      { layer: 0, head: 0, alpha: 0.125 },
+      { layer: 0, head: 1, alpha: 0.5 },
+      { layer: 1, head: 0, alpha: 0.75 },
+      { layer: 1, head: 1, alpha: 0.25 },
+    ]);
+    expect([of('heads', scores), of('count', scores), of('share', scores)]).toEqual([
+      '4',
+      '2',
+      '50%',
+    ]);
+    expect(of('share', [...scores, data('sink_1', [], 0.125)])).toBe('13%');
+    expect(of('count', [data('alpha_1', [1, 2], 0.3, 0.31)])).toBe('1');
+    expect(of('tokens', [])).toBe('3');
+    const map = data('weight', [3, 3], 1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5);
+    expect([of('alpha', [map]), of('second_alpha', [], [map]), of('alpha', scores)]).toEqual([
+      '58%',
+      '58%',
+      '–',
+    ]);
+    // The strongest head is the second; its first key.
+    const alpha = data('alpha', [1, 2, 3], 0.25, 0, 0, 0.5, 0.9, 0);
+    const given = data('contribution_out_at', [1, 2, 3], 0.75, 0, 0, 0.125, 0.9, 0);
+    expect([of('gets', [alpha, given]), of('gives', [alpha, given])]).toEqual(['50%', '13%']);
+    const shares = data('sink_1_by_eps', [101], ...Array.from({ length: 101 }, (_, i) => i / 100));
+    expect(['at_10', 'at_30', 'at_50'].map((name) => of(name, [shares]))).toEqual([
+      '10%',
+      '30%',
+      '50%',
+    ]);
+    const sums = data('row_mass', [3], 0.25, 0.5, 0.75);
+    expect([of('row_sum', [sums]), of('second_row_sum', [], [sums])]).toEqual(['50%', '50%']);
+    expect([
+      of('bias', [data('sink_bias', [], 0.25)]),
+      of('gate', [data('gate_mean', [2], 0.5, 0.25)]),
+    ]).toEqual(['25%', '0.38']);
+    const loss = (...losses: number[]) => [data('loss_at', [3], NaN, ...losses)];
+    expect(of('rise', loss(1, 2), loss(2, 2.25))).toBe('0.63');
+    expect(of('rise', loss(2, 3), loss(1, 3))).toBe('−0.50');
+    expect(of('second_rise', loss(1, 1), loss(9, 9), loss(1, 2))).toBe('0.50');
+    expect(of('rise', loss(1, 1))).toBe('–');
+  });
+
   it('are a dash where a figure has none', () => {
     for (const of of Object.values(values)) expect(of([])).toMatch(/^(–|NaN)?$/);
   });
@@ -250,6 +300,23 @@ describe('a row of three scores', () => {
     expect(says({ bias: 'logit', s: 0 })).toMatch(/softmax₁ is a sink logit of 0/);
     expect(says({ bias: 'logit', s: 0, normalizer: 'sigmoid' })).toMatch(/changes nothing/);
     expect(says({ ...same, normalizer: 'sigmoid' })).not.toMatch(/These are/);
+  });
+
+  it('says what its numbers come to, beside other forms', () => {
+    const says = (set: Partial<Row>, ...beside: string[]) => saysOf({ ...start, ...set }, beside);
+    // Weights 1, 0 and -1 with values 0.1, 1 and 0.8.
+    expect(says({ normalizer: 'none' }, 'softmax', 'sigmoid')).toBe(
+      'The three weights sum to 0%, and the head writes −0.70 (Softmax: 100% and 0.38; Sigmoid: 150% and 0.79).',
+    );
+    expect(says({ normalizer: 'none', scores: [-1, -1, 0] })).toMatch(
+      /sum to −200%, and the head writes −1\.10/,
+    );
+    expect(says({ bias: 'logit', s: 1 })).toMatch(/sum to 60%, 40% goes to no token, and/);
+    // A hair beside another form is another form.
+    const near = { bias: 'key', k: 0, v: 1e-6 } as const;
+    expect(says(near)).not.toMatch(/These are/);
+    expect(says({ ...near, v: 1e-10 })).toMatch(/These are/);
+    expect(says({ bias: 'logit', s: 1e-6 })).not.toMatch(/These are/);
   });
 
   it('has the formula that its switches make', () => {

@@ -4,7 +4,7 @@ import { suggestions } from '../src/open/catalogue';
 import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../src/ask/steps';
 import { planRows } from '../src/open/words';
 import { loadedWords, size } from '../src/run/progress';
-import { sentence } from '../src/ask/errors';
+import { isTooSlow, sentence } from '../src/ask/errors';
 import { idOfPlan, titleOfFiles, isOfDisk } from '../src/ask/ids';
 import { defaults, linkable, parseHash, printHash } from '../src/ask/state';
 
@@ -35,12 +35,20 @@ describe('sizes and rates', () => {
     const loaded = { done: 1e6, total: 9e7, rate: 1e6, remaining: 89, note: 'connection was cut' };
     expect(loadedWords(loaded)).toBe('1.0 MB of 90 MB · 1.0 MB/s · 89 s left · connection was cut');
     expect(loadedWords({ done: 1e6, total: 9e9, rate: 1e5, remaining: 90_000 })).toMatch(/25\.0 h/);
+    const left = (remaining: number) => loadedWords({ done: 0, total: NaN, remaining }).slice(7);
+    expect([0, 0.5, 89, 90, 91, 5399, 5400, -1].map(left)).toEqual([
+      ...['', '1 s left', '89 s left', '2 min left', '2 min left', '90 min left', '1.5 h left', ''],
+    ]);
+    expect(loadedWords({ done: 0, total: 0, rate: 0 })).toBe('0 kB of 0 kB');
+    expect([1e6, 9.99e6, 1e7, 1e9].map(size)).toEqual(['1.0 MB', '10.0 MB', '10 MB', '1.00 GB']);
   });
 
   it('end an error with its code', () => {
     const error = new SinkscopeError('not_found', 'owner/name', 'expected a model, found none');
     expect(sentence(error)).toBe('owner/name: expected a model, found none (not_found)');
     expect(sentence('x')).toBe('x');
+    const slow = new SinkscopeError('too_slow', 'run', 'expected an end');
+    expect([slow, error, new Error('too_slow')].map(isTooSlow)).toEqual([true, false, false]);
   });
 });
 

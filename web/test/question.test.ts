@@ -3,6 +3,7 @@ import type { Tokenizer } from 'sinkscope';
 import {
   draws,
   firstTokens,
+  isWanting,
   keyOf,
   promptsOf,
   promptsOfFile,
@@ -11,6 +12,7 @@ import {
   specialOf,
   specialWords,
   splittingOf,
+  textsOf,
 } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
 
@@ -116,6 +118,95 @@ describe('a question', () => {
   });
 });
 
+describe('what a vocabulary and a source allow', () => {
+  const special = (ids: readonly number[], size: number) => ({ ...tokenizer, special: ids, size });
+
+  it('draws uniformly of all ids that are text, and 0 where there is none', async () => {
+    const ids = async (of: Tokenizer, change: Partial<State> = {}) => {
+      const all = { ...defaults, input: 'random', first: 'none', n: 3, ...change } as State;
+      return (await promptsOf(of, questionOf({ ...all, T: 200 }), 999, [])).ids.flat();
+    };
+    expect(new Set(await ids(special([0, 3], 5) as Tokenizer))).toEqual(new Set([1, 2, 4]));
+    expect(new Set(await ids(special([0, 1, 2], 3) as Tokenizer))).toEqual(new Set([0]));
+    // mulberry32 of 1: 0.6270739405881613, 0.002735721180215478, 0.5274470399599522
+    const draw = draws(1);
+    expect([draw(), draw(), draw()]).toEqual([
+      0.6270739405881613, 0.002735721180215478, 0.5274470399599522,
+    ]);
+    // As wide as the text is asked to be, the start token among it; never wider.
+    const wide = await ask({ input: 'random', T: 5 });
+    expect([wide.tokens.length, wide.dropped, wide.tokens[1]!.special]).toEqual([5, 0, false]);
+    expect((await ask({ input: 'repeat', T: 1 })).ids).toEqual([[0]]);
+    const again = {
+      ...questionOf({ ...defaults, input: 'repeat', first: 'bos', T: 4 }),
+      again: 'first',
+    } as const;
+    expect((await promptsOf(tokenizer, again, 99, [])).ids).toEqual([[0, 0, 0, 0]]);
+    // The largest seed is followed by the smallest.
+    const last = await ask({ input: 'random', T: 9, n: 2, seed: 4294967295 });
+    expect(last.ids[1]).toEqual((await ask({ input: 'random', T: 9, seed: 0 })).ids[0]);
+  });
+
+  it('offers special tokens with a role first, and forty at most', async () => {
+    const other = Array.from({ length: 60 }, (_, i) => ({ id: i, text: `<${i}>`, kind: 'other' }));
+    const many = { ...tokenizer, specials: [...other, ...tokenizer.specials] } as Tokenizer;
+    const { choices } = await specialWords(many);
+    expect([choices.length, ...choices.slice(0, 3)]).toEqual([40, '<s>', '</s>', '<0>']);
+    const nameless = { ...tokenizer, specials: [], bos: 7 } as unknown as Tokenizer;
+    expect(await specialWords(nameless)).toEqual({ automatic: [], bos: '7', choices: [] });
+    expect((await specialWords({ ...nameless, bos: null } as Tokenizer)).bos).toBeNull();
+    // What the tokenizer adds by itself needs no word.
+    const adds = {
+      ...tokenizer,
+      encode: (text: string) => tokenizer.encode(text, { special: ['<s>'] }),
+    };
+    expect(await specialOf(adds as Tokenizer, 'bos')).toBe('auto');
+    expect(await specialOf({ ...tokenizer }, 'bos')).toEqual(['<s>']);
+    expect(await specialOf({ ...tokenizer }, 'none')).toBe('none');
+  });
+
+  it('cuts one long text of a file into its pieces, and says nothing of what is left', async () => {
+    const words = 'a bb ccc dddd eeeee ffffff';
+    const { ids, dropped } = await ask({ input: 'file', T: 3, n: 2 }, [words]);
+    expect([ids, dropped]).toEqual([
+      [
+        [0, 2, 3],
+        [0, 4, 5],
+      ],
+      0,
+    ]);
+    // A last piece that just fits is one.
+    expect((await ask({ prompt: 'a bb ccc dddd', T: 3, n: 9 })).ids).toHaveLength(2);
+    expect((await ask({ prompt: 'a bb ccc', T: 3, n: 9 })).ids).toHaveLength(1);
+    expect((await ask({ prompt: 'x'.repeat(20_000) })).ids).toHaveLength(1);
+  });
+
+  it('knows what is missing, and which texts a source has', async () => {
+    expect([isWanting('Type a sentence: there is no text yet.'), isWanting('x')]).toEqual([
+      true,
+      false,
+    ]);
+    expect(isWanting('Choose a file of prompts: links do not contain files.')).toBe(true);
+    const zoo = { heldOut: async (T: number) => [`held out ${T}`] };
+    const of = (input: State['input'], file?: object) =>
+      textsOf(questionOf({ ...defaults, input, T: 7 }), zoo, file as never);
+    const file = { name: 'x', text: 'a\nb', splitting: 'lines' };
+    expect(
+      await Promise.all([of('heldout'), of('file', file), of('file'), of('text', file)]),
+    ).toEqual([['held out 7'], ['a', 'b'], [], []]);
+    // The file that is open counts for questions about it alone.
+    expect([
+      questionOf({ ...defaults, input: 'file' }, 3).file,
+      questionOf(defaults, 3).file,
+    ]).toEqual([3, 0]);
+    const seeds = (input: State['input']) =>
+      [1, 2].map((seed) => keyOf(questionOf({ ...defaults, input, seed })));
+    for (const input of ['random', 'repeat'] as const) expect(new Set(seeds(input)).size).toBe(2);
+    for (const input of ['text', 'heldout', 'file'] as const)
+      expect(new Set(seeds(input)).size).toBe(1);
+  });
+});
+
 describe('a file of prompts', () => {
   it('has a prompt a line, or blocks that blank lines separate', () => {
     expect(splittingOf('one\ntwo\n\nthree\n')).toBe('blocks');
@@ -132,6 +223,11 @@ describe('a file of prompts', () => {
       /x\.bin: expected UTF-8 text/,
     );
     await expect(readPrompts(file(' \n'))).rejects.toThrow(/expected prompts, found an empty file/);
+    const sized = (size: number) => Object.defineProperty(file('abc'), 'size', { value: size });
+    await expect(readPrompts(sized(20_000_001))).rejects.toThrow(
+      'x.bin: expected at most 20,000,000 bytes of text, found 20,000,001.',
+    );
+    expect(await readPrompts(sized(20_000_000))).toMatchObject({ name: 'x.bin', text: 'abc' });
     expect(await readPrompts(file('abc'))).toMatchObject({
       splitting: 'lines',
       sha256: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',

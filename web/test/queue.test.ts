@@ -1,6 +1,13 @@
 import { effect } from '@preact/signals-core';
-import { describe, expect, it } from 'vitest';
-import { SinkscopeError, type Describe, type Read, type Tokenizer } from 'sinkscope';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  SinkscopeError,
+  type Describe,
+  type Edit,
+  type Read,
+  type Run,
+  type Tokenizer,
+} from 'sinkscope';
 import type { Models } from '../src/run/models';
 import type { OpenModel } from '../src/run/opened';
 import { Queue } from '../src/run/queue';
@@ -28,9 +35,21 @@ const describe_ = {
   fields: [
     { name: 'att', needs: null, standard: true },
     { name: 'next', needs: null, standard: true },
+    { name: 'scores', needs: null, standard: false },
     { name: 'router', needs: 'E', standard: true },
   ],
-  edits: [],
+  edits: [
+    {
+      name: 'silence',
+      label: 'x',
+      counterfactual: true,
+      fields: [],
+      parameters: [
+        { name: 'layer', type: 'index', below: 'L' },
+        { name: 'head', type: 'index', below: 'H' },
+      ],
+    },
+  ],
 } as unknown as Describe;
 
 const tokenizer = {
@@ -42,18 +61,35 @@ const tokenizer = {
   piece: () => 'x',
 } as unknown as Tokenizer;
 
+interface Options {
+  readonly edits?: readonly Edit[];
+  readonly signal?: AbortSignal;
+  readonly capacity: number;
+  readonly from?: { readonly run: Run };
+}
+
+/** What a model says while it is opened. */
+type Report = [what: string, done: number, total: number, more?: object];
+
 /** Models that can be made to wait, and remember what was done to them. */
-function stageOf(bytes: Record<string, number> = {}) {
+function stageOf(bytes: Record<string, number> = {}, layers = 1) {
   const log: string[] = [];
-  const runs = () => log.filter((line) => line.startsWith('run'));
+  const runs = () => log.filter((line) => /^(run|update)/.test(line));
   const gates = new Map<string, Promise<void>>();
   // Two heads: the first looks most at token 1; in the model “other” it is the second.
   const answer = (read: Read, id: string) =>
     'metric' in read && read.metric === 'alpha'
       ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
+  const report: Report[] = [];
   const open = new Set<string>();
-  const opened = (id: string, isPreview = false): OpenModel =>
+  const made = new Map<string, OpenModel>();
+  const opened = (id: string, isPreview = false): OpenModel => {
+    const key = `${id} ${isPreview}`;
+    made.set(key, made.get(key) ?? make(id, isPreview));
+    return made.get(key)!;
+  };
+  const make = (id: string, isPreview: boolean): OpenModel =>
     ({
       id,
       isPreview,
@@ -63,7 +99,7 @@ function stageOf(bytes: Record<string, number> = {}) {
       model: {
         describe: describe_,
         architecture: {
-          L: 1,
+          L: layers,
           H: 2,
           G: 1,
           E: 0,
@@ -71,16 +107,21 @@ function stageOf(bytes: Record<string, number> = {}) {
           mask: { kind: 'causal' },
           attention: { operation: 'softmax' },
         },
-        run: async (
-          ids: readonly number[],
-          { signal, capacity }: { signal?: AbortSignal; capacity: number },
-        ) => {
-          log.push(`run ${id}`);
+        run: async (ids: readonly number[], { edits = [], signal, capacity, from }: Options) => {
+          log.push(`run ${id}${from ? ` from ${from.run.tokens.length}` : ''}`);
           const tokens = [...ids];
-          await gates.get(id);
-          signal?.throwIfAborted();
-          if (id === 'lost' || (id === 'once' && runs().length < 2))
-            throw new SinkscopeError('lost', 'engine', 'it is gone');
+          const wait = async (signal?: AbortSignal) => {
+            await gates.get(id);
+            signal?.throwIfAborted();
+            if (id === 'lost' || (id === 'once' && runs().length < 2))
+              throw new SinkscopeError('lost', 'engine', 'it is gone');
+          };
+          await wait(signal);
+          const update = async (ids: readonly number[], { signal }: Options) => {
+            log.push(`update ${id}`);
+            await wait(signal);
+            tokens.splice(0, Infinity, ...ids);
+          };
           const read = async (reads: Read[]) => {
             log.push(
               `read ${reads.map((one) => ('metric' in one ? one.metric : one.field)).join()}`,
@@ -95,7 +136,8 @@ function stageOf(bytes: Record<string, number> = {}) {
               yield { token: 2 };
             }
           }
-          return { read, metric, generate, tokens, close: async () => void log.push(`end ${id}`) };
+          const close = async () => void log.push(`end ${id}`);
+          return { read, metric, generate, update, edits, tokens, close };
         },
       },
     }) as unknown as OpenModel;
@@ -103,8 +145,9 @@ function stageOf(bytes: Record<string, number> = {}) {
     describe: describe_,
     knows: () => true,
     bytesOf: (id: string) => bytes[id],
-    get: async (id: string) => {
+    get: async (id: string, { onProgress }: { onProgress: (...all: Report) => void }) => {
       log.push(`open ${id}`);
+      for (const one of report.splice(0)) onProgress(...one);
       if (id === 'broken') throw new Error('no such thing');
       await gates.get(`open ${id}`);
       open.add(id);
@@ -138,7 +181,7 @@ function stageOf(bytes: Record<string, number> = {}) {
       ...change,
     });
   const of = (subject: string) => queue.entries.peek().get(subject);
-  return { queue, ask, of, log, runs, hold, idle };
+  return { queue, ask, of, log, runs, hold, idle, report };
 }
 
 describe('the queue', () => {
@@ -251,6 +294,77 @@ describe('the queue', () => {
     expect(reported.at(-1)).toBe('three three');
   });
 
+  it('says what it works on: a download by its bytes, and the share that is done', async () => {
+    const { queue, ask, idle, report } = stageOf();
+    const said: unknown[] = [];
+    effect(() => {
+      const work = queue.work.value;
+      if (work) said.push([work.text, work.share]);
+    });
+    report.push(
+      ['Loading a', 5e6, 2e7, { stage: 'read', rate: 1e6 }],
+      ['Reading', 1, 4],
+      ['Compiling', 1, 0],
+    );
+    ask(['a']);
+    await idle();
+    expect(said).toEqual([
+      ['Running', NaN],
+      ['Loading a: 5.0 MB of 20 MB · 1.0 MB/s', 0.25],
+      ['Reading', 0.25],
+      ['Compiling', NaN],
+    ]);
+    expect(queue.work.peek()).toBeUndefined();
+  });
+
+  it('runs nothing of a model that was stopped while it was opened', async () => {
+    const { queue, ask, of, runs, hold, idle } = stageOf();
+    const open = hold('open a');
+    ask(['a']);
+    await new Promise((done) => setTimeout(done, 5));
+    queue.stop();
+    open();
+    await idle();
+    expect([runs(), of('a')!.error]).toEqual([[], 'Stopped.']);
+  });
+
+  it('opens the other models while the first one runs', async () => {
+    const { ask, log, hold, idle } = stageOf();
+    const open = hold('a');
+    ask(['a', 'b']);
+    await new Promise((done) => setTimeout(done, 10));
+    expect(log).toContain('open b');
+    expect(log).not.toContain('run b');
+    open();
+    await idle();
+    expect(log.filter((line) => line.startsWith('run'))).toEqual(['run a', 'run b']);
+  });
+
+  it('stops a long run for another question, and no run for another view', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const { ask, of, runs, idle, hold } = stageOf();
+    const open = hold('a');
+    ask(['a'], {}, 'one');
+    await new Promise((done) => setTimeout(done, 10));
+    vi.advanceTimersByTime(60_000);
+    ask(['a'], { reads: ['value_ratio'] }, 'one');
+    open();
+    await idle();
+    expect(runs()).toHaveLength(1);
+    expect(of('a')!.frame!.question.prompt).toBe('one');
+    const again = hold('a');
+    ask(['a'], {}, 'two');
+    await new Promise((done) => setTimeout(done, 10));
+    vi.advanceTimersByTime(60_000);
+    ask(['a'], {}, 'three');
+    again();
+    await idle();
+    vi.useRealTimers();
+    // The second run was stopped: its answer is never seen.
+    expect(of('a')!.frame!.question.prompt).toBe('three');
+    expect(of('a')!.error).toBeUndefined();
+  });
+
   it('reads of each subject its own strongest head, or the head that is named for it', async () => {
     const { ask, of, idle } = stageOf();
     const request = { headReads: ['att'], head: { layer: -1, head: -1 } };
@@ -299,12 +413,16 @@ describe('the queue', () => {
   });
 
   it('closes the run that another replaces before that one begins, and reads nothing from it', async () => {
-    const { ask, of, queue, log, runs, hold, idle } = stageOf();
+    const { ask, of, queue, log, runs, hold, idle } = stageOf({}, 2 ** 20);
     ask(['a'], {}, 'ab');
     await idle();
     ask(['a'], {}, 'abc');
     await idle();
-    expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
+    expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual([
+      'run a',
+      'end a',
+      'run a',
+    ]);
     // What is stopped has closed the run all the same; the frame is complete without it, and is an answer again.
     const open = hold('a');
     ask(['a'], {}, 'abcd');
@@ -324,7 +442,7 @@ describe('the queue', () => {
   });
 
   it('goes on writing in a run with room for it, up to the context', async () => {
-    const { ask, of, queue, log, idle } = stageOf();
+    const { ask, of, queue, log, idle } = stageOf({}, 2 ** 20);
     ask(['a']);
     await idle();
     const go = (count: number) =>
@@ -336,6 +454,72 @@ describe('the queue', () => {
     expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
     await go(1);
     expect(of('a')!.error).toMatch(/no room for more tokens/);
+  });
+
+  it('updates the run of a text that is typed on, and lets what-ifs begin from the plain run', async () => {
+    const { ask, of, log, idle } = stageOf();
+    const acts = () => log.filter((line) => /^(run|update|end)/.test(line));
+    const edited = 'a~silence(0,1)';
+    ask(['a', edited]);
+    await idle();
+    expect(acts()).toEqual(['run a', 'run a from 2']);
+    ask(['a', edited], {}, 'abc');
+    await idle();
+    expect(acts().slice(2)).toEqual(['update a', 'update a']);
+    expect(of('a')!.frame!.T).toBe(3);
+    // The plain run is kept for the next what-if, and closed with the last one.
+    ask([edited], {}, 'abc');
+    ask(['a~silence(0,0)'], {}, 'abc');
+    await idle();
+    expect(acts().slice(4)).toEqual(['end a', 'run a from 3']);
+    ask(['b'], {}, 'abc');
+    await idle();
+    expect(acts().slice(6)).toEqual(['end a', 'end a', 'run b']);
+  });
+
+  it('runs anew what an update cannot follow: more fields, or a text beyond its room', async () => {
+    const { ask, log, idle } = stageOf({}, 2 ** 20);
+    ask(['a'], {}, 'abc');
+    await idle();
+    ask(['a'], {}, 'ab');
+    await idle();
+    ask(['a'], {}, 'abcd');
+    await idle();
+    ask(['a'], { headReads: ['scores'] }, 'abc');
+    await idle();
+    expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual([
+      'run a',
+      'update a',
+      'end a',
+      'run a',
+      'end a',
+      'run a',
+    ]);
+  });
+
+  it('goes on from an update that was stopped, and from no run that failed', async () => {
+    const { ask, of, log, hold, idle, queue } = stageOf();
+    ask(['a']);
+    await idle();
+    const open = hold('a');
+    ask(['a'], {}, 'abc');
+    await new Promise((done) => setTimeout(done, 20));
+    queue.stop();
+    open();
+    await idle();
+    expect(of('a')).toMatchObject({ isStale: true, error: 'Stopped.' });
+    // The text before is an answer again, and its run is open.
+    ask(['a'], { reads: ['value_ratio'] });
+    await idle();
+    expect(of('a')).toMatchObject({ isStale: false, error: undefined, frame: { T: 2 } });
+    ask(['a'], {}, 'abcd');
+    await idle();
+    expect(of('a')!.frame!.T).toBe(4);
+    expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual([
+      'run a',
+      'update a',
+      'update a',
+    ]);
   });
 
   it('stops on request, and continues with the next question', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   bandOf,
+  fixed,
   halfOf,
   halfWords,
   OUTCOMES,
@@ -80,6 +81,37 @@ describe('runs over seeds', () => {
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(at positions 0 and 1, where this recipe has its sink\)/);
   });
+  it('report outcomes within the values that each can have', () => {
+    expect(OUTCOMES.map(({ name, within, digits }) => [name, ...within, digits])).toEqual([
+      ['sink_0.3', 0, 100, 1],
+      ['alpha', -1, 1, 3],
+      ['value_ratio', 0, Infinity, 2],
+      ['eviction', -Infinity, Infinity, 3],
+      ['loss', 0, Infinity, 3],
+    ]);
+    // An interval may end at a bound, and not beyond it.
+    const values = [1, 2, 3, 4];
+    const half = halfOf(values, [-Infinity, Infinity]);
+    expect(halfOf(values, [2.5 - half, 2.5 + half])).toBe(half);
+    expect(halfOf(values, [2.5 - half + 1e-9, 9])).toBeNaN();
+    expect(halfOf(values, [-9, 2.5 + half - 1e-9])).toBeNaN();
+    expect([fixed(-0.04, 1), fixed(-0.05, 1), fixed(-1.25, 2), fixed(0, 0)]).toEqual([
+      '0.0',
+      '−0.1',
+      '−1.25',
+      '0',
+    ]);
+    const long = { ...three[0]!, sink_tokens: [2] };
+    expect(seedWords([long, { ...three[1]!, sink_tokens: [2] }])).toMatch(
+      /runs of 12,000 \(at position 1, where this recipe has its sink\):/,
+    );
+    const four = [run(1, 0, 0, 40), run(2, 0, 0, 45), run(3, 0, 0, 55), run(4, 0, 0, 60)];
+    // Mean 50, deviation √(250 / 3), t of three degrees of freedom.
+    expect(seedWords(four)).toMatch(
+      /Sink₁ 40\.0 to 60\.0% \(mean 50\.0 ± 14\.5, 95% interval\)\.$/,
+    );
+  });
+
   it('have no interval that leaves the values that the outcome can have', () => {
     const outcome = OUTCOMES.find(({ name }) => name === 'sink_0.3')!;
     // Every set of four to seven shares on a coarse grid, from all equal to both ends of the scale.

@@ -51,17 +51,27 @@ const card = (id: string, sink_1: number, ...others: number[]) => ({
   title: id,
   seed: 1,
   measured: { sink_1 },
+  preview: {
+    file: 'p.gz',
+    refinement: { file: 'r.gz', bytes: 2_000_000 },
+    measured: { sink_1: sink_1 - 1 },
+  },
   further_seeds: others.map((one, i) => ({ seed: i + 2, sink_1: one })),
 });
 
-function room(change: Partial<State>, frames: readonly Frame[], losses?: readonly number[]) {
+function room(
+  change: Partial<State>,
+  frames: readonly Frame[],
+  losses?: readonly number[],
+  cards = [card('softmax', 40, 50, 60), card('sigmoid', 0, 1.25)],
+) {
   const state = signal<State>({ ...defaults, ...change });
   const entries = signal(
     new Map(frames.map((frame) => [frame.subject, { frame, isStale: false }])),
   );
   const ask = vi.fn();
   const models = {
-    zoo: { cards: [card('softmax', 40, 50, 60), card('sigmoid', 0, 1.25)] },
+    zoo: { cards },
     describe: { version: '1', operations: [], metrics: [], fields: [], edits: [], letters: {} },
     choices: [],
     knows: () => true,
@@ -91,6 +101,7 @@ function room(change: Partial<State>, frames: readonly Frame[], losses?: readonl
     root.querySelector(selector)?.textContent!.replace(/\s+/g, ' ').trim() ?? '';
   return {
     root,
+    context,
     state,
     entries,
     text,
@@ -133,6 +144,165 @@ describe('the first sentence', () => {
   });
 });
 
+describe('the rest of the room', () => {
+  it('has two models at most, tabs between them, and tokens without their ids', () => {
+    const third = { ...sigmoid(), subject: 'third' } as Frame;
+    const all = ['softmax', 'sigmoid', 'third'];
+    const { root, state } = room({ shown: all, at: 2 }, [...both(), third]);
+    expect(root.querySelectorAll('.twin')).toHaveLength(2);
+    const tabs = [...root.querySelectorAll('.start-tabs button')];
+    expect(tabs.map((one) => [one.textContent!.trim(), one.getAttribute('aria-pressed')])).toEqual([
+      ['softmax', 'false'],
+      ['sigmoid', 'true'],
+    ]);
+    const stage = root.querySelector<HTMLElement>('.start-stage')!;
+    expect(stage.dataset.at).toBe('1');
+    state.value = { ...state.value, at: 0 };
+    expect(stage.dataset.at).toBe('0');
+    const chips = [...root.querySelectorAll('.chip')];
+    expect(chips.map((one) => [one.textContent, one.hasAttribute('title')])).toEqual([
+      ['<s>', false],
+      ['a', false],
+      ['=1,"x"↵', false],
+    ]);
+    expect(
+      room({ shown: ['softmax'] }, [softmax()]).root.querySelector('.start-tabs button'),
+    ).toBeNull();
+  });
+
+  it('says the conditions, and which weights are a preview', () => {
+    const { text, root } = room({ shown }, both());
+    expect(text('.facts .lines')).toMatch(
+      /^MEASURED · ε = 0\.3 .* Softmax model MEASURED · .* Sigmoid model$/,
+    );
+    expect(root.querySelector('.facts a')!.getAttribute('href')).toBe(
+      '#{"room":"explore","why":0}',
+    );
+    const exact = softmax();
+    const model = { ...exact.model, bits: 8 };
+    const preview = room({ shown }, [{ ...exact, model }]);
+    expect(preview.text('.facts .lines')).toMatch(
+      /8\.0 bits per weight · Softmax model|stored at 8\.0 bits per weight/,
+    );
+    expect(preview.text('.preview')).toMatch(
+      /^Preview: weights rounded to 8\.0 bits each\. Use exact weights \(2\.0 MB\)$/,
+    );
+    expect(room({ shown }, both()).root.querySelector('.preview')).toBeNull();
+    expect(preview.text('.facts .lines')).toMatch(
+      /over 100 passages its Sink₁ is 39%, of the exact weights 40%\)$/,
+    );
+    expect(text('.facts .lines')).not.toContain('preview');
+  });
+
+  it('says what a failed model lacks, and waits for nothing then', () => {
+    const { root, entries, text } = room({ shown }, []);
+    entries.value = new Map([['softmax', { error: 'no such file' }]]) as never;
+    expect(root.classList).not.toContain('coming');
+    expect(text('.trouble')).toMatch(/softmax: no such file\. Try again/);
+    expect(root.querySelector('.twin .hint')).toBeNull();
+  });
+
+  it('of a recording says who read the text, and leads back', () => {
+    const recording = { model: { id: 'owner/name' }, prompts: {}, versions: {} };
+    const model = { id: 'recording:x', title: 'X', source: 'recording' };
+    const recorded = (more: object = {}) =>
+      room({ shown: ['recording:x'] }, [
+        { ...softmax(), subject: 'recording:x', recording, model, ...more } as never,
+      ]);
+    const { text, root } = recorded();
+    expect(text('.lead')).toMatch(
+      /^owner\/name read the text below, and this page shows what was recorded\. Each row is a token/,
+    );
+    expect(root.querySelector('textarea')).toBeNull();
+    expect(text('.start-text .links')).toBe('Back to the two small models');
+    expect(text('.start-ask > a')).toMatch(/^Lesson 1/);
+    expect(recorded({ sequences: 9 }).text('.lead')).toContain(
+      'The shares below are means over 9 such texts. Each row',
+    );
+    const pooled = recorded({ pooled: 2 });
+    expect(pooled.text('.lead')).toContain(
+      'Each row is a block of 2 tokens, and each cell the mean',
+    );
+    expect(text('.lead')).not.toContain('means over');
+  });
+
+  it('brings the map that is tapped in the corner to the front', () => {
+    const { root, context } = room({ shown }, both());
+    const stage = root.querySelector('.start-stage')!;
+    document.body.append(root);
+    const grid = document.createElement('div');
+    grid.innerHTML =
+      '<div class="cell"></div><div class="cell" style="position: absolute"><p></p></div>';
+    stage.append(grid);
+    const tap = (on: Element) => on.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+    tap(grid.children[0]!);
+    tap(stage);
+    expect(context.set).not.toHaveBeenCalled();
+    tap(grid.querySelector('p')!);
+    expect(context.set).toHaveBeenCalledExactlyOnceWith({ at: 1 });
+    root.remove();
+  });
+
+  it('has words for a text of one token, and for a second model that is no twin', () => {
+    const one = { ...softmax(), T: 1 } as Frame;
+    expect(room({ shown: ['softmax'] }, [one]).text('.lead')).toMatch(
+      /This text has a single token, which can only attend to itself: type more\.$/,
+    );
+    const other = {
+      ...sigmoid(),
+      subject: 'b',
+      title: 'B at step 1,400',
+      model: { id: 'b', title: 'B' },
+    };
+    const { text } = room({ shown: ['softmax', 'b'] }, [softmax(), other as never]);
+    expect(text('.lead')).toMatch(
+      /Mean over all 4 heads: 42%; in B: 42%\. Uniform attention would give 10%\.$/,
+    );
+    const short = frameOf({ head } as never, { ...more, alpha_uniform: tensor([3], [0.2, 0, 0]) });
+    expect(room({ shown: ['softmax'] }, [short]).text('.lead')).toMatch(
+      /: 42%\. Short text \(3 tokens\): uniform attention is already 20%\.$/,
+    );
+    const free = room({ shown: ['sigmoid'] }, [sigmoid()]).text('.lead');
+    expect(free).toMatch(
+      /gives 90% of its row sums, which are 100% on average, to the start token/,
+    );
+    const named = room({ shown: ['softmax'] }, [
+      { ...softmax(), tokens: softmax().tokens.map((token) => ({ ...token, special: false })) },
+    ]);
+    expect(named.text('.lead')).toMatch(/to the first token “<s>”\. Mean/);
+    const both_ = {
+      ...softmax(),
+      architecture: { ...softmax().architecture, mask: { kind: 'bidirectional' } },
+    };
+    const { root } = room({ shown: ['softmax'] }, [both_ as never]);
+    expect(root.querySelector('.start-stage')!.classList).not.toContain('nesting');
+  });
+
+  it('has the values of the heads that share them', () => {
+    const architecture = { ...softmax().architecture, H: 2, G: 1 };
+    const shared = {
+      value_ratio: tensor([2, 1], [9, 0.5]),
+      value_norm: tensor([2, 1, 3], [9, 9, 9, 1, 4, 2]),
+      row_mass: more.row_mass,
+    };
+    const frame = frameOf({ head: { ...head, head: 1 }, architecture } as never, shared);
+    const { text, extra } = room(
+      { shown: ['softmax'], why: 3, layer: 1, head: 1 },
+      [frame],
+      [2, 2],
+    );
+    expect(text('.why p')).toMatch(/has 0\.50× the mean value norm\./);
+    expect([...extra(frame).colBars!]).toEqual([0.25, 1, 0.5]);
+    expect(extra(frame).rowBars).toBeUndefined();
+    const none = frameOf({ head } as never, { value_ratio: tensor([2, 2], [1, 1, NaN, 1]) });
+    const silent = room({ shown: ['softmax'], why: 3 }, [none], [2, 2]);
+    expect(silent.text('.why p')).toMatch(/the bars under the picture are value norms\. Ablating/);
+    expect(silent.extra(none)).not.toHaveProperty('colBars');
+    const lost = room({ shown: ['softmax'], why: 3 }, [softmax()], [2, NaN]);
+    expect(lost.text('.late')).toBe('');
+  });
+});
+
 describe('the four steps', () => {
   it('lead on, one after the other', () => {
     const begin = room({ shown }, both());
@@ -158,6 +328,14 @@ describe('the four steps', () => {
     expect(last.text('.why p')).toMatch(
       /with 3 random seeds, 40%, 50% and 60% of the heads .*; in its sigmoid twin at most 1\.3%\. The first seed/,
     );
+    const seeds = (...own: number[]) =>
+      room({ shown, why: 4 }, both(), [], [card('softmax', 40, ...own), card('sigmoid', 0)]).text(
+        '.why p',
+      );
+    expect(seeds(50)).toMatch(
+      /with 2 random seeds, 40% and 50% of the heads .* more than 30%\. The first/,
+    );
+    expect(seeds()).not.toContain('random seeds');
     expect(last.text('.walk-line')).toMatch(
       /^Softmax model, after training: head L1H0 gives the first token 90% of its attention; uniform attention would give 10%\.$/,
     );
@@ -206,6 +384,11 @@ describe('the four steps', () => {
     expect(
       ask.mock.lastCall![0].studies.map(({ subject }: { subject: string }) => subject),
     ).toEqual(['softmax', 'softmax~silence(1,0)']);
+    const alone = room({ shown, why: 4 }, [
+      softmax(),
+      { ...sigmoid(), model: { ...sigmoid().model, id: 'b' } },
+    ]);
+    expect(alone.text('.why p')).not.toContain('in its sigmoid twin');
     const late = (losses?: number[]) => room({ shown, why: 3 }, both(), losses).text('.late');
     expect(late()).toBe('Ablating the head …');
     expect(late([2.5, 2])).toMatch(/by −0\.500 nats/);
@@ -222,6 +405,9 @@ describe('the four steps', () => {
     state.value = { ...state.value, shown: shown.map((id) => `${id}@0`) };
     const before = text('.lead');
     entries.value = new Map(entries.value);
+    expect(text('.lead')).toBe(before);
+    const stale = { frame: entries.value.get('softmax')!.frame, isStale: true };
+    entries.value = new Map([...entries.value, ['softmax@0', stale], ['sigmoid@0', stale]]);
     expect(text('.lead')).toBe(before);
     // At step 0 another head is the strongest.
     const alpha = tensor([2, 2, 3], [0.5, 0, 0, 0.1, 0, 0, 0.2, 0, 0, 0.1, 0, 0]);

@@ -115,6 +115,66 @@ describe('the state', () => {
   it('says at most five problems, and reads no hash that is too long', () => {
     expect(parseHash('#a1=1&a2=1&a3=1&a4=1&a5=1&a6=1').problems).toHaveLength(5);
     expect(parseHash(`#${'x'.repeat(200_000)}`).problems[0]).toMatch(/too long/);
+    expect(parseHash(`#${'x'.repeat(199_999)}`).problems[0]).toMatch(/does not know/);
+    const [short, long] = [40, 41].map((n) => parseHash(`#${'x'.repeat(n)}=1`).problems[0]);
+    expect([short, long]).toEqual([
+      `The link names “${'x'.repeat(40)}”, which this page does not know.`,
+      `The link names “${'x'.repeat(40)}…”, which this page does not know.`,
+    ]);
+  });
+
+  it('carries the longest text, whatever its script, and no longer one', () => {
+    const said = (prompt: string) => parseHash(`#${printHash({ ...defaults, prompt })}`);
+    const longest = '字'.repeat(20_000);
+    expect(said(longest)).toMatchObject({ problems: [], state: { prompt: longest } });
+    expect(
+      [longest, `${longest}x`].map((prompt) => linkable({ ...defaults, prompt }).prompt),
+    ).toEqual([longest, defaults.prompt]);
+    expect([64, 65].map((n) => parseHash(`#first=${'x'.repeat(n)}`).problems.length)).toEqual([
+      0, 1,
+    ]);
+    // Of a list of subjects that is longer than any that the page writes, the beginning is read.
+    const model = `softmaxx${'~sigmoid'.repeat(249)}`;
+    expect(parseHash(`#shown=${model}x`).state.shown).toEqual([model]);
+  });
+
+  /** Of each number: its default, its bounds, and whether it may be a fraction. */
+  const NUMBERS: Record<string, readonly [number, number, number, boolean?]> = {
+    why: [0, 0, 4],
+    at: [0, 0, 5],
+    seed: [1, 0, 4294967295],
+    T: [64, 1, 4096],
+    eps: [0.3, 0, 1, true],
+    n: [1, 1, 1000],
+    layer: [-1, -1, 1023],
+    head: [-1, -1, 1023],
+    query: [-1, -1, 4095],
+    key: [-1, -1, 4095],
+    channel: [-1, -1, 65535],
+    temperature: [0.8, 0, 5, true],
+    topK: [40, 0, 100000],
+    masked: [24, 1, 1024],
+    denoise: [12, 1, 1024],
+    suffix: [5, 1, 32],
+    length: [120, 8, 65536],
+    runs: [8, 1, 1000],
+    firstKeys: [1, 0, 64],
+    recentKeys: [23, 1, 4095],
+    budget: [24, 1, 4096],
+    bits: [6, 2, 8],
+    exact: [1, 1, 64],
+    times: [100, 1, 4095],
+  };
+
+  it('has numbers that mean the same in every link: defaults, bounds, whole or not', () => {
+    const rows = Object.entries(defaults).filter(([, value]) => typeof value === 'number');
+    expect(rows.map(([name]) => name)).toEqual(Object.keys(NUMBERS));
+    for (const [name, [standard, low, high, isFraction = false]] of Object.entries(NUMBERS)) {
+      const takes = (value: number) => parseHash(`#${name}=${value}`).problems.length === 0;
+      expect([name, defaults[name as keyof State]]).toEqual([name, standard]);
+      const found = [low - 1, low, low + 0.5, high - 0.5, high, high + 1].map(takes);
+      expect([name, ...found]).toEqual([name, false, true, isFraction, isFraction, true, false]);
+    }
   });
 
   it('hands on nothing that lies on the reader’s disk', () => {

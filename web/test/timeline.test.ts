@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Timeline } from 'sinkscope';
 import {
+  coursesOf,
   dotsOf,
   lineOf,
   QUANTITIES,
@@ -8,6 +9,7 @@ import {
   valueWords,
   type Course,
 } from '../src/timeline/course';
+import type { Timelines } from '../src/timeline/timelines';
 import { shownAt } from '../src/rooms/walk';
 import type { Models } from '../src/run/models';
 import { nearestStep, stepOf, stepWords } from '../src/ask/steps';
@@ -99,9 +101,43 @@ describe('a run in the charts', () => {
       expect(new Set(looks.map((look) => look[part])).size, part).toBe(6);
   });
 
+  it('knows the values that each quantity can have, and shows a part of them at least', () => {
+    expect(
+      QUANTITIES.map(({ name, within, reach = [], digits }) => [name, ...within, ...reach, digits]),
+    ).toEqual([
+      ['loss', 0, Infinity, 2],
+      ['sink_1', 0, 100, 0, 60, 1],
+      ['alpha_max', 0, 1, 0, 1, 2],
+      ['hidden_ratio', 0, Infinity, 0.7, 10, 2],
+      ['value_ratio', 0, Infinity, 0.3, 3, 2],
+      ['row_mass', 0, Infinity, 0, 1, 2],
+    ]);
+    // Ratios are drawn on a logarithmic axis.
+    expect(QUANTITIES.filter(({ log }) => log).map(({ name }) => name)).toEqual([
+      'hidden_ratio',
+      'value_ratio',
+    ]);
+    expect([0, 6, 7].map((i) => styleOf(i))).toEqual([0, 0, 1].map((i) => styleOf(i)));
+  });
+
+  it('is drawn though another cannot be read', async () => {
+    const timelines = {
+      cards: [
+        { id: 'a', title: 'A' },
+        { id: 'b', title: 'B' },
+      ],
+      get: async (id: string) => {
+        if (id === 'a') throw new Error('no such file');
+        return course().timeline;
+      },
+    } as unknown as Timelines;
+    expect(await coursesOf(timelines)).toMatchObject([{ id: 'b', title: 'B', style: styleOf(1) }]);
+  });
+
   it('says what is not known as a dash, and a small share as no power of ten', () => {
     expect(valueWords(undefined, quantity('loss'))).toBe('–');
     expect(valueWords(0.04, quantity('sink_1'))).toBe('0.0%');
     expect(valueWords(10.6, quantity('hidden_ratio'))).toBe('10.60 ×');
+    expect(valueWords(3.14159, quantity('loss'))).toBe('3.14');
   });
 });

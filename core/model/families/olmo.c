@@ -1,7 +1,7 @@
 /*
- * olmo2: llama whose blocks read the residual stream as it is and are normed before they are added;
- * the queries of all heads are normed as one vector, and so are the keys. olmo3: the same with a
- * window in three of four layers.
+ * olmo2: llama whose blocks read the residual stream without a norm and are normed before they are
+ * added; the queries of all heads are normed as one vector, and so are the keys. olmo3: the same
+ * with a window in three of four layers.
  */
 #include "family.h"
 

@@ -127,7 +127,6 @@ ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value,
     const unsigned char *text = members->text.data;
     bool first = members->at == 0;
     *key = (ss_bytes){NULL, 0};
-    skip_space(members);
     if (!first && byte_at(members) == '}') return end(members, err);
     if (byte_at(members) != (first ? '{' : ',')) return fail_at(members, members->at, err);
     members->at++;

@@ -6,7 +6,7 @@
  * and any other name is refused, with its place and what it asks for.
  *
  * Whatever is made points into the pickle or into the arena. Containers are never walked, so that
- * one that holds itself does no harm; time and memory are linear in the pickle's bytes.
+ * one that holds itself causes no endless loop; time and memory are linear in the pickle's bytes.
  */
 #ifndef SS_MODEL_PICKLE_H
 #define SS_MODEL_PICKLE_H

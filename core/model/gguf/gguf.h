@@ -89,8 +89,8 @@ void ss_gguf_family_names(char *text, size_t bytes);
 /* Names of tensors are shorter than this in both languages. */
 #define SS_GGUF_NAME_BYTES 128
 
-/* Writes the name of Hugging Face; one that is not in the table stays as it is. name has at most
- * SS_GGUF_NAME_BYTES / 2 bytes, none of them NUL. */
+/* Writes the name of Hugging Face; the function keeps one that is not in the table. name has at
+ * most SS_GGUF_NAME_BYTES / 2 bytes, none of them NUL. */
 void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family, ss_bytes name);
 
 /*

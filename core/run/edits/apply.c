@@ -48,12 +48,20 @@ void ss_apply_mask(const ss_hook *hook, const float *values) {
     change_choices(hook, values[2], values[3], values, change_mask);
 }
 
+int ss_idle_hide_key(const float *values) {
+    return (int)(isnan(values[3]) ? values[0] : values[3]);
+}
+
 void ss_apply_hide_key(const ss_hook *hook, const float *values) {
     if (!ss_edit_holds(values[1], hook->l) || !ss_edit_holds(values[2], hook->h) ||
         !ss_edit_holds(values[3], hook->t))
         return;
     size_t slot = ss_slot_of(hook, (int)values[0]);
     if (slot < hook->keys) hook->scratch->visible[slot] = 0;
+}
+
+int ss_idle_token(const float *values) {
+    return (int)values[0];
 }
 
 void ss_apply_self_only(const ss_hook *hook, const float *values) {
@@ -81,6 +89,10 @@ void ss_apply_silence(const ss_hook *hook, const float *values) {
                        hook->width * sizeof *hook->rows);
 }
 
+int ss_idle_park(const float *values) {
+    return (int)values[2];
+}
+
 void ss_apply_park(const ss_hook *hook, const float *values) {
     if (!ss_edit_holds(values[0], hook->l) || !ss_edit_holds(values[1], hook->h)) return;
     size_t slot = ss_slot_of(hook, (int)values[2]);
@@ -102,6 +114,10 @@ size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch) {
     return (int)values[3] == CLAMP_MEAN ? (size_t)arch->L + 1 : 0;
 }
 
+int ss_idle_clamp_channel(const float *values) {
+    return isnan(values[2]) || (int)values[3] == CLAMP_MEAN ? 0 : (int)values[2];
+}
+
 void ss_apply_clamp_channel(const ss_hook *hook, const float *values) {
     if (!ss_edit_holds(values[1], hook->l)) return;
     float *channel = hook->rows + (size_t)values[0];
@@ -114,6 +130,10 @@ void ss_apply_clamp_channel(const ss_hook *hook, const float *values) {
     if (mean) value = (double)*mean;
     for (int i = 0; i < hook->n; i++)
         if (ss_edit_holds(values[2], hook->t + i)) channel[(size_t)i * hook->width] = (float)value;
+}
+
+int ss_idle_swap_positions(const float *values) {
+    return (int)fminf(values[0], values[1]);
 }
 
 void ss_apply_swap_positions(const ss_hook *hook, const float *values) {

@@ -2,12 +2,23 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The parameters that the row has. */
 static int parameters_of(const ss_edit_kind *row) {
     int n = 0;
     while (n < SS_EDIT_PARAMETERS && row->parameters[n].name) n++;
     return n;
+}
+
+int ss_edit_first_layer(const ss_edit_kind *row, const float *values) {
+    for (int p = 0; p < parameters_of(row); p++) {
+        if (strcmp(row->parameters[p].name, "layer")) continue;
+        if (isnan(values[p])) return -1;
+        /* The stream behind so many layers is what the last of them leaves. */
+        return (int)values[p] - ((row->hook_points & SS_AT_HIDDEN) != 0);
+    }
+    return -1;
 }
 
 /* The operation that an edit names, whose parameters follow the edit's own; or NULL. */

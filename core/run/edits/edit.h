@@ -12,4 +12,8 @@
 ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_model *model,
                           int capacity, ss_error *err);
 
+/* The first layer whose work an edit with these values changes, which is of `row`; -1: it may
+ * change the embedding, too. */
+int ss_edit_first_layer(const ss_edit_kind *row, const float *values);
+
 #endif

@@ -185,6 +185,15 @@ static void add_weights(const ss_hook *hook, const eviction *e, const head_cache
     }
 }
 
+void ss_evict_none(ss_pass *pass) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    float *evicted = ss_floats(pass->trace, SS_FIELD_EVICTED);
+    size_t cells = (size_t)arch->L * (size_t)arch->H * (size_t)pass->trace->slots;
+    size_t groups = (size_t)arch->L * (size_t)arch->G;
+    for (size_t i = 0; evicted && i < cells; i++) evicted[i] = NAN;
+    if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
+}
+
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
     eviction e = read(values);
     int H = from->model->arch.H;

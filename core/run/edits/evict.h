@@ -17,8 +17,10 @@ int ss_evict_keeps(const float *values, const ss_arch *arch);
 /* True if it places those of all heads within the context. */
 bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 
-/* Brings the eviction scores up to date with p first queries, whose weights another run recorded.
- */
+/* No key is evicted; of a run that streams no slot is filled. */
+void ss_evict_none(ss_pass *pass);
+
+/* Brings the eviction scores up to date with p first queries, whose weights `from` has recorded. */
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p);
 
 /* Moves the keys that a head of group g in layer l still keeps to the first of so many slots. */

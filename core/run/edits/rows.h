@@ -18,14 +18,19 @@ SS_APPLY(operation);
 SS_CHECK(operation);
 SS_APPLY(mask);
 SS_APPLY(hide_key);
+int ss_idle_hide_key(const float *values);
+int ss_idle_token(const float *values); /* the one that the first parameter names */
 SS_APPLY(self_only);
 SS_APPLY(scale_value);
 SS_APPLY(silence);
 SS_APPLY(park);
+int ss_idle_park(const float *values);
 SS_APPLY(clamp_channel);
 int ss_together_clamp_channel(const float *values);
 size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch);
+int ss_idle_clamp_channel(const float *values);
 SS_APPLY(swap_positions);
+int ss_idle_swap_positions(const float *values);
 SS_APPLY(scale_weight);
 SS_CHECK(scale_weight);
 

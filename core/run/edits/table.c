@@ -95,6 +95,7 @@ static const ss_edit_kind table[] = {
                      ALL,
                      .meaning = "position of the query that it is hidden from; absent: all"}},
      .apply = ss_apply_hide_key,
+     .idle = ss_idle_hide_key,
      .source = "attention knock-out"},
     {.name = "self_only",
      .meaning =
@@ -107,6 +108,7 @@ static const ss_edit_kind table[] = {
           LAYER,
           HEAD},
      .apply = ss_apply_self_only,
+     .idle = ss_idle_token,
      .source = "arXiv 2605.06611"},
     {.name = "scale_value",
      .meaning = "a token's value is multiplied by a factor",
@@ -129,6 +131,7 @@ static const ss_edit_kind table[] = {
                      ALL,
                      .meaning = "key/value head; absent: all"}},
      .apply = ss_apply_scale_value,
+     .idle = ss_idle_token,
      .source = "Gu et al. 2025, section 3.3 (value drain)"},
     {.name = "silence",
      .meaning = "a head is ablated: its output is 0",
@@ -148,6 +151,7 @@ static const ss_edit_kind table[] = {
           HEAD,
           {.name = "key", .type = SS_EDIT_INDEX, .below = "T", .meaning = "position of the token"}},
      .apply = ss_apply_park,
+     .idle = ss_idle_park,
      .source = "Guo et al. 2024, move_attn_to_bos"},
     {.name = "clamp_channel",
      .meaning =
@@ -174,6 +178,7 @@ static const ss_edit_kind table[] = {
      .apply = ss_apply_clamp_channel,
      .together = ss_together_clamp_channel,
      .keeps = ss_keeps_clamp_channel,
+     .idle = ss_idle_clamp_channel,
      .source = "Sun et al. 2024, table 3 (massive activations)"},
     {.name = "swap_positions",
      .meaning = "two tokens exchange their positions (vectors, angles or distances), or one takes "
@@ -197,6 +202,7 @@ static const ss_edit_kind table[] = {
                      .choices = answers,
                      .meaning = "yes: a takes the position of b, and b keeps it"}},
      .apply = ss_apply_swap_positions,
+     .idle = ss_idle_swap_positions,
      .source = "Gu et al. 2025, table 7"},
     {.name = "evict",
      .meaning = "each head's KV cache holds so many keys, the query's own included; keys over the "

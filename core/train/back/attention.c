@@ -113,7 +113,7 @@ static void put_behind(float *out, const float *first, size_t bias, const float 
     memcpy(out + bias * K, rows, T * K * sizeof *out);
 }
 
-/* Numbers [from, n) of x, of which the mask hides [first, first + hidden), side by side. */
+/* Numbers [from, n) of x without those that the mask hides, [first, first + hidden). */
 static void close_gap(float *x, size_t first, size_t hidden, size_t n) {
     memmove(x + first, x + first + hidden, (n - first - hidden) * sizeof *x);
 }

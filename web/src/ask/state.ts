@@ -190,8 +190,8 @@ export interface Parsed {
   readonly problems: readonly string[];
 }
 
-/** Longest hash that is looked at: a prompt of the longest kind, every unit escaped. */
-const HASH_MAX = 9 * PROMPT_MAX;
+/** Longest hash that is looked at: nine characters for each unit of the longest prompt, and room for the rest. */
+const HASH_MAX = 10 * PROMPT_MAX;
 
 function clip(value: string): string {
   return value.length > 40 ? `${value.slice(0, 40)}…` : value;

@@ -124,7 +124,7 @@ addEventListener('message', ({ origin, source, data }) => {
   for (const frame of document.querySelectorAll('iframe')) {
     if (frame.contentWindow !== source) continue;
     if (frame.dataset.size !== 'fixed') frame.style.height = `${Math.ceil(height)}px`;
-    if (!frames.size) watchTheme(() => frames.forEach(greet));
+    if (!frames.has(frame)) watchTheme(frame.parentElement!, () => greet(frame));
     frames.add(frame);
     greet(frame);
   }

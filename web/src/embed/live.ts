@@ -268,7 +268,7 @@ export class Live {
       this.#theme.value = isPrinting.value ? 'light' : own;
     };
     look();
-    this.#scope.onEnd(watchTheme(look));
+    this.#scope.onEnd(watchTheme(parent(), look));
     this.#scope.effect(() => {
       void this.#state.value;
       look();

@@ -44,11 +44,15 @@ function script(base: URL): string {
 }
 
 /** Its place is reserved before the script is there, so that nothing moves when the figure comes. */
-function element(state: State, { width, height }: Size): string {
+function attributes(state: State, { width, height }: Size): readonly (readonly [string, string])[] {
   const narrow = width ? `; max-width: ${width}px` : '';
   const style = `display: block; min-height: ${height}px; --sinkscope-height: ${height}px${narrow}`;
-  const attributes = [...attributesOf(own(state), pinned(state)), ['style', style]];
-  return `<sink-scope${attributes.map(([name, value]) => ` ${name}=${quoted(value)}`).join('')}></sink-scope>`;
+  return [...attributesOf(own(state), pinned(state)), ['style', style]];
+}
+
+function element(state: State, size: Size): string {
+  const all = attributes(state, size).map(([name, value]) => ` ${name}=${quoted(value)}`);
+  return `<sink-scope${all.join('')}></sink-scope>`;
 }
 
 function addressOf(state: State, base: URL): string {
@@ -99,8 +103,21 @@ export const snippets: readonly Snippet[] = [
     make: (state, base, size) => `\`\`\`{raw} html\n${both(state, base, size)}\n\`\`\``,
   },
   {
-    // MyST prints raw HTML as text, and has a directive for frames. In print it has the placeholder.
-    label: 'Jupyter Book 2 (MyST)',
+    // MyST prints raw HTML as text, and has a directive for widgets, which follow the theme of the book.
+    label: 'Jupyter Book 2 (MyST): widget',
+    make: (state, base, size = FULL) => {
+      const script = new URL('sink-scope.js', base).href;
+      const given = { script, attributes: Object.fromEntries(attributes(state, size)) };
+      return [
+        `:::{anywidget} ${new URL('sink-widget.js', base).href}`,
+        JSON.stringify(given, null, 2),
+        ':::',
+      ].join('\n');
+    },
+  },
+  {
+    // The directive for frames, which in print has the placeholder.
+    label: 'Jupyter Book 2 (MyST): iframe',
     make: (state, base, size = FULL) =>
       [
         `:::{iframe} ${addressOf(state, base)}`,

@@ -1,25 +1,74 @@
 /** The theme of a host's page, of which nothing is known but how it looks. */
 import type { Theme } from '../plot/color';
 
-/** A page with light letters is dark, however it says so. */
-export function themeOf(element: Element): Theme {
-  const parts = getComputedStyle(element)
-    .color.match(/[\d.]+/g)
-    ?.map(Number) ?? [0];
-  const [red = 0, green = 0, blue = 0] = parts;
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? 'dark' : 'light';
+let pixel: CanvasRenderingContext2D | null | undefined;
+
+/** Luminance from 0 to 1, and how opaque the color is; it may be written in any color space that CSS knows. */
+function lightOf(color: string): { readonly light: number; readonly alpha: number } {
+  pixel ??= document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  if (!pixel) return { light: 0, alpha: 0 };
+  pixel.clearRect(0, 0, 1, 1);
+  pixel.fillStyle = color;
+  pixel.fillRect(0, 0, 1, 1);
+  const [red = 0, green = 0, blue = 0, alpha = 0] = pixel.getImageData(0, 0, 1, 1).data;
+  return { light: (0.299 * red + 0.587 * green + 0.114 * blue) / 255, alpha: alpha / 255 };
 }
 
-/** Calls `look` whenever the theme may have changed; returns what ends that. */
-export function watchTheme(look: () => void): () => void {
-  // Themes are classes and attributes of the document, or the system's.
+function* upFrom(element: Element): Generator<Element> {
+  for (let at: Element | null = element; at;) {
+    yield at;
+    const root: Node = at.getRootNode();
+    at = at.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
+  }
+}
+
+/** Luminance of what is behind an element's letters. */
+function behind(element: Element): number {
+  for (const one of upFrom(element)) {
+    const { light, alpha } = lightOf(getComputedStyle(one).backgroundColor);
+    if (alpha > 0.5) return light;
+  }
+  // A page without a background has the browser's, by its color scheme.
+  const schemes = getComputedStyle(element).colorScheme;
+  const isSystemDark = matchMedia('(prefers-color-scheme: dark)').matches;
+  const isDark = schemes.includes('dark') && (!schemes.includes('light') || isSystemDark);
+  return isDark ? 0 : 1;
+}
+
+/** Letters between these say nothing without what is behind them. */
+const [DARK, LIGHT] = [0.4, 0.6];
+
+/**
+ * A page with light letters is dark, however it says so. What is behind them may be a picture, or a layer that is no
+ * ancestor, so that it decides only on letters of a middle gray.
+ */
+export function themeOf(element: Element): Theme {
+  const letters = lightOf(getComputedStyle(element).color).light;
+  const limit = letters > LIGHT || letters < DARK ? 0.5 : behind(element);
+  return letters > limit ? 'dark' : 'light';
+}
+
+/** Calls `look` whenever the theme around the element may have changed; returns what ends that. */
+export function watchTheme(element: Element, look: () => void): () => void {
+  // Themes are classes and attributes of what holds the element, other stylesheets, or the system's.
   const watcher = new MutationObserver(look);
-  for (const root of [document.documentElement, document.body])
-    watcher.observe(root, { attributes: true });
+  for (const one of upFrom(element)) watcher.observe(one, { attributes: true });
+  watcher.observe(document.head, {
+    attributes: true,
+    attributeFilter: ['href', 'media', 'disabled', 'rel'],
+    childList: true,
+    subtree: true,
+  });
+  // Until a transition ends, colors are between those of the two themes.
+  const ended = ({ propertyName }: TransitionEvent) => propertyName.includes('color') && look();
+  const job = new AbortController();
+  const { signal } = job;
   const system = matchMedia('(prefers-color-scheme: dark)');
-  system.addEventListener('change', look);
+  system.addEventListener('change', look, { signal });
+  document.addEventListener('transitionend', ended, { signal });
+  document.head.addEventListener('load', look, { signal, capture: true });
   return () => {
     watcher.disconnect();
-    system.removeEventListener('change', look);
+    job.abort();
   };
 }

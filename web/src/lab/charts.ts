@@ -20,6 +20,8 @@ interface Chart {
   readonly title: string;
   /** How the lines differ, where a task has triggers. */
   readonly key?: string;
+  /** The same where a text is learnt and another one is not. */
+  readonly keyOfHeld?: string;
   readonly lines: readonly Line[];
   readonly reach?: readonly [number, number];
   readonly percent?: boolean;
@@ -37,10 +39,12 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'loss',
     key: 'dashed at triggers, dotted the best possible',
+    keyOfHeld: 'dashed on passages like those it was trained on before',
     lines: [
       { column: 'loss_elsewhere' },
       { column: 'loss_triggers', dash: '3,3' },
       { column: 'optimum_elsewhere', dash: '1,2', isFaint: true },
+      { column: 'loss_held', dash: '6,2' },
     ],
   },
   {
@@ -79,7 +83,10 @@ function lineOf(
   const places: number[] = [];
   for (let i = 0; i < log.length; i += size) {
     const piece = log.slice(i, i + size);
-    values.push(recent({ log: piece }, column));
+    const value = recent({ log: piece }, column);
+    // The old text is measured now and then.
+    if (!Number.isFinite(value)) continue;
+    values.push(value);
     places.push(piece[piece.length >> 1]!.step);
   }
   return {
@@ -103,7 +110,7 @@ export function createCharts(
   const charts = CHARTS.slice(0, count);
   const places = charts.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
-    charts.forEach(({ title, key, lines, reach, percent: isShare, isHalf }, i) => {
+    charts.forEach(({ title, key, keyOfHeld, lines, reach, percent: isShare, isHalf }, i) => {
       // A text has no triggers, and its best possible loss is unknown.
       const isThere = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));
@@ -115,7 +122,8 @@ export function createCharts(
         const value = recent(lab, lines[0]!.column);
         return `${name} ${isShare ? percent(value, 0) : show(value)}`;
       });
-      const read = key && shown.length > 1 ? `${title}; ${key}` : title;
+      const isHeld = shown.some(({ column }) => column === 'loss_held');
+      const read = shown.length > 1 ? `${title}; ${isHeld ? keyOfHeld : key}` : title;
       drawChart(places[i]!, {
         kind: 'lines',
         series,

@@ -6,9 +6,16 @@ import type { Context } from '../page/context';
 import { field } from '../page/terms';
 import { ownText } from './fine_tune';
 import { keepText } from './store';
-import { moreSteps, type Pair, type Side } from './pair';
+import type { Pair, Side } from './pair';
 import { fromScratch, fineTune } from './presets';
-import { commandOf, isFineTune, refusal, type Setting, type Settings } from './settings';
+import {
+  commandOf,
+  isFineTune,
+  refusal,
+  settingsOf,
+  type Setting,
+  type Settings,
+} from './settings';
 
 /** What is seen without opening more. */
 const FIRST_SEEN = ['operation', 'optimiser', 'learning_rate'];
@@ -40,7 +47,7 @@ export class Controls {
     const [{ settings }] = labs;
     const seconds = Math.max(...labs.map((lab) => lab.seconds));
     const left = duration(pair.secondsLeft);
-    const label = isRunning ? 'Pause' : isOver ? `${moreSteps(settings)} more steps` : 'Train';
+    const label = isRunning ? 'Pause' : isOver ? `${pair.moreSteps} more steps` : 'Train';
     const isComing = labs.some(({ stage }) => stage === 'loading');
     const cost = isComing ? ' · loading …' : left && !isOver ? ` · about ${left} to go` : '';
     const speed = this.#rows(settings).find(({ name }) => name === 'speed');
@@ -100,7 +107,7 @@ export class Controls {
   }
 
   #rows(settings: Settings): readonly Setting[] {
-    return this.#pair.tables[isFineTune(settings) ? 'fineTune' : 'fromScratch'];
+    return settingsOf(settings, this.#pair.tables);
   }
 
   #experiment(settings: Settings): TemplateResult {
@@ -160,6 +167,7 @@ export class Controls {
     const rows = this.#rows(settings);
     const seen = isFineTune(settings) ? FIRST_SEEN_OF_FINE_TUNE : FIRST_SEEN;
     const named = (wanted: string) => rows.find((row) => row.name === wanted)!;
+    const command = commandOf(settings, this.#pair.tables);
     const others = rows.filter(
       ({ name: own, isShared, isDrawn }) => !seen.includes(own) && !isShared && !isDrawn,
     );
@@ -175,7 +183,7 @@ export class Controls {
             ${others.map((row) => this.#field(side, row, settings))}
             <p class="hint">
               Changing a setting resets both models. The same run on the command line:
-              <code>${commandOf(settings)}</code> ${copyCommand(commandOf(settings))}
+              <code>${command}</code> ${copyCommand(command)}
             </p>
           </div>
         </details>

@@ -107,7 +107,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (!pair.isOver || says === said) return;
     said = says;
     const results = named.map(({ name, lab }) => ({
-      ...{ subject: printSettings(lab.settings), title: name, steps: lab.step },
+      ...{ subject: printSettings(lab.settings, pair.tables), title: name, steps: lab.step },
       numbers: pair.columns.map((column) => ({
         ...{ name: column, axes: ['step'] as const, shape: [lab.log.length] },
         data: lab.log.map((entry) => entry[column] ?? NaN),

@@ -4,7 +4,6 @@ import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
 import { addKinds, aboutOf, hand, KINDS, onPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
-import { commandOf } from './settings';
 import { verdict, type NamedLab } from './words';
 
 /** The model as Explore opens it, with the sample as its text. */
@@ -39,8 +38,8 @@ interface Shown {
 }
 
 async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown): Promise<Blob> {
-  const logged = pair.map(({ name, lab }): Logged => {
-    return { name, settings: lab.settings, log: lab.log };
+  const logged = pair.map(({ name, lab, command }): Logged => {
+    return { name, settings: lab.settings, log: lab.log, command };
   });
   const { version, link } = context.facts();
   const origin = { version, link };
@@ -54,7 +53,7 @@ async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown)
     facts: context.facts(),
   });
   const titles = pair.map(({ name, lab }) => `${name} after ${lab.step} steps`);
-  const commands = logged.map(({ settings }) => commandOf(settings));
+  const commands = pair.map(({ command }) => command);
   const own = {
     ...about,
     title: `Lab: ${titles.join(' | ')}`,

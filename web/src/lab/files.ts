@@ -2,7 +2,7 @@
 import { strToU8, zipSync } from 'fflate';
 import { labFolder, sha256, type DiskFile, type LabRecipe, type LogEntry } from 'sinkscope';
 import { csv } from '../save/numbers';
-import { commandOf, type Settings } from './settings';
+import type { Settings } from './settings';
 import type { Setup } from './setup';
 
 /** A trained model, and what repeats its training. */
@@ -50,6 +50,8 @@ export interface Logged {
   readonly name: string;
   readonly settings: Settings;
   readonly log: readonly LogEntry[];
+  /** The same run on the command line. */
+  readonly command: string;
 }
 
 /** What measured it, and the address of both labs. */
@@ -68,7 +70,7 @@ export function logCsv(
     [
       ['measured_by', `Sinkscope ${version}`],
       ['link', link],
-      ...labs.map(({ name, settings }) => [name, commandOf(settings)] as const),
+      ...labs.map(({ name, command }) => [name, command] as const),
     ],
     ['lab', ...columns],
     labs.flatMap(({ name, log }) =>
@@ -78,6 +80,5 @@ export function logCsv(
 }
 
 export function logJson(labs: readonly Logged[], { version, link }: Origin): string {
-  const entries = labs.map((lab) => ({ ...lab, command: commandOf(lab.settings) }));
-  return `${JSON.stringify({ measured_by: `Sinkscope ${version}`, link, labs: entries }, null, 1)}\n`;
+  return `${JSON.stringify({ measured_by: `Sinkscope ${version}`, link, labs }, null, 1)}\n`;
 }

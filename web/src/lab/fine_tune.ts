@@ -1,6 +1,7 @@
 /** Fine-tuning: a model of the zoo continues from a checkpoint, on the page's passages or the reader's text. */
 import { signal } from '@preact/signals-core';
-import { labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
+import { cutText, labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
+import { base } from '../base';
 import { type Models } from '../run/models';
 import { InputError } from '../ask/errors';
 import { PASSAGES, textOf, type Card } from '../ask/zoo';
@@ -12,6 +13,9 @@ import { TRAINED } from './table';
 /** The reader's text, which this browser keeps. */
 export const ownText = signal<OwnText | undefined>(undefined);
 
+/** Sequences of the old text whose loss is measured, and their tokens at most: passages are that long. */
+const [HELD, HELD_TOKENS] = [8, 64];
+
 /** The token before every sequence: <s> is token 0 of every model of the zoo. */
 const FIRST: Readonly<Record<string, number>> = { fixed: 0, any: -1 };
 
@@ -20,7 +24,14 @@ async function passages(): Promise<string> {
   return files.flatMap((file) => JSON.parse(file) as string[]).join('\n');
 }
 
+async function licence() {
+  const response = await fetch(new URL('LICENSE', base));
+  if (!response.ok) throw new InputError(`LICENSE: the server said ${response.status}.`);
+  return { name: 'the Apache license', text: await response.text() };
+}
+
 async function textFor(settings: Settings) {
+  if (settings.text === 'license') return licence();
   if (settings.text !== 'own') return { name: 'the passages', text: await passages() };
   ownText.value ??= await keptText();
   if (ownText.value) return ownText.value;
@@ -46,6 +57,18 @@ async function weightsFor(card: Card, at: number, models: Models) {
   };
 }
 
+/** Beginnings of passages like those that the zoo was trained on, of the length that is trained on. */
+async function heldOf(tokenizer: Tokenizer, length: number, first: number): Promise<number[][]> {
+  const front = first >= 0 ? [first] : [];
+  const [file] = PASSAGES;
+  const passages = JSON.parse(await textOf(file)) as string[];
+  return cutText(tokenizer, passages, {
+    tokens: Math.min(length, HELD_TOKENS) - front.length,
+    sequences: HELD,
+    special: 'none',
+  }).then((all) => all.map((ids) => [...front, ...ids]));
+}
+
 function changesOf(settings: Settings): Record<string, string> {
   const names = ['operation', 'bias_key', 'gate'].filter((name) => settings[name] !== 'own');
   return Object.fromEntries(names.map((name) => [name, String(settings[name])]));
@@ -69,7 +92,11 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
     ...(first === undefined ? {} : { first }),
   });
   const firstId = Number(fineTune.recipe.first);
+  // The passages are no measure of what is forgotten while they are learnt.
+  const isNew = settings.text !== 'passages';
+  const held = isNew ? { held: await heldOf(tokenizer, Number(length), firstId) } : {};
   return {
+    ...held,
     options: { ...fineTune, begin: trained.begin, text },
     piece: (id) => pieceOf(tokenizer, id),
     tokenizer: tokenizerFile,

@@ -3,7 +3,14 @@
  * is in its fields, and `changed` counts the times that there was something new, ten a second at most.
  */
 import { signal } from '@preact/signals-core';
-import { createEngine, SinkscopeError, type Engine, type LogEntry, type Training } from 'sinkscope';
+import {
+  createEngine,
+  heldLoss,
+  SinkscopeError,
+  type Engine,
+  type LogEntry,
+  type Training,
+} from 'sinkscope';
 import { base } from '../base';
 import { sentence } from '../ask/errors';
 import type { Trained } from './files';
@@ -17,6 +24,8 @@ export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lo
 const FRAME_MS = 100;
 /** Between two checkpoints, for the case that the worker ends. */
 const KEEP_MS = 3000;
+/** Steps between two measurements of the old text. */
+const HELD_EVERY = 10;
 /** A sample should have something to copy. */
 const TRIGGERS = 2;
 /** Cores of one of two labs; the digits do not depend on them. */
@@ -227,7 +236,23 @@ export class Lab {
     if (this.#isKept) await keep(this.#side, this.#of, this.kept);
   }
 
+  /** The entries of so many steps; of every tenth, with the loss of the old text before it. */
   async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
+    const held = this.setup?.held;
+    for (let left = count; left > 0;) {
+      const within = this.step % HELD_EVERY;
+      const some = held ? Math.min(left, HELD_EVERY - within) : left;
+      let more: Readonly<Record<string, number>> =
+        held && !within ? { loss_held: await heldLoss(training, held) } : {};
+      for await (const entry of this.#some(training, some, pace, signal)) {
+        yield { ...more, ...entry };
+        more = {};
+      }
+      left -= some;
+    }
+  }
+
+  async *#some(training: Training, count: number, pace: number, signal: AbortSignal) {
     if (pace === Infinity) {
       yield* training.run(count, { signal });
       return;

@@ -6,11 +6,13 @@ import { setUp as setUpFromScratch } from './from_scratch';
 import { Lab } from './lab';
 import { setUp as setUpFineTune } from './fine_tune';
 import {
+  commandOf,
   isFineTune,
   namesOf,
   printSettings,
   readSettings,
   recipeOf,
+  settingsOf,
   tablesOf,
   type Settings,
   type Tables,
@@ -23,18 +25,16 @@ export type Side = 0 | 1;
 /** The labs keep their state while the reader is in another room. */
 let models: Models | undefined;
 let labs: readonly [Lab, Lab] | undefined;
+/** What the engine said of their settings. */
+let tables: Tables = { fromScratch: [], fineTune: [] };
 
 const setUp = async (settings: Settings) =>
   isFineTune(settings) ? setUpFineTune(settings, models!) : setUpFromScratch(settings);
-
-/** How a training goes on that has reached its end. */
-export const moreSteps = (settings: Settings) => (isFineTune(settings) ? 100 : 500);
 
 export class Pair {
   readonly labs: readonly [Lab, Lab];
   #context;
   #describe: Describe | undefined;
-  #tables: Tables = { fromScratch: [], fineTune: [] };
   /** Whether training was paused because the tab is hidden. */
   #isHidden = false;
 
@@ -52,7 +52,7 @@ export class Pair {
   }
 
   get tables(): Tables {
-    return this.#tables;
+    return tables;
   }
 
   get columns(): readonly string[] {
@@ -68,18 +68,18 @@ export class Pair {
     models = known;
     const { describe } = await this.labs[0].engine();
     this.#describe = describe;
-    this.#tables = tablesOf(describe, known.zoo.cards);
+    tables = tablesOf(describe, known.zoo.cards);
   }
 
   /** What the state asks for, of each. */
   given() {
     const { value } = this.#context.state;
-    return SIDES.map((side) => readSettings(value[side], this.#tables));
+    return SIDES.map((side) => readSettings(value[side], tables));
   }
 
   named(): readonly [NamedLab, NamedLab] {
     const [left, right] = this.labs;
-    const names = namesOf([left.settings, right.settings], this.#tables);
+    const names = namesOf([left.settings, right.settings], tables);
     return [this.#one(left, names[0]), this.#one(right, names[1])];
   }
 
@@ -89,12 +89,12 @@ export class Pair {
     const own = config as { sinkscope?: { attention?: { operation?: string } } } | undefined;
     const wanted = own?.sinkscope?.attention?.operation ?? 'softmax';
     const operation = this.#describe?.operations.find((one) => one.name === wanted);
-    return { name, lab, operation };
+    return { name, lab, operation, command: commandOf(lab.settings, tables) };
   }
 
   change(side: Side | 'both', more: Settings): void {
     const texts = this.given().map(({ settings }, i) =>
-      printSettings(side === 'both' || side === i ? { ...settings, ...more } : settings),
+      printSettings(side === 'both' || side === i ? { ...settings, ...more } : settings, tables),
     );
     this.#context.set({ left: texts[0]!, right: texts[1]! });
   }
@@ -144,6 +144,12 @@ export class Pair {
     return Math.min(...this.labs.map(({ step }) => step));
   }
 
+  /** How many more a training that has reached its end is given: as many as a new one has. */
+  get moreSteps(): number {
+    const rows = settingsOf(this.labs[0].settings, tables);
+    return Number(rows.find(({ name }) => name === 'steps')!.default);
+  }
+
   get steps(): number {
     return Math.max(...this.labs.map(({ settings }) => Number(settings.steps ?? 0)));
   }
@@ -174,7 +180,7 @@ export class Pair {
     if (this.isRunning) void this.pause();
     else if (this.labs.some(({ stage }) => stage === 'ready')) this.train();
     else if (this.labs.some(({ stage }) => stage === 'ended')) {
-      this.change('both', { steps: this.steps + moreSteps(this.labs[0].settings) });
+      this.change('both', { steps: this.steps + this.moreSteps });
       queueMicrotask(() => this.train());
     }
   }

@@ -143,6 +143,14 @@ export const fineTune: readonly Preset[] = [
       'token to this key, although the sink already exists?',
   },
   {
+    title: 'new text: is the old one forgotten?',
+    left: 'from:softmax,text:license',
+    right: 'from:softmax,bias_key:head,text:license',
+    claim:
+      'The trained softmax model, whose text were children’s books, continues on the Apache license: as it is (left), and ' +
+      'with a key bias in each head, to which attention can move from the sink (right). How much of the old text does each forget?',
+  },
+  {
     title: 'step 1,000, continue with sigmoid',
     left: 'from:softmax,at:1000,learning_rate:0.003',
     right: 'from:softmax,operation:sigmoid_log_n,at:1000,learning_rate:0.003',

@@ -3,12 +3,14 @@
  * `from:softmax,first:any`, and any text that is not of its table is refused with what stood there.
  */
 import type { Describe } from 'sinkscope';
+import { LAB_MODEL } from 'sinkscope';
 import { PASSAGES, type Card } from '../ask/zoo';
 import { FROM_SCRATCH, FINE_TUNE, TRAINED, type Row, type Value } from './table';
 
 export type Settings = Readonly<Record<string, Value>>;
 
 export interface Setting extends Row {
+  readonly default: Value;
   readonly values: readonly (readonly [Value, string])[] | undefined;
 }
 
@@ -18,8 +20,9 @@ export interface Tables {
   readonly fineTune: readonly Setting[];
 }
 
-/** Both tables, with the operations that can be trained and the models that there are. */
-export function tablesOf({ operations }: Describe, cards: readonly Card[]): Tables {
+/** Both tables, with the trainer's defaults, the operations that can be trained and the models that there are. */
+export function tablesOf({ operations, training }: Describe, cards: readonly Card[]): Tables {
+  const usual = new Map(training?.settings.map((row) => [row.name, row.default]));
   const trained = operations.filter(({ trainable, features }) => trainable && features !== 'mlp');
   const dynamic: Readonly<Record<string, Row['words']>> = {
     operation: trained.map(({ name, label }) => [name, label] as const),
@@ -28,7 +31,8 @@ export function tablesOf({ operations }: Describe, cards: readonly Card[]): Tabl
   const filled = (rows: readonly Row[]) =>
     rows.map((row) => {
       const more = dynamic[row.name];
-      return { ...row, values: more ? [...(row.words ?? []), ...more] : row.words };
+      const values = more ? [...(row.words ?? []), ...more] : row.words;
+      return { ...row, values, default: row.default ?? usual.get(row.name) ?? values![0]![0] };
     });
   return { fromScratch: filled(FROM_SCRATCH), fineTune: filled(FINE_TUNE) };
 }
@@ -39,9 +43,9 @@ export function isFineTune(settings: Settings | string): boolean {
 
 const rowsOf = (settings: Settings) => (isFineTune(settings) ? FINE_TUNE : FROM_SCRATCH);
 
-export const defaults: Settings = Object.fromEntries(
-  FROM_SCRATCH.map((row) => [row.name, row.default]),
-);
+/** The rows of the table that settings are of, with their defaults. */
+export const settingsOf = (settings: Settings, { fromScratch, fineTune }: Tables) =>
+  isFineTune(settings) ? fineTune : fromScratch;
 
 /** Why a value cannot be had; undefined: it can. */
 export function refusal({ label, values, low = 0, high = 0, whole }: Setting, value: Value) {
@@ -80,8 +84,8 @@ export function readSettings(
 }
 
 /** Only what is not the default, in the order of the table. */
-export function printSettings(settings: Settings): string {
-  return rowsOf(settings)
+export function printSettings(settings: Settings, tables: Tables): string {
+  return settingsOf(settings, tables)
     .filter(({ name, default: usual }) => settings[name] !== usual)
     .map(({ name }) => `${name}:${settings[name]}`)
     .join(',');
@@ -89,9 +93,10 @@ export function printSettings(settings: Settings): string {
 
 /** What makes a training another one. */
 export function recipeOf(settings: Settings): string {
-  const views = rowsOf(settings).filter(({ isView }) => isView);
-  const usual = Object.fromEntries(views.map((row) => [row.name, row.default]));
-  return printSettings({ ...settings, ...usual });
+  return rowsOf(settings)
+    .filter(({ name, isView }) => !isView && name in settings)
+    .map(({ name }) => `${name}:${settings[name]}`)
+    .join(',');
 }
 
 /** The settings of a model, or those of its training. */
@@ -103,8 +108,8 @@ export function pick(settings: Settings, isModel: boolean): Record<string, Value
 }
 
 /** The same run on the command line. */
-export function commandOf(settings: Settings): string {
-  const changed = rowsOf(settings).filter(
+export function commandOf(settings: Settings, tables: Tables): string {
+  const changed = settingsOf(settings, tables).filter(
     ({ name, default: usual, isView }) =>
       settings[name] !== usual &&
       (!isView || name === 'steps') &&
@@ -120,13 +125,13 @@ export function commandOf(settings: Settings): string {
   if (settings.first === 'fixed' && isFineTune(settings)) words.push('--first=0');
   if (isFineTune(settings))
     words.push(
-      settings.text === 'own'
-        ? '--text-file FILE'
-        : PASSAGES.map((file) => `--text-file models/zoo/${file}`).join(' '),
+      settings.text === 'passages'
+        ? PASSAGES.map((file) => `--text-file models/zoo/${file}`).join(' ')
+        : `--text-file ${settings.text === 'own' ? 'FILE' : 'LICENSE'} --held-file models/zoo/${PASSAGES[0]} --held 8`,
     );
   else {
-    if (settings.width !== defaults.width) words.push(`--inner ${4 * Number(settings.width)}`);
-    if (settings.length !== defaults.length) words.push(`--context ${settings.length}`);
+    if (settings.width !== LAB_MODEL.width) words.push(`--inner ${4 * Number(settings.width)}`);
+    if (settings.length !== LAB_MODEL.context) words.push(`--context ${settings.length}`);
   }
   return ['sinkscope train', ...words, '--json'].join(' ');
 }
@@ -143,7 +148,7 @@ export function namesOf(
   };
   const name = (own: Settings, other: Settings) => {
     const isFirst = isFineTune(own) ? 'from' : 'operation';
-    return (isFineTune(own) ? tables.fineTune : tables.fromScratch)
+    return settingsOf(own, tables)
       .filter((row) => row.name === isFirst || own[row.name] !== other[row.name])
       .filter(({ isView }) => !isView)
       .map((row) => wordOf(row, own))

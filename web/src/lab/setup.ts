@@ -12,6 +12,8 @@ export interface Setup {
   readonly first?: string;
   /** Of a text: how many tokens it has, and what it is called. */
   readonly text?: { readonly tokens: number; readonly name: string; readonly words: string };
+  /** Sequences like those that the model was trained on before, which are not learnt; absent: of no such text. */
+  readonly held?: readonly (readonly number[])[];
   /** The model that training continues from, by its folder, and the step of its timeline. */
   readonly source?: { readonly model: string; readonly step: number | null };
 }

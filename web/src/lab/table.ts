@@ -1,5 +1,8 @@
-/** What a lab can be set to: a table for a model that begins with random weights, one for fine-tuning. */
-import { LAB_MODEL } from 'sinkscope';
+/**
+ * What a lab can be set to: a table for a model that begins with random weights, one for fine-tuning. A row without a default has that
+ * of the trainer's setting of its name, or is a choice that begins with its first word.
+ */
+import { LAB_MODEL, labOnward } from 'sinkscope';
 
 export type Value = number | string;
 type Words = readonly (readonly [Value, string])[];
@@ -7,7 +10,7 @@ type Words = readonly (readonly [Value, string])[];
 export interface Row {
   readonly name: string;
   readonly label: string;
-  readonly default: Value;
+  readonly default?: Value;
   /** Its values; absent: numbers from low to high. */
   readonly words?: Words;
   readonly low?: number;
@@ -26,12 +29,12 @@ export interface Row {
   readonly hint?: string;
 }
 
-type More = Partial<Omit<Row, 'name' | 'label' | 'default'>>;
+type More = Partial<Omit<Row, 'name' | 'label'>>;
 
 const same = (...values: Value[]): Words => values.map((value) => [value, String(value)] as const);
 
 function chosen(name: string, label: string, words: Words, more: More = {}): Row {
-  return { name, label, default: words[0]?.[0] ?? '', words, ...more };
+  return { name, label, words, ...more };
 }
 
 /** A setting of the model, with the default of the package. */
@@ -42,31 +45,25 @@ function ofModel(name: keyof typeof LAB_MODEL, label: string, words: Words, hint
   };
 }
 
-function whole(name: string, label: string, usual: number, range: Range, more: More = {}): Row {
-  return { ...real(name, label, usual, range, more), whole: true, step: 1 };
+function whole(name: string, label: string, range: Range, more: More = {}): Row {
+  return { ...real(name, label, range, more), whole: true, step: 1 };
 }
 
 type Range = readonly [low: number, high: number];
 
-function real(
-  name: string,
-  label: string,
-  usual: number,
-  [low, high]: Range,
-  more: More = {},
-): Row {
-  return { name, label, default: usual, low, high, step: 'any', ...more };
+function real(name: string, label: string, [low, high]: Range, more: More = {}): Row {
+  return { name, label, low, high, step: 'any', ...more };
 }
 
 const OPTIMISER = chosen('optimiser', 'optimiser', [
   ['adamw', 'AdamW'],
   ['sgd', 'SGD, momentum .9'],
 ]);
-const RATE = real('learning_rate', 'learning rate', 0.003, [0, 1e30]);
-const DECAY = real('weight_decay', 'weight decay', 0.01, [0, 1000]);
-const LENGTH = whole('length', 'length', 32, [4, 128]);
-const BATCH = whole('batch', 'batch', 32, [1, 256]);
-const STEPS = whole('steps', 'steps', 500, [1, 20_000], { isShared: true, isView: true });
+const RATE = real('learning_rate', 'learning rate', [0, 1e30]);
+const DECAY = real('weight_decay', 'weight decay', [0, 1000]);
+const LENGTH = whole('length', 'length', [4, 128]);
+const BATCH = whole('batch', 'batch', [1, 256]);
+const STEPS = whole('steps', 'steps', [1, 20_000], { isShared: true, isView: true });
 const KEY_BIAS = 'a learned key with value 0 that every query can attend to';
 const OUTPUT_GATES: Words = [
   ['output_element', 'of the output, each channel'],
@@ -75,8 +72,9 @@ const OUTPUT_GATES: Words = [
 
 /** Rows at the end of both tables. */
 const COMMON: readonly Row[] = [
-  whole('seed', 'seed', 1, [0, 1e9], { isShared: true }),
-  whole('head', 'head shown', -1, [-1, 255], {
+  whole('seed', 'seed', [0, 1e9], { isShared: true }),
+  whole('head', 'head shown', [-1, 255], {
+    default: -1,
     isView: true,
     isDrawn: true,
     hint: 'counted through the layers from 0; −1: the strongest',
@@ -135,21 +133,26 @@ export const FROM_SCRATCH: readonly Row[] = [
   OPTIMISER,
   RATE,
   DECAY,
-  real('embedding_deviation', 'embedding deviation', 1, [0, 100], {
+  real('embedding_deviation', 'embedding deviation', [0, 100], {
     hint: 'standard deviation of the initial embeddings',
   }),
-  real('deviation', 'matrix deviation', 0.02, [0, 100], {
+  real('deviation', 'matrix deviation', [0, 100], {
     hint: 'standard deviation of the initial matrices; 0: 1/√(3 inputs), PyTorch’s default',
   }),
   chosen('task', 'task', [
     ['backcopy', 'copy back at triggers, bigrams elsewhere'],
     ['conditional', 'mean of the past at triggers, nothing elsewhere'],
   ]),
-  whole('triggers', 'triggers', 8, [1, 20]),
-  chosen('first', 'first token', [
-    ['fixed', 'always the same'],
-    ['any', 'random'],
-  ]),
+  whole('triggers', 'triggers', [1, 20]),
+  chosen(
+    'first',
+    'first token',
+    [
+      ['fixed', 'always the same'],
+      ['any', 'random'],
+    ],
+    { default: 'fixed' },
+  ),
   LENGTH,
   BATCH,
   STEPS,
@@ -162,35 +165,41 @@ export const TRAINED = 4000;
 /** The trained model's own value; another one makes it a variant. */
 const OWN = [['own', 'unchanged']] as const;
 
+/** How the package fine-tunes. */
+const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).recipe;
+
 /** A model of the zoo that is fine-tuned on a text. */
 export const FINE_TUNE: readonly Row[] = [
-  // The models are those of the zoo.
-  chosen('from', 'model', []),
+  // The models are those of the zoo; which one it is always stands in the link.
+  chosen('from', 'model', [], { default: '' }),
   chosen('operation', 'operation', OWN),
   chosen('bias_key', 'key bias', [...OWN, ['head', 'one per head'], ['shared', 'shared']], {
     hint: KEY_BIAS,
   }),
   chosen('gate', 'gate', [...OWN, ...OUTPUT_GATES]),
   {
-    ...whole('at', 'from step', TRAINED, [0, TRAINED]),
+    ...whole('at', 'from step', [0, TRAINED], { default: TRAINED }),
     step: 'any',
     hint: 'training step of the checkpoint to start from; the nearest stored one is used',
   },
-  chosen('first', 'first token', [...OWN, ['fixed', 'start token'], ['any', 'none']]),
+  chosen('first', 'first token', [...OWN, ['fixed', 'start token'], ['any', 'none']], {
+    default: 'own',
+  }),
   OPTIMISER,
-  { ...RATE, default: 0.001 },
-  { ...DECAY, default: 1 },
-  { ...LENGTH, default: 64 },
-  { ...BATCH, default: 8 },
+  { ...RATE, default: learning_rate! },
+  { ...DECAY, default: weight_decay! },
+  { ...LENGTH, default: length! },
+  { ...BATCH, default: batch! },
   chosen(
     'text',
     'text',
     [
       ['passages', 'passages of this page'],
+      ['license', 'the Apache license'],
       ['own', 'your file'],
     ],
     { isShared: true, isDrawn: true },
   ),
-  { ...STEPS, default: 100 },
+  { ...STEPS, default: steps! },
   ...COMMON,
 ];

@@ -83,6 +83,8 @@ export interface NamedLab {
   readonly name: string;
   readonly lab: Lab;
   readonly operation: Operation | undefined;
+  /** The same run on the command line. */
+  readonly command: string;
 }
 
 /** Where rows need not sum to 1, the share of the row must exceed ε as well as the weight. */
@@ -146,9 +148,14 @@ function ofFineTune({ name, lab, operation }: NamedLab): string {
     : 'weight on the first token';
   const change = (column: string, print: (value: number) => string) =>
     `${print(lab.log[0]?.[column] ?? NaN)} → ${print(recent(lab, column))}`;
+  const nats = (value: number) => value.toFixed(2);
+  const held = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
+  const old = held.length
+    ? `, loss on the old kind of text ${nats(held[0]!)} → ${nats(held.at(-1)!)}`
+    : '';
   return (
     `${capital(name)}: ${what} ${change('first_elsewhere', words)}, its value norm relative to the others ` +
-    `${change('value_ratio', show)}, loss ${change('loss', (value) => value.toFixed(2))}`
+    `${change('value_ratio', show)}, loss ${old && 'on the new text '}${change('loss', nats)}${old}`
   );
 }
 

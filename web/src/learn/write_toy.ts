@@ -3,32 +3,22 @@
  * from the same random numbers, so the texts differ by what the caches hold.
  */
 import { html, render } from 'lit';
+import type { Edit } from 'sinkscope';
+import { distinct, promptOf, writeOn, type Condition, type Written } from '../run/writing';
 
 /** The model's context ends the text. */
 const LENGTH = 128;
-const SAMPLING = { temperature: 0.6, topK: 40 };
 
-const CACHES = [
-  { name: 'full', title: 'All keys', edits: [] },
-  {
-    name: 'last',
-    title: 'The last 24 keys',
-    edits: [{ kind: 'evict', policy: 'window', budget: 24 }],
-  },
-  {
-    name: 'first',
-    title: 'The first key and the last 23',
-    edits: [{ kind: 'evict', policy: 'first', budget: 24, first: 1 }],
-  },
-] as const;
+const none: readonly Edit[] = [];
+const evict = (policy: 'window' | 'first', first: number): readonly Edit[] => [
+  { kind: 'evict', policy, budget: 24, ...(first ? { first } : {}) },
+];
+const CACHES: readonly (Condition & { readonly name: string })[] = [
+  { name: 'full', title: 'All keys', edits: () => none },
+  { name: 'last', title: 'The last 24 keys', edits: () => evict('window', 0) },
+  { name: 'first', title: 'The first key and the last 23', edits: () => evict('first', 1) },
+];
 
-interface Written {
-  readonly text: string;
-  readonly tokens: readonly number[];
-}
-
-/** Distinct tokens as a share of all: a text that repeats itself has few. */
-const distinct = ({ tokens }: Written) => new Set(tokens).size / tokens.length;
 const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
 
 export class SinkWrite extends HTMLElement {
@@ -51,24 +41,14 @@ export class SinkWrite extends HTMLElement {
     const { borrowModels } = await import('../embed/live');
     const id = this.getAttribute('model') ?? '';
     const models = await borrowModels(this, [id]);
-    const { model, tokenizer } = await models.get(id, {
+    const writer = await models.get(id, {
       signal: new AbortController().signal,
       onProgress: () => {},
     });
-    const ids = (await tokenizer.encode(this.#prompt, { special: 'auto' })).map((one) => one.id);
+    const prompt = await promptOf(writer, this.#prompt, LENGTH - 1);
+    const count = LENGTH - prompt.length;
     const all: Written[] = [];
-    for (const { edits } of CACHES) {
-      const run = await model.run(ids.slice(0, LENGTH - 1), {
-        edits: [...edits],
-        capacity: LENGTH,
-        fields: [],
-      });
-      const tokens: number[] = [];
-      const count = Math.max(1, LENGTH - ids.length);
-      for await (const { token } of run.generate({ count, ...SAMPLING, seed })) tokens.push(token);
-      await run.close();
-      all.push({ text: tokens.map((token) => tokenizer.piece(token)).join(''), tokens });
-    }
+    for (const cache of CACHES) all.push(await writeOn(writer, cache, { prompt, count, seed }));
     return all;
   }
 

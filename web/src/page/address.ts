@@ -24,8 +24,15 @@ export function set(change: Partial<State>): void {
     state.value = { ...now, ...change };
 }
 
-/** The page's address with another hash. */
-export const absolute = (hash: string) => new URL(`./${hash}`, location.href.split('#')[0]).href;
+/** The page's address with another hash, or that of a page beside it. */
+const absolute = (hash: string, page = '') =>
+  new URL(`./${page}${hash}`, location.href.split('#')[0]).href;
+
+/** A link to send: by the page of the state's room, of which a preview shows the title and a picture. */
+export function shared(hash: string): string {
+  const { room } = state.peek();
+  return absolute(hash, room === defaults.room ? '' : `${room}/index.html`);
+}
 
 /** The page in this state, for somebody else. */
 export function address(): string {

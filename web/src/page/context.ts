@@ -139,6 +139,7 @@ export function reachOf(context: Context, scope: Scope): Reach {
         : Promise.reject(new Error('The engine is still loading.'));
     },
     unmask: (...given) => context.engine.peek()!.queue.unmask(...given),
+    doTasks: (...given) => context.engine.peek()!.queue.doTasks(...given),
     search: (...given) => context.engine.peek()!.queue.search(...given),
   };
 }

@@ -2,9 +2,9 @@
 import { effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { fingerprintOf, isOfDisk, nameOfId } from '../ask/ids';
-import { linkable, printHash } from '../ask/state';
+import { linkable, linkTo, printHash } from '../ask/state';
 import { parseSubject } from '../ask/subject';
-import { absolute, address, state } from './address';
+import { shared, state } from './address';
 import type { Context } from './context';
 import { nameOf } from './controls';
 import { notify } from './messages';
@@ -29,7 +29,7 @@ const isOffered = signal(false);
 
 export async function copyLink(): Promise<void> {
   const { shown, input } = state.peek();
-  const said = [await copied(address())];
+  const said = [await copied(shared(linkTo(state.peek())))];
   if (input === 'file') said.push('It does not contain your file of prompts.');
   leftOut.value = shown.filter((one) => isOfDisk(one));
   isOffered.value = true;
@@ -48,7 +48,7 @@ function picturedFrame({ engine }: Context): Frame | undefined {
 /** Hands the picture to what shares pictures on this device, else as a file. */
 async function sharePicture(frame: Frame): Promise<void> {
   isOffered.value = false;
-  const link = address();
+  const link = shared(linkTo(state.peek()));
   const { pictureOf } = await import('../save/card');
   const picture = await pictureOf(frame, selectedHead(frame, state.peek()), link);
   const given = { files: [picture], text: link };
@@ -64,7 +64,7 @@ async function copyNames(): Promise<void> {
   const ids = [...new Set(leftOut.value.map((one) => parseSubject(one)!.id))];
   leftOut.value = [];
   const hash = `#${printHash(linkable(state.peek(), true))}`;
-  const said = await copied(absolute(hash));
+  const said = await copied(shared(hash));
   const names = ids.map((id) => `${nameOfId(id)} (fingerprint ${fingerprintOf(id)})`);
   notify(`${said} Whoever opens it is asked for the files of ${names.join(', ')}.`);
 }

@@ -4,7 +4,14 @@
  * know each other, the engine, or the room that shows them.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
-import type { Describe, SuffixFound, SuffixOptions, SuffixPair, UnmaskStep } from 'sinkscope';
+import type {
+  Describe,
+  SuffixFound,
+  SuffixOptions,
+  SuffixPair,
+  TaskFound,
+  UnmaskStep,
+} from 'sinkscope';
 import type { Frame, Head } from '../frame';
 import type { OpenModel } from '../run/opened';
 import type { Theme } from '../plot/color';
@@ -59,6 +66,13 @@ export interface Reach {
     pair: SuffixPair,
     options: SuffixOptions,
   ) => Promise<{ found: SuffixFound; text: string }>;
+  /** Measures the frame's model on tasks, its own prompts first, and reports each that is done. */
+  readonly doTasks: (
+    frame: Frame,
+    signal: AbortSignal,
+    onTask: (found: TaskFound) => void,
+    onProgress: (share: number) => void,
+  ) => Promise<void>;
 }
 
 export type Update = (frame: Frame, options: DrawOptions) => void;

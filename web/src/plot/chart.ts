@@ -29,6 +29,8 @@ export interface ChartData {
   /** The first value's place on the x axis. */
   readonly from?: number;
   readonly xLabel: string;
+  /** Of places that are no numbers: what stands at 0, 1 and so on. */
+  readonly xNames?: readonly string[];
   readonly yLabel: string;
   /** One sentence that describes the picture. */
   readonly label: string;
@@ -137,7 +139,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const ys = [...points.map(([, y]) => y), ...ends, ...(data.reach ?? [])].filter(
     (value) => Number.isFinite(value) && (!log || value > 0),
   );
-  const pad = kind === 'bars' ? 0.6 : 0;
+  const pad = kind === 'bars' ? 0.6 : data.xNames ? 0.4 : 0;
   const domain = [Math.min(...xs) - pad, Math.max(...xs) + pad];
   const x = (data.steps ? scaleSymlog().constant(100) : data.doubling ? scaleLog() : scaleLinear())
     .domain(xs.length ? domain : [0, 1])
@@ -157,7 +159,9 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     ? [0, 100, 300, 1000, 3000, 10_000, 30_000, 100_000].filter((t) => t <= domain[1]!)
     : data.doubling
       ? [...new Set(xs)]
-      : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
+      : data.xNames
+        ? [...data.xNames.keys()]
+        : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
   const yTicks = log
     ? apart((y as ReturnType<typeof scaleLog>).ticks(), y)
     : y.ticks(height < 110 ? 2 : 4).slice(0, 9);
@@ -226,7 +230,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         )}
         ${xTicks.map(
           (tick) =>
-            svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${short(tick)}</text>`,
+            svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${data.xNames?.[tick] ?? short(tick)}</text>`,
         )}
         ${drawn}
         ${

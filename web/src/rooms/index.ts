@@ -3,16 +3,22 @@
  * enters it.
  */
 import type { Room } from '../page/enter';
+import { ROOMS, type RoomName } from './names';
 
-export const rooms: readonly Room[] = [
-  { name: 'start', title: 'Start', load: () => import('./start') },
-  { name: 'explore', title: 'Explore', load: () => import('./explore') },
-  { name: 'compare', title: 'Compare', load: () => import('./compare') },
-  { name: 'training', title: 'Training', load: () => import('./training') },
-  { name: 'purpose', title: 'Why it matters', load: () => import('./purpose') },
-  { name: 'lab', title: 'Lab', load: () => import('./lab') },
-  { name: 'learn', title: 'Learn', load: () => import('./learn') },
-];
+const LOADS: Readonly<Record<RoomName, Room['load']>> = {
+  start: () => import('./start'),
+  explore: () => import('./explore'),
+  compare: () => import('./compare'),
+  training: () => import('./training'),
+  purpose: () => import('./purpose'),
+  lab: () => import('./lab'),
+  learn: () => import('./learn'),
+};
+
+export const rooms: readonly Room[] = ROOMS.map(({ name, title }) => ({
+  ...{ name, title },
+  load: LOADS[name],
+}));
 
 /** An embed has its styles in a shadow tree, so that the room itself imports none. */
 async function figureRoom() {

@@ -51,6 +51,7 @@ import {
 import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
+import type { WithoutFirst } from './without_first';
 
 /** The recording that is Start's second example. */
 const REAL = 'smollm2-135m-instruct.safetensors';
@@ -377,6 +378,20 @@ function realModel(context: Context, isRecorded: boolean): TemplateResult | type
   </p>`;
 }
 
+/** Of a causal model with weights: what it writes without its first token. */
+function deleteButton(
+  first: Shown | undefined,
+  deletes: (frame: Frame) => void,
+): TemplateResult | typeof nothing {
+  const { frame, isStale } = first ?? {};
+  if (!frame || frame.recording || isBidirectional(frame)) return nothing;
+  return html`<p>
+    <button type="button" ?disabled=${isStale} @click=${() => deletes(frame)}>
+      Delete the first token
+    </button>
+  </p>`;
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'start-head');
   const words = part(root, 'start-words');
@@ -385,6 +400,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const why = part(aside, 'why');
   const walk = part(aside, 'why-walk');
   const foot = part(aside, 'start-foot');
+  const without = part(root, 'start-without');
   const based = part(root, 'start-based');
   const pictures = part(stage, 'start-pictures');
   const tabs = part(pictures, 'start-tabs');
@@ -468,6 +484,22 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         all.map((entry, i) => [last[i]!, selectedHead(entry!.frame!, { layer: -1, head: -1 })]),
       ),
     };
+  });
+
+  let deletion: Promise<WithoutFirst> | undefined;
+  const deletes = (frame: Frame) => {
+    deletion ??= import('./without_first').then(
+      (one) => new one.WithoutFirst(without, context, scope),
+    );
+    deletion.then((one) => one.start(frame)).catch(context.fail);
+  };
+  // The texts are of one model and one prompt.
+  let written = '';
+  scope.effect(() => {
+    const state = context.state.value;
+    const now = `${sides(state)[0]} ${keyOf(questionOf(state))} ${state.why}`;
+    if (now !== written) void deletion?.then((one) => one.stop());
+    written = now;
   });
 
   let isDrawn = false;
@@ -556,6 +588,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       html`<div class="start-ask">${next} ${step ? steps : nothing}</div>
         <div class="start-text">
           ${isRecorded ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>` : html`${textField(context, 4)} ${startToken(context, frames)} ${step ? nothing : examples(context)}`}
+          ${step ? nothing : deleteButton(all[0], deletes)}
           ${step && !isRecorded ? nothing : realModel(context, isRecorded)}
         </div>
         ${previewMark(frames, context, askExact)}

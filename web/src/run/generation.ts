@@ -1,11 +1,16 @@
 /** Adds tokens to the runs that are shown: a token at a time for causal models, a step for masked ones. */
 import { signal } from '@preact/signals-core';
 import {
+  copyTask,
+  measureTask,
+  recallTask,
   searchSuffix,
+  textTask,
   unmask,
   type SuffixFound,
   type SuffixOptions,
   type SuffixPair,
+  type TaskFound,
   type UnmaskStep,
 } from 'sinkscope';
 import { InputError, sentence } from '../ask/errors';
@@ -14,6 +19,9 @@ import { isBidirectional, type Frame } from '../frame';
 import type { OpenModel } from './opened';
 import type { Entry } from './request';
 import { idsOf, isOpen, ROOM, type CachedRun, type CachedRuns, type OpenRun } from './runs';
+
+/** Random tokens that a task copies. */
+const COPIED = 25;
 
 interface Sampling {
   readonly count: number;
@@ -121,9 +129,11 @@ export class Generation {
     signal: AbortSignal,
   ): Promise<OpenRun | undefined> {
     // A token that was drawn when generation stopped is in the run but not shown.
-    const isCurrent = isOpen(cached) && cached.run.tokens.length === T;
-    if (isCurrent && T + more <= cached.capacity) return cached;
-    this.#runs.makeRoom(subject);
+    if (isOpen(cached) && T + more <= cached.capacity) {
+      if (cached.run.tokens.length > T) await cached.run.update(idsOf(tokens), { signal });
+      return cached;
+    }
+    this.#runs.take(subject, () => false);
     const { model } = cached.opened;
     const capacity = Math.min(model.architecture.context, T + Math.max(more, ROOM));
     const run = await model.run(idsOf(tokens), {
@@ -159,6 +169,46 @@ export class Generation {
     const given = { ...options, never: tokenizer.special, edits: frame.edits };
     const found = await searchSuffix(model, pair, given);
     return { found, text: found.suffix.map((id) => tokenizer.piece(id)).join('') };
+  }
+
+  /**
+   * Accuracy with every key, with the first key hidden and with another hidden: of the next token in the frame's own
+   * prompts, of copied random tokens, and of a name over two distances. What starts these is what starts the frame's text.
+   */
+  async doTasks(
+    frame: Frame,
+    signal: AbortSignal,
+    onTask: (found: TaskFound) => void,
+    onProgress: (share: number) => void,
+  ): Promise<void> {
+    const { model, tokenizer } = this.#opened(frame);
+    const { V, context } = model.architecture;
+    const front = frame.tokens.findIndex(({ special }) => !special);
+    const begin = frame.tokens.slice(0, Math.max(0, front));
+    const special = begin.map(({ text }) => text);
+    const tasks = [
+      await textTask(frame.ids),
+      await copyTask(V, {
+        first: begin.map(({ id }) => id),
+        never: tokenizer.special,
+        length: Math.min(COPIED, Math.floor((context - 2) / 2)),
+      }),
+    ];
+    for (const between of [1, 4]) {
+      const recall = await recallTask(tokenizer, { between, special });
+      if (recall) tasks.push(recall);
+    }
+    const fitting = tasks.filter(({ prompts }) =>
+      prompts.every(({ ids, from }) => from >= 3 && ids.length <= context),
+    );
+    for (const [i, task] of fitting.entries()) {
+      const found = await measureTask(model, task, {
+        edits: frame.edits,
+        signal,
+        onProgress: ({ done, total }) => onProgress((i + done / total) / fitting.length),
+      });
+      onTask(found);
+    }
   }
 
   /** Fills in the mask tokens of a masked model, and reports each step. */

@@ -24,7 +24,9 @@ import { completed, contextOf, namesFor, recordedFor } from './reading';
 import { studyKey, type Entry, type Request, type Study, type Work } from './request';
 import {
   CachedRuns,
+  canFollow,
   idsOf,
+  isOf,
   isOpen,
   measureBeside,
   QUICK_MS,
@@ -172,6 +174,10 @@ export class Queue {
       // Measurements with runs of their own waited for the last token.
       void this.#loop();
     }
+  }
+
+  doTasks(...given: Parameters<Generation['doTasks']>): Promise<void> {
+    return this.#generation.doTasks(...given);
   }
 
   search(...given: Parameters<Generation['search']>): ReturnType<Generation['search']> {
@@ -373,10 +379,28 @@ export class Queue {
     const context = contextOf(architecture, editsOf(parsed, describe));
     const prompts = await this.#loading.prompts(opened, request.question, context);
     if (isOpen(this.#runs.get(subject))) this.stopGenerating();
-    this.#runs.makeRoom(subject);
     const before = this.#entries.get(subject)?.frame;
-    const given = { subject: parsed, text: subject, key, opened, prompts, request, before };
-    const made = await runSubject(given, watch);
+    const T = prompts.tokens.length;
+    const names = recordedFor(describe, request);
+    const last = this.#runs.take(subject, (run) => canFollow(run, opened, T, names));
+    const base = this.#runs.baseOf(opened, prompts.ids[0]!);
+    const given = {
+      subject: parsed,
+      text: subject,
+      key,
+      opened,
+      prompts,
+      request,
+      before,
+      last,
+      base,
+    };
+    const made = await runSubject(given, watch).catch((error: unknown) => {
+      // A run that was stopped is of the text before, or answers no question; both go on to the next one.
+      const isAsBefore = before && last && isOf(last.run, idsOf(before.tokens));
+      if (signal.aborted && last) this.#runs.set(subject, isAsBefore ? last : { ...last, key: '' });
+      throw error;
+    });
     try {
       const whole = await this.#complete(made.frame, made.cached, request);
       signal.throwIfAborted();
@@ -386,7 +410,8 @@ export class Queue {
         this.#mark();
       });
     } catch (error) {
-      await made.cached.run.close().catch(() => {});
+      if (signal.aborted) this.#runs.set(subject, { ...made.cached, key: '' });
+      else await made.cached.run.close().catch(() => {});
       throw error;
     }
   }

@@ -1,7 +1,7 @@
 /** The runs that stay open: what a view reads later comes from them, and nothing runs twice. */
 import type { Progress, Run } from 'sinkscope';
 import type { Prompts } from '../ask/question';
-import { editsOf, type Subject } from '../ask/subject';
+import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import type { Frame } from '../frame';
 import { allAverages } from './averages';
 import type { Measurement } from './measurements';
@@ -11,8 +11,10 @@ import type { Request } from './request';
 
 /** A shorter run waits for its end, and reports no progress. */
 export const QUICK_MS = 300;
-/** Tokens for which an edited or generated run reserves memory at once. */
+/** Tokens for which a run reserves memory beyond its text at once. */
 export const ROOM = 64;
+/** Maps of a run that nobody has asked to grow, and of one that waits for others to begin from it. */
+const SPARE_BYTES = 2 ** 26;
 
 export interface CachedRun {
   /** The subject and its question. */
@@ -36,6 +38,21 @@ export function isOpen(cached: CachedRun | undefined): cached is OpenRun {
 
 export const idsOf = (tokens: Frame['tokens']) => tokens.map(({ id }) => id);
 
+function close(cached: CachedRun | undefined): void {
+  void cached?.run?.close().catch(() => {});
+}
+
+/** Bytes of the attention maps of so many tokens. */
+function mapBytes({ model }: OpenModel, T: number): number {
+  const { L, H } = model.architecture;
+  return 4 * L * H * T * T;
+}
+
+/** Whether a run is of these tokens. */
+export function isOf(run: Run, ids: readonly number[]): boolean {
+  return run.tokens.length === ids.length && ids.every((id, i) => id === run.tokens[i]);
+}
+
 /** The runs by their subjects, one of each. */
 export class CachedRuns {
   readonly #bySubject = new Map<string, CachedRun>();
@@ -48,21 +65,46 @@ export class CachedRuns {
     this.#bySubject.set(subject, cached);
   }
 
-  /** Closes the run that another one replaces: a large model has no memory for both. */
-  makeRoom(subject: string): void {
+  /**
+   * Takes out the run that another one replaces, if it fits; else closes it, since a large model has no memory
+   * for both. The subject has no run until another is set.
+   */
+  take(subject: string, fits: (cached: OpenRun) => boolean): OpenRun | undefined {
     const cached = this.#bySubject.get(subject);
-    if (!isOpen(cached)) return;
+    if (!isOpen(cached)) return undefined;
     this.#bySubject.set(subject, { ...cached, run: undefined });
-    void cached.run.close().catch(() => {});
+    if (fits(cached)) return cached;
+    close(cached);
+    return undefined;
   }
 
-  /** Closes the runs of all other subjects. */
+  /** Whether what-ifs of the same model, which are wanted, can begin from that run. */
+  #isBase({ run, opened, capacity }: CachedRun, wanted: ReadonlySet<string>): boolean {
+    if (run?.edits.length !== 0 || mapBytes(opened, capacity) > SPARE_BYTES) return false;
+    return [...wanted].some((subject) => {
+      const parsed = parseSubject(subject);
+      return (
+        parsed &&
+        modelIdOf(parsed) === opened.id &&
+        editsOf(parsed, opened.model.describe).length > 0
+      );
+    });
+  }
+
+  /** Closes the runs of all other subjects, but for those that what-ifs of the wanted ones can begin from. */
   keepOnly(wanted: ReadonlySet<string>): void {
-    for (const [subject, { run }] of this.#bySubject) {
-      if (wanted.has(subject)) continue;
+    for (const [subject, cached] of this.#bySubject) {
+      if (wanted.has(subject) || this.#isBase(cached, wanted)) continue;
       this.#bySubject.delete(subject);
-      void run?.close().catch(() => {});
+      close(cached);
     }
+  }
+
+  /** A run of the same model and text without edits. */
+  baseOf({ model }: OpenModel, ids: readonly number[]): Run | undefined {
+    return [...this.#bySubject.values()].find(
+      ({ run, opened }) => run?.edits.length === 0 && opened.model === model && isOf(run, ids),
+    )?.run;
   }
 
   /** The ids of models whose quantized preview was run. */
@@ -83,41 +125,62 @@ interface Given {
   readonly request: Request;
   /** The subject's frame of an earlier question. */
   readonly before: Frame | undefined;
+  /** Its run of then, which becomes the run of this one. */
+  readonly last: OpenRun | undefined;
+  /** A run of the same model and text without edits. */
+  readonly base: Run | undefined;
+}
+
+/** Whether a run can become one of T tokens that records these names. */
+export function canFollow(
+  { opened, capacity, fields }: OpenRun,
+  now: OpenModel,
+  T: number,
+  names: readonly string[],
+): boolean {
+  return opened.model === now.model && capacity >= T && names.every((name) => fields.has(name));
 }
 
 /** Averages over all prompts, and runs the first one, which stays open. */
 export async function runSubject(
-  { subject, text, key, opened, prompts, request, before }: Given,
+  { subject, text, key, opened, prompts, request, before, last, base }: Given,
   watch: Watch,
 ): Promise<{ readonly frame: Frame; readonly cached: OpenRun }> {
   const began = performance.now();
   const { question } = request;
   const { architecture, describe } = opened.model;
   const edits = editsOf(subject, describe);
-  const means =
-    prompts.ids.length > 1
-      ? await allAverages(describe, opened, prompts, { edits, eps: question.eps }, watch)
-      : {};
+  const ids = prompts.ids[0]!;
   const T = prompts.tokens.length;
   const fields = recordedFor(describe, request);
   // A run that was quick before reports no progress: while a text is typed, each message costs time.
   const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
   const onProgress = ({ done, total }: Progress) => watch.onProgress('Running', done, total);
-  // An edit may name a token beyond the end of this text.
-  const capacity = edits.length ? Math.min(contextOf(architecture, edits), T + ROOM) : T;
-  const run = await opened.model.run(prompts.ids[0]!, {
-    edits,
-    fields,
-    capacity,
-    signal: watch.signal,
-    ...(isQuick ? {} : { onProgress }),
-  });
-  const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
-  const milliseconds = performance.now() - began;
-  return {
-    frame: { ...frame, ...means, milliseconds },
-    cached: { key, run, capacity, opened, fields: new Set(fields) },
-  };
+  const job = { signal: watch.signal, ...(isQuick ? {} : { onProgress }) };
+  // An edit may name a token beyond the end of this text; and a text that is typed grows.
+  const roomy = Math.min(contextOf(architecture, edits), T + ROOM);
+  const isRoomy = edits.length > 0 || mapBytes(opened, roomy) <= SPARE_BYTES;
+  const capacity = last?.capacity ?? (isRoomy ? roomy : T);
+  try {
+    const means =
+      prompts.ids.length > 1
+        ? await allAverages(describe, opened, prompts, { edits, eps: question.eps }, watch)
+        : {};
+    await last?.run.update(ids, job);
+    const from = base && edits.length ? { from: { run: base } } : {};
+    const run =
+      last?.run ?? (await opened.model.run(ids, { edits, fields, capacity, ...from, ...job }));
+    const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
+    const milliseconds = performance.now() - began;
+    const recorded = last?.fields ?? new Set(fields);
+    return {
+      frame: { ...frame, ...means, milliseconds },
+      cached: { key, run, capacity, opened, fields: recorded },
+    };
+  } catch (error) {
+    if (!watch.signal.aborted) close(last);
+    throw error;
+  }
 }
 
 /** The numbers of a measurement that takes runs of its own, added to those of a frame. */

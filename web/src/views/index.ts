@@ -28,6 +28,7 @@ import { scores } from './scores';
 import { sinks } from './sinks';
 import { suffix } from './suffix';
 import { sweep } from './sweep';
+import { tasks } from './tasks';
 import { training } from './training';
 import { unmasking } from './unmasking';
 import type { View } from '../page/view';
@@ -59,6 +60,7 @@ export const views: readonly View[] = [
   perturbations,
   next,
   suffix,
+  tasks,
   unmasking,
   training,
 ];

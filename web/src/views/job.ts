@@ -1,32 +1,80 @@
-/** What a view's button starts and stops, one at a time; the view is drawn when that changes. */
-import type { Reach } from '../page/view';
+/** What a view's button starts and stops: one job at a time, whose results are drawn as they come. */
+import type { State } from '../ask/state';
+import type { Frame } from '../frame';
+import type { DrawOptions, Reach } from '../page/view';
 
-export function createJob(root: HTMLElement, { fail }: Pick<Reach, 'fail'>, draw: () => void) {
-  let job: AbortController | undefined;
+export interface Job {
+  isRunning(): boolean;
+  /** Stops what runs, or else begins anew. */
+  readonly toggle: () => void;
+  /** Draws what was drawn last once more. */
+  readonly draw: () => void;
+}
+
+interface Work<T> {
+  /** The results for a frame's tokens; the view's sentences and files read them. */
+  readonly made: WeakMap<Frame['tokens'], T>;
+  /** The settings on which a result depends: another value makes it invalid. */
+  readonly settings: readonly (keyof State)[];
+  /** Computes the result and reports its parts; the signal ends it. */
+  readonly run: (
+    frame: Frame,
+    state: State,
+    signal: AbortSignal,
+    onMade: (one: T) => void,
+  ) => Promise<void>;
+  readonly draw: (frame: Frame, options: DrawOptions, job: Job) => void;
+}
+
+/** The function that draws a frame of the view, and stops a job of another one. */
+export function createJob<T>(
+  root: HTMLElement,
+  { fail }: Pick<Reach, 'fail'>,
+  { made, settings, run, draw }: Work<T>,
+): (frame: Frame, options: DrawOptions) => void {
+  let given: readonly [Frame, DrawOptions] | undefined;
+  let setting: string | undefined;
+  let running: AbortController | undefined;
   const stop = () => {
-    job?.abort();
-    job = undefined;
+    running?.abort();
+    running = undefined;
     delete root.dataset.busy;
   };
-  return {
-    isRunning: () => job !== undefined,
-    stop,
-    /** Stops what runs, or else begins `run`, which is told by the signal to end. */
-    toggle: async (run: (signal: AbortSignal) => Promise<void>) => {
-      if (job) {
-        stop();
-        return draw();
-      }
-      const own = (job = new AbortController());
-      root.dataset.busy = '';
-      try {
-        await run(own.signal);
-      } catch (error) {
-        if (!own.signal.aborted) fail(error);
-      }
-      if (job !== own) return;
+  const start = async () => {
+    const [frame, { state }] = given!;
+    const own = (running = new AbortController());
+    root.dataset.busy = '';
+    made.delete(frame.tokens);
+    job.draw();
+    try {
+      await run(frame, state, own.signal, (one) => {
+        if (own.signal.aborted) return;
+        made.set(frame.tokens, one);
+        job.draw();
+      });
+    } catch (error) {
+      if (!own.signal.aborted) fail(error);
+    }
+    if (running !== own) return;
+    stop();
+    job.draw();
+  };
+  const job: Job = {
+    isRunning: () => running !== undefined,
+    toggle: () => {
+      if (!running) return void start();
       stop();
-      draw();
+      job.draw();
     },
+    draw: () => draw(...given!, job),
+  };
+  return (frame, options) => {
+    const wanted = settings.map((name) => options.state[name]).join(' ');
+    const isOther = setting !== undefined && wanted !== setting;
+    if (isOther || frame.tokens !== given?.[0].tokens) stop();
+    if (isOther) made.delete(frame.tokens);
+    setting = wanted;
+    given = [frame, options];
+    job.draw();
   };
 }

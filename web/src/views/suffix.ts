@@ -6,7 +6,7 @@ import { html, nothing, render } from 'lit';
 import type { SuffixFound, SuffixGoal } from 'sinkscope';
 import { numberField, segmented } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
-import { createJob } from './job';
+import { createJob, type Job } from './job';
 import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { State } from '../ask/state';
@@ -118,28 +118,13 @@ export const suffix: View = {
     const words = part(root, 'caption', 'p');
     words.setAttribute('role', 'status');
     const picture = part(root, 'plot');
-    let given: { frame: Frame; options: DrawOptions } | undefined;
-    let setting = '';
-    const job = createJob(root, reach, () => draw());
-    const toggle = () =>
-      job.toggle((signal) => {
-        const { frame, options } = given!;
-        made.delete(frame.tokens);
-        draw();
-        return search(frame, options.state, reach, signal, (one) => {
-          if (signal.aborted) return;
-          made.set(frame.tokens, one);
-          draw();
-        });
-      });
-    const draw = () => {
-      const { frame, options } = given!;
+    const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const { state } = options;
       const context = { state: { value: state }, set: reach.set };
       const one = made.get(frame.tokens);
       const most = Math.max(1, frame.architecture.context - frame.T);
       render(
-        html`<button type="button" class="primary" @click=${() => void toggle()}>
+        html`<button type="button" class="primary" @click=${job.toggle}>
             ${job.isRunning() ? 'Stop' : 'Search'}
           </button>
           ${segmented('goal', GOALS, state.goal, (goal) => reach.set({ goal }))}
@@ -179,15 +164,11 @@ export const suffix: View = {
         ],
       });
     };
-    return (frame, options) => {
-      const wanted = `${options.state.goal} ${options.state.suffix}`;
-      if (frame.tokens !== given?.frame.tokens || wanted !== setting) {
-        job.stop();
-        if (wanted !== setting && setting) made.delete(frame.tokens);
-      }
-      setting = wanted;
-      given = { frame, options };
-      draw();
-    };
+    return createJob(root, reach, {
+      made,
+      settings: ['goal', 'suffix'],
+      run: (frame, state, signal, onMade) => search(frame, state, reach, signal, onMade),
+      draw,
+    });
   },
 };

@@ -21,7 +21,7 @@ import {
   sentence,
   type Course,
 } from './unmasking_course';
-import { createJob } from './job';
+import { createJob, type Job } from './job';
 import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
 
 /** A course, the numbers of its map, and who knows how its tokens read. */
@@ -48,7 +48,6 @@ async function run(
   let course: Course = { frame, tokens, count, steps: [] };
   const ids = tokens.map(({ id }) => id);
   await reach.unmask(frame, ids, count, signal, (step, _, { tokenizer }) => {
-    if (signal.aborted) return;
     course = { ...course, steps: [...course.steps, step] };
     onMade({ course, data: alphas(course), tokenizer });
   });
@@ -84,27 +83,14 @@ export const unmasking: View = {
     words.setAttribute('role', 'status');
     const legend = part(root, 'legend-place');
     const picture = part(root, 'plot unmask-map');
-    const map = createHeatmap(picture, { onChoose: ({ row }) => go(row) });
     const text = part(root, 'unmask-text', 'p');
     let step = 0;
-    let given: { frame: Frame; options: DrawOptions } | undefined;
-    let setting = '';
+    let redraw = () => {};
     const go = (wanted: number) => {
       step = wanted;
-      draw();
+      redraw();
     };
-    const job = createJob(root, reach, () => draw());
-    const toggle = () =>
-      job.toggle((signal) => {
-        const { frame, options } = given!;
-        made.delete(frame.tokens);
-        draw();
-        return run(frame, options.state, reach, signal, (one) => {
-          made.set(frame.tokens, one);
-          step = one.course.steps.length - 1;
-          draw();
-        });
-      });
+    const map = createHeatmap(picture, { onChoose: ({ row }) => go(row) });
     const slider = (count: number) => {
       const said = `step ${step + 1} of ${count}`;
       return html`<label class="range"
@@ -119,15 +105,15 @@ export const unmasking: View = {
           @input=${(event: Event) => go(Number((event.target as HTMLInputElement).value))}
       /></label>`;
     };
-    const draw = () => {
-      const { frame, options } = given!;
+    const draw = (frame: Frame, options: DrawOptions, job: Job) => {
+      redraw = job.draw;
       const { state, theme } = options;
       const context = { state: { value: state }, set: reach.set };
       const one = made.get(frame.tokens);
       const count = one?.course.steps.length ?? 0;
       step = Math.max(0, Math.min(step, count - 1));
       render(
-        html`<button type="button" class="primary" @click=${() => void toggle()}>
+        html`<button type="button" class="primary" @click=${job.toggle}>
             ${job.isRunning() ? 'Stop' : 'Unmask'}
           </button>
           ${numberField('masked positions', 'masked', [1, frame.architecture.context - 1, 1], context)}
@@ -172,15 +158,15 @@ export const unmasking: View = {
         text,
       );
     };
-    return (frame, options) => {
-      const wanted = `${options.state.masked} ${options.state.denoise}`;
-      if (frame.tokens !== given?.frame.tokens || wanted !== setting) {
-        job.stop();
-        if (wanted !== setting && setting) made.delete(frame.tokens);
-      }
-      setting = wanted;
-      given = { frame, options };
-      draw();
-    };
+    return createJob(root, reach, {
+      made,
+      settings: ['masked', 'denoise'],
+      run: (frame, state, signal, onMade) =>
+        run(frame, state, reach, signal, (one) => {
+          step = one.course.steps.length - 1;
+          onMade(one);
+        }),
+      draw,
+    });
   },
 };

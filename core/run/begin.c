@@ -1,0 +1,151 @@
+#include "begin.h"
+
+#include "edits/evict.h"
+
+#include <limits.h>
+#include <string.h>
+
+static int min_int(int a, int b) {
+    return a < b ? a : b;
+}
+
+static const ss_edit_kind *kind_of(const ss_pass *pass, int edit) {
+    return &pass->edit_kinds[pass->edits[edit].kind];
+}
+
+/* First tokens that no edit touches, or, where `carried`, that no edit has done anything to that
+ * goes on to later ones. */
+static int idle_tokens(const ss_pass *pass, bool carried) {
+    int least = INT_MAX;
+    for (int i = 0; i < pass->edits_n; i++) {
+        const ss_edit_kind *row = kind_of(pass, i);
+        if (carried && !ss_is_eviction(row)) continue;
+        least = min_int(least, row->idle ? row->idle(pass->edits[i].values) : 0);
+    }
+    return least;
+}
+
+/* The evictions know what p first queries attended to, none of which evicted a key. */
+static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
+    for (int i = 0; i < pass->edits_n; i++)
+        if (ss_is_eviction(kind_of(pass, i)))
+            ss_evict_catch_up(pass, pass->edits[i].values, from, p);
+}
+
+/* ---- from another run ---------------------------------------------------------------------- */
+
+/* Of the fields that this run needs, those which the other one lacks. What edits alone record is
+ * known of a run without them: no key is evicted, nothing is rounded. */
+static uint32_t lacking(const ss_trace *from, uint32_t needed) {
+    uint32_t known =
+        SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
+    return needed & ~from->fields & ~(from->edited ? 0 : known);
+}
+
+static uint32_t fields_of_layers(void) {
+    uint32_t fields = 0;
+    for (int field = 0; field < SS_FIELD_N; field++)
+        if (*ss_fields()[field].shape[0] == 'L') fields |= SS_BIT(field);
+    return fields;
+}
+
+/* First tokens of the other run of which this one takes all; at least one is left, so that the
+ * logits after the last come by themselves. */
+static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
+    uint32_t needed = pass->trace->fields & ~SS_BIT(SS_FIELD_NEXT);
+    if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
+    bool apart = !from->edited && !pass->trace->model->arch.prefix && !pass->together;
+    if (!apart || lacking(from, needed)) return 0;
+    return min_int(from->T - 1, idle_tokens(pass, false));
+}
+
+/* Layers that no edit touches; -1: the embedding is touched. */
+static int shared_layers(const ss_pass *pass, const ss_trace *from) {
+    int least = pass->trace->model->arch.L;
+    uint32_t needed = (pass->trace->fields & fields_of_layers()) | SS_BIT(SS_FIELD_HIDDEN);
+    if (from->edited || lacking(from, needed)) return -1;
+    for (int i = 0; i < pass->edits_n; i++)
+        least = min_int(least, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
+    return least;
+}
+
+/* Nothing of the other run's tokens is rounded before this one computes. */
+static void clear_rounded(const ss_trace *trace, int T) {
+    for (int l = 0; l <= trace->model->arch.L; l++) {
+        float *rows = ss_row(trace, SS_FIELD_ROUNDED, l, 0);
+        if (rows) memset(rows, 0, (size_t)T * 4 * sizeof *rows);
+    }
+}
+
+/* Takes all of p first tokens, and the loss and rank of the next one. */
+static void take_tokens(ss_pass *pass, const ss_trace *from, int p) {
+    ss_trace *trace = pass->trace;
+    pass->taken = p;
+    if (p == 0) return;
+    ss_trace_take_below(trace, from, trace->model->arch.L, p);
+    ss_record(trace, SS_FIELD_LOSS, 0, 0, p + 1, ss_floats(from, SS_FIELD_LOSS), 1);
+    ss_record(trace, SS_FIELD_RANK, 0, 0, p + 1, ss_floats(from, SS_FIELD_RANK), 1);
+    ss_record(trace, SS_FIELD_LOGITS, 0, 0, p, ss_floats(from, SS_FIELD_LOGITS),
+              (size_t)trace->model->arch.V);
+    catch_up(pass, from, p);
+}
+
+/* Takes what lies below so many layers, and the stream behind them. */
+static void take_layers(ss_pass *pass, const ss_trace *from, int layer) {
+    size_t D = (size_t)pass->trace->model->arch.D;
+    memcpy(pass->resumed, ss_row(from, SS_FIELD_HIDDEN, layer, 0),
+           (size_t)from->T * D * sizeof *pass->resumed);
+    ss_trace_take_below(pass->trace, from, layer, from->T);
+    pass->first_layer = pass->layer = layer;
+}
+
+ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
+    const ss_trace *from = desc->from;
+    int layer = desc->layer;
+    memcpy(ss_tokens(pass->trace), ss_tokens(from), (size_t)from->T * sizeof(int32_t));
+    pass->resumed_n = from->T;
+    pass->spliced = layer != SS_BY_EDITS;
+    clear_rounded(pass->trace, from->T);
+    if (layer == SS_BY_EDITS) {
+        take_tokens(pass, from, shared_tokens(pass, from));
+        layer = shared_layers(pass, from);
+    }
+    uint32_t of_layers = layer > 0 ? pass->trace->fields & fields_of_layers() : 0;
+    uint32_t missing = lacking(from, of_layers | SS_BIT(SS_FIELD_HIDDEN));
+    for (int field = 0; field < SS_FIELD_N && layer >= 0; field++)
+        if (missing & SS_BIT(field))
+            return ss_fail(err, SS_BAD_REQUEST, "from", "expected a run that has recorded %s",
+                           ss_fields()[field].name);
+    if (layer >= 0)
+        take_layers(pass, from, layer);
+    else
+        pass->resumed = NULL;
+    return SS_OK;
+}
+
+void ss_begin_plain(ss_pass *pass) {
+    if (!pass->resumed_n || pass->spliced) return;
+    pass->resumed_n = pass->taken = pass->first_layer = pass->layer = 0;
+    pass->resumed = NULL;
+}
+
+/* ---- from its own tokens ------------------------------------------------------------------- */
+
+int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
+    const ss_trace *trace = pass->trace;
+    int alike = 0, T = min_int(trace->T, n), prefix = trace->model->arch.prefix;
+    while (alike < T && ss_tokens(trace)[alike] == tokens[alike]) alike++;
+    int kept = min_int(alike - 1, idle_tokens(pass, true));
+    /* Those that were computed together stay together. */
+    int together = prefix > pass->together ? prefix : pass->together;
+    bool forgets = pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT));
+    return kept < together || kept < 0 || forgets ? 0 : kept;
+}
+
+void ss_begin_behind(ss_pass *pass, int n) {
+    ss_begin_plain(pass);
+    pass->trace->T = n;
+    pass->layer = 0;
+    ss_evict_none(pass);
+    if (n > 0) catch_up(pass, pass->trace, n);
+}

@@ -1,0 +1,123 @@
+"""Write tests/golden/tasks: what a tiny model does on tasks, with every key, with the first or another evicted once the
+prompt was read, and with the first hidden from the start.
+
+    python -m models.reference.goldens.write_tasks
+
+The model is hf-llama-gqa, computed in F64. Its weights are random, so that it can do no task: what counts is that
+accuracies, losses, choices and their errors are those of the definitions.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..edits import Edit, Model, edited
+from ..files import read_model
+from . import GOLDEN
+from .write_goldens import describe
+from .write_suffix import splitmix32
+
+MODEL = "hf-llama-gqa"
+SEED = 4
+FIRST, NEVER, LENGTH, PROMPTS = [0], [0, 1, 2], 9, 12
+TEXTS = [[0, 7, 12, 3, 9], [0, 30, 4, 8, 8], [0, 11, 50, 2, 6]]
+CHOICES = [3, 17, 40]
+
+
+def picker(seed: int) -> Callable[[int], int]:
+    random = splitmix32(seed)
+    return lambda n: random() * n >> 32
+
+
+def copies(V: int) -> list[dict[str, Any]]:
+    """Two copies of LENGTH different tokens, of which the second is predicted from its second token on."""
+    pick = picker(SEED)
+    allowed = [id for id in range(V) if id not in {*FIRST, *NEVER}]
+    prompts = []
+    for _ in range(PROMPTS):
+        left = list(allowed)
+        drawn = []
+        for i in range(LENGTH + 1):
+            j = i + pick(len(left) - i)
+            left[i], left[j] = left[j], left[i]
+            drawn.append(left[i])
+        own = drawn[1:]
+        prompts.append({"ids": FIRST + own + own, "from": len(FIRST) + LENGTH + 1})
+    return prompts
+
+
+def texts(model: Model) -> list[dict[str, Any]]:
+    """Each text and five tokens more: some are the first choice of the model, so that it is right now and then."""
+    made = []
+    for ids in TEXTS:
+        for more in range(5):
+            best = edited(model, torch.tensor(ids), [])["logits"][-1].argmax().item()
+            ids = [*ids, int(best) if (more + len(made)) % 3 else 20 + more]
+        made.append({"ids": ids, "from": 5})
+    return made
+
+
+def recalls() -> list[dict[str, Any]]:
+    """The last token is one of CHOICES. Keys are evicted after its first appearance, which the control keeps."""
+    return [{"ids": [0, 9, 22, answer, 6, 31, 9, 22, answer], "from": 8, "choices": CHOICES, "needs": [3],
+             "lost": 4}
+            for answer in (*CHOICES, CHOICES[0])]
+
+
+def mean_of(values: Tensor) -> dict[str, float]:
+    return {"mean": values.mean().item(), "error": (values.std() / len(values) ** 0.5).item()}
+
+
+def scores(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
+    """Accuracy, mean loss and whether the best of the choices is the answer (0 where there are none)."""
+    ids, begin = torch.tensor(prompt["ids"]), prompt["from"]
+    before, targets = logits[begin - 1:-1], ids[begin:]
+    accuracy = (before.argmax(-1) == targets).double().mean().item()
+    loss = -before.log_softmax(-1).gather(-1, targets[:, None]).mean().item()
+    choices = prompt.get("choices")
+    best = choices[int(before[-1, choices].argmax())] if choices else -1
+    return [accuracy, loss, float(best == ids[-1])]
+
+
+def task(model: Model, name: str, prompts: list[dict[str, Any]], chance: float) -> dict[str, Any]:
+    pick = picker(SEED)
+    rows = []
+    for prompt in prompts:
+        ids = torch.tensor(prompt["ids"])
+        lost = prompt.get("lost", prompt["from"] - 1)
+        keys = [key for key in range(1, lost) if key not in prompt.get("needs", [])]
+        other = keys[pick(len(keys))]
+        late = range(lost, len(ids))
+        cases: list[list[Edit]] = [
+            [], [{"kind": "hide_key", "key": 0, "query": query} for query in late],
+            [{"kind": "hide_key", "key": other, "query": query} for query in late], [{"kind": "hide_key", "key": 0}]]
+        rows.append([scores(edited(model, ids, edits)["logits"], prompt) for edits in cases])
+    found = torch.tensor(rows, dtype=torch.float64)  # [prompts, conditions, scores]
+    conditions = {}
+    for i, condition in enumerate(("baseline", "first", "other", "unseen")):
+        own = [mean_of(found[:, i, s]) | {"change": mean_of(found[:, i, s] - found[:, 0, s])} for s in range(3)]
+        conditions[condition] = {"accuracy": own[0], "loss": own[1], "choice": own[2] if "choices" in prompts[0] else None}
+    best = conditions["baseline"]["choice"] or conditions["baseline"]["accuracy"]
+    return {"name": name, "given": prompts, "prompts": len(prompts),
+            "predicted": sum(len(p["ids"]) - p["from"] for p in prompts), "chance": chance,
+            "can": best["mean"] - 2 * best["error"] > chance} | conditions
+
+
+def main() -> None:
+    arch, weights = read_model(GOLDEN / MODEL)
+    model = Model("llama", arch, {name: w.double() for name, w in weights.items()}, [0] * arch.L)
+    spoken = texts(model)
+    targets = [id for prompt in spoken for id in prompt["ids"][5:]]
+    most = max(targets.count(id) for id in targets) / len(targets)
+    folder = GOLDEN / "tasks"
+    folder.mkdir(exist_ok=True)
+    cases = [task(model, "next", spoken, most), task(model, "copy", copies(arch.V), 1 / LENGTH),
+             task(model, "recall", recalls(), 1 / len(CHOICES))]
+    describe(folder, "llama", "softmax", "Tasks with every key, with the first or another evicted, and with the first hidden.",
+             "write_tasks.py", model=MODEL, seed=SEED, first=FIRST, never=NEVER, length=LENGTH, tasks=cases)
+
+
+if __name__ == "__main__":
+    main()

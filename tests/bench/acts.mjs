@@ -1,0 +1,111 @@
+// What an act of a reader costs beside a whole run: processor time, in one thread, and the number of the frame.
+//
+//     node tests/bench/acts.mjs [MODEL FOLDER OR GGUF ...] [--tokens 64] [--rounds 9]
+//
+// Each round does every act once, and whole runs between them; a ratio is of medians. Without models: the softmax
+// model, and SmolLM2-135M where models/fetch/smollm2 has brought it.
+import { existsSync, readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { createEngine } from '../../wasm/index.js';
+import { median } from './peers/table.mjs';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    tokens: { type: 'string', default: '64' },
+    rounds: { type: 'string', default: '9' },
+  },
+});
+const root = new URL('../../', import.meta.url);
+const smollm2 = 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf';
+const usual = ['models/zoo/softmax', ...(existsSync(new URL(smollm2, root)) ? [smollm2] : [])];
+const [T, rounds] = [Number(values.tokens), Number(values.rounds)];
+/** What every frame reads. */
+const READS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
+const reads = READS.map((metric) => ({ metric }));
+
+function filesOf(name) {
+  const at = new URL(name, root);
+  if (name.endsWith('.gguf')) return { weights: readFileSync(at) };
+  const file = (own) => readFileSync(new URL(`${own}`, new URL(`${name}/`, root)));
+  return { config: file('config.json'), weights: file('model.safetensors') };
+}
+
+async function timed(act) {
+  const used = process.cpuUsage();
+  const made = await act();
+  const { user, system } = process.cpuUsage(used);
+  return { made, ms: (user + system) / 1000 };
+}
+
+/** The acts: each prepares a run, and then is timed; what it leaves is closed. */
+function actsOf(model, text) {
+  const { L } = model.architecture;
+  const upper = Math.floor((3 * L) / 4);
+  const half = Math.floor(L / 2);
+  const other = (text[T - 1] + 1) % model.architecture.V;
+  const capacity = T + 2;
+  const plain = (ids) => model.run(ids, { capacity });
+  const update = (before, after) => ({
+    prepare: () => plain(before),
+    act: async (run) => (await run.update(after), run),
+  });
+  const whatIf = (edit) => ({
+    prepare: () => plain(text),
+    act: (base) => model.run(text, { capacity, edits: [edit], from: { run: base } }),
+  });
+  const middle = [...text.slice(0, T / 2), other, ...text.slice(T / 2, T - 1)];
+  const clamp = (value) => ({ kind: 'clamp_channel', channel: 1, layer: half, to: 'value', value });
+  return {
+    'whole run': { prepare: async () => undefined, act: () => plain(text) },
+    'key at the end': update(text.slice(0, -1), text),
+    'key taken away': update([...text, other], text),
+    'key in the middle': update(text.slice(0, -1), middle),
+    'next token': {
+      prepare: () => plain(text.slice(0, -1)),
+      act: async (run) => {
+        for await (const _ of run.generate({ count: 1 }));
+        return run;
+      },
+    },
+    'hide key 1': whatIf({ kind: 'hide_key', key: 0 }),
+    [`hide key 1 from layer ${half}`]: whatIf({ kind: 'hide_key', key: 0, layer: half }),
+    [`ablate a head of layer ${upper}`]: whatIf({ kind: 'silence', layer: upper, head: 0 }),
+    [`another operation in layer ${upper}`]: whatIf({
+      kind: 'operation',
+      operation: 'sigmoid',
+      layer: upper,
+    }),
+    [`a step of the slider, behind ${half} layers`]: whatIf(clamp(3)),
+    'evict to half of the keys': whatIf({ kind: 'evict', policy: 'h2o', budget: T / 2 }),
+  };
+}
+
+const engine = await createEngine({ base: new URL('.build/wasm/', root), worker: false });
+for (const name of positionals.length ? positionals : usual) {
+  const model = await engine.open(filesOf(name));
+  const { V } = model.architecture;
+  const text = Array.from({ length: T }, (_, i) => (i ? (i * i * 31 + i * 17) % V : 0));
+  const acts = actsOf(model, text);
+  const times = new Map(Object.keys(acts).map((act) => [act, { run: [], read: [] }]));
+  for (let round = 0; round <= rounds; round++)
+    for (const [act, { prepare, act: perform }] of Object.entries(acts)) {
+      const before = await prepare();
+      const { made, ms } = await timed(() => perform(before));
+      const { ms: reading } = await timed(() => made.read(reads));
+      for (const run of new Set([made, before])) await run?.close();
+      // The first round brings the optimised code.
+      if (!round) continue;
+      times.get(act).run.push(ms);
+      times.get(act).read.push(reading);
+    }
+  const whole = median(times.get('whole run').run);
+  console.log(`\n${name}, T = ${T}: ms of processor time; over a whole run; and reading a frame`);
+  for (const [act, { run, read }] of times) {
+    const [ms, ratio] = [median(run), median(run) / whole];
+    const own = [ms.toFixed(1), ratio.toFixed(2), median(read).toFixed(1)];
+    console.log(`${act.padEnd(44)}${own.map((one) => one.padStart(9)).join('')}`);
+  }
+  await model.close();
+}
+await engine.close();

@@ -1,0 +1,85 @@
+/** How far a test is from a file, counted in imports: the nearest tests notice an edit first. */
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+
+/** Names that are imported or passed on from a file. */
+const NAMED = /(?:import|export)\s+(?!type\b)(?:\w+,\s*)?\{([^}]*)\}\s*from '([^']+)'/g;
+/** Files that are imported whole, started as workers or programs, or found by a pattern. */
+const WHOLE =
+  /(?:(?:import|export)\s+(?!type\b)(?:\* as )?\w+ from |\bimport\s*\(?\s*|\bURL\(\s*|\bglob\b[^(]*\(\s*)'([^']+)'/g;
+
+/** @param {string} file @returns {string} */
+const textOf = (file) => readFileSync(file, 'utf8');
+
+/** The files that a path means where it is written; none for a package. @param {string} file @param {string} to */
+function filesOf(file, to) {
+  // The package names what each host has: '#store' is host/store_node.js here.
+  const host = /^#(\w+)$/.exec(to)?.[1];
+  if (host) return [`wasm/host/${host === 'host' ? 'node' : `${host}_node`}.js`];
+  const near = to.startsWith('.') ? join(dirname(file), to.split('?')[0]) : to;
+  const folder = dirname(near);
+  if (basename(near).startsWith('*.') && existsSync(folder))
+    return readdirSync(folder).map((name) => join(folder, name));
+  const found = [near, `${near}.ts`, join(near, 'index.ts')].find(
+    (one) => existsSync(one) && statSync(one).isFile(),
+  );
+  return found && /\.m?[jt]s$/.test(found) ? [found] : [];
+}
+
+/** @typedef {{ names: readonly string[], file: string }} Import */
+
+/** @type {Map<string, readonly Import[]>} */
+const known = new Map();
+
+/** @param {string} file @returns {readonly Import[]} */
+function importsOf(file) {
+  const before = known.get(file);
+  if (before) return before;
+  const text = textOf(file);
+  const named = [...text.matchAll(NAMED)].flatMap(([, list, to]) => {
+    const names = list.split(',').map((one) => one.trim().split(/\s+as\s+/)[0]);
+    const values = names.filter((name) => name && !name.startsWith('type '));
+    return filesOf(file, to).map((from) => ({ names: values, file: from }));
+  });
+  const whole = [...text.matchAll(WHOLE)].flatMap(([, to]) =>
+    filesOf(file, to).map((from) => ({ names: [], file: from })),
+  );
+  const all = [...named.filter(({ names }) => names.length), ...whole];
+  known.set(file, all);
+  return all;
+}
+
+/** Where a name is defined that a file may only pass on. @param {string} file @param {string} name @returns {string} */
+function homeOf(file, name) {
+  const from = importsOf(file).find(({ names }) => names.includes(name));
+  const isPassedOn = from && RegExp(`export \\{[^}]*\\b${name}\\b[^}]*\\} from`).test(textOf(file));
+  return isPassedOn ? homeOf(from.file, name) : file;
+}
+
+/**
+ * The number of imports that lead from a test to a file; Infinity where none do.
+ * @param {string} test @param {string} file both from the top of the tree
+ */
+export function distance(test, file) {
+  const seen = new Set([test]);
+  let front = [test];
+  for (let steps = 1; front.length; steps++) {
+    const next = front.flatMap((one) =>
+      importsOf(one).flatMap(({ names, file: from }) =>
+        names.length ? names.map((name) => homeOf(from, name)) : [from],
+      ),
+    );
+    front = [...new Set(next)].filter((one) => !seen.has(one));
+    if (front.includes(file)) return steps;
+    for (const one of front) seen.add(one);
+  }
+  return Infinity;
+}
+
+/** The tests, the nearest to the file first; as they were where they are equally near. @param {readonly string[]} tests @param {string} file */
+export function nearestFirst(tests, file) {
+  return tests
+    .map((test) => ({ test, far: distance(test, file) }))
+    .sort((a, b) => (a.far === b.far ? 0 : a.far - b.far))
+    .map(({ test }) => test);
+}

@@ -1,0 +1,66 @@
+"""The table "Beyond the paper" of models/README.md: its rows again, and what a hand can work out."""
+
+import json
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from models.train import beyond  # noqa: E402
+
+# What models/README.md says of each, in the order of the columns; None: it says nothing.
+SAID: dict[str, tuple[float | None, ...]] = {
+    # sink_1, norms, valley, without token 1, feed-forward's part, Gini, accuracy, induction, secondary
+    "softmax": (59.9, 10.6, 0.21, -0.04, 1.02, 0.35, None, 0.002, 0.0),
+    "heads-8": (None, None, 0.04, None, 0.89, None, None, None, None),
+    "post-norm": (40.1, None, -0.05, None, None, 0.07, None, None, None),
+    "softmax1": (None, None, None, None, None, 0.02, None, None, 0.38),
+    "diffusion": (None, None, None, 0.23, None, None, None, None, None),
+}
+
+
+@pytest.mark.parametrize("id", SAID)
+def test_a_row_says_what_the_document_says(id: str) -> None:
+    """To the digits of the document; another processor may change the last one."""
+    torch.set_num_threads(1)
+    texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
+    cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
+    assert cells[0] == f"`{id}`" and len(cells) == 1 + len(SAID[id])
+    for found, said in zip(cells[1:], SAID[id]):
+        if said is not None:
+            near = 0.0101 if abs(said) < 1 else 0.051
+            assert float(found) == pytest.approx(said, abs=near), cells
+
+
+def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
+    torch.set_num_threads(1)
+    texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
+    assert "| nan of 0 |" in beyond.row("post-norm", texts)
+    # What is written to the logits of the sink heads, over the sequences.
+    assert "| 1.02 of 22 |" in beyond.row("softmax", texts)
+
+
+def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean entropies of two sequences are 0.9, 0.5, 0.3 and 0.7."""
+    entropies = torch.tensor([[0.8, 0.4, 0.2, 0.6], [1.0, 0.6, 0.4, 0.8]])
+    monkeypatch.setattr(beyond.metrics, "matrix_entropy", lambda hidden: hidden)
+    assert beyond.valley(entropies) == pytest.approx(0.7 - 0.3)
+    assert beyond.valley(torch.tensor([[0.9, 0.95, 0.7]])) == pytest.approx(-0.25)
+
+
+def test_the_command_prints_a_row_for_each_model(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(beyond, "row", lambda id, texts: f"| {id} {len(texts)} |")
+    monkeypatch.setattr(sys, "argv", ["beyond", "short", "relu"])
+    beyond.main()
+    head, rule, *rows = capsys.readouterr().out.splitlines()
+    assert head.count("|") == rule.count("|") == 11
+    assert rows == ["| short 24 |", "| relu 24 |"]
+    monkeypatch.setattr(sys, "argv", ["beyond"])
+    beyond.main()
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 35
+    monkeypatch.setattr(sys, "argv", ["beyond", "sofmax"])
+    with pytest.raises(SystemExit):
+        beyond.main()
+    assert "no such model: sofmax" in capsys.readouterr().err

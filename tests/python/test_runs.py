@@ -1,0 +1,228 @@
+"""Which runs are trained, by which command, and what a run writes at which of its steps."""
+
+import dataclasses
+import json
+import stat
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from models.train import all as everything  # noqa: E402
+from models.train import protocol, train  # noqa: E402
+from models.train.recipe import Recipe, Training, recipes  # noqa: E402
+
+KNOWN = recipes()
+
+
+def recipe_of(id: str, steps: int, seeds: tuple[int, ...]) -> Recipe:
+    return dataclasses.replace(KNOWN[id], seeds=seeds,
+                               training=dataclasses.replace(KNOWN[id].training, steps=steps))
+
+
+def test_a_run_without_its_last_checkpoint_is_unfinished(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"softmax": recipe_of("softmax", 400, (1, 2)), "relu": recipe_of("relu", 800, (1,))}
+    monkeypatch.setattr(everything, "recipes", lambda: known)
+    for run, step in (("softmax-1", 400), ("softmax-2", 200), ("relu-1", 400)):
+        (tmp_path / run).mkdir()
+        (tmp_path / run / f"step-{step:04d}.safetensors").touch()
+    assert everything.unfinished(tmp_path, []) == [("softmax", 2), ("relu", 1)]
+    assert everything.unfinished(tmp_path, ["relu", "softmax"]) == [("relu", 1), ("softmax", 2)]
+    assert everything.unfinished(tmp_path, ["softmax"]) == [("softmax", 2)]
+
+
+def test_a_run_whose_log_is_too_short_is_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = protocol.B_BASELINE
+    known = {base: recipe_of("softmax", 4000, (1, 2, 3, 4)),
+             "b-relu": recipe_of("relu", 4000, (1, 2, 3))}
+    last = {(base, 1): 4000, (base, 2): 3200, ("b-relu", 1): 3200, ("b-relu", 2): 800}
+
+    def read(recipe: Recipe, seed: int) -> dict[str, Any]:
+        id = next(id for id, one in known.items() if one is recipe)
+        points = [{"step": last[id, seed]}] if (id, seed) in last else []
+        return {"points": points, "training": {"steps": 4000}}
+
+    monkeypatch.setattr(protocol, "read", read)
+    of_base = [(base, 2), (base, 3), (base, 4)]
+    assert everything.unlogged(known, [], 4000, 2) == [*of_base, ("b-relu", 1), ("b-relu", 2)]
+    assert everything.unlogged(known, ["b-relu", base], 3200, 3) == [
+        ("b-relu", 2), ("b-relu", 3), (base, 3), (base, 4)]
+    # A run ends at its last step, however far one asks.
+    assert everything.unlogged(known, [base], 9000, 1) == of_base
+
+
+def test_a_run_is_a_process_of_its_own_whose_status_counts(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "python"
+    # The fifth word is the seed: the program ends with it as its status.
+    program.write_text('#!/bin/sh\necho "$@"; pwd; echo "$MALLOC_TOP_PAD_" >&2; exit $5\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(everything, "sys", SimpleNamespace(executable=str(program)))
+    monkeypatch.delenv("MALLOC_TOP_PAD_", raising=False)
+    assert everything.train("relu", 0, Path("/texts"), tmp_path, "--until", "200") == 0
+    assert everything.train("relu", 3, Path("/texts"), tmp_path) == 3
+    assert everything.train("relu", 0, Path("/texts"), tmp_path) == 0
+    command = f"-m models.train.train relu --seed 0 --corpora /texts --runs {tmp_path}"
+    ends = [str(everything.ROOT), str(2**27)]
+    # What an earlier try wrote stays.
+    assert (tmp_path / "relu-0.out").read_text().splitlines() == [
+        f"{command} --until 200", *ends, command, *ends]
+    assert capsys.readouterr().out.splitlines() == [
+        "began relu 0", "ended relu 0", "began relu 3", "FAILED relu 3", "began relu 0", "ended relu 0"]
+
+
+def test_a_job_s_status_stands_where_its_job_does() -> None:
+    jobs = [("a", seed) for seed in range(5)]
+    assert everything.in_threads(lambda job: job[1], jobs, 2) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("arguments", "jobs", "options"), [
+    ([], [("softmax", 1)], ()),
+    (["--protocol", "a", "--until", "800", "--seeds", "2"], ["a", 800, 2], ("--until", "800")),
+    (["--protocol", "a"], ["a", protocol.STEPS, max(protocol.SEEDS)], ("--until", str(protocol.STEPS))),
+    (["--protocol", "b", "--seeds", "3"], ["b", protocol.B_STEPS, 3],
+     ("--until", str(protocol.B_STEPS))),
+])
+def test_the_command_trains_what_its_protocol_lacks(
+        arguments: list[str], jobs: list[Any], options: tuple[str, ...],
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(everything, "Corpus", lambda *given: begun.append(given))
+    monkeypatch.setattr(protocol, "runs", lambda: {"a": None})
+    monkeypatch.setattr(protocol, "decisive_runs", lambda: {"b": None})
+    monkeypatch.setattr(everything, "unfinished", lambda runs, only: [("softmax", 1)])
+    monkeypatch.setattr(everything, "unlogged", lambda known, only, until, seeds: [
+        (next(iter(known)), until), (next(iter(known)), seeds)])
+
+    def fake(id: str, seed: int, corpora: Path, runs: Path, *given: str) -> int:
+        begun.append((id, seed, corpora, runs, given))
+        return seed % 7
+
+    monkeypatch.setattr(everything, "train", fake)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["all", "--corpora", "texts", "--runs", "runs", "--jobs", "1",
+                                      *arguments])
+    with pytest.raises(SystemExit) as ended:
+        everything.main()
+    wanted = jobs if isinstance(jobs[0], tuple) else [(jobs[0], jobs[1]), (jobs[0], jobs[2])]
+    assert begun[0] == (Path("texts"), Path("runs/corpus"))
+    assert begun[1:] == [(*job, tmp_path / "texts", tmp_path / "runs", options) for job in wanted]
+    assert ended.value.code == max(seed % 7 for _, seed in wanted)
+
+
+class FakeRun:
+    """A run that notes what it is asked for."""
+
+    def __init__(self, start: int, done: list[tuple[Any, ...]]) -> None:
+        self.start, self.done, self.folder = start, done, Path("relu-3")
+
+    def note(self, step: int, losses: list[float], ids: Any) -> float | None:
+        self.done.append(("note", step, losses))
+        return sum(losses) / len(losses) if losses else None
+
+    def save(self, step: int) -> None:
+        self.done.append(("save", step))
+
+    def on_cpu(self) -> str:
+        return "weights"
+
+    def advance(self, step: int, text: Any, noise: Any, loss_of: Any) -> float:
+        assert (text, noise) == (f"text {step}", f"noise {step}")
+        return float(step)
+
+
+@pytest.mark.parametrize(("start", "until", "last"), [(0, None, 800), (200, 600, 600), (0, 4000, 800)])
+def test_a_run_is_noted_saved_and_logged_at_its_steps(
+        start: int, until: int | None, last: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG + "relu")
+    done: list[tuple[Any, ...]] = []
+    corpus = SimpleNamespace(
+        ids=lambda front: ["front", *front],
+        held_out_ids=lambda count, T, front, fixed_at: torch.zeros(count, T),
+        batch=lambda seed, step, sequences, context, front, training: (
+            f"text {step}", f"noise {step}") if (seed, sequences, context, front) == (
+            3, 16, 128, ["front", "<s>"]) else None)
+    log = SimpleNamespace(
+        keep_before=lambda step: done.append(("keep", step)), lacks=lambda step: step != 400,
+        add=lambda *given: done.append(("log", *given)))
+    monkeypatch.setattr(train, "Corpus", lambda corpora, cache: corpus)
+    monkeypatch.setattr(train, "Run", lambda *given: FakeRun(start, done))
+    monkeypatch.setattr(train, "Log", lambda recipe, seed: log)
+    monkeypatch.setattr(train, "fixed_loss", lambda run, corpus, front: 7.5)
+    monkeypatch.setattr(torch, "compile", lambda loss: loss)
+    train.train(recipe, 3, Path("texts"), Path("runs"), "cpu", until)
+    assert done[0] == ("keep", start)
+    notes = [one[1] for one in done if one[0] == "note"]
+    early = [0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 100, 150]
+    noted = [*early, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800]
+    assert notes == [step for step in noted if start <= step <= last]
+    saves = [one[1] for one in done if one[0] == "save"]
+    saved = [0, 1, 3, 10, 30, 100, 200, 400, 600, 800]
+    assert saves == [step for step in saved if start <= step <= last]
+    # A loss belongs to the step before whose update it was measured, and to one note alone.
+    losses = [loss for one in done if one[0] == "note" for loss in one[2]]
+    assert losses == [float(step) for step in range(start, last)]
+    at_250 = next(one for one in done if one[:2] == ("note", 250))
+    assert at_250[2] == [float(step) for step in range(200, 250)]
+    logged = [one[1:] for one in done if one[0] == "log"]
+    mean = (450 + 499 + 500 - 450) / 2 + 50  # of steps 500 to 599
+    assert (600, "weights", mean, 7.5) in logged
+    assert [one[0] for one in logged] == [step for step in saves if step != 400]
+    # Without a log of a protocol nothing is added.
+    done.clear()
+    train.train(dataclasses.replace(recipe, id="relu"), 3, Path("texts"), Path("runs"), "cpu", until)
+    assert {one[0] for one in done} == {"note", "save"}
+
+
+def test_the_fixed_sequences_are_as_many_whatever_a_step_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 sequences of seed 0, whose mean loss it is."""
+    read = []
+
+    def batch(seed: int, i: int, sequences: int, *_: Any) -> tuple[Any, Any]:
+        read.append((seed, i, sequences))
+        return torch.full((sequences, 2), float(i)), torch.zeros(1)
+
+    monkeypatch.setitem(train.LOSSES, "next", lambda arch, weights, text, noise, training: text.mean())
+    for sequences in (16, 32):
+        read.clear()
+        training = dataclasses.replace(Training(), batch=sequences * 128)
+        run = SimpleNamespace(recipe=dataclasses.replace(KNOWN["relu"], training=training),
+                              arch=None, weights=None, device="cpu")
+        found = train.fixed_loss(run, SimpleNamespace(batch=batch), [0])
+        count = 64 // sequences
+        assert read == [(0, i, sequences) for i in range(count)]
+        assert found == (count - 1) / 2
+
+
+def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = object.__new__(train.Run)
+    run.log, run.arch, run.weights = tmp_path / "training.jsonl", None, None
+    monkeypatch.setattr(train, "probe", lambda arch, weights, ids: {"sink_1": 1.5})
+    assert run.note(0, [], None) is None
+    assert run.note(1, [1.0, 2.00009, 2.0], None) == 1.6667
+    assert [json.loads(line) for line in run.log.read_text().splitlines()] == [
+        {"step": 0, "sink_1": 1.5}, {"step": 1, "loss": 1.6667, "sink_1": 1.5}]
+
+
+@pytest.mark.parametrize(("until", "is_refused"), [("200", False), ("150", True), (None, False)])
+def test_a_run_is_broken_off_where_a_checkpoint_is(
+        until: str | None, is_refused: bool, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    begun = []
+    monkeypatch.setattr(train, "train", lambda *given: begun.append(given[1:]))
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: begun.append(count))
+    monkeypatch.setattr(sys, "argv", ["train", "relu", "--seed", "2", "--corpora", "texts",
+                                      *(["--until", until] if until else [])])
+    if is_refused:
+        with pytest.raises(SystemExit):
+            train.main()
+        assert "--until is 150, expected a multiple of 200" in capsys.readouterr().err
+    else:
+        train.main()
+        assert begun == [1, (2, Path("texts"), Path("models/.runs"), "cpu", until and int(until))]

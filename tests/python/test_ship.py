@@ -1,0 +1,214 @@
+"""What ships of a run: its last weights as they are stored, and the files beside them."""
+
+import dataclasses
+import gzip
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
+from test_pack import decode  # noqa: E402
+from tokenizers import Tokenizer  # noqa: E402
+
+from models.reference.files import read_weights  # noqa: E402
+from models.reference.model import architecture  # noqa: E402
+from models.train import ship  # noqa: E402
+from models.train.recipe import Recipe, recipes  # noqa: E402
+from models.train.train import initial_weights  # noqa: E402
+
+STEPS, LAST = (0, 10, 30), 30
+TEXTS = ["Once upon a time there was a king who had three daughters and no son at all. " * 4,
+         "A dog and a cat ran off into the wood, and they were never seen there again. " * 4]
+ZOO = ship.ZOO
+
+
+def recipe_of(id: str, **training: Any) -> Recipe:
+    known = recipes()[id]
+    return dataclasses.replace(
+        known, seeds=(3, 4),
+        config=known.config | {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
+                               "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24},
+        training=dataclasses.replace(known.training, steps=LAST, **training))
+
+
+def fake_measure(_: object, weights: dict[str, Any], ids: Any) -> dict[str, Any]:
+    """Numbers by which a test sees what was measured."""
+    return {"sink_1": sum(float(w.double().abs().sum()) for w in weights.values()),
+            "sink_1_raw": float(ids[:, 0].sum()), "loss": list(ids.shape), "eps": 0.3}
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(ship, "ZOO", tmp_path / "zoo")
+    monkeypatch.setattr(ship, "measure", fake_measure)
+    monkeypatch.setattr(ship.pack, "STEPS", STEPS)
+    folder = tmp_path / "runs"
+    (folder / "corpus").mkdir(parents=True)
+    (folder / "corpus/tokenizer.json").write_bytes((ZOO / "softmax/tokenizer.json").read_bytes())
+    return folder
+
+
+def write_run(recipe: Recipe, seed: int, runs: Path) -> dict[int, dict[str, Any]]:
+    """Checkpoints whose weights drift from each other, and a log whose last line came first."""
+    folder = runs / f"{recipe.id}-{seed}"
+    folder.mkdir()
+    weights, written = initial_weights(architecture(recipe.config), seed, recipe.training), {}
+    for step in STEPS:
+        weights = {name: w + step * 1e-4 * torch.ones_like(w) for name, w in weights.items()}
+        save_file(weights, folder / f"step-{step:04d}.safetensors")
+        written[step] = weights
+    (folder / "training.jsonl").write_text('{"step": 30}\n{"step": 0}\n')
+    return written
+
+
+def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> None:
+    for id in ("softmax", "relu"):
+        recipe = recipe_of(id)
+        last = write_run(recipe, 3, runs)[LAST]
+        ship.take(dataclasses.replace(recipe, timeline=False), runs, TEXTS)
+        folder = ship.ZOO / id
+        stored = read_weights(folder / "model.safetensors")
+        assert stored.keys() == last.keys()
+        for name, weight in last.items():
+            exact = weight.half().float()
+            if id == "relu" and weight.dim() == 2:
+                near = weight.abs().amax(1, keepdim=True) / 127 * 0.5001
+                assert ((stored[name] - weight).abs() <= near).all(), name
+                assert not torch.equal(stored[name], exact)
+            else:
+                assert torch.equal(stored[name], exact), name
+        config = json.loads((folder / "config.json").read_text())
+        assert ("quantization_config" in config) == (id == "relu")
+        ids = ship.ids_of(recipe, TEXTS)
+        assert ids.shape == (2, 64) and ids[:, 0].tolist() == [0, 0]
+        assert json.loads((folder / "exact.json").read_text()) == fake_measure(None, last, ids)
+        assert (folder / "training.jsonl").read_text() == '{"step": 30}\n{"step": 0}\n'
+        assert not (folder / "timeline").exists()
+
+
+@pytest.mark.parametrize(("front", "extra", "begins", "bos"), [
+    (("<s>",), None, [0], "<s>"), ((), None, [], None),
+    (("<|endoftext|>", "<s>"), None, [1, 0], "<|endoftext|>"),
+    (("<sink>", "<s>"), "<sink>", [1024, 0], "<sink>")])
+def test_the_tokenizer_begins_a_text_as_training_did(
+        front: tuple[str, ...], extra: str | None, begins: list[int], bos: str | None,
+        tmp_path: Path) -> None:
+    ship.write_tokenizer(recipe_of("softmax", front=front, extra=extra), ZOO / "softmax/tokenizer.json",
+                         tmp_path)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    bare = tokenizer.encode("A king", add_special_tokens=False).ids
+    assert tokenizer.encode("A king").ids == begins + bare
+    assert tokenizer.encode("A king", "A king").ids[:len(begins)] == begins
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert (config["bos_token"], config["eos_token"], config["model_max_length"]) == (
+        bos, "<|endoftext|>", 128)
+
+
+def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -> None:
+    recipe = recipe_of("softmax")
+    written = write_run(recipe, 3, runs)
+    (ship.ZOO / "softmax/timeline").mkdir(parents=True)
+    (ship.ZOO / "softmax/timeline/0999.gz").touch()  # of another packing
+    ship.take(dataclasses.replace(recipe, timeline=True), runs, TEXTS)
+    folder = ship.ZOO / "softmax/timeline"
+    index = json.loads((folder / "index.json").read_text())
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "0000.gz", "0010.gz", "0030.gz", "index.json"]
+    assert (index["recipe"], index["seed"]) == ("softmax", 3)
+    assert index["log"] == [{"step": 0}, {"step": 30}]
+    shapes = {row["name"]: tuple(row["shape"]) for row in index["tensors"]}
+    assert all(row["coded"] == (len(row["shape"]) == 2) for row in index["tensors"])
+    assert shapes == {name: tuple(w.shape) for name, w in sorted(written[0].items())}
+    before, ids = None, ship.ids_of(recipe, TEXTS)
+    for step, row in zip(STEPS, index["checkpoints"], strict=True):
+        file = (folder / row["file"]).read_bytes()
+        assert (row["step"], row["bytes"], row["sha256"]) == (
+            step, len(file), hashlib.sha256(file).hexdigest())
+        before = decode(gzip.decompress(file), before, shapes, row["scale"], row["from_previous"])
+        whole = hashlib.sha256(b"".join(before[name].astype("<f4").tobytes() for name in shapes))
+        assert row["weights_sha256"] == whole.hexdigest()
+        assert all(row["from_previous"]) == (step > 0)
+        exact, stored = fake_measure(None, written[step], ids), fake_measure(
+            None, {name: torch.from_numpy(np.array(before[name])) for name in shapes}, ids)
+        assert row["measured"].keys() == {"sink_1", "loss"}
+        assert row["measured"]["sink_1"] == exact["sink_1"]
+        assert row["stored"]["sink_1"] == stored["sink_1"]
+        assert exact["sink_1"] != stored["sink_1"]
+
+
+def test_every_seed_that_was_trained_is_measured_on_its_last_weights(
+        runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    several, alone = recipe_of("softmax"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
+    monkeypatch.setattr(ship, "recipes", lambda: {"softmax": several, "relu": alone})
+    last = {seed: write_run(several, seed, runs)[LAST] for seed in (3, 4)}
+    write_run(alone, 3, runs)
+    ship.take(dataclasses.replace(several, timeline=False), runs, TEXTS)
+    ids = ship.ids_of(several, TEXTS)
+    assert ship.seeds(runs, TEXTS) == [
+        {"id": "softmax", "seed": seed, "measured": fake_measure(None, last[seed], ids)}
+        for seed in (3, 4)]
+    (runs / "softmax-4/step-0030.safetensors").unlink()
+    assert [row["seed"] for row in ship.seeds(runs, TEXTS)] == [3]
+
+
+@pytest.mark.parametrize("id", ["softmax", "relu"])
+def test_a_row_of_the_index_is_of_the_stored_weights(id: str, runs: Path) -> None:
+    recipe = dataclasses.replace(recipe_of(id), timeline=False)
+    last = write_run(recipe, 3, runs)[LAST]
+    ship.take(recipe, runs, TEXTS)
+    row, folder, ids = ship.facts(recipe, TEXTS), ship.ZOO / id, ship.ids_of(recipe, TEXTS)
+    file = (folder / "model.safetensors").read_bytes()
+    assert (row["id"], row["seed"], row["context"], row["operation"]) == (id, 3, 128, id)
+    assert row["parameters"] == sum(w.numel() for w in last.values())
+    assert (row["bytes"], row["sha256"]) == (len(file), hashlib.sha256(file).hexdigest())
+    stored = fake_measure(None, read_weights(folder / "model.safetensors"), ids)
+    assert row["measured"] == stored | {"bos": True} and row["exact"] == fake_measure(None, last, ids)
+    assert ("quick" in row) == (id == "softmax")
+    if id == "softmax":
+        own = (folder / "quick.safetensors").read_bytes()
+        assert row["quick"]["bytes"] == len(own) < 0.7 * len(file)
+        assert row["quick"]["sha256"] == hashlib.sha256(own).hexdigest()
+        assert load_file(folder / "quick.safetensors")["lm_head.weight"].dtype == torch.int8
+        assert row["quick"]["measured"].keys() == {"sink_1", "sink_1_raw", "loss"}
+        assert row["quick"]["measured"]["sink_1"] != stored["sink_1"]
+
+
+def test_the_command_takes_what_is_trained_and_names_what_is_not(
+        runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    known = {id: dataclasses.replace(recipe_of(id), timeline=False, seeds=seeds)
+             for id, seeds in (("softmax", (3, 4)), ("relu", (3,)), ("elu1", (3,)))}
+    monkeypatch.setattr(ship, "recipes", lambda: known)
+    written = {}
+
+    def pages(rows: list[dict[str, Any]], more: list[Any], readme: Path, zoo: Path) -> dict[Path, str]:
+        written["pages"] = ([row["id"] for row in rows], len(more), readme.name)
+        for row in rows:
+            row["differs"] = None
+        return {zoo / "index.json": "the index"}
+
+    monkeypatch.setattr(ship, "pages", pages)
+    for id in ("softmax", "relu"):
+        write_run(known[id], 3, runs)
+    ship.ZOO.mkdir()
+    (runs / "corpus/heldout.json").write_text(json.dumps(TEXTS))
+    monkeypatch.setattr(sys, "argv", ["ship", "--runs", str(runs), "softmax"])
+    ship.main()
+    assert json.loads((ship.ZOO / "heldout.json").read_text()) == TEXTS
+    assert written["pages"] == (["softmax"], 1, "README.md")
+    assert not (ship.ZOO / "relu").exists()
+    assert capsys.readouterr().out.splitlines()[-1] == "not trained yet: relu, elu1"
+    monkeypatch.setattr(sys, "argv", ["ship", "--runs", str(runs)])
+    ship.main()
+    assert written["pages"] == (["softmax", "relu"], 1, "README.md")
+    assert (ship.ZOO / "index.json").read_text() == "the index"
+    said = capsys.readouterr().out.splitlines()
+    size = sum(file.stat().st_size for file in ship.ZOO.glob("*/model.safetensors"))
+    assert said[-2:] == [f"2 models, {size:,} bytes of weights; timelines 0 bytes",
+                         "not trained yet: elu1"]

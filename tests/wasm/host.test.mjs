@@ -1,0 +1,325 @@
+/** What a browser does in its own way, by stand-ins for what Node.js lacks; and both places that keep bytes. */
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { describe } from 'node:test';
+import * as browser from '../../wasm/host/browser.js';
+import { openStore as openInBrowser } from '../../wasm/host/store_browser.js';
+import { openStore as openInNode } from '../../wasm/host/store_node.js';
+import { canWait, listen, startThread, tellReady } from '../../wasm/host/thread_browser.js';
+import * as textHost from '../../wasm/host/text_browser.js';
+
+/**
+ * Sets globals for the time of a test.
+ * @param {import('node:test').TestContext} t @param {Record<string, unknown>} values
+ */
+function withGlobals(t, values) {
+  for (const [name, value] of Object.entries(values)) {
+    const before = Object.getOwnPropertyDescriptor(globalThis, name);
+    Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+    t.after(() => {
+      if (before) Object.defineProperty(globalThis, name, before);
+      else Reflect.deleteProperty(globalThis, name);
+    });
+  }
+}
+
+/** A worker that runs nothing, and what was asked of it. */
+class FakeWorker extends EventTarget {
+  /** @type {FakeWorker[]} */
+  static started = [];
+  /** @type {unknown[]} */
+  given = [];
+  isOver = false;
+  /** @param {string | URL} url @param {WorkerOptions} [options] */
+  constructor(url, options) {
+    super();
+    this.url = url;
+    this.options = options;
+    FakeWorker.started.push(this);
+  }
+  /** @param {unknown} message */
+  postMessage(message) {
+    this.given.push(message);
+  }
+  terminate() {
+    this.isOver = true;
+  }
+}
+
+const origin = new URL('../../wasm/host/reach.js', import.meta.url).origin;
+const last = () => FakeWorker.started.at(-1);
+
+describe('a browser', () => {
+  test('shares memory only where the page is set apart, and has one core where it does not say', (t) => {
+    for (const [isApart, shares] of [
+      [true, true],
+      [false, false],
+      [undefined, false],
+    ]) {
+      withGlobals(t, { crossOriginIsolated: isApart });
+      assert.equal(browser.canShare(), shares);
+    }
+    for (const [hardwareConcurrency, cores] of [
+      [8, 8],
+      [undefined, 1],
+      [0, 1],
+    ]) {
+      withGlobals(t, { navigator: { hardwareConcurrency } });
+      assert.equal(browser.cores(), cores);
+    }
+    assert.equal(canWait(), true);
+    withGlobals(t, { document: {} });
+    assert.equal(canWait(), false);
+  });
+
+  test('posts any Blob, and lets messages in', async () => {
+    const blob = new Blob(['x']);
+    assert.equal(browser.portable(blob), blob);
+    /** @type {string[]} */
+    const order = [];
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => (order.push('message'), port1.close());
+    port2.postMessage(0);
+    await browser.pause().then(() => order.push('pause'));
+    assert.deepEqual(order, ['message', 'pause']);
+  });
+
+  test('says how a worker ended, if only by the liveness lock that it held', async (t) => {
+    withGlobals(t, { Worker: FakeWorker, location: { origin } });
+    for (const [event, words] of [
+      [Object.assign(new Event('error'), { message: 'no memory' }), 'no memory'],
+      [Object.assign(new Event('error'), { message: '' }), 'it could not be started'],
+      [new Event('messageerror'), 'a message could not be read'],
+    ]) {
+      const { ended } = browser.startWorker();
+      assert.match(String(last().url), /\/engine\/worker\.js$/);
+      assert.deepEqual(last().options, { type: 'module' });
+      last().dispatchEvent(event);
+      assert.equal(await ended, words);
+    }
+    /** @type {{ name: string, signal: AbortSignal, free: () => void }[]} */
+    const asked = [];
+    /** @type {LockManager['request']} */
+    const request = (name, { signal }, then) =>
+      new Promise((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+        asked.push({ name, signal, free: () => resolve(then()) });
+      });
+    withGlobals(t, { navigator: { locks: { request } } });
+    const worker = browser.startWorker();
+    worker.watch('alive 1');
+    assert.equal(asked[0].name, 'alive 1');
+    asked[0].free();
+    assert.equal(await worker.ended, 'without a word');
+    worker.watch('alive 2');
+    worker.terminate();
+    assert.deepEqual([last().isOver, asked[1].signal.aborted], [true, true]);
+  });
+
+  test('holds a liveness lock as long as it lives, where there are locks', async (t) => {
+    withGlobals(t, { navigator: {} });
+    assert.equal(await browser.holdLivenessLock('a'), false);
+    withGlobals(t, { navigator: { locks: { request: async () => assert.fail('refused') } } });
+    assert.equal(await browser.holdLivenessLock('a'), false);
+    /** @type {Promise<unknown> | undefined} */
+    let held;
+    /** @type {(name: string, hold: () => Promise<unknown>) => Promise<unknown>} */
+    const request = (_, hold) => (held = hold());
+    withGlobals(t, { navigator: { locks: { request } } });
+    assert.equal(await browser.holdLivenessLock('a'), true);
+    assert.equal(await Promise.race([held, browser.pause().then(() => 'held')]), 'held');
+  });
+
+  test('starts the worker of another site by one of its own', (t) => {
+    withGlobals(t, { Worker: FakeWorker, location: { origin: 'https://elsewhere.example' } });
+    browser.startWorker();
+    assert.match(String(last().url), /^blob:/);
+    assert.equal(globalThis.Worker, FakeWorker);
+    withGlobals(t, { location: { origin } });
+    browser.startWorker();
+    assert.doesNotMatch(String(last().url), /^blob:/);
+  });
+
+  test('vouches for its own scripts where a policy wants that, once', (t) => {
+    /** @type {{ createScriptURL: (url: string) => string | null }[]} */
+    const rules = [];
+    const trustedTypes = {
+      /** @type {unknown} */
+      defaultPolicy: undefined,
+      /** @param {string} name @param {typeof rules[number]} rule */
+      createPolicy(name, rule) {
+        assert.equal(name, 'default');
+        rules.push(rule);
+        this.defaultPolicy = rule;
+      },
+    };
+    withGlobals(t, { Worker: FakeWorker, location: { origin }, trustedTypes });
+    /** @type {unknown[]} */
+    const heard = [];
+    const thread = startThread(
+      () => heard.push('ready'),
+      (why) => heard.push(why),
+    );
+    startThread(
+      () => {},
+      () => {},
+    );
+    assert.equal(rules.length, 1);
+    const own = new URL('thread.js', import.meta.url).href;
+    assert.equal(rules[0].createScriptURL(own), own);
+    assert.equal(rules[0].createScriptURL('https://elsewhere.example/thread.js'), null);
+    const worker = FakeWorker.started.at(-2);
+    assert.match(String(worker.url), /\/engine\/thread\.js$/);
+    worker.onmessage();
+    worker.onerror({ message: 'broken' });
+    worker.onerror({ message: '' });
+    assert.deepEqual(heard, ['ready', 'broken', 'it could not be started']);
+    thread.give('task');
+    thread.end();
+    assert.deepEqual([worker.given, worker.isOver], [['task'], true]);
+  });
+
+  test('hears what a worker is given, and answers', (t) => {
+    /** @type {unknown[]} */
+    const heard = [];
+    withGlobals(t, {
+      onmessage: undefined,
+      postMessage: (one) => heard.push(one),
+      Worker: FakeWorker,
+    });
+    listen((task) => heard.push(['task', task]));
+    globalThis.onmessage({ data: 1 });
+    textHost.listen((question) => heard.push(['question', question]));
+    globalThis.onmessage({ data: 2 });
+    tellReady();
+    textHost.tell('answer');
+    assert.deepEqual(heard, [['task', 1], ['question', 2], 0, 'answer']);
+    textHost.startWorker();
+    assert.match(String(last().url), /\/text\/worker\.js$/);
+  });
+});
+
+/**
+ * A browser's private folder, in memory.
+ * @param {'writable' | 'handle' | 'neither'} kind how files are written
+ * @param {{ room?: number }} [given] bytes that a write takes
+ */
+function privateFolder(kind, { room = Infinity } = {}) {
+  /** @type {Map<string, Uint8Array>} */
+  const files = new Map();
+  const log = /** @type {string[]} */ ([]);
+  const handleOf = (name) => ({
+    getFile: async () => new Blob([files.get(name)]),
+    ...(kind === 'writable' && {
+      createWritable: async () => {
+        let bytes;
+        return {
+          write: async (given) => {
+            if (given.length > room) throw new Error('quota');
+            bytes = given;
+          },
+          abort: async () => void log.push('abort'),
+          close: async () => void files.set(name, bytes),
+        };
+      },
+    }),
+    ...(kind === 'handle' && {
+      createSyncAccessHandle: async () => ({
+        truncate: (size) => files.set(name, files.get(name).slice(0, size)),
+        write: (given, { at }) => {
+          const kept = given.slice(0, room);
+          const whole = new Uint8Array(Math.max(files.get(name).length, at + kept.length));
+          whole.set(files.get(name));
+          whole.set(kept, at);
+          files.set(name, whole);
+          return kept.length;
+        },
+        flush: () => void log.push('flush'),
+        close: () => void log.push('close'),
+      }),
+    }),
+  });
+  const folder = {
+    async getFileHandle(name, { create = false } = {}) {
+      if (!files.has(name) && !create) throw new Error('not found');
+      if (!files.has(name)) files.set(name, new Uint8Array());
+      return handleOf(name);
+    },
+    async removeEntry(name) {
+      if (!files.delete(name)) throw new Error('not found');
+    },
+    keys: () => files.keys(),
+  };
+  const getDirectoryHandle = async (name, { create }) => {
+    assert.deepEqual([name, create], ['sinkscope', true]);
+    return folder;
+  };
+  return { log, storage: { getDirectory: async () => ({ getDirectoryHandle }) } };
+}
+
+/** What a place that keeps bytes promises. */
+async function keepsBytes(store) {
+  assert.deepEqual(await store.names(), []);
+  assert.equal(await store.get('a'), undefined);
+  await store.remove('a');
+  await store.put('a', Uint8Array.of(1, 2, 3));
+  await store.put('b', Uint8Array.of(4));
+  await store.put('a', Uint8Array.of(5, 6));
+  assert.deepEqual((await store.names()).sort(), ['a', 'b']);
+  assert.deepEqual([...(await store.get('a'))], [5, 6]);
+  await store.remove('a');
+  assert.deepEqual(await store.names(), ['b']);
+  assert.equal(await store.get('a'), undefined);
+  assert.deepEqual([...(await store.get('b'))], [4]);
+}
+
+describe('bytes are kept under names', () => {
+  for (const kind of ['writable', 'handle'])
+    test(`in a browser's private files, by a ${kind}`, async (t) => {
+      withGlobals(t, { navigator: { storage: privateFolder(kind).storage } });
+      const store = await openInBrowser();
+      assert.equal(store.kind, 'opfs');
+      await keepsBytes(store);
+    });
+
+  test('in a folder, and no part of a file is left', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
+    t.after(() => rm(folder, { recursive: true }));
+    const before = { ...process.env };
+    t.after(() => (process.env = before));
+    process.env.SINKSCOPE_CACHE = join(folder, 'own');
+    await keepsBytes(await openInNode());
+    assert.deepEqual(await readdir(join(folder, 'own')), ['b']);
+    delete process.env.SINKSCOPE_CACHE;
+    process.env.XDG_CACHE_HOME = folder;
+    await (await openInNode()).put('c', Uint8Array.of(7));
+    assert.deepEqual(await readdir(join(folder, 'sinkscope')), ['c']);
+  });
+
+  test('nowhere in a private window', async (t) => {
+    withGlobals(t, { navigator: { storage: { getDirectory: async () => assert.fail('denied') } } });
+    assert.equal(await openInBrowser(), undefined);
+    withGlobals(t, { navigator: {} });
+    assert.equal(await openInBrowser(), undefined);
+  });
+
+  test('or not at all: a full disk and a missing writer are errors', async (t) => {
+    for (const [kind, expected, log] of [
+      ['writable', /quota/, ['abort']],
+      ['handle', /the disk is full/, ['close']],
+      ['neither', /files cannot be written here/, []],
+    ]) {
+      const place = privateFolder(kind, { room: 2 });
+      withGlobals(t, { navigator: { storage: place.storage } });
+      const store = await openInBrowser();
+      await assert.rejects(store.put('a', Uint8Array.of(1, 2, 3)), expected);
+      assert.deepEqual(place.log, log);
+    }
+    const place = privateFolder('handle', { room: 2 });
+    withGlobals(t, { navigator: { storage: place.storage } });
+    await (await openInBrowser()).put('a', Uint8Array.of(1, 2));
+    assert.deepEqual(place.log, ['flush', 'close']);
+  });
+});

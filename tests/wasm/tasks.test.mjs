@@ -1,0 +1,210 @@
+// Tasks with the first key hidden: what the reference computes, the prompts, what is refused, the command line.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { copyTask, measureTask, openTokenizer, recallTask, textTask } from '../../wasm/index.js';
+import { failure, files, golden, root, softmax, withEngine } from './helper.mjs';
+
+const known = JSON.parse(readFileSync(new URL('tasks/golden.json', golden), 'utf8'));
+const { seed, first, never, length } = known;
+const [next, copy, recall] = known.tasks;
+const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
+const path = (name) => fileURLToPath(new URL(name, root));
+
+async function withModel(use, engine = {}) {
+  await withEngine(engine, async (one) =>
+    use(await one.open(files(new URL(`${known.model}/`, golden)))),
+  );
+}
+
+/** Numbers to a part of the tolerance of F32, all else exactly. */
+function near(found, expected, where) {
+  if (typeof expected === 'number')
+    return assert.ok(Math.abs(found - expected) < 2e-5, `${where}: ${found}, not ${expected}`);
+  if (typeof expected !== 'object' || expected === null)
+    return assert.equal(found, expected, where);
+  assert.deepEqual(Object.keys(found).sort(), Object.keys(expected).sort(), where);
+  for (const key of Object.keys(expected)) near(found[key], expected[key], `${where}.${key}`);
+}
+
+for (const workers of [1, 2])
+  test(`accuracies, losses and choices are the reference's, with ${workers} workers`, () =>
+    withModel(
+      async (model) => {
+        const { V } = model.architecture;
+        const made = await copyTask(V, { first, never, length, prompts: copy.prompts, seed });
+        assert.deepEqual(made.prompts, copy.given);
+        assert.equal(made.chance, copy.chance);
+        const texts = await textTask(next.given.map(({ ids }) => ids));
+        assert.deepEqual(texts.prompts, next.given);
+        near(texts.chance, next.chance, 'chance');
+        const told = { name: 'recall', prompts: recall.given, chance: recall.chance };
+        for (const [task, { given: _, ...expected }] of [
+          [texts, next],
+          [made, copy],
+          [told, recall],
+        ]) {
+          const heard = [];
+          const onProgress = ({ done, total }) => heard.push([done, total]);
+          near(await measureTask(model, task, { seed, onProgress }), expected, task.name);
+          const total = 4 * expected.prompts;
+          assert.deepEqual(
+            heard,
+            Array.from({ length: total }, (_, i) => [i + 1, total]),
+          );
+        }
+      },
+      { workers },
+    ));
+
+test('edits hold in every condition', () =>
+  withModel(async (model) => {
+    const task = { name: 'next', prompts: next.given, chance: 0 };
+    const found = await measureTask(model, task, { edits: [{ kind: 'hide_key', key: 0 }] });
+    near(found.baseline.loss.mean, next.unseen.loss.mean, 'the first key hidden beforehand');
+    assert.equal(found.unseen.loss.change.mean, 0);
+    assert.equal(found.first.loss.change.mean, 0);
+  }));
+
+test('one prompt has no standard error', () =>
+  withModel(async (model) => {
+    const { baseline } = await measureTask(model, { ...next, prompts: next.given.slice(0, 1) });
+    assert.deepEqual([baseline.accuracy.error, baseline.loss.change.error], [null, null]);
+  }));
+
+test('copies are of different allowed tokens; without a start token one stands in front', async () => {
+  const { prompts, chance } = await copyTask(40, {
+    never: [0, 1],
+    length: 7,
+    prompts: 30,
+    seed: 2,
+  });
+  assert.equal(chance, 1 / 7);
+  for (const { ids, from } of prompts) {
+    assert.equal(from, 9);
+    const [front, ...copied] = ids;
+    assert.deepEqual(copied.slice(0, 7), copied.slice(7));
+    assert.equal(new Set([front, ...copied]).size, 8);
+    assert.ok(ids.every((id) => id > 1 && id < 40));
+  }
+  assert.equal(new Set(prompts.map(({ ids }) => ids.join())).size, 30);
+});
+
+test('a name is told and asked for, and its first token is the answer', async () => {
+  const names = ['Mary', 'Tom', 'Martha', 'Rose'];
+  const near = await recallTask(tokenizer, { between: 0, prompts: 12, names });
+  const far = await recallTask(tokenizer, { between: 3, prompts: 12, names });
+  assert.ok(far.distance > near.distance + 20);
+  const start = (name) => tokenizer.encode(` ${name}`, { special: 'none' })[0].id;
+  // Of names that begin with the same token the first counts.
+  const distinct = [...new Set(names.map(start))];
+  assert.ok(distinct.length >= 2 && distinct.length < 4);
+  assert.equal(far.chance, 1 / distinct.length);
+  far.prompts.forEach(({ ids, from, choices, needs, lost }, i) => {
+    assert.deepEqual(choices, distinct);
+    assert.equal(ids.length, from + 1);
+    assert.equal(ids[from], distinct[i % distinct.length]);
+    const name = names.find((one) => start(one) === ids[from]);
+    assert.equal(lost, Math.min(Math.max(...needs) + 1, from - 1));
+    assert.equal(tokenizer.decode(needs.map((key) => ids[key])).trim(), name);
+    const text = tokenizer.decode(ids.slice(0, from));
+    assert.match(
+      text,
+      new RegExp(`^[^.]+\\. My friend's name is ${name}\\..*My friend's name is$`),
+    );
+    assert.equal(text.split('.').length, 6);
+  });
+});
+
+test('what is no task is refused with the place', () =>
+  withModel(async (model) => {
+    const { V, context } = model.architecture;
+    const good = { ids: [0, 5, 6, 7], from: 3 };
+    for (const [change, where] of [
+      [{ ids: [1, 2, 3] }, 'ids.length'],
+      [{ ids: Array(context + 1).fill(5) }, 'ids.length'],
+      [{ ids: [0, 5, 6, V] }, 'ids[3]'],
+      [{ from: 2 }, 'from'],
+      [{ from: 4 }, 'from'],
+      [{ lost: 1 }, 'lost'],
+      [{ lost: 3 }, 'lost'],
+      [{ needs: [1] }, 'needs'],
+      [{ ids: [0, 5, 6, 7, 8], choices: [8] }, 'from'],
+      [{ from: 3, choices: [5, 6] }, 'choices'],
+      [{ from: 3, choices: [7, V] }, 'choices[1]'],
+    ]) {
+      const prompts = [good, { ...good, ...change }];
+      const error = await failure(measureTask(model, { name: 'x', prompts, chance: 0 }));
+      assert.deepEqual([error.code, error.where], ['argument', `task.prompts[1].${where}`]);
+    }
+    const none = await failure(measureTask(model, { name: 'x', prompts: [], chance: 0 }));
+    assert.equal(none.where, 'task.prompts');
+    assert.equal((await failure(copyTask(8, { length: 8 }))).where, 'length');
+    assert.equal(await recallTask(tokenizer, { names: ['Mary', 'Mary'] }), undefined);
+    assert.equal((await failure(textTask([]))).where, 'sequences');
+    const signal = AbortSignal.abort(new Error('stopped'));
+    const task = { name: 'x', prompts: [good], chance: 0 };
+    await assert.rejects(measureTask(model, task, { signal }), /^Error: stopped$/);
+  }));
+
+test('a masked model has no next token', () =>
+  withEngine({}, async (engine) => {
+    const model = await engine.open(files(new URL('var-bidirectional/', golden)));
+    const task = { name: 'x', prompts: [{ ids: [0, 5, 6, 7], from: 3 }], chance: 0 };
+    assert.equal((await failure(measureTask(model, task))).where, 'model');
+  }));
+
+const run = (...args) =>
+  new Promise((done) => {
+    execFile(process.execPath, [path('wasm/cli.js'), 'tasks', ...args], (error, stdout, stderr) =>
+      done({ status: error ? error.code : 0, stdout, stderr }),
+    );
+  });
+const given = [
+  path('models/zoo/softmax'),
+  ...['--text-file', path('models/zoo/heldout.json'), '--lines', '--tokens', '24'],
+  ...['--sequences', '4', '--copied', '6', '--between', '1', '--prompts', '4', '--seed', '3'],
+];
+
+test('the command line measures the three tasks', async () => {
+  const { status, stdout, stderr } = await run(...given, '--json');
+  assert.deepEqual([status, stderr], [0, '']);
+  const found = JSON.parse(stdout);
+  const texts = JSON.parse(readFileSync(path('models/zoo/heldout.json'), 'utf8')).slice(0, 4);
+  const sequences = texts.map((text) =>
+    tokenizer
+      .encode(text)
+      .slice(0, 24)
+      .map(({ id }) => id),
+  );
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const shared = { first: [0], never: tokenizer.special, length: 6, prompts: 4, seed: 3 };
+    const tasks = [];
+    for (const task of [
+      await textTask(sequences),
+      await copyTask(model.architecture.V, shared),
+      await recallTask(tokenizer, { between: 1, prompts: 4 }),
+    ])
+      tasks.push(await measureTask(model, task, { seed: 3 }));
+    assert.deepEqual(found, { model: 'softmax', edits: [], tasks });
+  });
+  const { stdout: text } = await run(...given);
+  const percent = (100 * found.tasks[0].baseline.accuracy.mean).toFixed(1);
+  assert.match(
+    text,
+    new RegExp(
+      `^  every key +${percent}% ± .*${found.tasks[0].baseline.loss.mean.toFixed(3)}$`,
+      'm',
+    ),
+  );
+  assert.match(text, /^copy of random tokens: 20 tokens .*cannot do this task$/m);
+});
+
+test('the command line says what it cannot do', async () => {
+  const { status, stderr } = await run(...given, '--between', 'x');
+  assert.equal(status, 1);
+  assert.equal(stderr.trim(), 'sinkscope: --between: expected a whole number, got "x"');
+});

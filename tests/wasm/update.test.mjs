@@ -1,0 +1,157 @@
+// A run whose text changes, and one that begins where its edits begin: to the bits of new runs.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { randomBits } from '../../wasm/engine/random.js';
+import { failure, files, randomModel, softmax, tiny, withEngine } from './helper.mjs';
+
+const text = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
+
+/** The standard fields of a model. */
+function fieldsOf({ describe, architecture }) {
+  const rows = describe.fields.filter(
+    ({ standard, needs }) => standard && (!needs || architecture[needs]),
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Every standard field and the metrics of a run, but for what compares it with another. */
+async function numbersOf(run, model) {
+  const { metrics } = model.describe;
+  const recorded = fieldsOf(model);
+  const means = metrics.filter(({ arguments: needs, fields: read }) => {
+    const own = read.every((name) => recorded.includes(name));
+    return own && !needs.some((one) => ['base', 'layer', 'head'].includes(one));
+  });
+  const all = [
+    ...recorded.map((field) => ({ field })),
+    ...means.map(({ name }) => ({ metric: name })),
+  ];
+  assert.ok(recorded.length > 5 && means.length > 5);
+  return run.read(all);
+}
+
+for (const worker of [false, true])
+  test(`an updated run is a new one ${worker ? 'in a worker' : 'in this thread'}`, async () => {
+    await withEngine({ worker }, async (engine) => {
+      const model = await engine.open(files(tiny));
+      for (const edits of [
+        [],
+        [{ kind: 'hide_key', key: 0, layer: 1 }],
+        [{ kind: 'evict', policy: 'h2o', budget: 4 }],
+        [{ kind: 'quantise', what: 'keys', bits: 3, by: 'channel' }],
+      ]) {
+        const draw = randomBits(5);
+        const random = (below) => draw() % below;
+        const run = await model.run(text, { edits, capacity: 16 });
+        let tokens = [...text];
+        for (let i = 0; i < 12; i++) {
+          tokens = tokens.slice(0, 1 + random(tokens.length));
+          while (tokens.length < 16 && random(4)) tokens.push(text[random(text.length)]);
+          await run.update(tokens);
+          assert.deepEqual(run.tokens, tokens);
+          const fresh = await model.run(tokens, { edits });
+          assert.deepEqual(await numbersOf(run, model), await numbersOf(fresh, model));
+          await fresh.close();
+        }
+        await run.close();
+      }
+    });
+  });
+
+test('what is drawn after an update is what a new run draws', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const drawn = async (run) => {
+      for await (const _ of run.generate({ count: 4, temperature: 0.9, seed: 3 }));
+      return run.tokens;
+    };
+    const run = await model.run(text);
+    await drawn(run);
+    await run.update(text.slice(0, 5));
+    assert.deepEqual(await drawn(run), await drawn(await model.run(text.slice(0, 5))));
+  });
+});
+
+test('what an update refuses is said, and the run stays as it was', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const { V } = model.architecture;
+    const edits = [{ kind: 'clamp_channel', channel: 1, to: 'mean', prompt: 6 }];
+    const run = await model.run(text, { edits, capacity: 14 });
+    const before = await run.field('att');
+    const wrong = async (tokens, code, where) => {
+      const error = await failure(run.update(tokens));
+      assert.deepEqual([error.code, error.where], [code, where]);
+      assert.deepEqual(run.tokens, text);
+      assert.deepEqual(await run.field('att'), before);
+    };
+    await wrong(undefined, 'argument', 'tokens');
+    await wrong([], 'argument', 'tokens.length');
+    await wrong(Array(15).fill(1), 'argument', 'tokens.length');
+    await wrong([1, V], 'argument', 'tokens[1]');
+    await wrong([1, 2, 3], 'unsupported', 'tokens');
+    assert.equal((await failure(run.update([1], { onProgress: 1 }))).code, 'argument');
+    await run.close();
+    assert.equal((await failure(run.update([1]))).code, 'closed');
+  });
+});
+
+for (const worker of [false, true])
+  test(`an update that is stopped leaves the text before, and no memory ${worker}`, async () => {
+    await withEngine({ worker }, async (engine) => {
+      const model = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
+      const many = Array.from({ length: 1000 }, (_, i) => i % 64);
+      const fields = ['hidden', 'loss'];
+      const run = await model.run(text, { fields, capacity: 1000 });
+      const before = await run.field('hidden');
+      const stopped = async () => {
+        const stop = new AbortController();
+        const onProgress = () => stop.abort(new Error('enough'));
+        const tokens = [...run.tokens];
+        await assert.rejects(run.update(many, { signal: stop.signal, onProgress }), /enough/);
+        assert.deepEqual(run.tokens, tokens);
+      };
+      await stopped();
+      assert.deepEqual(await run.field('hidden'), before);
+      const memory = await engine.memory();
+      for (let i = 0; i < 3; i++) {
+        await stopped();
+        if (i === 1) await run.field('loss');
+      }
+      assert.equal(await engine.memory(), memory);
+      // What was stopped can be updated at once; who reads meanwhile waits for the new text.
+      await stopped();
+      const shorter = text.slice(0, 7);
+      const [, hidden] = await Promise.all([run.update(shorter), run.field('hidden')]);
+      assert.deepEqual(hidden, await (await model.run(shorter, { fields })).field('hidden'));
+      await stopped();
+      await run.close();
+    });
+  });
+
+test('a run that begins from a plain one, whole or closed, is as without it, and goes on', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const base = await model.run(text);
+    for (const edits of [
+      [],
+      [{ kind: 'silence', layer: 2, head: 1 }],
+      [{ kind: 'hide_key', key: 7 }],
+      [{ kind: 'operation', operation: 'sigmoid', layer: 1 }],
+      [{ kind: 'evict', policy: 'tova', budget: 4, layer: 1 }],
+    ]) {
+      const run = await model.run(text, { edits, from: { run: base } });
+      const same = async (fresh) =>
+        assert.deepEqual(await numbersOf(run, model), await numbersOf(fresh, model));
+      await same(await model.run(text, { edits }));
+      for await (const _ of run.generate({ count: 2 }));
+      await same(await model.run(run.tokens, { edits }));
+      await run.update([7, ...text]);
+      await same(await model.run([7, ...text], { edits }));
+      await run.close();
+    }
+    // A layer that is asked for, whatever the edits, gives a run of these tokens alone.
+    const from = await model.run(text, { from: { run: base, layer: 1 }, capacity: 20 });
+    assert.equal((await failure(from.update([1, 2]))).code, 'unsupported');
+  });
+});

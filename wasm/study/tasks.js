@@ -1,0 +1,292 @@
+/**
+ * What the first key does for tasks: the accuracy of a model with every key, with the first key or another evicted once the
+ * prompt was read, and with the first key hidden from the start, on prompts of which some tokens are to be predicted.
+ */
+import { expect, expectInteger } from '../abi/errors.js';
+import { check, checkList, checkOptions, JOB } from '../abi/arguments.js';
+import { randomBits } from '../engine/random.js';
+import { spread } from './spread.js';
+
+/** @typedef {import('../sinkscope.js').Replica} Replica */
+/** @typedef {import('../sinkscope.js').TaskPrompt} TaskPrompt */
+/** @typedef {import('../sinkscope.js').TaskMean} TaskMean */
+/** @typedef {{ accuracy: number, loss: number, choice: number }} Scores */
+
+const MOST = 2 ** 20;
+const CONDITIONS = ['baseline', 'first', 'other', 'unseen'];
+
+const CUE = "My friend's name is";
+const NAMES = [
+  ...['Mary', 'Tom', 'John', 'Anna', 'Peter', 'Kate', 'William', 'Rose'],
+  ...['Henry', 'Lucy', 'David', 'Emma', 'George', 'Sarah', 'Frank', 'Bella'],
+];
+/** Names in one recall task at most. */
+const CHOICES = 8;
+/** Sentences without a name. */
+const FILLERS = [
+  'It was a cold day, and the snow lay deep on the road.',
+  'The old house stood at the end of the lane.',
+  'We walked down to the river and sat in the grass.',
+  'There was bread on the table, and a cup of milk.',
+  'The wind had blown all night, but now it was still.',
+  'A bird sang in the tree above the gate.',
+  'The sun came up, and the fields were green again.',
+  'We had a long way to go before dark.',
+  'The door was open, and the fire was warm.',
+  'In the garden the roses were in flower.',
+  'A cart came up the hill with a load of hay.',
+  'The water was clear, and we could see the stones.',
+];
+
+/** @type {typeof import('../sinkscope.js').textTask} */
+export async function textTask(sequences) {
+  checkList(sequences, 'list', 'sequences');
+  expect(sequences.length > 0, 'sequences', 'one sequence or more', 'none');
+  const prompts = Array.from(sequences, (ids) => ({
+    ids: Array.from(ids),
+    from: Math.ceil(ids.length / 2),
+  }));
+  const counts = new Map();
+  const targets = prompts.flatMap(({ ids, from }) => ids.slice(from));
+  targets.forEach((id) => counts.set(id, 1 + (counts.get(id) ?? 0)));
+  return { name: 'next', prompts, chance: Math.max(...counts.values()) / targets.length };
+}
+
+/** @type {typeof import('../sinkscope.js').copyTask} */
+export async function copyTask(V, options = {}) {
+  expectInteger(V, 1, 2 ** 31, 'V');
+  checkOptions(options, { first: 'list', never: 'list' });
+  const { first = [], never = [], length = 25, prompts = 24, seed = 0 } = options;
+  const excluded = new Set([...never, ...first]);
+  const allowed = Array.from({ length: V }, (_, id) => id).filter((id) => !excluded.has(id));
+  expectInteger(length, 2, allowed.length - 1, 'length');
+  expectInteger(prompts, 1, MOST, 'prompts');
+  expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
+  const random = randomBits(seed);
+  const prompt = () => {
+    // Where no start token comes first, a token of its own does: the first key is none of those to copy.
+    const drawn = drawSome(allowed, length + 1, random);
+    const front = first.length ? first : drawn.slice(0, 1);
+    const copied = drawn.slice(1);
+    return { ids: [...front, ...copied, ...copied], from: front.length + length + 1 };
+  };
+  return { name: 'copy', prompts: Array.from({ length: prompts }, prompt), chance: 1 / length };
+}
+
+/** @type {typeof import('../sinkscope.js').recallTask} */
+export async function recallTask(tokenizer, options = {}) {
+  check(tokenizer, 'tokenizer', 'tokenizer');
+  checkOptions(options, {});
+  const { between = 2, prompts = 24, names = NAMES, special } = options;
+  expectInteger(between, 0, FILLERS.length - 1, 'between');
+  expectInteger(prompts, 1, MOST, 'prompts');
+  checkList(names, 'text', 'names');
+  const encode = async (/** @type {string} */ text) =>
+    tokenizer.encode(text, special === undefined ? {} : { special });
+  const make = async (/** @type {string} */ name, /** @type {number} */ round) => {
+    const filler = (/** @type {number} */ i) => FILLERS[(round + i) % FILLERS.length];
+    const told = `${filler(0)} ${CUE} ${name}.`;
+    const fillers = Array.from({ length: between }, (_, i) => filler(1 + i));
+    const asked = [told, ...fillers, CUE].join(' ');
+    const end = told.length - 1;
+    const tokens = await encode(`${asked} ${name}`);
+    // The token that the answer begins with is the first that reaches beyond the question.
+    const from = tokens.findIndex((token) => token.end > asked.length);
+    const ids = tokens.slice(0, from + 1).map(({ id }) => id);
+    const needs = [...tokens.keys()].filter((i) => {
+      const { start, end: stop } = tokens[i];
+      return start < end && stop > end - name.length;
+    });
+    // A key is evicted once the name was read.
+    const lost = Math.min(from - 1, Math.max(...needs) + 1);
+    return { ids, from, needs, lost };
+  };
+  /** @type {Map<number, string>} by the token that a name begins with, of which one suffices */
+  const chosen = new Map();
+  for (const name of names) {
+    const { ids, from } = await make(name, 0);
+    if (chosen.size < CHOICES && !chosen.has(ids[from])) chosen.set(ids[from], name);
+  }
+  if (chosen.size < 2) return undefined;
+  const choices = [...chosen.keys()];
+  const known = [...chosen.values()];
+  const made = [];
+  for (let i = 0; i < prompts; i++)
+    made.push(await make(known[i % known.length], Math.floor(i / known.length)));
+  const distance = mean(made.map(({ from, needs }) => from - needs[0]));
+  return {
+    name: 'recall',
+    prompts: made.map((prompt) => ({ ...prompt, choices })),
+    chance: 1 / choices.length,
+    distance,
+  };
+}
+
+/** @type {typeof import('../sinkscope.js').measureTask} */
+export async function measureTask(model, task, options = {}) {
+  check(model, 'model', 'model');
+  check(task, 'object', 'task');
+  checkOptions(options, { ...JOB, edits: 'list' });
+  const { edits = [], seed = 0, signal, onProgress } = options;
+  expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
+  const { V, context, mask } = model.architecture;
+  expect(mask.kind !== 'bidirectional', 'model', 'one that predicts the next token', mask.kind);
+  check(task.chance, 'number', 'task.chance');
+  checkList(task.prompts, 'object', 'task.prompts');
+  expect(task.prompts.length > 0, 'task.prompts', 'one prompt or more', 'none');
+  task.prompts.forEach((prompt, i) => checkPrompt(prompt, `task.prompts[${i}]`, V, context));
+  const random = randomBits(seed);
+  const items = task.prompts.map((prompt) => {
+    const keys = ordinaryOf(prompt);
+    const other = keys[pick(keys.length, random)];
+    const cases = [[], evicted(0, prompt), evicted(other, prompt), [{ kind: 'hide_key', key: 0 }]];
+    return { prompt, cases };
+  });
+  const total = CONDITIONS.length * items.length;
+  let done = 0;
+  const look = async (/** @type {Replica} */ replica, /** @type {typeof items[number]} */ item) => {
+    const scores = [];
+    for (const own of item.cases) {
+      const given = { edits: [...Array.from(edits), ...own], signal };
+      scores.push(await scoresOf(replica, item.prompt, given));
+      onProgress?.({ stage: 'measure', done: ++done, total });
+    }
+    return scores;
+  };
+  /** @type {Scores[][]} by the prompt, then by the condition */
+  const all = [];
+  for await (const scores of spread(model, items, look, { signal })) all.push(scores);
+  const { name, prompts, chance, distance } = task;
+  const byChoice = prompts.every(({ choices }) => choices);
+  const conditionOf = (/** @type {unknown} */ _, /** @type {number} */ at) => {
+    const of = (/** @type {keyof Scores} */ what) => ({
+      ...meanOf(all.map((one) => one[at][what])),
+      change: meanOf(all.map((one) => one[at][what] - one[0][what])),
+    });
+    return { accuracy: of('accuracy'), loss: of('loss'), choice: byChoice ? of('choice') : null };
+  };
+  const [baseline, first, other, unseen] = CONDITIONS.map(conditionOf);
+  const best = baseline.choice ?? baseline.accuracy;
+  return {
+    name,
+    prompts: prompts.length,
+    predicted: prompts.reduce((sum, { ids, from }) => sum + ids.length - from, 0),
+    chance,
+    ...(distance === undefined ? {} : { distance }),
+    can: best.mean - 2 * (best.error ?? 0) > chance,
+    baseline,
+    first,
+    other,
+    unseen,
+  };
+}
+
+/**
+ * Hides a key from the queries after the prompt was read.
+ * @param {number} key
+ * @param {TaskPrompt} prompt
+ * @returns {import('../sinkscope.js').Edit[]}
+ */
+function evicted(key, { ids, from, lost = from - 1 }) {
+  const queries = Array.from({ length: ids.length - 1 - lost }, (_, i) => lost + i);
+  return queries.map((query) => ({ kind: 'hide_key', key, query }));
+}
+
+/**
+ * Keys that the control may evict: neither the first nor one that holds the answer.
+ * @param {Pick<TaskPrompt, 'from' | 'lost' | 'needs'>} prompt
+ */
+function ordinaryOf({ from, lost = from - 1, needs = [] }) {
+  return Array.from({ length: lost - 1 }, (_, i) => i + 1).filter((i) => !needs.includes(i));
+}
+
+/**
+ * @param {Replica} replica
+ * @param {TaskPrompt} prompt
+ * @param {Pick<import('../sinkscope.js').RunOptions, 'edits' | 'signal'>} options
+ * @returns {Promise<Scores>}
+ */
+async function scoresOf(replica, { ids, from, choices }, options) {
+  const fields = ['loss', 'rank', ...(choices ? ['logits'] : [])];
+  const run = await replica.run(ids, { ...options, fields, capacity: ids.length });
+  try {
+    const [loss, rank] = [await run.field('loss'), await run.field('rank')];
+    const ranks = Array.from(rank.data).slice(from);
+    const scores = {
+      accuracy: mean(ranks.map((rank) => Number(rank === 0))),
+      loss: mean(Array.from(loss.data).slice(from)),
+    };
+    if (!choices) return { ...scores, choice: NaN };
+    const { shape, data } = await run.field('logits');
+    const logits = data.subarray((ids.length - 2) * shape[1], (ids.length - 1) * shape[1]);
+    const best = choices.reduce((a, b) =>
+      logits[b] > logits[a] || (logits[b] === logits[a] && b < a) ? b : a,
+    );
+    return { ...scores, choice: Number(best === ids[ids.length - 1]) };
+  } finally {
+    await run.close();
+  }
+}
+
+/**
+ * @param {TaskPrompt} prompt
+ * @param {string} where
+ * @param {number} V
+ * @param {number} context
+ */
+function checkPrompt({ ids, from, choices, needs = [], lost = from - 1 }, where, V, context) {
+  checkList(ids, 'count', `${where}.ids`);
+  expectInteger(ids.length, 4, context, `${where}.ids.length`);
+  ids.forEach((id, i) => expectInteger(id, 0, V - 1, `${where}.ids[${i}]`));
+  expectInteger(from, 3, ids.length - 1, `${where}.from`);
+  expectInteger(lost, 2, from - 1, `${where}.lost`);
+  checkList(needs, 'count', `${where}.needs`);
+  const isFree = ordinaryOf({ from, lost, needs }).length > 0;
+  expect(isFree, `${where}.needs`, 'not every key that can be evicted', needs);
+  if (!choices) return;
+  checkList(choices, 'count', `${where}.choices`);
+  choices.forEach((id, i) => expectInteger(id, 0, V - 1, `${where}.choices[${i}]`));
+  expectInteger(from, ids.length - 1, ids.length - 1, `${where}.from`);
+  const answer = ids[ids.length - 1];
+  expect(choices.includes(answer), `${where}.choices`, `the answer ${answer} among them`, choices);
+}
+
+/**
+ * @param {number} n
+ * @param {() => number} random
+ */
+function pick(n, random) {
+  return Math.floor((random() * n) / 2 ** 32);
+}
+
+/**
+ * Different items of a list, in a random order (Fisher and Yates 1938, from the front).
+ * @param {readonly number[]} list
+ * @param {number} n
+ * @param {() => number} random
+ */
+function drawSome(list, n, random) {
+  const copy = [...list];
+  for (let i = 0; i < n; i++) {
+    const j = i + pick(copy.length - i, random);
+    [copy[i], copy[j]] = [copy[j], copy[i]];
+  }
+  return copy.slice(0, n);
+}
+
+/** @param {readonly number[]} values */
+function mean(values) {
+  return values.reduce((a, b) => a + b, 0) / values.length;
+}
+
+/**
+ * The mean over prompts and its standard error, which one prompt does not have.
+ * @param {readonly number[]} values
+ * @returns {TaskMean}
+ */
+function meanOf(values) {
+  const n = values.length;
+  const middle = mean(values);
+  const squares = values.reduce((sum, x) => sum + (x - middle) ** 2, 0);
+  return { mean: middle, error: n > 1 ? Math.sqrt(squares / (n - 1) / n) : null };
+}

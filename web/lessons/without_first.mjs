@@ -1,0 +1,47 @@
+/**
+ * Records what SmolLM2-135M-Instruct writes with its first key, without it, and with it put back. Start shows it
+ * beside the texts of the reader's model, and lesson 4 has its numbers. It takes some minutes:
+ *
+ *     models/fetch/smollm2 && node web/lessons/without_first.mjs
+ */
+import { openAsBlob, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { runnerImport } from 'vite';
+import { createEngine, modelFiles, planFiles, planTokenizer } from '../../wasm/index.js';
+
+const here = import.meta.dirname;
+const FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
+const PROMPT =
+  'Once upon a time there was a little girl who lived in a house by the sea. Every day she';
+const [COUNT, SEEDS] = [64, 8];
+
+const options = { configFile: false, root: join(here, '..') };
+const load = async (file) => (await runnerImport(join(here, '../src/run', file), options)).module;
+const { NAMES, tryOnce } = await load('without_first.ts');
+const { promptOf } = await load('writing.ts');
+
+const engine = await createEngine();
+const path = join(here, '../../models/.fetched', FILE);
+const [plan] = await planFiles([{ path: FILE, file: await openAsBlob(path) }]);
+const model = await engine.open(modelFiles(plan));
+const writer = { model, tokenizer: await planTokenizer(plan, model) };
+const prompt = await promptOf(writer, PROMPT, model.architecture.context);
+const trials = [];
+for (let seed = 1; seed <= SEEDS; seed++) {
+  trials.push(await tryOnce(writer, { prompt, count: COUNT, seed }));
+  console.log(seed, JSON.stringify(trials.at(-1).deleted.text));
+}
+await engine.close();
+
+const of = (trial, pick) => Object.fromEntries(NAMES.map((name) => [name, pick(trial[name])]));
+const rounded = (value) => Number(value.toFixed(4));
+const recorded = {
+  ...{ model: 'SmolLM2-135M-Instruct', file: FILE, prompt: PROMPT, count: COUNT },
+  texts: of(trials[0], ({ text }) => text),
+  trials: trials.map((trial) =>
+    of(trial, ({ loss, repeated, late }) => ({
+      ...{ loss: rounded(loss), repeated: rounded(repeated), late: rounded(late) },
+    })),
+  ),
+};
+writeFileSync(join(here, 'pictures/without_first.json'), `${JSON.stringify(recorded, null, 2)}\n`);

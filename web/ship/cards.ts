@@ -1,0 +1,153 @@
+/**
+ * What a preview of a shared link shows: a title, a sentence and a picture for each room and each lesson. The rooms
+ * are states of one page, which a preview cannot tell apart: each has a page of its own, which leads there.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { HtmlTagDescriptor, Plugin } from 'vite';
+import { ROOMS, type RoomName } from '../src/rooms/names.ts';
+import { escaped, lessons } from './lessons.ts';
+import { POLICY_TAGS } from './policy.ts';
+
+/** Of every picture, in pixels: what the large cards of previews take. */
+export const SIZE = { width: 1200, height: 630 } as const;
+
+export interface Card {
+  /** The page below the page's own address: `explore/index.html`. */
+  readonly page: string;
+  /** Of the picture's file. */
+  readonly name: string;
+  readonly heading: string;
+  readonly description: string;
+  /** The figures of lessons that the picture shows, as lessons/pictures names them. */
+  readonly figures: readonly string[];
+}
+
+/** Figures that stand for the rooms. */
+const FIGURES: Readonly<Record<RoomName, readonly string[]>> = {
+  start: ['1-map', '1-twin'],
+  explore: ['1-heads'],
+  compare: ['6-threshold'],
+  training: ['3-course'],
+  purpose: ['4-stream'],
+  lab: ['3-lab'],
+  learn: ['2-gives'],
+};
+
+const [start, ...others] = ROOMS;
+
+/** Of every page that a link may lead to, embeds left out. */
+export function cards(): readonly Card[] {
+  return [
+    ...ROOMS.map((room) => ({
+      ...room,
+      page: room === start ? 'index.html' : `${room.name}/index.html`,
+      figures: FIGURES[room.name],
+    })),
+    ...lessons().map(({ slug, title, description, figures }) => ({
+      ...{ name: slug, page: `learn/${slug}/index.html`, heading: title, description },
+      figures: [figures[0]!.id],
+    })),
+    {
+      name: 'glossary',
+      page: 'learn/glossary/index.html',
+      heading: 'Glossary',
+      description: 'The terms of attention sinks, a sentence each.',
+      figures: ['1-map'],
+    },
+  ];
+}
+
+export const figuresOf = ({ figures }: Card): readonly string[] =>
+  figures.map((name) =>
+    readFileSync(join(import.meta.dirname, '../lessons/pictures', `${name}.svg`), 'utf8'),
+  );
+
+/** A fingerprint of what the picture shows, by which a test finds pictures that must be drawn again. */
+export function drawnFrom(card: Card): string {
+  const hash = createHash('sha256').update(JSON.stringify([card.heading, card.description]));
+  for (const svg of figuresOf(card)) hash.update(svg);
+  return hash.digest('hex').slice(0, 16);
+}
+
+const pictureOf = ({ name }: Card) => `cards/${name}.png`;
+
+/** The tags of a page. @param home the address of the page's own folder, absolute where it is known */
+export function tagsOf(card: Card, home: string): readonly Readonly<Record<string, string>>[] {
+  return [
+    { property: 'og:site_name', content: 'Sinkscope' },
+    { property: 'og:type', content: card.page.startsWith('learn/') ? 'article' : 'website' },
+    { property: 'og:title', content: card.heading },
+    { property: 'og:description', content: card.description },
+    { property: 'og:image', content: home + pictureOf(card) },
+    { property: 'og:image:width', content: String(SIZE.width) },
+    { property: 'og:image:height', content: String(SIZE.height) },
+    { property: 'og:image:alt', content: `${card.heading} A figure of Sinkscope.` },
+    { name: 'twitter:card', content: 'summary_large_image' },
+    { name: 'description', content: card.description },
+  ];
+}
+
+/** In the words of browsers that know no modules: the hash of a link names its state. */
+const GOES = `location.replace('../index.html' + (location.hash || document.currentScript.getAttribute('data-hash')));
+`;
+
+/** The page of a room, whose picture stands where scripts do not run. */
+function roomPage(card: Card, home: string): string {
+  const tags = [...POLICY_TAGS, ...tagsOf(card, home)].map(
+    (attributes) =>
+      `    <meta ${Object.entries(attributes)
+        .map(([name, value]) => `${name}="${escaped(value)}"`)
+        .join(' ')} />`,
+  );
+  const hash = `#room=${card.name}`;
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+${tags.join('\n')}
+    <title>${escaped(card.heading)} · Sinkscope</title>
+    <link rel="icon" href="data:," />
+    <script src="../room.js" data-hash="${hash}"></script>
+  </head>
+  <body>
+    <main>
+      <h1><a href="../index.html${hash}">${escaped(card.heading)}</a></h1>
+      <p>${escaped(card.description)}</p>
+      <img src="../${pictureOf(card)}" width="${SIZE.width / 2}" height="${SIZE.height / 2}" alt="" />
+    </main>
+  </body>
+</html>
+`;
+}
+
+/** @param home the absolute address of the built page; '' where it is not known */
+export function shareable(home: string): Plugin {
+  const all = new Map(cards().map((card) => [card.page, card]));
+  const homeOf = (page: string) => home || '../'.repeat(page.split('/').length - 1) || './';
+  return {
+    name: 'cards',
+    transformIndexHtml: (_, { path }) => {
+      const card = all.get(path.slice(1));
+      const tags = card ? tagsOf(card, homeOf(card.page)) : [];
+      return tags.map((attrs): HtmlTagDescriptor => ({ tag: 'meta', attrs, injectTo: 'head' }));
+    },
+    generateBundle() {
+      const emit = (fileName: string, source: string | Uint8Array) =>
+        this.emitFile({ type: 'asset', fileName, source });
+      for (const card of all.values())
+        emit(
+          pictureOf(card),
+          readFileSync(join(import.meta.dirname, '../cards', `${card.name}.png`)),
+        );
+      emit('room.js', GOES);
+      for (const { name } of others) {
+        const card = all.get(`${name}/index.html`)!;
+        emit(card.page, roomPage(card, homeOf(card.page)));
+      }
+    },
+  };
+}

@@ -1,0 +1,230 @@
+/**
+ * Start's "Delete the first token": what the shown model writes on with the first key, without it, and with it put
+ * back; beside it the same of a published model, whose texts web/lessons/without_first.mjs recorded.
+ */
+import { signal } from '@preact/signals-core';
+import { html, nothing, render, type TemplateResult } from 'lit';
+import recorded from '../../lessons/pictures/without_first.json';
+import { sentence } from '../ask/errors';
+import { modelIdOf, parseSubject } from '../ask/subject';
+import type { Frame } from '../frame';
+import type { Context, Scope } from '../page/context';
+import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
+import { fixed, halfOf } from '../timeline/seeds';
+import { firstName, percent } from '../words';
+import './without_first.css';
+
+/** Over so many seeds the texts are compared; the first one's are shown. */
+const SEEDS = 8;
+/** Tokens of each text, and the fewest that tell something. */
+const [COUNT, LEAST] = [64, 16];
+/** From here on a text is said to fall apart: half of it repeats what stood before, or e times less likely tokens. */
+const [REPEATED, RISE] = [0.5, 1];
+
+type Numbers = Readonly<Record<Name, Measures>>;
+
+const ANY = [-Infinity, Infinity] as const;
+const mean = (all: readonly number[]) => all.reduce((a, b) => a + b, 0) / all.length;
+
+/** The mean of a difference between two conditions over the seeds, and whether its 95% interval is above 0. */
+function difference(
+  trials: readonly Numbers[],
+  [more, less]: readonly [Name, Name],
+  of: keyof Measures,
+): { readonly mean: number; readonly isAbove: boolean } {
+  const all = trials.map((one) => one[more][of] - one[less][of]);
+  return { mean: mean(all), isAbove: mean(all) - halfOf(all, ANY) > 0 };
+}
+
+export interface Verdict {
+  readonly kind: 'apart' | 'worse' | 'same';
+  readonly heading: string;
+  readonly text: string;
+}
+
+const HEADINGS = {
+  apart: 'Without the first token the text falls apart',
+  worse: 'Without the first token the text gets worse',
+  same: 'Deleting the first token changes little here',
+} as const;
+
+/** What the numbers of four or more seeds support; undefined for fewer. */
+export function verdictOf(trials: readonly Numbers[], count: number): Verdict | undefined {
+  const repeats = difference(trials, ['deleted', 'kept'], 'repeated');
+  const rise = difference(trials, ['deleted', 'kept'], 'loss');
+  const of = (name: Name, measure: keyof Measures) => mean(trials.map((one) => one[name][measure]));
+  if (trials.length < 4) return undefined;
+  const isApart =
+    (repeats.isAbove && of('deleted', 'repeated') >= REPEATED) ||
+    (rise.isAbove && rise.mean >= RISE);
+  const kind = isApart ? 'apart' : repeats.isAbove || rise.isAbove ? 'worse' : 'same';
+  const share = (name: Name, measure: keyof Measures) => percent(of(name, measure), 0);
+  const nats = (name: Name) => of(name, 'loss').toFixed(2);
+  const measured =
+    `Over ${trials.length} seeds, ${share('deleted', 'repeated')} of the text written without it repeats three tokens that stood ` +
+    `before, against ${share('kept', 'repeated')} with it; its loss under the unedited model is ${nats('deleted')} nats ` +
+    `per token, against ${nats('kept')}${rise.mean < 0 && repeats.isAbove ? ': repetition is easy to predict' : ''}.`;
+  if (kind === 'same')
+    return {
+      kind,
+      heading: HEADINGS.same,
+      text: `${measured} Both 95% intervals of the difference reach 0.`,
+    };
+  const late = difference(trials, ['deleted', 'restored'], 'late');
+  const isBack = late.isAbove && of('restored', 'late') - of('kept', 'late') < late.mean;
+  const half = Math.floor(count / 2);
+  const put =
+    `Put back after ${half} tokens, the second half of the text ` +
+    `${isBack ? 'recovers' : 'does not clearly recover'}: ${share('restored', 'late')} of it repeats, against ${share('deleted', 'late')} without ` +
+    `the first token and ${share('kept', 'late')} with it.`;
+  return { kind, heading: HEADINGS[kind], text: `${measured} ${put}` };
+}
+
+function table(
+  prompt: string,
+  texts: Readonly<Record<Name, string>>,
+  trials: readonly Numbers[],
+  caption: string,
+): TemplateResult {
+  const of = (name: Name, measure: keyof Measures) => mean(trials.map((one) => one[name][measure]));
+  return html`<div class="table-place" tabindex="0" role="region" aria-label=${caption}>
+    <table class="without">
+      <caption>
+        ${caption}
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">First token</th>
+          <th scope="col">The model writes</th>
+          <th scope="col">Repeated</th>
+          <th scope="col">Loss</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${NAMES.map(
+          (name) =>
+            html`<tr>
+              <th scope="row">${CONDITIONS[name].title}</th>
+              <td class="written"><span class="hint">${prompt}</span>${texts[name]}</td>
+              <td>${percent(of(name, 'repeated'), 0)}</td>
+              <td>${fixed(of(name, 'loss'), 2)}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+const conditions = (count: number, seeds: number) =>
+  `${count} tokens at temperature 0.6 from the 40 likeliest; texts of seed 1, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'}. ` +
+  'Repeated: tokens that end three which stood in the text before. Loss: nats per token under the unedited model.';
+
+/** The published model's texts. */
+function published(): TemplateResult {
+  const { model, file, prompt, count, texts, trials } = recorded;
+  const { heading, text } = verdictOf(trials, count)!;
+  return html`<section data-recorded-texts>
+    <h3>In ${model}: ${heading[0]!.toLowerCase()}${heading.slice(1)}</h3>
+    <p>${text}</p>
+    ${table(prompt, texts, trials, `Recorded of ${file}. ${conditions(count, trials.length)}`)}
+  </section>`;
+}
+
+export interface Trying {
+  readonly frame: Frame;
+  readonly count: number;
+  readonly texts?: Readonly<Record<Name, string>>;
+  readonly trials: readonly Numbers[];
+  readonly problem?: string;
+  readonly isDone: boolean;
+}
+
+/** The part of Start; `start` fills it, `stop` empties it. */
+export class WithoutFirst {
+  readonly #context: Context;
+  readonly #shown = signal<Trying | undefined>(undefined);
+  #job: AbortController | undefined;
+
+  constructor(place: HTMLElement, context: Context, scope: Scope) {
+    this.#context = context;
+    scope.effect(() => this.#draw(place));
+    scope.onEnd(() => this.stop());
+  }
+
+  stop(): void {
+    this.#job?.abort();
+    this.#shown.value = undefined;
+  }
+
+  async start(frame: Frame): Promise<void> {
+    this.stop();
+    const job = new AbortController();
+    this.#job = job;
+    const { signal: abort } = job;
+    const room = frame.architecture.context - frame.T;
+    const count = Math.min(COUNT, room);
+    const show = (change: Partial<Trying>) => {
+      if (!abort.aborted) this.#shown.value = { ...this.#shown.peek()!, ...change };
+    };
+    this.#shown.value = { frame, count, trials: [], isDone: false };
+    if (count < LEAST)
+      return show({
+        isDone: true,
+        problem: `This text leaves the model room for ${Math.max(0, room)} more tokens; it writes at least ${LEAST}. Shorten the text.`,
+      });
+    try {
+      const { models } = this.#context.engine.peek()!;
+      const id = modelIdOf(parseSubject(frame.subject)!);
+      const opened = await models.get(id, { signal: abort, onProgress: () => {} });
+      const writer = { ...opened, edits: frame.edits };
+      const prompt = frame.tokens.map((token) => token.id);
+      for (let seed = 1; seed <= SEEDS; seed++) {
+        const trial = await tryOnce(writer, { prompt, count, seed, signal: abort });
+        const { texts, trials } = this.#shown.peek()!;
+        show({
+          texts: texts ?? {
+            kept: trial.kept.text,
+            deleted: trial.deleted.text,
+            restored: trial.restored.text,
+          },
+          trials: [...trials, trial],
+          isDone: seed === SEEDS,
+        });
+      }
+    } catch (error) {
+      show({ problem: sentence(error), isDone: true });
+    }
+  }
+
+  #draw(place: HTMLElement): void {
+    const shown = this.#shown.value;
+    place.hidden = !shown;
+    if (!shown) return void render(nothing, place);
+    const { frame, count, texts, trials, problem, isDone } = shown;
+    const verdict = isDone ? verdictOf(trials, count) : undefined;
+    render(
+      html`<h2>${verdict?.heading ?? 'What does the model write without its first token?'}</h2>
+        <p role="status">
+          ${problem ?? verdict?.text ?? `${frame.title} has read your text and writes on without ${firstName(frame)}: seed ${trials.length + 1} of ${SEEDS}.`}
+        </p>
+        ${
+          texts
+            ? table(
+                frame.tokens
+                  .filter(({ special }) => !special)
+                  .map(({ text }) => text)
+                  .join(''),
+                texts,
+                trials,
+                `${frame.title}. ${conditions(count, trials.length)}`,
+              )
+            : nothing
+        }
+        <button type="button" @click=${() => this.stop()}>
+          ${isDone ? 'Put it back' : 'Stop'}
+        </button>
+        ${isDone ? published() : nothing}`,
+      place,
+    );
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * What a text becomes when its first token is deleted: the model has read a prompt, and then writes on with the
+ * first key, without it, and without it for half of the text. What the three texts say is measured, over seeds.
+ */
+import { lossUnder, writeOn, type Condition, type Writer, type Written } from './writing.ts';
+
+const hidden = (prompt: number, count: number) =>
+  Array.from({ length: count }, (_, i) => ({
+    kind: 'hide_key' as const,
+    key: 0,
+    query: prompt + i,
+  }));
+
+/** In the order of the table. The first token that is written is the same: the prompt's last query sees all keys. */
+export const CONDITIONS = {
+  kept: { title: 'With the first token', edits: () => [] },
+  deleted: { title: 'Without it', edits: hidden },
+  restored: {
+    title: 'Without it, then put back',
+    edits: (prompt, count) => hidden(prompt, Math.floor(count / 2)),
+  },
+} as const satisfies Readonly<Record<string, Condition>>;
+
+export type Name = keyof typeof CONDITIONS;
+export const NAMES = Object.keys(CONDITIONS) as readonly Name[];
+
+/** How a text reads. */
+export interface Measures {
+  /** Under the unedited model, nats per token. */
+  readonly loss: number;
+  /** Of the written tokens, the share that ends a sequence of three tokens which stood in the text before. */
+  readonly repeated: number;
+  /** The same of the second half alone. */
+  readonly late: number;
+}
+
+export type Trial = Readonly<Record<Name, Measures & Written>>;
+
+/** @param from the first token of `tokens` that is looked at */
+export function repeatedIn(tokens: readonly number[], from: number): number {
+  const seen = new Set<string>();
+  let count = 0;
+  for (let t = 2; t < tokens.length; t++) {
+    const three = tokens.slice(t - 2, t + 1).join();
+    if (t >= from && seen.has(three)) count++;
+    seen.add(three);
+  }
+  return count / (tokens.length - from);
+}
+
+/** The three texts of one seed. */
+export async function tryOnce(writer: Writer, job: Parameters<typeof writeOn>[2]): Promise<Trial> {
+  const all: [Name, Measures & Written][] = [];
+  for (const name of NAMES) {
+    const written = await writeOn(writer, CONDITIONS[name], job);
+    const tokens = [...job.prompt, ...written.tokens];
+    all.push([
+      name,
+      {
+        ...written,
+        loss: await lossUnder(writer, job, written),
+        repeated: repeatedIn(tokens, job.prompt.length),
+        late: repeatedIn(tokens, tokens.length - Math.ceil(written.tokens.length / 2)),
+      },
+    ]);
+  }
+  return Object.fromEntries(all) as unknown as Trial;
+}

@@ -1,0 +1,94 @@
+/**
+ * A model writes on from one prompt under several conditions. All of them draw from the same random numbers, so
+ * the texts differ by what the conditions change.
+ */
+import type { AnyTokenizer, Edit, Model } from 'sinkscope';
+
+const SAMPLING = { temperature: 0.6, topK: 40 };
+
+/** What is done to the model while it writes. */
+export interface Condition {
+  readonly title: string;
+  /** @param prompt tokens that the model has read before it writes @param count tokens that it writes */
+  readonly edits: (prompt: number, count: number) => readonly Edit[];
+}
+
+export interface Written {
+  readonly text: string;
+  readonly tokens: readonly number[];
+}
+
+/** Distinct tokens as a share of all: a text that repeats itself has few. */
+export const distinct = ({ tokens }: Pick<Written, 'tokens'>): number =>
+  new Set(tokens).size / tokens.length;
+
+const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
+
+/** A model that is open, as it writes. */
+export interface Writer {
+  readonly model: Model;
+  readonly tokenizer: AnyTokenizer;
+  /** What is done to the model under every condition. */
+  readonly edits?: readonly Edit[];
+}
+
+interface Job {
+  /** Ids of the prompt. */
+  readonly prompt: readonly number[];
+  readonly count: number;
+  readonly seed: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The first `most` ids of a prompt, with the start token that the tokenizer adds. */
+export async function promptOf(
+  { tokenizer }: Writer,
+  text: string,
+  most: number,
+): Promise<number[]> {
+  return (await tokenizer.encode(text, { special: 'auto' })).map(({ id }) => id).slice(0, most);
+}
+
+/** Lets the model write `count` tokens after the prompt, at temperature 0.6 from the 40 likeliest tokens. */
+export async function writeOn(
+  { model, tokenizer, edits = [] }: Writer,
+  condition: Condition,
+  { prompt, count, seed, signal }: Job,
+): Promise<Written> {
+  const given = signal ? { signal } : {};
+  const run = await model.run(prompt, {
+    ...given,
+    edits: [...edits, ...condition.edits(prompt.length, count)],
+    capacity: prompt.length + count,
+    fields: [],
+  });
+  try {
+    const tokens: number[] = [];
+    for await (const { token } of run.generate({ ...SAMPLING, ...given, count, seed }))
+      tokens.push(token);
+    return { text: tokens.map((token) => tokenizer.piece(token)).join(''), tokens };
+  } finally {
+    await run.close();
+  }
+}
+
+/**
+ * The loss of a text under no condition, in nats per token: how surprising the model finds what it wrote under one.
+ */
+export async function lossUnder(
+  { model, edits = [] }: Writer,
+  { prompt, signal }: Pick<Job, 'prompt' | 'signal'>,
+  { tokens }: Pick<Written, 'tokens'>,
+): Promise<number> {
+  const given = signal ? { signal } : {};
+  const run = await model.run([...prompt, ...tokens], {
+    ...given,
+    edits: [...edits],
+    fields: ['loss'],
+  });
+  try {
+    return mean((await run.field('loss')).data.subarray(prompt.length));
+  } finally {
+    await run.close();
+  }
+}

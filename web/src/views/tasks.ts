@@ -1,0 +1,170 @@
+/** What the first key does for tasks: accuracy with every key, and with the first key or another evicted. */
+import { html, nothing, render } from 'lit';
+import type { TaskFound, TaskScore, TaskScores } from 'sinkscope';
+import { isBidirectional, type Frame } from '../frame';
+import { part, say, type DrawOptions, type View } from '../page/view';
+import { drawChart } from '../plot/chart';
+import { percent } from '../words';
+import { createJob } from './job';
+
+/** What was measured last of a frame's model and prompts. */
+const made = new WeakMap<Frame['tokens'], readonly TaskFound[]>();
+
+const CONDITIONS = [
+  ['baseline', 'every key'],
+  ['first', 'first evicted'],
+  ['other', 'another evicted'],
+  ['unseen', 'first never seen'],
+] as const satisfies readonly (readonly [keyof TaskFound, string])[];
+const COLORS = ['--sink', '--query', '--run-2', '--run-4'];
+const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
+
+export function taskName({ name, distance = NaN }: Pick<TaskFound, 'name' | 'distance'>): string {
+  if (name === 'next') return 'next token';
+  if (name === 'copy') return 'copying random tokens';
+  return `recalling a name over ${distance.toFixed(0)} tokens`;
+}
+
+/** Of a recall what is chosen among the names, of all others the first choice among all tokens. */
+const scoreOf = ({ choice, accuracy }: TaskScores): TaskScore => choice ?? accuracy;
+
+const withError = ({ mean, error }: { mean: number; error: number | null }) =>
+  percent(mean) + (error === null ? '' : ` ± ${percent(error)}`);
+
+/** Whether a change lies beyond twice its standard error, which one prompt does not have. */
+function direction({ mean, error }: TaskScore['change']): 'falls' | 'rises' | 'unclear' {
+  if (error === null || Math.abs(mean) <= 2 * error) return 'unclear';
+  return mean < 0 ? 'falls' : 'rises';
+}
+
+function sentenceOf(task: TaskFound): string {
+  const { baseline, first, other, unseen, chance, can, prompts } = task;
+  const name = taskName(task);
+  const start = `${name[0]!.toUpperCase()}${name.slice(1)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
+  const with_ = withError(scoreOf(baseline));
+  if (!can)
+    return `${start}the model cannot do this, its accuracy is ${with_}, by chance ${percent(chance)}.`;
+  const change = (score: TaskScore) => {
+    const to = withError(score);
+    const way = direction(score.change);
+    return way === 'unclear' ? `does not change clearly (${to})` : `${way} to ${to}`;
+  };
+  return (
+    `${start}accuracy is ${with_}, by chance ${percent(chance)}. With the first key evicted it ` +
+    `${change(scoreOf(first))}, with another key evicted it ${change(scoreOf(other))}, with the first key hidden from ` +
+    `the start it ${change(scoreOf(unseen))}.`
+  );
+}
+
+export const sentence = (found: readonly TaskFound[]): string => found.map(sentenceOf).join(' ');
+
+export const tasks: View = {
+  name: 'tasks',
+  title: 'Tasks',
+  question: 'What does the sink do for tasks?',
+  how:
+    'Accuracy with every key; with the first key, or another one drawn for each prompt, evicted once the prompt was read; ' +
+    'and with the first key hidden from the start, where another token may become the sink. ' +
+    'Next token: in the second half of each prompt. Copying: the second copy of different random tokens. ' +
+    'Recall: a name that a sentence told, among up to 8 names. Bars: standard error over prompts.',
+  source: 'prompts of this project; attention knock-out of a key',
+  reads: ['loss'],
+  fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 5,
+  numbers: (frame) => {
+    const found = made.get(frame.tokens) ?? [];
+    const labels = CONDITIONS.map(([, name]) => name);
+    return found.flatMap((task) => {
+      const name = task.name === 'recall' ? `recall_${task.distance!.toFixed(0)}` : task.name;
+      const row = (what: string, values: readonly number[]) => ({
+        name: `${name}_${what}`,
+        axes: ['condition'],
+        shape: [CONDITIONS.length],
+        data: values,
+        labels,
+      });
+      const scores = CONDITIONS.map(([key]) => scoreOf(task[key]));
+      return [
+        row(
+          'accuracy',
+          scores.map(({ mean }) => mean),
+        ),
+        row(
+          'error',
+          scores.map(({ error }) => error ?? NaN),
+        ),
+        row(
+          'loss',
+          CONDITIONS.map(([key]) => task[key].loss.mean),
+        ),
+      ];
+    });
+  },
+  says: (frame) => sentence(made.get(frame.tokens) ?? []),
+  draw(root, reach) {
+    const controls = part(root, 'unmask-controls');
+    const words = part(root, 'caption', 'p');
+    words.setAttribute('role', 'status');
+    const picture = part(root, 'plot');
+    let given: { frame: Frame; options: DrawOptions } | undefined;
+    let share = 0;
+    const job = createJob(root, reach, () => draw());
+    const toggle = () =>
+      job.toggle(async (signal) => {
+        const { frame } = given!;
+        const found: TaskFound[] = [];
+        made.delete(frame.tokens);
+        share = 0;
+        draw();
+        const onTask = (task: TaskFound) => {
+          found.push(task);
+          made.set(frame.tokens, [...found]);
+          if (!signal.aborted) draw();
+        };
+        await reach.doTasks(frame, signal, onTask, (now) => {
+          share = now;
+          if (!signal.aborted) draw();
+        });
+      });
+    const draw = () => {
+      const { frame, options } = given!;
+      const found = made.get(frame.tokens) ?? [];
+      render(
+        html`<button type="button" class="primary" @click=${() => void toggle()}>
+            ${job.isRunning() ? 'Stop' : 'Measure'}
+          </button>
+          ${job.isRunning() ? html`<span>${percent(share, 0)}</span>` : nothing}`,
+        controls,
+      );
+      // While it runs the sentence would change, and be read out, with every task.
+      say(words, job.isRunning() ? '' : tasks.says(frame, options.at));
+      picture.hidden = !found.length;
+      if (!found.length) return;
+      drawChart(picture, {
+        kind: 'lines',
+        xLabel: '',
+        xNames: CONDITIONS.map(([, name]) => name),
+        yLabel: 'accuracy',
+        percent: true,
+        reach: [0, 0.1],
+        label: tasks.says(frame, options.at) || 'The tasks so far.',
+        series: found.map((task, i) => {
+          const scores = CONDITIONS.map(([key]) => scoreOf(task[key]));
+          return {
+            name: taskName(task) + (task.can ? '' : ' (cannot)'),
+            color: COLORS[i % COLORS.length]!,
+            values: scores.map(({ mean }) => mean),
+            // Bars of several lines would cover each other.
+            places: scores.map((_, at) => at + 0.05 * (i - (found.length - 1) / 2)),
+            spread: scores.map(({ error }) => error ?? NaN),
+            ...(DASHES[i % DASHES.length] ? { dash: DASHES[i % DASHES.length]! } : {}),
+          };
+        }),
+      });
+    };
+    return (frame, options) => {
+      if (frame.tokens !== given?.frame.tokens) job.stop();
+      given = { frame, options };
+      draw();
+    };
+  },
+};

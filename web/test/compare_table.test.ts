@@ -1,0 +1,327 @@
+// @vitest-environment happy-dom
+/** The table and the scatter of compared models: what a reader reads, sorts, and points at. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { signal } from '@preact/signals-core';
+import { render } from 'lit';
+import { describe, expect, it, vi } from 'vitest';
+import { defaults } from '../src/ask/state';
+import { Scope } from '../src/page/context';
+import type { Frame } from '../src/frame';
+import { tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
+import { metricsTable } from '../src/rooms/metrics_table';
+import { addScatter, drawScatter, scatterWords, type Point } from '../src/rooms/scatter';
+import { frameOf, tensor } from './fixture';
+
+const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
+  frameOf(
+    {
+      sequences: 2,
+      perPrompt: {
+        sink_ratio: [0.5, 0.25],
+        sink_ratio_raw: [0.25, 0.25],
+        loss_mean: [3, 5],
+        value_ratio: [0.25, 0.75],
+        row_mass_summary: [1, 1],
+      },
+      spread: {
+        alpha: new Float32Array(12).fill(0.0001),
+        value_ratio: new Float32Array(4).fill(0.5),
+      },
+      ...change,
+    } as never,
+    {
+      hidden_ratio: tensor([3], [9, 4, 8]),
+      key_ratio: tensor([2, 2], [1, 0.5, 2, 1]),
+      value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
+      entropy_mean: tensor([2, 2], [1, NaN, 2, 3]),
+      ...tensors,
+    },
+  );
+
+function table(
+  shown: { frame: Frame; isStale?: boolean }[],
+  sorting: Sorting = { name: '', descending: false },
+  reported: ReportedRow[] = [],
+) {
+  const root = document.createElement('div');
+  const sort = vi.fn();
+  const own = tableOf({ metrics: [] });
+  const rows = shown.map((one) => ({ isStale: false, ...one }));
+  render(
+    metricsTable({ shown: rows, reported, table: own, sorting, sort, file: undefined }, 'A table.'),
+    root,
+  );
+  const text = (one: Element | null | undefined) => one?.textContent!.replace(/\s+/g, ' ').trim();
+  return {
+    root,
+    sort,
+    headings: [...root.querySelectorAll<HTMLElement>('thead th')],
+    names: [...root.querySelectorAll('tbody tr:not(.reported) th[scope=row]')].map(text),
+    cell: (name: string, i = 0) => text(root.querySelectorAll(`td[data-metric=${name}]`)[i]),
+    text,
+  };
+}
+
+describe('the table', () => {
+  it('has value, spread and place of each number, with the digits of its column', () => {
+    const { cell, names, root } = table([{ frame: full() }]);
+    expect(
+      Object.fromEntries(
+        [...root.querySelectorAll<HTMLElement>('td')].map(({ dataset }) => [
+          dataset.metric!,
+          cell(dataset.metric!),
+        ]),
+      ),
+    ).toEqual({
+      // ± √(0.125² · 2) over two prompts.
+      sink_1: '37.5% ± 17.7%',
+      sink_1_raw: '25.0% ± 0',
+      uniform: '0.100',
+      sink_elsewhere: '25.0% position 2',
+      loss: '4.000 ± 1.414',
+      alpha_max: '0.900 ± <0.001 L1H0',
+      hidden_ratio: '8.00 after layer 1',
+      key_ratio_min: '0.50 L0H1',
+      value_ratio: '0.50 ± 0.35',
+      value_ratio_min: '0.250 ± 0.500 L1H0',
+      entropy: '2.00',
+      row_mass: '1.000 ± 0',
+    });
+    expect(names[0]).toMatch(/^Softmax model MEASURED 2 prompts/);
+    expect(root.querySelector('caption')!.textContent).toContain('A table.');
+  });
+
+  it('names the token of one prompt, marks raw weights, stale rows and short texts', () => {
+    const operation = { ...frameOf().operation, normalises: false };
+    const { model } = frameOf();
+    const frame = full({ sequences: 1, operation, model: { ...model, bits: 4.5 } } as never, {
+      alpha_uniform: tensor([3], [0.5, 0, 0]),
+    });
+    const { cell, names, root } = table([{ frame, isStale: true }, { frame: full() }]);
+    expect([cell('sink_1'), cell('sink_1', 1)]).toEqual(['37.5%* ± 17.7%', '37.5% ± 17.7%']);
+    expect(cell('sink_elsewhere')).toBe('25.0% position 2 “=1,"x"↵”');
+    expect(names[0]).toMatch(
+      /1 prompt, stored at 4\.5 bits per weight, text too short to count heads/,
+    );
+    expect([...root.querySelectorAll('tbody tr')].map((row) => row.className.trim())).toEqual([
+      'measured stale',
+      'measured',
+    ]);
+  });
+
+  it('is sorted by a click: numbers from the largest, names from A, and back', () => {
+    const clicked = (sorting: Sorting, i: number) => {
+      const { headings, sort } = table([{ frame: full() }], sorting);
+      headings[i]!.querySelector('button')!.click();
+      return sort.mock.lastCall![0];
+    };
+    const none = { name: '', descending: false };
+    expect(clicked(none, 0)).toEqual({ name: 'model', descending: false });
+    expect(clicked(none, 1)).toEqual({ name: 'sink_1', descending: true });
+    expect(clicked({ name: 'sink_1', descending: true }, 1)).toEqual({
+      name: 'sink_1',
+      descending: false,
+    });
+    expect(clicked({ name: 'model', descending: false }, 0)).toEqual({
+      name: 'model',
+      descending: true,
+    });
+    const b = { frame: full({ title: 'b' }), isStale: false };
+    const a = { frame: full({ title: 'A', perPrompt: { sink_ratio: [1] } }) };
+    const order = (name: string, descending: boolean) =>
+      table([b, a], { name, descending })
+        .names.map((one) => one![0])
+        .join('');
+    expect([order('', false), order('model', false), order('model', true)]).toEqual([
+      'bA',
+      'Ab',
+      'bA',
+    ]);
+    expect([order('sink_1', true), order('sink_1', false), order('loss', false)]).toEqual([
+      'Ab',
+      'bA',
+      'bA',
+    ]);
+    const { headings, text } = table([b], { name: 'loss', descending: true });
+    const sorted = headings.map((one) => one.getAttribute('aria-sort'));
+    expect([sorted.indexOf('descending'), sorted.filter((one) => one === 'none').length]).toEqual([
+      5, 12,
+    ]);
+    expect([text(headings[5]), text(headings[0])]).toEqual(['loss▾', 'model']);
+    expect(text(table([b], { name: 'loss', descending: false }).headings[5])).toBe('loss▴');
+  });
+
+  it('has what papers report below, by paper, where they report a number', () => {
+    const reported: ReportedRow[] = [
+      { title: 'Low', sink_1: 12.25, where: 'Paper A' },
+      { title: 'High', sink_1: 90, loss: 3.5, where: 'Paper A' },
+      { title: 'None', where: 'Paper B' },
+    ];
+    const { root, text } = table(
+      [{ frame: full() }],
+      { name: 'sink_1', descending: true },
+      reported,
+    );
+    const rows = [...root.querySelectorAll('.reported-rows tr.reported')].map(text);
+    expect(rows).toEqual([
+      'Paper A',
+      'High REPORTED 90.00%–––3.50–––––––',
+      'Low REPORTED 12.25%–––––––––––',
+      'Paper B',
+    ]);
+    expect(root.querySelector('.where')!.getAttribute('colspan')).toBe('13');
+    expect(table([{ frame: full() }]).root.querySelector('.reported-rows')).toBeNull();
+  });
+});
+
+describe('the scatter', () => {
+  const point = (alpha: number, ratio: number, more: Partial<Point> = {}): Point => ({
+    ...{ title: 'a', alpha, ratio, loss: 3, size: 1_500_000 },
+    ...more,
+  });
+  const drawn = (
+    ...[shown, checkpoints, against]: Parameters<typeof drawScatter> extends [
+      unknown,
+      ...infer Rest,
+    ]
+      ? Rest
+      : never
+  ) => {
+    const root = document.createElement('div');
+    drawScatter(root, shown, checkpoints, against);
+    const marks = (selector: string, ...names: string[]) =>
+      [...root.querySelectorAll(selector)].map((one) =>
+        names.map((name) => Number(one.getAttribute(name))),
+      );
+    const texts = (anchor: string) =>
+      [...root.querySelectorAll(`text[text-anchor=${anchor}]:not(.axis)`)].map(
+        (one) => one.textContent,
+      );
+    return { root, marks, texts };
+  };
+
+  it('has a dot for each model and each checkpoint, at its numbers', () => {
+    const shown = [
+      point(0.2, 1, { title: 'One' }),
+      point(NaN, 2),
+      point(0.4, 10, { title: 'Three' }),
+    ];
+    const { root, marks, texts } = drawn(shown, [point(0, 100)], 'ratio');
+    // α₁ up to 0.4 between 264 and 24 pixels; ratios from 1 to 100 between 56 and 620.
+    expect(marks('circle.shown', 'cx', 'cy', 'r')).toEqual([
+      [56, 144, 5],
+      [338, 24, 5],
+    ]);
+    expect(marks('circle.checkpoint', 'cx', 'cy', 'r')).toEqual([[620, 264, 2]]);
+    const colors = [...root.querySelectorAll('circle.shown')].map((one) =>
+      one.getAttribute('style'),
+    );
+    expect(colors).toEqual(['fill: var(--run-1)', 'fill: var(--run-3)']);
+    expect(root.querySelector('circle.shown title')!.textContent).toBe(
+      'One: α₁ 0.20, hidden ratio 1.00',
+    );
+    expect(texts('end')).toEqual(['0.0', '0.1', '0.2', '0.3', '0.4']);
+    expect(texts('middle')).toEqual(['1.00', '2.00', '5.00', '10.00', '20.00', '50.00', '100.00']);
+    expect([...root.querySelectorAll('.chart-key span')].map((one) => one.textContent)).toEqual([
+      ...['One', 'a', 'Three', 'checkpoints of long runs'],
+    ]);
+    expect(root.querySelector('svg')!.getAttribute('aria-label')).toContain(
+      scatterWords([shown[0]!, shown[2]!, point(0, 100)], 'ratio'),
+    );
+  });
+
+  it('has room for one model, for negative numbers, and says sizes shortly', () => {
+    const one = drawn([point(-0.2, 4)], [], 'size');
+    expect(one.marks('circle', 'cx')).toEqual([[338]]);
+    expect(one.texts('end')[0]).toBe('−0.2');
+    expect(one.texts('end').at(-1)).toBe('0.1');
+    expect(one.texts('middle')).toEqual(['1.00 M', '2.00 M']);
+    expect(one.root.querySelector('title')!.textContent).toBe('a: α₁ −0.20, size 1.50 M');
+    const words = (size: number) =>
+      drawn([point(0, 1, { size })], [], 'size').root.querySelector('title')!.textContent;
+    expect(
+      [words(1e6), words(999_999), words(1000), words(999)].map((said) => said!.split('size ')[1]),
+    ).toEqual(['1.00 M', '1000.00 k', '1.00 k', '999.00']);
+    // A linear axis keeps all of its ticks.
+    const loss = drawn([point(0, 1, { loss: 3 }), point(0, 1, { loss: 4 })], [], 'loss');
+    expect(loss.texts('middle')).toEqual(['3.00', '3.20', '3.40', '3.60', '3.80', '4.00']);
+    expect(drawn([point(NaN, 1)], [], 'loss').root.querySelector('svg')).toBeNull();
+  });
+
+  it('is of the models that are shown, and of all long runs where a reader asks for them', async () => {
+    const zoo = new URL('../../models/zoo/', import.meta.url);
+    vi.stubGlobal('fetch', async (url: URL) => {
+      const path = url.pathname
+        .split('zoo')
+        .pop()!
+        .replace(/^[^/]*\//, '');
+      return new Response(readFileSync(new URL(path, zoo)));
+    });
+    const cards = [
+      { id: 'softmax', title: 'Softmax', parameters: 7 },
+      { id: 'none', title: 'None', parameters: 7 },
+    ];
+    const state = signal({ ...defaults });
+    const engine = signal<unknown>(undefined);
+    const set = vi.fn();
+    const fail = vi.fn();
+    const root = document.createElement('div');
+    const shown = signal([{ subject: 'softmax', frame: full(), isStale: false }]);
+    addScatter(root, { state, engine, set, fail } as never, new Scope(), () => shown.value);
+    const text = (selector: string) => root.querySelector(selector)!.textContent!.trim();
+    const dots = (kind: string) => root.querySelectorAll(`circle.${kind}`).length;
+    expect([dots('shown'), dots('checkpoint'), text('.hint')]).toEqual([1, 0, '']);
+    // Over the four heads 0.425, less 0.1 of uniform attention; 8 is the largest ratio after a layer.
+    expect(text('.caption')).toMatch(
+      /^Of 1 with a sink .* 0 have a hidden ratio below 2; of 1 with .* 0 have no sink\. Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
+    );
+    state.value = { ...defaults, checkpoints: 'all', against: 'loss' };
+    engine.value = { models: { zoo: { cards } } };
+    await vi.waitFor(() => expect(dots('checkpoint')).toBeGreaterThan(100));
+    const logs = readdirSync(new URL('softmax/seeds/', zoo)).map((file) =>
+      JSON.parse(readFileSync(new URL(`softmax/seeds/${file}`, zoo), 'utf8')),
+    );
+    const count = logs.flatMap(({ points }) => points).length;
+    expect(text('.hint')).toMatch(
+      new RegExp(`^Small dots: ${count} checkpoints of ${logs.length} runs`),
+    );
+    expect(
+      [...root.querySelectorAll('[aria-pressed=true]')].map((one) => one.textContent!.trim()),
+    ).toEqual([...['loss', 'and all long runs']]);
+    for (const button of root.querySelectorAll('button')) button.click();
+    expect(set.mock.calls.map(([change]) => change)).toEqual([
+      ...[{ against: 'ratio' }, { against: 'loss' }, { against: 'size' }],
+      ...[{ checkpoints: 'none' }, { checkpoints: 'all' }],
+    ]);
+    state.value = { ...state.value, checkpoints: 'none' };
+    expect([dots('checkpoint'), text('.hint')]).toEqual([0, '']);
+    const place = root.querySelector<HTMLElement>('.scatter')!;
+    expect(place.hidden).toBe(false);
+    shown.value = [{ ...shown.value[0]!, isStale: true }];
+    expect(place.hidden).toBe(true);
+    const { alpha: _, ...tensors } = full().tensors;
+    shown.value = [{ ...shown.value[0]!, frame: { ...full(), tensors }, isStale: false }];
+    expect(place.hidden).toBe(true);
+    expect(fail).not.toHaveBeenCalled();
+    vi.unstubAllGlobals();
+  });
+
+  it('says how the numbers go together, from four points on', () => {
+    const four = [point(0.1, 1), point(0.2, 2), point(0.3, 3), point(0.4, 4)];
+    expect(scatterWords(four, 'ratio')).toMatch(
+      /is 1\.00\..*Of 4 with a sink \(α₁ at least 0\.1 above/,
+    );
+    expect(scatterWords(four, 'ratio')).not.toContain('a: α₁');
+    expect(scatterWords(four.slice(1), 'ratio')).toMatch(
+      /a: α₁ 0\.20 above uniform attention at hidden ratio 2\.00; a:/,
+    );
+    const falling = four.map((one, i) => ({ ...one, loss: -i }));
+    expect(scatterWords(falling, 'loss')).toMatch(/is −1\.00\.$/);
+    // At the borders: 2 is no small ratio, 5 is a large one, 0.1 is a sink.
+    expect(
+      scatterWords([point(0.1, 2), point(0.1, 1.99), point(0.09, 5), point(0.1, 5)], 'ratio'),
+    ).toMatch(
+      /Of 3 with a sink .*, 1 have a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 have no sink\./,
+    );
+  });
+});

@@ -1,0 +1,127 @@
+/**
+ * Draws a view over frames whose numbers are known, and takes what it hands to the plots. A test that imports this
+ * mocks the plots by `plots()`, and runs in happy-dom.
+ */
+import { effect, signal } from '@preact/signals-core';
+import { vi } from 'vitest';
+import { defaults, type State } from '../src/ask/state';
+import { selectedHead, type Frame } from '../src/frame';
+import type { Pointed, View } from '../src/page/view';
+import type { ChartData } from '../src/plot/chart';
+import type { Scale } from '../src/plot/color';
+import type { Cell } from '../src/plot/heatmap';
+
+/** What a heatmap is given. */
+interface MapData {
+  readonly rows: number;
+  readonly cols: number;
+  readonly data: Float32Array;
+  readonly scale: Scale;
+  readonly label: string;
+  readonly chosen?: Cell;
+  readonly outlined?: readonly Cell[];
+  readonly cellShape?: number;
+  readonly rowWords?: readonly string[];
+  readonly describe: (cell: Cell) => string;
+}
+
+interface Map_ {
+  readonly root: Element;
+  readonly events: {
+    readonly onPoint?: (cell: Cell | undefined) => void;
+    readonly onChoose?: (cell: Cell) => void;
+  };
+  data: MapData;
+  lit: Cell | undefined;
+}
+
+const maps: Map_[] = [];
+const charts = new Map<Element, ChartData>();
+export const painted: Pick<MapData, 'rows' | 'cols' | 'data'>[] = [];
+export const roses: { angles: readonly number[]; name: string }[][] = [];
+
+/** Plots that keep what they are given. */
+export const plots = {
+  heatmap: {
+    paint: (_: unknown, data: MapData) => void painted.push(data),
+    createHeatmap: (root: Element, events: Map_['events'] = {}) => {
+      const made = { root, events, lit: undefined } as unknown as Map_;
+      maps.push(made);
+      return {
+        draw: (data: MapData) => (made.data = data),
+        light: (cell: Cell | undefined) => (made.lit = cell),
+      };
+    },
+  },
+  chart: { drawChart: (root: Element, data: ChartData) => void charts.set(root, data) },
+  rose: { drawRose: (_: Element, sets: (typeof roses)[number]) => void roses.push(sets) },
+};
+
+interface Options extends Partial<State> {
+  readonly frames?: readonly Frame[];
+  readonly group?: readonly Frame[];
+  readonly isPlain?: boolean;
+  readonly reach?: object;
+}
+
+export function drawn(view: View, frame: Frame, options: Options = {}) {
+  maps.length = 0;
+  charts.clear();
+  const root = document.createElement('div');
+  const pointed = signal<Pointed>({});
+  const [set, point, fail] = [vi.fn(), vi.fn(), vi.fn()];
+  const reach = { set, point, fail, pointed, effect: (run: () => void) => void effect(run) };
+  const update = view.draw(root, { ...reach, ...options.reach } as never);
+  const own = [...maps];
+  const draw = (
+    of: Frame,
+    { frames = [of], group = [of], isPlain = false, reach: _, ...state }: Options = {},
+  ) => {
+    const all = { ...defaults, ...state };
+    const at = selectedHead(of, all);
+    update(of, { state: all, theme: 'light', at, frames, group, isPlain });
+  };
+  draw(frame, options);
+  const all = (selector: string) => [...root.querySelectorAll<HTMLElement>(selector)];
+  const words = (one: Element | undefined) => one?.textContent!.replace(/\s+/g, ' ').trim() ?? '';
+  return {
+    root,
+    maps: own,
+    map: own[0]!,
+    pointed,
+    set,
+    point,
+    fail,
+    draw,
+    all,
+    text: (selector: string) => words(all(selector)[0]),
+    texts: (selector: string) => all(selector).map(words),
+    click: (name: string) =>
+      all('button')
+        .find((one) => words(one).includes(name))!
+        .click(),
+    charts: () => [...charts].filter(([place]) => root.contains(place)).map(([, data]) => data),
+    /** Of a chart: the name and the values of each of its lines. */
+    lines: (i = 0) =>
+      [...charts][i]![1].series.map(({ name, values }) => [name, ...Array.from(values)]),
+    /** Cells whose words do not end in their number. */
+    wrong: () =>
+      own.flatMap(({ data: { rows, cols, data, describe } }, map) =>
+        Array.from(data).flatMap((value, i) => {
+          const [row, col] = [Math.floor(i / cols), i % cols];
+          const said = describe({ row, col });
+          const [, number = 'NaN', sign] = /([-+]?[\d.]+(?:e-\d+)?)(%?)\D*$/.exec(said) ?? [];
+          const none = value === 0 && said.endsWith('not selected');
+          const off = Math.abs(Number(number) / (sign ? 100 : 1) - value);
+          const isRight = row < rows && (Number.isNaN(value) ? said !== '' : none || off <= 0.006);
+          return isRight ? [] : [`map ${map}, ${row},${col}: ${value}, “${said}”`];
+        }),
+      ),
+    /** What a map says of some cells, each as 'row,column'. */
+    says: (places: string, i = 0) =>
+      places.split(' ').map((place) => {
+        const [row, col] = place.split(',').map(Number) as [number, number];
+        return own[i]!.data.describe({ row, col });
+      }),
+  };
+}

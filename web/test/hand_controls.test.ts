@@ -1,0 +1,193 @@
+// @vitest-environment happy-dom
+/** Interventions and terms as a reader uses them: links, a menu, undo, definitions that open. */
+import { signal } from '@preact/signals-core';
+import { html, render } from 'lit';
+import { describe, expect, it, vi } from 'vitest';
+import { defaults, type State } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import type { Context } from '../src/page/context';
+import { handControls, movesOf } from '../src/page/hand';
+import { explained, field } from '../src/page/terms';
+import { frameOf, tensor } from './fixture';
+
+function hand(frame: Frame, change: Partial<State> = {}) {
+  const state = signal<State>({ ...defaults, shown: [frame.subject, 'sigmoid'], ...change });
+  const set = vi.fn();
+  const context = {
+    state,
+    set,
+    engine: signal({ models: { describe: { operations: [], edits: [], version: '' } } }),
+    link: (to: Partial<State>) => JSON.stringify(to),
+  } as unknown as Context;
+  const root = document.createElement('div');
+  render(handControls(context, frame), root);
+  const links = [...root.querySelectorAll<HTMLAnchorElement>('a.move')];
+  const says = links.map(({ textContent }) => textContent!.trim());
+  const to = (i: number) => JSON.parse(links[i]!.getAttribute('href')!) as Partial<State>;
+  return { root, links, says, to, set };
+}
+
+describe('interventions', () => {
+  it('are links to the state after them, with the head that is shown', () => {
+    const { says, to, root } = hand(frameOf(), { key: 1 });
+    expect(says).toEqual(['Hide token 1 “a”', 'Zero the value of token 1 “a”', 'Ablate head L1H0']);
+    expect(to(0)).toEqual({ shown: ['softmax~hide_key(1)', 'sigmoid'], at: 0, layer: 1, head: 0 });
+    expect(to(2).shown![0]).toBe('softmax~silence(1,0)');
+    expect([...root.querySelectorAll('option')].map(({ textContent }) => textContent)).toEqual([
+      'all heads',
+      'layer 1',
+      'head L1H0',
+    ]);
+    expect(root.querySelector('.done')).toBeNull();
+    const second = hand(frameOf({ subject: 'sigmoid' }), { shown: ['softmax', 'sigmoid'] });
+    expect(second.to(0)).toMatchObject({ shown: ['softmax', 'sigmoid~silence(1,0)'], at: 1 });
+    // What is shown already is not shown twice.
+    const twice = hand(frameOf(), { shown: ['softmax', 'softmax~silence(1,0)'] });
+    expect(twice.to(0)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });
+  });
+
+  it('are undone by the same link, and chosen for all heads, a layer or a head', () => {
+    const frame = frameOf({ subject: 'softmax~silence(1,0)~hide_key(0)' });
+    const { says, links, to, root, set } = hand(frame, { key: 0 });
+    expect(says).toEqual([
+      ...['Zero the value of the first token “<s>”', 'silence(1,0) ×', 'hide_key(0) ×'],
+    ]);
+    expect(links[1]!.getAttribute('aria-label')).toBe('Undo silence(1,0)');
+    expect(links[0]!.getAttribute('aria-label')).toBe(says[0]);
+    expect(to(1).shown).toEqual(['softmax~hide_key(0)', 'sigmoid']);
+    const select = root.querySelector('select')!;
+    select.value = 'head';
+    select.dispatchEvent(new Event('change'));
+    expect(set).toHaveBeenCalledWith({ grip: 'head' });
+    expect(hand(frame, { hide: ['hand'] }).root.textContent).toBe('');
+  });
+
+  it('of a model of the disk are no links that others could follow', () => {
+    const click = (subject: string) => {
+      const { links, set } = hand(frameOf({ subject }));
+      const event = new MouseEvent('click', { cancelable: true });
+      links[0]!.dispatchEvent(event);
+      return [set.mock.calls, event.defaultPrevented];
+    };
+    const disk = 'disk:0123456789abcdef/a';
+    expect(click(disk)).toEqual([
+      [[{ shown: [`${disk}~silence(1,0)`, 'sigmoid'], at: 0, layer: 1, head: 0 }]],
+      true,
+    ]);
+    expect(click('softmax')).toEqual([[], false]);
+  });
+
+  it('say where they act', () => {
+    const massive = {
+      massive: tensor([3, 4], [1, 0, 0, 1, 9, 0, 0, 1, 5, 0, 0, 1]),
+      massive_at: tensor([3, 3, 2], [0, 0, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0]),
+      super_weight: tensor([2, 6], [3, 5, 0, 0.5, 4, 2, 1, 6, 2, -0.5, 8, -5]),
+    };
+    const says = (change: Partial<State>, tensors: Frame['tensors'] = massive) =>
+      movesOf(frameOf({}, tensors), { ...defaults, ...change }).map((one) => one.says);
+    expect(says({}).slice(1)).toEqual([
+      'Zero channel 7 (the largest) after layer 0, token 2',
+      'Set channel 7 there to its mean',
+      'Zero weight (1, 6) of down in layer 1, which writes the largest value',
+    ]);
+    expect(says({ channel: 0, query: 0, layer: 1, head: 0 })).toContain(
+      'Zero channel 0 after layer 1, token 0',
+    );
+    expect(says({ key: 0 })[0]).toBe('Hide the first token “<s>”');
+    const early = { ...massive, massive: tensor([3, 4], [9, 0, 0, 1, 1, 0, 0, 1, 5, 0, 0, 1]) };
+    expect(says({}, early)[1]).toBe('Zero channel 0 (the largest) at the embedding, token 0');
+    expect(says({ channel: 3, query: 1 }, {})).toEqual([
+      'Hide token 1 “a”',
+      'Zero the value of token 1 “a”',
+      'Ablate head L1H0',
+    ]);
+    // At the ends of the text and of the stream.
+    expect(says({ channel: 7, query: 2 })).toContain('Zero channel 7 after layer 0, token 2');
+    for (const change of [
+      { channel: 8, query: 2 },
+      { channel: 7, query: 3 },
+      { channel: -1, query: 2 },
+    ])
+      expect(says(change)).toContain('Zero channel 7 (the largest) after layer 0, token 2');
+  });
+
+  it('drop the value of the heads that share it', () => {
+    const architecture = { ...frameOf().architecture, H: 4, G: 2 };
+    const at = { ...defaults, key: 0, grip: 'head' as const, layer: 0 };
+    const values = [0, 1, 2, 3].map(
+      (head) => movesOf(frameOf({ architecture }), { ...at, head })[1]!.edit.values[3],
+    );
+    expect(values).toEqual(['0', '0', '1', '1']);
+  });
+});
+
+describe('terms', () => {
+  const said = 'The head gives the first token much; a head with a sink under ε.';
+  function line(isOneStop = false) {
+    const root = document.createElement('div');
+    root.className = 'room';
+    document.body.replaceChildren(root);
+    render(explained(said, isOneStop), root);
+    return { root, terms: [...root.querySelectorAll<HTMLElement>('.term')] };
+  }
+  HTMLElement.prototype.showPopover = () => {};
+
+  it('are buttons, the first of each, in a sentence that stays as it was', () => {
+    const { root, terms } = line();
+    expect(root.textContent).toBe(said);
+    expect(terms.map(({ textContent }) => textContent)).toEqual(['head', 'token', 'sink', 'ε']);
+    expect(terms.map(({ tabIndex }) => tabIndex)).toEqual([0, 0, 0, 0]);
+  });
+
+  it('open their definition beside them, within the window', () => {
+    const { root, terms } = line();
+    const show = (left: number, bottom: number) => {
+      terms[2]!.getBoundingClientRect = () => new DOMRect(left, bottom - 10, 20, 10);
+      terms[2]!.click();
+      const note = root.querySelector<HTMLElement>('.note')!;
+      return [note.style.left, note.style.top, note.getAttribute('role')];
+    };
+    const { innerWidth: width, innerHeight: height } = window;
+    expect(show(100, 50)).toEqual(['100px', '54px', 'status']);
+    expect(show(-5, 50)[0]).toBe('8px');
+    expect(show(width, height)).toEqual([`${width - 8}px`, `${height - 8}px`, 'status']);
+    expect(root.querySelectorAll('.note')).toHaveLength(1);
+    expect(root.querySelector('.note')!.textContent!.length).toBeGreaterThan(20);
+  });
+
+  it('of a line are one stop, through which the arrow keys move', () => {
+    const { terms } = line(true);
+    expect(terms.map(({ tabIndex }) => tabIndex)).toEqual([0, -1, -1, -1]);
+    const press = (at: number, key: string) => {
+      terms[at]!.focus();
+      const event = new KeyboardEvent('keydown', { key, cancelable: true });
+      terms[at]!.dispatchEvent(event);
+      return [terms.indexOf(document.activeElement as HTMLElement), event.defaultPrevented];
+    };
+    expect([
+      press(0, 'ArrowRight'),
+      press(2, 'ArrowLeft'),
+      press(0, 'ArrowLeft'),
+      press(3, 'ArrowRight'),
+    ]).toEqual([
+      [1, true],
+      [1, true],
+      [0, true],
+      [3, true],
+    ]);
+    expect(press(1, 'a')).toEqual([1, false]);
+    const free = line().terms;
+    free[0]!.focus();
+    free[0]!.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }));
+    expect(document.activeElement).toBe(free[0]);
+  });
+
+  it('in the label of a control keep their click from it', () => {
+    const tags = ['threshold ε', 'speed'].map((label) => {
+      const root = document.createElement('div');
+      render(field(label, html`<input />`), root);
+      return root.querySelector('.field')!.tagName;
+    });
+    expect(tags).toEqual(['SPAN', 'LABEL']);
+  });
+});

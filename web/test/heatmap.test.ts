@@ -1,0 +1,294 @@
+// @vitest-environment happy-dom
+/** A matrix as a picture: its pixels, marks and words, and what pointer and keyboard do. */
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { diverging, sequential } from '../src/plot/color';
+import { createHeatmap, paint, type Cell } from '../src/plot/heatmap';
+import { drawLegend } from '../src/plot/legend';
+
+const scale = sequential('light');
+let images: Uint32Array[] = [];
+beforeEach(() => {
+  images = [];
+  vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue({
+    createImageData: (width: number, height: number) => ({
+      data: new Uint8ClampedArray(4 * width * height),
+    }),
+    putImageData: ({ data }: { data: Uint8ClampedArray }, x: number, y: number) => {
+      expect([x, y]).toEqual([0, 0]);
+      images.push(new Uint32Array(data.buffer));
+    },
+  } as never);
+});
+
+const base = {
+  rows: 2,
+  cols: 4,
+  data: Float32Array.of(0, 0.5, 1, NaN, 1, 0, 0, 0),
+  scale,
+  label: 'A map.',
+  describe: ({ row, col }: Cell) => `${row},${col}`,
+};
+
+function mapOf(change: object = {}) {
+  const root = document.createElement('div');
+  document.body.replaceChildren(root);
+  const [onPoint, onChoose] = [vi.fn(), vi.fn()];
+  const map = createHeatmap(root, { onPoint, onChoose });
+  map.draw({ ...base, ...change });
+  const one = (selector: string) => root.querySelector<HTMLElement>(selector)!;
+  const plot = one('.heatmap');
+  // 80 by 20 pixels, 10 from the left and 100 from the top.
+  plot.getBoundingClientRect = () => new DOMRect(10, 100, 80, 20);
+  const pointer = (name: string, clientX: number, clientY: number) =>
+    plot.dispatchEvent(new MouseEvent(name, { clientX, clientY }));
+  return {
+    map,
+    root,
+    one,
+    plot,
+    onPoint,
+    onChoose,
+    pointer,
+    said: () => one('.readout').textContent,
+    key: (key: string) => {
+      const event = new KeyboardEvent('keydown', { key, cancelable: true });
+      plot.dispatchEvent(event);
+      return event.defaultPrevented;
+    },
+    /** Where a mark is, in percent; undefined where it is hidden. */
+    mark: (selector: string) => {
+      const { hidden, style } = one(selector);
+      if (hidden) return undefined;
+      return [style.left, style.top, style.width, style.height].join(' ');
+    },
+    words: (selector: string) =>
+      [...one(selector).children].map((word) => [word.textContent, (word as HTMLElement).title]),
+  };
+}
+
+describe('the picture', () => {
+  it('has a pixel for each cell, the color of hidden cells where there is no number', () => {
+    const { colors, hidden } = scale;
+    mapOf();
+    expect([...images[0]!]).toEqual(
+      [0, 128, 256, -1, 256, 0, 0, 0].map((step) => (step < 0 ? hidden : colors[step])),
+    );
+  });
+
+  it('is painted again for other numbers, another scale and nothing else', () => {
+    const { map } = mapOf();
+    map.draw({ ...base, label: 'Other.' });
+    expect(images).toHaveLength(1);
+    map.draw({ ...base, data: base.data.slice() });
+    map.draw({ ...base, scale: sequential('dark') });
+    expect(images).toHaveLength(3);
+    vi.mocked(HTMLCanvasElement.prototype.getContext).mockReturnValue(null);
+    const canvas = document.createElement('canvas');
+    paint(canvas, base);
+    expect([canvas.width, canvas.height]).toEqual([4, 2]);
+  });
+
+  it('names its rows, columns and axes while there is room', () => {
+    const rowWords = ['a', 'bcd'];
+    const colWords = ['v', 'wxyz', 'y', 'z'];
+    const { map, one, words, plot } = mapOf({
+      rowWords,
+      colWords,
+      rowTitle: 'query',
+      cellShape: 2,
+    });
+    expect(words('.row-words')).toEqual([
+      ['a', 'a'],
+      ['bcd', 'bcd'],
+    ]);
+    expect(words('.col-words').map(([word]) => word)).toEqual(colWords);
+    const { style, dataset } = one('.map-inner');
+    const property = (name: string) => style.getPropertyValue(name);
+    expect(['--cols', '--rows', '--longest'].map(property)).toEqual(['4', '2', '4']);
+    expect([dataset.row, dataset.col]).toEqual(['query', '']);
+    expect([plot.style.aspectRatio.replace(/\s/g, ''), plot.getAttribute('aria-label')]).toEqual([
+      '8/2',
+      'A map.',
+    ]);
+    expect(one('.map-place').classList.contains('bare')).toBe(false);
+    map.draw({ ...base, rowWords: ['a', 'e'], colWords: ['v', 'w', 'y', 'z'] });
+    expect(words('.row-words')[1]).toEqual(['e', 'e']);
+    map.draw(base);
+    expect([words('.row-words'), one('.map-place').classList.contains('bare')]).toEqual([[], true]);
+    expect(property('--longest')).toBe('0');
+    for (const [side, isThere] of [
+      [44, true],
+      [45, false],
+    ] as const)
+      for (const rows of [side, 1]) {
+        const cols = rows === 1 ? side : 1;
+        const many = Array.from({ length: side }, String);
+        const data = new Float32Array(side);
+        map.draw({ ...base, rows, cols, data, rowWords: many, colWords: many });
+        expect(words('.row-words').length > 0, `${rows} ${cols}`).toBe(isThere);
+      }
+    const hidden = [...document.querySelectorAll('[aria-hidden=true]')].map(
+      (side) => side.className,
+    );
+    expect(hidden).toEqual(['row-words', 'row-bars', 'col-bars', 'col-words']);
+  });
+
+  it('has bars at its sides and a remark where it is given some', () => {
+    const remark = { text: '◀ here', kind: 'sink' };
+    const { map, one } = mapOf({ rowBars: [0.5, 1], remark });
+    const shares = [...one('.row-bars').children].map((bar) =>
+      (bar as HTMLElement).style.getPropertyValue('--share'),
+    );
+    expect([shares, one('.row-bars').hidden, one('.col-bars').hidden]).toEqual([
+      ['0.5', '1'],
+      false,
+      true,
+    ]);
+    const said = () => [
+      one('.remark').textContent,
+      one('.remark').className,
+      one('.remark').hidden,
+    ];
+    expect(said()).toEqual(['◀ here', 'remark sink', false]);
+    map.draw(base);
+    expect([...said(), one('.row-bars').hidden]).toEqual(['', 'remark ', true, true]);
+  });
+
+  it('marks the chosen cell, row or column, and outlines others', () => {
+    const at = (row: number, col: number) => mapOf({ chosen: { row, col } }).mark('.chosen');
+    expect(at(1, 3)).toBe('75% 50% 25% 50%');
+    expect(at(1, -1)).toBe('0% 50% 100% 50%');
+    expect(at(-1, 3)).toBe('75% 0% 25% 100%');
+    expect(at(0, 0)).toBe('0% 0% 25% 50%');
+    expect([at(-1, -1), at(2, 0), at(0, 4)]).toEqual([undefined, undefined, undefined]);
+    const { map, root } = mapOf({
+      outlined: [
+        { row: 0, col: 1 },
+        { row: 1, col: 2 },
+      ],
+    });
+    const outlines = () =>
+      [...root.querySelectorAll<HTMLElement>('.outlined')].map(({ style }) => style.left);
+    expect(outlines()).toEqual(['25%', '50%']);
+    map.draw({ ...base, outlined: [{ row: 1, col: 3 }] });
+    expect(outlines()).toEqual(['75%']);
+    map.draw(base);
+    expect(outlines()).toEqual([]);
+  });
+});
+
+describe('a reader', () => {
+  it('points at a cell, which is marked and named, and leaves', () => {
+    const { pointer, onPoint, mark, said } = mapOf({ chosen: { row: 0, col: 2 } });
+    expect([said(), mark('.lit')]).toEqual(['0,2', undefined]);
+    pointer('pointermove', 31, 111);
+    pointer('pointermove', 49, 119);
+    expect([onPoint.mock.calls, said(), mark('.lit')]).toEqual([
+      [[{ row: 1, col: 1 }]],
+      '1,1',
+      '25% 50% 25% 50%',
+    ]);
+    for (const [x, y] of [
+      [9, 105],
+      [91, 105],
+      [50, 99],
+      [50, 121],
+    ] as const) {
+      pointer('pointermove', 31, 111);
+      pointer('pointermove', x, y);
+      expect(onPoint).toHaveBeenLastCalledWith(undefined);
+    }
+    pointer('pointermove', 10, 100);
+    expect(onPoint).toHaveBeenLastCalledWith({ row: 0, col: 0 });
+    pointer('pointerleave', 0, 0);
+    expect([said(), mark('.lit')]).toEqual(['0,2', undefined]);
+  });
+
+  it('chooses by a click, which points too, and not beside the map', () => {
+    const { pointer, onPoint, onChoose } = mapOf();
+    pointer('click', 85, 105);
+    expect([onChoose.mock.lastCall, onPoint.mock.lastCall]).toEqual([
+      [{ row: 0, col: 3 }],
+      [{ row: 0, col: 3 }],
+    ]);
+    pointer('click', 5, 105);
+    expect(onChoose).toHaveBeenCalledTimes(1);
+  });
+
+  it('moves by the arrow keys from the chosen cell, within the map, and chooses by Enter and space', () => {
+    const { key, onPoint, onChoose, plot, said } = mapOf({ chosen: { row: -1, col: 2 } });
+    const last = () => Object.values(onPoint.mock.lastCall![0]);
+    expect([key('ArrowRight'), last()]).toEqual([true, [0, 3]]);
+    key('ArrowRight');
+    expect(onPoint).toHaveBeenCalledTimes(1);
+    expect([key('ArrowDown'), last(), key('ArrowLeft'), last()]).toEqual([
+      true,
+      [1, 3],
+      true,
+      [1, 2],
+    ]);
+    key('ArrowDown');
+    expect([key('ArrowUp'), last(), said()]).toEqual([true, [0, 2], '0,2']);
+    expect([key('Enter'), key(' '), key('Tab')]).toEqual([true, true, false]);
+    expect(onChoose.mock.calls).toEqual([[{ row: 0, col: 2 }], [{ row: 0, col: 2 }]]);
+    plot.dispatchEvent(new Event('blur'));
+    expect(onPoint).toHaveBeenLastCalledWith(undefined);
+    for (const [name, cell] of [
+      ['ArrowLeft', { row: 0, col: 0 }],
+      ['ArrowRight', { row: 0, col: 1 }],
+      ['ArrowDown', { row: 1, col: 0 }],
+    ] as const) {
+      const { key: press, onPoint: points } = mapOf();
+      press(name);
+      expect(points).toHaveBeenLastCalledWith(cell);
+    }
+    const free = mapOf();
+    expect([
+      plot.tabIndex,
+      plot.getAttribute('role'),
+      plot.getAttribute('aria-roledescription'),
+    ]).toEqual([0, 'application', 'matrix']);
+    expect(free.one('.readout').getAttribute('aria-live')).toBe('polite');
+  });
+
+  it('sees what is pointed at elsewhere, unless something is pointed at here', () => {
+    const { map, mark, said, pointer } = mapOf();
+    map.light({ row: 1, col: -1 });
+    expect([said(), mark('.lit')]).toEqual(['1,-1', '0% 50% 100% 50%']);
+    pointer('pointermove', 31, 101);
+    map.light({ row: 0, col: 0 });
+    expect(said()).toBe('0,1');
+    pointer('pointerleave', 0, 0);
+    expect([said(), mark('.lit')]).toEqual(['0,0', '0% 0% 25% 50%']);
+    map.draw(base);
+    expect(mark('.lit')).toBe('0% 0% 25% 50%');
+    map.light(undefined);
+    expect([said(), mark('.lit')]).toEqual(['-1,-1', undefined]);
+    // Before there is a picture nothing is pointed at.
+    const root = document.createElement('div');
+    const onPoint = vi.fn();
+    createHeatmap(root, { onPoint }).light({ row: 0, col: 0 });
+    root.querySelector('.heatmap')!.dispatchEvent(new MouseEvent('pointermove'));
+    root.querySelector('.heatmap')!.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
+    expect(onPoint).not.toHaveBeenCalled();
+    expect(root.querySelectorAll('.mark[hidden]')).toHaveLength(2);
+  });
+});
+
+describe('a legend', () => {
+  it('has the colors of its scale between its two ends, and is drawn again where one of them changes', () => {
+    const root = document.createElement('div');
+    drawLegend(root, diverging('light', 2), ['-2', '2']);
+    const [bar] = root.querySelectorAll<HTMLElement>('.legend-bar');
+    expect(root.textContent).toBe('-22');
+    const colors = bar!.style.background.match(/rgb\([^)]*\)/g)!;
+    expect([colors.length, colors[0], colors[23]]).toEqual([24, 'rgb(18 63 115)', 'rgb(124 46 7)']);
+    drawLegend(root, diverging('light', 2), ['-2', '2']);
+    expect(root.querySelector('.legend-bar')).toBe(bar);
+    drawLegend(root, diverging('light', 2), ['-2', '+2']);
+    expect([root.textContent, root.className]).toEqual(['-2+2', 'legend']);
+    const before = root.querySelector('.legend-bar');
+    drawLegend(root, diverging('dark', 2), ['-2', '+2']);
+    expect(root.querySelector('.legend-bar')).not.toBe(before);
+  });
+});

@@ -1,0 +1,270 @@
+/** Names of models, and the files beside the page: ids, fingerprints, passages, what is read again. */
+import { createHash } from 'node:crypto';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { Plan } from 'sinkscope';
+import {
+  fingerprintOf,
+  hubName,
+  idOfFiles,
+  idOfPlan,
+  isOfHub,
+  nameOfId,
+  titleOfFiles,
+} from '../src/ask/ids';
+import { planRows } from '../src/open/words';
+import { nearestStep } from '../src/ask/steps';
+import {
+  atStep,
+  choicesOf,
+  isCounterfactual,
+  operationOf,
+  parseSubject,
+  titleOf,
+  unedited,
+} from '../src/ask/subject';
+import {
+  corpusName,
+  heldOutFile,
+  openZoo,
+  passagesEach,
+  readRenewing,
+  seedsOf,
+  zooAddress,
+  type Card,
+} from '../src/ask/zoo';
+
+afterEach(() => vi.unstubAllGlobals());
+
+const disk = (...weights: { name: string; bytes: number; blob?: Blob }[]) =>
+  ({ id: 'files', format: 'safetensors', files: { weights } }) as unknown as Plan;
+const sha = (data: string | Uint8Array) => createHash('sha256').update(data).digest('hex');
+
+describe('a model of the disk', () => {
+  it('has a fingerprint of sizes and of both ends of its files, and a name that a link can carry', async () => {
+    const MIB = 2 ** 20;
+    const bytes = new Uint8Array(3 * MIB).map((_, i) => i % 251);
+    const ends = [...bytes.subarray(0, MIB), ...bytes.subarray(2 * MIB)];
+    const id = (data: Uint8Array<ArrayBuffer>, name = 'my model.bin') =>
+      idOfFiles(disk({ name, bytes: data.length, blob: new Blob([data]) }));
+    const expected = sha(`my model.bin ${bytes.length} ${sha(Uint8Array.from(ends))}`).slice(0, 16);
+    const own = await id(bytes);
+    expect(own).toBe(`disk:${expected}/my-model.bin`);
+    expect([fingerprintOf(own), nameOfId(own)]).toEqual([expected, 'my-model.bin']);
+    // Another byte in the middle is not seen, one at either end is.
+    const changed = (at: number) => bytes.with(at, 255) as Uint8Array<ArrayBuffer>;
+    expect(await id(changed(1.5 * MIB))).toBe(own);
+    for (const at of [0, MIB - 1, 2 * MIB, 3 * MIB - 1])
+      expect(await id(changed(at))).not.toBe(own);
+    // Of a small file both ends are not counted twice.
+    const small = bytes.slice(0, 10);
+    expect(await id(small)).toBe(
+      `disk:${sha(`my model.bin 10 ${sha(small)}`).slice(0, 16)}/my-model.bin`,
+    );
+    expect((await id(small, 'x'.repeat(99))).split('/')[1]).toHaveLength(80);
+    expect((await id(small, '')).split('/')[1]).toBe('model');
+    expect(parseSubject(await id(small, 'ä'.repeat(3)))!.id).toMatch(/\/-$/);
+    const two = { bytes: 1 };
+    const names = await idOfFiles(disk({ name: 'a', ...two }, { name: 'b', ...two }));
+    const none = sha(new Uint8Array());
+    expect(fingerprintOf(names)).toBe(sha(`a 1 ${none}\nb 1 ${none}`).slice(0, 16));
+  });
+
+  it('has a fingerprint of names and sizes where the browser has no digests', async () => {
+    vi.stubGlobal('crypto', undefined);
+    expect(await idOfFiles(disk({ name: 'a', bytes: 7 }))).toBe('disk:6120372000000000/a');
+  });
+
+  it('is named by its folder, or by its file', () => {
+    expect(titleOfFiles({ ...disk({ name: 'a.bin', bytes: 1 }), id: 'my-folder' })).toBe(
+      'my-folder',
+    );
+    expect([titleOfFiles(disk({ name: 'a.bin', bytes: 1 })), titleOfFiles(disk())]).toEqual([
+      'a.bin',
+      'files',
+    ]);
+  });
+});
+
+it('a model of a hub is named by its repository, revision and file', () => {
+  const plan = (change: object) => idOfPlan({ ...disk(), id: 'o/n', ...change });
+  const weights = [{ name: 'q4.gguf' }, { name: 'more' }];
+  expect([plan({}), plan({ revision: 'x' }), plan({ format: 'gguf', files: { weights } })]).toEqual(
+    ['hub:o/n', 'hub:o/n@x', 'hub:o/n:q4.gguf'],
+  );
+  expect([
+    isOfHub('hub:o/n'),
+    hubName('hub:o/n@x'),
+    nameOfId('hub:o/n'),
+    nameOfId('softmax'),
+  ]).toEqual([...[true, 'o/n@x', 'o/n', 'softmax']]);
+});
+
+it('a plan says how its weights come, and how much of them is there', () => {
+  const file = (name: string, url?: string) => ({ name, bytes: 5e6, url });
+  const rows = (change: object, kept = 0) =>
+    Object.fromEntries(
+      planRows({ ...disk(), format: 'pytorch', bytes: 5e6, memory: 7e6, ...change } as never, kept),
+    );
+  const remote = { files: { weights: [file('a', 'https://x/'), file('b', 'https://x/')] } };
+  expect(rows(remote)).toMatchObject({
+    weights: '2 files, PyTorch',
+    'to download': '5.0 MB',
+    revision: 'main',
+    license: 'not stated',
+  });
+  expect(rows(remote, 9e6)['to download']).toBe('0 kB; 9.0 MB of 5.0 MB are cached');
+  expect(rows({ ...remote, bytes: 0 })['to download']).toBe('size unknown');
+  const one = { files: { weights: [file('a')], vocab: file('v'), merges: file('m') } };
+  expect(rows(one, 1)).toEqual({
+    weights: 'a',
+    'on your disk': '5.0 MB',
+    memory: 'about 7.0 MB',
+    tokenizer: 'vocab.json and merges.txt',
+  });
+  expect(rows({ files: { weights: [file('a')], vocab: file('v') } }).tokenizer).toBe('none found');
+  expect(rows({ ...one, licence: 'MIT', remembered: true })).toMatchObject({
+    license: 'MIT',
+    source: expect.stringContaining('cached from an earlier visit'),
+  });
+  expect(rows({ ...one, format: 'gguf' }).tokenizer).toBe('in the GGUF file');
+});
+
+describe('a subject', () => {
+  const describe_ = {
+    operations: [],
+    edits: [
+      { name: 'silence', counterfactual: true, parameters: [] },
+      {
+        name: 'evict',
+        counterfactual: false,
+        parameters: [{ name: 'policy', choices: ['window', 'h2o'], labels: ['recent', 'H2O'] }],
+      },
+      { name: 'bare', parameters: [{ name: 'to', choices: ['zero'] }] },
+    ],
+  } as never;
+
+  it('knows the labels of choices, its operation, and whether its edits are counterfactual', () => {
+    expect(choicesOf(describe_, 'evict', 'policy')).toEqual([
+      ['window', 'recent'],
+      ['h2o', 'H2O'],
+    ]);
+    expect([choicesOf(describe_, 'bare', 'to'), choicesOf(describe_, 'x', 'to')]).toEqual([
+      [['zero', 'zero']],
+      [],
+    ]);
+    const edits = (...kinds: string[]) => kinds.map((kind, i) => ({ kind, operation: i })) as never;
+    expect(operationOf(edits('operation', 'evict', 'operation'))).toMatchObject({ operation: 2 });
+    expect(operationOf(edits('evict'))).toBeUndefined();
+    const is = (...kinds: string[]) => isCounterfactual(edits(...kinds), describe_);
+    expect([is(), is('evict'), is('silence'), is('evict', 'silence'), is('unknown')]).toEqual([
+      ...[false, false, true, true, true],
+    ]);
+  });
+
+  it('has a title with its step and its arithmetic, and can lose its edits', () => {
+    const title = (text: string) => titleOf(parseSubject(text)!, 'Model', describe_);
+    expect(title('softmax@1400~int8')).toBe('Model at step 1,400 in 8 bits (int8)');
+    expect(title('softmax~relaxed')).toBe('Model with relaxed floats');
+    expect(title('softmax@0~nothing(1,2)')).toBe('Model at step 0, nothing(1,2)');
+    expect(unedited('softmax@7~int8~silence(1,2)')).toBe('softmax@7~int8');
+    expect(unedited('?!')).toBe('?!');
+    expect(atStep(parseSubject('a@4')!, undefined)).toEqual({ id: 'a', edits: [] });
+    expect(atStep(parseSubject('a')!, 0)).toEqual({ id: 'a', step: 0, edits: [] });
+    expect(nearestStep([0, 9], 2)).toBe(0);
+    expect(nearestStep([0, 9], 3)).toBe(9);
+  });
+});
+
+describe('the zoo', () => {
+  const passages = Array.from({ length: 5 }, (_, i) => `long ${i}`);
+  const cards = [{ id: 'softmax', preview: { file: 'p.gz' } }];
+  const header = JSON.stringify({ __metadata__: { config: '{"a":1}' } });
+  // As a server sends it that unpacks what ends in .gz.
+  const preview = `${String.fromCharCode(header.length)}${'\0'.repeat(7)}${header}`;
+  const files: Record<string, unknown> = {
+    'index.json': cards,
+    'heldout.json': ['short'],
+    'heldout-long.json': passages,
+    'reported.json': { source: 'a paper' },
+    'softmax/p.gz': preview,
+  };
+
+  function serve(answer: (name: string, cache: string) => Response | undefined = () => undefined) {
+    const asked: string[] = [];
+    vi.stubGlobal('fetch', async (url: URL, { cache }: { cache: string }) => {
+      const name = url.href.slice(zooAddress('').href.length);
+      asked.push(`${name} ${cache}`);
+      const file = files[name];
+      return (
+        answer(name, cache) ?? new Response(typeof file === 'string' ? file : JSON.stringify(file))
+      );
+    });
+    return asked;
+  }
+
+  it('has passages that are long enough: short ones up to 100 tokens, long ones of 150 joined', async () => {
+    expect([100, 101].map(heldOutFile)).toEqual(['heldout.json', 'heldout-long.json']);
+    expect([100, 101].map(corpusName)).toEqual(['100 short passages', '40 long passages']);
+    expect([1, 100, 101, 150, 151, 300, 301].map(passagesEach)).toEqual([1, 1, 1, 1, 2, 2, 3]);
+    serve();
+    const zoo = await openZoo();
+    expect(await zoo.heldOut(100)).toEqual(['short']);
+    expect(await zoo.heldOut(150)).toEqual(passages);
+    expect(await zoo.heldOut(151)).toEqual(['long 0\n\nlong 1', 'long 2\n\nlong 3']);
+    // Of more tokens than there are, one text of all.
+    expect(await zoo.heldOut(9999)).toEqual([passages.join('\n\n')]);
+  });
+
+  it('fetches each file once, and a preview until it is let go of', async () => {
+    const asked = serve();
+    const zoo = await openZoo();
+    expect(zoo.cards).toEqual(cards);
+    await Promise.all([zoo.heldOut(9), zoo.heldOut(9), zoo.openModels()]);
+    const [first, again] = await Promise.all([zoo.preview('softmax'), zoo.preview('softmax')]);
+    expect([first, first.config, first.weights.length]).toEqual([again, '{"a":1}', preview.length]);
+    expect(asked).toHaveLength(4);
+    zoo.forget('softmax');
+    await zoo.preview('softmax');
+    expect(asked).toHaveLength(5);
+  });
+
+  it('reads a damaged file again, past the browser’s cache, and says what is no file', async () => {
+    const asked = serve((name, cache) =>
+      name === 'heldout.json' && cache === 'default' && asked.length < 3
+        ? new Response('<html>')
+        : undefined,
+    );
+    const zoo = await openZoo();
+    expect(await zoo.heldOut(9)).toEqual(['short']);
+    expect(asked.slice(1)).toEqual([
+      'heldout.json default',
+      'heldout.json reload',
+      'heldout.json default',
+    ]);
+    serve((name) => (name === 'reported.json' ? new Response('', { status: 404 }) : undefined));
+    await expect(zoo.openModels()).rejects.toThrow(
+      'reported.json: expected a file, the server said 404.',
+    );
+    // It is asked for again.
+    serve();
+    expect(await zoo.openModels()).toEqual({ source: 'a paper' });
+    serve(() => new Response(`<html>${'x'.repeat(60)}`));
+    await expect(openZoo()).rejects.toThrow(
+      `index.json: expected JSON, the server sent “<html>${'x'.repeat(34)}…”.`,
+    );
+    const lost = new Error('lost');
+    const read = vi.fn(async () => Promise.reject(lost));
+    await expect(readRenewing([], read, () => false)).rejects.toBe(lost);
+    expect(read).toHaveBeenCalledTimes(1);
+    await expect(readRenewing([], read, () => true)).rejects.toBe(lost);
+    expect(read).toHaveBeenCalledTimes(3);
+  });
+
+  it('has the runs of a recipe, seed 1 first', () => {
+    const measured = { sink_1: 60, value_ratio: 0.5, loss: 3 };
+    expect(seedsOf({ measured } as unknown as Card)).toEqual({
+      own: 1,
+      all: [{ seed: 1, ...measured }],
+    });
+  });
+});

@@ -1,0 +1,95 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Frame } from '../src/frame';
+import type { DrawOptions } from '../src/page/view';
+import { createJob, type Job } from '../src/views/job';
+
+const frame = () => ({ tokens: [] }) as unknown as Frame;
+const options = (goal: string) =>
+  ({ state: { goal, suffix: 3, seed: 1 } }) as unknown as DrawOptions;
+
+describe('a job of a view', () => {
+  let made: WeakMap<Frame['tokens'], string>;
+  let root: { dataset: { busy?: string } };
+  let drawn: (string | undefined)[];
+  let failures: unknown[];
+  let job: Job;
+  let show: (frame: Frame, options: DrawOptions) => void;
+  /** Of the run that was begun last: its signal, what it reports with, and how it ends. */
+  let signal: AbortSignal;
+  let report: (one: string) => void;
+  let end: () => void;
+  let fails: (error: Error) => void;
+
+  beforeEach(() => {
+    [made, root, drawn, failures] = [new WeakMap(), { dataset: {} }, [], []];
+    const reach = { fail: (error: unknown) => void failures.push(error) };
+    show = createJob(root as unknown as HTMLElement, reach, {
+      made,
+      settings: ['goal', 'suffix'],
+      run: (_, __, given, onMade) => {
+        [signal, report] = [given, onMade];
+        return new Promise<void>((resolve, reject) => ([end, fails] = [resolve, reject]));
+      },
+      draw: (one, _, own) => {
+        job = own;
+        drawn.push(made.get(one.tokens));
+      },
+    });
+  });
+  const later = () => new Promise((done) => setTimeout(done));
+
+  it('draws each result, and once more when it has ended', async () => {
+    show(frame(), options('loss'));
+    job.toggle();
+    expect([job.isRunning(), root.dataset.busy]).toEqual([true, '']);
+    report('half');
+    report('whole');
+    end();
+    await later();
+    expect(drawn).toEqual([undefined, undefined, 'half', 'whole', 'whole']);
+    expect([job.isRunning(), root.dataset.busy]).toEqual([false, undefined]);
+  });
+
+  it('begins without the result before, and keeps what it has where it is stopped', async () => {
+    const one = frame();
+    made.set(one.tokens, 'old');
+    show(one, options('loss'));
+    job.toggle();
+    report('new');
+    job.toggle();
+    report('too late');
+    fails(new Error('aborted'));
+    await later();
+    expect(signal.aborted).toBe(true);
+    expect(drawn).toEqual(['old', undefined, 'new', 'new']);
+    expect(failures).toEqual([]);
+  });
+
+  it('is stopped by other tokens, which keep their result, and by another setting, which has none', () => {
+    const [one, other] = [frame(), frame()];
+    made.set(other.tokens, 'of the other');
+    show(one, options('loss'));
+    job.toggle();
+    show(one, options('loss'));
+    expect(signal.aborted).toBe(false);
+    show(other, options('loss'));
+    expect(signal.aborted).toBe(true);
+    expect(drawn.at(-1)).toBe('of the other');
+    job.toggle();
+    report('made again');
+    show(other, options('steal'));
+    expect(signal.aborted).toBe(true);
+    expect(drawn.at(-1)).toBeUndefined();
+  });
+
+  it('reports an error, and can be begun again', async () => {
+    show(frame(), options('loss'));
+    job.toggle();
+    fails(new Error('lost'));
+    await later();
+    expect(failures).toEqual([new Error('lost')]);
+    expect(job.isRunning()).toBe(false);
+    job.toggle();
+    expect(job.isRunning()).toBe(true);
+  });
+});

@@ -1,0 +1,294 @@
+// @vitest-environment happy-dom
+/** Views that run something of their own at the press of a button: a search for a suffix, and unmasking. */
+import type { SuffixFound, SuffixOptions, SuffixPair, UnmaskStep } from 'sinkscope';
+import { describe, expect, it, vi } from 'vitest';
+import type { Frame } from '../src/frame';
+import type { OpenModel } from '../src/run/opened';
+import { suffix } from '../src/views/suffix';
+import { unmasking } from '../src/views/unmasking';
+import { drawn } from './drawn';
+import { frameOf, tensor } from './fixture';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+
+const at = { layer: 0, head: 0 };
+const tokensOf = (...texts: string[]) =>
+  texts.map((text, id) => ({ id, text, start: 0, end: 0, special: false }));
+/** Ends when the test says so. */
+function held<Result>() {
+  let end: (result: Result) => void = () => {};
+  let fail: (error: unknown) => void = () => {};
+  const promise = new Promise<Result>((done, not) => ([end, fail] = [done, not]));
+  return { promise, end: (result: Result) => end(result), fail: (error: unknown) => fail(error) };
+}
+const settle = () => new Promise((done) => setTimeout(done));
+
+describe('a search for a suffix', () => {
+  const found: SuffixFound = {
+    suffix: [5, 6],
+    score: 4.5,
+    start: 4,
+    path: [{ suffix: [5, 6], score: 4.5 }],
+    evaluated: 385,
+    none: 3.5,
+    random: { mean: 3.75, low: 3.5, high: 4, best: 4.25 },
+    shuffled: 4.125,
+    others: null,
+  };
+  const architecture = { ...frameOf().architecture, context: 9 };
+  const frame = () => frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e'), architecture });
+
+  function searching(of = frame(), change: object = {}) {
+    const job = held<{ found: SuffixFound; text: string }>();
+    const given: [SuffixPair, SuffixOptions][] = [];
+    const search = (_: Frame, pair: SuffixPair, options: SuffixOptions) => {
+      given.push([pair, options]);
+      return job.promise;
+    };
+    const view = drawn(suffix, of, { reach: { search }, ...change });
+    return { ...view, job, given, of };
+  }
+
+  it('is of the halves of the text, and can be followed, stopped and begun again', async () => {
+    const { click, text, all, given, root, charts, lines, draw, of } = searching();
+    expect([text('.primary'), all('.plot')[0]!.hidden]).toEqual(['Search', true]);
+    expect(all('input').map((one) => [one.getAttribute('min'), one.getAttribute('max')])).toEqual([
+      ['1', '4'],
+    ]);
+    click('Search');
+    const [pair, { onStep, signal, ...options }] = given[0]!;
+    expect(pair).toEqual({ prompt: [0, 1, 2], continuation: [3, 4] });
+    expect(options).toEqual({ goal: 'loss', length: 5, steps: 12, width: 32, seed: 1 });
+    expect([text('.primary'), 'busy' in root.dataset]).toEqual(['Stop', true]);
+    expect(text('.unmask-controls')).toContain('step 0 of 12');
+    onStep!({ suffix: [1], score: 4 } as never, 0 as never);
+    onStep!({ suffix: [1], score: 4.25 } as never, 1 as never);
+    expect(text('.unmask-controls')).toContain('step 2 of 12');
+    expect(lines()).toEqual([['found', 4, 4.25]]);
+    expect(charts()[0]).toMatchObject({
+      label: 'The search so far.',
+      percent: false,
+      yLabel: 'loss, nats',
+    });
+    expect([all('.plot')[0]!.hidden, text('.caption')]).toEqual([false, '']);
+    click('Stop');
+    expect([signal!.aborted, text('.primary'), 'busy' in root.dataset]).toEqual([
+      true,
+      'Search',
+      false,
+    ]);
+    // What comes after that is not shown.
+    onStep!({ suffix: [1], score: 9 } as never, 2 as never);
+    expect(lines()).toEqual([['found', 4, 4.25]]);
+    click('Search');
+    expect([given.length, all('.plot')[0]!.hidden]).toEqual([2, true]);
+    // Another length is another search.
+    draw(of, { suffix: 3 });
+    expect([given[1]![1].signal!.aborted, text('.primary')]).toEqual([true, 'Search']);
+  });
+
+  it('ends with its course beside random suffixes, in words and numbers', async () => {
+    const { click, text, job, of, lines, charts, draw } = searching();
+    click('Search');
+    job.end({ found, text: ' was' });
+    await settle();
+    expect(text('.primary')).toBe('Search');
+    expect(text('.caption')).toMatch(
+      /^“ was” between the halves of the text raises the loss .* from 3\.50 to 4\.50 nats/,
+    );
+    expect(lines()).toEqual([
+      ['found', 4, 4.5],
+      ['no suffix', 3.5, 3.5],
+      ['random, mean of 100', 3.75, 3.75],
+      ['random, best of 385', 4.25, 4.25],
+    ]);
+    expect(charts()[0]!.label).toBe(suffix.says(of, at));
+    expect(suffix.numbers(of, at)).toMatchObject([
+      { name: 'loss', shape: [2], data: [4, 4.5] },
+      {
+        name: 'loss_by_suffix',
+        shape: [5],
+        data: [3.5, 3.75, 4.25, 4.125, 4.5],
+        labels: ['none', 'random', 'best', 'shuffled', 'found'],
+      },
+    ]);
+    // The same setting keeps it, another one does not.
+    draw(of, {});
+    expect(lines()).toHaveLength(4);
+    draw(of, { goal: 'away' });
+    expect(suffix.numbers(of, at)).toEqual([]);
+  });
+
+  it('for a weight is drawn as shares, and says when it fails', async () => {
+    const { click, job, lines, charts, given, set } = searching(frame(), {
+      goal: 'away',
+      suffix: 2,
+    });
+    click('weaken the sink');
+    expect(set).toHaveBeenCalledWith({ goal: 'away' });
+    click('Search');
+    expect(given[0]![1]).toMatchObject({ goal: 'away', length: 2 });
+    job.end({
+      found: {
+        ...found,
+        none: null,
+        score: -0.25,
+        start: -0.5,
+        path: [{ suffix: [5], score: -0.25 }],
+      },
+      text: 'x',
+    });
+    await settle();
+    expect(lines().map(([name]) => name)).toEqual([
+      'found',
+      'random, mean of 100',
+      'random, best of 385',
+    ]);
+    expect(lines()[0]).toEqual(['found', 0.5, 0.25]);
+    expect(charts()[0]).toMatchObject({ percent: true, yLabel: 'first key’s weight' });
+    const failing = searching();
+    failing.click('Search');
+    failing.job.fail(new Error('no room'));
+    await settle();
+    expect([failing.fail.mock.calls.length, failing.text('.primary')]).toEqual([1, 'Search']);
+    const stopped = searching();
+    stopped.click('Search');
+    stopped.click('Stop');
+    stopped.job.fail(new Error('aborted'));
+    await settle();
+    expect(stopped.fail).not.toHaveBeenCalled();
+    // A text as long as the context leaves room for one token of a suffix.
+    const full = searching(frameOf({ T: 9, tokens: tokensOf('a', 'b', 'c', 'd'), architecture }));
+    expect(full.all('input')[0]!.getAttribute('max')).toBe('1');
+    const long = searching(
+      frameOf({ T: 9, tokens: tokensOf('a', 'b'), architecture: { ...architecture, context: 99 } }),
+    );
+    expect(long.all('input')[0]!.getAttribute('max')).toBe('32');
+  });
+});
+
+describe('unmasking', () => {
+  const MASK = 9;
+  const architecture = {
+    ...frameOf().architecture,
+    ...{ context: 8, mask_token: MASK, mask: { kind: 'bidirectional' } },
+  } as unknown as Frame['architecture'];
+  const frame = () => frameOf({ T: 2, tokens: tokensOf('a', 'b'), architecture });
+  const step = (tokens: number[], place: number, filled: number): UnmaskStep => ({
+    tokens,
+    filled: [{ place: filled, token: tokens[filled]!, probability: 0.5 }],
+    alpha: tensor(
+      [4],
+      tokens.map((_, t) => (t === place ? 0.5 : 0.125)),
+    ),
+    sink: { place, alpha: 0.5 },
+  });
+  const steps = [step([0, 1, MASK, 5], 0, 3), step([0, 1, 6, 5], 3, 2)];
+  const opened = { tokenizer: { piece: (id: number) => `w${id}` } } as unknown as OpenModel;
+
+  function unmask(change: object = {}) {
+    const job = held<void>();
+    const given: {
+      ids: readonly number[];
+      count: number;
+      signal: AbortSignal;
+      tell: (i: number) => void;
+    }[] = [];
+    const run = (
+      _: Frame,
+      ids: readonly number[],
+      count: number,
+      signal: AbortSignal,
+      onStep: (...all: unknown[]) => void,
+    ) => {
+      given.push({ ids, count, signal, tell: (i) => onStep(steps[i], i, opened) });
+      return job.promise;
+    };
+    const of = frame();
+    const options = { masked: 2, denoise: 12, ...change };
+    return {
+      ...drawn(unmasking, of, { reach: { unmask: run }, ...options }),
+      job,
+      given,
+      of,
+      options,
+    };
+  }
+
+  it('hides places behind the text, fills them step by step, and shows each step', async () => {
+    const { click, text, texts, given, map, all, job, of, says, wrong, draw, options } = unmask();
+    expect([text('.primary'), ...all('.plot, .unmask-text').map((one) => one.hidden)]).toEqual([
+      ...['Unmask', true, true],
+    ]);
+    expect(all('input').map((one) => one.getAttribute('max'))).toEqual(['7', '1024']);
+    click('Unmask');
+    // Not more steps than hidden places.
+    expect(given[0]).toMatchObject({ ids: [0, 1, MASK, MASK], count: 2 });
+    given[0]!.tell(0);
+    expect([text('.primary'), text('.caption'), text('.legend-place')]).toEqual([
+      ...['Stop', '', 'mean α = 00.500'],
+    ]);
+    expect(map.data).toMatchObject({
+      rows: 2,
+      cols: 4,
+      chosen: { row: 0, col: -1 },
+      outlined: [{ row: 0, col: 0 }],
+    });
+    expect(all('input[type=range]')).toHaveLength(0);
+    expect(says('1,0 0,3 -1,0')).toEqual(['', 'step 1, position 3 (masked): mean α = 0.125', '']);
+    given[0]!.tell(1);
+    job.end();
+    await settle();
+    expect(text('.caption')).toMatch(/^The most attended token changes once in 2 steps/);
+    expect(map.data).toMatchObject({
+      chosen: { row: 1, col: -1 },
+      outlined: [
+        { row: 0, col: 0 },
+        { row: 1, col: 3 },
+      ],
+    });
+    expect(wrong()).toEqual([]);
+    expect(says('1,-1')).toEqual(['step 2, position 3 “w5”: mean α = 0.500, the largest']);
+    expect(texts('.unmask-text span')).toEqual(['a', 'b', 'w6', 'w5']);
+    expect(all('.unmask-text span').map((one) => one.className.trim())).toEqual([
+      ...['kept', 'kept', 'now', 'filled is-sink'],
+    ]);
+    const [slider] = all('input[type=range]') as HTMLInputElement[];
+    expect([slider!.max, slider!.value, slider!.getAttribute('aria-valuetext')]).toEqual([
+      '1',
+      '1',
+      'step 2 of 2',
+    ]);
+    slider!.value = '0';
+    slider!.dispatchEvent(new Event('input'));
+    expect([text('.range span'), map.data.chosen]).toEqual(['step 1 of 2', { row: 0, col: -1 }]);
+    map.events.onChoose!({ row: 1, col: 0 });
+    expect(text('.range span')).toBe('step 2 of 2');
+    expect(unmasking.numbers(of, at)[0]).toMatchObject({ name: 'alpha', shape: [2, 4] });
+    draw(of, options);
+    expect(unmasking.says(of, at)).not.toBe('');
+    draw(of, { ...options, masked: 1 });
+    expect([unmasking.says(of, at), unmasking.numbers(of, at), all('.plot')[0]!.hidden]).toEqual([
+      '',
+      [],
+      true,
+    ]);
+  });
+
+  it('says how far it came when it is stopped, and takes nothing from a run that was', () => {
+    const { click, text, given, map, of } = unmask({ denoise: 1 });
+    click('Unmask');
+    expect(given[0]!.count).toBe(1);
+    const two = unmask();
+    two.click('Unmask');
+    two.given[0]!.tell(0);
+    two.click('Stop');
+    expect([two.text('.caption'), two.given[0]!.signal.aborted]).toEqual(['Step 1 of 2.', true]);
+    two.given[0]!.tell(1);
+    expect(two.map.data.outlined).toHaveLength(1);
+    expect([text('.primary'), map.data, unmasking.says(of, at)]).toEqual(['Stop', undefined, '']);
+    // A narrow map is not higher than wide, a wide one four times as wide as high.
+    expect(two.map.data.cellShape).toBe(1);
+  });
+});

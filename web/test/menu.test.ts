@@ -1,0 +1,335 @@
+// @vitest-environment happy-dom
+/** The menu on every figure: what it hands out, how it opens and closes, and the picture to share. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { cardOf, pictureOf } from '../src/save/card';
+import {
+  aboutOf,
+  addKinds,
+  addRecording,
+  asMenu,
+  fileName,
+  fileOf,
+  hand,
+  KINDS,
+  onPaper,
+  type Figure,
+} from '../src/save/menu';
+import { sequential } from '../src/plot/color';
+import { frameOf, tensor } from './fixture';
+
+const figure = (link = 'https://page.example/app/#shown=softmax', titles = ['Softmax model']) =>
+  ({
+    name: 'norms',
+    title: 'Norms',
+    says: ['A sentence.'],
+    numbers: titles.map((title) => ({ frame: frameOf({ title }), quantities: [] })),
+    facts: { corpus: { kind: 'text' }, version: '1.2.3', link },
+  }) as unknown as Figure;
+
+const saved: { name: string; bytes: string }[] = [];
+beforeEach(() => {
+  saved.length = 0;
+  vi.useFakeTimers();
+  vi.spyOn(URL, 'createObjectURL').mockReturnValue('blob:1');
+  vi.spyOn(URL, 'revokeObjectURL').mockReturnValue();
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (
+    this: HTMLAnchorElement,
+  ) {
+    saved.push({ name: this.download, bytes: this.href });
+  });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  for (const menu of document.querySelectorAll('details')) {
+    menu.open = false;
+    menu.dispatchEvent(new Event('toggle'));
+  }
+  document.body.replaceChildren();
+});
+
+describe('a saved figure', () => {
+  it('says what it shows, of which models, under which conditions, and where it was made', () => {
+    const about = aboutOf(figure(undefined, ['A', 'B', 'A']));
+    expect(about).toMatchObject({
+      title: 'Norms: A, B',
+      note: 'Sinkscope 1.2.3 https://page.example/app/',
+      facts: {
+        figure: 'norms',
+        measured_by: 'Sinkscope 1.2.3',
+        link: 'https://page.example/app/#shown=softmax',
+        subjects: [{ title: 'A' }, { title: 'B' }, { title: 'A' }],
+      },
+    });
+    expect(about.description.split('\n')).toHaveLength(4);
+    expect(about.description).toMatch(/^A sentence\.\nMEASURED · ε = 0\.3/);
+    expect(aboutOf(figure(undefined, [])).title).toBe('Norms');
+  });
+
+  it('has no address that others cannot open', () => {
+    const isSaid = (link: string) => 'link' in aboutOf(figure(link)).facts;
+    const own = ['localhost', '127.0.0.1', '10.1.2.3', '192.168.0.9', '169.254.1.1', '172.16.0.1'];
+    const more = [
+      '172.20.0.1',
+      '172.31.0.1',
+      'printer.local',
+      'a.internal',
+      'a.test',
+      'a.home.arpa',
+    ];
+    for (const host of [...own, ...more, '[::1]'])
+      expect(isSaid(`http://${host}:8080/#x`), host).toBe(false);
+    for (const host of ['page.example', '172.15.0.1', '172.32.0.1', '11.1.2.3', 'a.io'])
+      expect(isSaid(`https://${host}/#x`), host).toBe(true);
+    expect(isSaid('file:///tmp/a.b/index.html')).toBe(false);
+    expect(aboutOf(figure('http://localhost/')).note).toBe('Sinkscope 1.2.3');
+  });
+
+  it('is numbers as CSV and JSON, under a name of at most two models', async () => {
+    const [csv, json] = await Promise.all(
+      (['CSV', 'JSON'] as const).map((kind) => fileOf(kind, figure())),
+    );
+    expect([csv!.type, json!.type]).toEqual(['text/csv', 'application/json']);
+    expect(await csv!.text()).toMatch(/^# corpus,/);
+    expect(JSON.parse(await json!.text())).toMatchObject({ figure: 'norms' });
+    expect(fileName(figure(undefined, ['Ä b', 'c', 'd']), 'CSV')).toBe('sinkscope-norms-ä-b-c.csv');
+    const long = fileName(figure(undefined, ['x'.repeat(200)]), 'PNG');
+    expect([long.length, long.endsWith('x.png')]).toEqual([120, true]);
+    expect(KINDS).toEqual(['SVG', 'PNG', 'CSV', 'JSON']);
+  });
+
+  it('is taken in the light theme, which the reader does not see', () => {
+    const { documentElement: page } = document;
+    for (const theme of [undefined, 'dark']) {
+      if (theme) page.dataset.theme = theme;
+      const drawn: unknown[] = [];
+      const taken = () =>
+        onPaper(
+          document.body,
+          (one) => drawn.push(one),
+          () => page.dataset.theme,
+        );
+      expect([taken(), drawn, page.dataset.theme]).toEqual(['light', ['light', undefined], theme]);
+      const fail = () => {
+        throw new Error('no canvas');
+      };
+      expect(() => onPaper(document.body, () => {}, fail)).toThrow('no canvas');
+      expect(page.dataset.theme).toBe(theme);
+    }
+    delete page.dataset.theme;
+    const host = document.createElement('div');
+    const shadow = host.attachShadow({ mode: 'open' });
+    const inner = document.createElement('p');
+    shadow.append(inner);
+    const of = () => [host.dataset.theme, page.dataset.theme];
+    expect(onPaper(inner, () => {}, of)).toEqual(['light', undefined]);
+    expect(of()).toEqual([undefined, undefined]);
+  });
+
+  it('is kept until the browser has read it', () => {
+    hand(new Blob(['x']), 'x.csv');
+    expect(saved).toEqual([{ name: 'x.csv', bytes: 'blob:1' }]);
+    vi.advanceTimersByTime(9_000);
+    expect(URL.revokeObjectURL).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(2_000);
+    expect(URL.revokeObjectURL).toHaveBeenCalledWith('blob:1');
+  });
+});
+
+function menuOf(choose = vi.fn()) {
+  const place = document.createElement('div');
+  document.body.append(place);
+  const menu = addKinds(place, 'Norms', ['SVG', 'CSV'], choose) as HTMLDetailsElement;
+  const opened = menu.lastElementChild as HTMLElement;
+  const toggle = (open: boolean) => {
+    menu.open = open;
+    menu.dispatchEvent(new Event('toggle'));
+  };
+  toggle(true);
+  const at = (left: number, right: number) => {
+    opened.getBoundingClientRect = () => new DOMRect(left, 0, right - left, 20);
+    toggle(true);
+    return opened.style.translate;
+  };
+  return { menu, opened, toggle, at, choose, summary: menu.querySelector('summary')! };
+}
+
+describe('a menu', () => {
+  it('has a button for each kind of file, and closes when one is chosen', () => {
+    const { menu, choose, summary } = menuOf();
+    const buttons = [...menu.querySelectorAll('button')];
+    expect(buttons.map(({ textContent, type }) => [textContent, type])).toEqual([
+      ['SVG', 'button'],
+      ['CSV', 'button'],
+    ]);
+    expect([summary.textContent, summary.getAttribute('aria-label')]).toEqual([
+      'Save',
+      'Save Norms',
+    ]);
+    buttons[1]!.click();
+    expect([choose.mock.calls, menu.open, document.activeElement]).toEqual([
+      [['CSV']],
+      false,
+      summary,
+    ]);
+  });
+
+  it('closes by Escape and by a press elsewhere, and listens while it is open alone', () => {
+    const { menu, opened, toggle, summary } = menuOf();
+    const key = (name: string) => menu.dispatchEvent(new KeyboardEvent('keydown', { key: name }));
+    key('a');
+    expect(menu.open).toBe(true);
+    key('Escape');
+    expect([menu.open, document.activeElement]).toEqual([false, summary]);
+    summary.blur();
+    key('Escape');
+    expect(document.activeElement).not.toBe(summary);
+    toggle(true);
+    const press = (on: Element) =>
+      on.dispatchEvent(new Event('pointerdown', { bubbles: true, composed: true }));
+    press(opened);
+    expect(menu.open).toBe(true);
+    press(document.body);
+    expect(menu.open).toBe(false);
+    const removed = vi.spyOn(document, 'removeEventListener');
+    toggle(false);
+    expect(removed).toHaveBeenCalledWith('pointerdown', expect.any(Function), true);
+  });
+
+  it('stays within the window', () => {
+    vi.spyOn(document.documentElement, 'clientWidth', 'get').mockReturnValue(400);
+    const { at, opened, toggle } = menuOf();
+    expect([at(100, 200), at(100, 392), at(100, 402), at(-20, 100), at(0, 100)]).toEqual([
+      '0px',
+      '0px',
+      '-10px',
+      '28px',
+      '8px',
+    ]);
+    toggle(false);
+    expect(opened.style.translate).toBe('');
+    asMenu(document.createElement('details'));
+  });
+
+  it('makes a recording first, says its size, and saves its files at the second click', async () => {
+    const { menu, toggle } = menuOf();
+    const files = [
+      { name: 'a.safetensors', bytes: new Uint8Array(1_000) },
+      { name: 'a.json', bytes: new Uint8Array(1) },
+    ];
+    const make = vi.fn(async () => files);
+    const fail = vi.fn();
+    addRecording(menu, make, fail);
+    const button = [...menu.querySelectorAll('button')].at(-1)!;
+    expect([button.textContent, button.type]).toEqual(['Recording …', 'button']);
+    button.click();
+    expect(button.textContent).toBe('Measuring …');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(button.textContent).toBe('Save recording (2 kB)');
+    button.click();
+    expect(saved.map(({ name }) => name)).toEqual(['a.safetensors', 'a.json']);
+    expect([menu.open, button.textContent]).toEqual([false, 'Recording …']);
+    files[0]!.bytes = new Uint8Array(1_250_000);
+    button.click();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(button.textContent).toBe('Save recording (1.3 MB)');
+    toggle(true);
+    expect(button.textContent).toBe('Save recording (1.3 MB)');
+    toggle(false);
+    expect(button.textContent).toBe('Recording …');
+    make.mockRejectedValueOnce(new Error('lost'));
+    button.click();
+    await vi.advanceTimersByTimeAsync(0);
+    expect([button.textContent, fail.mock.calls.length]).toEqual(['Recording …', 1]);
+    files[0]!.bytes = new Uint8Array(999_998);
+    button.click();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(button.textContent).toBe('Save recording (1000 kB)');
+    files.pop();
+    files[0]!.bytes = new Uint8Array(1_000_000);
+    toggle(false);
+    button.click();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(button.textContent).toBe('Save recording (1.0 MB)');
+  });
+});
+
+describe('the picture to share', () => {
+  const at = { layer: 1, head: 0 };
+  const head = { ...at, tensors: { att: tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]) } };
+  const question = { ...frameOf().question, prompt: 'Attention is all you need.' };
+
+  function drawn(change: object = {}, link = 'https://page.example/#a=1') {
+    const texts: [string, number, number, string][] = [];
+    const images: number[][] = [];
+    const pixels: number[] = [];
+    const context = {
+      font: '',
+      fillStyle: '',
+      fillRect: vi.fn(),
+      measureText: (line: string) => ({ width: 10 * line.length }),
+      fillText(line: string, x: number, y: number) {
+        texts.push([line, x, Math.round(y), this.font.split(' ').slice(0, 2).join(' ')]);
+      },
+      putImageData: ({ data }: ImageData) => pixels.push(...new Uint32Array(data.buffer)),
+      drawImage: (_: unknown, ...place: number[]) => images.push(place),
+    };
+    vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue(context as never);
+    vi.stubGlobal(
+      'ImageData',
+      class {
+        constructor(
+          readonly data: Uint8ClampedArray,
+          readonly width: number,
+        ) {}
+      },
+    );
+    const card = cardOf(frameOf({ head, question, ...change } as never), at, link);
+    return { card, texts, images, pixels, context };
+  }
+
+  it('has the sentence, the number, the finding, the map and the link, each in its place', () => {
+    const { card, texts, images, pixels, context } = drawn();
+    expect([card.width, card.height]).toEqual([1200, 630]);
+    expect(context.fillRect).toHaveBeenCalledWith(0, 0, 1200, 630);
+    // Lines of 30 pixels are 39 apart, with 12 after the last one.
+    expect(texts.slice(0, 2)).toEqual([
+      ['“Attention is all you need.”', 48, 48, '600 30px'],
+      ['90%', 48, 99, '700 92px'],
+    ]);
+    const [finding] = texts.slice(2);
+    expect([finding![0].startsWith('Head L1H0 gives the'), finding![2]]).toEqual([true, 255]);
+    expect(
+      texts.filter(([, , , font]) => font === '400 22px').every(([line]) => line.length <= 63),
+    ).toBe(true);
+    expect(texts.slice(-2)).toEqual([
+      ['Softmax model, head L1H0: rows attend to columns', 732, 478, '400 17px'],
+      ['Sinkscope · https://page.example/#a=1', 48, 578, '600 20px'],
+    ]);
+    expect(images).toEqual([[732, 48, 420, 420]]);
+    const { colors, hidden } = sequential('light', 1, true);
+    expect(pixels.slice(0, 4)).toEqual([colors[256], hidden, hidden, colors[181]]);
+  });
+
+  it('leaves out a link that has no room, and a map whose cells are means', () => {
+    const end = (length: number) =>
+      drawn({}, `https://a.b/#${'x'.repeat(length)}`).texts.at(-1)![0];
+    expect([end(70).length, end(71)]).toEqual([95, 'Sinkscope · https://a.b/']);
+    expect(drawn({ pooled: 2 }).images).toEqual([]);
+    const long = { question: { ...question, prompt: 'word '.repeat(200) } };
+    const lines = drawn(long).texts.filter(([, , , font]) => font === '600 30px');
+    expect([lines.length, lines.at(-1)![0].endsWith('…')]).toEqual([5, true]);
+  });
+
+  it('is a file, or an error where the browser makes none', async () => {
+    const make = vi.spyOn(HTMLCanvasElement.prototype, 'toBlob');
+    drawn();
+    make.mockImplementation((done) => done(new Blob(['png'])));
+    const file = await pictureOf(frameOf({ head, question } as never), at, 'https://a.b/');
+    expect([file.name, file.type, file.size]).toEqual(['sinkscope.png', 'image/png', 3]);
+    make.mockImplementation((done) => done(null));
+    await expect(
+      pictureOf(frameOf({ head, question } as never), at, 'https://a.b/'),
+    ).rejects.toThrow('The picture was not made.');
+  });
+});

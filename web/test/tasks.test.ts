@@ -1,0 +1,95 @@
+import type { TaskFound, TaskScores } from 'sinkscope';
+import { describe, expect, it } from 'vitest';
+import type { Frame } from '../src/frame';
+import { sentence, tasks } from '../src/views/tasks';
+
+const score = (mean: number, change = 0, error: number | null = 0.02) => ({
+  mean,
+  error,
+  change: { mean: change, error },
+});
+const scores = (
+  accuracy: ReturnType<typeof score>,
+  choice?: ReturnType<typeof score>,
+): TaskScores => ({
+  accuracy,
+  loss: score(3),
+  choice: choice ?? null,
+});
+const next: TaskFound = {
+  name: 'next',
+  prompts: 24,
+  predicted: 768,
+  chance: 0.042,
+  can: true,
+  baseline: scores(score(0.3)),
+  first: scores(score(0.2, -0.1)),
+  other: scores(score(0.29, -0.01)),
+  unseen: scores(score(0.4, 0.1)),
+};
+
+describe('the sentence of tasks', () => {
+  it('sets the first key beside another', () => {
+    expect(sentence([next])).toBe(
+      'Next token (24 prompts): accuracy is 30.0% ± 2.0%, by chance 4.2%. With the first key evicted it falls to ' +
+        '20.0% ± 2.0%, with another key evicted it does not change clearly (29.0% ± 2.0%), with the first key hidden from ' +
+        'the start it rises to 40.0% ± 2.0%.',
+    );
+  });
+
+  it('says nothing of a key where the model cannot do the task', () => {
+    const copy = { ...next, name: 'copy', can: false, baseline: scores(score(0, 0, 0)) };
+    expect(sentence([copy])).toBe(
+      'Copying random tokens (24 prompts): the model cannot do this, its accuracy is 0.0% ± 0.0%, by chance 4.2%.',
+    );
+  });
+
+  it('reads what is chosen among names, and its distance', () => {
+    const recall = {
+      ...next,
+      name: 'recall',
+      distance: 27.2,
+      baseline: scores(score(0.1), score(0.9)),
+      first: scores(score(0.1), score(1, 0.1)),
+      other: scores(score(0.1), score(0.9)),
+      unseen: scores(score(0.1), score(0.9)),
+    };
+    expect(sentence([recall])).toMatch(
+      /^Recalling a name over 27 tokens .* is 90.0%.* rises to 100.0%/,
+    );
+  });
+
+  it('calls no change of one prompt clear', () => {
+    const one = (mean: number, change: number) => scores(score(mean, change, null));
+    const single = {
+      ...next,
+      prompts: 1,
+      baseline: one(0.5, 0),
+      first: one(0, -0.5),
+      other: one(0.5, 0),
+    };
+    expect(sentence([single])).toContain('(1 prompt): accuracy is 50.0%, by');
+    expect(sentence([single])).toContain('first key evicted it does not change clearly (0.0%)');
+  });
+});
+
+describe('the view', () => {
+  const frame = (change: object) =>
+    ({
+      architecture: { mask: { kind: 'causal' } },
+      T: 8,
+      tokens: [],
+      ...change,
+    }) as unknown as Frame;
+
+  it('is of causal models that can be run', () => {
+    expect(tasks.fits!(frame({}))).toBe(true);
+    expect(tasks.fits!(frame({ T: 4 }))).toBe(false);
+    expect(tasks.fits!(frame({ recording: {} }))).toBe(false);
+    expect(tasks.fits!(frame({ architecture: { mask: { kind: 'bidirectional' } } }))).toBe(false);
+  });
+
+  it('has no numbers before it is measured', () => {
+    expect(tasks.numbers(frame({}), { layer: 0, head: 0 })).toEqual([]);
+  });
+});

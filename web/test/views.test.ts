@@ -1,0 +1,1383 @@
+// @vitest-environment happy-dom
+/** What each view draws and says of a frame whose numbers are known, and what it does when a reader points. */
+import { describe, expect, it, vi } from 'vitest';
+import type { Frame } from '../src/frame';
+import type { Quantity } from '../src/save/numbers';
+import { attention } from '../src/views/attention';
+import { bias } from '../src/views/bias';
+import { change } from '../src/views/change';
+import { channels } from '../src/views/channels';
+import { length, threshold } from '../src/views/curves';
+import { domains } from '../src/views/domains';
+import { effects } from '../src/views/effects';
+import { firsts } from '../src/views/firsts';
+import { gate } from '../src/views/gate';
+import { geometry } from '../src/views/geometry';
+import { gives } from '../src/views/gives';
+import { heads } from '../src/views/heads';
+import { kept } from '../src/views/kept';
+import { loss } from '../src/views/loss';
+import { mass } from '../src/views/mass';
+import { next } from '../src/views/next';
+import { norms } from '../src/views/norms';
+import { perturbations } from '../src/views/perturbations';
+import { ratios } from '../src/views/ratios';
+import { reach } from '../src/views/reach';
+import { router } from '../src/views/router';
+import { scores } from '../src/views/scores';
+import { sinks } from '../src/views/sinks';
+import { sweep } from '../src/views/sweep';
+import { views } from '../src/views';
+import type { View } from '../src/page/view';
+import { drawn, painted, roses } from './drawn';
+import { frameOf, tensor } from './fixture';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+vi.mock('../src/plot/rose', async () => (await import('./drawn')).plots.rose);
+
+/** All cells are fractions of powers of 2, so that they are exact. Head (1, 0) is the strongest. */
+const ALPHA = tensor(
+  [2, 2, 3],
+  [0.125, 0.5, 0.25, 0.375, 0, 0.5, 0.875, 0.125, 0, 0.25, 0.25, 0.25],
+);
+const MAP = [1, 0, 0, 0.75, 0.25, 0, 0.5, 0.25, 0.25];
+const headOf = (att: number[], more: Frame['tensors'] = {}) => ({
+  layer: 1,
+  head: 0,
+  tensors: { att: tensor([3, 3], att), ...more },
+});
+const base = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
+  frameOf({ head: headOf(MAP), ...change } as never, {
+    alpha: ALPHA,
+    alpha_uniform: tensor([3], [0.125, 0.25, 0.5]),
+    ...tensors,
+  });
+const architecture = (more: object) => ({ ...frameOf().architecture, ...more }) as never;
+const sigmoid = {
+  operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
+} as never;
+const ends = ({ text }: ReturnType<typeof drawn>) => text('.legend-place');
+/** Of each quantity the name, the shape, and where its axes begin if not at 0. */
+const named = (quantities: readonly Quantity[]) =>
+  quantities.map(({ name, shape, from }) => [name, ...shape, ...(from ? [`from ${from}`] : [])]);
+const at = { layer: 1, head: 0 };
+
+describe('the attention map', () => {
+  const cells = '-1,-1 1,-1 -1,2 1,0 0,2 0,-1 -1,0';
+  it('says of the next token that it cannot be seen', () => {
+    expect(drawn(attention, base()).says('0,1 1,1')).toEqual([
+      'query 0 “<s>” → key 1 “a”: not visible (later token)',
+      'query 1 “a” → key 1 “a”: 0.2500',
+    ]);
+    expect(drawn(attention, base(), { isPlain: true }).says('0,1')[0]).toMatch(
+      /cannot attend to “a”/,
+    );
+  });
+
+  it('has weights, a scale from 0 to 1, and names for its cells', () => {
+    const view = drawn(attention, base());
+    const { data } = view.map;
+    expect(data).toMatchObject({ rows: 3, cols: 3, scale: { low: 0, high: 1, root: true } });
+    expect([...data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 0.5, 0.25, 0.25]);
+    expect(data.rowWords).toEqual(['<s>', 'a', '=1,"x"↵']);
+    expect(data).toMatchObject({ rowTitle: 'query', colTitle: 'key', chosen: undefined });
+    expect(data.label).toBe(
+      'Attention weights of head L1H0 of Softmax model: 3 queries by 3 keys. The first token, “<s>”, ' +
+        'receives 88% on average; uniform attention would give it 13%.',
+    );
+    expect([view.text('.subtitle'), ends(view)]).toEqual(['head L1H0 · softmax', 'weight 01']);
+    expect(view.says(cells)).toEqual([
+      '',
+      'query 1 “a”',
+      'key 2 “=1,"x"↵”',
+      'query 1 “a” → key 0 “<s>”: 0.7500',
+      'query 0 “<s>” → key 2 “=1,"x"↵”: not visible (later token)',
+      'query 0 “<s>”',
+      'key 0 “<s>”',
+    ]);
+    expect(view.wrong()).toEqual([]);
+    const linear = drawn(attention, base(), { scale: 'linear', query: 2, key: -1 });
+    expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
+  });
+
+  it('is plain on the first screen', () => {
+    const view = drawn(attention, base(), { isPlain: true });
+    expect(view.map.data).toMatchObject({ rowTitle: '', colTitle: '' });
+    expect(view.all('.subtitle, .legend-place').map((one) => one.hidden)).toEqual([true, true]);
+    expect(view.says(cells).slice(1)).toEqual([
+      '“a” attends to',
+      'attention on “=1,"x"↵”',
+      '“a” attends to “<s>”: 75.0%',
+      '“<s>” cannot attend to “=1,"x"↵”, a later token',
+      '“<s>” attends to',
+      'attention on “<s>”',
+    ]);
+    expect(view.wrong()).toEqual([]);
+  });
+
+  it('says shares and row sums where rows need not sum to 1, and signs where weights have some', () => {
+    const head = headOf([0.5, 0, 0, 0.375, 0.125, 0, 0.25, 0, 0]);
+    const view = drawn(attention, base({ head, ...(sigmoid as object) }));
+    expect(view.says('1,1')).toEqual([
+      'query 1 “a” → key 1 “a”: 25.0% of the row, weight 0.1250 of row sum 0.500',
+    ]);
+    expect(view.map.data.label).toContain('receives 88% of what its rows carry, on average');
+    const operation = { ...frameOf().operation, proxy: 'share_abs' } as never;
+    expect(drawn(attention, base({ operation })).map.data.scale).toMatchObject({
+      low: -1,
+      high: 1,
+    });
+  });
+
+  it('has no weight of a key that the cache has evicted', () => {
+    const gone = new Float32Array(12).fill(NaN);
+    gone[6] = 2; // head (1, 0), key 0, from query 2 on
+    const view = drawn(
+      attention,
+      base({ head: headOf(MAP) }, { evicted: tensor([2, 2, 3], gone) }),
+    );
+    expect(view.says('2,0')[0]).toMatch(/key 0 “<s>”: forgotten \(not in the cache\)$/);
+    expect(view.says('1,0')[0]).toMatch(/: 0\.7500$/);
+  });
+
+  it('of a long text is drawn by blocks', () => {
+    const tokens = Array.from({ length: 5 }, (_, id) => ({ ...frameOf().tokens[1]!, id }));
+    const pooled = {
+      T: 5,
+      tokens,
+      pooled: 3,
+      head: headOf([0.5, 0, 0, 0.25, 0.125, 0, 0.25, 0.125, 0]),
+    };
+    const alpha = tensor([2, 2, 5], new Float32Array(20).fill(0.5));
+    const view = drawn(attention, base(pooled as never, { alpha }), { query: 3, key: 4 });
+    expect(view.map.data).toMatchObject({
+      rows: 3,
+      rowTitle: 'query (blocks of 2 tokens)',
+      rowWords: undefined,
+      chosen: { row: 1, col: 2 },
+    });
+    expect(view.map.data.label).toContain(', as 3 by 3 means over blocks of 2 by 2 tokens');
+    expect(view.text('.subtitle')).toContain('each cell is the mean over 2 × 2 tokens');
+    expect(ends(view)).toBe('mean weight 00.500');
+    expect(view.says(`${cells} 2,2`)).toEqual([
+      '',
+      'queries 2-3',
+      'keys 4',
+      'queries 2-3 → keys 0-1: mean weight 0.2500',
+      'queries 0-1 → keys 4: not visible (later tokens)',
+      'queries 0-1',
+      'keys 0-1',
+      'queries 4 → keys 4: mean weight 0.0000',
+    ]);
+    view.map.events.onChoose!({ row: 1, col: 2 });
+    expect(view.set).toHaveBeenCalledWith({ query: 2, key: 4 });
+    view.pointed.value = { query: 3, key: 0 };
+    expect(view.map.lit).toEqual({ row: 1, col: 0 });
+    const own = headOf(MAP);
+    const whole = base({ ...pooled, T: 3, tokens: tokens.slice(0, 3), head: own } as never);
+    expect(drawn(attention, whole).text('.subtitle')).toMatch(/weights rounded to 8 bits$/);
+    expect(named(attention.numbers(base(pooled as never, { alpha }), at))).toEqual([
+      ['mean_weight', 3, 3],
+    ]);
+  });
+
+  it('points, chooses, and is lit from elsewhere', () => {
+    const view = drawn(attention, base());
+    const { onPoint, onChoose } = view.map.events;
+    onPoint!({ row: 1, col: 0 });
+    onPoint!(undefined);
+    onChoose!({ row: 2, col: 1 });
+    expect(view.point.mock.calls).toEqual([[{ query: 1, key: 0 }], [{}]]);
+    expect(view.set).toHaveBeenCalledWith({ query: 2, key: 1 });
+    view.pointed.value = { query: 0 };
+    expect(view.map.lit).toEqual({ row: 0, col: -1 });
+    view.pointed.value = { key: 0 };
+    expect(view.map.lit).toEqual({ row: -1, col: 0 });
+    view.pointed.value = {};
+    expect(view.map.lit).toBeUndefined();
+    const [map, sums] = attention.numbers(base(), at);
+    expect(map).toMatchObject({ name: 'weight', axes: ['query', 'key'], shape: [3, 3] });
+    expect([...(sums!.data as Float32Array)]).toEqual([1, 1, 1]);
+  });
+});
+
+describe('the sink map', () => {
+  it('counts heads, with what uniform attention would give, and a frame around the chosen head', () => {
+    const view = drawn(sinks, base());
+    expect(view.text('.caption')).toBe(
+      '2 of the 4 heads give the first token more than 30% (uniform attention: 13%).',
+    );
+    expect(view.map.data).toMatchObject({ rows: 2, cols: 2, chosen: { row: 1, col: 0 } });
+    expect([...view.map.data.data]).toEqual([0.125, 0.375, 0.875, 0.25]);
+    expect(view.map.data).toMatchObject({ cellShape: 1.2, rowWords: ['0', '1'] });
+    expect(ends(view)).toBe('α₁ 01');
+    const cells = '1,0 0,1 -1,0 0,-1';
+    expect(view.wrong()).toEqual([]);
+    expect(view.says(cells)).toEqual(['L1H0: α₁ = 0.875', 'L0H1: α₁ = 0.375', '', '']);
+    view.map.events.onPoint!({ row: 0, col: 1 });
+    view.map.events.onPoint!(undefined);
+    view.map.events.onChoose!({ row: 0, col: 1 });
+    expect(view.point.mock.calls).toEqual([[{ layer: 0, head: 1 }], [{}]]);
+    expect(view.set).toHaveBeenCalledWith({ layer: 0, head: 1 });
+    view.pointed.value = { layer: 0 };
+    expect(view.map.lit).toEqual({ row: 0, col: -1 });
+  });
+
+  it('says the caveats: raw weights, heads near ε, a text that is too short', () => {
+    const says = (change: object, tensors: Frame['tensors'] = {}) =>
+      sinks.says(base(change as never, tensors), at);
+    expect(says(sigmoid as never)).toBe(
+      '1 of the 4 heads give the first token more than 30% both as a share and as a raw weight; rows sum ' +
+        'to 0.50 on average (uniform attention: 13%).',
+    );
+    const near = (n: number) => says({}, { near_eps: tensor([1], [n]) });
+    expect([near(2), near(1.5)]).toEqual([
+      expect.stringContaining('; 2 within 0.002 of ε'),
+      expect.stringContaining('; 1.5 within 0.002 of ε'),
+    ]);
+    expect(says({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) })).toMatch(
+      /^Heads are not counted: in a text of 3 tokens, uniform attention alone gives the first one 50%, above ε = 0.3; 10 tokens suffice\.$/,
+    );
+    const numbers = sinks.numbers(base(), at).map(({ name, data }) => [name, ...Array.from(data)]);
+    expect(numbers.slice(0, 4)).toEqual([
+      ['sink_1', 0.5],
+      ['sink_1_raw', 0.25],
+      ['alpha_of_even_attention', 0.125],
+      ['tells', 1],
+    ]);
+  });
+});
+
+describe('what an intervention changes', () => {
+  const before = base({}, { loss_at: tensor([3], [NaN, 2, 1]) });
+  const after = base(
+    {
+      edits: [{ kind: 'silence' }],
+      base: before,
+      head: headOf([1, 0, 0, 0.25, 0.75, 0, 0.5, 0.5, 0]),
+    } as never,
+    {
+      loss_at: tensor([3], [NaN, 2.5, 4]),
+      alpha: tensor([2, 2, 3], [0.125, 0, 0, 0.375, 0, 0, 0.25, 0, 0, 0.25, 0, 0]),
+    },
+  );
+
+  it('is drawn as lines, as a map minus a map, and over all heads', () => {
+    const view = drawn(change, after, { query: 2 });
+    expect(view.text('.caption')).toBe(
+      'The loss changes by +1.750 nats per token, most at token 2 “=1,"x"↵”: +3.00. The first token receives 38% ' +
+        'of the attention of head L0H1, 38% in the baseline.',
+    );
+    const own = drawn(change, after, { ...at, query: 2 });
+    expect(own.lines()).toEqual([
+      ['without', NaN, 2, 1],
+      ['with', NaN, 2.5, 4],
+      ['difference', NaN, 0.5, 3],
+    ]);
+    const [chart] = own.charts();
+    expect(chart).toMatchObject({ cursor: 2 });
+    chart!.onChoose!(2.9);
+    expect(own.set).toHaveBeenCalledWith({ query: 2, key: -1 });
+    const [map, alphas] = own.maps;
+    expect([...map!.data.data]).toEqual([0, NaN, NaN, -0.5, 0.5, NaN, 0, 0.25, -0.25]);
+    expect(map!.data.scale).toMatchObject({ low: -0.5, high: 0.5 });
+    expect(own.texts('.subtitle')).toEqual(['Attention of head L1H0', 'α₁ of all heads']);
+    expect(ends(own)).toBe('-0.50+0.50');
+    expect(own.says('1,1 1,0 -1,0 0,-1')).toEqual([
+      'query 1 “a” → key 1 “a”: +0.500',
+      'query 1 “a” → key 0 “<s>”: -0.500',
+      '',
+      '',
+    ]);
+    expect([...alphas!.data.data]).toEqual([0, 0, -0.625, 0]);
+    expect(own.wrong()).toEqual([]);
+    map!.events.onPoint!({ row: 2, col: 1 });
+    map!.events.onPoint!(undefined);
+    map!.events.onChoose!({ row: 2, col: 1 });
+    expect(own.point.mock.calls).toEqual([[{ query: 2, key: 1 }], [{}]]);
+    expect(own.set).toHaveBeenLastCalledWith({ query: 2, key: 1 });
+    expect(named(change.numbers(after, at))).toEqual([
+      ['loss_change_at', 3],
+      ['alpha_1_change', 2, 2],
+      ['weight_change', 3, 3],
+    ]);
+  });
+
+  it('has no map while one of the two is of another head, and no line where nothing is predicted', () => {
+    for (const head of [
+      { layer: 0, head: 0 },
+      { layer: 1, head: 1 },
+    ]) {
+      const other = { ...after, base: { ...before, head: { ...before.head!, ...head } } };
+      expect(drawn(change, other, at).all('.change-map')[0]!.hidden).toBe(true);
+    }
+    expect(drawn(change, after, at).all('.change-map')[0]!.hidden).toBe(false);
+    const silent = base({ base: before } as never, { loss_at: tensor([3], [NaN, NaN, NaN]) });
+    const view = drawn(change, silent);
+    expect(view.all('.chart')[0]!.hidden).toBe(true);
+    expect(view.text('.caption')).toMatch(/^The first token receives 88%/);
+    expect(change.says(base(), at)).toBe('No intervention yet.');
+    expect(drawn(change, after).all('.chart')[0]!.hidden).toBe(false);
+    expect(drawn(change, after).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawn(change, after, { query: 0 }).charts()[0]).toMatchObject({ cursor: 0 });
+  });
+});
+
+describe('query-key geometry', () => {
+  const more = {
+    qk_cos: tensor([3, 3], [1, NaN, NaN, 0.5, -0.5, NaN, 0, -1, -1]),
+    qk_dot: tensor([3, 3], [4, NaN, NaN, -8, 2, NaN, 0, 1, 1]),
+    qk_norm: tensor([3, 3], [4, NaN, NaN, 8, 2, NaN, 1, 1, 1]),
+  };
+  const frame = base({ head: headOf(MAP, more), architecture: architecture({ G: 1 }) } as never, {
+    cos_gap: tensor([2, 2], [0, 0, 1, 0]),
+    key_ratio: tensor([2, 1], [9, 0.25]),
+  });
+
+  it('says the mean cosines and the norm of the first key', () => {
+    // (1 + 0.5 + 0) / 3, and (-0.5 - 1 - 1) / 3.
+    expect(geometry.says(frame, at)).toBe(
+      'Cosine of query and key: +0.50 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
+    );
+    expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
+    expect(geometry.says(base(), at)).toBe('');
+    expect(named(geometry.numbers(frame, at))).toEqual([
+      ['cos', 3, 3],
+      ['dot', 3, 3],
+      ['norm', 3, 3],
+      ['cosine_gap', 2, 2],
+    ]);
+  });
+
+  it.each([
+    ['cos', [-1, 1], '-1.01.0', 'q 1, k 0: 0.50'],
+    ['dot', [-8, 8], '-8.08.0', 'q 1, k 0: -8.00'],
+    ['norm', [0, 8], '0.08.0', 'q 1, k 0: 8.00'],
+  ] as const)('maps %s', (map, [low, high], legend, cell) => {
+    const view = drawn(geometry, frame, { map });
+    expect(view.map.data.scale).toMatchObject({ low, high });
+    expect(ends(view)).toBe(legend);
+    expect(view.wrong()).toEqual([]);
+    expect(view.says('1,0 -1,0 0,-1')).toEqual([cell, '', '']);
+    expect(view.all('.plot, .rose').map((one) => one.hidden)).toEqual([false, true]);
+    expect(view.text('[aria-pressed=true]')).toBe(
+      { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖' }[map],
+    );
+    view.click('angles');
+    expect(view.set).toHaveBeenCalledWith({ map: 'angle' });
+  });
+
+  it('draws angles as a rose, once', () => {
+    roses.length = 0;
+    const view = drawn(geometry, frame, { map: 'angle' });
+    const [others, first] = roses[0]!;
+    const degrees = (angles: readonly number[]) =>
+      angles.map((one) => Math.round((one * 180) / Math.PI));
+    expect([degrees(first!.angles), degrees(others!.angles)]).toEqual([
+      [0, 60, 90],
+      [120, 180, 180],
+    ]);
+    expect(view.text('.chart-key')).toBe('first key, mean 50°other keys, mean 160°');
+    expect(view.all('.plot, .rose').map((one) => one.hidden)).toEqual([true, false]);
+    view.draw(frame, { map: 'angle' });
+    expect(roses).toHaveLength(1);
+    view.map.events.onPoint!({ row: 1, col: 0 });
+    expect(view.point).toHaveBeenCalledWith({ query: 1, key: 0 });
+    view.pointed.value = { key: 0 };
+    expect(view.map.lit).toEqual({ row: -1, col: 0 });
+    view.pointed.value = { query: 0 };
+    expect(view.map.lit).toEqual({ row: 0, col: -1 });
+    view.pointed.value = {};
+    expect(view.map.lit).toBeUndefined();
+  });
+});
+
+describe('the router', () => {
+  /** Two layers, three tokens, two of three experts for each. */
+  const weights = [
+    [0.75, 0.25, 0, 0, 0.5, 0.5, 0.25, 0.75, 0],
+    [0, 0.25, 0.75, 0, 0.25, 0.75, 0.5, 0, 0.5],
+  ].flat();
+  const frame = base({ architecture: architecture({ E: 3, chosen: 2 }) } as never, {
+    router: tensor([2, 3, 3], weights),
+  });
+
+  it('says where the first token goes, and how many others go there too', () => {
+    expect(router.says(frame, { layer: 0, head: 0 })).toBe(
+      'Layer 0: the first token, “<s>”, is routed to expert 0 (0.75) and 1 (0.25); 50% of the other tokens use the ' +
+        'same. Its largest α₁: 0.88.',
+    );
+    expect(router.says(frame, at)).toMatch(
+      /^Layer 1: .* to expert 2 \(0\.75\) and 1 \(0\.25\); 50% of/,
+    );
+    expect(drawn(router, frame, { layer: 0, head: 0 }).text('.caption')).toBe(
+      router.says(frame, { layer: 0, head: 0 }),
+    );
+    // Of three others one has the first token's experts; the second token's are those of two.
+    const four = base({ T: 4, architecture: architecture({ L: 1, E: 2 }) } as never, {
+      router: tensor([1, 4, 2], [1, 0, 0, 1, 0, 1, 1, 0]),
+      alpha: tensor([1, 2, 4], new Float32Array(8)),
+    });
+    expect(router.says(four, { layer: 0, head: 0 })).toMatch(
+      /expert 0 \(1\.00\); 33% of the other/,
+    );
+    const single = base({ T: 1, architecture: architecture({ E: 3 }) } as never, {
+      router: tensor([2, 1, 3], [1, 0, 0, 1, 0, 0]),
+      alpha: tensor([2, 2, 1], [1, 1, 1, 1]),
+    });
+    expect(router.says(single, at)).toMatch(/to expert 0 \(1\.00\)\. Its largest α₁: 1\.00\.$/);
+  });
+
+  it('draws tokens by experts, loads, and layers by experts', () => {
+    const view = drawn(router, frame, { layer: 1, head: 1, query: 1 });
+    const [tokens, first, others] = view.maps;
+    expect(tokens!.data).toMatchObject({
+      rows: 3,
+      cols: 3,
+      chosen: { row: -1, col: 1 },
+      cellShape: 1,
+    });
+    expect([...tokens!.data.data]).toEqual([0, 0, 0.5, 0.25, 0.25, 0, 0.75, 0.75, 0.5]);
+    expect(view.says('2,1 0,0 -1,2 0,-1')).toEqual([
+      'token 1 “a”, expert 2: weight 0.750',
+      'token 0 “<s>”, expert 0: not selected',
+      'token 2 “=1,"x"↵”: expert 0 and 2',
+      '',
+    ]);
+    expect(
+      view.lines().map(([name, ...values]) => [name, ...values.map((x) => Number(x).toFixed(3))]),
+    ).toEqual([
+      ['tokens routed to it', '0.333', '0.667', '1.000'],
+      ['uniform load', '0.667', '0.667', '0.667'],
+    ]);
+    expect(view.charts()[0]!.label).toContain('33%, 67%, 100% of the tokens');
+    expect([...first!.data.data]).toEqual([0.75, 0.25, 0, 0, 0.25, 0.75]);
+    expect(first!.data).toMatchObject({ rows: 2, cols: 3, chosen: { row: 1, col: -1 } });
+    expect(first!.data.describe({ row: 1, col: 2 })).toBe('layer 1, expert 2, first token: 0.750');
+    expect(others!.data.describe({ row: 0, col: 1 })).toBe(
+      'layer 0, expert 1, mean of the others: 0.625',
+    );
+    expect([
+      first!.data.describe({ row: -1, col: 1 }),
+      first!.data.describe({ row: 1, col: -1 }),
+    ]).toEqual(['', '']);
+    expect(view.texts('.subtitle')).toEqual(['first token, by layer', 'mean of the others']);
+    expect(ends(view)).toBe('weight 01');
+    expect(view.wrong()).toEqual([]);
+    tokens!.events.onPoint!({ row: 0, col: 2 });
+    tokens!.events.onPoint!(undefined);
+    expect(view.point.mock.calls).toEqual([[{ query: 2, key: 2 }], [{}]]);
+    tokens!.events.onChoose!({ row: 0, col: 2 });
+    expect(view.set).toHaveBeenLastCalledWith({ query: 2, key: -1 });
+    first!.events.onChoose!({ row: 0, col: 2 });
+    expect(view.set).toHaveBeenLastCalledWith({ layer: 0, head: 1 });
+    view.pointed.value = { query: 0 };
+    expect(tokens!.lit).toEqual({ row: -1, col: 0 });
+    view.pointed.value = { query: -1 };
+    expect(tokens!.lit).toBeUndefined();
+    // The other layer of the same frame is drawn anew.
+    view.draw(frame, { layer: 0, head: 0 });
+    expect([...tokens!.data.data]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
+    expect(tokens!.data.chosen).toBeUndefined();
+    view.draw(frame, { layer: 0, head: 0, query: 0 });
+    expect(tokens!.data.chosen).toEqual({ row: -1, col: 0 });
+  });
+
+  it('keeps cells of a long text from being higher than wide', () => {
+    const tall = (E: number, T: number) => {
+      const one = base({ T, architecture: architecture({ E, chosen: 1 }) } as never, {
+        router: tensor([2, T, E], new Float32Array(2 * T * E).fill(1)),
+      });
+      return drawn(router, one).map.data.cellShape;
+    };
+    expect([tall(4, 2), tall(2, 4), tall(2, 16)]).toEqual([2, 1, 0.5]);
+  });
+});
+
+describe('lines and bars', () => {
+  it('positions: the keys that enough queries see, with the strongest sinks named', () => {
+    const T = 10;
+    const tokens = Array.from({ length: T }, (_, t) => ({
+      ...frameOf().tokens[1]!,
+      text: ` w${t}`,
+    }));
+    const frame = base({ T, tokens } as never, {
+      alpha: tensor(
+        [2, 2, T],
+        Float32Array.from({ length: 40 }, (_, i) => i / 64),
+      ),
+      alpha_uniform: tensor(
+        [T],
+        Float32Array.from({ length: T }, (_, t) => t / 16),
+      ),
+      sink_ratio: tensor([T], [0.5, 0, 0.75, 1, 0, 0, 0, 0, 0, 0]),
+    });
+    const mask = { kind: 'bidirectional' };
+    const all = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
+    const both = { ...frame, architecture: architecture({ mask }) } as Frame;
+    expect(scores.says({ ...both, tensors: { ...both.tensors, sink_ratio: all } }, at)).toBe(
+      'Sinks: key 4 “w4” in 50%, key 3 “w3” in 40%, key 2 “w2” in 30%, key 1 “w1” in 20% of the heads.',
+    );
+    const view = drawn(scores, frame, at);
+    expect(view.text('.caption')).toBe('Sinks: key 2 “w2” in 75%, key 0 “w0” in 50% of the heads.');
+    expect(view.lines()).toEqual([
+      ['head L1H0', 20 / 64, 21 / 64, 22 / 64],
+      ['uniform attention', 0, 1 / 16, 2 / 16],
+    ]);
+    expect(view.lines(1)).toEqual([['αₖ > 0.3', 0.5, 0, 0.75]]);
+    expect(view.charts().map((one) => one.reach)).toEqual([
+      [0, 1],
+      [0, 0.75],
+    ]);
+    const many = { ...frame, sequences: 2 };
+    expect(scores.says(many, at)).toBe('Sinks: key 2 in 75%, key 0 “w0” in 50% of the heads.');
+    const none = {
+      ...frame,
+      tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
+    };
+    expect(scores.says(none, at)).toBe('No key has a sink in any head of Softmax model.');
+    expect(drawn(scores, none, at).charts()[1]!.reach).toEqual([0, 0.2]);
+    expect(named(scores.numbers(frame, at))).toEqual([
+      ['alpha', T],
+      ['alpha_of_even_attention', T],
+      ['sink', T],
+    ]);
+  });
+
+  it('Sink₁ by threshold: heads whose α₁ exceeds each', () => {
+    const view = drawn(threshold, base());
+    expect(view.text('.caption')).toBe(
+      'Of 4 heads, 100% have α₁ > 0.1, 75% have α₁ > 0.2, 50% have α₁ > 0.3, 25% have α₁ > 0.5; uniform attention has α₁ = 0.13.',
+    );
+    expect(
+      threshold.says(
+        base(
+          {},
+          {
+            alpha: tensor(
+              [2, 2, 3],
+              ALPHA.data.map((_, i) => [0.5, 0.5, 0.5, 0.75][i / 3] ?? 0),
+            ),
+          },
+        ),
+        at,
+      ),
+    ).toContain('25% have α₁ > 0.5');
+    const [chart] = view.charts();
+    const { values, places } = chart!.series[0]!;
+    expect([values.length, places!.length]).toEqual([101, 101]);
+    // A head at exactly 0.25 does not exceed it.
+    expect([0, 12, 13, 24, 25, 37, 38, 87, 88, 100].map((i) => values[i])).toEqual([
+      1, 1, 0.75, 0.75, 0.5, 0.5, 0.25, 0.25, 0, 0,
+    ]);
+    expect(places![25]).toBe(0.25);
+    expect(chart).toMatchObject({ cursor: 0.3, cursorWords: 'ε = 0.3', reach: [0, 1] });
+  });
+
+  it('Sink₁ by length: running means of the first column', () => {
+    const T = 9;
+    const map = (first: (t: number) => number) =>
+      Array.from({ length: T * T }, (_, i) => (i % T ? 0 : first(Math.floor(i / T))));
+    const att = tensor([1, 2, T, T], [...map((t) => (t ? 0.5 : 1)), ...map((t) => (t ? 0 : 1))]);
+    const frame = base({ T, architecture: architecture({ L: 1 }) } as never, { att });
+    const [sink, mean, uniform] = length.numbers(frame, at).map(({ data }) => Array.from(data));
+    // Head 0: (1 + 0.5 (n - 1)) / n; head 1: 1 / n, above 0.3 up to n = 3.
+    expect(sink).toEqual([1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]);
+    expect([mean![0], mean![1], mean![3]]).toEqual([1, (0.75 + 0.5) / 2, (2.5 / 4 + 0.25) / 2]);
+    expect([uniform![0], uniform![1]]).toEqual([1, 0.75]);
+    expect(length.says(frame, at)).toBe(
+      'T = 8: Sink₁ 50%, mean α₁ 0.34 (uniform 0.34); T = 9: Sink₁ 50%, mean α₁ 0.33 (uniform 0.31).',
+    );
+    const far = 600;
+    const book = base({ T: far, architecture: architecture({ L: 1, H: 1 }) } as never, {
+      att: tensor([1, 1, far, far], new Float32Array(far * far).fill(0.25)),
+    });
+    const lengths = (T: number) =>
+      length.says(
+        { ...book, T, tensors: { att: tensor([1, 1, T, T], new Float32Array(T * T)) } },
+        at,
+      );
+    expect(
+      length
+        .says(book, at)
+        .match(/T = \d+/g)!
+        .join(),
+    ).toBe('T = 128,T = 256,T = 512,T = 600');
+    expect(
+      lengths(64)
+        .match(/T = \d+/g)!
+        .join(),
+    ).toBe('T = 8,T = 16,T = 32,T = 64');
+    expect(drawn(length, frame).charts()[0]).toMatchObject({ from: 1, reach: [0, 1] });
+    expect(
+      drawn(length, frame)
+        .lines()
+        .map(([name]) => name),
+    ).toEqual(['Sink₁', 'mean α₁', 'uniform attention']);
+    // Shares of rows, where they need not sum to 1: here all of each row is the first key's.
+    const free = { ...frame, ...(sigmoid as object), tensors: { ...frame.tensors } } as Frame;
+    expect(Array.from(length.numbers(free, at)[1]!.data)[1]).toBe((1 + 0.5) / 2);
+    expect(length.fits!(frame)).toBe(true);
+    expect(
+      length.fits!({ ...frame, architecture: architecture({ mask: { kind: 'bidirectional' } }) }),
+    ).toBe(false);
+    // 2 layers of 2 heads: 2048² weights each are the most.
+    expect([2048, 2049].map((T) => length.fits!({ ...base(), T }))).toEqual([true, false]);
+  });
+
+  it('norm ratios: a line for each model', () => {
+    const one = base({}, { hidden_ratio: tensor([3], [1, 8, 2]) });
+    const two = base({ title: 'Other' }, { hidden_ratio: tensor([3], [3, 2, 1]) });
+    const view = drawn(ratios, one, { frames: [one, two] });
+    expect(view.root.querySelector('.caption')!.textContent).toBe(
+      'Softmax model: at most 8.0×, after layer 0.\nOther: at most 3.0×, at the embedding.',
+    );
+    expect(view.lines()).toEqual([
+      ['Softmax model', 1, 8, 2],
+      ['Other', 3, 2, 1],
+    ]);
+    expect(view.charts()[0]).toMatchObject({ from: -1, log: true });
+    expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--run-1', '--run-2']);
+  });
+
+  it('norms: the first token beside the mean of the others', () => {
+    const frame = base(
+      {},
+      {
+        hidden_norm: tensor([3, 3], [8, 1, 3, 16, 2, 2, 4, 4, 4]),
+        key_norm: tensor([2, 2, 3], [1, 2, 2, 3, 4, 8, 1, 1, 1, 1, 1, 1]),
+        value_norm: tensor([2, 2, 3], [0.5, 2, 2, 0.5, 4, 4, 1, 1, 1, 1, 1, 1]),
+        hidden_ratio: tensor([3], [4, 8, 1]),
+        value_ratio: tensor([2, 2], [0.25, 0.125, 1, 1]),
+        massive: tensor([3, 4], [1, 0, 0, 1, 9, 0, 0, 0.5, 5, 0, 0, 1]),
+        massive_at: tensor([3, 3, 2], [0, 0, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0]),
+      },
+    );
+    const view = drawn(norms, frame);
+    expect(view.text('.caption')).toBe(
+      'First token relative to the others: hidden norm up to 8.0×, value norm down to 0.13×. Largest activation: 9.0, ' +
+        '18× the median, after layer 1, channel 7, token 2.',
+    );
+    expect([0, 1, 2].map((i) => view.lines(i).map(([, ...values]) => values))).toEqual([
+      [
+        [8, 16, 4],
+        [2, 2, 4],
+      ],
+      [
+        [2, 1],
+        [4, 1],
+      ],
+      [
+        [0.5, 1],
+        [3, 1],
+      ],
+    ]);
+    expect(view.charts().map(({ from, reach }) => [from, ...reach!])).toEqual([
+      [-1, 2, 16],
+      [0, 1, 4],
+      [0, 0.5, 3],
+    ]);
+    expect(named(norms.numbers(frame, at))).toEqual([
+      ['hidden_norm', 3, 3, 'from -1,0'],
+      ['key_norm', 2, 2, 3],
+      ['value_norm', 2, 2, 3],
+    ]);
+    const zero = {
+      ...frame,
+      tensors: { ...frame.tensors, hidden_norm: tensor([3, 3], [0, 1, 3, 16, 2, 2, 4, 4, 4]) },
+    };
+    expect(drawn(norms, frame, { frames: [frame, zero] }).charts()[0]!.reach).toEqual([2, 16]);
+    expect(drawn(norms, zero).charts()[0]!.reach).toEqual([2, 16]);
+  });
+
+  it('row sums: on a scale that all models share', () => {
+    const sums = (most: number) =>
+      base(sigmoid as never, {
+        row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.5, most, 0.25, 0, 0, 0]),
+        row_mass_summary: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.5, 0.25, 0.75, 0, 0, 0]),
+        alpha_raw: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.125, 0, 0, 0, 0, 0]),
+      });
+    const view = drawn(mass, sums(0.75));
+    expect(view.text('.caption')).toBe(
+      'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalised α₁ 0.125.',
+    );
+    expect(view.lines()).toEqual([['sigmoid', 0.5, 0.75, 0.25]]);
+    expect(view.charts()[0]!.reach).toEqual([0, 1.1]);
+    const small = { ...sums(4), architecture: architecture({ L: 2, H: 2 }) };
+    expect(drawn(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.reach).toEqual([
+      0, 4.4,
+    ]);
+    // A model with fewer layers and heads has its last ones on the scale.
+    const flat = base({ architecture: architecture({ L: 1, H: 1 }) } as never, {
+      row_mass: tensor([1, 1, 3], [2, 2, 2]),
+    });
+    expect(
+      drawn(mass, sums(0.75), { frames: [sums(0.75), flat], layer: 1, head: 1 }).charts()[0]!.reach,
+    ).toEqual([0, 2.2]);
+    expect(named(mass.numbers(sums(1), at))).toEqual([['row_mass', 3]]);
+  });
+});
+
+describe('one number of every head, and the chosen head along the text', () => {
+  it('what a key contributes', () => {
+    const share = (first: number) =>
+      tensor([2, 2, 3], [0.5, 0, 0, 0.25, 0, 0, first, 0.25, 0.5, 0, 0, 0]);
+    const frame = base({}, { contribution_at: share(0.125), contribution_out_at: share(0.0625) });
+    const view = drawn(gives, frame);
+    expect(view.text('.caption')).toBe(
+      'Head L1H0: the first token, “<s>”, receives 88% of the attention, contributes 13% of the head’s output before ' +
+        'the output matrix and 6% after it.',
+    );
+    expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.0625, 0]);
+    expect(view.lines()).toEqual([
+      ['gets', 0.875, 0.125, 0],
+      ['contribution before W_O', 0.125, 0.25, 0.5],
+      ['contribution after W_O', 0.0625, 0.25, 0.5],
+    ]);
+    expect(named(gives.numbers(frame, at))).toHaveLength(3);
+    expect(view.charts()[0]!.reach).toEqual([0, 1]);
+  });
+
+  it('the gate', () => {
+    const frame = base(
+      {},
+      {
+        gate_mean: tensor([2, 2], [0.5, 0.25, 0.125, 0.125]),
+        gate: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.25, 0.5, 0, 0, 0]),
+      },
+    );
+    const view = drawn(gate, frame);
+    expect(view.text('.caption')).toBe(
+      'Mean gate over all heads: 0.25, from 0.13 to 0.50. head L1H0: 1.00 at the first token, 0.38 at the others.',
+    );
+    expect(gate.says({ ...frame, T: 1 }, at)).toMatch(/1\.00 at the first token\.$/);
+    expect(view.lines()).toEqual([['gate', 1, 0.25, 0.5]]);
+    expect(view.says('0,1')).toEqual(['L0H1: gate = 0.250']);
+    expect(view.charts()[0]!.reach).toEqual([0, 1]);
+    const fits = (kind: unknown) =>
+      gate.fits!(base({ architecture: architecture({ gate: kind }) } as never));
+    expect([null, 'output'].map(fits)).toEqual([false, true]);
+  });
+
+  it('the bias key', () => {
+    const frame = base(
+      {},
+      {
+        sink_ratio_bias: tensor([1], [0.25]),
+        alpha_bias: tensor([2, 2], [0.5, 0.25, 0.75, 0]),
+        att_bias: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.75, 0.5, 0.25, 0, 0, 0]),
+        row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.25, 0.5, 0.75, 0, 0, 0]),
+      },
+    );
+    const view = drawn(bias, frame);
+    expect(view.text('.caption')).toBe(
+      'The bias key receives more than 30% of the attention in 1 of the 4 heads; largest α∗ 0.75.',
+    );
+    expect(view.lines()).toEqual([
+      ['bias key', 0.75, 0.5, 0.25],
+      ['all tokens', 0.25, 0.5, 0.75],
+    ]);
+    expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.75, 0]);
+    expect(view.charts()[0]!.reach).toEqual([0, 1]);
+    expect(
+      [null, 'learned'].map((kind) =>
+        bias.fits!(base({ architecture: architecture({ bias_key: kind }) } as never)),
+      ),
+    ).toEqual([false, true]);
+    expect(named(bias.numbers(frame, at))).toEqual([
+      ['sink_bias'],
+      ['alpha_bias', 2, 2],
+      ['weight_of_bias', 2, 2, 3],
+    ]);
+  });
+
+  it('head ablation: labels, dormant heads in frames, a row for each kind', () => {
+    const frame = base(
+      {},
+      {
+        // Active; broadcast and dormant; no-op; broadcast.
+        first_share: tensor([2, 2], [0.25, 0.75, 0.5, 0.5]),
+        contribution: tensor([2, 2], [0.75, 0.5, 0.25, 0.75]),
+        effect: tensor([2, 2], [0, 0.0078125, 0.5, -0.25]),
+      },
+    );
+    const view = drawn(effects, frame);
+    expect(view.text('.caption')).toBe(
+      '1 of 4 heads are dormant on this text. Ablating head L1H0 changes the loss most, by +0.500 nats per token. ' +
+        'Head L1H0 is a no-op: 50% of its attention goes to the first token, and ablating it changes the loss by +0.500.',
+    );
+    expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
+      /Head L0H1 is a broadcast and dormant: 75% .* changes the loss by \+0\.008\.$/,
+    );
+    expect(effects.says(frame, { layer: 0, head: 0 })).toMatch(/Head L0H0 is active: 25%/);
+    expect(view.map.data).toMatchObject({
+      outlined: [{ row: 0, col: 1 }],
+      scale: { low: -0.5, high: 0.5 },
+    });
+    expect(view.wrong()).toEqual([]);
+    expect(view.says('0,1 1,0')).toEqual([
+      'L0H1: Δloss = 0.008, dormant, broadcast',
+      'L1H0: Δloss = 0.500, no-op',
+    ]);
+    expect(ends(view)).toBe('Δloss -0.50.5');
+    expect(view.texts('tbody tr')).toEqual([
+      'active 1 – 25% +0.000',
+      'no-op 1 0 50% +0.500',
+      'broadcast 2 1 63% −0.121',
+    ]);
+    const kinds = effects.numbers(frame, at)[3]!;
+    expect([kinds.name, ...Array.from(kinds.data)]).toEqual([
+      ...['label (1 active, 2 no-op, 3 broadcast)', 1, 3, 2, 3],
+    ]);
+    const [table] = view.all('.table-place');
+    expect([
+      table!.tabIndex,
+      table!.getAttribute('role'),
+      table!.getAttribute('aria-label'),
+    ]).toEqual([...[0, 'region', 'Heads by kind']]);
+    const weak = {
+      ...frame,
+      tensors: { ...frame.tensors, effect: tensor([2, 2], [0, 0, 0.001, 0]) },
+    };
+    const faint = drawn(effects, weak);
+    expect(faint.map.data.scale).toMatchObject({ high: 0.01 });
+    expect(ends(faint)).toBe('Δloss -0.0100.010');
+  });
+});
+
+describe('hidden states', () => {
+  const hidden = new Float32Array(3 * 3 * 4).fill(0.5);
+  hidden[12 + 4 + 2] = -8; // after layer 0, token 1, channel 2
+  hidden[24 + 3] = 2; // after layer 1, token 0, channel 3
+  const tensors = {
+    hidden: tensor([3, 3, 4], hidden),
+    massive: tensor([3, 4], [1, 0, 0, 1, 8, 0, 0, 0.5, 2, 0, 0, 1]),
+    kurtosis: tensor([3], [3, 40, 5]),
+    super_weight: tensor([2, 6], [3, 5, 0, 0.5, 4, 8, 1, 6, 2, -0.5, 4, -2]),
+  };
+  const frame = base({}, tensors);
+
+  it('name the largest activation, of the most extreme layer or of the chosen one', () => {
+    const view = drawn(channels, frame);
+    expect(view.text('.caption')).toBe(
+      'After layer 1, the largest activation is 8.0, 16× the median: channel 2 of token 1, “a”. Kurtosis 40 (a normal ' +
+        'distribution has 3). Layer 0 writes the largest activation, into channel 3 of token 0; a single weight (row 3, ' +
+        'column 5 of the down projection) contributes 25% of it.',
+    );
+    const { data } = view.map;
+    expect(data).toMatchObject({
+      rows: 3,
+      cols: 4,
+      chosen: { row: 1, col: 2 },
+      scale: { high: 8, root: true },
+    });
+    expect([Array.from(data.data)[6], data.cellShape]).toEqual([8, (1.3 * 3) / 4]);
+    expect(ends(view)).toBe('|h| 08.0');
+    expect(view.wrong()).toEqual([]);
+    expect(view.says('1,2 -1,2 1,-1')).toEqual(['token 1 “a”, channel 2: |h| = 8.00', '', '']);
+    view.map.events.onChoose!({ row: 2, col: 3 });
+    expect(view.set).toHaveBeenCalledWith({ channel: 3, query: 2, key: -1, layer: 0, head: 0 });
+    const last = drawn(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
+    expect(last.text('.caption')).toMatch(
+      /^After layer 2, the largest activation is 2\.0, 2× the median: channel 3 of token 0/,
+    );
+    expect(last.map.data.chosen).toEqual({ row: 2, col: 1 });
+    expect(drawn(channels, frame, { channel: 0, query: 1 }).map.data.chosen).toEqual({
+      row: 1,
+      col: 0,
+    });
+    last.draw(frame, { layer: 0, head: 0 });
+    expect(Array.from(last.map.data.data)[6]).toBe(8);
+    const early = base(
+      {},
+      { ...tensors, massive: tensor([3, 4], [9, 0, 0, 1, 8, 0, 0, 4, 2, 0, 0, 1]) },
+    );
+    const embedding = drawn(channels, early);
+    embedding.map.events.onChoose!({ row: 0, col: 0 });
+    expect(embedding.set).toHaveBeenCalledWith({ channel: 0, query: 0, key: -1 });
+    expect(named(channels.numbers(frame, { layer: 1, head: 0 }))).toEqual([
+      ['hidden', 3, 4],
+      ['kurtosis', 3, 'from -1'],
+      ['super_weight', 2, 6],
+    ]);
+    expect(Array.from(channels.numbers(frame, { layer: 0, head: 0 })[0]!.data)[6]).toBe(-8);
+    const none = base(
+      {},
+      { ...tensors, super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) },
+    );
+    expect(channels.says(none, at)).toMatch(/has 3\)\.$/);
+  });
+
+  it('like the first token’s are counted after the layer where that is largest', () => {
+    const norms = tensor([3, 3], [4, 4, 4, 8, 4, 3, 1, 1, 1]);
+    const ratio = tensor([3], [1, 4, 2]);
+    const plain = base({}, { hidden_norm: norms, hidden_ratio: ratio });
+    expect(firsts.says(plain, at)).toBe(
+      'Baseline: 1 of 2 later positions have at least half of the first token’s norm, after layer 0.',
+    );
+    const question = { ...plain.question, input: 'repeat', again: true } as never;
+    const repeated = base(
+      { question },
+      {
+        hidden_norm: tensor([3, 3], [1, 1, 1, 2, 2, 8, 1, 1, 1]),
+        hidden_ratio: tensor([3], [9, 1, 1]),
+      },
+    );
+    const view = drawn(firsts, repeated, { group: [plain, repeated], frames: [plain, repeated] });
+    expect(view.text('.caption')).toBe(
+      'After layer 0, at least half of the first token’s norm: ordinary text: 1 of 2 positions; “<s>”, 2 times: 2 of 2 positions.',
+    );
+    expect(view.lines()).toEqual([
+      ['ordinary text', 1, 0.5, 0.375],
+      ['“<s>”, 2 times', 1, 1, 4],
+    ]);
+    expect(named(firsts.numbers(plain, at))).toEqual([['hidden_norm', 3, 3, 'from -1,0']]);
+    // What is far above the first token's norm does not flatten the rest.
+    expect(view.charts()[0]!.reach).toEqual([0, 3]);
+    expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--ink-3', '--query']);
+    const alone = drawn(firsts, plain);
+    expect(alone.charts()[0]!.reach).toEqual([0, 1.2]);
+    const third = drawn(firsts, plain, { group: [plain, repeated, repeated], frames: [plain] });
+    expect(third.charts()[0]!.series[2]!.color).toBe('--sink');
+  });
+});
+
+describe('caches and settings', () => {
+  const evict = (policy: string, budget: number, more: object = {}) => ({
+    edits: [{ kind: 'evict', policy, budget, ...more }],
+    labels: ['evict'],
+    choices: [{ policy: policy === 'h2o' ? 'H2O' : policy }],
+  });
+  const setting = (change: object, tensors: Frame['tensors'] = {}, losses = [2, 4]) =>
+    base({ ...change, perPrompt: { loss_mean: losses } } as never, {
+      loss_at: tensor([3], [NaN, 2, 4]),
+      loss_mean: tensor([1], [(losses[0]! + losses.at(-1)!) / 2]),
+      ...tensors,
+    });
+
+  it('keys in the cache: a strip for each head', () => {
+    const gone = Float32Array.from([NaN, NaN, NaN, 2, NaN, NaN, NaN, 2, NaN, NaN, NaN, NaN]);
+    const frame = base(evict('window', 2) as never, {
+      evicted: tensor([2, 2, 3], gone),
+      keeps_first: tensor([2, 2], [1, 0, 1, 1]),
+    });
+    const view = drawn(kept, frame);
+    expect(view.text('.caption')).toBe(
+      'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
+    );
+    expect(view.map.data).toMatchObject({ rows: 4, cols: 3, chosen: { row: 2, col: -1 } });
+    // Evicted at query 2: key 0 was kept for 2 of 3 queries, key 1 for 1 of 2.
+    expect([...view.map.data.data].map((one) => one.toFixed(3))).toEqual([
+      ...['1.000', '1.000', '1.000', '0.667', '1.000', '1.000'],
+      ...['1.000', '0.500', '1.000', '1.000', '1.000', '1.000'],
+    ]);
+    expect(view.says('1,0 2,2 -1,0 0,-1 2,1')).toEqual([
+      'L0H1: token 0 “<s>” is evicted at query 2',
+      'L1H0: token 2 “=1,"x"↵” stays',
+      '',
+      '',
+      'L1H0: token 1 “a” is evicted at query 2',
+    ]);
+    view.map.events.onPoint!({ row: 3, col: 1 });
+    view.map.events.onPoint!(undefined);
+    view.map.events.onChoose!({ row: 3, col: 1 });
+    expect(view.point.mock.calls).toEqual([[{ layer: 1, head: 1, key: 1 }], [{}]]);
+    expect(view.set).toHaveBeenCalledWith({ layer: 1, head: 1 });
+    expect(kept.fits!(frame)).toBe(true);
+    expect(kept.fits!(base())).toBe(false);
+    // 41 rows of text high at most, and no strip thinner than 0.6.
+    expect(view.map.data.cellShape).toBeCloseTo((41 / 4) * (4 / 3));
+    const deep = base(
+      { ...evict('window', 2), architecture: architecture({ L: 50, H: 2 }) } as never,
+      {
+        evicted: tensor([50, 2, 3], new Float32Array(300).fill(NaN)),
+        keeps_first: tensor([50, 2], new Float32Array(100)),
+      },
+    );
+    expect(drawn(kept, deep, { layer: 0, head: 0 }).map.data.cellShape).toBeCloseTo(
+      (0.6 * 100) / 3,
+    );
+  });
+
+  it('loss by position: a line for each setting, smoothed, and where the first token leaves', () => {
+    const T = 40;
+    const at_ = tensor(
+      [T],
+      Float32Array.from({ length: T }, (_, t) => (t ? t : NaN)),
+    );
+    const tokens = Array.from({ length: T }, () => frameOf().tokens[1]!);
+    const of = (change: object = {}, length = T) =>
+      base({ T: length, tokens, ...change } as never, {
+        loss_at: length === T ? at_ : tensor([length], at_.data.slice(0, length)),
+      });
+    const whole = of();
+    const window = of(evict('window', 20), 30);
+    const view = drawn(loss, whole, { group: [window, whole], frames: [window, whole] });
+    expect(view.text('.caption')).toBe(
+      'Mean loss over the text: last 20 15.000 over its first 30 tokens; baseline 20.000.',
+    );
+    const [short, long] = view.charts()[0]!.series;
+    expect([short!.name, long!.name]).toEqual(['last 20', 'baseline']);
+    expect([short!.color, long!.color]).toEqual(['--sink', '--ink']);
+    // From a quarter of the text on; means of up to 16 losses: of 1 to 10, of 24 to 39.
+    expect([long!.places![0], long!.values[0], long!.places!.length]).toEqual([10, 5.5, 30]);
+    expect([Array.from(long!.places!).at(-1), Array.from(long!.values).at(-1)]).toEqual([39, 31.5]);
+    expect([short!.places![0], Array.from(short!.places!).at(-1)]).toEqual([8, 29]);
+    expect(view.charts()[0]).toMatchObject({
+      cursor: 20,
+      reach: [4.5, 31.5],
+      yLabel: 'loss, mean of 16 tokens, nats',
+    });
+    expect(drawn(loss, whole).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawn(loss, of(evict('h2o', 20))).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawn(loss, of(evict('window', 40))).charts()[0]).not.toHaveProperty('cursor');
+    const six = [whole, ...[4, 5, 6, 7].map((n) => of(evict('h2o', n)))];
+    expect(
+      drawn(loss, whole, { group: six })
+        .charts()[0]!
+        .series.map(({ dash }) => dash),
+    ).toEqual([undefined, undefined, undefined, '5,3', '2,3']);
+    // Of a long text there is a point for every second token, the last one among them.
+    const far = 600;
+    const losses = tensor([far], new Float32Array(far).fill(1));
+    const book = base({ T: far } as never, { loss_at: losses });
+    const [line] = drawn(loss, book).charts()[0]!.series;
+    expect([Array.from(line!.places!).at(-1), Array.from(line!.places!).at(-2)]).toEqual([
+      599, 597,
+    ]);
+    expect(drawn(loss, book).charts()[0]!.yLabel).toBe('loss, mean of 38 tokens, nats');
+    expect(drawn(loss, whole, { frames: [whole, book] }).charts()[0]!.yLabel).toBe(
+      'loss, mean of 38 tokens, nats',
+    );
+    expect(loss.fits!(whole)).toBe(true);
+  });
+
+  it('loss by setting: a point for each, above the unedited run of the same prompts', () => {
+    const whole = setting({});
+    const kl = { kl_mean: tensor([1], [0.5]) };
+    const group = [
+      whole,
+      setting(evict('h2o', 8), kl, [3, 6]),
+      setting(evict('h2o', 4), kl, [4, 8]),
+      setting(evict('tova', 4), kl, [2, 4]),
+    ];
+    const view = drawn(sweep, group[1]!, { group, frames: group });
+    const [chart] = view.charts();
+    expect(view.lines()).toEqual([
+      ['H2O', 3, 1.5],
+      ['tova', 0],
+    ]);
+    expect(chart!.series[0]).toMatchObject({ places: [4, 8], color: '--run-1' });
+    // Differences by prompt: 2 and 4, 1 and 2.
+    expect(Array.from(chart!.series[0]!.spread!)).toEqual([Math.SQRT2, Math.SQRT1_2]);
+    expect(chart).toMatchObject({
+      xLabel: 'keys kept',
+      yLabel: 'loss above baseline, nats',
+      reach: [0, 3],
+    });
+    expect(chart!.label).toBe(
+      'Softmax model. loss above baseline, nats: at most keys kept, H2O 1.500, tova 0.000.',
+    );
+    expect(view.texts('.segmented button')).toEqual(['Loss', 'KL', 'Sink₁']);
+    view.click('KL');
+    expect(view.set).toHaveBeenCalledWith({ measure: 'kl' });
+    view.draw(group[1]!, { group, frames: group, measure: 'kl' });
+    expect(view.lines()).toEqual([
+      ['H2O', 0.5, 0.5],
+      ['tova', 0.5],
+    ]);
+    view.draw(group[1]!, { group, frames: group, measure: 'sink' });
+    expect(view.charts()[0]).toMatchObject({ percent: true, yLabel: 'Sink₁' });
+    // What none of them has cannot be chosen.
+    view.draw(group[1]!, { group, frames: group, measure: 'error' });
+    expect(view.charts()[0]!.yLabel).toBe('loss above baseline, nats');
+    expect(view.text('.caption')).toBe('');
+    expect(drawn(sweep, whole).text('.caption')).toBe('Measuring the first setting …');
+    const lower = [whole, setting(evict('h2o', 8), {}, [1, 3])];
+    expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.reach).toEqual([
+      -1, 0,
+    ]);
+    const seven = Array.from({ length: 7 }, (_, i) => setting(evict(`p${i}`, 4)));
+    const lines = drawn(sweep, whole, { group: [whole, ...seven] }).charts()[0]!.series;
+    expect([lines[5]!.dash, lines[6]!.dash, lines[6]!.color]).toEqual([
+      undefined,
+      '4,3',
+      '--run-1',
+    ]);
+    expect(named(sweep.numbers(group[1]!, at))).toEqual([
+      ['loss_mean', 1],
+      ['kl_mean', 1],
+      ['sink_ratio', 3],
+    ]);
+    expect(sweep.numbers(group[1]!, at)[0]!.axes).toEqual(['axis 1']);
+    expect(sweep.says(group[1]!, at)).toBe('Loss of Softmax model: 4.500 nats.');
+  });
+
+  it('loss by setting of rounding: by bits, with its error', () => {
+    const rounded = (bits: number, error: number[]) =>
+      setting(
+        { edits: [{ kind: 'quantise', bits, by: 'channel' }], labels: [''], choices: [{}] },
+        {
+          quantise_error: tensor([2], error),
+          hidden_change: tensor([2], [0.25, 0.75]),
+          keeps_first: tensor([2], [1, 0]),
+        },
+      );
+    const group = [setting({}), rounded(8, [0.25, NaN]), rounded(4, [0.5, 0.25])];
+    const view = (measure: string) => drawn(sweep, group[0]!, { group, frames: group, measure });
+    expect(view('error').lines()).toEqual([['per channel', 0.375, 0.25]]);
+    expect(view('error').charts()[0]!.xLabel).toBe('bits');
+    expect(view('change').lines()).toEqual([['per channel', 0.5, 0.5]]);
+    expect(view('kept').lines()).toEqual([['per channel', 0.5, 0.5]]);
+  });
+
+  it('loss by perturbation: a bar for each above the baseline, on the scale of all models', () => {
+    const clamp = (channel: number, losses: number[]) =>
+      setting(
+        { edits: [{ kind: 'clamp_channel', channel }], labels: [''], choices: [{}] },
+        {},
+        losses,
+      );
+    const group = [setting({}), clamp(7, [6, 8]), clamp(3, [1.5, 3.5])];
+    const view = drawn(perturbations, group[1]!, { group, frames: group });
+    expect(view.lines()).toEqual([['the selected one, then random ones', 4, -0.5]]);
+    expect(view.text('.caption')).toBe(
+      '1, channel 7 to zero: +4.000; 2, channel 3 to zero: −0.500',
+    );
+    expect(view.charts()[0]).toMatchObject({ from: 1, reach: [-0.5, 4] });
+    const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
+    const more = [setting(other), { ...clamp(1, [12, 14]), ...other }] as Frame[];
+    expect(
+      drawn(perturbations, group[1]!, { group, frames: [...group, ...more] }).charts()[0]!.reach,
+    ).toEqual([-0.5, 10]);
+    expect(perturbations.says(group[1]!, at)).toBe('Channel 7 to zero: 7.000 nats.');
+    expect(named(perturbations.numbers(group[1]!, at))).toEqual([['loss_mean']]);
+  });
+});
+
+it('views say to figures what they need', () => {
+  const named = (is: (view: View) => unknown) =>
+    views.filter((view) => is(view)).map(({ name }) => name);
+  expect(named(({ isGroup }) => isGroup)).toEqual(['firsts', 'loss', 'sweep', 'perturbations']);
+  expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
+  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training']);
+  expect(named(({ compares }) => compares)).toEqual(['change']);
+  expect(named(({ needsWholeMaps }) => needsWholeMaps)).toEqual(['length']);
+  const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
+  const fitting = (change: object) =>
+    views
+      .filter(
+        ({ fits }) => fits && fits(base({ groups: undefined, model: hub, ...change } as never)),
+      )
+      .map(({ name }) => name);
+  const of = (more: object) =>
+    fitting({ architecture: architecture({ E: 0, gate: null, ...more }) });
+  const causal = ['length', 'effects', 'loss', 'next'];
+  expect(of({})).toEqual(causal);
+  expect(of({ mask: { kind: 'bidirectional' }, mask_token: null })).toEqual([]);
+  expect(of({ mask: { kind: 'bidirectional' }, mask_token: 7 })).toEqual(['unmasking']);
+  expect(of({ E: 4 })).toEqual(['length', 'effects', 'router', 'loss', 'next']);
+  expect(of({ gate: 'head' })).toEqual(['length', 'effects', 'gate', 'loss', 'next']);
+  expect(of({ bias_key: 'head' })).toEqual(['length', 'effects', 'bias', 'loss', 'next']);
+  expect(fitting({ groups: ['a'] })).toContain('domains');
+  expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('kept');
+  // A caption of several lines is text, none of it a number by mistake.
+  for (const { how, question, title } of views)
+    for (const text of [how, question, title]) expect(text).not.toMatch(/NaN|undefined/);
+});
+
+describe('what else there is of a frame', () => {
+  it('the next tokens, the likeliest first', () => {
+    const likely = [
+      { text: ' a', probability: 0.5 },
+      { text: '\n', probability: 0.125 },
+    ];
+    const frame = base({ next: likely, generated: 2, sequences: 3 } as never);
+    const view = drawn(next, frame);
+    expect(view.texts('li')).toEqual(['a50.0%', '↵12.5%']);
+    expect(view.all('li').map((one) => one.style.getPropertyValue('--share'))).toEqual([
+      '1',
+      '0.25',
+    ]);
+    expect(view.text('.caption')).toBe(
+      'Mean loss 2.000 nats per token (perplexity 7.4) over all prompts; the list continues the first one; 2 of the tokens are generated',
+    );
+    expect(next.says(base(), at)).toBe('Mean loss 2.000 nats per token (perplexity 7.4)');
+    expect(next.numbers(frame, at)[0]).toMatchObject({
+      shape: [2],
+      data: [0.5, 0.125],
+      labels: [' a', '\n'],
+    });
+    expect(
+      next.fits!({ ...frame, architecture: architecture({ mask: { kind: 'bidirectional' } }) }),
+    ).toBe(false);
+  });
+
+  it('Sink₁ by label: a row with a dot for each prompt', () => {
+    const frame = base({
+      groups: ['prose', 'code', 'prose'],
+      perPrompt: { sink_ratio: [0.25, 0.5, 0.75] },
+    } as never);
+    const view = drawn(domains, frame);
+    expect(view.texts('tbody tr')).toEqual(['prose 50.0% ± 35.4%', 'code 50.0%']);
+    const [row] = view.all('tbody tr');
+    const places = (selector: string, name: string) =>
+      [...row!.querySelectorAll(selector)].map((one) => Number(one.getAttribute(name)));
+    // The strip is 240 wide, with 6 at each side.
+    expect([places('circle', 'cx'), places('.mean', 'x1'), places('.mean', 'x2')]).toEqual([
+      [63, 177],
+      [120],
+      [120],
+    ]);
+    expect(named(domains.numbers(frame, at))).toEqual([
+      ['sink_1 of prose', 2],
+      ['sink_1 of code', 1],
+    ]);
+    const three = base({
+      groups: ['a', 'b', 'c', 'b'],
+      perPrompt: { sink_ratio: [0.5, 0.75, 0.25, 1] },
+    } as never);
+    expect(drawn(domains, three).text('.caption')).toMatch(
+      /^Sink₁ is largest for “b” \(87\.5% ± 17\.7%, 2 prompts\) and smallest for “c” \(25\.0%, 1 prompts\)/,
+    );
+    expect(domains.says(base({ groups: [] } as never), at)).toBe('');
+  });
+
+  it('every head’s map as a thumbnail that opens the head', () => {
+    const att = tensor(
+      [2, 2, 3, 3],
+      [...MAP, ...MAP, ...MAP, ...MAP].map((x, i) => (i < 9 ? x : x / 2)),
+    );
+    const frame = base({}, { att });
+    painted.length = 0;
+    const view = drawn(heads, frame);
+    expect(painted).toHaveLength(4);
+    expect(painted[1]).toMatchObject({ rows: 3, cols: 3 });
+    expect([...painted[1]!.data]).toEqual([0.5, NaN, NaN, 0.375, 0.125, NaN, 0.25, 0.125, 0.125]);
+    const thumbs = view.all('.thumb');
+    expect(thumbs.map((one) => one.getAttribute('aria-label'))).toEqual([
+      'L0H0, α₁ = 0.125',
+      'L0H1, α₁ = 0.375',
+      'L1H0, α₁ = 0.875',
+      'L1H1, α₁ = 0.250',
+    ]);
+    expect(thumbs.map((one) => one.getAttribute('aria-pressed'))).toEqual([
+      'false',
+      'false',
+      'true',
+      'false',
+    ]);
+    thumbs[1]!.querySelector('canvas')!.click();
+    expect(view.set).toHaveBeenCalledWith({ layer: 0, head: 1 });
+    view.all('.thumbs')[0]!.click();
+    expect(view.set).toHaveBeenCalledTimes(1);
+    thumbs[3]!.dispatchEvent(new Event('pointerover', { bubbles: true }));
+    view.all('.thumbs')[0]!.dispatchEvent(new Event('pointerleave'));
+    expect(view.point.mock.calls).toEqual([[{ layer: 1, head: 1 }], [{}]]);
+    view.pointed.value = { layer: 1, head: 0 };
+    expect(thumbs.map((one) => one.classList.contains('lit'))).toEqual([false, false, true, false]);
+    // The same maps are not painted again; those of another frame are, as shares where rows need not sum to 1.
+    view.draw(frame, { layer: 0, head: 0 });
+    expect(painted).toHaveLength(4);
+    expect(thumbs[0]!.getAttribute('aria-pressed')).toBe('true');
+    view.draw(frame, { scale: 'linear' });
+    expect(painted).toHaveLength(8);
+    view.draw(base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) }));
+    expect([...painted.at(-1)!.data].slice(3, 5)).toEqual([0.75, 0.25]);
+    view.draw(
+      base({ architecture: architecture({ L: 1, H: 4 }) } as never, {
+        att: tensor([1, 4, 3, 3], att.data),
+        alpha: tensor([1, 4, 3], ALPHA.data),
+      }),
+    );
+    expect(view.all('.thumb').map((one) => one.dataset.head)).toEqual(['0', '1', '2', '3']);
+    const [all] = heads.numbers(frame, at);
+    expect(all).toMatchObject({ name: 'weight', shape: [2, 2, 3, 3] });
+    expect([all!.data[9], all!.data[12]]).toEqual([0.5, 0.375]);
+    expect(heads.says(frame, at)).toBe('Attention maps of 2 layers by 2 heads of Softmax model.');
+  });
+
+  it('the influence of one token, with the start token and without it', () => {
+    const tokens = ['<s>', ' a', ' b', ' c', ' d'].map((text, id) => ({
+      id,
+      text,
+      start: 0,
+      end: 0,
+      special: !id,
+    }));
+    const T = tokens.length;
+    const grid = (rows: number, cols: number, last: number[]) =>
+      tensor([rows, cols], [...new Float32Array((rows - 1) * cols), ...last]);
+    const frame = base({ T, tokens } as never, {
+      reach: grid(3, T, [0, 0, 0, 1, 0.25]),
+      reach_bare: grid(3, T - 1, [0, 0, 1, 0.5]),
+      mixing: tensor([3], [1, 2, 8]),
+      mixing_bare: tensor([3], [1, 2, 4]),
+    });
+    const view = drawn(reach, frame);
+    // Of 4 tokens of text the third is the last that has one behind it; that one is put in its place.
+    expect(view.text('.caption')).toBe(
+      'Replacing token 3, “c”, by “d”: after the last layer the residual stream of a later token changes on average by ' +
+        '25.0% of its norm with “<s>” first, 50.0% of its norm without “<s>”. The mean distance of a token from the mean ' +
+        'over tokens is 8.0, and 4.0 without the first token.',
+    );
+    expect(reach.says({ ...frame, sequences: 2 }, at)).toContain('by “d” in the first prompt:');
+    const [own, bare] = view.maps;
+    expect(own!.data).toMatchObject({
+      rows: 3,
+      cols: 5,
+      chosen: { row: -1, col: 3 },
+      scale: { high: 1 },
+      cellShape: 9 / 5,
+    });
+    expect(view.maps).toHaveLength(2);
+    expect([...bare!.data.data].slice(10)).toEqual([NaN, 0, 0, 1, 0.5]);
+    expect(view.texts('.subtitle')).toEqual(['With “<s>” first', 'Without “<s>”']);
+    expect(ends(view)).toBe('0100%');
+    expect(view.wrong()).toEqual([]);
+    expect(view.says('0,3 2,4 -1,1 1,-1')).toEqual([
+      'embedding, token 3 “c”: 0.0%',
+      'after layer 1, token 4 “d”: 25.0%',
+      '',
+      '',
+    ]);
+    own!.events.onChoose!({ row: 0, col: 2 });
+    expect(view.set).toHaveBeenCalledWith({ query: 2, key: -1 });
+    const far = base({ T, tokens } as never, {
+      ...frame.tensors,
+      reach: grid(3, T, [0, 0, 0, 2, 0.25]),
+    });
+    const wide = drawn(reach, far);
+    expect([ends(wide), wide.map.data.scale.high]).toEqual(['0100% or more', 1]);
+    const without = base(
+      { T, tokens: tokens.map((one) => ({ ...one, special: false })), first: [] } as never,
+      {
+        ...frame.tensors,
+        reach_bare: tensor([0], []),
+        mixing_bare: tensor([0], []),
+      },
+    );
+    const single = drawn(reach, without);
+    expect(single.texts('.subtitle')[0]).toBe('In the baseline');
+    expect(single.all('.plot').map((one) => one.hidden)).toEqual([false, true]);
+    expect(single.text('.caption')).not.toContain('The mean distance');
+    expect(named(reach.numbers(without, at))).toEqual([
+      ['reach', 3, 5, 'from -1,0'],
+      ['mixing', 3, 'from -1'],
+    ]);
+    expect(named(reach.numbers(frame, at))).toEqual([
+      ['reach', 3, 5, 'from -1,0'],
+      ['reach_bare', 3, 4, 'from -1,0'],
+      ['mixing', 3, 'from -1'],
+      ['mixing_bare', 3, 'from -1'],
+    ]);
+    // Nothing can be exchanged in a text of one token.
+    const small = { reach: grid(3, 2, [0, 0]), reach_bare: grid(3, 1, [0]) };
+    const tensors = { ...frame.tensors, ...small };
+    const short = { ...frame, T: 2, tokens: tokens.slice(0, 2), tensors } as Frame;
+    const bare_ = { reach: tensor([0], []), reach_bare: tensor([0], []) };
+    for (const one of [short, { ...frame, tensors: { ...frame.tensors, ...bare_ } } as Frame])
+      expect(reach.says(one, at)).not.toContain('Replacing');
+  });
+});

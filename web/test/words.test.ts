@@ -1,0 +1,209 @@
+/** The page's sentences at the borders of their numbers: one and several, with and without what they depend on. */
+import { describe, expect, it } from 'vitest';
+import { OTHERS } from '../src/ask/arithmetic';
+import type { Frame } from '../src/frame';
+import { columnOf, kindOf } from '../src/rooms/claims';
+import {
+  classSentence,
+  comparison,
+  finding,
+  firstWords,
+  headsWords,
+  massOf,
+  shortNote,
+  shortWords,
+  show,
+  stampWords,
+  word,
+} from '../src/words';
+import { frameOf, tensor } from './fixture';
+
+const at = { layer: 1, head: 0 };
+const free = { operation: { ...frameOf().operation, normalises: false } } as Partial<Frame>;
+const uniform = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) });
+const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
+
+describe('a number', () => {
+  it('has fixed digits unless those would hide it', () => {
+    const said = [0.01, 0.0099, -0.005, 99_999, 100_000, -123_456].map((x) => show(x));
+    expect(said).toEqual(['0.01', '9.9e-3', '-5.0e-3', '99999.00', '1.0e+5', '-1.2e+5']);
+    expect([show(1.25, 1), show(0.05, 1), show(-Infinity), word('  a'), word(' a')]).toEqual([
+      ...['1.3', '5.0e-2', '–', '\u00a0\u00a0a', 'a'],
+    ]);
+  });
+
+  it('of heads is whole where it is one, within a rounding', () => {
+    const of = (share: number) => headsWords(frameOf(), share).split(' of')[0];
+    expect([0.25002, 0.2501, 0.0125, 0.0124].map(of)).toEqual(['1', '1.0', '0.1', 'none']);
+  });
+
+  it('of a row sum is that over the prompts, or else the mean over heads', () => {
+    expect(massOf(frameOf())).toBe(0.5);
+    const summary = tensor([2, 2, 3], [1, 9, 9, 2, 9, 9, 3, 9, 9, 4, 9, 9]);
+    expect(massOf(frameOf({ perPrompt: {} }, { row_mass_summary: summary }))).toBe(2.5);
+  });
+});
+
+describe('where numbers come from', () => {
+  it('is said of each source and each arithmetic', () => {
+    const { model } = frameOf();
+    const said = (source: string, kind = 'measured') =>
+      classSentence(frameOf({ class: kind, model: { ...model, source } } as Partial<Frame>));
+    expect(['zoo', 'hub', 'disk'].map((source) => said(source))).toEqual([
+      'on weights trained for this page, 1.50 M parameters',
+      'on published weights, 1.50 M parameters',
+      'on weights from your disk, 1.50 M parameters',
+    ]);
+    for (const { class: kind, does, means } of Object.values(OTHERS))
+      expect(said('hub', kind)).toBe(`${does}, on published weights, 1.50 M parameters: ${means}`);
+    expect(said('zoo', 'counterfactual')).toMatch(
+      /^replaced at inference\. The weights \(1\.50 M parameters\) were trained with softmax and/,
+    );
+  });
+
+  it('of a recording is who made it, with what is known', () => {
+    const recording = {
+      model: { id: 'owner/name', revision: 'abc', dtype: 'bfloat16', attention: 'eager' },
+      prompts: { source: 'a book' },
+      licence: 'MIT',
+      versions: { torch: '2', transformers: '5' },
+      command: 'sinkscope record',
+    };
+    const said = (change: object) =>
+      classSentence(frameOf({ recording: { ...recording, ...change } } as never));
+    expect(said({})).toBe(
+      'read from a recording of owner/name@abc; computed in bfloat16, eager; prompts: a book; made by torch 2, ' +
+        'transformers 5; licence MIT; sinkscope record',
+    );
+    expect(
+      said({ model: { id: 'x' }, prompts: {}, versions: {}, licence: undefined, command: '' }),
+    ).toBe('read from a recording of x');
+  });
+
+  it('is stamped with the start, the prompts, and how weights are stored', () => {
+    const { model, special } = frameOf();
+    expect(firstWords({ first: ['<s>', '<t>'], special })).toBe('starts with <s> <t>');
+    expect(firstWords({ first: ['<t>'], special })).toBe('starts with <t>');
+    const stored = (change: object) =>
+      stampWords(frameOf({ model: { ...model, ...change } } as never))
+        .split(' · ')
+        .slice(5);
+    expect(stored({ bits: 4.55 })).toEqual(['Softmax model', 'stored at 4.5 bits per weight']);
+    expect(stored({ source: 'recording' })).toEqual(['Softmax model', 'recorded']);
+  });
+});
+
+describe('a finding', () => {
+  it('of a short text says so, from half of ε on', () => {
+    const verdict = (even: number, least = 10) => ({ even, least }) as never;
+    expect([shortNote(verdict(0.15), 9, 0.3), shortNote(verdict(0.16), 1, 0.3)]).toEqual([
+      '',
+      'Short text (1 token): uniform attention is already 16%.',
+    ]);
+    expect(shortWords(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
+    expect(shortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
+    const noted = finding(frameOf({}, uniform(0.2)), at);
+    expect(noted).toMatch(
+      /more than 30%\. Short text \(3 tokens\): uniform attention is already 20%\.$/,
+    );
+  });
+
+  it('names a first token that is none of the tokenizer’s, row sums, and a bias key', () => {
+    const tokens = frameOf().tokens.map((one) => ({ ...one, special: false }));
+    expect(finding(frameOf({ tokens }), at)).toMatch(
+      /gives the first token “<s>” 90% of its attention/,
+    );
+    expect(finding(frameOf(free), at)).toMatch(
+      /90% of its row sums; .* 30%, both as a share and as a raw weight\. Rows need not sum to 100%: they sum to 50% on average\.$/,
+    );
+    const architecture = { ...frameOf().architecture, bias_key: 'head' } as never;
+    const bias = { sink_ratio_bias: tensor([1], [0.5]) };
+    expect(finding(frameOf({ architecture }, bias), at)).toMatch(
+      /Its bias key, which is not a token, receives as much in 2 of the 4 heads\.$/,
+    );
+    for (const other of [frameOf({}, bias), frameOf({ architecture })])
+      expect(finding(other, at)).not.toContain('bias key');
+  });
+});
+
+describe('a comparison', () => {
+  const other = (change: object = {}, share = 0.25, more: object = {}) =>
+    frameOf({ title: 'Other', ...change } as never, { ...sinks(share), ...more });
+
+  it('says over which prompts', () => {
+    const where = (...counts: number[]) =>
+      comparison(counts.map((sequences) => other({ sequences }))).split(',')[0];
+    expect([where(1, 1), where(9, 9), where(1, 9)]).toEqual([
+      'On one prompt',
+      'Over 9 prompts',
+      'Over their prompts',
+    ]);
+  });
+
+  it('counts heads where all have as many, and gives shares where not', () => {
+    expect(comparison([other({}, 0.5), other({}, 0.5)])).toBe(
+      'On one prompt, 2 of the 4 heads give the first token more than 30% in each model; uniform attention would give it 10%.',
+    );
+    const architecture = { ...frameOf().architecture, L: 1 };
+    const wide = other({ title: 'Small', architecture }, 0.5);
+    expect(comparison([other(), wide])).toMatch(
+      /Small has the strongest sink: 50\.0% of its heads give .*; Other has the weakest, 25\.0% of its heads\.$/,
+    );
+    const two = [frameOf(), other(), other({ title: 'Third' })];
+    expect(comparison(two)).toMatch(/; 2 of the others have the weakest, 1 of the 4 heads\.$/);
+  });
+
+  it('has the notes that its models need', () => {
+    const short = [frameOf({}, uniform(0.2)), other({}, 0.25, uniform(0.2))];
+    expect(comparison(short)).toMatch(
+      /Short text \(3 tokens\): uniform attention is already 20%\.$/,
+    );
+    const raw =
+      'Where rows need not sum to 100%, both the share and the raw weight must be that large.';
+    expect(comparison([frameOf(free), other()])).toContain(raw);
+    expect(comparison([frameOf(), other()])).not.toContain(raw);
+  });
+});
+
+describe('a column of a drawn map', () => {
+  /** A map of 9 rows whose first column has these weights from row 1 on, and rows that sum to 1. */
+  const map = (...weights: number[]) => {
+    const T = weights.length + 1;
+    return Float32Array.from({ length: T * T }, (_, i) => {
+      const [t, k] = [Math.floor(i / T), i % T];
+      if (k > t) return NaN;
+      const own = t ? weights[t - 1]! : 1;
+      return k ? (1 - own) / t : own;
+    });
+  };
+  const of = (...weights: number[]) => columnOf(map(...weights), weights.length + 1);
+
+  it('has its mean, the rows that attend mostly there, and the row sum', () => {
+    const { mean, strong, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
+    expect([mean, strong, rows]).toEqual([2.0625 / 4, 2, 4]);
+    expect(rowSum).toBeCloseTo(1, 6);
+  });
+
+  it.each([
+    ['all', [0.75, 0.75, 0.75, 0.25]],
+    ['many', [0.75, 0.75, 0.25, 0.25]],
+    ['none', [0.125, 0.125, 0.125, 0.125]],
+  ] as const)('is called %s', (kind, weights) => expect(kindOf(of(...weights))).toBe(kind));
+
+  it('is called by its borders, and not at all without rows', () => {
+    const kind = (rows: number, strong: number, mean = 0, uniform = 0) =>
+      kindOf({ rows, strong, mean, uniform, rowSum: 1 });
+    expect([kind(0, 0), kind(4, 3), kind(100, 74), kind(5, 2), kind(100, 39)]).toEqual([
+      ...['none', 'all', 'many', 'many', 'none'],
+    ]);
+    expect([
+      kind(9, 0, 0.05),
+      kind(9, 0, 0.051),
+      kind(9, 0, 0.2, 0.1),
+      kind(9, 0, 0.21, 0.1),
+    ]).toEqual([...['none', 'weak', 'none', 'weak']]);
+    // At half of the full scale a cell is not strong; rows without numbers are none.
+    const signed = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
+    expect(signed).toMatchObject({ rows: 2, strong: 0, mean: 0.25, uniform: 0.25, rowSum: 2 / 3 });
+  });
+});
