@@ -77,8 +77,8 @@ for (let i = 0; i < 6; i++) {
   await context.close();
 }
 const bytes = first.reduce((sum, one) => sum + one.bytes, 0);
-row('bytes (gzip) to the first sink', (bytes / 1e6).toFixed(2), 'MB', 2.5);
-row('requests to the first sink', first.length, '', 12);
+row('bytes (gzip) to the first sink', (bytes / 1e6).toFixed(2), 'MB', 1.4);
+row('requests to the first sink', first.length, '', 10);
 row('first sink on localhost, median of 5', (median(times) / 1000).toFixed(2), 's', 0.6);
 const slow = [];
 for (let i = 0; i < 3; i++) {

@@ -101,14 +101,6 @@ export class Module {
   }
 
   /**
-   * Whether the binary has that call.
-   * @param {string} name
-   */
-  has(name) {
-    return typeof this.#exports[`ss_wasm_${name}`] === 'function';
-  }
-
-  /**
    * Calls ss_wasm_<name> and returns what it returns. A trap leaves the instance in an unknown
    * state, so nothing is called after one.
    * @param {string} name

@@ -129,7 +129,7 @@ class Engine {
   #links;
   #make;
   /**
-   * To backends of the binaries of other arithmetics, from when the first model asks for one.
+   * To backends of other binaries by what they are for, from when the first asks for one.
    * @type {Map<string, Promise<Link[]>>}
    */
   #others = new Map();
@@ -147,13 +147,13 @@ class Engine {
     this.describe = describe;
   }
 
-  /** @param {import('../abi/variants.js').Arithmetic} arithmetic */
-  async #linksOf(arithmetic) {
-    if (arithmetic === 'exact') return this.#links;
-    const made = this.#others.get(arithmetic) ?? this.#make(ARITHMETICS[arithmetic]);
-    this.#others.set(arithmetic, made);
+  /** @param {import('../abi/variants.js').Purpose} purpose */
+  async #linksFor(purpose) {
+    if (purpose === 'run' || (purpose === 'lab' && this.describe.training)) return this.#links;
+    const made = this.#others.get(purpose) ?? this.#make(purpose);
+    this.#others.set(purpose, made);
     const links = await made.catch((error) => {
-      this.#others.delete(arithmetic);
+      this.#others.delete(purpose);
       throw error;
     });
     if (this.#closed) for (const link of links) link.close();
@@ -175,7 +175,7 @@ class Engine {
     expect(all.length > 0, 'weights', 'at least one file', weights);
     if (config !== undefined) checkSource(config, 'config', true);
     for (const source of all) checkSource(source, 'weights', false);
-    const links = await this.#linksOf(arithmetic);
+    const links = await this.#linksFor(ARITHMETICS[arithmetic]);
     const copy = new Copy(links[0], { config, weights: all });
     const { architecture, bytes } = await copy.open(options);
     const room = 1 + Math.floor(COPIES / bytes);
@@ -192,15 +192,18 @@ class Engine {
   async openRecording(source, options = {}) {
     checkSource(source, 'source', false);
     checkOptions(options, JOB);
-    // Who only runs models does not download this.
-    const { Recording } = await import('../recording/recording.js');
+    // Who only runs models downloads neither this nor the binary that reads it.
+    const [{ Recording }, [link]] = await Promise.all([
+      import('../recording/recording.js'),
+      this.#linksFor('lab'),
+    ]);
     const post = () => {
       /** @type {ReadableStream[]} */
       const streams = [];
       const sent = sendable(source, streams);
       return transfer(sent, streams);
     };
-    const recording = new Recording(this.#links[0], this.describe, post);
+    const recording = new Recording(link, this.describe, post);
     await recording.open(options);
     await dropIfAborted(options.signal, recording);
     return recording;
@@ -229,7 +232,7 @@ class Engine {
     return beginTraining(links, { ...this.describe, training }, options);
   }
 
-  /** To the backends of other arithmetics that there are. */
+  /** To the backends of other binaries that there are. */
   async #linksAside() {
     const made = [...this.#others.values()].map((links) => links.catch(() => []));
     return (await Promise.all(made)).flat();

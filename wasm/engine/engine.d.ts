@@ -242,7 +242,8 @@ export interface Engine {
   readonly describe: Describe;
   open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
   /**
-   * Opens a recording: what a model did on some prompts, without the model. Not of an engine for training.
+   * Opens a recording: what a model did on some prompts, without the model. The first fetches another binary,
+   * that of `lab`.
    * @throws SinkscopeError with the tensor or the key for a file that is none, or contradicts itself
    * @example
    * const recording = await engine.openRecording(new URL('smollm2.safetensors', location.href));

@@ -13,10 +13,6 @@ export class Shelf {
 
   /** @param {Module} module */
   constructor(module) {
-    if (!module.has('recording_open')) {
-      const how = 'expected an engine that runs models: one for training opens no recordings';
-      throw new SinkscopeError('unsupported', 'recording', how);
-    }
     this.#module = module;
   }
 

@@ -5,6 +5,7 @@ import { createEngine } from 'sinkscope';
 import { sentence } from './ask/errors';
 import { linkTo, defaults } from './ask/state';
 import { textsOf } from './ask/question';
+import { areRecordings } from './ask/recordings';
 import { heldOutFile, openZoo, type Zoo } from './ask/zoo';
 import { base } from './base';
 import { startFrame } from './embed/frame';
@@ -127,8 +128,10 @@ async function start(): Promise<void> {
     // Threads need headers that set the page apart; a model of the zoo is too small to need threads.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
     const onLost = (error: Error) => notify(sentence(error));
+    // An embed may show recordings alone; a page opens models, too, and wants threads for them.
+    const lab = isEmbed && areRecordings(state.peek().shown);
     const [first, zoo] = await Promise.all([
-      createEngine({ base: new URL(ENGINE, base), threads, onLost }),
+      createEngine({ base: new URL(ENGINE, base), threads, lab, onLost }),
       coming,
     ]);
     const models = new Models(first, zoo);

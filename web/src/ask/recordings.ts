@@ -15,6 +15,11 @@ export function isOfRecording(id: string): boolean {
   return id.startsWith(RECORDING);
 }
 
+/** Whether recordings are all that is shown: an engine for training reads them, and no other binary is fetched. */
+export function areRecordings(shown: readonly string[]): boolean {
+  return shown.length > 0 && shown.every(isOfRecording);
+}
+
 /** Whether a recording lay on the disk of whoever shared the link. */
 export function isRecordingOfDisk(id: string): boolean {
   return id.startsWith(DISK);

@@ -14,7 +14,7 @@ import { isPrinting } from '../plot/paper';
 import { Queue } from '../run/queue';
 import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
-import { isOfRecording, isOfThisSite } from '../ask/recordings';
+import { areRecordings, isOfRecording, isOfThisSite } from '../ask/recordings';
 import { linkTo, printHash, type Parsed, type State } from '../ask/state';
 import defaults from '../page/base.css?inline';
 import page from '../page/page.css?inline';
@@ -56,18 +56,19 @@ function styleOf(): CSSStyleSheet {
   return style;
 }
 
-function startEngine() {
+/** @param shown of the figure that comes first */
+function startEngine(shown: readonly string[]) {
   // Beside the page its policy holds; elsewhere the host's, which is not ours to widen.
   if (base.origin === location.origin) trustOwnScripts();
-  return createEngine({ base: new URL(ENGINE, base) });
+  return createEngine({ base: new URL(ENGINE, base), lab: areRecordings(shown) });
 }
 
 let sharing: Promise<{ readonly models: Models; readonly zoo: Zoo }> | undefined;
 /** What each figure of the document still shows: a model is closed when none does. */
 const wanted = new Map<object, ReadonlySet<string>>();
 
-function share() {
-  sharing ??= Promise.all([startEngine(), openZoo()]).then(([engine, zoo]) => {
+function share(shown: readonly string[]) {
+  sharing ??= Promise.all([startEngine(shown), openZoo()]).then(([engine, zoo]) => {
     return { models: new Models(engine, zoo), zoo };
   });
   // The next figure may have more luck.
@@ -93,7 +94,7 @@ function lend(models: Models, borrower: object): Models {
 /** The models of the document's figures, for what draws another figure; `ids` stay open as long as `borrower`. */
 export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
   wanted.set(borrower, new Set(ids));
-  return lend((await share()).models, borrower);
+  return lend((await share(ids)).models, borrower);
 }
 
 export function returnModels(borrower: object): void {
@@ -169,7 +170,7 @@ export class Live {
 
   async #open(context: Context): Promise<void> {
     try {
-      const { models, zoo } = await share();
+      const { models, zoo } = await share(this.#state.peek().shown);
       const file = signal(0);
       const queue = new Queue({
         models: lend(models, this),
