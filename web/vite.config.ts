@@ -140,5 +140,10 @@ export default defineConfig({
     },
   },
   plugins: [course(), policy(), shareable(home), plain(), ship()],
-  test: { include: ['test/*.test.ts'] },
+  // A busy machine takes its time; no test waits for a limit to pass.
+  test: {
+    include: ['test/*.test.ts'],
+    testTimeout: 60_000,
+    expect: { poll: { timeout: 30_000 } },
+  },
 } as never);

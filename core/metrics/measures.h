@@ -35,6 +35,7 @@ SS_MEASURE(cos_gap);
 
 /* parts.c */
 SS_MEASURE(logit_parts);
+SS_MEASURE(logit_parts_heads);
 
 /* norm.c */
 SS_MEASURE(hidden_norm);
@@ -68,6 +69,10 @@ SS_MEASURE(weight_error);
 /* spread.c */
 SS_MEASURE(mixing);
 SS_MEASURE(kurtosis);
+
+/* tags.c */
+SS_MEASURE(tag_share);
+SS_MEASURE(tag_stream);
 
 /* spectrum.c */
 SS_MEASURE(matrix_entropy);

@@ -225,10 +225,15 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
         trace->statistics = ss_arena_take(arena, numbers + 1,
                                           SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
     }
-    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side; or D floats. */
+    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side; or a vector for each
+     * head, as many numbers for each two, one for each, and two rows of a matrix. */
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
-        if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX - D;
-        trace->spectrum = ss_arena_take(arena, (numbers + D) / 2 + 1, sizeof *trace->spectrum);
+        const ss_arch *arch = &trace->model->arch;
+        size_t H = (size_t)arch->H, K = (size_t)arch->K;
+        size_t parts = H * (D + H + 1) + K + (D > H * K ? D : H * K);
+        if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX - 1;
+        size_t most = numbers / 2 + 1 > parts ? numbers / 2 + 1 : parts;
+        trace->spectrum = ss_arena_take(arena, most, sizeof *trace->spectrum);
     }
 }
 

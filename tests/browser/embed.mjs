@@ -115,7 +115,7 @@ const FITTING = {
   ...Object.fromEntries(
     (
       'attention sinks geometry scores threshold length gives norms ratios channels firsts mass heads ' +
-      'effects reach loss next suffix tasks training'
+      'effects reach loss next suffix tasks training parts valley secondary tags'
     )
       .split(' ')
       .map((view) => [view, 'softmax,sigmoid']),

@@ -108,6 +108,12 @@ function slipsOfScript(file, text) {
     ts.isTemplateExpression(node) ||
     (ts.isBinaryExpression(node) && isText(node.left) && isText(node.right));
 
+  /** { layer: -1 }, key = -1, ?? -1 and return -1 mean none, and so would -2. @param {Node} node */
+  const isNone = ({ parent }) =>
+    ts.isReturnStatement(parent) ||
+    ('initializer' in parent && 'name' in parent) ||
+    (ts.isBinaryExpression(parent) && parent.operatorToken.kind === Kind.QuestionQuestionToken);
+
   /** @param {Node} node @param {boolean} isPlace */
   const visit = (node, isPlace) => {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isInterfaceDeclaration(node))
@@ -139,12 +145,9 @@ function slipsOfScript(file, text) {
         add(node, ';');
     }
     if (ts.isVariableDeclaration(node) && /_MS$/.test(textOf(node.name))) return undefined;
-    // { layer: -1 } and key = -1 mean none, and so would -2.
-    if ('initializer' in node && node.initializer && 'name' in node) {
-      if (textOf(/** @type {Node} */ (node.initializer)) === '-1') return undefined;
-      if (ts.isPropertyAssignment(node) && SIZES.test(textOf(node.name)))
-        return visit(node.initializer, true);
-    }
+    if (textOf(node) === '-1' && isNone(node)) return undefined;
+    if (ts.isPropertyAssignment(node) && SIZES.test(textOf(node.name)))
+      return visit(node.initializer, true);
     if (ts.isTemplateSpan(node)) {
       const { templateSpans, head } = node.parent;
       const before = templateSpans[templateSpans.indexOf(node) - 1]?.literal ?? head;

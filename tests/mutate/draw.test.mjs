@@ -1,8 +1,11 @@
 // What the drawing of edits promises.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { draw, slips } from './draw.mjs';
 import { distance, nearestFirst } from './imports.mjs';
+
+process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 
 const text = [
   '// a < b && true',
@@ -67,6 +70,7 @@ test('of a script, expressions inside of texts are edited; types, pixels and wai
     '4',
     '1',
   ]);
+  assert.deepEqual(found('const a = () => { return -1; }, b = c ?? -1, d = e.at(-1);'), ['1']);
   assert.deepEqual(found('const LATE_MS = 9;\nconst a = setTimeout(b, 1000);'), []);
   assert.deepEqual(found('const a = b > c ? b : c;'), []);
   assert.deepEqual(found('const a = "b" + `c ${d}` + "e";'), []);

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { nearestFirst } from './imports.mjs';
+import { distance, nearestFirst } from './imports.mjs';
 import { openNative } from './native.mjs';
 import { run } from './work.mjs';
 
@@ -101,10 +101,9 @@ async function web() {
           seconds: 120,
           isQuiet: true,
         });
-      const near = nearestFirst(tests, file)
-        .slice(0, 3)
-        .map((test) => basename(test, '.test.ts'));
-      const first = killers.length ? killers : near;
+      const reaching = tests.filter((test) => distance(test, file) < Infinity);
+      const near = nearestFirst(reaching, file).slice(0, 3);
+      const first = killers.length ? killers : near.map((test) => basename(test, '.test.ts'));
       if (!(await vitest(first.map((word) => `test/${word}.test.ts`)))) return first.join(' ');
       const good = await vitest(['related', resolve(file)]);
       return good ? undefined : 'vitest';

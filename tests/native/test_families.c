@@ -767,8 +767,9 @@ static void parts_add_up(void) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
-        size_t count = (size_t)(2 * arch->L + 2);
+        size_t count = (size_t)(2 * arch->L + 2), H = (size_t)arch->H;
         float *parts = measure(trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
+        float *heads = measure(trace, "logit_parts_heads", 0.3f, 0, 0, 0, NULL);
         for (int head = 0; head < arch->L * arch->H; head++) {
             int l = head / arch->H, h = head % arch->H;
             float *dot = measure(trace, "qk_dot", 0.3f, 0, l, h, NULL);
@@ -785,9 +786,21 @@ static void parts_add_up(void) {
             if (!arch->post_norm &&
                 check_failed(fabs(sum - logit) <= 1e-5 * size, __FILE__, __LINE__, "adds up"))
                 printf("    %s layer %d head %d: %g of %g\n", folders[f], l, h, sum, logit);
+            /* What attention of a layer below adds is what its heads do, and its bias. */
+            for (int below = 0; below < arch->L; below++) {
+                const float *own = heads + ((size_t)head * (size_t)arch->L + (size_t)below) * H;
+                double whole = (double)parts[(size_t)head * count + 2 * (size_t)below + 1];
+                double heads_sum = 0;
+                for (size_t i = 0; i < H; i++) heads_sum += (double)own[i];
+                bool there = !arch->post_norm && !arch->branch_norms && below < l;
+                CHECK_INT(isnan(heads_sum), !there);
+                if (there && !trace->model->layers[below].o.bias)
+                    CHECK(fabs(heads_sum - whole) <= 1e-5 * size);
+            }
             free(dot);
         }
         free(parts);
+        free(heads);
         close_folder(opened);
     }
 }

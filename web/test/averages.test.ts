@@ -117,6 +117,7 @@ describe('losses with a window that is read anew', () => {
       [3, 4, 5],
       [4, 5, 6],
     ]);
+    expect(found.tensors.loss_mean!.shape).toEqual([1]);
     expect([...found.tensors.loss_at!.data]).toEqual([NaN, 21, 32, 42, 52, 62]);
     expect(found.tensors.loss_mean!.data[0]).toBeCloseTo((21 + 32 + 42 + 52 + 62) / 5, 5);
     expect(found.perPrompt.loss_mean).toEqual([(21 + 32 + 42 + 52 + 62) / 5]);
@@ -131,6 +132,7 @@ describe('losses with a window that is read anew', () => {
       { edits: [], eps: 0.3 },
       watch,
     );
+    expect(found.tensors.loss_mean!.shape).toEqual([1]);
     expect([...found.tensors.loss_at!.data]).toEqual([NaN, 31, 51]);
     expect([...found.spread.loss_at!]).toEqual([
       NaN,

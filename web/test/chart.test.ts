@@ -3,12 +3,12 @@
 import { describe, expect, it, vi } from 'vitest';
 
 const watched = vi.hoisted(() => {
-  const own = { places: [] as Element[], tell: (_: object[]) => {} };
+  const own = { places: [] as Element[], resize: (_: object[]) => {} };
   vi.stubGlobal(
     'ResizeObserver',
     class {
-      constructor(tell: (entries: object[]) => void) {
-        own.tell = tell;
+      constructor(resize: (entries: object[]) => void) {
+        own.resize = resize;
       }
       observe(place: Element) {
         own.places.push(place);
@@ -133,6 +133,12 @@ describe('lines', () => {
     const names = (one: typeof plain) =>
       [...one.root.querySelectorAll('.chart-key span')].map((name) => name.textContent!.trim());
     expect(names(plain)).toEqual(['a', 'weak']);
+    const order = drawn([
+      line([1], { name: 'x' }),
+      line([1], { faint: true }),
+      line([1], { name: 'y' }),
+    ]);
+    expect(names(order)).toEqual(['x', 'y', 'a']);
     expect(plain.root.querySelector('.sample')).toBeNull();
     const dashed = drawn([line([1, 2]), line([2, 1], { dash: '3,3', faint: true })]);
     expect(dashed.root.querySelectorAll('.sample')).toHaveLength(2);
@@ -251,6 +257,12 @@ describe('axes', () => {
     expect(drawn([line([0, 0.4])], { percent: true }).yTicks).toContain('20%');
     expect(drawn([line([0, 4000])]).yTicks).toEqual(['0', '1k', '2k', '3k', '4k']);
     expect(drawn([line([0, 40_000])]).yTicks.at(-1)).toBe('4e+4');
+    expect(
+      drawn([line([0, 1]), line([0, 1], { places: [1000, 1500] })], { doubling: true }).xTicks.at(
+        -1,
+      ),
+    ).toBe('1.5k');
+    expect(drawn([line([0.1234, 0.1236])], { tight: true }).yTicks[0]).toBe('0.123');
     expect(drawn([line([0, 10_000])]).yTicks.at(-1)).toBe('1e+4');
   });
 
@@ -275,7 +287,7 @@ describe('a chart whose place changes its width', () => {
     });
     expect(watched.places.filter((place) => place === root)).toHaveLength(1);
     const resize = (width: number) => {
-      watched.tell([{ target: root, contentRect: { width } }]);
+      watched.resize([{ target: root, contentRect: { width } }]);
       return root.querySelector('svg')!.getAttribute('viewBox');
     };
     expect([resize(500.4), resize(100), resize(0)]).toEqual([
@@ -285,7 +297,7 @@ describe('a chart whose place changes its width', () => {
     ]);
     root.querySelector('svg')!.setAttribute('viewBox', 'kept');
     expect([resize(100), resize(99.6), resize(700)]).toEqual(['kept', 'kept', '0 0 700 176']);
-    watched.tell([{ target: document.createElement('p'), contentRect: { width: 300 } }]);
+    watched.resize([{ target: document.createElement('p'), contentRect: { width: 300 } }]);
   });
 });
 
@@ -340,7 +352,11 @@ describe('a rose', () => {
       [-110, 12],
     ]);
     expect(of('.rose-ray')[4]).toBe('M0,0L-100.00,-0.00');
-    expect(root.querySelector('svg')!.getAttribute('aria-label')).toBe('Angles.');
+    const picture = root.querySelector('svg')!;
+    expect(['aria-label', 'role', 'viewBox'].map((name) => picture.getAttribute(name))).toEqual([
+      ...['Angles.', 'img', '-122 -116 244 134'],
+    ]);
+    expect(root.querySelectorAll('.rose-ground')).toHaveLength(1);
   });
 });
 

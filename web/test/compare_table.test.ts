@@ -5,6 +5,7 @@ import { signal } from '@preact/signals-core';
 import { render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
 import { defaults } from '../src/ask/state';
+import { zooAddress } from '../src/ask/zoo';
 import { Scope } from '../src/page/context';
 import type { Frame } from '../src/frame';
 import { tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
@@ -249,13 +250,10 @@ describe('the scatter', () => {
   });
 
   it('is of the models that are shown, and of all long runs where a reader asks for them', async () => {
-    const zoo = new URL('../../models/zoo/', import.meta.url);
+    const zoo = `${import.meta.dirname}/../../models/zoo/`;
     vi.stubGlobal('fetch', async (url: URL) => {
-      const path = url.pathname
-        .split('zoo')
-        .pop()!
-        .replace(/^[^/]*\//, '');
-      return new Response(readFileSync(new URL(path, zoo)));
+      const path = url.href.slice(zooAddress('').href.length);
+      return new Response(readFileSync(zoo + path, 'utf8'));
     });
     const cards = [
       { id: 'softmax', title: 'Softmax', parameters: 7 },
@@ -277,9 +275,9 @@ describe('the scatter', () => {
     );
     state.value = { ...defaults, checkpoints: 'all', against: 'loss' };
     engine.value = { models: { zoo: { cards } } };
-    await vi.waitFor(() => expect(dots('checkpoint')).toBeGreaterThan(100));
-    const logs = readdirSync(new URL('softmax/seeds/', zoo)).map((file) =>
-      JSON.parse(readFileSync(new URL(`softmax/seeds/${file}`, zoo), 'utf8')),
+    await vi.waitUntil(() => dots('checkpoint') || fail.mock.lastCall, { timeout: 30_000 });
+    const logs = readdirSync(`${zoo}softmax/seeds`).map((file) =>
+      JSON.parse(readFileSync(`${zoo}softmax/seeds/${file}`, 'utf8')),
     );
     const count = logs.flatMap(({ points }) => points).length;
     expect(text('.hint')).toMatch(
@@ -304,7 +302,7 @@ describe('the scatter', () => {
     expect(place.hidden).toBe(true);
     expect(fail).not.toHaveBeenCalled();
     vi.unstubAllGlobals();
-  });
+  }, 40_000);
 
   it('says how the numbers go together, from four points on', () => {
     const four = [point(0.1, 1), point(0.2, 2), point(0.3, 3), point(0.4, 4)];

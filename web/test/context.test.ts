@@ -1,7 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { expect, test } from 'vitest';
-import { Scope } from '../src/page/context';
+import { signal } from '@preact/signals-core';
+import type { Describe } from 'sinkscope';
+import { describe, expect, it, test, vi } from 'vitest';
+import { defaults } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { asks, Scope, shownOf, type Context } from '../src/page/context';
+import { isRead, type View } from '../src/page/view';
+import { frameOf, tensor } from './fixture';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -30,4 +36,103 @@ test('a scope that has ended is not kept by its parent', async () => {
   collect();
   expect(ended.deref()).toBeUndefined();
   parent.end();
+});
+
+describe('what is shown', () => {
+  const frame = (edits: object[] = []) => ({ ...frameOf(), edits }) as unknown as Frame;
+  const shown = (entries: [string, object][], subjects: string[]) => {
+    const queue = { entries: signal(new Map(entries)) };
+    return shownOf({ engine: signal({ queue }) } as unknown as Context, subjects);
+  };
+
+  it('has a frame, or why there is none, of each subject in its order', () => {
+    const own = frame();
+    expect(
+      shown(
+        [
+          ['b', { error: 'no such file' }],
+          ['a', { frame: own, isStale: true }],
+        ],
+        ['a', 'b', 'c'],
+      ),
+    ).toEqual([
+      { subject: 'a', frame: own, isStale: true },
+      { subject: 'b', isStale: false, error: 'no such file' },
+      { subject: 'c', isStale: false },
+    ]);
+    expect(shownOf({ engine: signal(undefined) } as unknown as Context, ['a'])).toEqual([
+      { subject: 'a', isStale: false },
+    ]);
+  });
+
+  it('has beside an intervention the frame without it, the same object each time', () => {
+    const [edited, base] = [frame([{ kind: 'silence' }]), frame()];
+    const entries: [string, object][] = [
+      ['a~silence(1,0)', { frame: edited }],
+      ['a', { frame: base }],
+    ];
+    const of = (all = entries) => shown(all, ['a~silence(1,0)', 'a']).map((one) => one.frame!);
+    expect(of()[0]).toEqual({ ...edited, base });
+    expect(of()[0]).toBe(of()[0]);
+    expect(of()[1]).toBe(base);
+    // One that answers another question is none.
+    expect(of([entries[0]!, ['a', { frame: base, isStale: true }]])[0]).toBe(edited);
+    expect(of([entries[0]!])[0]).toBe(edited);
+  });
+
+  it('is asked for with the frames that views compare it with', () => {
+    const ask = vi.fn();
+    const state = signal({ ...defaults, shown: ['a~silence(1,0)', 'b'], layer: 1, head: 2 });
+    const context = { state, engine: signal({ queue: { ask }, file: signal(0) }) };
+    const view = { reads: ['x', 'y'], headReads: ['q'], compares: true } as unknown as View;
+    asks(context as unknown as Context, new Scope(), () => ({
+      views: [view, view],
+      more: ['x', 'z'],
+    }));
+    expect(ask.mock.lastCall![0]).toMatchObject({
+      subjects: ['a~silence(1,0)', 'b', 'a'],
+      reads: ['x', 'y', 'z'],
+      headReads: ['q'],
+      head: { layer: 1, head: 2 },
+      ...{ studies: [], heads: {}, isPreview: false },
+    });
+    state.value = { ...state.value, prompt: 'other' };
+    expect(ask).toHaveBeenCalledTimes(2);
+    const plain = { ...view, compares: false };
+    asks(context as unknown as Context, new Scope(), () => ({
+      views: [plain],
+      subjects: ['c'],
+      head: { layer: 0, head: 0 },
+    }));
+    expect(ask.mock.lastCall![0]).toMatchObject({ subjects: ['c'], head: { layer: 0, head: 0 } });
+    const late = { state, engine: signal(undefined) };
+    asks(late as unknown as Context, new Scope(), () => ({ views: [] }));
+    expect(ask).toHaveBeenCalledTimes(3);
+  });
+});
+
+test('a view can be drawn of a frame that has what it reads and the model has', () => {
+  const fields = [
+    { name: 'router', needs: 'E' },
+    { name: 'q', needs: null },
+  ] as unknown as Describe['fields'];
+  const of = (view: object, change: object = {}) =>
+    isRead({ reads: [], ...view } as unknown as View, { ...frameOf(), ...change } as Frame, {
+      fields,
+    });
+  expect([of({ reads: ['alpha'] }), of({ reads: ['alpha', 'entropy'] })]).toEqual([true, false]);
+  // A dense model has no router to be read.
+  const experts = { architecture: { ...frameOf().architecture, E: 4 } };
+  expect([of({ reads: ['router'] }), of({ reads: ['router'] }, experts)]).toEqual([true, false]);
+  const head = { layer: 0, head: 0, tensors: { q: tensor([1], [1]) } };
+  expect([
+    of({ headReads: ['q'] }),
+    of({ headReads: ['q'] }, { head }),
+    of({ headReads: ['k'] }, { head }),
+  ]).toEqual([...[false, true, false]]);
+  expect([
+    of({ needsWholeMaps: true }),
+    of({ needsWholeMaps: true }, { pooled: 2 }),
+    of({}, { pooled: 2 }),
+  ]).toEqual([...[true, false, true]]);
 });

@@ -5,6 +5,9 @@ import type { Frame } from '../src/frame';
 import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
 
+/** How long a busy machine may take. */
+export const PATIENCE = { timeout: 30_000 };
+
 export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
   shape,
   data: Float32Array.from(values),

@@ -69,6 +69,7 @@ describe('a frame', () => {
       '0.9',
       '0.3',
     ]);
+    expect(selectedHead(frameOf(), { layer: 0, head: 9 })).toEqual({ layer: 0, head: 1 });
     const { alpha: _, ...study } = frameOf().tensors;
     expect(selectedHead({ ...frameOf(), tensors: study }, { layer: -1, head: -1 })).toEqual({
       layer: 0,

@@ -130,7 +130,10 @@ describe('terms', () => {
     render(explained(said, isOneStop), root);
     return { root, terms: [...root.querySelectorAll<HTMLElement>('.term')] };
   }
-  HTMLElement.prototype.showPopover = () => {};
+  const opens = vi.fn();
+  HTMLElement.prototype.showPopover = opens;
+  vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(200);
+  vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(50);
 
   it('are buttons, the first of each, in a sentence that stays as it was', () => {
     const { root, terms } = line();
@@ -150,7 +153,8 @@ describe('terms', () => {
     const { innerWidth: width, innerHeight: height } = window;
     expect(show(100, 50)).toEqual(['100px', '54px', 'status']);
     expect(show(-5, 50)[0]).toBe('8px');
-    expect(show(width, height)).toEqual([`${width - 8}px`, `${height - 8}px`, 'status']);
+    expect(show(width, height)).toEqual([`${width - 208}px`, `${height - 58}px`, 'status']);
+    expect(opens).toHaveBeenCalledTimes(3);
     expect(root.querySelectorAll('.note')).toHaveLength(1);
     expect(root.querySelector('.note')!.textContent!.length).toBeGreaterThan(20);
   });

@@ -159,6 +159,7 @@ describe('the picture', () => {
     expect(at(1, 3)).toBe('75% 50% 25% 50%');
     expect(at(1, -1)).toBe('0% 50% 100% 50%');
     expect(at(-1, 3)).toBe('75% 0% 25% 100%');
+    expect([at(0, -1), at(-1, 0)]).toEqual(['0% 0% 100% 50%', '0% 0% 25% 100%']);
     expect(at(0, 0)).toBe('0% 0% 25% 50%');
     expect([at(-1, -1), at(2, 0), at(0, 4)]).toEqual([undefined, undefined, undefined]);
     const { map, root } = mapOf({

@@ -177,14 +177,14 @@ describe('a subject', () => {
 
 describe('the zoo', () => {
   const passages = Array.from({ length: 5 }, (_, i) => `long ${i}`);
-  const cards = [{ id: 'softmax', quick: { file: 'q.st' } }];
+  const cards = [{ id: 'softmax', preview: { file: 'p.safetensors' } }];
+  const header = JSON.stringify({ __metadata__: { config: '{"a":1}' } });
   const files: Record<string, unknown> = {
     'index.json': cards,
     'heldout.json': ['short'],
     'heldout-long.json': passages,
     'reported.json': { source: 'a paper' },
-    'softmax/config.json': { a: 1 },
-    'softmax/q.st': 'xyz',
+    'softmax/p.safetensors': `${String.fromCharCode(header.length)}${'\0'.repeat(7)}${header}xyz`,
   };
 
   function serve(answer: (name: string, cache: string) => Response | undefined = () => undefined) {
@@ -218,12 +218,16 @@ describe('the zoo', () => {
     const zoo = await openZoo();
     expect(zoo.cards).toEqual(cards);
     await Promise.all([zoo.heldOut(9), zoo.heldOut(9), zoo.openModels()]);
-    const [first, again] = await Promise.all([zoo.quick('softmax'), zoo.quick('softmax')]);
-    expect([first, first.config, first.weights.length]).toEqual([again, '{"a":1}', 3]);
-    expect(asked).toHaveLength(5);
+    const [first, again] = await Promise.all([zoo.preview('softmax'), zoo.preview('softmax')]);
+    expect([first, first.config, first.weights.length]).toEqual([
+      again,
+      '{"a":1}',
+      8 + header.length + 3,
+    ]);
+    expect(asked).toHaveLength(4);
     zoo.forget('softmax');
-    await zoo.quick('softmax');
-    expect(asked).toHaveLength(7);
+    await zoo.preview('softmax');
+    expect(asked).toHaveLength(5);
   });
 
   it('reads a damaged file again, past the browser’s cache, and says what is no file', async () => {

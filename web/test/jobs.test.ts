@@ -193,7 +193,7 @@ describe('unmasking', () => {
       ids: readonly number[];
       count: number;
       signal: AbortSignal;
-      tell: (i: number) => void;
+      onStep: (i: number) => void;
     }[] = [];
     const run = (
       _: Frame,
@@ -202,7 +202,7 @@ describe('unmasking', () => {
       signal: AbortSignal,
       onStep: (...all: unknown[]) => void,
     ) => {
-      given.push({ ids, count, signal, tell: (i) => onStep(steps[i], i, opened) });
+      given.push({ ids, count, signal, onStep: (i) => onStep(steps[i], i, opened) });
       return job.promise;
     };
     const of = frame();
@@ -225,7 +225,7 @@ describe('unmasking', () => {
     click('Unmask');
     // Not more steps than hidden places.
     expect(given[0]).toMatchObject({ ids: [0, 1, MASK, MASK], count: 2 });
-    given[0]!.tell(0);
+    given[0]!.onStep(0);
     expect([text('.primary'), text('.caption'), text('.legend-place')]).toEqual([
       ...['Stop', '', 'mean α = 00.500'],
     ]);
@@ -237,7 +237,7 @@ describe('unmasking', () => {
     });
     expect(all('input[type=range]')).toHaveLength(0);
     expect(says('1,0 0,3 -1,0')).toEqual(['', 'step 1, position 3 (masked): mean α = 0.125', '']);
-    given[0]!.tell(1);
+    given[0]!.onStep(1);
     job.end();
     await settle();
     expect(text('.caption')).toMatch(/^The most attended token changes once in 2 steps/);
@@ -282,13 +282,17 @@ describe('unmasking', () => {
     expect(given[0]!.count).toBe(1);
     const two = unmask();
     two.click('Unmask');
-    two.given[0]!.tell(0);
+    two.given[0]!.onStep(0);
     two.click('Stop');
     expect([two.text('.caption'), two.given[0]!.signal.aborted]).toEqual(['Step 1 of 2.', true]);
-    two.given[0]!.tell(1);
+    two.given[0]!.onStep(1);
     expect(two.map.data.outlined).toHaveLength(1);
     expect([text('.primary'), map.data, unmasking.says(of, at)]).toEqual(['Stop', undefined, '']);
     // A narrow map is not higher than wide, a wide one four times as wide as high.
     expect(two.map.data.cellShape).toBe(1);
+    const wide = unmask({ masked: 7, denoise: 1 });
+    wide.click('Unmask');
+    wide.given[0]!.onStep(0);
+    expect(wide.map.data.cellShape).toBe(3 / 8);
   });
 });

@@ -82,6 +82,13 @@ describe('a link to a lab', () => {
       'sinkscope train --from models/zoo/softmax --operation relu --first=-1 --text-file models/zoo/heldout.json --text-file models/zoo/heldout-long.json --json',
     );
     expect(commandOf(settings, rows)).toMatch(/--from models\/zoo\/softmax@1000 /);
+    // Of a new text it measures what the page does, where the passages are long enough.
+    const ofText = (more: string) =>
+      commandOf(readSettings(`from:softmax,text:license${more}`, rows).settings, rows);
+    expect(ofText('')).toMatch(
+      /--text-file LICENSE --held-file models\/zoo\/heldout\.json --held 8 --json$/,
+    );
+    expect(ofText(',length:65')).toMatch(/--length 65 --text-file LICENSE --json$/);
     const absurd = readSettings('from:nothing,width:32,length:1e9', rows);
     expect(absurd.settings.from).toBe('softmax');
     expect(absurd.problems).toEqual([
@@ -113,15 +120,15 @@ describe('a link to a lab', () => {
 describe('the settings of a lab', () => {
   /** Of each number: its default and its bounds; of each choice: its values, the default first or marked. */
   const said = (table: typeof rows.fromScratch) =>
-    table.map(({ name, default: usual, values, low, high, step, whole = false }) =>
-      values
-        ? `${name} ${values.map(([value]) => (value === usual ? `*${value}` : value)).join(' ')}`
+    table.map(({ name, default: usual, words, low, high, step, whole = false }) =>
+      words
+        ? `${name} ${words.map(([value]) => (value === usual ? `*${value}` : value)).join(' ')}`
         : `${name} ${usual} ${low}..${high}${step === 1 ? ' by 1' : ''}${whole ? ' whole' : ''}`,
     );
 
   it('from random weights are those that links name, with the trainer’s defaults', () => {
     expect(said(rows.fromScratch)).toEqual([
-      'operation *softmax relu',
+      'operation ',
       'layers *1 2 3',
       'heads *1 2 4 8',
       'width 16 32 *64 128',
@@ -151,8 +158,8 @@ describe('the settings of a lab', () => {
 
   it('of a trained model have defaults of their own', () => {
     expect(said(rows.fineTune)).toEqual([
-      'from softmax relu',
-      'operation *own softmax relu',
+      'from ',
+      'operation *own',
       'bias_key *own head shared',
       'gate *own output_element output_head',
       'at 4000 0..4000 whole',

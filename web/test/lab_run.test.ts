@@ -5,6 +5,7 @@ import { Lab } from '../src/lab/lab';
 import type { Settings } from '../src/lab/settings';
 import type { Kept } from '../src/lab/store';
 import type { Setup } from '../src/lab/setup';
+import { PATIENCE } from './fixture';
 
 const stored = vi.hoisted(() => {
   // Half of the cores are for the other lab.
@@ -206,7 +207,7 @@ describe('a lab that begins', () => {
     let fail = (_: Error) => {};
     engine.train.mockImplementationOnce(() => new Promise((_, reject) => (fail = reject)));
     const first = lab.begin(SETTINGS);
-    await vi.waitFor(() => expect(engine.train).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(engine.train).toHaveBeenCalledOnce(), PATIENCE);
     await lab.begin({ ...SETTINGS, steps: 7 });
     fail(new Error('too late'));
     await first;
@@ -216,7 +217,7 @@ describe('a lab that begins', () => {
       (options) => new Promise((done) => (finish = () => done(trainer(options)))),
     );
     const slow = lab.begin(SETTINGS);
-    await vi.waitFor(() => expect(engine.train).toHaveBeenCalledTimes(3));
+    await vi.waitFor(() => expect(engine.train).toHaveBeenCalledTimes(3), PATIENCE);
     await lab.begin(SETTINGS);
     const closed = calls.closed;
     finish({});

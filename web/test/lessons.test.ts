@@ -330,6 +330,12 @@ describe('a row of three scores', () => {
       'wi=exieqk∗+∑jexj',
       'w∗=eqk∗eqk∗+∑jexj',
     ]);
+    // An index is a letter, the bias's own is a sign.
+    const tags = JSON.stringify(formulaOf({ ...start, ...key }));
+    expect([
+      tags.includes('["msub",["mi","w"],["mi","i"]]'),
+      tags.includes('["msub",["mi","w"],["mo","∗"]]'),
+    ]).toEqual([true, true]);
     expect(formulas({ normalizer: 'sigmoid' })[1]).toBe('wi=11+e−xi');
     expect(formulas({ ...key, normalizer: 'none' })[2]).toBe('w∗=qk∗');
   });

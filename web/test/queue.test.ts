@@ -31,6 +31,7 @@ const describe_ = {
       'value_ratio',
     ].map((name) => metric(name)),
     metric('alpha_uniform', false),
+    metric('bad', false),
   ],
   fields: [
     { name: 'att', needs: null, standard: true },
@@ -113,6 +114,7 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1) {
           const wait = async (signal?: AbortSignal) => {
             await gates.get(id);
             signal?.throwIfAborted();
+            if (id === 'refused') throw new SinkscopeError('memory', 'engine', 'there is no room');
             if (id === 'lost' || (id === 'once' && runs().length < 2))
               throw new SinkscopeError('lost', 'engine', 'it is gone');
           };
@@ -126,6 +128,8 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1) {
             log.push(
               `read ${reads.map((one) => ('metric' in one ? one.metric : one.field)).join()}`,
             );
+            if (reads.some((one) => 'metric' in one && one.metric === 'bad'))
+              throw new Error('it cannot');
             return reads.map((read) => answer(read, id));
           };
           const metric = async () => tensor([1], [0.25]);
@@ -243,6 +247,23 @@ describe('the queue', () => {
       'read value_ratio,att',
     ]);
     expect(of('a')!.frame!.head).toMatchObject({ layer: 0, head: 0 });
+  });
+
+  it('reads other names after one could not be read, and not the same again', async () => {
+    const { ask, of, idle, log } = stageOf();
+    ask(['a']);
+    await idle();
+    const tries = () => log.filter((line) => line.includes('bad')).length;
+    ask(['a'], { reads: ['bad'] });
+    await idle();
+    expect([of('a')!.error, tries()]).toEqual(['it cannot', 1]);
+    ask(['a'], { reads: ['bad'], head: { layer: 0, head: 1 } });
+    await idle();
+    expect([of('a')!.error, tries()]).toEqual(['it cannot', 1]);
+    ask(['a'], { reads: ['value_ratio'] });
+    await idle();
+    expect(of('a')!.error).toBeUndefined();
+    expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
   it('silences heads behind the run that is shown, until nobody asks for it', async () => {
@@ -543,6 +564,12 @@ describe('the queue', () => {
     expect(of('once')!.frame).toBeDefined();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(2);
     expect(of('lost')!.error).toMatch(/it is gone/);
+    // Another error would only come again.
+    ask(['refused']);
+    await idle();
+    expect([runs().filter((line) => line === 'run refused').length, of('refused')!.error]).toEqual([
+      ...[1, 'engine: there is no room (memory)'],
+    ]);
   });
 
   it('asks the reader before a model of a hub, and opens nothing before', async () => {
@@ -585,6 +612,9 @@ describe('the queue', () => {
     await idle();
     expect(runs()).toHaveLength(3);
     expect(of('a')!.frame!.T).toBe(3);
+    // A preview is kept while it may still be needed, and no longer.
+    const kept = log.filter((line) => line.startsWith('keep')).map((line) => line.slice(5));
+    expect([kept[0], kept.at(-1)]).toEqual(['a,a preview', 'a']);
     // Exact weights that are loaded answer in place of a preview.
     log.length = 0;
     ask(['a'], { isPreview: true }, 'ab');

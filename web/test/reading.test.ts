@@ -2,7 +2,16 @@ import { describe, expect, it } from 'vitest';
 import type { Describe, Read, Run, Tensor } from 'sinkscope';
 import type { Frame, Head } from '../src/frame';
 import type { OpenModel } from '../src/run/opened';
-import { LONG, completed, contextOf, isStreamed, namesFor, recordedFor } from '../src/run/reading';
+import { parseSubject } from '../src/ask/subject';
+import {
+  LONG,
+  completed,
+  contextOf,
+  emptyFrame,
+  isStreamed,
+  namesFor,
+  recordedFor,
+} from '../src/run/reading';
 import { frameOf, tensor } from './fixture';
 
 const metric = (name: string, fields: string[] = []) => ({
@@ -123,6 +132,123 @@ describe('what is read', () => {
   it('is recorded by its field or by those of its metric, beside the standard ones', () => {
     const wanted = { reads: ['entropy', 'loss_mean'], headReads: ['q', 'keeps_first'] };
     expect(recordedFor(describe_, wanted)).toEqual(['att', 'next', 'loss', 'q']);
+  });
+});
+
+describe('a frame without measurements', () => {
+  const table = {
+    operations: [
+      { name: 'softmax', label: 'softmax', parameters: [], normalises: true, features: 'none' },
+      {
+        name: 'sigmoid',
+        label: 'sigmoid',
+        parameters: [{ name: 'bias', default: 0, min: -9, max: 9 }],
+        features: 'none',
+      },
+    ],
+    metrics: [],
+    fields: [],
+    edits: [
+      { name: 'operation', label: 'another operation', counterfactual: true, parameters: [] },
+      {
+        name: 'silence',
+        meaning: 'a head',
+        label: 'a head ablated',
+        counterfactual: true,
+        parameters: ['layer', 'head'].map((name) => ({ name, required: true, min: 0, max: 9 })),
+      },
+      {
+        name: 'evict',
+        meaning: 'a cache',
+        label: 'a cache',
+        counterfactual: false,
+        parameters: [
+          {
+            name: 'policy',
+            required: true,
+            choices: ['window', 'h2o'],
+            labels: ['recent keys', 'heavy hitters'],
+          },
+          { name: 'budget', required: true, min: 1, max: 99 },
+        ],
+      },
+    ],
+  } as unknown as Describe;
+  const tokens = [
+    { id: 0, text: '<s>', start: 0, end: 0, special: true },
+    { id: 5, text: 'a', start: 0, end: 1, special: false },
+  ];
+  const frameFor = (text: string, operation = 'softmax', more: object = {}) => {
+    const opened = {
+      ...{ id: 'm', title: 'Model', source: 'zoo', bits: 8 },
+      tokenizer: { specials: [], bos: null, encode: async () => [] },
+      model: {
+        architecture: { ...frameOf().architecture, attention: { operation, parameters: {} } },
+      },
+    } as unknown as OpenModel;
+    const prompts = {
+      tokens,
+      dropped: 3,
+      ids: [
+        [0, 5],
+        [0, 6],
+      ],
+      ...more,
+    };
+    return emptyFrame(
+      table,
+      parseSubject(text)!,
+      text,
+      opened,
+      { ...frameOf().question, eps: 0.25 },
+      prompts,
+    );
+  };
+
+  it('has the model, the prompts and the question', async () => {
+    expect(await frameFor('m@7')).toMatchObject({
+      ...{ subject: 'm@7', title: 'Model', class: 'measured', edits: [], labels: [], choices: [] },
+      model: { id: 'm', title: 'Model', source: 'zoo', bits: 8 },
+      ...{
+        T: 2,
+        eps: 0.25,
+        dropped: 3,
+        generated: 0,
+        first: ['<s>'],
+        sequences: 2,
+        milliseconds: 0,
+      },
+      operation: { name: 'softmax' },
+      special: { automatic: [], bos: null, choices: [] },
+    });
+    expect(await frameFor('m')).not.toHaveProperty('groups');
+    expect(await frameFor('m', 'softmax', { groups: ['x', 'y'] })).toMatchObject({
+      groups: ['x', 'y'],
+    });
+    expect(await frameFor('m~int8')).toMatchObject({
+      class: 'approximate',
+      title: 'Model in 8 bits (int8)',
+    });
+  });
+
+  it('has its edits with their labels, and none that changes nothing', async () => {
+    const cached = await frameFor('m~evict(h2o,8)');
+    expect(cached).toMatchObject({
+      class: 'measured',
+      edits: [{ kind: 'evict', policy: 'h2o', budget: 8 }],
+      choices: [{ policy: 'heavy hitters' }],
+    });
+    expect(cached.title).toBe(`Model, ${cached.labels[0]}`);
+    expect(await frameFor('m~silence(1,0)~int8')).toMatchObject({ class: 'counterfactual' });
+    const swapped = await frameFor('m~sigmoid');
+    expect(swapped).toMatchObject({ class: 'counterfactual', operation: { name: 'sigmoid' } });
+    // The model's own operation, unless that has a parameter of its own.
+    expect(await frameFor('m~softmax')).toMatchObject({
+      title: 'Model',
+      class: 'measured',
+      edits: [],
+    });
+    expect((await frameFor('m~sigmoid', 'sigmoid')).edits).toHaveLength(1);
   });
 });
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { SinkscopeError, type Describe, type Read, type Recording, type Tensor } from 'sinkscope';
 import {
   addressOfRecording,
@@ -15,7 +15,7 @@ import { editsOf, parseSubject, printSubject, splitSubjects } from '../src/ask/s
 import { mapsOf } from '../src/frame';
 import { isRead, lackWords, type View } from '../src/page/view';
 import { completed } from '../src/run/reading';
-import { recordedFrame, recordedRun } from '../src/run/recordings';
+import { recordedFrame, recordedRun, Recordings } from '../src/run/recordings';
 import { stampWords } from '../src/words';
 
 describe('ids of recordings', () => {
@@ -163,6 +163,79 @@ describe('the frame of a recording', () => {
     expect(stampWords(frame)).toContain('mean of 4 prompts · A model · recorded');
   });
 
+  it('has what its file says of the model, and nothing that it does not', async () => {
+    const frame = await frameOf();
+    expect(frame).toMatchObject({
+      model: { id: 'recording:r', title: 'A model', source: 'recording', commit: 'r' },
+      class: 'measured',
+      architecture: { L: 1, H: 2, context: 3, mask_token: null, bias_key: null, gate: null },
+      question: { n: 4, T: 3, eps: 0.3 },
+      special: { automatic: ['<s>'], bos: '<s>', choices: [] },
+      ids: [[5, 6, 7]],
+      ...{ edits: [], labels: [], choices: [], dropped: 0, generated: 0, milliseconds: 0 },
+    });
+    expect(frame.model).not.toHaveProperty('sha256');
+    expect(frame.tokens.map(({ id, start, end }) => [id, start, end])).toEqual([
+      ...[
+        [5, 0, 0],
+        [6, 0, 0],
+        [7, 0, 0],
+      ],
+    ]);
+    const one = recorded();
+    const conditions = one.conditions as unknown as {
+      class: string;
+      model: { id: string; sha256: string };
+    };
+    conditions.class = 'COUNTERFACTUAL';
+    conditions.model.sha256 = 'abc';
+    conditions.model.id = 'x'.repeat(121);
+    (one.tensors as Map<string, unknown>).set('0.gate', {});
+    const other = await frameOf(one);
+    expect(other).toMatchObject({
+      class: 'counterfactual',
+      model: { sha256: 'abc' },
+      architecture: { gate: 'output_head' },
+    });
+    expect(other.title).toHaveLength(120);
+    conditions.model.id = '';
+    expect((await frameOf(one)).title).toBe('r');
+    // A mark at another place is a word of the text, and so is one that looks like none.
+    const marks = async (...tokens: string[]) => (await frameOf(recorded(tokens))).first;
+    expect([await marks('a', '<s>'), await marks('<s>', '<s>'), await marks('[s]')]).toEqual([
+      [],
+      ['<s>'],
+      [],
+    ]);
+    const losses = recorded();
+    (losses.tensors as Map<string, unknown>).set('prompt.loss', {});
+    (losses as unknown as { tensor: unknown }).tensor = async (name: string) =>
+      name === 'prompt.loss' ? tensor([4], [1, 2, 3, 4]) : tensor([4, 2], [1, 1, 1, 1, 1, 1, 1, 1]);
+    expect((await frameOf(losses)).perPrompt.loss_mean).toEqual([1, 2, 3, 4]);
+  });
+
+  it('has undefined raw weights where rows need not sum to 1, and even ones of its mask', async () => {
+    const one = recorded();
+    expect([...(await frameOf(one)).tensors.sink_ratio_raw!.data]).toEqual([0.75, 0, 0]);
+    const changed = one as unknown as {
+      conditions: { model: { operation: string } };
+      architecture: object;
+    };
+    changed.conditions.model.operation = 'sink_logit';
+    changed.architecture = { ...one.architecture, mask: { kind: 'bidirectional' } };
+    const free = await frameOf(one);
+    expect([...free.tensors.sink_ratio_raw!.data]).toEqual([NaN, NaN, NaN]);
+    expect([...free.tensors.alpha_uniform!.data].map((x) => x.toFixed(3))).toEqual([
+      '0.333',
+      '0.333',
+      '0.333',
+    ]);
+    const causal = (await frameOf()).tensors.alpha_uniform!.data;
+    // (1 + 1/2 + 1/3) / 3, (1/2 + 1/3) / 2 and 1/3.
+    expect([...causal].map((x) => x.toFixed(3))).toEqual(['0.611', '0.417', '0.333']);
+    expect([...free.tensors.row_mass_summary!.shape]).toEqual([1, 2, 3]);
+  });
+
   it('is called by its model and by what was changed during its runs', async () => {
     const one = recorded();
     (one.conditions as unknown as { edits: object[] }).edits = [
@@ -245,5 +318,93 @@ describe('the frame of a recording', () => {
     expect((await frameOf(one)).architecture.bias_key).toBe('head');
     (one.conditions.model as { operation: string }).operation = 'sink_logit';
     expect((await frameOf(one)).architecture.bias_key).toBeNull();
+  });
+});
+
+describe('open recordings', () => {
+  const signal = new AbortController().signal;
+  function shelf(more: object = {}) {
+    const closed: string[] = [];
+    const opened: unknown[] = [];
+    const said: unknown[][] = [];
+    const engine = {
+      openRecording: async (
+        source: unknown,
+        { onProgress }: { onProgress: (p: object) => void },
+      ) => {
+        opened.push(source);
+        onProgress({ done: 1, total: 4 });
+        return { ...recorded(), close: async () => void closed.push('closed'), ...more };
+      },
+    };
+    const watch = { signal, onProgress: (...all: unknown[]) => void said.push(all) };
+    return { all: new Recordings(engine as never), watch, closed, opened, said };
+  }
+  const address = 'recording:https://a.example/x.safetensors';
+
+  it('are opened once, known by name, and closed when nobody shows them', async () => {
+    const { all, watch, closed, opened, said } = shelf();
+    expect([all.knows(address), all.choices]).toEqual([false, []]);
+    all.admit(address);
+    expect(all.choices).toEqual([{ id: address, title: 'x', source: 'recording' }]);
+    const [one, other] = await Promise.all([all.get(address, watch), all.get(address, watch)]);
+    expect([one === other, opened.length, String(opened[0])]).toEqual([
+      true,
+      1,
+      'https://a.example/x.safetensors',
+    ]);
+    expect(said).toEqual([['Loading x', 1, 4, { done: 1, total: 4 }]]);
+    expect(all.choices[0]!.title).toBe('A model');
+    await all.release(new Set([address]));
+    expect(closed).toEqual([]);
+    await all.release(new Set());
+    expect(closed).toEqual(['closed']);
+    await all.get(address, watch);
+    expect(opened).toHaveLength(2);
+    all.forget(address);
+    expect(all.knows(address)).toBe(false);
+  });
+
+  it('of the disk need their file, and are asked for again after they failed', async () => {
+    const { all, watch, opened } = shelf();
+    const disk = 'recording:disk:0123456789abcdef/mine';
+    expect(() => all.get(disk, watch)).toThrow('mine is not open: choose its file.');
+    const file = new Blob(['abc']);
+    all.admit(disk, file);
+    all.admit(disk);
+    await all.get(disk, watch);
+    expect(opened).toEqual([file]);
+    expect([...(await all.bytes(disk))]).toEqual([97, 98, 99]);
+    let tries = 0;
+    const engine = { openRecording: async () => (tries++, Promise.reject(new Error('broken'))) };
+    const failing = new Recordings(engine as never);
+    for (let i = 0; i < 2; i++) await expect(failing.get(address, watch)).rejects.toThrow('broken');
+    expect(tries).toBe(2);
+  });
+
+  it('say their size without their file', async () => {
+    const { all } = shelf();
+    const asked: unknown[][] = [];
+    const serve = (answer: () => Response) =>
+      vi.stubGlobal('fetch', async (url: URL, { method } = { method: 'GET' }) => {
+        asked.push([url.href, method]);
+        return answer();
+      });
+    serve(() => new Response('', { headers: { 'content-length': '7' } }));
+    expect(await all.size(address, signal)).toBe(7);
+    serve(() => new Response(''));
+    expect(await all.size(address, signal)).toBeUndefined();
+    serve(() => new Response('', { status: 404, headers: { 'content-length': '7' } }));
+    expect(await all.size(address, signal)).toBeUndefined();
+    await expect(all.bytes(address)).rejects.toThrow('x: the server said 404.');
+    serve(() => new Response('ab'));
+    expect([...(await all.bytes(address))]).toEqual([97, 98]);
+    expect(asked[0]).toEqual(['https://a.example/x.safetensors', 'HEAD']);
+    serve(() => {
+      throw new Error('no network');
+    });
+    expect(await all.size(address, signal)).toBeUndefined();
+    await expect(all.size(address, AbortSignal.abort())).rejects.toThrow();
+    vi.unstubAllGlobals();
   });
 });

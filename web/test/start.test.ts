@@ -51,7 +51,12 @@ const card = (id: string, sink_1: number, ...others: number[]) => ({
   title: id,
   seed: 1,
   measured: { sink_1 },
-  quick: { file: 'q', measured: { sink_1: sink_1 - 1 } },
+  preview: {
+    file: 'q',
+    bytes: 1,
+    refinement: { file: 'r', bytes: 1 },
+    measured: { sink_1: sink_1 - 1 },
+  },
   further_seeds: others.map((one, i) => ({ seed: i + 2, sink_1: one })),
 });
 
@@ -164,6 +169,22 @@ describe('the rest of the room', () => {
     expect(
       room({ shown: ['softmax'] }, [softmax()]).root.querySelector('.start-tabs button'),
     ).toBeNull();
+  });
+
+  it('offers the recording of a real model before the first step, where it ships', () => {
+    const real = (change: Partial<State>) => {
+      const links = room({ shown, ...change }, both()).root.querySelectorAll(
+        '.start-text .links a',
+      );
+      return [...links].map((one) => one.getAttribute('href'));
+    };
+    const isShipped = SHIPPED.includes('smollm2-135m-instruct.safetensors');
+    expect(real({})).toEqual(
+      isShipped
+        ? ['#{"shown":["recording:smollm2-135m-instruct.safetensors"],"at":0,"layer":-1,"head":-1}']
+        : [],
+    );
+    expect(real({ why: 1 })).toEqual([]);
   });
 
   it('says the conditions, and which weights are a preview', () => {
@@ -285,6 +306,13 @@ describe('the rest of the room', () => {
     expect(text('.why p')).toMatch(/has 0\.50× the mean value norm\./);
     expect([...extra(frame).colBars!]).toEqual([0.25, 1, 0.5]);
     expect(extra(frame).rowBars).toBeUndefined();
+    const own = frameOf({ head: { ...head, head: 1 } } as never, {
+      value_norm: tensor([2, 2, 3], [9, 9, 9, 9, 9, 9, 9, 9, 9, 2, 8, 4]),
+      value_ratio: tensor([2, 2], [9, 9, 9, 0.75]),
+    });
+    const each = room({ shown: ['softmax'], why: 3, layer: 1, head: 1 }, [own], [2, 2]);
+    expect([...each.extra(own).colBars!]).toEqual([0.25, 1, 0.5]);
+    expect(each.text('.why p')).toMatch(/has 0\.75× the mean value norm\./);
     const none = frameOf({ head } as never, { value_ratio: tensor([2, 2], [1, 1, NaN, 1]) });
     const silent = room({ shown: ['softmax'], why: 3 }, [none], [2, 2]);
     expect(silent.text('.why p')).toMatch(/the bars under the picture are value norms\. Ablating/);

@@ -572,7 +572,13 @@ describe('lines and bars', () => {
       1, 1, 0.75, 0.75, 0.5, 0.5, 0.25, 0.25, 0, 0,
     ]);
     expect(places![25]).toBe(0.25);
-    expect(chart).toMatchObject({ cursor: 0.3, cursorWords: 'ε = 0.3', reach: [0, 1] });
+    expect(chart).toMatchObject({
+      cursor: 0.3,
+      cursorWords: 'ε = 0.3',
+      reach: [0, 1],
+      dots: false,
+      percent: true,
+    });
   });
 
   it('Sink₁ by length: running means of the first column', () => {
@@ -588,6 +594,21 @@ describe('lines and bars', () => {
     expect([uniform![0], uniform![1]]).toEqual([1, 0.75]);
     expect(length.says(frame, at)).toBe(
       'T = 8: Sink₁ 50%, mean α₁ 0.34 (uniform 0.34); T = 9: Sink₁ 50%, mean α₁ 0.33 (uniform 0.31).',
+    );
+    // One head: the first row alone is the first key's, so that Sink₁ ends after the third token.
+    const first = tensor(
+      [1, 1, T, T],
+      map((t) => (t ? 0 : 1)),
+    );
+    const single = base({ T, architecture: architecture({ L: 1, H: 1 }) } as never, { att: first });
+    expect(
+      length.says(
+        { ...single, T: 4, tensors: { att: tensor([1, 1, 4, 4], [1, ...new Float32Array(15)]) } },
+        at,
+      ),
+    ).toBe('T = 4: Sink₁ 0%, mean α₁ 0.25 (uniform 0.52).');
+    expect(length.says(single, at)).toBe(
+      'T = 8: Sink₁ 0%, mean α₁ 0.13 (uniform 0.34); T = 9: Sink₁ 0%, mean α₁ 0.11 (uniform 0.31).',
     );
     const far = 600;
     const book = base({ T: far, architecture: architecture({ L: 1, H: 1 }) } as never, {
@@ -609,7 +630,12 @@ describe('lines and bars', () => {
         .match(/T = \d+/g)!
         .join(),
     ).toBe('T = 8,T = 16,T = 32,T = 64');
-    expect(drawn(length, frame).charts()[0]).toMatchObject({ from: 1, reach: [0, 1] });
+    expect(drawn(length, frame).charts()[0]).toMatchObject({
+      from: 1,
+      reach: [0, 1],
+      dots: false,
+      percent: true,
+    });
     expect(
       drawn(length, frame)
         .lines()
@@ -972,12 +998,13 @@ describe('caches and settings', () => {
       ...['1.000', '1.000', '1.000', '0.667', '1.000', '1.000'],
       ...['1.000', '0.500', '1.000', '1.000', '1.000', '1.000'],
     ]);
-    expect(view.says('1,0 2,2 -1,0 0,-1 2,1')).toEqual([
+    expect(view.says('1,0 2,2 -1,0 0,-1 2,1 0,0')).toEqual([
       'L0H1: token 0 “<s>” is evicted at query 2',
       'L1H0: token 2 “=1,"x"↵” stays',
       '',
       '',
       'L1H0: token 1 “a” is evicted at query 2',
+      'L0H0: token 0 “<s>” stays',
     ]);
     view.map.events.onPoint!({ row: 3, col: 1 });
     view.map.events.onPoint!(undefined);
@@ -1072,6 +1099,7 @@ describe('caches and settings', () => {
     // Differences by prompt: 2 and 4, 1 and 2.
     expect(Array.from(chart!.series[0]!.spread!)).toEqual([Math.SQRT2, Math.SQRT1_2]);
     expect(chart).toMatchObject({
+      doubling: true,
       xLabel: 'keys kept',
       yLabel: 'loss above baseline, nats',
       reach: [0, 3],
@@ -1098,6 +1126,9 @@ describe('caches and settings', () => {
     expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.reach).toEqual([
       -1, 0,
     ]);
+    expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.xLabel).toBe(
+      'keys kept',
+    );
     const seven = Array.from({ length: 7 }, (_, i) => setting(evict(`p${i}`, 4)));
     const lines = drawn(sweep, whole, { group: [whole, ...seven] }).charts()[0]!.series;
     expect([lines[5]!.dash, lines[6]!.dash, lines[6]!.color]).toEqual([

@@ -17,7 +17,7 @@ from sinkscope import metrics
 from torch import Tensor
 
 from ..files import read_weights, to_int8, write_model, write_stored
-from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture
+from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture, attend
 from ..operations import OPERATIONS
 from ..shapes import shapes
 from . import GOLDEN
@@ -136,35 +136,99 @@ def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     return metrics.spikes(torch.stack(inputs), trace.mlp_out, down)
 
 
+def _mixed(model: _Llama, trace: Trace, layer: int) -> Tensor:
+    """The weighted sums of values, before biases and gates.  [H, T, K]"""
+    return attend(model, layer, trace.q[layer], trace.k[layer], trace.v[layer])[2]
+
+
+def _writes(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
+    """mixed [H, 1, K] -> what each head alone adds to the stream, [H, D], and what none of them does, [D]"""
+    nothing = model.merge(torch.zeros_like(mixed), layer)
+    own = torch.eye(len(mixed), dtype=mixed.dtype)
+    return torch.stack([(model.merge(mixed * keep[:, None, None], layer) - nothing)[0] for keep in own]), nothing[0]
+
+
+def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor]:
+    """How much of what each head mixes lies along the first token's value, and how much of the variance of the stream
+    after its layer lies along what that value writes; of all tokens but the first.  [L, H] each"""
+    model = _model(arch, weights)
+    values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)  # [L, H, K]
+    mixed = torch.stack([_mixed(model, trace, layer) for layer in range(arch.L)])
+    found = {"tag_share": metrics.tag_share(mixed[:, :, 1:], values)}
+    if arch.norm_place != "pre" or arch.gate == "output_element":
+        return found | {"tag_stream": torch.full((arch.L, arch.H), torch.nan)}
+    writes = torch.stack([_writes(model, layer, values[layer, :, None])[0] for layer in range(arch.L)])
+    stream = trace.hidden[1:, None, 1:].expand(-1, arch.H, -1, -1)
+    return found | {"tag_stream": metrics.tag_share(stream, writes, centred=True)}
+
+
+class _Logits:
+    """The mean over queries of the first key's logit in a layer, as a function of the stream with the norm's scale
+    held."""
+
+    def __init__(self, model: _Llama, trace: Trace, layer: int) -> None:
+        arch = self.arch = model.arch
+        self.model, self.name = model, f"model.layers.{layer}"
+        x = trace.hidden[layer, 0]
+        self.layered = arch.norm_kind == "layer"
+        self.scale = (x.var(correction=0) if self.layered else x.square().mean()).add(arch.norm_eps).sqrt()
+        self.query = trace.q[layer].mean(1) * arch.K**-0.5  # [H, K]
+        gain, self.bias = (model.weights.get(f"{self.name}.input_layernorm.{part}") for part in ("weight", "bias"))
+        assert gain is not None
+        self.gain = gain
+
+    def of(self, y: Tensor) -> Tensor:
+        """y [D], as the layer reads it -> [H]"""
+        arch = self.arch
+        keys = self.model._linear(y, f"{self.name}.self_attn.k_proj").view(arch.G, arch.K)
+        return (self.query * keys.repeat_interleave(arch.H // arch.G, 0)).sum(-1)
+
+    def along(self, r: Tensor) -> Tensor:
+        """What r [D], a component of the stream, adds."""
+        y = (r - r.mean() if self.layered else r) / self.scale
+        return self.of(y * self.gain) - self.of(torch.zeros_like(r))
+
+    def biases(self) -> Tensor:
+        return self.of(torch.zeros_like(self.gain) if self.bias is None else self.bias)
+
+
+def _model(arch: Architecture, weights: Weights) -> _Llama:
+    return _Llama(arch, {name: w.double() for name, w in weights.items()})
+
+
 def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     """What each component of the residual stream adds to the mean over queries of the first key's logit:
     the derivative of that logit along it, the norm's scale held.  [L, H, 2L+2]"""
-    model = _Llama(arch, {name: w.double() for name, w in weights.items()})
+    model = _model(arch, weights)
     found = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
     for layer in range(arch.L if arch.norm_place == "pre" else 0):
         components = [trace.hidden[0, 0]] + [out[below, 0] for below in range(layer)
                                              for out in (trace.att_out, trace.mlp_out)]
-        x = torch.stack(components).sum(0)
-        assert torch.allclose(x, trace.hidden[layer, 0], atol=1e-12)
-        layered = arch.norm_kind == "layer"
-        scale = (x.var(correction=0) if layered else x.square().mean()).add(arch.norm_eps).sqrt()
-        query = trace.q[layer].mean(1) * arch.K**-0.5  # [H, K]
-
-        def logit(y: Tensor, layer: int = layer, query: Tensor = query) -> Tensor:
-            name = f"model.layers.{layer}.self_attn.k_proj"
-            keys = model._linear(y, name).view(arch.G, arch.K)
-            return (query * keys.repeat_interleave(arch.H // arch.G, 0)).sum(-1)
-
-        name = f"model.layers.{layer}.input_layernorm"
-        gain, bias = (model.weights.get(f"{name}.{part}") for part in ("weight", "bias"))
-        zero = logit(torch.zeros_like(x))
+        assert torch.allclose(torch.stack(components).sum(0), trace.hidden[layer, 0], atol=1e-12)
+        logits = _Logits(model, trace, layer)
         for c, r in enumerate(components):
-            y = (r - r.mean() if layered else r) / scale
-            found[layer, :, c] = logit(y * gain) - zero
-        found[layer, :, -1] = logit(bias if bias is not None else torch.zeros_like(x))
-        whole = query @ trace.k[layer, :, 0].T
+            found[layer, :, c] = logits.along(r)
+        found[layer, :, -1] = logits.biases()
+        whole = logits.query @ trace.k[layer, :, 0].T
         own = torch.arange(arch.H) // (arch.H // arch.G)
         assert torch.allclose(found[layer].nansum(-1), whole[torch.arange(arch.H), own], atol=1e-9)
+    return found
+
+
+def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
+    """The same of what each head of the layers below writes at the first token.  [L, H, L, H]"""
+    model = _model(arch, weights)
+    found = torch.full((arch.L, arch.H, arch.L, arch.H), torch.nan, dtype=torch.float64)
+    if arch.norm_place != "pre" or (arch.gate or "").startswith("output"):
+        return found
+    for below in range(arch.L):
+        added = model.own(below, "value_bias")
+        mixed = _mixed(model, trace, below)[:, :1]
+        writes, rest = _writes(model, below, mixed if added is None else mixed + added[:, None])
+        assert torch.allclose(writes.sum(0) + rest, trace.att_out[below, 0], atol=1e-9)
+        for layer in range(below + 1, arch.L):
+            logits = _Logits(model, trace, layer)
+            found[layer, :, below] = torch.stack([logits.along(written) for written in writes], -1)
     return found
 
 
@@ -217,6 +281,8 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
     load = metrics.head_load(gate)
     found |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
     found["logit_parts"] = logit_parts(arch, weights, trace)
+    found["logit_parts_heads"] = logit_parts_heads(arch, weights, trace)
+    found |= tags(arch, weights, trace)
     if arch.E == 0:
         found["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):

@@ -8,13 +8,10 @@ import { PASSAGES, textOf, type Card } from '../ask/zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
 import { keptText, type OwnText } from './store';
-import { TRAINED } from './table';
+import { HELD, HELD_TOKENS, TRAINED } from './table';
 
 /** The reader's text, which this browser keeps. */
 export const ownText = signal<OwnText | undefined>(undefined);
-
-/** Sequences of the old text whose loss is measured, and their tokens at most: passages are that long. */
-const [HELD, HELD_TOKENS] = [8, 64];
 
 /** The token before every sequence: <s> is token 0 of every model of the zoo. */
 const FIRST: Readonly<Record<string, number>> = { fixed: 0, any: -1 };

@@ -5,7 +5,7 @@
 import type { Describe } from 'sinkscope';
 import { LAB_MODEL } from 'sinkscope';
 import { PASSAGES, type Card } from '../ask/zoo';
-import { FROM_SCRATCH, FINE_TUNE, TRAINED, type Row, type Value } from './table';
+import { FROM_SCRATCH, FINE_TUNE, HELD, HELD_TOKENS, TRAINED, type Row, type Value } from './table';
 
 export type Settings = Readonly<Record<string, Value>>;
 
@@ -123,13 +123,16 @@ export function commandOf(settings: Settings, tables: Tables): string {
   });
   if (settings.first === 'any') words.push('--first=-1');
   if (settings.first === 'fixed' && isFineTune(settings)) words.push('--first=0');
-  if (isFineTune(settings))
+  if (isFineTune(settings)) {
     words.push(
       settings.text === 'passages'
         ? PASSAGES.map((file) => `--text-file models/zoo/${file}`).join(' ')
-        : `--text-file ${settings.text === 'own' ? 'FILE' : 'LICENSE'} --held-file models/zoo/${PASSAGES[0]} --held 8`,
+        : `--text-file ${settings.text === 'own' ? 'FILE' : 'LICENSE'}`,
     );
-  else {
+    // The page cuts the passages where they are shorter than a sequence; the command does not.
+    if (settings.text !== 'passages' && Number(settings.length) <= HELD_TOKENS)
+      words.push(`--held-file models/zoo/${PASSAGES[0]} --held ${HELD}`);
+  } else {
     if (settings.width !== LAB_MODEL.width) words.push(`--inner ${4 * Number(settings.width)}`);
     if (settings.length !== LAB_MODEL.context) words.push(`--context ${settings.length}`);
   }

@@ -162,6 +162,9 @@ export const FROM_SCRATCH: readonly Row[] = [
 /** The last step of a zoo model's training. */
 export const TRAINED = 4000;
 
+/** Sequences of the old text whose loss is measured, and their tokens at most: passages are that long. */
+export const [HELD, HELD_TOKENS] = [8, 64] as const;
+
 /** The trained model's own value; another one makes it a variant. */
 const OWN = [['own', 'unchanged']] as const;
 

@@ -14,23 +14,27 @@ import { firsts } from './firsts';
 import { gate } from './gate';
 import { geometry } from './geometry';
 import { gives } from './gives';
-import { perturbations } from './perturbations';
 import { heads } from './heads';
 import { kept } from './kept';
 import { loss } from './loss';
 import { mass } from './mass';
 import { next } from './next';
 import { norms } from './norms';
+import { parts } from './parts';
+import { perturbations } from './perturbations';
 import { ratios } from './ratios';
 import { reach } from './reach';
 import { router } from './router';
 import { scores } from './scores';
+import { secondary } from './secondary';
 import { sinks } from './sinks';
 import { suffix } from './suffix';
 import { sweep } from './sweep';
+import { tags } from './tags';
 import { tasks } from './tasks';
 import { training } from './training';
 import { unmasking } from './unmasking';
+import { valley } from './valley';
 import type { View } from '../page/view';
 
 export const views: readonly View[] = [
@@ -39,13 +43,17 @@ export const views: readonly View[] = [
   change,
   geometry,
   scores,
+  parts,
   threshold,
   length,
   gives,
+  tags,
   norms,
   ratios,
+  valley,
   channels,
   firsts,
+  secondary,
   mass,
   heads,
   effects,

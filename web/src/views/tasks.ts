@@ -7,8 +7,16 @@ import { drawChart } from '../plot/chart';
 import { percent } from '../words';
 import { createJob, type Job } from './job';
 
+/** Tasks that were measured, and the share of all work that is done. */
+interface Measured {
+  readonly found: readonly TaskFound[];
+  readonly share: number;
+}
+
 /** What was measured last of a frame's model and prompts. */
-const made = new WeakMap<Frame['tokens'], readonly TaskFound[]>();
+const made = new WeakMap<Frame['tokens'], Measured>();
+
+const foundOf = (frame: Frame) => made.get(frame.tokens)?.found ?? [];
 
 const CONDITIONS = [
   ['baseline', 'every key'],
@@ -71,7 +79,7 @@ export const tasks: View = {
   reads: ['loss'],
   fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 5,
   numbers: (frame) => {
-    const found = made.get(frame.tokens) ?? [];
+    const found = foundOf(frame);
     const labels = CONDITIONS.map(([, name]) => name);
     return found.flatMap((task) => {
       const name = task.name === 'recall' ? `recall_${task.distance!.toFixed(0)}` : task.name;
@@ -99,20 +107,19 @@ export const tasks: View = {
       ];
     });
   },
-  says: (frame) => sentence(made.get(frame.tokens) ?? []),
+  says: (frame) => sentence(foundOf(frame)),
   draw(root, reach) {
     const controls = part(root, 'unmask-controls');
     const words = part(root, 'caption', 'p');
     words.setAttribute('role', 'status');
     const picture = part(root, 'plot');
-    let share = 0;
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
-      const found = made.get(frame.tokens) ?? [];
+      const found = foundOf(frame);
       render(
         html`<button type="button" class="primary" @click=${job.toggle}>
             ${job.isRunning() ? 'Stop' : 'Measure'}
           </button>
-          ${job.isRunning() ? html`<span>${percent(share, 0)}</span>` : nothing}`,
+          ${job.isRunning() ? html`<span>${percent(made.get(frame.tokens)?.share ?? 0, 0)}</span>` : nothing}`,
         controls,
       );
       // While it runs the sentence would change, and be read out, with every task.
@@ -141,20 +148,18 @@ export const tasks: View = {
         }),
       });
     };
-    return createJob<readonly TaskFound[]>(root, reach, {
+    return createJob(root, reach, {
       made,
       settings: [],
       run: async (frame, _, signal, onMade) => {
-        const found: TaskFound[] = [];
-        share = 0;
-        const onTask = (task: TaskFound) => {
-          found.push(task);
-          onMade([...found]);
-        };
-        await reach.doTasks(frame, signal, onTask, (now) => {
-          share = now;
-          onMade([...found]);
-        });
+        let now: Measured = { found: [], share: 0 };
+        const note = (change: Partial<Measured>) => onMade((now = { ...now, ...change }));
+        await reach.doTasks(
+          frame,
+          signal,
+          (task) => note({ found: [...now.found, task] }),
+          (share) => note({ share }),
+        );
       },
       draw,
     });

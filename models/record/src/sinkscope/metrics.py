@@ -154,6 +154,16 @@ def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "ca
     return alpha(share.masked_fill(~visible, 0), mask)
 
 
+def tag_share(rows: Tensor, direction: Tensor, centred: bool = False) -> Tensor:
+    """Share of the squared length of the rows that lies along a direction, the rows less their mean where it is of
+    their variance (a sink's value as the tag of what attends to it, arXiv 2502.00919).
+    [..., n, K], [..., K] -> [...]"""
+    if centred:
+        rows = rows - rows.mean(-2, keepdim=True)
+    along = (rows @ direction[..., None])[..., 0].square().sum(-1)
+    return along / (direction.square().sum(-1) * rows.square().sum((-1, -2)))
+
+
 def head_gate(to_first: Tensor, first: int = 0) -> Tensor:
     """1 - P_t1, what a query leaves for other tokens than the first (arXiv 2602.01203, the sink as a
     gate), from the share P_t1 of each query; NaN up to the first token.  [..., T] -> [..., T]"""

@@ -1,0 +1,101 @@
+/** Which components of the residual stream make the first key's logit in a head. */
+import { ofHead, type Frame, type Head } from '../frame';
+import { drawChart } from '../plot/chart';
+import { part, say, type View } from '../page/view';
+import { quantity } from '../save/numbers';
+import { headName, show } from '../words';
+
+const signed = (value: number) => show(value).replace('-', '−');
+
+/** What a head's mean logit with the first key consists of; by layer, those below it. */
+export interface Parts {
+  readonly embedding: number;
+  readonly attention: readonly number[];
+  readonly ffn: readonly number[];
+  readonly biases: number;
+  /** The head of a layer below that adds the most, or takes the most away; absent where heads are not told apart. */
+  readonly head?: Head & { readonly part: number };
+}
+
+const sum = (list: readonly number[]) => list.reduce((a, b) => a + b, 0);
+const largest = (list: readonly number[]) =>
+  list.reduce((best, x, i) => (Math.abs(x) > Math.abs(list[best] ?? 0) ? i : best), 0);
+
+export function partsOf(frame: Frame, at: Head): Parts {
+  const { H } = frame.architecture;
+  const all = [...ofHead(frame.tensors.logit_parts!, at)];
+  const below = Array.from({ length: at.layer }, (_, l) => l);
+  const { shape, data } = frame.tensors.logit_parts_heads!;
+  const count = shape[2]! * H;
+  const own = [...data.subarray((at.layer * H + at.head) * count).subarray(0, at.layer * H)];
+  const most = largest(own);
+  const isApart = own.length > 0 && own.every(Number.isFinite);
+  return {
+    embedding: all[0]!,
+    attention: below.map((l) => all[1 + 2 * l]!),
+    ffn: below.map((l) => all[2 + 2 * l]!),
+    biases: all.at(-1)!,
+    ...(isApart ? { head: { layer: Math.floor(most / H), head: most % H, part: own[most]! } } : {}),
+  };
+}
+
+function sentence(at: Head, { embedding, attention, ffn, biases, head }: Parts): string {
+  const name = headName(at);
+  if (!Number.isFinite(embedding))
+    return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added.`;
+  const whole = embedding + sum(attention) + sum(ffn) + biases;
+  const start = `${name}: the first key’s logit is ${signed(whole)} on average over the queries`;
+  if (!ffn.length)
+    return `${start}: the embedding makes ${signed(embedding)} of it, biases ${signed(biases)}.`;
+  const top = largest(ffn);
+  return (
+    `${start}: feed-forward layers make ${signed(sum(ffn))} of it (layer ${top}: ${signed(ffn[top]!)}), attention ` +
+    `${signed(sum(attention))}, the embedding ${signed(embedding)}, biases ${signed(biases)}.` +
+    (head
+      ? ` Of the heads below, ${headName(head)} adds the most in size: ${signed(head.part)}.`
+      : '')
+  );
+}
+
+export const parts: View = {
+  name: 'parts',
+  title: 'Parts of the logit',
+  question: 'Which layers make the first key attractive?',
+  how:
+    'The first token’s hidden state is a sum: the embedding, and what attention and feed-forward of each layer added. With ' +
+    'the scale of the norm held, each of them has a part in the logit of the first key; the parts add up to its mean over ' +
+    'queries. This is bookkeeping: without a component the norm’s scale would be another.',
+  formula: 'part of r = s q̄ · W_K (g ∘ r) / ρ',
+  source: 'after arXiv 2605.06611; definitions of this project',
+  reads: ['logit_parts', 'logit_parts_heads'],
+  numbers: (frame) => [
+    quantity('logit_parts', ['layer', 'head', 'component'], frame.tensors.logit_parts!),
+    quantity(
+      'logit_parts_heads',
+      ['layer', 'head', 'layer_below', 'head_below'],
+      frame.tensors.logit_parts_heads!,
+    ),
+  ],
+  says: (frame, at) => sentence(at, partsOf(frame, at)),
+  draw(root) {
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (frame, { at }) => {
+      const found = partsOf(frame, at);
+      const said = sentence(at, found);
+      say(words, said);
+      drawChart(place, {
+        kind: 'lines',
+        from: -1,
+        xLabel: 'layer (−1: the embedding)',
+        yLabel: 'part of the first key’s logit',
+        label: `Parts of the first key’s logit by layer. ${said}`,
+        series: [
+          { name: 'feed-forward', color: '--sink', values: [NaN, ...found.ffn] },
+          { name: 'attention', color: '--query', values: [NaN, ...found.attention], dash: '5,3' },
+          { name: 'embedding', color: '--ink', values: [found.embedding], dash: '2,3' },
+        ],
+      });
+    };
+  },
+};

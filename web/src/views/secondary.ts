@@ -1,0 +1,131 @@
+/** Secondary sinks: keys after the first that receive far more than uniform attention, and their life by layer. */
+import { mean, type Frame } from '../frame';
+import { drawChart } from '../plot/chart';
+import { part, say, type View } from '../page/view';
+import { percent, quote, show } from '../words';
+
+/** Times what uniform attention gives. */
+const TIMES = 5;
+/** Lines that are drawn. */
+const DRAWN = 4;
+const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
+
+/** A key other than the first, by what it receives. */
+export interface Key {
+  readonly key: number;
+  /** By layer, the mean over heads of alpha_k over that of uniform attention. */
+  readonly times: readonly number[];
+  /** The first layer where it receives more than `TIMES`; -1: in none. */
+  readonly birth: number;
+  /** Layers where it does. */
+  readonly lifetime: number;
+  /** Norm of its hidden state that enters that layer, over the mean of all but the first. */
+  readonly norm: number;
+}
+
+/** Keys 2 to T / 2, the strongest first: later ones are averaged over few queries. */
+export function keysByAttention({ tensors, architecture: { L, H }, T }: Frame): Key[] {
+  const [alpha, uniform, norms] = ['alpha', 'alpha_uniform', 'hidden_norm'].map(
+    (name) => tensors[name]!.data,
+  ) as [Float32Array, Float32Array, Float32Array];
+  const last = Math.floor(T / 2);
+  const keys = Array.from({ length: Math.max(0, last - 1) }, (_, i) => i + 1).map((key): Key => {
+    const times = Array.from({ length: L }, (_, l) => {
+      const heads = Array.from({ length: H }, (_, h) => alpha[(l * H + h) * T + key]!);
+      return mean(heads) / uniform[key]!;
+    });
+    const above = times.flatMap((x, l) => (x > TIMES ? [l] : []));
+    const birth = above[0] ?? -1;
+    const entering = norms.subarray(Math.max(0, birth) * T, (Math.max(0, birth) + 1) * T);
+    const norm = entering[key]! / mean(entering, 1);
+    return { key, times, birth, lifetime: above.length, norm };
+  });
+  return keys.sort((a, b) => Math.max(...b.times) - Math.max(...a.times));
+}
+
+function sentence(frame: Frame): string {
+  const { L } = frame.architecture;
+  const keys = keysByAttention(frame);
+  const [most] = keys;
+  if (!most) return '';
+  const name = ({ key }: Key) => `token ${key} ${quote(frame, key)}`;
+  const sinks = keys.filter(({ lifetime }) => lifetime > 0);
+  const first = mean(
+    Array.from(
+      { length: L * frame.architecture.H },
+      (_, i) => frame.tensors.alpha!.data[i * frame.T]!,
+    ),
+  );
+  const beside = `The first key receives ${percent(first)} on average over all heads.`;
+  if (!sinks.length)
+    return (
+      `No secondary sink: after the first, ${name(most)} receives most, at most ${show(Math.max(...most.times), 1)} times ` +
+      `uniform attention in a layer. ${beside}`
+    );
+  const told = sinks
+    .slice(0, DRAWN)
+    .map(
+      (one) =>
+        `${name(one)} from layer ${one.birth} on in ${one.lifetime} layer${one.lifetime > 1 ? 's' : ''} (up to ` +
+        `${show(Math.max(...one.times), 1)} times, its norm ${show(one.norm)} of the mean)`,
+    );
+  return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${told.join('; ')}. ${beside}`;
+}
+
+export const secondary: View = {
+  name: 'secondary',
+  title: 'Secondary sinks',
+  question: 'Do tokens after the first become sinks, and from which layer on?',
+  how:
+    `A secondary sink is a key after the first that receives more than ${TIMES} times uniform attention, averaged over the ` +
+    'heads of a layer. Lines: the keys that receive most, by layer. Only keys of the first half are counted: few queries ' +
+    'see later ones.',
+  formula: 'mean over heads of α_k / α_k under uniform attention',
+  source: 'after arXiv 2512.22213; threshold of this project',
+  reads: ['alpha', 'alpha_uniform', 'hidden_norm'],
+  fits: ({ T }) => T >= 4,
+  numbers: (frame) => {
+    const keys = keysByAttention(frame).sort((a, b) => a.key - b.key);
+    const { L } = frame.architecture;
+    return [
+      {
+        name: 'times_uniform',
+        axes: ['key', 'layer'],
+        shape: [keys.length, L],
+        data: keys.flatMap(({ times }) => times),
+        from: [1, 0],
+      },
+      ...(['birth', 'lifetime', 'norm'] as const).map((name) => ({
+        name,
+        axes: ['key'],
+        shape: [keys.length],
+        data: keys.map((one) => one[name]),
+        from: [1],
+      })),
+    ];
+  },
+  says: sentence,
+  draw(root) {
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (frame) => {
+      const said = sentence(frame);
+      say(words, said);
+      drawChart(place, {
+        kind: 'lines',
+        xLabel: 'layer',
+        yLabel: 'times uniform attention',
+        reach: [0, TIMES],
+        label: `Attention on keys after the first, by layer. ${said}`,
+        series: keysByAttention(frame)
+          .slice(0, DRAWN)
+          .map(({ key, times }, i) => ({
+            name: `${key} ${quote(frame, key)}`,
+            color: `--run-${i + 1}`,
+            values: times,
+            ...(DASHES[i] ? { dash: DASHES[i]! } : {}),
+          })),
+      });
+    };
+  },
+};

@@ -1,0 +1,61 @@
+/** Catch, tag, release: how much of what later tokens carry lies along what the first token's value writes. */
+import { indexOfMost, type Frame, type Head } from '../frame';
+import { sequential } from '../plot/color';
+import { part, say, type View } from '../page/view';
+import { quantity } from '../save/numbers';
+import { capital, headName, headWords, percent } from '../words';
+import { createHeadMap } from './head_map';
+
+const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
+
+function sentence(frame: Frame, at: Head): string {
+  const { H } = frame.architecture;
+  const [share, stream] = ['tag_share', 'tag_stream'].map((name) => dataOf(frame, name)) as [
+    Float32Array,
+    Float32Array,
+  ];
+  const i = at.layer * H + at.head;
+  const known = Array.from(stream, (x) => (Number.isFinite(x) ? x : -1));
+  const most = indexOfMost(known);
+  const own =
+    `${capital(headWords(at))}: ${percent(share[i]!)} of what the head mixes for later tokens lies along the first ` +
+    'token’s value';
+  if (known[most]! < 0) return `${own}.`;
+  const name = headName({ layer: Math.floor(most / H), head: most % H });
+  return (
+    `${own}, and ${percent(stream[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
+    `of it; most of all heads: ${percent(stream[most]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
+    `have ${percent(1 / frame.architecture.D)} on average.`
+  );
+}
+
+export const tags: View = {
+  name: 'tags',
+  title: 'Tag of the sink',
+  question: 'Does the sink write one vector on every token?',
+  how:
+    'A head that gives the first token attention adds a multiple of W_O v₁ to each later token, a tag. Each cell is a ' +
+    'head; its color is the share of what it mixes for later tokens along v₁. Where the ' +
+    'first value is small, there is hardly a tag. To see what the tag is good for, zero the first token’s value.',
+  formula: 'Σₜ ((hₜ − h̄) · u)² / Σₜ ‖hₜ − h̄‖²,  u = W_O v₁ / ‖W_O v₁‖,  t > 1',
+  source: 'arXiv 2502.00919 (catch, tag, release), of the first key',
+  reads: ['tag_stream', 'tag_share'],
+  fits: ({ T }) => T > 2,
+  numbers: ({ tensors }) =>
+    ['tag_share', 'tag_stream'].map((name) => quantity(name, ['layer', 'head'], tensors[name]!)),
+  says: sentence,
+  draw(root, reach) {
+    const draw = createHeadMap(root, reach);
+    const words = part(root, 'caption', 'p');
+    return (frame, options) => {
+      const said = sentence(frame, options.at);
+      say(words, said);
+      draw(frame, options, {
+        data: dataOf(frame, 'tag_share'),
+        scale: sequential(options.theme),
+        symbol: 'share along v₁',
+        label: `Share of what a head mixes along v₁ by layer and head, ${frame.title}: ${said}`,
+      });
+    };
+  },
+};

@@ -1,0 +1,75 @@
+/** Compression valleys: matrix entropy by layer, with and without the first token; a line for each model. */
+import type { Frame } from '../frame';
+import { drawChart } from '../plot/chart';
+import { part, say, type View } from '../page/view';
+import { quantity } from '../save/numbers';
+import { show } from '../words';
+
+const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
+
+/** How far the least entropy of the inner layers lies below that of both ends; NaN without inner layers. */
+export function valleyOf(entropy: Float32Array): { depth: number; at: number } {
+  const inner = entropy.subarray(1, -1);
+  const least = Math.min(...inner);
+  const depth = Math.min(entropy[0]!, entropy.at(-1)!) - least;
+  return inner.length ? { depth, at: inner.indexOf(least) } : { depth: NaN, at: -1 };
+}
+
+export const valley: View = {
+  name: 'valley',
+  title: 'Compression valley',
+  question: 'In which layers do all hidden states point in few directions?',
+  how:
+    'Matrix entropy of the hidden states after each layer: 0 where all tokens point in one direction, 1 where they fill ' +
+    'every direction alike. Dashed: without the first token. A valley that is gone there is the first token’s norm. ' +
+    'Add models to compare their lines.',
+  formula: '−Σ p ln p / ln min(T, D),  p = σ² / Σσ², σ the singular values of h [T][D]',
+  source: 'arXiv 2510.06477',
+  reads: ['matrix_entropy', 'matrix_entropy_others'],
+  isOfAll: true,
+  fits: ({ T }) => T > 2,
+  numbers: ({ tensors }) =>
+    ['matrix_entropy', 'matrix_entropy_others'].map((name) => ({
+      ...quantity(name, ['layer'], tensors[name]!),
+      from: [-1],
+    })),
+  says: (frame) => {
+    const entropy = dataOf(frame, 'matrix_entropy');
+    const { depth, at } = valleyOf(entropy);
+    const ends = `${show(entropy[0]!)} at the embedding and ${show(entropy.at(-1)!)} after the last layer`;
+    if (!(depth > 0)) return `${frame.title}: no valley; matrix entropy is ${ends}.`;
+    const { depth: alone } = valleyOf(dataOf(frame, 'matrix_entropy_others'));
+    return (
+      `${frame.title}: matrix entropy is ${ends}, and ${show(entropy[at + 1]!)} after layer ${at}, ` +
+      `${show(depth)} below both; without the first token ` +
+      `${alone > 0 ? `the valley is ${show(alone)} deep` : 'there is no valley'}.`
+    );
+  },
+  draw(root) {
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (_, { frames, at }) => {
+      const said = frames.map((frame) => valley.says(frame, at)).join('\n');
+      say(words, said);
+      drawChart(place, {
+        kind: 'lines',
+        from: -1,
+        xLabel: 'layer',
+        yLabel: 'matrix entropy; dashed without the first token',
+        reach: [0, 1],
+        label: `Matrix entropy by layer. ${said}`,
+        series: frames.flatMap((frame, i) =>
+          [
+            ['matrix_entropy', ''],
+            ['matrix_entropy_others', '4,3'],
+          ].map(([name, dash]) => ({
+            name: dash ? `${frame.title}, others` : frame.title,
+            color: `--run-${i + 1}`,
+            values: dataOf(frame, name!),
+            ...(dash ? { dash } : {}),
+          })),
+        ),
+      });
+    };
+  },
+};

@@ -1,0 +1,159 @@
+/** Views of measures beyond the paper: their sentences on frames whose every number is known. */
+import { describe, expect, it } from 'vitest';
+import type { Frame } from '../src/frame';
+import { parts, partsOf } from '../src/views/parts';
+import { keysByAttention, secondary } from '../src/views/secondary';
+import { tags } from '../src/views/tags';
+import { valley, valleyOf } from '../src/views/valley';
+import { frameOf, tensor } from './fixture';
+
+const at = { layer: 0, head: 0 };
+
+describe('a compression valley', () => {
+  const of = (all: number[], others: number[]) =>
+    frameOf(
+      { title: 'A' },
+      {
+        matrix_entropy: tensor([all.length], all),
+        matrix_entropy_others: tensor([others.length], others),
+      },
+    );
+
+  it('lies between the ends', () => {
+    const { depth, at: layer } = valleyOf(Float32Array.of(0.75, 0.5, 0.25, 0.5));
+    expect([depth, layer]).toEqual([0.25, 1]);
+    expect(valleyOf(Float32Array.of(0.5, 0.75, 0.5)).depth).toBe(-0.25);
+    expect(valleyOf(Float32Array.of(0.5, 0.75)).depth).toBeNaN();
+  });
+
+  it('is said with what is left of it without the first token', () => {
+    expect(valley.says(of([0.75, 0.25, 0.5], [0.75, 0.75, 0.5]), at)).toBe(
+      'A: matrix entropy is 0.75 at the embedding and 0.50 after the last layer, and 0.25 after layer 0, 0.25 below ' +
+        'both; without the first token there is no valley.',
+    );
+    expect(valley.says(of([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]), at)).toMatch(
+      /valley is 0.13 deep/,
+    );
+    expect(valley.says(of([0.5, 0.75, 0.5], [1, 1, 1]), at)).toMatch(/^A: no valley/);
+  });
+});
+
+describe('the parts of a logit', () => {
+  // Two layers of two heads: the second head of layer 1 reads an embedding, attention and feed-forward of layer 0, biases.
+  const none = [NaN, NaN, NaN, NaN];
+  const logit_parts = tensor(
+    [2, 2, 6],
+    [
+      1,
+      NaN,
+      NaN,
+      NaN,
+      NaN,
+      0.5,
+      1,
+      NaN,
+      NaN,
+      NaN,
+      NaN,
+      0,
+      1,
+      2,
+      3,
+      NaN,
+      NaN,
+      0,
+      0.5,
+      -2,
+      8,
+      NaN,
+      NaN,
+      0.25,
+    ],
+  );
+  const heads = (...own: number[]) =>
+    tensor([2, 2, 2, 2], [...none, ...none, 0, 0, NaN, NaN, ...own, NaN, NaN]);
+
+  it('are those of the layers below, and of the strongest head', () => {
+    const frame = frameOf({}, { logit_parts, logit_parts_heads: heads(1, -3) });
+    expect(partsOf(frame, { layer: 1, head: 1 })).toEqual({
+      embedding: 0.5,
+      attention: [-2],
+      ffn: [8],
+      biases: 0.25,
+      head: { layer: 0, head: 1, part: -3 },
+    });
+    expect(parts.says(frame, { layer: 1, head: 1 })).toBe(
+      'L1H1: the first key’s logit is 6.75 on average over the queries: feed-forward layers make 8.00 of it (layer 0: ' +
+        '8.00), attention −2.00, the embedding 0.50, biases 0.25. Of the heads below, L0H1 adds the most in size: −3.00.',
+    );
+    expect(parts.says(frame, at)).toBe(
+      'L0H0: the first key’s logit is 1.50 on average over the queries: the embedding makes 1.00 of it, biases 0.50.',
+    );
+  });
+
+  it('of heads are left out where they cannot be told apart, and all where nothing adds up', () => {
+    const frame = frameOf({}, { logit_parts, logit_parts_heads: heads(NaN, NaN) });
+    expect(parts.says(frame, { layer: 1, head: 1 })).not.toContain('Of the heads');
+    const undefined_ = tensor([2, 2, 6], new Float32Array(24).fill(NaN));
+    const edited = frameOf({}, { logit_parts: undefined_, logit_parts_heads: heads(NaN, NaN) });
+    expect(parts.says(edited, { layer: 1, head: 1 })).toMatch(/^L1H1: the stream is no sum/);
+  });
+});
+
+it('a tag is said of the chosen head, of the strongest, and beside chance', () => {
+  const shares = tensor([2, 2], [0.5, 0.25, 0.125, 1]);
+  const frame = (...stream: number[]) =>
+    frameOf({}, { tag_share: shares, tag_stream: tensor([2, 2], stream) });
+  expect(tags.says(frame(0.25, 0.5, 0.125, NaN), { layer: 1, head: 0 })).toBe(
+    'Head L1H0: 12.5% of what the head mixes for later tokens lies along the first token’s value, and 12.5% of the ' +
+      'variance of their hidden states after layer 1 along what W_O makes of it; most of all heads: 50.0%, L0H1. A random ' +
+      'direction of 8 would have 12.5% on average.',
+  );
+  expect(tags.says(frame(NaN, NaN, NaN, NaN), at)).toBe(
+    'Head L0H0: 50.0% of what the head mixes for later tokens lies along the first token’s value.',
+  );
+});
+
+describe('secondary sinks', () => {
+  // Two layers of two heads, eight tokens: what key 2 receives in layer 1 is 8 times uniform attention.
+  const T = 8;
+  const alphas = new Float32Array(2 * 2 * T).fill(0.01);
+  for (const head of [0, 1, 2, 3]) alphas[head * T] = 0.5;
+  alphas[2 * T + 2] = 1;
+  alphas[3 * T + 2] = 0.6;
+  // Of a key that few queries see it does not count.
+  alphas[3 * T + 6] = 1;
+  const frame = (data: Float32Array): Frame =>
+    frameOf(
+      {
+        T,
+        tokens: Array.from({ length: T }, () => ({ text: ' a' })) as unknown as Frame['tokens'],
+      },
+      {
+        alpha: tensor([2, 2, T], data),
+        alpha_uniform: tensor([T], new Float32Array(T).fill(0.1)),
+        hidden_norm: tensor(
+          [3, T],
+          [...new Array(T).fill(1), 5, 1, 8, 1, 1, 1, 1, 1, ...new Array(T).fill(1)],
+        ),
+      },
+    );
+
+  it('are keys of the first half, with the layer of birth, lifetime and norm', () => {
+    const [first, second] = keysByAttention(frame(alphas));
+    expect(first).toMatchObject({ key: 2, birth: 1, lifetime: 1, norm: 4 });
+    expect(first!.times[1]).toBeCloseTo(8, 5);
+    expect(second).toMatchObject({ birth: -1, lifetime: 0 });
+    expect(secondary.says(frame(alphas), at)).toBe(
+      '1 secondary sink: token 2 “a” from layer 1 on in 1 layer (up to 8.0 times, its norm 4.00 of the mean). The first ' +
+        'key receives 50.0% on average over all heads.',
+    );
+  });
+
+  it('are said to be none where no key receives five times uniform attention', () => {
+    const few = alphas.map((x) => Math.min(x, 0.5));
+    expect(secondary.says(frame(few), at)).toMatch(
+      /^No secondary sink: after the first, token 2 “a” receives most, at most 5.0 times/,
+    );
+  });
+});

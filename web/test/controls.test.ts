@@ -1,0 +1,551 @@
+// @vitest-environment happy-dom
+/** The controls that rooms share: what they show of a state, and what they make of it. */
+import { signal } from '@preact/signals-core';
+import { render, type TemplateResult } from 'lit';
+import { describe, expect, it, vi } from 'vitest';
+import { defaults, type State } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { Scope, type Context, type Shown } from '../src/page/context';
+import {
+  addButton,
+  chips,
+  choices,
+  EXAMPLES,
+  examples,
+  fileField,
+  firstField,
+  generateControls,
+  lightsChips,
+  nameOf,
+  numberField,
+  opening,
+  questionControls,
+  segmented,
+  startToken,
+  subjectList,
+  textField,
+  troubles,
+} from '../src/page/controls';
+import { frameOf, tensor } from './fixture';
+
+function context(change: Partial<State> = {}, more: object = {}) {
+  const state = signal<State>({ ...defaults, ...change });
+  const queue = { isGenerating: false, generate: vi.fn(), stopGenerating: vi.fn(), retry: vi.fn() };
+  const models = {
+    choices: [{ id: 'softmax', title: 'Softmax model' }],
+    describe: { operations: [], edits: [] },
+    knows: (id: string) => id === 'hub:known/model',
+  };
+  return {
+    state,
+    queue,
+    models,
+    engine: signal<unknown>({ queue, models }),
+    pointed: signal({}),
+    file: signal<unknown>(undefined),
+    ...{
+      set: vi.fn(),
+      point: vi.fn(),
+      pick: vi.fn(),
+      choose: vi.fn(),
+      open: vi.fn(),
+      fail: vi.fn(),
+    },
+    ...more,
+  };
+}
+type Made = ReturnType<typeof context>;
+const as = (made: Made) => made as unknown as Context;
+
+function shown(template: unknown) {
+  const root = document.createElement('div');
+  document.body.replaceChildren(root);
+  render(template as TemplateResult, root);
+  const all = <E extends HTMLElement = HTMLElement>(selector: string) => [
+    ...root.querySelectorAll<E>(selector),
+  ];
+  const words = (one: Element | undefined) => one?.textContent!.replace(/\s+/g, ' ').trim();
+  return {
+    root,
+    all,
+    text: (selector: string) => words(all(selector)[0]),
+    texts: (selector: string) => all(selector).map(words),
+    button: (name: string) => all('button').find((one) => words(one)!.includes(name))!,
+    /** The field with this name gets a value. */
+    enter: (label: string, value: string, event = 'change') => {
+      const field = all<HTMLInputElement>(label ? `[aria-label="${label}"]` : 'textarea')[0]!;
+      field.value = value;
+      field.dispatchEvent(new Event(event));
+      return field.value;
+    },
+  };
+}
+
+describe('a number', () => {
+  const field = (name: 'T' | 'eps' = 'T', range: [number, number, number] = [1, 512, 1]) => {
+    const own = context();
+    const { enter, all } = shown(numberField('size', name, range, as(own)));
+    return {
+      own,
+      enter: (value: string) => [enter('size', value), own.set.mock.lastCall![0][name]],
+      all,
+    };
+  };
+
+  it('stays within its bounds, whole where it is counted, and its default where it is none', () => {
+    const { enter, all } = field();
+    expect([enter('7'), enter('0'), enter('513'), enter('2.6'), enter(''), enter('x')]).toEqual([
+      ['7', 7],
+      ['1', 1],
+      ['512', 512],
+      ['3', 3],
+      ['64', 64],
+      ['64', 64],
+    ]);
+    const [input] = all<HTMLInputElement>('input');
+    expect(['min', 'max', 'step', 'type'].map((name) => input!.getAttribute(name))).toEqual([
+      ...['1', '512', '1', 'number'],
+    ]);
+    expect(field('eps', [0, 1, 0.05]).enter('0.25')).toEqual(['0.25', 0.25]);
+  });
+});
+
+describe('choices', () => {
+  it('are a menu or a row of buttons, with the present one marked', () => {
+    const pick = vi.fn();
+    const options = [
+      ['a', 'One'],
+      ['b', 'Two'],
+    ] as const;
+    const menu = shown(choices('kind', 'b', options, pick));
+    expect(
+      menu.all<HTMLOptionElement>('option').map((one) => [one.value, one.hasAttribute('selected')]),
+    ).toEqual([
+      ['a', false],
+      ['b', true],
+    ]);
+    menu.enter('kind', 'a');
+    expect(pick).toHaveBeenLastCalledWith('a');
+    const row = shown(
+      segmented(
+        'kind',
+        [
+          [1, 'One', 'the first'],
+          [2, 'Two'],
+        ],
+        2,
+        pick,
+        true,
+      ),
+    );
+    expect(row.all('button').map((one) => [one.title, one.getAttribute('aria-pressed')])).toEqual([
+      ['the first', 'false'],
+      ['', 'true'],
+    ]);
+    row.all('button')[0]!.click();
+    expect(pick).toHaveBeenLastCalledWith(1);
+    expect(row.all('.segmented')[0]!.className).toBe('segmented small');
+    expect(
+      shown(segmented('kind', [], 0, pick))
+        .all('.segmented')[0]!
+        .className.trim(),
+    ).toBe('segmented');
+  });
+});
+
+describe('what a room says first', () => {
+  it('is its title and its finding, unless an embed hides that', () => {
+    const { all, text } = shown(opening('Explore', 'A head has a sink.', as(context())));
+    expect([text('h1'), text('.lead'), all('.lead')[0]!.hidden]).toEqual([
+      'Explore',
+      'A head has a sink.',
+      false,
+    ]);
+    // Its terms are one tab stop.
+    expect(all('.lead .term').map((one) => one.tabIndex)).toEqual([0, -1]);
+    const hidden = shown(opening('Explore', 'x', as(context({ hide: ['finding'] }))));
+    expect(hidden.all('.lead')[0]!.hidden).toBe(true);
+  });
+});
+
+describe('the list of subjects', () => {
+  const two = [
+    { subject: 'softmax' },
+    { subject: 'sigmoid@4', frame: frameOf({ title: 'Sigmoid' }) },
+  ];
+
+  it('names each, removes all but the last, and adds up to six', () => {
+    const own = context();
+    const show = vi.fn();
+    const list = (all = two) => shown(subjectList('Models', all, as(own), show));
+    const { texts, all, button } = list();
+    expect(texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid ✕']);
+    expect(all('.subject button').map((one) => one.getAttribute('aria-label'))).toEqual([
+      'Remove Softmax model',
+      'Remove Sigmoid',
+    ]);
+    all('.subject button')[0]!.click();
+    expect(show).toHaveBeenCalledExactlyOnceWith(['sigmoid@4']);
+    button('+ add').click();
+    expect(own.pick).toHaveBeenCalled();
+    const isDisabled = (count: number) => {
+      const { all: buttons } = list(
+        Array.from({ length: count }, (_, i) => ({ subject: `m${i}` })),
+      );
+      return [buttons('.subject button'), buttons('.add')].map(
+        ([one]) => (one as HTMLButtonElement).disabled,
+      );
+    };
+    expect([isDisabled(1), isDisabled(2), isDisabled(5), isDisabled(6)]).toEqual([
+      [true, false],
+      [false, false],
+      [false, false],
+      [false, true],
+    ]);
+    expect(
+      shown(subjectList('x', two, as(context({ hide: ['subjects'] })), show)).root.textContent,
+    ).toBe('');
+    expect((shown(addButton(true, as(own))).all('button')[0] as HTMLButtonElement).disabled).toBe(
+      true,
+    );
+    const named = shown(subjectList('x', two, as(own), show, (name, i) => `${i}: ${name}`));
+    expect(named.texts('.subject')).toEqual(['0: Softmax model ✕', '1: Sigmoid ✕']);
+  });
+
+  it('names what is not open yet by its id', () => {
+    const own = context();
+    const name = (subject: string) => nameOf({ subject }, as(own));
+    expect([name('softmax@40'), name('hub:a/b'), name('?!')]).toEqual([
+      ...['Softmax model at step 40', 'a/b', '?!'],
+    ]);
+    own.engine.value = undefined;
+    expect(name('softmax')).toBe('softmax');
+  });
+});
+
+describe('the text and its file', () => {
+  it('are taken as the reader types, also by an experiment', () => {
+    const own = context();
+    shown(textField(as(own), 3)).enter('', 'Some words', 'input');
+    shown(textField(as(own), 3, 'from')).enter('', 'Others', 'input');
+    expect(own.set.mock.calls).toEqual([
+      [{ prompt: 'Some words', input: 'text' }],
+      [{ prompt: 'Others', from: 'text' }],
+    ]);
+    const { all } = shown(textField(as(own), 5));
+    expect([
+      all<HTMLTextAreaElement>('textarea')[0]!.value,
+      all('textarea')[0]!.getAttribute('rows'),
+    ]).toEqual([defaults.prompt, '5']);
+  });
+
+  it('of a file say how it is split, and let that be changed', async () => {
+    const own = context();
+    expect(shown(fileField(as(own))).text('.hint')).toMatch(/^UTF-8: one prompt per line/);
+    const known = { name: 'my.txt', text: 'a\nb\nc', splitting: 'lines' };
+    own.file.value = known;
+    const { text, enter, all } = shown(fileField(as(own)));
+    expect(text('.prompt-file > span')).toBe('my.txt: 3 prompts');
+    enter('split', 'whole');
+    expect(own.choose).toHaveBeenLastCalledWith({ ...known, splitting: 'whole' });
+    own.file.value = { ...known, splitting: 'whole' };
+    expect(shown(fileField(as(own))).text('.prompt-file > span')).toBe('my.txt: 1 text');
+    const [input] = all<HTMLInputElement>('input');
+    const file = new File(['x\ny'], 'new.txt');
+    Object.defineProperty(input, 'files', { value: [file] });
+    input!.dispatchEvent(new Event('change'));
+    await vi.waitUntil(() => own.choose.mock.calls.length > 1);
+    expect(own.choose.mock.lastCall![0]).toMatchObject({ name: 'new.txt', text: 'x\ny' });
+  });
+});
+
+describe('the start of a text', () => {
+  const special = { automatic: ['<s>'], bos: '<s>', choices: ['<s>', '</s>'] };
+  const frame = (change: object = {}) => frameOf({ special, ...change } as never);
+  const options = (first: string, ...frames: Frame[]) =>
+    shown(firstField(as(context({ first })), frames))
+      .all<HTMLOptionElement>('option')
+      .map((one) => `${one.value}|${one.textContent}${one.hasAttribute('selected') ? '*' : ''}`);
+
+  it('offers what the tokenizers have', () => {
+    expect(options('', frame())).toEqual([
+      ...['|the tokenizer’s default: <s>*', 'none|none', '</s>|</s>'],
+    ]);
+    // What the tokenizer adds by itself is offered where a link asked for it.
+    expect(options('bos', frame())).toContain('bos|start token <s>*');
+    const none = frame({ special: { ...special, automatic: [] } });
+    expect(options('', none)).toEqual([
+      ...['|the tokenizer’s default: none*', 'none|none', 'bos|start token <s>', '</s>|</s>'],
+    ]);
+    expect(options('', frame(), none)[0]).toBe('|the tokenizer’s default: <s> / none*');
+    expect(options('<s>', frame())).toContain('<s>|<s>*');
+    expect(options('', frame({ special: { automatic: [], bos: null, choices: [] } }))).toHaveLength(
+      2,
+    );
+  });
+
+  it('is said, and removed or added by one press', () => {
+    const press = (change: object) => {
+      const own = context();
+      const { text, all } = shown(startToken(as(own), [frame(change)]));
+      all('button')[0]?.click();
+      return [text('span'), text('button'), own.set.mock.lastCall?.[0].first];
+    };
+    expect(press({})).toEqual(['Text starts with <s> (start token)', 'Remove it', 'none']);
+    expect(press({ first: [] })).toEqual(['Text has no start token', 'Start with <s>', '']);
+    expect(press({ first: [], special: { ...special, automatic: [] } })).toEqual([
+      ...['Text has no start token', 'Start with <s>', 'bos'],
+    ]);
+    expect(press({ special: { ...special, bos: null } })).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(shown(startToken(as(context()), [])).root.textContent).toBe('');
+    const both = shown(startToken(as(context()), [frame(), frame({ first: ['<s>', '</s>'] })]));
+    expect(both.text('span')).toBe('Text starts with <s> (start token) / starts with <s> </s>');
+  });
+
+  it('can be an example', () => {
+    const own = context({ prompt: EXAMPLES[1] });
+    const { all, texts } = shown(examples(as(own)));
+    expect(texts('button')[0]).toBe('The quick brown …');
+    expect(all('button').map((one) => one.getAttribute('aria-pressed'))).toEqual([
+      'false',
+      'true',
+      'false',
+      'false',
+    ]);
+    all('button')[2]!.click();
+    expect(own.set).toHaveBeenCalledWith({
+      prompt: EXAMPLES[2],
+      input: 'text',
+      query: -1,
+      key: -1,
+    });
+  });
+});
+
+describe('the question', () => {
+  const of = (change: Partial<State> = {}, ...frames: Frame[]) => {
+    const own = context(change);
+    return { own, ...shown(questionControls(as(own), frames)) };
+  };
+
+  it('has the text, its length, the number of prompts, and more on request', () => {
+    const { text, texts, enter, own, all, button } = of(
+      {},
+      frameOf({ architecture: { ...frameOf().architecture, context: 99 } }),
+    );
+    expect(text('.numbers .hint')).toBe('T = 3 here');
+    expect(all('[aria-label="T ≤"]')[0]!.getAttribute('max')).toBe('99');
+    expect(texts('.segmented button')).toEqual(['1 prompt', '10', '100']);
+    button('10').click();
+    expect(own.set).toHaveBeenLastCalledWith({ n: 10, input: 'heldout' });
+    enter('prompts from', 'random');
+    expect(own.set).toHaveBeenLastCalledWith({ input: 'random' });
+    enter('map colors', 'linear');
+    expect(own.set).toHaveBeenLastCalledWith({ scale: 'linear' });
+    expect([all('textarea').length, all('[aria-label=seed]').length]).toEqual([1, 0]);
+    expect(of({ T: 3 }, frameOf()).all('.numbers .hint')).toHaveLength(0);
+    const drawn = of({ input: 'random', n: 10 });
+    drawn.button('100').click();
+    expect(drawn.own.set).toHaveBeenLastCalledWith({ n: 100 });
+    const [first] = drawn.all('.segmented button');
+    first!.click();
+    expect(drawn.own.set).toHaveBeenLastCalledWith({ n: 1 });
+    expect([drawn.all('[aria-label=seed]').length, drawn.all('textarea').length]).toEqual([1, 0]);
+    expect(of({ input: 'repeat' }).all('[aria-label=seed]')).toHaveLength(1);
+    expect(of({ input: 'file' }).all('input[type=file]')).toHaveLength(1);
+    expect(of().all('[aria-label="T ≤"]')[0]!.getAttribute('max')).toBe('4096');
+  });
+
+  it('hides what an embed does, and cannot be put to a recording', () => {
+    expect(
+      of({ hide: ['text'] })
+        .all('textarea, .segmented')
+        .map((one) => one.className),
+    ).toHaveLength(1);
+    expect(of({ hide: ['numbers'] }).all('textarea, .segmented')).toHaveLength(1);
+    const recorded = frameOf({ recording: {} } as never);
+    expect(of({}, recorded).all('[data-recorded]')).toHaveLength(1);
+    expect(of({}, recorded, frameOf()).all('[data-recorded]')).toHaveLength(0);
+  });
+});
+
+describe('the tokens', () => {
+  const tokens = ['<s>', ' a', ' b', ' c'].map((text, id) => ({
+    id: 7 + id,
+    text,
+    start: id,
+    end: id + 1,
+    special: !id,
+  }));
+  const frame = (change: object = {}) => frameOf({ T: 4, tokens, ...change } as never);
+  const row = (change: Partial<State> = {}, of = frame(), isPlain = false) => {
+    const own = context(change);
+    const made = shown(chips(of, as(own), isPlain));
+    return { own, ...made, chips: made.all('.chip') };
+  };
+
+  it('are one tab stop, marked by what they are', () => {
+    const { chips: all, text } = row({ query: 2 }, frame({ generated: 1, dropped: 5 }));
+    expect(
+      all.map((one) => [one.textContent, one.tabIndex, one.getAttribute('aria-pressed')]),
+    ).toEqual([
+      ['<s>', -1, 'false'],
+      ['a', -1, 'false'],
+      ['b', 0, 'true'],
+      ['c', -1, 'false'],
+    ]);
+    expect(all.map((one) => one.className.replace(/\s+/g, ' ').trim())).toEqual([
+      ...['chip special', 'chip', 'chip', 'chip made'],
+    ]);
+    expect([all[1]!.title, text('.cut')]).toEqual(['position 1, id 8', '… 5 more not run (T = 4)']);
+    expect(row().chips.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
+    expect(row({ query: 99 }).chips.map((one) => one.tabIndex)).toEqual([-1, -1, -1, 0]);
+    expect(row({}, frame(), true).chips[0]!.title).toBe('');
+    expect(row().all('.cut')).toHaveLength(0);
+  });
+
+  it('are chosen, pointed at, and walked through by the arrow keys', () => {
+    const { chips: all, own, all: find } = row({ query: 1 });
+    all[2]!.click();
+    all[1]!.click();
+    expect(own.set.mock.calls).toEqual([[{ query: 2, key: -1 }], [{ query: -1, key: -1 }]]);
+    all[3]!.dispatchEvent(new Event('pointerenter'));
+    expect(own.point).toHaveBeenLastCalledWith({ query: 3 });
+    find('.chips')[0]!.dispatchEvent(new Event('pointerleave'));
+    expect(own.point).toHaveBeenLastCalledWith({});
+    const press = (at: number, key: string) => {
+      all[at]!.focus();
+      all[at]!.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+      return all.indexOf(document.activeElement as HTMLElement);
+    };
+    expect(
+      ['ArrowLeft', 'ArrowUp', 'ArrowRight', 'ArrowDown', 'a'].map((key) => press(1, key)),
+    ).toEqual([...[0, 0, 2, 2, 1]]);
+    expect([press(0, 'ArrowLeft'), press(3, 'ArrowRight')]).toEqual([0, 3]);
+    own.point.mockClear();
+    all[2]!.focus();
+    expect(own.point).toHaveBeenLastCalledWith({ query: 2 });
+  });
+
+  it('that share a character write it once', () => {
+    const part = (start: number, end: number) => ({
+      id: 1,
+      text: '\ufffd',
+      start,
+      end,
+      special: false,
+    });
+    const shared = [part(0, 1), part(0, 1), part(1, 1), part(1, 2)];
+    const question = { ...frameOf().question, prompt: '字b' };
+    const { chips: all } = row({}, frame({ tokens: shared, question }));
+    expect(all.map((one) => one.textContent)).toEqual(['字', '·', '\ufffd', 'b']);
+  });
+
+  it('are lit by how much the token under the pointer attends to them', () => {
+    const head = {
+      layer: 1,
+      head: 0,
+      tensors: {
+        att: tensor(
+          [4, 4],
+          [1, 0, 0, 0, 0.75, 0.25, 0, 0, 0.25, 0.25, 0.5, 0, 0.0078125, 0.25, 0.25, 0.4921875],
+        ),
+      },
+    };
+    const of = frame({ head });
+    const { root, own, chips: all } = row({}, of);
+    lightsChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
+    const looks = () => all.map((one) => one.style.getPropertyValue('--look'));
+    expect(looks()).toEqual(['', '', '', '']);
+    own.pointed.value = { query: 2 };
+    expect(looks()).toEqual(['0.5', '0.5', String(Math.sqrt(0.5)), '0']);
+    own.pointed.value = { query: 3, key: 1 };
+    // Less than one in a hundred is not seen.
+    expect(looks()[0]).toBe('0');
+    expect(
+      all.map((one) => `${one.classList.contains('query')} ${one.classList.contains('key')}`),
+    ).toEqual([...['false false', 'false true', 'false false', 'true false']]);
+    own.pointed.value = { key: 0 };
+    expect([looks(), all[0]!.classList.contains('key')]).toEqual([['0', '0', '0', '0'], true]);
+    own.pointed.value = {};
+    expect(all.some((one) => one.classList.contains('key'))).toBe(false);
+  });
+});
+
+describe('generating', () => {
+  it('goes on with what can write, and stops', () => {
+    const own = context({ temperature: 0.5, topK: 7, seed: 3 });
+    const masked = { ...frameOf().architecture, mask: { kind: 'bidirectional' } };
+    const frames = [
+      frameOf(),
+      frameOf({ subject: 'b', architecture: masked } as never),
+      frameOf({ subject: 'c', recording: {} } as never),
+    ];
+    const { button } = shown(generateControls(as(own), frames));
+    button('Generate 16 tokens').click();
+    expect(own.queue.generate).toHaveBeenCalledExactlyOnceWith(['softmax'], {
+      ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },
+    });
+    own.queue.isGenerating = true;
+    shown(generateControls(as(own), frames))
+      .button('Stop')
+      .click();
+    expect(own.queue.stopGenerating).toHaveBeenCalledTimes(1);
+    expect(shown(generateControls(as(own), frames.slice(1))).root.textContent).toBe('');
+    expect(
+      shown(generateControls(as(context({ hide: ['generate'] })), frames)).root.textContent,
+    ).toBe('');
+  });
+});
+
+describe('what went wrong', () => {
+  const of = (...all: Partial<Shown>[]) => {
+    const own = context();
+    return {
+      own,
+      ...shown(
+        troubles(
+          all.map((one) => ({ subject: 'softmax', isStale: false, ...one })),
+          as(own),
+        ),
+      ),
+    };
+  };
+
+  it('is said in its place, with a way to mend it', () => {
+    const { text, button, own } = of({ error: 'no such file' }, { frame: frameOf() });
+    expect(text('[role=alert] p')).toBe('Softmax model: no such file. Try again');
+    button('Try again').click();
+    expect(own.queue.retry).toHaveBeenCalledTimes(1);
+    expect(of({ error: 'Stopped!', frame: frameOf() }).text('p')).toBe(
+      'Softmax model: Stopped! The last good result is shown. Try again',
+    );
+    expect(of({ error: 'expected an end (too_slow)' }).text('button')).toBe('Wait longer');
+    expect(of({ frame: frameOf() }).root.textContent).toBe('');
+  });
+
+  it('opens a model that is not here yet', () => {
+    const wanted = (subject: string) => {
+      const { all, text, own } = of({ subject, error: 'x is not loaded yet.' });
+      all('button')[0]!.click();
+      return [text('button'), own.open.mock.lastCall?.[0], own.queue.retry.mock.calls.length];
+    };
+    expect(wanted('hub:a/b@main')).toEqual(['Open a/b@main', 'a/b@main', 0]);
+    expect(wanted('disk:0123456789abcdef/m')).toEqual(['Open m', 'disk:0123456789abcdef/m', 0]);
+    expect(wanted('recording:https://x/y.safetensors')[0]).toBe('Open y');
+    expect(wanted('hub:known/model')).toEqual(['Try again', undefined, 1]);
+  });
+
+  it('is said once where all lack the same text', () => {
+    const error = 'Type a sentence: there is no text yet.';
+    const { all, text } = of({ error }, { error, subject: 'b' });
+    expect([all('p').length, text('.wanting'), all('button').length]).toEqual([1, error, 0]);
+    expect(of({ error, frame: frameOf() }).text('.wanting')).toBe(
+      `${error} The last good result is shown.`,
+    );
+  });
+});

@@ -1,0 +1,679 @@
+// @vitest-environment happy-dom
+/** Why it matters: which settings each experiment measures, what it says of their numbers, its table and its controls. */
+import { signal } from '@preact/signals-core';
+import { render } from 'lit';
+import { describe, expect, it, vi } from 'vitest';
+import type { Describe } from 'sinkscope';
+import { questionOf } from '../src/ask/question';
+import { defaults, type State } from '../src/ask/state';
+import { cache } from '../src/experiments/cache';
+import type { Experiment, Group } from '../src/experiments/experiment';
+import { fragility } from '../src/experiments/fragility';
+import { quantisation } from '../src/experiments/quantisation';
+import { streaming } from '../src/experiments/streaming';
+import type { Frame } from '../src/frame';
+import type { Context } from '../src/page/context';
+import { commandOf } from '../src/page/command';
+import { firsts } from '../src/views/firsts';
+import { perturbations } from '../src/views/perturbations';
+import { frameOf, tensor } from './fixture';
+
+const POLICIES = ['window', 'first', 'h2o', 'tova', 'snapkv', 'random'];
+const describe_ = {
+  operations: [],
+  edits: [
+    {
+      name: 'evict',
+      parameters: [
+        { name: 'policy', choices: POLICIES, labels: POLICIES.map((one) => one.toUpperCase()) },
+        { name: 'positions', choices: ['text', 'cache'], labels: ['in the text', 'in the cache'] },
+      ],
+    },
+    {
+      name: 'quantise',
+      parameters: [
+        { name: 'what', choices: ['hidden', 'weights'], labels: ['hidden states', 'weights'] },
+        {
+          name: 'by',
+          choices: ['tensor', 'token', 'channel'],
+          labels: ['one scale', 'per token', 'per channel'],
+        },
+      ],
+    },
+  ],
+} as unknown as Describe;
+const stateOf = (change: Partial<State> = {}): State => ({ ...defaults, ...change });
+
+/** The edits of a plan, and what every setting is measured by. */
+function plan(experiment: Experiment, change: Partial<State> = {}, lead?: Frame, T = 120, n = 1) {
+  const state = stateOf(change);
+  const question = { ...questionOf(state), T, n };
+  const all = experiment.plan({ state, describe: describe_, question }, lead);
+  return {
+    edits: all.map(({ edits }) => edits),
+    measures: [...new Set(all.map(({ measures }) => measures.join()))],
+    questions: all.map((one) => one.question),
+    look: experiment.look({ state, describe: describe_, question }),
+  };
+}
+
+/** A measured setting: each prompt's loss is the same. */
+function setting(
+  loss: number,
+  edit?: object,
+  change: object = {},
+  tensors: Frame['tensors'] = {},
+): Frame {
+  const { policy, what, by } = (edit ?? {}) as Record<string, string>;
+  const labels = {
+    policy: policy?.toUpperCase(),
+    what: what && 'hidden states',
+    by: by && 'one scale',
+  };
+  return frameOf(
+    {
+      ...(edit ? { edits: [edit], labels: ['x'], choices: [labels] } : {}),
+      perPrompt: { loss_mean: [loss, loss] },
+      ...change,
+    } as never,
+    { loss_at: tensor([3], [NaN, loss, loss]), loss_mean: tensor([1], [loss]), ...tensors },
+  );
+}
+const group = (title: string, ...frames: Frame[]): Group => ({ base: title, title, frames });
+
+function made(experiment: Experiment, change: Partial<State> = {}, groups: Group[] = []) {
+  const set = vi.fn();
+  const context = {
+    state: signal(stateOf(change)),
+    set,
+    engine: signal({ models: { describe: describe_ } }),
+  };
+  const root = document.createElement('div');
+  document.body.replaceChildren(root);
+  render(
+    [experiment.controls(context as unknown as Context), experiment.table(groups, undefined)],
+    root,
+  );
+  const words = (one: Element): string =>
+    one.tagName === 'TR'
+      ? [...one.children].map(words).filter(Boolean).join(' ')
+      : one.textContent!.replace(/\s+/g, ' ').trim();
+  return {
+    set,
+    texts: (selector: string) => [...root.querySelectorAll(selector)].map(words),
+    /** The bounds of its sliders. */
+    ranges: [...root.querySelectorAll<HTMLInputElement>('input[type=range]')].map(
+      (one) => `${one.getAttribute('aria-label')} ${one.min}..${one.max}: ${one.value}`,
+    ),
+    checks: [...root.querySelectorAll<HTMLInputElement>('input[type=checkbox]')],
+    options: [...root.querySelectorAll('option')].map((one) => one.textContent),
+    enter: (selector: string, value: string, event = 'input') => {
+      const field = root.querySelector<HTMLInputElement>(selector)!;
+      field.value = value;
+      field.dispatchEvent(new Event(event));
+      return set.mock.lastCall![0];
+    },
+    turn: (i: number) => {
+      root.querySelectorAll<HTMLInputElement>('input[type=checkbox]')[i]!.click();
+      return set.mock.lastCall![0];
+    },
+    isOpen: root.querySelector('details')!.open,
+  };
+}
+
+describe('streaming', () => {
+  const window = { kind: 'evict', policy: 'window', budget: 2 };
+  const first = { kind: 'evict', policy: 'first', budget: 2, first: 1 };
+  const says = (groups: Group[], change: Partial<State> = {}) =>
+    streaming.says(groups, stateOf(change));
+
+  it('measures a cache without the first keys, one with them, and one that is recomputed', () => {
+    expect(plan(streaming)).toMatchObject({
+      edits: ['', '~evict(window,24)', '~evict(first,24,1)'],
+      measures: ['loss_at,loss_mean'],
+      look: '~evict(first,24,1)',
+    });
+    const none = plan(streaming, { firstKeys: 0, recentKeys: 9, positions: 'cache' });
+    expect(none).toMatchObject({
+      edits: ['', '~evict(window,9,positions=cache)'],
+      look: '~evict(window,9,positions=cache)',
+    });
+    const again = plan(streaming, { reread: 'yes' });
+    expect(again.questions.map((one) => one.window)).toEqual([undefined, undefined, undefined, 24]);
+  });
+
+  it('says what the first token’s eviction costs, and what keeping it recovers', () => {
+    const state = { firstKeys: 1, recentKeys: 1 };
+    const of = (own: number, kept?: number, title = 'A') =>
+      group(
+        title,
+        setting(2),
+        setting(own, window),
+        ...(kept === undefined ? [] : [setting(kept, first)]),
+      );
+    expect(says([of(3, 2.25)], state)).toEqual({
+      heading: 'Without the first token, the loss rises',
+      text:
+        'With only the last 2 keys in the KV cache, the loss of A rises by 1.000 nats per token. Keeping the first token ' +
+        'recovers all but 0.250 nats.',
+    });
+    expect(says([of(3, 1.75)], { firstKeys: 4, recentKeys: 1 }).text).toMatch(
+      /the last 5 keys .* Keeping the first 4 tokens recovers all of it\.$/,
+    );
+    expect(says([of(3, 2)], state).text).toMatch(/recovers all of it\.$/);
+    expect(says([of(3, 2.5), of(1.5, 1.75, 'B'), of(2.5, undefined, 'C')], state)).toEqual({
+      heading: 'Losing the first token costs little here',
+      text:
+        'With only the last 2 keys in the KV cache, the loss of A changes by +1.000 nats per token, with the first token ' +
+        'kept by +0.500. B: by −0.500, with the first token kept by −0.250. C: by +0.500.',
+    });
+    expect(says([of(2.05, 2)], state).heading).toMatch(/costs little/);
+    expect(says([of(2.06, 2)], state).heading).toMatch(/^Without/);
+    expect(says([], state)).toEqual({
+      heading: 'What happens when the first token leaves the cache?',
+      text: '',
+    });
+    expect(says([group('A', setting(2))], state).text).toBe('');
+    const fits = group('A', setting(2), setting(2, { ...window, budget: 3 }));
+    expect(says([fits], { firstKeys: 1, recentKeys: 2 })).toEqual({
+      heading: 'The cache holds the whole text',
+      text: 'The text fits into the cache of 3 keys: nothing is evicted.',
+    });
+    const bytes = { bytes: { held: 2e6, all: 5e6 } };
+    const held = group('A', setting(2), setting(3, window), setting(2.25, first, bytes));
+    expect(says([held], state).text).toMatch(
+      / Besides the weights, the run needs 2\.0 MB of memory; keeping every key would need 5\.0 MB\.$/,
+    );
+  });
+
+  it('compares caches where a text goes on behind the context', () => {
+    const far = { T: 12 };
+    const all = (own: number, kept?: number) =>
+      group(
+        'A',
+        setting(2),
+        setting(own, window, far),
+        ...(kept === undefined ? [] : [setting(kept, first, far)]),
+      );
+    expect(says([all(3, 2.5)], { firstKeys: 1, recentKeys: 1 })).toEqual({
+      heading: 'With the first token kept, the model reads on',
+      text:
+        '12 tokens, 4 times the context of A, with the last 2 keys in the KV cache, positions counted within the cache. ' +
+        'A: 3.000 nats per token; 2.500 when the cache also keeps the first token.',
+    });
+    expect(says([all(3)], { firstKeys: 2, recentKeys: 1 })).toMatchObject({
+      heading: 'Losing the first token costs little here',
+      text: expect.stringMatching(/A: 3\.000 nats per token\.$/),
+    });
+    expect(says([all(3, 2.96)]).heading).toMatch(/costs little/);
+    expect(says([all(3, 2.9)], { firstKeys: 3 }).text).toMatch(/keeps the first 3 tokens\.$/);
+  });
+
+  it('has a row for each setting, and controls within the text', () => {
+    const groups = [group('A', setting(2), setting(3, window), setting(2.5, first))];
+    const { texts, ranges, checks, enter, turn, isOpen } = made(streaming, {}, groups);
+    expect(texts('tbody tr')).toEqual([
+      'A baseline 2.000 (2) – >_',
+      'last 2 3.000 (2) +1.000 ± 0.000 >_',
+      'first 1 + last 1 2.500 (2) +0.500 ± 0.000 >_',
+    ]);
+    expect([texts('summary')[0], isOpen, texts('thead th').length]).toEqual([
+      'All numbers: 3 settings',
+      true,
+      5,
+    ]);
+    expect(ranges).toEqual(['first keys 0..8: 1', 'recent keys 1..120: 23']);
+    expect(checks.map((one) => one.checked)).toEqual([false, false]);
+    expect(enter('[aria-label="first keys"]', '3')).toEqual({ firstKeys: 3 });
+    expect(enter('select', 'cache', 'change')).toEqual({ positions: 'cache' });
+    expect(turn(0)).toEqual({ reread: 'yes' });
+    expect(turn(1)).toEqual({ length: 4000, runs: 1, positions: 'cache' });
+    const far = made(streaming, { length: 4000, firstKeys: 9, reread: 'yes' });
+    expect(far.checks.map((one) => one.checked)).toEqual([true, true]);
+    expect(far.ranges).toEqual(['first keys 0..9: 9', 'recent keys 1..512: 23']);
+    expect([far.turn(0), far.turn(1)]).toEqual([
+      { reread: 'no' },
+      { length: 120, runs: 8, positions: 'text' },
+    ]);
+    expect(made(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('recent keys 1..8: 1');
+    const long = setting(3, window, { bytes: { held: 2e6, all: 5e6 } });
+    expect(made(streaming, {}, [group('A', long)]).texts('tbody tr')).toEqual([
+      'A last 2 3.000 (2) – 3 2.0 MB >_',
+    ]);
+    const many = Array.from({ length: 13 }, () => setting(2));
+    expect(
+      [12, 13].map((count) => made(streaming, {}, [group('A', ...many.slice(0, count))]).isOpen),
+    ).toEqual([true, false]);
+  });
+});
+
+describe('the cache', () => {
+  const evict = (policy: string, loss: number, first: number, budget = 24) =>
+    setting(
+      loss,
+      { kind: 'evict', policy, budget },
+      {},
+      { keeps_first: tensor([2], [first, first]) },
+    );
+
+  it('measures the chosen size first, each policy where it makes sense', () => {
+    const { edits, measures, look } = plan(cache);
+    expect(edits.slice(0, 5)).toEqual([
+      ...['', '~evict(window,24)', '~evict(first,24,1)', '~evict(h2o,24)', '~evict(tova,24)'],
+    ]);
+    const budgets = edits.slice(1).map((edit) => Number(/,(\d+)/.exec(edit)![1]));
+    expect([...new Set(budgets)]).toEqual([24, 8, 64]);
+    expect([edits.length, measures, look]).toEqual([
+      13,
+      ['loss_mean,keeps_first,kl_mean'],
+      '~evict(h2o,24)',
+    ]);
+    // No cache as large as the text, and no first key beside no other.
+    expect(plan(cache, { budget: 1 }, undefined, 24).edits).toEqual([
+      ...['', '~evict(window,1)', '~evict(h2o,1)', '~evict(tova,1)'],
+      ...['~evict(window,8)', '~evict(first,8,1)', '~evict(h2o,8)', '~evict(tova,8)'],
+    ]);
+    const snap = plan(cache, { policy: 'snapkv', budget: 20 }, undefined, 41);
+    expect(snap.look).toBe('~evict(snapkv,20,prompt=20,queries=16)');
+    expect(snap.edits).toContain('~evict(snapkv,8,prompt=20,queries=8)');
+    expect(plan(cache, { policy: 'snapkv', budget: 99 }, undefined, 9).look).toBe(
+      '~evict(snapkv,99,prompt=4,queries=4)',
+    );
+    const all = plan(cache, { sweep: 'all', policy: 'unknown' });
+    expect(all.edits.filter((edit) => edit.startsWith('~evict(h2o'))).toEqual(
+      [24, 4, 8, 12, 16, 32, 48, 64].map((budget) => `~evict(h2o,${budget})`),
+    );
+    expect([all.edits.length, all.measures]).toEqual([1 + 4 * 8, ['loss_mean,keeps_first']]);
+    expect(all.edits.some((one) => /snapkv|random|unknown/.test(one))).toBe(false);
+    expect(plan(cache, { sweep: 'all', measure: 'kl' }).measures).toEqual([
+      'loss_mean,keeps_first,kl_mean',
+    ]);
+  });
+
+  it('says which policy loses least, which most, and which keeps the first token', () => {
+    const says = (...frames: Frame[]) => cache.says([group('A', ...frames)], stateOf());
+    expect(
+      says(
+        setting(2),
+        evict('window', 3, 0),
+        evict('h2o', 2.25, 1),
+        evict('tova', 2.5, 1),
+        evict('x', 9, 0, 8),
+      ),
+    ).toEqual({
+      heading: 'Policies that keep the first token lose least',
+      text:
+        'KV cache of 24 keys, 3 tokens. A: keeping H2O changes the loss least, by +0.250 nats, and keeps the first token in ' +
+        '100% of the heads; keeping WINDOW changes it most, by +1.000, and keeps the first token in 0%.',
+    });
+    const close = [evict('window', 3, 0.5), evict('h2o', 2.25, 0.75)];
+    expect(says(setting(2), ...close).heading).toBe('Which keys should the cache keep?');
+    expect(says(setting(2), evict('window', 3, 0)).text).toBe('');
+    expect(says(...close).text).toBe('');
+  });
+
+  it('has KL and kept heads in its table, and KL on request where all is measured', () => {
+    const row = evict('h2o', 3, 0.5);
+    const groups = [
+      group('A', setting(2), {
+        ...row,
+        tensors: { ...row.tensors, kl_mean: tensor([1], [0.125]) },
+      }),
+    ];
+    const { texts, ranges, checks, turn, options, enter } = made(cache, {}, groups);
+    expect(texts('tbody tr')[1]).toBe('H2O, 24 keys 3.000 (2) +1.000 ± 0.000 0.1250 50% >_');
+    expect([ranges, checks.length, options.slice(0, 2)]).toEqual([
+      ['keys kept 1..120: 24'],
+      1,
+      ['WINDOW', 'FIRST'],
+    ]);
+    expect([turn(0), enter('select', 'tova', 'change')]).toEqual([
+      { sweep: 'all' },
+      { policy: 'tova' },
+    ]);
+    const all = made(cache, { sweep: 'all', length: 500 });
+    expect([all.turn(0), all.turn(1), all.ranges]).toEqual([
+      ...[{ measure: 'kl' }, { sweep: 'some' }, ['keys kept 1..128: 24']],
+    ]);
+    expect(made(cache, { sweep: 'all', measure: 'kl' }).turn(0)).toEqual({ measure: 'loss' });
+    expect(made(cache, { length: 4, budget: 2 }).ranges).toEqual(['keys kept 1..8: 2']);
+  });
+});
+
+describe('quantization', () => {
+  const rounded = (loss: number, first: number | undefined, error: number, more: object = {}) =>
+    setting(
+      loss,
+      { kind: 'quantise', what: 'hidden', bits: 6, by: 'tensor', first, ...more },
+      {},
+      {
+        quantise_error: tensor([1], [error]),
+      },
+    );
+
+  it('measures the chosen bits first, with and without exact first tokens', () => {
+    const { edits, measures } = plan(quantisation);
+    expect(edits.slice(0, 4)).toEqual([
+      ...[
+        '',
+        '~quantise(hidden,6,tensor)',
+        '~quantise(hidden,6,tensor,first=1)',
+        '~quantise(hidden,8,tensor)',
+      ],
+    ]);
+    expect([edits.length, measures]).toEqual([
+      11,
+      ['loss_mean,sink_ratio,quantise_error,hidden_change,kl_mean'],
+    ]);
+    expect([...new Set(edits.slice(1).map((edit) => Number(/,(\d),/.exec(edit)![1])))]).toEqual([
+      6, 8, 4, 3, 2,
+    ]);
+    expect(plan(quantisation, { sweep: 'all' }).edits).toHaveLength(1 + 3 * 5 * 2);
+    // Weights belong to no token.
+    const weights = plan(quantisation, { what: 'weights', by: 'token', bits: 5 });
+    expect(weights.edits).toEqual([
+      '',
+      ...[5, 8, 6, 4, 3, 2].map((bits) => `~quantise(weights,${bits},tensor)`),
+    ]);
+    expect(weights.measures[0]).toContain('weight_error');
+    expect(plan(quantisation, { what: 'weights', sweep: 'all' }).edits).toHaveLength(1 + 2 * 5);
+    expect(plan(quantisation, { exact: 4 }).edits[2]).toBe('~quantise(hidden,6,tensor,first=4)');
+  });
+
+  it('says what rounding costs, and what an exact first token recovers', () => {
+    const says = (change: Partial<State>, ...frames: Frame[]) =>
+      quantisation.says([group('A', setting(2), ...frames)], stateOf(change));
+    expect(says({}, rounded(3, undefined, 0.5), rounded(2.25, 1, 0.125))).toEqual({
+      heading: 'The first token sets the scale',
+      text:
+        'Hidden states in 6 bits, one scale. A: the loss changes by +1.000 nats (relative rounding error 50%); with the ' +
+        'first token kept exact, by +0.250 (13%).',
+    });
+    expect(says({ exact: 3 }, rounded(3, 0, 0.5), rounded(2.5, 3, 0.125))).toEqual({
+      heading: 'Which token sets the scale?',
+      text: expect.stringMatching(/; with the first 3 tokens kept exact, by \+0\.500/),
+    });
+    expect(says({}, rounded(2.019, 0, 0), rounded(2, 1, 0)).heading).toBe(
+      'Which token sets the scale?',
+    );
+    expect(says({}, rounded(2.021, 0, 0), rounded(2, 1, 0)).heading).toBe(
+      'The first token sets the scale',
+    );
+    expect(says({}, rounded(3, 0, 0.5)).text).toBe('');
+    expect(says({ bits: 4 }, rounded(3, 0, 0.5), rounded(2, 1, 0)).text).toBe('');
+    const weights = { what: 'weights', by: 'channel' } as const;
+    expect(says(weights, rounded(3, 0, 0.5, weights))).toEqual({
+      heading: 'How few bits do the weights need?',
+      text: 'Hidden states in 6 bits, one scale per output row. A: the loss changes by +1.000 nats (relative rounding error 50%).',
+    });
+  });
+
+  it('has errors and sinks in its table, and controls for what is rounded', () => {
+    const row = rounded(3, 1, 0.5);
+    const tensors = { ...row.tensors, hidden_change: tensor([2], [0.25, 0.5]) };
+    const { texts, ranges, options, turn, enter } = made(quantisation, {}, [
+      group('A', setting(2), { ...row, tensors }),
+    ]);
+    expect(texts('tbody tr')).toEqual([
+      'A baseline 2.000 (2) – – – 50.0% >_',
+      '6 bits per tensor, first 1 exact 3.000 (2) +1.000 ± 0.000 50.0% 37.5% 50.0% >_',
+    ]);
+    expect(ranges).toEqual(['bits 2..8: 6', 'first tokens exact 1..8: 1']);
+    expect(options).toEqual(['hidden states', 'weights', 'one scale', 'per token', 'per channel']);
+    expect([turn(0), enter('select', 'weights', 'change')]).toEqual([
+      { sweep: 'all' },
+      { what: 'weights' },
+    ]);
+    const weights = made(quantisation, { what: 'weights', by: 'token', sweep: 'all' });
+    expect([weights.ranges, weights.options.slice(2), weights.turn(0)]).toEqual([
+      ['bits 2..8: 6'],
+      ['one scale per matrix', 'one scale per output row'],
+      { sweep: 'some' },
+    ]);
+  });
+});
+
+describe('fragility', () => {
+  const hidden = new Float32Array(3 * 3 * 8).fill(0.5);
+  hidden[24 + 2] = -8;
+  const lead = (change: object = {}) =>
+    frameOf({ architecture: { ...frameOf().architecture, F: 16 }, ...change } as never, {
+      hidden: tensor([3, 3, 8], hidden),
+      massive: tensor([3, 4], [1, 0, 0, 1, 8, 0, 0, 0.5, 2, 0, 0, 1]),
+      super_weight: tensor([2, 6], [3, 5, 0, 0.5, 4, 8, 1, 6, 2, -0.5, 4, -2]),
+    });
+
+  it('repeats a word and the start token, or takes one channel or weight and five others', () => {
+    const repeat = plan(fragility, { times: 9 });
+    expect(repeat.questions.map(({ input, T, again }) => [input, T, again])).toEqual([
+      ...[
+        ['text', 120, undefined],
+        ['repeat', 10, undefined],
+        ['repeat', 10, 'first'],
+      ],
+    ]);
+    expect(plan(fragility, { first: 'none' }).questions).toHaveLength(2);
+    expect(repeat.measures).toEqual(['loss_mean,sink_ratio,hidden_ratio,hidden_norm']);
+    expect(plan(fragility, { perturbation: 'channel' }).edits).toEqual([]);
+    const channel = plan(fragility, { perturbation: 'channel' }, lead()).edits;
+    expect(channel.slice(0, 3)).toEqual(['', '~clamp_channel(2)', '~clamp_channel(2,1,0)']);
+    const rest = channel.slice(3);
+    expect([rest.length, new Set(rest).size, rest.includes('~clamp_channel(2)')]).toEqual([
+      5,
+      5,
+      false,
+    ]);
+    expect(plan(fragility, { perturbation: 'channel' }, lead()).edits).toEqual(channel);
+    expect(plan(fragility, { perturbation: 'channel', seed: 9 }, lead()).edits).not.toEqual(
+      channel,
+    );
+    const several = plan(fragility, { perturbation: 'channel' }, lead(), 120, 2).edits;
+    expect(several[3]).toBe('~clamp_channel(2,1,0,to=value,value=-8.00)');
+    const weight = plan(fragility, { perturbation: 'weight' }, lead()).edits;
+    expect(weight.slice(0, 2)).toEqual(['', '~scale_weight(down,0,3,5,0)']);
+    expect([weight.length, new Set(weight).size]).toEqual([7, 7]);
+    for (const one of weight.slice(2)) expect(one).toMatch(/^~scale_weight\(down,0,[0-7],\d+,0\)$/);
+    const none = {
+      ...lead(),
+      tensors: { ...lead().tensors, super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) },
+    };
+    expect(plan(fragility, { perturbation: 'weight' }, none).edits).toEqual(['']);
+    // A narrow stream has fewer others.
+    const narrow = lead({ architecture: { ...frameOf().architecture, D: 8, F: 16 } });
+    expect(
+      plan(
+        fragility,
+        { perturbation: 'channel' },
+        { ...narrow, architecture: { ...narrow.architecture, D: 4 } },
+      ).edits,
+    ).toHaveLength(6);
+    expect([
+      fragility.viewOf!(stateOf()),
+      fragility.viewOf!(stateOf({ perturbation: 'weight' })),
+    ]).toEqual([firsts, perturbations]);
+    expect([
+      fragility.embeds!(stateOf({ times: 4 })),
+      fragility.embeds!(stateOf({ perturbation: 'weight' })),
+    ]).toEqual([{ input: 'repeat', T: 5 }, {}]);
+  });
+
+  it('says how many copies have the norm of a first token', () => {
+    const T = 20;
+    const text = (ratio: number) =>
+      setting(
+        2,
+        undefined,
+        { T },
+        {
+          hidden_ratio: tensor([2], [1, ratio]),
+          hidden_norm: tensor(
+            [2, T],
+            [...new Float32Array(T).fill(1), 8, 4, ...new Float32Array(T - 2).fill(1)],
+          ),
+          sink_ratio: tensor([1], [0.5]),
+        },
+      );
+    const copies = (count: number, again?: 'first', first = ['<s>']) =>
+      setting(
+        2,
+        undefined,
+        { T, first, question: { ...frameOf().question, input: 'repeat', again } },
+        {
+          hidden_norm: tensor(
+            [2, T],
+            [
+              ...new Float32Array(T).fill(1),
+              8,
+              ...Array.from({ length: T - 1 }, (_, t) => (t < count ? 8 : 1)),
+            ],
+          ),
+          sink_ratio: tensor([1], [0.25]),
+        },
+      );
+    const says = (...frames: Frame[]) => fragility.says([group('A', ...frames)], stateOf());
+    expect(says(text(4), copies(7), copies(9, 'first'))).toEqual({
+      heading: 'Repeated tokens behave like first tokens',
+      text:
+        'A: the first token’s hidden norm is 4.0× that of the others; at least half of it have 7 of 19 copies of a random ' +
+        'word, 9 of 19 copies of “<s>”, and 1 of 19 ordinary tokens. Sink₁ 50.0% on text, 25.0% on a random word, 25.0% on “<s>”.',
+    });
+    expect(says(text(4), copies(6), copies(7, 'first')).heading).toBe(
+      'Copies of the first token behave like it',
+    );
+    expect(says(text(4), copies(6), copies(6, 'first')).heading).toBe('What if one token repeats?');
+    expect(says(text(1.5), copies(19))).toEqual({
+      heading: 'What if one token repeats?',
+      text: expect.stringContaining(
+        'hidden norm is only 1.5× that of the others, so no copy can stand out. Sink₁',
+      ),
+    });
+    expect(says(text(2), copies(19)).heading).toBe('Repeated tokens behave like first tokens');
+    // Without a start token there is none to repeat.
+    expect(says(text(4), copies(7), copies(9, 'first', [])).text).not.toContain('9 of 19');
+    expect([says(text(4)).text, says(copies(3)).text]).toEqual(['', '']);
+  });
+
+  it('says what one channel or weight carries beside random ones', () => {
+    const clamp = (loss: number, more: object = {}) =>
+      setting(loss, { kind: 'clamp_channel', channel: 1, ...more });
+    const says = (change: Partial<State>, ...frames: Frame[]) =>
+      fragility.says([group('A', ...frames)], stateOf({ perturbation: 'channel', ...change }));
+    const all = [
+      setting(2),
+      clamp(4),
+      clamp(2.5, { token: 0 }),
+      clamp(2.75, { token: 0, to: 'value' }),
+      clamp(2.125),
+      clamp(1.5),
+    ];
+    expect(says({}, ...all)).toEqual({
+      heading: 'A single channel carries much of the loss',
+      text:
+        'A: zeroing the channel with the largest activation changes the loss by +2.000 nats, zeroing one of 2 random ones by ' +
+        'at most +0.125; at the first token alone, +0.500, or fixed to its value in the first prompt, +0.750. Sink₁ 50.0% → 50.0%.',
+    });
+    expect(says({}, setting(2), clamp(2.75), clamp(2.25)).heading).toBe(
+      'No single channel matters more than others here',
+    );
+    expect(says({}, setting(2), clamp(2.77), clamp(2.25)).heading).toMatch(/^A single/);
+    expect(says({}, setting(2), clamp(2.019), clamp(2)).heading).toMatch(/^No single/);
+    const second = fragility.says(
+      [group('A', setting(2), clamp(2), clamp(2)), group('B', setting(2), clamp(4), clamp(2))],
+      stateOf({ perturbation: 'channel' }),
+    );
+    expect(second.heading).toBe('A single channel carries much of one model’s loss');
+    expect(says({}, setting(2), clamp(4))).toEqual({
+      heading: 'What does one channel carry?',
+      text: '',
+    });
+    expect(says({ perturbation: 'weight' }, setting(2))).toEqual({
+      heading: 'What does one weight carry?',
+      text: 'None of these models sends all tokens through the same feed-forward layer.',
+    });
+    expect(fragility.says([], stateOf({ perturbation: 'weight' })).text).toBe('');
+  });
+
+  it('has norms in its table, and repetitions where a token is repeated', () => {
+    const ratio = { hidden_ratio: tensor([2], [1, 4.25]) };
+    const { texts, ranges, enter } = made(fragility, {}, [
+      group('A', setting(2, undefined, {}, ratio)),
+    ]);
+    expect(texts('tbody tr')).toEqual(['A baseline 2.000 (2) – 50.0% 4.3 >_']);
+    expect(ranges).toEqual(['repetitions 1..127: 100']);
+    expect(enter('input', '7')).toEqual({ times: 7 });
+    expect(made(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
+    const channel = made(fragility, { perturbation: 'channel' });
+    expect([channel.ranges, channel.texts('[aria-pressed=true]')]).toEqual([
+      [],
+      ['zero a channel'],
+    ]);
+  });
+});
+
+describe('the command that prints the same numbers', () => {
+  const question = (change: object) => ({
+    ...frameOf().question,
+    prompt: 'It’s "a" test',
+    ...change,
+  });
+  const of = (change: object = {}, file?: object) =>
+    commandOf(frameOf({ ids: [[0, 1]], ...change } as never), file as never)?.replace(
+      /^sinkscope measure /,
+      '',
+    );
+
+  it('names the model, the prompts and what is done to them', () => {
+    expect(of({ question: question({ first: 'bos' }) })).toBe(
+      `models/zoo/softmax --text 'It’s "a" test' --tokens 3 --sequences 1 --special bos --eps 0.3`,
+    );
+    expect(of({ question: question({ prompt: "it's" }) })).toContain(`--text 'it'\\''s' --tokens`);
+    const edits = [
+      { kind: 'evict', policy: 'window', budget: 8, first: undefined },
+      { kind: 'operation', operation: 'sigmoid', parameters: { bias: -4 } },
+    ];
+    expect(of({ edits, subject: 'softmax~int8', bytes: { held: 1, all: 2 }, eps: 0.5 })).toMatch(
+      /--edit evict:policy=window,budget=8 --edit operation:operation=sigmoid,bias=-4 --eps 0\.5 --arithmetic int8 --streaming$/,
+    );
+    const model = { id: 'x', title: 'X' };
+    const step = { step: 40 };
+    expect(of({ model: { ...model, source: 'zoo', step }, subject: 'softmax@41' })).toMatch(
+      /^models\/zoo\/softmax@40 /,
+    );
+    expect(of({ model: { ...model, source: 'hub' }, subject: 'hub:a/b@r~silence(0,0)' })).toMatch(
+      /^a\/b@r /,
+    );
+    expect(of({ model: { ...model, source: 'disk' }, subject: 'disk:0123456789abcdef/a' })).toMatch(
+      /^FOLDER /,
+    );
+  });
+
+  it('says where prompts lie, or names their ids, or says nothing', () => {
+    const heldout = (T: number) =>
+      of({ question: question({ input: 'heldout', T }), sequences: 9 });
+    expect(heldout(64)).toContain(
+      '--text-file models/zoo/heldout.json --lines --tokens 3 --sequences 9',
+    );
+    expect(heldout(301)).toContain(
+      '--text-file models/zoo/heldout-long.json --lines --join 3 --tokens',
+    );
+    const own = question({ input: 'file' });
+    expect(of({ question: own }, { name: 'my file', splitting: 'lines' })).toContain(
+      `--text-file 'my file' --lines --tokens`,
+    );
+    expect(of({ question: own }, { name: 'a', splitting: 'whole' })).toContain(
+      '--text-file a --tokens',
+    );
+    expect(of({ question: own })).toContain('--text-file FILE --tokens');
+    expect(of({ question: own }, { name: 'a', splitting: 'blocks' })).toBeUndefined();
+    const drawn = question({ input: 'random', first: 'bos' });
+    expect(of({ question: drawn })).toBe('models/zoo/softmax --ids 0,1 --eps 0.3');
+    expect(of({ question: question({}), generated: 2 })).toContain('--ids 0,1');
+    const ids = Array.from({ length: 11 }, (_, i) => [i]);
+    expect(of({ question: drawn, ids, sequences: 11 })).toBeUndefined();
+    expect(of({ question: drawn, ids: ids.slice(0, 10), sequences: 10 })).toContain('--ids 9');
+    expect(of({ question: question({ window: 8 }) })).toBeUndefined();
+    expect(
+      commandOf(frameOf({ recording: {}, model: { id: 'recording:my run.safetensors' } } as never)),
+    ).toBe(`npx sinkscope measure 'my run.safetensors'`);
+  });
+});
