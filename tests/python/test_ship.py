@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from safetensors.torch import load_file, save_file  # noqa: E402
+from safetensors.torch import load, save_file  # noqa: E402
 from test_pack import decode  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
@@ -170,14 +170,17 @@ def test_a_row_of_the_index_is_of_the_stored_weights(id: str, runs: Path) -> Non
     assert (row["bytes"], row["sha256"]) == (len(file), hashlib.sha256(file).hexdigest())
     stored = fake_measure(None, read_weights(folder / "model.safetensors"), ids)
     assert row["measured"] == stored | {"bos": True} and row["exact"] == fake_measure(None, last, ids)
-    assert ("quick" in row) == (id == "softmax")
+    assert ("preview" in row) == (id == "softmax")
     if id == "softmax":
-        own = (folder / "quick.safetensors").read_bytes()
-        assert row["quick"]["bytes"] == len(own) < 0.7 * len(file)
-        assert row["quick"]["sha256"] == hashlib.sha256(own).hexdigest()
-        assert load_file(folder / "quick.safetensors")["lm_head.weight"].dtype == torch.int8
-        assert row["quick"]["measured"].keys() == {"sink_1", "sink_1_raw", "loss"}
-        assert row["quick"]["measured"]["sink_1"] != stored["sink_1"]
+        found = row["preview"]
+        for part, name in ((found, "preview.gz"), (found["refinement"], "refinement.gz")):
+            own = (folder / name).read_bytes()
+            assert (part["file"], part["bytes"]) == (name, len(own))
+        assert found["sha256"] == hashlib.sha256((folder / "preview.gz").read_bytes()).hexdigest()
+        first = load(gzip.decompress((folder / "preview.gz").read_bytes()))
+        assert first["lm_head.weight"].dtype == torch.int8 and found["bytes"] < 0.7 * len(file)
+        assert found["measured"].keys() == {"sink_1", "sink_1_raw", "loss"}
+        assert found["measured"]["sink_1"] != stored["sink_1"]
 
 
 def test_the_command_takes_what_is_trained_and_names_what_is_not(
