@@ -1,20 +1,25 @@
-"""A preview of a model's weights, about three bits each, and what turns it into the exact ones, bit by bit.
+"""A preview of a model's weights, about three bits each, and what turns it into the exact ones,
+bit by bit.
 
-    preview.gz      a safetensors file: matrices in I8 with one scale, repeated for each row; the others in F16;
+    preview.gz      a safetensors file: matrices in I8 with one scale, repeated for each row; the
+    others in F16;
                     config.json in its metadata, so that a page asks for one file
     refinement.gz   what model.safetensors, whose numbers are F16, has beyond that
 
-A refinement takes the matrices one after the other, in the order of their bytes in model.safetensors, as one list of
-numbers, and groups the numbers by the size |n| of their steps n; in each group they keep their order. Numbers of a group
-are near one another, so that few bits tell them apart. With m, the size of a number as the integer that its lower 15
-bits are:
+A refinement takes the matrices one after the other, in the order of their bytes in
+model.safetensors, as one list of numbers, and groups the numbers by the size |n| of their steps n;
+in each group they keep their
+order. Numbers of a group are near one another, so that few bits tell them apart. With m, the size
+of a number as the integer
+that its lower 15 bits are:
 
     n ≠ 0:  m - bound(|n|)            the sign is that of n
     n = 0:  2 (bound(0) - m) + sign   bit 15
 
-where bound is, in each matrix, the lowest m of a group, for n = 0 the highest. The file has the header of
-model.safetensors; 129 bounds of each matrix, U16, 0 where there is no group; the high bytes of all those integers, then
-their low bytes; the other tensors as they are.
+where bound is, in each matrix, the lowest m of a group, for n = 0 the highest. The file has the
+header of model.safetensors; 129 bounds of each matrix, U16, 0 where there is no group; the high
+bytes of all
+those integers, then their low bytes; the other tensors as they are.
 """
 
 import json
@@ -27,8 +32,8 @@ from safetensors.torch import save
 from ..reference.files import SCALE
 from ..reference.model import Weights
 
-# Steps per root mean square of a matrix. What a coarse step does was measured: the embedding and the head are the most
-# easily hurt (loss, not sink).
+# Steps per root mean square of a matrix. What a coarse step does was measured: the embedding and
+# the head are the most easily hurt (loss, not sink).
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 4.0}
 OTHERS_PER_RMS = 2.0
 SIZES = 129  # of steps: 0 to 128

@@ -1192,7 +1192,7 @@ it('views say to figures what they need', () => {
     views.filter((view) => is(view)).map(({ name }) => name);
   expect(named(({ isGroup }) => isGroup)).toEqual(['firsts', 'loss', 'sweep', 'perturbations']);
   expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
-  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training']);
+  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'valley', 'training']);
   expect(named(({ compares }) => compares)).toEqual(['change']);
   expect(named(({ needsWholeMaps }) => needsWholeMaps)).toEqual(['length']);
   const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };

@@ -1,10 +1,10 @@
-"""Write tests/golden/tasks: what a tiny model does on tasks, with every key, with the first or another evicted once the
-prompt was read, and with the first hidden from the start.
+"""Write tests/golden/tasks: what a tiny model does on tasks, with every key, with the first or
+another evicted once the prompt was read, and with the first hidden from the start.
 
     python -m models.reference.goldens.write_tasks
 
-The model is hf-llama-gqa, computed in F64. Its weights are random, so that it can do no task: what counts is that
-accuracies, losses, choices and their errors are those of the definitions.
+The model is hf-llama-gqa, computed in F64. Its weights are random, so that it can do no task: what
+counts is that accuracies, losses, choices and their errors are those of the definitions.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,8 @@ def picker(seed: int) -> Callable[[int], int]:
 
 
 def copies(V: int) -> list[dict[str, Any]]:
-    """Two copies of LENGTH different tokens, of which the second is predicted from its second token on."""
+    """Two copies of LENGTH different tokens, of which the second is predicted from its second
+    token on."""
     pick = picker(SEED)
     allowed = [id for id in range(V) if id not in {*FIRST, *NEVER}]
     prompts = []
@@ -49,7 +50,8 @@ def copies(V: int) -> list[dict[str, Any]]:
 
 
 def texts(model: Model) -> list[dict[str, Any]]:
-    """Each text and five tokens more: some are the first choice of the model, so that it is right now and then."""
+    """Each text and five tokens more: some are the first choice of the model, so that it is right
+    now and then."""
     made = []
     for ids in TEXTS:
         for more in range(5):
@@ -60,10 +62,18 @@ def texts(model: Model) -> list[dict[str, Any]]:
 
 
 def recalls() -> list[dict[str, Any]]:
-    """The last token is one of CHOICES. Keys are evicted after its first appearance, which the control keeps."""
-    return [{"ids": [0, 9, 22, answer, 6, 31, 9, 22, answer], "from": 8, "choices": CHOICES, "needs": [3],
-             "lost": 4}
-            for answer in (*CHOICES, CHOICES[0])]
+    """The last token is one of CHOICES. Keys are evicted after its first appearance, which the
+    control keeps."""
+    return [
+        {
+            "ids": [0, 9, 22, answer, 6, 31, 9, 22, answer],
+            "from": 8,
+            "choices": CHOICES,
+            "needs": [3],
+            "lost": 4,
+        }
+        for answer in (*CHOICES, CHOICES[0])
+    ]
 
 
 def mean_of(values: Tensor) -> dict[str, float]:
@@ -73,7 +83,7 @@ def mean_of(values: Tensor) -> dict[str, float]:
 def scores(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
     """Accuracy, mean loss and whether the best of the choices is the answer (0 where there are none)."""
     ids, begin = torch.tensor(prompt["ids"]), prompt["from"]
-    before, targets = logits[begin - 1:-1], ids[begin:]
+    before, targets = logits[begin - 1 : -1], ids[begin:]
     accuracy = (before.argmax(-1) == targets).double().mean().item()
     loss = -before.log_softmax(-1).gather(-1, targets[:, None]).mean().item()
     choices = prompt.get("choices")
@@ -91,18 +101,33 @@ def task(model: Model, name: str, prompts: list[dict[str, Any]], chance: float) 
         other = keys[pick(len(keys))]
         late = range(lost, len(ids))
         cases: list[list[Edit]] = [
-            [], [{"kind": "hide_key", "key": 0, "query": query} for query in late],
-            [{"kind": "hide_key", "key": other, "query": query} for query in late], [{"kind": "hide_key", "key": 0}]]
+            [],
+            [{"kind": "hide_key", "key": 0, "query": query} for query in late],
+            [{"kind": "hide_key", "key": other, "query": query} for query in late],
+            [{"kind": "hide_key", "key": 0}],
+        ]
         rows.append([scores(edited(model, ids, edits)["logits"], prompt) for edits in cases])
     found = torch.tensor(rows, dtype=torch.float64)  # [prompts, conditions, scores]
     conditions = {}
     for i, condition in enumerate(("baseline", "first", "other", "unseen")):
-        own = [mean_of(found[:, i, s]) | {"change": mean_of(found[:, i, s] - found[:, 0, s])} for s in range(3)]
-        conditions[condition] = {"accuracy": own[0], "loss": own[1], "choice": own[2] if "choices" in prompts[0] else None}
+        own = [
+            mean_of(found[:, i, s]) | {"change": mean_of(found[:, i, s] - found[:, 0, s])}
+            for s in range(3)
+        ]
+        conditions[condition] = {
+            "accuracy": own[0],
+            "loss": own[1],
+            "choice": own[2] if "choices" in prompts[0] else None,
+        }
     best = conditions["baseline"]["choice"] or conditions["baseline"]["accuracy"]
-    return {"name": name, "given": prompts, "prompts": len(prompts),
-            "predicted": sum(len(p["ids"]) - p["from"] for p in prompts), "chance": chance,
-            "can": best["mean"] - 2 * best["error"] > chance} | conditions
+    return {
+        "name": name,
+        "given": prompts,
+        "prompts": len(prompts),
+        "predicted": sum(len(p["ids"]) - p["from"] for p in prompts),
+        "chance": chance,
+        "can": best["mean"] - 2 * best["error"] > chance,
+    } | conditions
 
 
 def main() -> None:
@@ -113,10 +138,24 @@ def main() -> None:
     most = max(targets.count(id) for id in targets) / len(targets)
     folder = GOLDEN / "tasks"
     folder.mkdir(exist_ok=True)
-    cases = [task(model, "next", spoken, most), task(model, "copy", copies(arch.V), 1 / LENGTH),
-             task(model, "recall", recalls(), 1 / len(CHOICES))]
-    describe(folder, "llama", "softmax", "Tasks with every key, with the first or another evicted, and with the first hidden.",
-             "write_tasks.py", model=MODEL, seed=SEED, first=FIRST, never=NEVER, length=LENGTH, tasks=cases)
+    cases = [
+        task(model, "next", spoken, most),
+        task(model, "copy", copies(arch.V), 1 / LENGTH),
+        task(model, "recall", recalls(), 1 / len(CHOICES)),
+    ]
+    describe(
+        folder,
+        "llama",
+        "softmax",
+        "Tasks with every key, with the first or another evicted, and with the first hidden.",
+        "write_tasks.py",
+        model=MODEL,
+        seed=SEED,
+        first=FIRST,
+        never=NEVER,
+        length=LENGTH,
+        tasks=cases,
+    )
 
 
 if __name__ == "__main__":

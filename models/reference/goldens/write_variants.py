@@ -142,15 +142,18 @@ def _mixed(model: _Llama, trace: Trace, layer: int) -> Tensor:
 
 
 def _writes(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
-    """mixed [H, 1, K] -> what each head alone adds to the stream, [H, D], and what none of them does, [D]"""
+    """mixed [H, 1, K] -> what each head alone adds to the stream, [H, D], and what none of them
+    does, [D]"""
     nothing = model.merge(torch.zeros_like(mixed), layer)
     own = torch.eye(len(mixed), dtype=mixed.dtype)
-    return torch.stack([(model.merge(mixed * keep[:, None, None], layer) - nothing)[0] for keep in own]), nothing[0]
+    alone = [(model.merge(mixed * keep[:, None, None], layer) - nothing)[0] for keep in own]
+    return torch.stack(alone), nothing[0]
 
 
 def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor]:
-    """How much of what each head mixes lies along the first token's value, and how much of the variance of the stream
-    after its layer lies along what that value writes; of all tokens but the first.  [L, H] each"""
+    """How much of what each head mixes lies along the first token's value, and how much of the
+    variance of the stream after its layer lies along what that value writes; of all tokens but the
+    first.  [L, H] each"""
     model = _model(arch, weights)
     values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)  # [L, H, K]
     mixed = torch.stack([_mixed(model, trace, layer) for layer in range(arch.L)])
@@ -163,17 +166,20 @@ def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor
 
 
 class _Logits:
-    """The mean over queries of the first key's logit in a layer, as a function of the stream with the norm's scale
-    held."""
+    """The mean over queries of the first key's logit in a layer, as a function of the stream with
+    the norm's scale held."""
 
     def __init__(self, model: _Llama, trace: Trace, layer: int) -> None:
         arch = self.arch = model.arch
         self.model, self.name = model, f"model.layers.{layer}"
         x = trace.hidden[layer, 0]
         self.layered = arch.norm_kind == "layer"
-        self.scale = (x.var(correction=0) if self.layered else x.square().mean()).add(arch.norm_eps).sqrt()
+        square = x.var(correction=0) if self.layered else x.square().mean()
+        self.scale = square.add(arch.norm_eps).sqrt()
         self.query = trace.q[layer].mean(1) * arch.K**-0.5  # [H, K]
-        gain, self.bias = (model.weights.get(f"{self.name}.input_layernorm.{part}") for part in ("weight", "bias"))
+        gain, self.bias = (
+            model.weights.get(f"{self.name}.input_layernorm.{part}") for part in ("weight", "bias")
+        )
         assert gain is not None
         self.gain = gain
 

@@ -155,8 +155,9 @@ def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "ca
 
 
 def tag_share(rows: Tensor, direction: Tensor, centred: bool = False) -> Tensor:
-    """Share of the squared length of the rows that lies along a direction, the rows less their mean where it is of
-    their variance (a sink's value as the tag of what attends to it, arXiv 2502.00919).
+    """Share of the squared length of the rows that lies along a direction, the rows less their
+    mean where it is of their variance (a sink's value as the tag of what attends to it, arXiv
+    2502.00919).
     [..., n, K], [..., K] -> [...]"""
     if centred:
         rows = rows - rows.mean(-2, keepdim=True)
