@@ -2,8 +2,7 @@
 bit by bit.
 
     preview.gz      a safetensors file: matrices in I8 with one scale, repeated for each row; the
-    others in F16;
-                    config.json in its metadata, so that a page asks for one file
+                    others in F16; config.json in its metadata, so that a page asks for one file
     refinement.gz   what model.safetensors, whose numbers are F16, has beyond that
 
 A refinement takes the matrices one after the other, in the order of their bytes in

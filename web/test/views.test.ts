@@ -1204,13 +1204,33 @@ it('views say to figures what they need', () => {
       .map(({ name }) => name);
   const of = (more: object) =>
     fitting({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causal = ['length', 'effects', 'loss', 'next'];
+  const causal = ['length', 'tags', 'valley', 'effects', 'loss', 'next'];
   expect(of({})).toEqual(causal);
-  expect(of({ mask: { kind: 'bidirectional' }, mask_token: null })).toEqual([]);
-  expect(of({ mask: { kind: 'bidirectional' }, mask_token: 7 })).toEqual(['unmasking']);
-  expect(of({ E: 4 })).toEqual(['length', 'effects', 'router', 'loss', 'next']);
-  expect(of({ gate: 'head' })).toEqual(['length', 'effects', 'gate', 'loss', 'next']);
-  expect(of({ bias_key: 'head' })).toEqual(['length', 'effects', 'bias', 'loss', 'next']);
+  expect(of({ mask: { kind: 'bidirectional' }, mask_token: null })).toEqual(['tags', 'valley']);
+  expect(of({ mask: { kind: 'bidirectional' }, mask_token: 7 })).toEqual([
+    'tags',
+    'valley',
+    'unmasking',
+  ]);
+  expect(of({ E: 4 })).toEqual(['length', 'tags', 'valley', 'effects', 'router', 'loss', 'next']);
+  expect(of({ gate: 'head' })).toEqual([
+    'length',
+    'tags',
+    'valley',
+    'effects',
+    'gate',
+    'loss',
+    'next',
+  ]);
+  expect(of({ bias_key: 'head' })).toEqual([
+    'length',
+    'tags',
+    'valley',
+    'effects',
+    'bias',
+    'loss',
+    'next',
+  ]);
   expect(fitting({ groups: ['a'] })).toContain('domains');
   expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('kept');
   // A caption of several lines is text, none of it a number by mistake.
