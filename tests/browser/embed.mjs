@@ -266,6 +266,59 @@ export const embed = {
     }
   },
 
+  async 'an experiment in another site’s page: its sentence follows a control, and what it measured is reported'(
+    stage,
+  ) {
+    const pages = {
+      '/cache.html': `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,"><script type="module" src="${WRITTEN}/sink-scope.js"></script>
+        <main><h1>A course</h1><sink-scope view="experiment" experiment="streaming" shown="softmax" runs="2"></sink-scope></main>`,
+    };
+    const site = await elsewhere(stage.origin, pages);
+    try {
+      const page = await visit(stage, `${site.address}/cache.html`);
+      await runs(page, 1);
+      const figure = page.locator('sink-scope');
+      const [{ detail }] = await page.evaluate(() => globalThis.runs);
+      assert.equal(detail.view, 'experiment');
+      assert.deepEqual(
+        detail.results.map(({ sequences }) => sequences),
+        [2, 2, 2],
+      );
+      const [baseline, window, kept] = detail.results.map(({ measured }) => measured.loss_mean);
+      assert.ok(baseline < window && kept < window, `${[baseline, window, kept]}`);
+      const finding = figure.locator('[data-finding]');
+      assert.equal(await finding.textContent().then((text) => text.trim()), detail.says);
+      assert.match(detail.says, new RegExp(`by ${(window - baseline).toFixed(3)} nats`));
+      // A cache of other size is another sentence, of other numbers; the host's attribute says so.
+      await figure.getByRole('slider', { name: 'recent keys' }).fill('60');
+      await runs(page, 2);
+      assert.match(await finding.textContent(), /last 61 keys/);
+      assert.equal(await figure.getAttribute('recentkeys'), '60');
+      // The host has the title of its page, and no style of ours.
+      assert.equal(await figure.locator('h1').count(), 0);
+      assert.equal(await page.locator('link[rel=stylesheet], style').count(), 0);
+      assert.match(await figure.getByRole('link').getAttribute('href'), /room=purpose/);
+      assert.deepEqual(await violations(page), []);
+      assert.deepEqual(page.troubles, []);
+    } finally {
+      site.close();
+    }
+  },
+
+  async 'the code to embed the lab and an experiment is beside them'(stage) {
+    const open = async (room, name) => {
+      const page = await stage.open(`room=${room}`, { waits: false });
+      await page.getByRole('button', { name }).click();
+      const text = page.locator('.embed-dialog textarea');
+      await text.waitFor();
+      return text.inputValue();
+    };
+    assert.match(await open('lab', 'Embed the lab'), /view=lab|view="lab"/);
+    const code = await open('purpose&experiment=cache', 'Embed this experiment');
+    assert.match(code, /view=.?experiment/);
+    assert.match(code, /experiment=.?cache/);
+  },
+
   async 'ten figures share one engine and one copy of each model'(stage) {
     const figures = ['attention', 'sinks', 'scores', 'norms', 'mass']
       .flatMap((view) => ['softmax', 'sigmoid'].map((shown) => ({ view, shown })))

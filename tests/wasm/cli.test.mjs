@@ -275,7 +275,10 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
       ['measure', zoo('softmax'), '--lines', '--text-file', join(zoo('softmax'), 'config.json')],
       /expected a JSON list of texts, found none/,
     ],
-    [['grow'], /command: expected "measure", "record", "compare", "suffix", "train" or "describe"/],
+    [
+      ['grow'],
+      /command: expected "measure", "record", "compare", "suffix", "tasks", "train" or "describe"/,
+    ],
   ];
   for (const [args, message] of cases) {
     await assert.rejects(run(...args), (error) => {

@@ -105,12 +105,12 @@ it('a tag is said of the chosen head, of the strongest, and beside chance', () =
   const frame = (...stream: number[]) =>
     frameOf({}, { tag_share: shares, tag_stream: tensor([2, 2], stream) });
   expect(tags.says(frame(0.25, 0.5, 0.125, NaN), { layer: 1, head: 0 })).toBe(
-    'Head L1H0: 12.5% of what the head mixes for later tokens lies along the first token’s value, and 12.5% of the ' +
+    'Head L1H0: 12.5% of what the head mixes for the other tokens lies along the first token’s value, and 12.5% of the ' +
       'variance of their hidden states after layer 1 along what W_O makes of it; most of all heads: 50.0%, L0H1. A random ' +
       'direction of 8 would have 12.5% on average.',
   );
   expect(tags.says(frame(NaN, NaN, NaN, NaN), at)).toBe(
-    'Head L0H0: 50.0% of what the head mixes for later tokens lies along the first token’s value.',
+    'Head L0H0: 50.0% of what the head mixes for the other tokens lies along the first token’s value.',
   );
 });
 

@@ -26,8 +26,9 @@ import views from '../views/views.css?inline';
 import tables from '../rooms/tables.css?inline';
 import room from '../rooms/figure.css?inline';
 import lab from '../lab/embedded.css?inline';
+import experiment from '../rooms/purpose.css?inline';
 import { isRead, type Pointed } from '../page/view';
-import { LAB, viewNamed } from '../views/index';
+import { isWholeRoom, titleOf, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
 import { recordingOf, writeAttributes } from './attributes';
@@ -47,7 +48,19 @@ let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = [defaults, page, controls, figure, heatmap, views, tables, room, lab, print]
+  const own = [
+    defaults,
+    page,
+    controls,
+    figure,
+    heatmap,
+    views,
+    tables,
+    room,
+    lab,
+    experiment,
+    print,
+  ]
     .join('\n')
     .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
     .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');
@@ -140,14 +153,14 @@ export class Live {
       });
     });
     this.#scope.onEnd(entered);
-    // The lab reports what it has trained, and is seen before that.
+    // The lab and an experiment report when they have ended, and are seen before that.
     this.#root.addEventListener('waits', (event) =>
       host.toggleAttribute('data-waits', (event as CustomEvent<boolean>).detail),
     );
     this.#root.addEventListener('built', () => host.toggleAttribute('data-live', true));
-    this.#root.addEventListener('trained', (event) => {
-      const { detail } = event as CustomEvent<{ readonly says: string }>;
-      host.internals.ariaLabel = `Lab. ${detail.says}`;
+    this.#root.addEventListener('ended', (event) => {
+      const { detail } = event as CustomEvent<{ readonly view: string; readonly says: string }>;
+      host.internals.ariaLabel = `${titleOf(detail.view)}. ${detail.says}`;
       host.report('run', detail);
     });
     this.#scope.effect(() => this.#reportRun(context));
@@ -235,7 +248,7 @@ export class Live {
   /** Once for each answer: the event, and what a screen reader reads of the figure. */
   #reportRun(context: Context): void {
     const state = this.#state.value;
-    if (state.view === LAB) return;
+    if (isWholeRoom(state.view)) return;
     const view = viewNamed(state.view);
     const shown = shownOf(context, state.shown);
     for (const { error } of shown) if (error) this.#host.report('error', { message: error });

@@ -18,7 +18,7 @@ const FRAME_MS = 100;
 /** Attention on the first token, and loss. */
 const CHARTS = 2;
 
-/** What the figure says of itself once both trainings have ended: the detail of `trained`. */
+/** What the figure says of itself once both trainings have ended: the detail of `ended`. */
 export interface Trained {
   readonly view: 'lab';
   readonly says: string;
@@ -125,7 +125,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       })),
     }));
     const detail: Trained = { view: 'lab', says, results };
-    root.dispatchEvent(new CustomEvent('trained', { detail, bubbles: true }));
+    root.dispatchEvent(new CustomEvent('ended', { detail, bubbles: true }));
   }
 
   function draw(): void {

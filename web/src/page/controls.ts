@@ -11,6 +11,7 @@ import { defaults, type State } from '../ask/state';
 import { MOST, parseSubject, titleOf } from '../ask/subject';
 import { explained, field } from './terms';
 import { firstWords, readable, word } from '../words';
+import { part } from './view';
 
 /** Whether a link's `hide=` leaves a control: text numbers subjects generate finding how save links. */
 export function allows(state: State, name: string): boolean {
@@ -112,17 +113,32 @@ export function segmented<const Value extends string | number>(
 }
 
 /** What a room says first. @param below follows the title */
+/** @param isEmbed a host's page has a title of its own */
 export function opening(
   title: string,
   finding: string,
   { state }: Context,
   below: TemplateResult | typeof nothing = nothing,
+  isEmbed = false,
 ): TemplateResult {
-  return html`<h1>${title}</h1>
-    ${below}
+  return html`${isEmbed ? html`<h2>${title}</h2>` : html`<h1>${title}</h1>`} ${below}
     <p class="lead" data-finding role="status" ?hidden=${!allows(state.value, 'finding')}>
       ${explained(finding, true)}
     </p>`;
+}
+
+/** The button that gives the code to embed what is seen. */
+export function addEmbedButton(
+  place: HTMLElement,
+  title: string,
+  embed: () => void,
+): HTMLButtonElement {
+  const code = part(place, 'code', 'button') as HTMLButtonElement;
+  code.type = 'button';
+  code.textContent = '</>';
+  code.setAttribute('aria-label', `Embed ${title}`);
+  code.addEventListener('click', embed);
+  return code;
 }
 
 /** Opens the picker of models. */

@@ -23,6 +23,7 @@ import {
   onPaper,
 } from '../save/menu';
 import { explained } from './terms';
+import { addEmbedButton } from './controls';
 import { isRead, lackWords, part, say, type DrawOptions, type Update, type View } from './view';
 import { CLASS_WORDS, stampWords } from '../words';
 
@@ -196,11 +197,7 @@ export class Figure {
       },
       this.#context.fail,
     );
-    const code = part(head, 'code', 'button') as HTMLButtonElement;
-    code.type = 'button';
-    code.textContent = '</>';
-    code.setAttribute('aria-label', `Embed ${title}`);
-    code.addEventListener('click', () =>
+    const code = addEmbedButton(head, title, () =>
       this.#context.embed(this.#view.name, this.#context, this.#pinned()),
     );
     this.#scope.effect(() => {

@@ -1,11 +1,11 @@
-/** One view as a figure, for embed.html: its title, its picture, a link to the page; or the lab. */
+/** One view as a figure, for embed.html: its title, its picture, a link to the page. Or the lab, or an experiment. */
 import { html, nothing, render } from 'lit';
 import { generateControls, nameOf, questionControls, textField, troubles } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
-import { LAB, viewNamed } from '../views/index';
+import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
 import { isRead, part } from '../page/view';
 import { Walk } from './walk';
 
@@ -17,7 +17,7 @@ function sentencesOf(said: readonly string[]): string[] {
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  if (context.state.peek().view === LAB) return void buildLab(root, context, scope);
+  if (isWholeRoom(context.state.peek().view)) return void buildWhole(root, context, scope);
   const view = viewNamed(context.state.peek().view);
   const head = part(root, 'room-head');
   const asked = part(root, 'figure-controls');
@@ -92,14 +92,20 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   scope.onEnd(() => watcher.disconnect());
 }
 
-/** The lab's code is fetched by figures that show it. */
-async function buildLab(root: HTMLElement, context: Context, scope: Scope): Promise<void> {
+/** Their code is fetched by figures that show them. */
+const wholes: Readonly<Record<string, () => Promise<{ build: Build }>>> = {
+  [LAB]: () => import('../lab/embedded'),
+  [EXPERIMENT]: () => import('../experiments/bench'),
+};
+type Build = (root: HTMLElement, context: Context, scope: Scope, isEmbed: true) => void;
+
+async function buildWhole(root: HTMLElement, context: Context, scope: Scope): Promise<void> {
   let isOver = false;
   scope.onEnd(() => (isOver = true));
   try {
-    const lab = await import('../lab/embedded');
+    const whole = await wholes[context.state.peek().view]!();
     if (isOver) return;
-    lab.build(root, context, scope);
+    whole.build(root, context, scope, true);
     root.dispatchEvent(new CustomEvent('built', { bubbles: true }));
   } catch (error) {
     context.fail(error);

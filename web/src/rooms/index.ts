@@ -28,6 +28,7 @@ async function figureRoom() {
     import('./tables.css'),
     import('./figure.css'),
     import('../lab/embedded.css'),
+    import('./purpose.css'),
   ]);
   return room;
 }

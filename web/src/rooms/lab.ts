@@ -4,7 +4,7 @@
  * second at most, and the labs keep their state while the reader is in another room.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { allows } from '../page/controls';
+import { addEmbedButton, allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { createCharts } from '../lab/charts';
 import { Controls } from '../lab/controls';
@@ -16,6 +16,7 @@ import { fromScratch, fineTune } from '../lab/presets';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
 import { part } from '../page/view';
+import { LAB } from '../views/index';
 import '../plot/chart.css';
 import './lab.css';
 
@@ -49,6 +50,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const menu = addSaveMenu(bar, context, () => {
     return { pair: pair.named(), columns: pair.columns, grid, draw: drawMaps };
   });
+
+  addEmbedButton(bar, 'the lab', () => context.embed(LAB, context, {}));
 
   place.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');

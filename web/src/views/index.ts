@@ -83,12 +83,15 @@ export function fitting(all: readonly View[], frames: readonly Frame[]): readonl
   return all.filter(({ fits }) => !fits || frames.some(fits));
 }
 
-/** The lab, which is a figure too, though not of a frame. */
+/** The lab and an experiment are figures too, though not of frames. */
 export const LAB = 'lab';
+export const EXPERIMENT = 'experiment';
+const WHOLE: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };
+export const isWholeRoom = (name: string): boolean => Object.hasOwn(WHOLE, name);
 export const isFigure = (name: string): boolean =>
-  name === LAB || views.some((view) => view.name === name);
+  isWholeRoom(name) || views.some((view) => view.name === name);
 /** Of what an embed shows. */
-export const titleOf = (name: string): string => (name === LAB ? 'Lab' : viewNamed(name).title);
+export const titleOf = (name: string): string => WHOLE[name] ?? viewNamed(name).title;
 
 export function viewNamed(name: string, among: readonly View[] = views): View {
   return among.find((view) => view.name === name) ?? among[0]!;

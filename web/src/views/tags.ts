@@ -1,4 +1,4 @@
-/** Catch, tag, release: how much of what later tokens carry lies along what the first token's value writes. */
+/** Catch, tag, release: how much of what the other tokens carry lies along what the first token's value writes. */
 import { indexOfMost, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { part, say, type View } from '../page/view';
@@ -18,7 +18,7 @@ function sentence(frame: Frame, at: Head): string {
   const known = Array.from(stream, (x) => (Number.isFinite(x) ? x : -1));
   const most = indexOfMost(known);
   const own =
-    `${capital(headWords(at))}: ${percent(share[i]!)} of what the head mixes for later tokens lies along the first ` +
+    `${capital(headWords(at))}: ${percent(share[i]!)} of what the head mixes for the other tokens lies along the first ` +
     'token’s value';
   if (known[most]! < 0) return `${own}.`;
   const name = headName({ layer: Math.floor(most / H), head: most % H });
@@ -34,8 +34,8 @@ export const tags: View = {
   title: 'Tag of the sink',
   question: 'Does the sink write one vector on every token?',
   how:
-    'A head that gives the first token attention adds a multiple of W_O v₁ to each later token, a tag. Each cell is a ' +
-    'head; its color is the share of what it mixes for later tokens along v₁. Where the ' +
+    'A head that gives the first token attention adds a multiple of W_O v₁ to each other token, a tag. Each cell is a ' +
+    'head; its color is the share of what it mixes for the other tokens along v₁. Where the ' +
     'first value is small, there is hardly a tag. To see what the tag is good for, zero the first token’s value.',
   formula: 'Σₜ ((hₜ − h̄) · u)² / Σₜ ‖hₜ − h̄‖²,  u = W_O v₁ / ‖W_O v₁‖,  t > 1',
   source: 'arXiv 2502.00919 (catch, tag, release), of the first key',

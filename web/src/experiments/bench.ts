@@ -1,0 +1,363 @@
+/**
+ * Experiments, as a room and as a figure: what depends on a sink, measured without it. Each measures settings of the models that are shown
+ * and says in a sentence what its numbers say; the rows of the table of experiments know what and how.
+ */
+import { computed } from '@preact/signals-core';
+import { html, nothing, render, type TemplateResult } from 'lit';
+import { experiments } from './index';
+import type { Asked, Group, Setting } from './experiment';
+import {
+  choices,
+  fileField,
+  firstField,
+  numberField,
+  opening,
+  subjectList,
+  textField,
+  troubles,
+} from '../page/controls';
+import {
+  appearsWhole,
+  asks,
+  shownOf,
+  type Context,
+  type Engine,
+  type Scope,
+  type Shown,
+} from '../page/context';
+import { Figure } from '../page/figure';
+import type { Frame } from '../frame';
+import type { Study } from '../run/request';
+import { INPUTS, questionOf } from '../ask/question';
+import { LONG } from '../run/reading';
+import type { State } from '../ask/state';
+import { MOST, parseSubject, printSubject } from '../ask/subject';
+import { isRead, part, type View } from '../page/view';
+import { EXPERIMENT } from '../views/index';
+
+const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
+
+/** The state as its figures have it: a experiment has prompts of its own. */
+function inner(state: State): State {
+  return { ...state, input: state.from, T: state.length, n: state.runs };
+}
+
+/** Models without what is done to them: a experiment does that itself. */
+function basesOf({ shown }: State): string[] {
+  const bare = shown.flatMap((text) => {
+    const parsed = parseSubject(text);
+    return parsed ? [printSubject({ ...parsed, edits: [] })] : [];
+  });
+  return [...new Set(bare)].slice(0, MOST);
+}
+
+/** Tokens of the prompt that is shown: a larger map has no visible cells and fills the memory. */
+const LOOKED = 256;
+
+/** Settings of a model that are measured in one go, once there is something to say. */
+const SWEPT = 8;
+
+/** Of each model first what the sentence is of, then some of the others: none waits for another's end. */
+function inTurns(lists: readonly (readonly Study[])[], lead: number): Study[] {
+  const turn = (i: number) => (i < lead ? 0 : 1 + Math.floor((i - lead) / SWEPT));
+  const all = lists.flatMap((list) => list.map((one, i) => ({ ...one, turn: turn(i) })));
+  return all.sort((a, b) => a.turn - b.turn);
+}
+
+/** What a figure says of itself once all settings are measured: the detail of `ended`. */
+export interface Ended {
+  readonly view: 'experiment';
+  readonly says: string;
+  /** The settings of each model, as they are called in its table. */
+  readonly results: readonly {
+    readonly subject: string;
+    readonly title: string;
+    readonly sequences: number;
+    readonly measured: Readonly<Record<string, number>>;
+  }[];
+}
+
+/** @param isEmbed a figure has the experiment alone: its sentence, chart and controls */
+export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed = false): void {
+  // Of a figure, models and prompts are the host's to choose; nobody sees these parts.
+  const around = isEmbed ? document.createElement('div') : root;
+  const rail = part(around, 'rail');
+  const middle = part(root, 'middle');
+  const side = part(around, 'inspector');
+  const list = part(rail, 'experiments', 'nav');
+  list.setAttribute('aria-label', 'Experiments');
+  const models = part(rail, 'subjects');
+  const asking = part(rail, 'question');
+  const head = part(middle, 'room-head');
+  const pictures = part(middle, 'experiment-picture');
+  const controls = part(middle, 'experiment-controls');
+  const table = part(middle, 'experiment-table');
+  const details = part(side, 'experiment-detail');
+  const foot = part(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
+
+  const experiment = () => experiments.find(({ name }) => name === outer.state.value.experiment)!;
+  const asked = ({ models: { describe }, file }: Engine): Asked => {
+    const state = inner(outer.state.value);
+    return { state, describe, question: questionOf(state, file.value) };
+  };
+  const chosen = (): string => {
+    const bases = basesOf(outer.state.value);
+    return bases[Math.min(outer.state.value.at, bases.length - 1)]!;
+  };
+
+  /** What is looked at of one prompt: the chosen model, or all where the plan needs it. */
+  const looked = (engine: Engine): string[] => {
+    if (isEmbed && !experiment().isLed) return [];
+    const edits = experiment().look(asked(engine));
+    const bases = experiment().isLed ? basesOf(outer.state.value) : [chosen()];
+    return bases.map((base) => `${base}${edits}`);
+  };
+
+  const planned = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
+    basesOf(outer.state.value).map((base) => {
+      const given = asked(engine);
+      const subject = `${base}${experiment().look(given)}`;
+      const [lead] = experiment().isLed ? shownOf(outer, [subject]) : [];
+      // Another room's frame may not have what the plan is made of.
+      const isWhole =
+        lead?.frame && !lead.isStale && isRead(experiment().detail, lead.frame, given.describe);
+      const frame = isWhole ? lead.frame : undefined;
+      return { base, settings: experiment().plan(given, frame) };
+    });
+
+  const studyOf = (base: string, { edits, question, measures }: Setting): Study => ({
+    subject: `${base}${edits}`,
+    question,
+    measures,
+  });
+
+  /** For figures of these subjects: what is saved and embedded names them, and the experiment's prompts. */
+  const contextOf = (
+    subjects: (engine: Engine) => readonly string[],
+    change: (state: State) => Partial<State>,
+  ): Context => ({
+    ...outer,
+    facts: (more) => {
+      const { from, length } = outer.state.peek();
+      return outer.facts({ input: from, T: length, ...more });
+    },
+    state: computed(() => {
+      const engine = outer.engine.value;
+      const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MOST);
+      const state = inner(outer.state.value);
+      return { ...state, ...change(state), ...(shown.length ? { shown } : {}) };
+    }),
+  });
+  const context = contextOf(
+    (engine) =>
+      planned(engine).flatMap(({ base, settings }) => settings.map(({ edits }) => base + edits)),
+    // In another's page a run keeps all that it reads: of a long text more than there is room for.
+    (state) => ({
+      ...experiment().embeds?.(state),
+      ...(state.T > LONG ? { hide: [...state.hide, 'links'] } : {}),
+    }),
+  );
+  /** Of the one that is looked at. */
+  const single = contextOf(
+    (engine) => [`${chosen()}${experiment().look(asked(engine))}`],
+    ({ T }) => ({ n: 1, at: 0, T: Math.min(T, LOOKED) }),
+  );
+
+  /** Whether a cache forgets in what is looked at, so that the run says what. */
+  const isEvicting = (engine: Engine) => experiment().look(asked(engine)).includes('~evict');
+
+  asks(outer, scope, (_, engine) => {
+    const { question } = asked(engine);
+    return {
+      views: [experiment().detail],
+      more: isEvicting(engine) ? ['evicted'] : [],
+      subjects: looked(engine),
+      question: { ...question, n: 1, T: Math.min(question.T, LOOKED) },
+      studies: inTurns(
+        planned(engine).map(({ base, settings }) =>
+          settings.map((setting) => studyOf(base, setting)),
+        ),
+        experiment().lead,
+      ),
+    };
+  });
+
+  let figures:
+    { readonly view: View; readonly detail: View; readonly both: readonly Figure[] } | undefined;
+  /** The last figures that were whole, by experiment and model. */
+  const kept = new Map<string, readonly Frame[]>();
+
+  const groupsOf = (engine: Engine) =>
+    planned(engine).map(({ base, settings }) => {
+      const entries = settings.map((setting) => engine.queue.studied(studyOf(base, setting)));
+      const frames = entries.flatMap((entry) => entry?.frame ?? []);
+      const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
+      const isWhole = settings.length > 0 && frames.length === settings.length;
+      const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
+      if (isWhole) kept.set(key, frames);
+      // The old frames stay until the new ones are complete, unless the new ones already show more.
+      const old = kept.get(key);
+      const isOld = !isWhole && old !== undefined && frames.length < Math.max(3, old.length);
+      return { base, frames: isOld ? old : frames, isStale: isOld, errors, isWhole };
+    });
+
+  // What the sentence and the picture beside the chart are of.
+  appearsWhole(root, scope, () => {
+    const engine = outer.engine.value;
+    if (!engine) return [{ subject: '', isStale: true }];
+    const leads = groupsOf(engine).map(({ base, frames, errors }): Shown => {
+      const [error] = errors;
+      const isThere =
+        frames.length >= Math.min(experiment().lead, planned(engine)[0]!.settings.length);
+      const [frame] = isThere ? frames : [];
+      return {
+        subject: base,
+        isStale: false,
+        ...(frame ? { frame } : {}),
+        ...(error ? { error } : {}),
+      };
+    });
+    return [...shownOf(outer, looked(engine)), ...leads];
+  });
+
+  const linkOut = () =>
+    html`<a href=${outer.link({ room: 'purpose' })} target="_blank" rel="noopener" part="link"
+      >Open in Sinkscope</a
+    >`;
+
+  /** What stands beside the experiment in the room: what is known of large models, and the way into other pages. */
+  function beside(): TemplateResult {
+    const shown = basesOf(outer.state.value);
+    return html`${experiment().foot?.() ?? nothing}
+      <p>
+        <button type="button" @click=${() => outer.embed(EXPERIMENT, outer, { shown })}>
+          Embed this experiment
+        </button>
+      </p>`;
+  }
+
+  let said = '';
+  /** Once for each answer. */
+  function report(says: string, groups: readonly Group[]): void {
+    if (says === said) return;
+    said = says;
+    const results = groups.flatMap(({ frames }) =>
+      frames.map(({ subject, title, sequences, tensors }) => {
+        const numbers = Object.entries(tensors).filter(([, { data }]) => data.length === 1);
+        const measured = Object.fromEntries(numbers.map(([name, { data }]) => [name, data[0]!]));
+        return { subject, title, sequences, measured };
+      }),
+    );
+    const detail: Ended = { view: EXPERIMENT, says, results };
+    root.dispatchEvent(new CustomEvent('ended', { detail, bubbles: true }));
+  }
+
+  scope.effect(() => {
+    const engine = outer.engine.value;
+    const state = outer.state.value;
+    void outer.theme.value;
+    const { name: own, detail, viewOf } = experiment();
+    const view = viewOf?.(state) ?? experiment().view;
+    if (figures?.view !== view || figures.detail !== detail) {
+      figures?.both.forEach((figure) => figure.end());
+      const chart = new Figure(pictures, view, context, scope, { isEmbed });
+      const both = isEmbed ? [chart] : [chart, new Figure(details, detail, single, scope)];
+      figures = { view, detail, both };
+    }
+    render(
+      experiments.map(
+        ({ name, title, hint }) =>
+          html`<button
+            type="button"
+            aria-pressed=${name === own}
+            @click=${() => outer.set({ experiment: name, measure: 'loss', sweep: 'some' })}
+          >
+            ${title}<small>${hint}</small>
+          </button>`,
+      ),
+      list,
+    );
+    const groups = engine ? groupsOf(engine) : [];
+    const subjects = engine ? shownOf(outer, looked(engine)) : [];
+    drawModels(state);
+    drawQuestion(
+      state,
+      groups.flatMap(({ frames }) => frames),
+    );
+    const named: Group[] = groups
+      .filter(({ frames }) => frames.length)
+      .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
+    const found = experiment().says(named, inner(state));
+    const failed = groups.flatMap(({ base, frames, errors }) =>
+      errors.map((error): Shown => ({ subject: base, frame: frames[0], isStale: true, error })),
+    );
+    const said = new Set(failed.map(({ error }) => error));
+    render(
+      html`${opening(found.heading, found.text || (failed.length ? '' : 'Measuring …'), outer, nothing, isEmbed)}
+      ${troubles([...failed, ...subjects.filter(({ error }) => error && !said.has(error))], outer)}`,
+      head,
+    );
+    render(experiment().controls(outer), controls);
+    render(named.length && !isEmbed ? experiment().table(named, outer.file.value) : nothing, table);
+    render(isEmbed ? linkOut() : beside(), foot);
+    figures.both[0]!.update(
+      groups.flatMap(({ frames, isStale }) =>
+        frames.map((frame): Shown => ({ subject: frame.subject, frame, isStale })),
+      ),
+    );
+    const [first] = single.state.value.shown;
+    figures.both[1]?.update(subjects.filter(({ subject }) => subject === first));
+    if (isEmbed && groups.length && groups.every(({ isWhole }) => isWhole))
+      report(found.text, named);
+  });
+
+  function drawModels(state: State): void {
+    const bases = basesOf(state);
+    render(
+      subjectList(
+        'Models',
+        bases.map((subject) => ({ subject })),
+        outer,
+        (shown) => outer.set({ shown, at: 0 }),
+        (name, i) =>
+          html`<button
+            type="button"
+            class="chosen"
+            aria-pressed=${bases[i] === chosen()}
+            @click=${() => outer.set({ shown: bases, at: i, layer: -1, head: -1 })}
+          >
+            ${name}
+          </button>`,
+      ),
+      models,
+    );
+  }
+
+  function drawQuestion(state: State, frames: readonly Frame[]): void {
+    const { from, length } = state;
+    const asked = frames.filter(({ question }) => question.input === from);
+    const all = [...new Set(asked.map(({ T }) => T))];
+    const ran = all.filter((T) => T < length);
+    const where = ran.length < all.length ? ' without eviction' : '';
+    const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
+    render(
+      html`<div class="question-controls">
+        ${choices(
+          'prompts from',
+          from,
+          FROM.map((name) => [name, INPUTS[name]] as const),
+          (value) => outer.set({ from: value as State['from'] }),
+        )}
+        ${from === 'text' ? textField(outer, 3, 'from') : from === 'file' ? fileField(outer) : nothing}
+        <div class="numbers">
+          ${numberField('tokens ≤', 'length', [8, 65536, 1], outer)}
+          ${numberField('prompts ≤', 'runs', [1, 1000, 1], outer)} ${firstField(outer, frames)}
+        </div>
+        <p class="hint">
+          ${ran.length ? `Only ${ran.join(', ')} tokens ran${where}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
+        </p>
+      </div>`,
+      asking,
+    );
+  }
+}
