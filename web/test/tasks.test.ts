@@ -70,6 +70,7 @@ describe('the sentence of tasks', () => {
     };
     expect(sentence([single])).toContain('(1 prompt): accuracy is 50.0%, by');
     expect(sentence([single])).toContain('first key evicted it does not change clearly (0.0%)');
+    expect(sentence([single])).toContain('another key evicted it stays at 50.0%,');
   });
 });
 

@@ -18,12 +18,13 @@ const made = new WeakMap<Frame['tokens'], Measured>();
 
 const foundOf = (frame: Frame) => made.get(frame.tokens)?.found ?? [];
 
+/** How a file and how an axis call them. */
 const CONDITIONS = [
-  ['baseline', 'every key'],
-  ['first', 'first evicted'],
-  ['other', 'another evicted'],
-  ['unseen', 'first never seen'],
-] as const satisfies readonly (readonly [keyof TaskFound, string])[];
+  ['baseline', 'every key', 'all keys'],
+  ['first', 'first evicted', 'first gone'],
+  ['other', 'another evicted', 'other gone'],
+  ['unseen', 'first never seen', 'first hidden'],
+] as const satisfies readonly (readonly [keyof TaskFound, string, string])[];
 const COLORS = ['--sink', '--query', '--run-2', '--run-4'];
 const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 
@@ -55,6 +56,7 @@ function sentenceOf(task: TaskFound): string {
   const change = (score: TaskScore) => {
     const to = withError(score);
     const way = direction(score.change);
+    if (score.change.mean === 0) return `stays at ${to}`;
     return way === 'unclear' ? `does not change clearly (${to})` : `${way} to ${to}`;
   };
   return (
@@ -129,7 +131,7 @@ export const tasks: View = {
       drawChart(picture, {
         kind: 'lines',
         xLabel: '',
-        xNames: CONDITIONS.map(([, name]) => name),
+        xNames: CONDITIONS.map(([, , short]) => short),
         yLabel: 'accuracy',
         percent: true,
         reach: [0, 0.1],
