@@ -49,8 +49,8 @@ static uint32_t fields_of_layers(void) {
     return fields;
 }
 
-/* First tokens of the other run of which this one takes all; at least one is left, so that the
- * logits after the last come by themselves. */
+/* First tokens that this run takes whole from the other; at least one is left, so that the logits
+ * after the last come by themselves. */
 static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     uint32_t needed = pass->trace->fields & ~SS_BIT(SS_FIELD_NEXT);
     if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);

@@ -79,11 +79,11 @@ export interface Ended {
 
 /** @param isEmbed a figure has the experiment alone: its sentence, chart and controls */
 export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed = false): void {
-  // Of a figure, models and prompts are the host's to choose; nobody sees these parts.
-  const around = isEmbed ? document.createElement('div') : root;
-  const rail = part(around, 'rail');
+  // A host chooses the models and prompts of a figure: these parts of the room are not in the page.
+  const sides = isEmbed ? document.createElement('div') : root;
+  const rail = part(sides, 'rail');
   const middle = part(root, 'middle');
-  const side = part(around, 'inspector');
+  const side = part(sides, 'inspector');
   const list = part(rail, 'experiments', 'nav');
   list.setAttribute('aria-label', 'Experiments');
   const models = part(rail, 'subjects');
@@ -225,7 +225,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       >Open in Sinkscope</a
     >`;
 
-  /** What stands beside the experiment in the room: what is known of large models, and the way into other pages. */
+  /** Beside the experiment in the room: what is known of large models, and the code to embed it. */
   function beside(): TemplateResult {
     const shown = basesOf(outer.state.value);
     return html`${experiment().foot?.() ?? nothing}

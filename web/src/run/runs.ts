@@ -13,7 +13,7 @@ import type { Request } from './request';
 export const QUICK_MS = 300;
 /** Tokens for which a run reserves memory beyond its text at once. */
 export const ROOM = 64;
-/** Maps of a run that nobody has asked to grow, and of one that waits for others to begin from it. */
+/** Most bytes of maps of a run that has room to grow, or that others may begin from. */
 const SPARE_BYTES = 2 ** 26;
 
 export interface CachedRun {
