@@ -193,7 +193,7 @@ export default [
   [
     'what was found outlives its tokens',
     'run/run.c',
-    'if (pass->trace->statistics) pass->trace->statistics->T = 0;',
+    'if (trace->statistics) trace->statistics->T = 0;',
     '',
     'run',
   ],
@@ -467,8 +467,8 @@ export default [
   [
     'a prefix is extended',
     'run/run.c',
-    'trace->T < trace->model->arch.prefix',
-    'trace->T < 0',
+    'prefix = T < trace->model->arch.prefix',
+    'prefix = T < 0',
     'variants',
   ],
   ['a token of V', 'run/run.c', 'tokens[i] >= V', 'tokens[i] > V', 'run'],
@@ -503,9 +503,30 @@ export default [
   ],
   [
     'a run begins from the embedding, whatever the layer',
-    'run/run.c',
-    'ss_row(from, SS_FIELD_HIDDEN, desc->layer, 0)',
+    'run/begin.c',
+    'ss_row(from, SS_FIELD_HIDDEN, layer, 0)',
     'ss_row(from, SS_FIELD_HIDDEN, 0, 0)',
+    'edits',
+  ],
+  [
+    'an update keeps the token that changes',
+    'run/begin.c',
+    'min_int(alike - 1, idle_tokens(pass, true))',
+    'min_int(alike, idle_tokens(pass, true))',
+    'edits',
+  ],
+  [
+    'an update keeps the evictions of the text before',
+    'run/begin.c',
+    '    ss_evict_none(pass);\n',
+    '',
+    'edits',
+  ],
+  [
+    'a run begins behind the layer that an edit changes',
+    'run/edits/edit.c',
+    'return (int)values[p] - ((row->hook_points & SS_AT_HIDDEN) != 0);',
+    'return (int)values[p];',
     'edits',
   ],
   [

@@ -3,6 +3,9 @@ import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { spread } from './spread.js';
 
+/** Cases that may begin from a plain run, above which that run is worth its time. */
+const SHARED_BY = 2;
+
 /** @typedef {import('../sinkscope.js').Replica} Replica */
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 
@@ -124,7 +127,9 @@ export async function sweep(model, sequences, cases, options = {}) {
           (edits) =>
             edits.length && (edits.every((edit) => waits.has(edit?.kind)) || edits.every(isAbove)),
         );
-  const shared = waiting.length ? ['att', 'hidden', ...fields] : [];
+  // One plain run more pays for itself where several begin from it.
+  const isShared = waiting.length > (compared.length ? 0 : SHARED_BY);
+  const shared = isShared ? ['att', 'hidden', ...fields] : [];
   const ofPlain = [...new Set([...fieldsFor(describe, compared), ...shared])];
   const total = sequences.length * cases.length;
   const began = performance.now();
@@ -133,13 +138,13 @@ export async function sweep(model, sequences, cases, options = {}) {
   const sums = cases.map(() => thresholds.map(() => new Map()));
   const look = async (/** @type {Replica} */ replica, /** @type {readonly number[]} */ ids) => {
     const plain =
-      compared.length || waiting.length
+      compared.length || isShared
         ? await replica.run(ids, { fields: ofPlain, capacity: T, signal })
         : undefined;
     const found = [];
     try {
       for (const edits of cases) {
-        const from = plain && waiting.includes(edits) ? { run: plain } : undefined;
+        const from = isShared && plain && waiting.includes(edits) ? { run: plain } : undefined;
         const run = await replica.run(ids, { fields, edits, capacity: T, streaming, from, signal });
         const beside = reads.map((read) =>
           compared.includes(read) ? { ...read, base: plain } : read,

@@ -95,6 +95,15 @@ describe('averages over prompts', () => {
     expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at']);
     await all([{ kind: 'hide_key' }]);
     expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'kl_mean']);
+    // Of a figure by itself, only what it reads.
+    await allAverages(
+      describe_,
+      opened,
+      promptsOf([1, 2]),
+      { edits: [], eps: 0.3, only: ['att'] },
+      watch,
+    );
+    expect(asked.at(-1)!.metrics).toEqual(['loss_mean']);
   });
 });
 

@@ -518,6 +518,18 @@ describe('the queue', () => {
     ]);
   });
 
+  it('measures a figure by itself again where it reads other names', async () => {
+    const { ask, runs, idle } = stageOf();
+    ask(['a'], { isFixed: true, reads: ['value_ratio'] });
+    await idle();
+    ask(['a'], { isFixed: true, reads: ['value_ratio'], headReads: ['att'] });
+    await idle();
+    expect(runs()).toEqual(['run a']);
+    ask(['a'], { isFixed: true, reads: ['sink_ratio'] });
+    await idle();
+    expect(runs()).toEqual(['run a', 'update a']);
+  });
+
   it('goes on from an update that was stopped, and from no run that failed', async () => {
     const { ask, of, log, hold, idle, queue } = stageOf();
     ask(['a']);

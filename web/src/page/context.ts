@@ -83,7 +83,7 @@ export class Scope {
 
 /** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
 interface Wish extends Partial<
-  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'heads'>
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'isFixed' | 'heads'>
 > {
   readonly views: readonly View[];
   /** Names of metrics and fields that the room itself reads. */
@@ -104,6 +104,7 @@ export function asks(
       views,
       more = [],
       isPreview = false,
+      isFixed = false,
       heads = {},
       studies = [],
       ...own
@@ -119,6 +120,7 @@ export function asks(
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
       isPreview,
+      isFixed,
       heads,
     });
   });

@@ -43,7 +43,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (!walk) render(nothing, steps);
   });
 
-  asks(context, scope, () => ({ views: [view] }));
+  asks(context, scope, () => ({ views: [view], isFixed: !view.isOfMany }));
 
   scope.effect(() => {
     const state = context.state.value;

@@ -4,6 +4,15 @@ import { deviation, mean, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
+/** Names that every frame has: sentences and the choice of a head need them. */
+export const ALWAYS = [
+  'alpha',
+  'alpha_uniform',
+  'sink_ratio',
+  'sink_ratio_raw',
+  'row_mass_summary',
+];
+
 export type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
 
 /** Means, standard deviations and the numbers of each prompt, for each list of edits. */
@@ -106,16 +115,22 @@ export function notePrompt(
 
 /**
  * Means of every metric that describe calls averaged, so that a view that is opened later shows means and
- * not the first prompt.
+ * not the first prompt; or, where no other view can be opened, of those that are read.
  */
 export async function allAverages(
   describe: Describe,
   opened: OpenModel,
   prompts: Prompts,
-  { edits, eps }: { edits: Frame['edits']; eps: number },
+  {
+    edits,
+    eps,
+    only,
+  }: { edits: Frame['edits']; eps: number; only?: readonly string[] | undefined },
   watch: Watch,
 ): Promise<Averaged> {
-  const averaged = describe.metrics.filter((one) => one.averaged);
+  // What a setting costs is the difference of these means.
+  const isRead = (name: string) => !only || [...ALWAYS, 'loss_mean', ...only].includes(name);
+  const averaged = describe.metrics.filter((one) => one.averaged && isRead(one.name));
   // Metrics of one head are left out, and comparisons with the baseline where there is no edit.
   const isWhole = ({ arguments: needs }: (typeof averaged)[number]) =>
     !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));

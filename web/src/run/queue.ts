@@ -190,7 +190,8 @@ export class Queue {
 
   /** The subject and its question, without its look. */
   #key(subject: string): string {
-    return `${subject} ${keyOf(this.#request!.question)}`;
+    const { question, isFixed, reads } = this.#request!;
+    return `${subject} ${keyOf(question)}${isFixed ? ` ${reads.join()}` : ''}`;
   }
 
   #set(subject: string, change: Entry): void {

@@ -10,7 +10,7 @@ import {
   type Tensor,
 } from 'sinkscope';
 import { OTHERS } from '../ask/arithmetic';
-import { notePrompt } from './averages';
+import { ALWAYS, notePrompt } from './averages';
 import { isBidirectional, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';
 import { isMeasurement } from './measurements';
@@ -30,9 +30,6 @@ interface Wanted {
   readonly reads: readonly string[];
   readonly headReads: readonly string[];
 }
-
-/** Names that every frame has: sentences and the choice of a head need them. */
-const ALWAYS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 
 /** An eviction that holds in every head and decides query by query. */
 function evictionOf(edits: Frame['edits']) {

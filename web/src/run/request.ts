@@ -28,6 +28,8 @@ export interface Request {
   readonly heads?: Readonly<Record<string, Head>>;
   /** Whether a quantized preview may answer where the exact weights are not loaded. */
   readonly isPreview?: boolean;
+  /** Whether nothing else will be read of the answers: a figure by itself has one view. */
+  readonly isFixed?: boolean;
   /** Studies that are measured after the subjects, one after the other. */
   readonly studies?: readonly Study[];
 }

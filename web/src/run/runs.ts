@@ -148,6 +148,7 @@ export async function runSubject(
 ): Promise<{ readonly frame: Frame; readonly cached: OpenRun }> {
   const began = performance.now();
   const { question } = request;
+  const only = request.isFixed ? request.reads : undefined;
   const { architecture, describe } = opened.model;
   const edits = editsOf(subject, describe);
   const ids = prompts.ids[0]!;
@@ -164,7 +165,7 @@ export async function runSubject(
   try {
     const means =
       prompts.ids.length > 1
-        ? await allAverages(describe, opened, prompts, { edits, eps: question.eps }, watch)
+        ? await allAverages(describe, opened, prompts, { edits, eps: question.eps, only }, watch)
         : {};
     await last?.run.update(ids, job);
     const from = base && edits.length ? { from: { run: base } } : {};
