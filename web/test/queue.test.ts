@@ -73,7 +73,7 @@ interface Options {
 type Report = [what: string, done: number, total: number, more?: object];
 
 /** Models that can be made to wait, and remember what was done to them. */
-function stageOf(bytes: Record<string, number> = {}, layers = 1) {
+function stageOf(bytes: Record<string, number> = {}, layers = 1, turn?: () => Promise<() => void>) {
   const log: string[] = [];
   const runs = () => log.filter((line) => /^(run|update)/.test(line));
   const gates = new Map<string, Promise<void>>();
@@ -165,7 +165,10 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1) {
     isOpen: (id: string) => open.has(id),
     release: async (kept: Set<string>) => void log.push(`keep ${[...kept].join()}`),
   } as unknown as Models;
-  const queue = new Queue({ models, texts: async () => [], admit: async () => false });
+  const queue = new Queue({
+    ...{ models, texts: async () => [], admit: async () => false },
+    ...(turn ? { turn } : {}),
+  });
   const hold = (id: string) => {
     let open = () => {};
     gates.set(id, new Promise((done) => (open = done)));
@@ -516,6 +519,29 @@ describe('the queue', () => {
       'end a',
       'run a',
     ]);
+  });
+
+  it('waits for its turn, works on what is asked by then, and gives each turn back', async () => {
+    const turns: (() => void)[] = [];
+    let given = 0;
+    const turn = () => new Promise<() => void>((go) => turns.push(() => go(() => void given++)));
+    const { ask, runs, idle } = stageOf({}, 1, turn);
+    ask(['a', 'broken']);
+    await new Promise((done) => setTimeout(done, 20));
+    expect([runs(), turns.length]).toEqual([[], 1]);
+    ask(['b', 'broken']);
+    turns[0]!();
+    await expect.poll(() => turns.length).toBe(2);
+    expect([runs(), given]).toEqual([['run b'], 1]);
+    turns[1]!();
+    await idle();
+    expect(given).toBe(2);
+    // Nothing is left to do when its turn comes.
+    ask(['c']);
+    ask([]);
+    turns[2]!();
+    await idle();
+    expect([runs(), given]).toEqual([['run b'], 3]);
   });
 
   it('measures a figure by itself again where it reads other names', async () => {

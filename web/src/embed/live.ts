@@ -33,6 +33,7 @@ import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
 import { recordingOf, writeAttributes } from './attributes';
 import { themeOf, watchTheme } from './theme';
+import { takeTurn } from './turns';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
@@ -188,6 +189,7 @@ export class Live {
       const queue = new Queue({
         models: lend(models, this),
         texts: (question) => textsOf(question, zoo, context.file.peek()),
+        turn: () => takeTurn(this.#host),
         // In another's page nothing is asked of a hub; the page itself asks the reader. What that page names
         // itself, or lies beside this file, is fetched.
         admit: async (id) => {

@@ -17,6 +17,8 @@ export interface Dependencies {
   readonly texts: (question: Question) => Promise<readonly string[]>;
   /** Whether a model may be opened now; if not, the page asks the reader, and calls `retry` later. */
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
+  /** Waits until this queue may work, where several share an engine; the result lets the next one. */
+  readonly turn?: () => Promise<() => void>;
 }
 
 export class Loading {

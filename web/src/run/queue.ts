@@ -57,6 +57,7 @@ const stopped = () => new DOMException('', 'AbortError');
 export class Queue {
   readonly #models: Dependencies['models'];
   readonly #loading: Loading;
+  readonly #turn: () => Promise<() => void>;
   readonly #runs = new CachedRuns();
   readonly #studies: Studies;
   readonly #generation: Generation;
@@ -74,6 +75,7 @@ export class Queue {
 
   constructor(dependencies: Dependencies) {
     this.#models = dependencies.models;
+    this.#turn = dependencies.turn ?? (async () => () => {});
     this.#loading = new Loading(dependencies);
     this.#studies = new Studies(dependencies, this.#loading);
     this.#generation = new Generation(this.#runs, {
@@ -300,6 +302,13 @@ export class Queue {
     this.#isLooping = true;
     this.#forget();
     for (let what = this.#next; what !== undefined; what = this.#next) {
+      const giveBack = await this.#turn();
+      // Another question may have been asked meanwhile.
+      what = this.#next;
+      if (what === undefined) {
+        giveBack();
+        break;
+      }
       const abort = new AbortController();
       const { signal } = abort;
       this.#job = { abort, what, since: performance.now() };
@@ -318,6 +327,7 @@ export class Queue {
           await new Promise((done) => setTimeout(done, REST_MS));
       }
       this.#job = undefined;
+      giveBack();
       this.#forget();
     }
     this.#isLooping = false;

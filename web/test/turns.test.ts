@@ -1,0 +1,30 @@
+// @vitest-environment happy-dom
+import { expect, it } from 'vitest';
+import { takeTurn } from '../src/embed/turns';
+
+it('figures take turns in the order of the document, one at a time', async () => {
+  const hostOf = (id: string) => {
+    const host = document.createElement('div');
+    host.id = id;
+    document.body.append(host);
+    return host;
+  };
+  const [a, b, c] = [hostOf('a'), hostOf('b'), hostOf('c')];
+  const said: string[] = [];
+  let now = 0;
+  const work = async (host: HTMLElement, times: number) => {
+    for (let i = 0; i < times; i++) {
+      const giveBack = await takeTurn(host);
+      expect(++now).toBe(1);
+      await new Promise((done) => setTimeout(done, 1));
+      said.push(host.id);
+      now--;
+      giveBack();
+    }
+  };
+  // The last one came first and has begun; then the first one is whole before the others go on.
+  await Promise.all([work(c, 2), work(b, 2), work(a, 3)]);
+  expect(said.join('')).toBe('caaabbc');
+  await work(b, 1);
+  expect(said.at(-1)).toBe('b');
+});
