@@ -212,6 +212,20 @@ describe('axes', () => {
     expect(drawn([line([0, 0])]).yTicks.at(-1)).toBe('1');
   });
 
+  it('say values that are near one another apart, and no rounding of sums', () => {
+    for (const [values, more] of [
+      [[1.001, 1.004], {}],
+      [[0.5001, 0.5004], { percent: true }],
+      [[2000.5, 2001], {}],
+      [[0.1, 0.3], {}],
+    ] as const) {
+      const { yTicks } = drawn([line([...values])], { tight: true, ...more });
+      expect(yTicks.length).toBeGreaterThan(2);
+      expect(new Set(yTicks).size).toBe(yTicks.length);
+      for (const tick of yTicks) expect(tick.length, tick).toBeLessThan(10);
+    }
+  });
+
   it('reach at least as far as is said', () => {
     expect(drawn([line([1, 2])], { reach: [0, 8] }).yTicks.at(-1)).toBe('8');
     expect(drawn([line([1, 12])], { reach: [0, 8] }).yTicks.at(-1)).toBe('12');
@@ -262,7 +276,7 @@ describe('axes', () => {
         -1,
       ),
     ).toBe('1.5k');
-    expect(drawn([line([0.1234, 0.1236])], { tight: true }).yTicks[0]).toBe('0.123');
+    expect(drawn([line([0.1234, 0.1236])], { tight: true }).yTicks[0]).toBe('0.1234');
     expect(drawn([line([0, 10_000])]).yTicks.at(-1)).toBe('1e+4');
   });
 
