@@ -47,7 +47,7 @@ describe('tables of the page', () => {
       import: 'default',
     });
     const built = Object.keys(files)
-      .filter((path) => /^export (async )?function build\b/m.test(files[path]!))
+      .filter((path) => /^export ((async )?function build\b|\{ build \})/m.test(files[path]!))
       .map((path) => /([a-z_]+)\.ts$/.exec(path)![1]);
     expect([...named(rooms), 'figure'].toSorted()).toEqual(built.toSorted());
   });
