@@ -34,7 +34,7 @@ try {
     page.waitForFunction(
       () => globalThis.jupyterapp && document.querySelector('.jp-Notebook-cell'),
     );
-  const live = async () => {
+  const figure = async () => {
     const element = await page.waitForSelector('iframe[sandbox]');
     await element.scrollIntoViewIfNeeded(); // a figure begins when it is visible
     const frame = await element.contentFrame();
@@ -48,9 +48,6 @@ try {
     );
     return frame;
   };
-  // JupyterLab may put another frame in the place of one that it has just made.
-  const figure = () =>
-    live().catch((error) => (/detached/.test(error.message) ? figure() : Promise.reject(error)));
   await page.goto(`${address}&file-browser-path=/`);
   await isThere();
   // Cells run once the notebook has a kernel that waits for them.

@@ -175,7 +175,7 @@ def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
         assert {"sinkscope/py.typed", "sinkscope/metrics.py", "sinkscope/widget.js"} <= set(names)
         element = json.loads(archive.read("sinkscope/static/element.json"))
     modules = element["modules"]
-    assert any(name.endswith("sinkscope.simd.wasm") for name in element["files"])
+    assert any(name.endswith("sinkscope.lab.simd.wasm") for name in element["files"])
     for text in modules.values():  # every import is a module of the file, by an absolute address
         assert "import.meta" not in text
         # A sentence that ends in "from" is no import: what follows is an address.
