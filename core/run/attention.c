@@ -8,10 +8,6 @@
 
 #include <string.h>
 
-static int min_int(int a, int b) {
-    return a < b ? a : b;
-}
-
 /* 1 with a bias key, which then precedes those of the tokens. */
 static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
@@ -262,7 +258,7 @@ static void attend_head(const void *job, size_t i, size_t at) {
     scratch->group = g;
     scratch->feature = feature;
     for (int t = a->t0; t < T; t += SS_ATTENTION_ROWS)
-        attend_rows(pass, scratch, l, h, a->t0, t, min_int(SS_ATTENTION_ROWS, T - t), T, gone);
+        attend_rows(pass, scratch, l, h, a->t0, t, ss_min(SS_ATTENTION_ROWS, T - t), T, gone);
 }
 
 /* Whether heads have nothing to do with each other: edits of a query count in what is the pass's,

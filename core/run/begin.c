@@ -5,10 +5,6 @@
 #include <limits.h>
 #include <string.h>
 
-static int min_int(int a, int b) {
-    return a < b ? a : b;
-}
-
 static const ss_edit_kind *kind_of(const ss_pass *pass, int edit) {
     return &pass->edit_kinds[pass->edits[edit].kind];
 }
@@ -20,7 +16,7 @@ static int idle_tokens(const ss_pass *pass, bool carried) {
     for (int i = 0; i < pass->edits_n; i++) {
         const ss_edit_kind *row = kind_of(pass, i);
         if (carried && !ss_is_eviction(row)) continue;
-        least = min_int(least, row->idle ? row->idle(pass->edits[i].values) : 0);
+        least = ss_min(least, row->idle ? row->idle(pass->edits[i].values) : 0);
     }
     return least;
 }
@@ -56,7 +52,7 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
     bool apart = !from->edited && !pass->trace->model->arch.prefix && !pass->together;
     if (!apart || lacking(from, needed)) return 0;
-    return min_int(from->T - 1, idle_tokens(pass, false));
+    return ss_min(from->T - 1, idle_tokens(pass, false));
 }
 
 /* Layers that no edit touches; -1: the embedding is touched. */
@@ -65,16 +61,8 @@ static int shared_layers(const ss_pass *pass, const ss_trace *from) {
     uint32_t needed = (pass->trace->fields & fields_of_layers()) | SS_BIT(SS_FIELD_HIDDEN);
     if (from->edited || lacking(from, needed)) return -1;
     for (int i = 0; i < pass->edits_n; i++)
-        least = min_int(least, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
+        least = ss_min(least, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
     return least;
-}
-
-/* Nothing of the other run's tokens is rounded before this one computes. */
-static void clear_rounded(const ss_trace *trace, int T) {
-    for (int l = 0; l <= trace->model->arch.L; l++) {
-        float *rows = ss_row(trace, SS_FIELD_ROUNDED, l, 0);
-        if (rows) memset(rows, 0, (size_t)T * 4 * sizeof *rows);
-    }
 }
 
 /* Takes all of p first tokens, and the loss and rank of the next one. */
@@ -105,7 +93,8 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
     memcpy(ss_tokens(pass->trace), ss_tokens(from), (size_t)from->T * sizeof(int32_t));
     pass->resumed_n = from->T;
     pass->spliced = layer != SS_BY_EDITS;
-    clear_rounded(pass->trace, from->T);
+    for (int l = 0; l <= pass->trace->model->arch.L; l++)
+        ss_trace_clear_rounded(pass->trace, l, 0, from->T, 0);
     if (layer == SS_BY_EDITS) {
         take_tokens(pass, from, shared_tokens(pass, from));
         layer = shared_layers(pass, from);
@@ -133,9 +122,9 @@ void ss_begin_plain(ss_pass *pass) {
 
 int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     const ss_trace *trace = pass->trace;
-    int alike = 0, T = min_int(trace->T, n), prefix = trace->model->arch.prefix;
+    int alike = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
     while (alike < T && ss_tokens(trace)[alike] == tokens[alike]) alike++;
-    int kept = min_int(alike - 1, idle_tokens(pass, true));
+    int kept = ss_min(alike - 1, idle_tokens(pass, true));
     /* Those that were computed together stay together. */
     int together = prefix > pass->together ? prefix : pass->together;
     bool forgets = pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT));

@@ -267,17 +267,10 @@ static void ffn_block(ss_pass *pass, int l, int t0, int n) {
     ss_record(trace, SS_FIELD_MLP_OUT, l, t0, n, pass->ffn_out, D);
 }
 
-/* Nothing of tokens [t, t+n) is rounded there yet: their numbers from `first` on are 0. */
-static void clear_rounded(const ss_trace *trace, int l, int t, int n, int first) {
-    float *rows = ss_row(trace, SS_FIELD_ROUNDED, l, t);
-    for (int i = 0; rows && i < n; i++)
-        memset(rows + 4 * i + first, 0, (size_t)(4 - first) * sizeof *rows);
-}
-
 /* The residual stream behind l layers: what edits make of it is what the next one reads. */
 static void leave_stream(ss_pass *pass, int l, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;
-    clear_rounded(pass->trace, l, t0, n, 0);
+    ss_trace_clear_rounded(pass->trace, l, t0, n, 0);
     ss_edits_at(
         SS_AT_HIDDEN,
         (ss_hook){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
@@ -384,7 +377,7 @@ static void begin_chunk(ss_pass *pass, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     find_all_angles(pass, t0, n);
     if (pass->resumed) {
-        clear_rounded(pass->trace, pass->first_layer, t0, n, 2);
+        ss_trace_clear_rounded(pass->trace, pass->first_layer, t0, n, 2);
         memcpy(pass->x, pass->resumed + (size_t)t0 * D, (size_t)n * D * sizeof *pass->x);
         return;
     }

@@ -91,6 +91,10 @@ typedef struct ss_pass {
     ss_scratch scratch[SS_WORKERS_MAX]; /* of the pool's workers */
 } ss_pass;
 
+static inline int ss_min(int a, int b) {
+    return a < b ? a : b;
+}
+
 /* Slots of a group's cache that are filled before the chunk that begins at token t0. */
 static inline int ss_held(const ss_pass *pass, int l, int g, int t0) {
     return pass->cache.held ? pass->cache.held[l * pass->trace->model->arch.G + g] : t0;

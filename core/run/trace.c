@@ -287,6 +287,12 @@ void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n
     }
 }
 
+void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int first) {
+    float *rows = ss_row(trace, SS_FIELD_ROUNDED, layer, t);
+    for (int i = 0; rows && i < n; i++)
+        memset(rows + 4 * i + first, 0, (size_t)(4 - first) * sizeof *rows);
+}
+
 /* Which of the view's arguments selects along this dimension, or -1. */
 static int selected(const char *letter, int layer, int head) {
     if (*letter == 'L') return layer;

@@ -143,6 +143,10 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena);
  */
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n);
 
+/* Nothing of tokens [t, t+n) is rounded behind so many layers: their numbers from `first` on are 0,
+ * where the field is recorded. */
+void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int first);
+
 /* Mask of the fields that a run of such a model has; the others are asked for in vain. */
 uint32_t ss_fields_of(const ss_arch *arch);
 

@@ -511,8 +511,8 @@ export default [
   [
     'an update keeps the token that changes',
     'run/begin.c',
-    'min_int(alike - 1, idle_tokens(pass, true))',
-    'min_int(alike, idle_tokens(pass, true))',
+    'ss_min(alike - 1, idle_tokens(pass, true))',
+    'ss_min(alike, idle_tokens(pass, true))',
     'edits',
   ],
   [
@@ -596,7 +596,7 @@ export default [
   [
     'a run that begins elsewhere counts errors twice',
     'run/forward.c',
-    'clear_rounded(pass->trace, pass->first_layer, t0, n, 2);',
+    'ss_trace_clear_rounded(pass->trace, pass->first_layer, t0, n, 2);',
     '',
     'edits',
   ],
