@@ -158,7 +158,7 @@ const start = {
         const page = await stage.open(`room=${room}`, { width, script: WATCHES_SHIFTS });
         await page.waitForLoadState('networkidle');
         const shifted = await page.evaluate(() => globalThis.shifted);
-        assert.ok(shifted < 0.17, `${shifted} of ${room} moved while it loaded, at ${width}`);
+        assert.ok(shifted < 0.15, `${shifted} of ${room} moved while it loaded, at ${width}`);
         assert.ok(await page.locator('footer').isVisible());
         await page.close();
       }
