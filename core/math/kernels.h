@@ -130,6 +130,11 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* panel[k][lane] = rows[lane][k] for k < n: eight rows of n floats side by side; NULL is zeros. */
 #define SS_INTERLEAVE_ARGS float *panel, const void *const rows[SS_PANEL], size_t n
 
+/* panel[k][lane] of n numbers of 16 bits a lane, halves or else brain floats, of which a file's
+ * interleaved rows hold two of a lane side by side: pairs is [n/2][8][2], little-endian and
+ * unaligned; n is even; exact. */
+#define SS_SPREAD_PAIRS_ARGS float *panel, const unsigned char *pairs, bool halves, size_t n
+
 /* out[i] = the IEEE half at halves + 2i, little-endian and unaligned; exact. */
 #define SS_HALVES_ARGS float *out, const unsigned char *halves, size_t n
 
@@ -215,6 +220,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     void ss_times_groups##suffix(SS_TIMES_GROUPS_ARGS);                                            \
     void ss_spread_groups##suffix(SS_SPREAD_GROUPS_ARGS);                                          \
     void ss_interleave##suffix(SS_INTERLEAVE_ARGS);                                                \
+    void ss_spread_pairs##suffix(SS_SPREAD_PAIRS_ARGS);                                            \
     void ss_halves##suffix(SS_HALVES_ARGS);                                                        \
     void ss_factors##suffix(SS_FACTORS_ARGS);                                                      \
     float ss_exp##suffix(SS_EXP_ARGS);                                                             \
@@ -253,6 +259,7 @@ SS_KERNELS(_simd)
 #define ss_times_groups SS_BIND(ss_times_groups)
 #define ss_spread_groups SS_BIND(ss_spread_groups)
 #define ss_interleave SS_BIND(ss_interleave)
+#define ss_spread_pairs SS_BIND(ss_spread_pairs)
 #define ss_halves SS_BIND(ss_halves)
 #define ss_factors SS_BIND(ss_factors)
 #define ss_exp SS_BIND(ss_exp)

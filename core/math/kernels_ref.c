@@ -71,6 +71,15 @@ void ss_interleave_ref(SS_INTERLEAVE_ARGS) {
             panel[k * SS_PANEL + lane] = rows[lane] ? read_float(rows[lane], k) : 0.0f;
 }
 
+void ss_spread_pairs_ref(SS_SPREAD_PAIRS_ARGS) {
+    for (size_t i = 0; i < n * SS_PANEL; i++) {
+        size_t k = i / SS_PANEL, lane = i % SS_PANEL;
+        const unsigned char *at = pairs + 2 * ((k - k % 2) * SS_PANEL + 2 * lane + k % 2);
+        uint16_t bits = (uint16_t)(at[0] | at[1] << 8);
+        panel[i] = halves ? ss_float_of_f16(bits) : ss_float_of_bf16(bits);
+    }
+}
+
 void ss_halves_ref(SS_HALVES_ARGS) {
     for (size_t i = 0; i < n; i++)
         out[i] = ss_float_of_f16((uint16_t)(halves[2 * i] | halves[2 * i + 1] << 8));

@@ -355,6 +355,27 @@ void ss_halves_simd(SS_HALVES_ARGS) {
     ss_halves_ref(out + i, halves + 2 * i, n - i);
 }
 
+void ss_spread_pairs_simd(SS_SPREAD_PAIRS_ARGS) {
+    v128_t kept[5], low = wasm_i32x4_splat(0xffff), high = wasm_i32x4_splat((int)0xffff0000);
+    UNROLL
+    for (int i = 0; i < 5; i++) kept[i] = keep(of_halves + i);
+    for (; n > 0; n -= 2, pairs += 4 * SS_PANEL, panel += 2 * SS_PANEL) {
+        UNROLL
+        for (size_t i = 0; i < SS_PANEL; i += 4) {
+            v128_t two = wasm_v128_load(pairs + 4 * i), first, second;
+            if (halves) {
+                first = halves4(wasm_v128_and(two, low), kept);
+                second = halves4(wasm_u32x4_shr(two, 16), kept);
+            } else {
+                first = wasm_i32x4_shl(two, 16);
+                second = wasm_v128_and(two, high);
+            }
+            wasm_v128_store(panel + i, first);
+            wasm_v128_store(panel + SS_PANEL + i, second);
+        }
+    }
+}
+
 /* As halves4 of finite ones, whose signs an arithmetic shift takes along. */
 SHARED void ss_factors_simd(SS_FACTORS_ARGS) {
     v128_t by = wasm_f32x4_splat(factor * 0x1p112f), zero = wasm_i32x4_splat(0);

@@ -5,10 +5,15 @@
 #include "unpack.h"
 #include "int4.h"
 
+#include <stdint.h>
 #include <string.h>
 
 /* Inputs that are unpacked at a time: of every block type a whole number of blocks. */
 #define STRIP (SS_GROUPS * SS_GROUP)
+
+/* A row of fewer inputs is multiplied with one panel at a time: memory is then read in one stream,
+ * which is worth more than sums that do not wait for each other. */
+#define NARROW 1024
 
 /* The most panels that are unpacked at a time: where a file has outputs side by side, they are read
  * half a kilobyte at a time. */
@@ -25,6 +30,26 @@ size_t ss_matrix_place(const ss_matrix *w, size_t n) {
         n += (j < half ? 2 * j : 2 * (j - half) + 1) - j;
     }
     return w->first + n / w->group * w->step + n % w->group;
+}
+
+/* Whether output o is one of eight that are interleaved. */
+static bool is_interleaved(const ss_matrix *w, size_t o) {
+    return w->interleaved && o < w->out / SS_PANEL * SS_PANEL;
+}
+
+/* Where the interleaved panel is that begins with output n. */
+static const unsigned char *panel_at(const ss_matrix *w, size_t n) {
+    return w->data + ss_dtype_bytes(w->type, ss_matrix_place(w, n) * w->in);
+}
+
+/* Inputs [k, k + n) of that panel as floats [n][8]; of 16 bits k is even, and so is n. */
+static void spread_panel(float *out, const ss_matrix *w, const unsigned char *panel, size_t k,
+                         size_t n) {
+    panel += ss_dtype_bytes(w->type, k * SS_PANEL);
+    if (w->type == SS_F32)
+        memcpy(out, panel, n * SS_PANEL * sizeof *out);
+    else
+        ss_spread_pairs(out, panel, w->type == SS_F16, n);
 }
 
 /* Inputs [k, k + n) of output o, one after the other in the file. */
@@ -242,25 +267,50 @@ size_t ss_matrix_work(size_t T, size_t in, size_t workers) {
     return workers * worker_floats(in) + T * in + 5 * T + T * in / 16 + 10 * in;
 }
 
+static void times_panels(const product *p, size_t n, size_t columns, const float *panels) {
+    const ss_matrix *w = p->w;
+    ss_matmul(p->out + n, w->out, p->tiles, panels, p->bias ? p->bias + n : NULL, p->T, columns,
+              w->in);
+}
+
+/* Outputs [n, end) that are interleaved: how many those are. */
+static size_t times_interleaved(const product *p, size_t n, size_t end, float *panels) {
+    const ss_matrix *w = p->w;
+    size_t begin = n;
+    bool is_float = w->type == SS_F32, is_wide = is_float && (p->T > 1 || w->in >= NARROW);
+    end = smaller(end, w->out / SS_PANEL * SS_PANEL);
+    for (size_t columns; n < end; n += columns) {
+        const float *numbers = (const float *)(const void *)panel_at(w, n);
+        columns = is_wide ? together(w, n, end - n) : SS_PANEL;
+        if (!is_float) spread_panel(panels, w, panel_at(w, n), 0, w->in);
+        times_panels(p, n, columns, is_float ? numbers : panels);
+    }
+    return n - begin;
+}
+
 static void times_piece(const void *job, size_t i, size_t worker) {
     const product *p = job;
     const ss_matrix *w = p->w;
-    float *strips = p->work + worker * worker_floats(w->in), *own = strips + SS_PANEL * STRIP;
-    size_t n = i * p->columns, columns = smaller(w->out - n, p->columns);
-    const float *panels = w->panels ? w->panels + n * w->in : own;
-    if (!w->panels && p->T == 1) {
-        row_times(p, n, n + columns, strips);
+    float *strips = p->work + worker * worker_floats(w->in), *panels = strips + SS_PANEL * STRIP;
+    size_t n = i * p->columns, end = smaller(w->out, n + p->columns);
+    if (w->panels) {
+        times_panels(p, n, end - n, w->panels + n * w->in);
         return;
     }
-    if (!w->panels) unpack_panels(own, w, n, columns, strips);
-    ss_matmul(p->out + n, w->out, p->tiles, panels, p->bias ? p->bias + n : NULL, p->T, columns,
-              w->in);
+    if (w->interleaved) n += times_interleaved(p, n, end, panels);
+    if (n >= end) return;
+    if (p->T == 1) {
+        row_times(p, n, end, strips);
+        return;
+    }
+    unpack_panels(panels, w, n, end - n, strips);
+    times_panels(p, n, end - n, panels);
 }
 
 /* What is unpacked together is a piece; where nothing is, so much that no thread has to wait long
  * for the last piece of another. */
 static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
-    if (T > 1 && !w->panels) return w->in_out ? PANELS * SS_PANEL : SS_PANEL;
+    if (T > 1 && !w->panels && !w->interleaved) return w->in_out ? PANELS * SS_PANEL : SS_PANEL;
     size_t pieces = workers > 1 ? 4 * workers : 1;
     return (w->out / pieces / SS_PANEL + 1) * SS_PANEL;
 }
@@ -417,7 +467,47 @@ void ss_matrix_panels(float *panels, const ss_matrix *w) {
         unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, most), strips);
 }
 
+/* Whether eight outputs that go together are side by side, after those of a head are in order. */
+static bool has_panels(const ss_matrix *w) {
+    bool is_one = w->group >= w->out;
+    bool is_whole = is_one || (w->group % SS_PANEL == 0 && w->step % SS_PANEL == 0);
+    bool has_heads = w->pair % SS_PANEL == 0 && (!w->pair || w->out % w->pair == 0);
+    return w->first % SS_PANEL == 0 && is_whole && has_heads && !w->in_out;
+}
+
+void ss_matrix_interleave(ss_matrix *w, float *work) {
+    bool is_float = w->type == SS_F32 && (uintptr_t)w->data % sizeof *work == 0;
+    bool is_short = (w->type == SS_F16 || w->type == SS_BF16) && w->in % 2 == 0;
+    if (!w->data || w->interleaved || !has_panels(w) || !(is_float || is_short)) return;
+    /* In a head, outputs are in another order than ours: all of them move together. Two numbers of
+     * 16 bits move as one of 32. */
+    size_t bytes = ss_dtype_bytes(w->type, w->in), most = w->pair ? w->pair : SS_PANEL;
+    ss_matrix moved = *w;
+    moved.pair = 0;
+    for (size_t n = 0; n + most <= w->out; n += most) {
+        for (size_t c = 0; c < most; c += SS_PANEL) {
+            const void *lanes[SS_PANEL];
+            for (size_t lane = 0; lane < SS_PANEL; lane++)
+                lanes[lane] = w->data + ss_matrix_place(w, n + c + lane) * bytes;
+            ss_interleave(work + c * bytes / sizeof *work, lanes, bytes / sizeof *work);
+        }
+        memcpy((unsigned char *)(size_t)panel_at(&moved, n), work, most * bytes);
+    }
+    *w = moved;
+    w->interleaved = true;
+}
+
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
+    if (is_interleaved(w, n)) {
+        float strip[64 * SS_PANEL];
+        const unsigned char *panel = panel_at(w, n - n % SS_PANEL);
+        for (size_t k = 0, count; k < w->in; k += count) {
+            count = smaller(w->in - k, 64);
+            spread_panel(strip, w, panel, k, count);
+            for (size_t i = 0; i < count; i++) out[k + i] = strip[i * SS_PANEL + n % SS_PANEL];
+        }
+        return;
+    }
     if (!w->in_out) {
         unpack_strip(out, w, n, 0, w->in);
         return;

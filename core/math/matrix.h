@@ -5,7 +5,9 @@
  * unpacks the columns it is about to use into a small panel of floats and multiplies all rows with
  * it, so that a model in memory is as large as its file. Unpacking costs what 1/T of the product
  * costs, times a small factor: it is next to nothing for a prompt and most of the time for one
- * token. Where that matters, a model has all its panels beside it (ss_model_keep_panels).
+ * token. Where that matters, a small model has all its panels beside it (ss_model_keep_panels), and
+ * a large one, whose bytes its owner may change, has its rows interleaved where they lie
+ * (ss_model_interleave).
  */
 #ifndef SS_MATH_MATRIX_H
 #define SS_MATH_MATRIX_H
@@ -31,6 +33,8 @@ typedef struct ss_matrix {
     struct ss_int8 *int8; /* all columns in eight bits (int8.h): the product is then of whole
                                numbers, and approximate; NULL: it is exact */
     bool in_out;          /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
+    bool interleaved;     /* of each eight outputs that lie side by side, [in][8] in their place, or
+                             of 16 bits [in/2][8][2]; the last outputs, fewer, are as they were */
 } ss_matrix;
 
 /* Whether its type is of groups, so that its products are of integers (int4.h). */
@@ -51,6 +55,14 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
 
 /* panels[ceil(out/8)][in][8] <- all of w. */
 void ss_matrix_panels(float *panels, const ss_matrix *w);
+
+/*
+ * Interleaves the outputs of w in the bytes of its file, which must be the caller's to change and
+ * in which no other matrix may have these outputs; work of SS_PANEL or, if that is more, w->pair
+ * times w->in floats. Matrices of quantised types, and those whose outputs no panel would hold,
+ * stay as they are.
+ */
+void ss_matrix_interleave(ss_matrix *w, float *work);
 
 /* Fills the panels of all of w; work of ss_matrix_work(0, in, 1) floats. */
 void ss_matrix_int8(struct ss_int8 *made, const ss_matrix *w, float *work);

@@ -98,6 +98,23 @@ void ss_model_keep_panels(ss_model *model, ss_arena *arena) {
     }
 }
 
+static void interleave(ss_linear *linear, ss_arena *arena, float *work) {
+    (void)arena;
+    ss_matrix_interleave(&linear->w, work);
+}
+
+size_t ss_model_interleave_work(const ss_model *model) {
+    size_t outputs = (size_t)model->arch.K > SS_PANEL ? (size_t)model->arch.K : SS_PANEL;
+    return outputs * model->widest;
+}
+
+void ss_model_interleave(ss_model *model, float *work) {
+    visit_large(model, interleave, NULL, work);
+    /* A tied head is the embedding. */
+    if (model->embedding.w.data == model->head.w.data)
+        model->embedding.w.interleaved = model->head.w.interleaved;
+}
+
 #ifndef SS_NO_INT8
 static void keep_int8(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix *w = &linear->w;

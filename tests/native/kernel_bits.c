@@ -25,6 +25,7 @@ typedef struct kernel_set {
     void (*times_groups)(SS_TIMES_GROUPS_ARGS);
     void (*spread_groups)(SS_SPREAD_GROUPS_ARGS);
     void (*interleave)(SS_INTERLEAVE_ARGS);
+    void (*spread_pairs)(SS_SPREAD_PAIRS_ARGS);
     void (*factors)(SS_FACTORS_ARGS);
     float (*exp)(SS_EXP_ARGS);
     float (*sigmoid)(SS_SIGMOID_ARGS);
@@ -62,6 +63,7 @@ static const kernel_set sets[] = {
      ss_times_groups,
      ss_spread_groups,
      ss_interleave,
+     ss_spread_pairs,
      ss_factors,
      ss_exp,
      ss_sigmoid,
@@ -95,6 +97,7 @@ static const kernel_set sets[] = {
      ss_times_groups_ref,
      ss_spread_groups_ref,
      ss_interleave_ref,
+     ss_spread_pairs_ref,
      ss_factors_ref,
      ss_exp_ref,
      ss_sigmoid_ref,
@@ -261,6 +264,14 @@ static void fold_interleave(const kernel_set *set, size_t n, size_t start) {
     fold(out, SS_PANEL * n);
 }
 
+static void fold_spread_pairs(const kernel_set *set, size_t n, size_t start) {
+    const unsigned char *pairs = (const unsigned char *)in_a + start;
+    size_t even = n / 2 * 2;
+    set->spread_pairs(out, pairs, true, even);
+    set->spread_pairs(out + even * SS_PANEL, pairs, false, even);
+    fold(out, 2 * even * SS_PANEL);
+}
+
 static void fold_exp(const kernel_set *set, size_t n, size_t start) {
     float sum = set->exp(out + start, in_a + 2 * start, in_b[0], n);
     fold_result(out, n + start, sum);
@@ -400,6 +411,7 @@ static const struct {
     {"nibbles", fold_nibbles},
     {"factors", fold_factors},
     {"interleave", fold_interleave},
+    {"spread_pairs", fold_spread_pairs},
     {"exp", fold_exp},
     {"sigmoid", fold_sigmoid},
     {"copy", fold_copy},

@@ -404,6 +404,26 @@ static void kept_panels(void) {
     }
 }
 
+static void interleaved(void) {
+    CASE("with its weights interleaved where they lie, every family computes the same bits");
+    int tied = 0;
+    for (size_t f = 0; f < FOLDERS; f++) {
+        opened_folder *opened = open_folder(folders[f]);
+        const ss_trace *whole = &opened->run.run.trace;
+        ss_model *model = &opened->model.model;
+        float *work = malloc(ss_model_interleave_work(model) * sizeof *work);
+        if (!work) abort();
+        ss_model_interleave(model, work);
+        CHECK(model->layers[0].o.w.interleaved == !model->layers[0].o.w.in_out);
+        tied += model->embedding.w.interleaved;
+        check_steps(whole, prompt, T_MAX, T_MAX);
+        check_steps(whole, prompt, T_MAX, 1);
+        close_folder(opened);
+        free(work);
+    }
+    CHECK(tied > 0);
+}
+
 static void windows_hide(void) {
     CASE("a query of a windowed layer gives exact zeros to keys outside, and sums to 1 inside");
     int windowed = 0;
@@ -813,6 +833,7 @@ int main(void) {
     windows_of_layers();
     steps_are_prompts();
     kept_panels();
+    interleaved();
     windows_hide();
     routers();
     every_key_counts();

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN = 300, TOTAL = 24, ROWS = 8 };
+enum { IN_MOST = 1100, TOTAL = 24, ROWS = 8 };
+
+/* Inputs; a row of many is multiplied with several panels at a time. */
+static size_t IN = 300;
 
 /* Small whole numbers are exact in every plain type. */
 static float weight(size_t o, size_t k) {
@@ -49,8 +52,10 @@ static size_t expected_place(const ss_matrix *w, size_t n) {
     return o;
 }
 
-static void check_product(const ss_matrix *w, size_t T, bool with_bias) {
-    float a[ROWS * IN], out[ROWS * TOTAL], bias[TOTAL];
+static void check_product(const ss_matrix *w, const ss_matrix *as_written, size_t T,
+                          bool with_bias) {
+    static float a[ROWS * IN_MOST];
+    float out[ROWS * TOTAL], bias[TOTAL];
     float *work = malloc(ss_matrix_work(ROWS, IN, 1) * sizeof *work);
     if (!work) abort();
     for (size_t i = 0; i < ROWS * IN; i++) a[i] = (float)((int)(i % 9) - 4);
@@ -59,25 +64,51 @@ static void check_product(const ss_matrix *w, size_t T, bool with_bias) {
     for (size_t t = 0; t < T; t++)
         for (size_t n = 0; n < w->out; n++) {
             float sum = with_bias ? bias[n] : 0.0f; /* exact: all numbers are small and whole */
-            for (size_t k = 0; k < IN; k++) sum += a[t * IN + k] * weight(expected_place(w, n), k);
+            size_t place = expected_place(as_written, n);
+            for (size_t k = 0; k < IN; k++) sum += a[t * IN + k] * weight(place, k);
             if (check_failed(out[t * w->out + n] == sum, __FILE__, __LINE__, "product"))
                 printf("    row %d, output %d\n", (int)t, (int)n);
         }
     free(work);
 }
 
-static void check_matrix(ss_matrix w) {
+static void check_outputs(ss_matrix w, ss_matrix as_written) {
     for (size_t T = 1; T <= ROWS; T++) {
-        check_product(&w, T, false);
-        check_product(&w, T, true);
+        check_product(&w, &as_written, T, false);
+        check_product(&w, &as_written, T, true);
     }
-    float vector[IN];
+    float vector[IN_MOST];
     for (size_t n = 0; n < w.out && !w.in_out; n++) {
         ss_matrix_output(vector, &w, n);
         bool right = true;
-        for (size_t k = 0; k < IN; k++) right &= vector[k] == weight(expected_place(&w, n), k);
+        size_t place = expected_place(&as_written, n);
+        for (size_t k = 0; k < IN; k++) right &= vector[k] == weight(place, k);
         CHECK(right);
     }
+}
+
+/* The same after its outputs were interleaved, if they can be, in a block of its own. */
+static void check_interleaved(ss_matrix w, size_t off) {
+    const ss_matrix as_written = w;
+    size_t bytes = ss_dtype_bytes(w.type, IN * TOTAL);
+    unsigned char *block = malloc(bytes + off);
+    float *work = malloc(TOTAL * IN * sizeof *work);
+    if (!block || !work) abort();
+    memcpy(block + off, w.data, bytes);
+    w.data = block + off;
+    bool panels = w.first % 8 == 0 && w.pair % 8 == 0 && (w.group == w.out || w.group % 8 == 0);
+    ss_matrix_interleave(&w, work);
+    CHECK(w.interleaved == (panels && !w.in_out && (w.type != SS_F32 || off == 0)));
+    check_outputs(w, as_written);
+    ss_matrix_interleave(&w, work); /* what is done is not done again */
+    check_outputs(w, as_written);
+    free(block), free(work);
+}
+
+static void check_matrix(ss_matrix w) {
+    check_outputs(w, w);
+    check_interleaved(w, 0);
+    check_interleaved(w, 1);
 }
 
 /* ---- quantised types ---- */
@@ -144,10 +175,7 @@ static void check_quantised(ss_dtype type, size_t in) {
     free(work), free(blocks);
 }
 
-int main(void) {
-    for (int type = SS_Q8_0; type < SS_DTYPE_N; type++)
-        check_quantised((ss_dtype)type, QUANTISED_IN);
-    check_quantised(SS_I8, 300); /* of which the last 12 are no group */
+static void check_plain(void) {
     static const ss_dtype types[] = {SS_F32, SS_F16, SS_BF16};
     for (int i = 0; i < 6; i++) {
         ss_matrix w = {.type = types[i / 2], .in = IN, .total = TOTAL, .in_out = i % 2};
@@ -169,7 +197,25 @@ int main(void) {
         CASE("rotary pairs that lie side by side");
         w.first = 0, w.out = w.group = w.step = TOTAL, w.pair = 6;
         check_matrix(w);
+        CASE("rotary pairs of heads of whole panels, behind other outputs");
+        w.first = 8, w.out = w.group = w.step = 16, w.pair = 8;
+        check_matrix(w);
+        CASE("outputs from a panel on, the last fewer than a panel");
+        w.out = w.group = w.step = 13, w.pair = 0;
+        check_matrix(w);
+        CASE("heads of whole panels with others between them");
+        w.first = 0, w.out = 16, w.group = 8, w.step = 16;
+        check_matrix(w);
         free(block);
     }
+}
+
+int main(void) {
+    for (int type = SS_Q8_0; type < SS_DTYPE_N; type++)
+        check_quantised((ss_dtype)type, QUANTISED_IN);
+    check_quantised(SS_I8, 300); /* of which the last 12 are no group */
+    check_plain();
+    IN = IN_MOST;
+    check_plain();
     return check_done();
 }

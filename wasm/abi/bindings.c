@@ -96,9 +96,20 @@ static ss_status keep_panels(wasm_model *opened) {
     return fits ? SS_OK : SS_NO_MEMORY;
 }
 #else
+static void interleave(wasm_model *opened) {
+    /* Tensors of PyTorch's files may share numbers. */
+    if (ss_container_format(opened->files[0]) == SS_TORCH_FILE) return;
+    float *work = reserve(ss_model_interleave_work(&opened->model) * sizeof *work);
+    if (work) ss_model_interleave(&opened->model, work);
+    free(work);
+}
+
 /* Where there is no room, it runs without. */
 static ss_status keep_panels(wasm_model *opened) {
-    if (opened->model.parameters > KEPT_NUMBERS) return SS_OK;
+    if (opened->model.parameters > KEPT_NUMBERS) {
+        interleave(opened);
+        return SS_OK;
+    }
     ss_arena arena = ss_arena_measure();
     ss_model_keep_panels(&opened->model, &arena);
     opened->panels = reserve(arena.used);
