@@ -24,7 +24,6 @@ from . import protocol
 from .corpus import encode
 from .measure import held_out_loss
 from .recipe import Recipe, refuse_unknown
-from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 SEQUENCES, T = 100, 64
 EVICTED, EVICTED_T, KEPT = 40, 120, 24  # sequences, tokens, keys that a query still has
@@ -34,8 +33,7 @@ EPS = (0.2, 0.3, 0.4)
 def ids_of(recipe: Recipe, texts: list[str], T: int) -> Tensor:
     """Held-out texts as the recipe's training shows them, [len(texts), T]"""
     tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
-    front = [{BOS: BOS_ID, END: END_ID}.get(t, VOCABULARY) for t in recipe.training.front]
-    return encode(tokenizer, texts, T, front, recipe.training.fixed_at)
+    return encode(tokenizer, texts, T, recipe.training)
 
 
 def eviction(arch: Architecture, weights: Weights, ids: Tensor) -> float:
