@@ -72,7 +72,7 @@ class Architecture:
     value_bias: str = "none"  # added to the heads' outputs, likewise
     gate: str = "none"  # {output,value}_{element,head}, value_state
     E: int = 0  # experts; 0: one feed-forward for all tokens
-    chosen: int = 0  # experts that one token goes through
+    top_k: int = 0  # experts that one token goes through
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ class _Llama:
             return self._expert(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
         at += "block_sparse_moe."
         share = self._linear(y, at + "gate", torch.matmul).softmax(-1)
-        kept = share.topk(self.arch.chosen, -1)
+        kept = share.topk(self.arch.top_k, -1)
         weight = torch.zeros_like(share).scatter(-1, kept.indices, kept.values)
         weight = weight / weight.sum(-1, keepdim=True)
         # Every expert sees every token: what a token did not choose is multiplied by 0.

@@ -166,7 +166,7 @@ def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPat
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
     trace = dataclasses.replace(TRACE, router=router)
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: trace)
-    found = loss.next_token_loss(arch_of(E=3, chosen=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
+    found = loss.next_token_loss(arch_of(E=3, top_k=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
                                  torch.zeros(2, T + 2), Training(balance=0.5))
     # Shares 3/4, 1/8, 1/8; loads 1/2, 1/4, 1/4.
     balance = 3 * (0.75 * 0.5 + 0.125 * 0.25 + 0.125 * 0.25)
