@@ -32,7 +32,7 @@ class Mask:
     size: int = 0
     first: int = 0
 
-    def seen(self, T: int, device: torch.device) -> Tensor:
+    def visible(self, T: int, device: torch.device) -> Tensor:
         """[T, T], true where query row i sees key column j"""
         query, key = torch.arange(T, device=device)[:, None], torch.arange(T, device=device)
         past = key <= query
@@ -365,7 +365,7 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     arch, operation = model.arch, OPERATIONS[model.arch.operation]
     T, K = q.shape[-2:]
     k, v = _every_head(arch, k), _every_head(arch, v)
-    seen = arch.mask.seen(T, q.device)
+    visible = arch.mask.visible(T, q.device)
 
     def scores(keys: Tensor) -> Tensor:
         phi_q = _features(model, layer, operation.features, q)
@@ -380,8 +380,8 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     if bias_key is not None:
         # One more key in front, which every query sees and which has no position.
         x = torch.cat([scores(_every_head(arch, bias_key[:, None])), x], -1)
-        seen = torch.cat([seen.new_ones(T, 1), seen], -1)
-    weights = operation.weights(x, seen, Parameters(arch.parameters, model.own(layer, "sinks")))
+        visible = torch.cat([visible.new_ones(T, 1), visible], -1)
+    weights = operation.weights(x, visible, Parameters(arch.parameters, model.own(layer, "sinks")))
     if bias_key is None:
         return weights, None, weights @ v
     of_bias, att = weights[..., 0], weights[..., 1:]

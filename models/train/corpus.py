@@ -68,9 +68,9 @@ class Corpus:
 
     def batch(self, seed: int, step: int, sequences: int, T: int, training: Training,
               ) -> tuple[Tensor, Tensor]:
-        """The tokens in front and text from a random place, [sequences, T+1] in all, and as much noise in 0..1.
-        They depend on seed and step alone, so that variants read the same text and a resumed run
-        needs no generator state."""
+        """The tokens in front and text from a random place, [sequences, T+1] in all, and as much noise
+        in 0..1. They depend on seed and step alone, so that variants read the same text and a resumed
+        run needs no generator state."""
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
         stream = self.stream[: training.tokens]
         starts = torch.randint(len(stream) - T, (sequences, 1), generator=generator)

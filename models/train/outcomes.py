@@ -64,13 +64,13 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
     """
     tokens = [k - 1 for k in recipe.sink_tokens]
     trace = forward(arch, weights, ids)
-    seen = arch.mask.seen(ids.shape[1], ids.device)
+    visible = arch.mask.visible(ids.shape[1], ids.device)
 
     def mean_alpha(att: Tensor) -> Tensor:
         return metrics.alpha(att, arch.mask.kind)[..., tokens].sum(-1)
 
     def above_even(att: Tensor) -> float:
-        even = seen * (att.sum(-1, keepdim=True) / seen.sum(-1, keepdim=True))
+        even = visible * (att.sum(-1, keepdim=True) / visible.sum(-1, keepdim=True))
         return (mean_alpha(att) - mean_alpha(even)).mean().item()
 
     share = OPERATIONS[arch.operation].share(trace.att)

@@ -117,8 +117,8 @@ def test_each_eps_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
     """A model that is surer of token 0 for each key that a query sees: by ln of the key's number."""
     def forward(arch: Architecture, weights: Any, ids: Tensor) -> Trace:
-        seen = arch.mask.seen(ids.shape[1], ids.device).double()
-        sure = seen @ torch.tensor(evidence, dtype=torch.float64).log()
+        visible = arch.mask.visible(ids.shape[1], ids.device).double()
+        sure = visible @ torch.tensor(evidence, dtype=torch.float64).log()
         logits = torch.stack([sure, torch.zeros_like(sure)], -1).expand(len(ids), -1, -1)
         return trace_of(logits=logits)
 
