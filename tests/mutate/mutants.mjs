@@ -231,7 +231,7 @@ export default [
 
   // attention and its operations
   [
-    'query heads share by turns',
+    'query head h reads key head h mod G',
     'run/attention.c',
     'int h = (int)i, g = h / (arch->H / arch->G)',
     'int h = (int)i, g = h % arch->G',
@@ -273,7 +273,7 @@ export default [
     'golden',
   ],
   [
-    'the sink logit turns around',
+    'the sink logit has the other sign',
     'run/operation.c',
     'ss_expf(s - top)',
     'ss_expf(top - s)',
@@ -339,7 +339,7 @@ export default [
     'golden',
   ],
   [
-    'pairs turn the other way',
+    'pairs are rotated the other way',
     'math/kernels_ref.c',
     'out[j] = a * cosine[j] - b * sine[j];',
     'out[j] = a * cosine[j] + b * sine[j];',

@@ -233,7 +233,7 @@ static void window_is_a_mask(void) {
 
 /* A sliding window re-computed: each query in a text of its own that begins at its first key. */
 static void cache_positions(const char *folder) {
-    CASE("7. turned keys of one layer: as the last row of a text that holds the kept keys alone");
+    CASE("7. rotated keys of one layer: as the last row of a text that holds the kept keys alone");
     opened_model model = open_model(folder);
     model.model.arch.L = 1; /* below, keys and values do not depend on what was seen */
     opened_run run = run_edit(&model, "evict:policy=first,first=2,budget=6,positions=cache");

@@ -235,7 +235,7 @@ static const broken meanings[] = {
      "llama.attention.head_count_kv"},
     {"experts", WITH_PAIR(KEY("expert_count", "4", "4:8")), SS_UNSUPPORTED, "llama.expert_count"},
     {"no experts", WITH_PAIR(KEY("expert_count", "4", "4:0")), SS_OK, ""},
-    {"heads of which a part is turned", WITH_PAIR(KEY("rope.dimension_count", "4", "4:1")),
+    {"heads that are rotated in part", WITH_PAIR(KEY("rope.dimension_count", "4", "4:1")),
      SS_UNSUPPORTED, "llama.rope.dimension_count"},
     {"values of another width", WITH_PAIR(KEY("attention.value_length", "4", "4:4")),
      SS_UNSUPPORTED, "llama.attention.value_length"},
