@@ -184,16 +184,16 @@ export const experiments = {
         waits: false,
       },
     );
-    const tells = () =>
+    const reportsProgress = () =>
       page.waitForFunction(() =>
         /Softmax model, \d+ of \d\d settings/.test(document.querySelector('.progress').textContent),
       );
-    await tells();
+    await reportsProgress();
     await page.locator('.progress button').click();
     await settled(page);
     assert.match(await text(page, '.trouble'), /^\s*Softmax model: Stopped\.[^:]*$/);
     await page.locator('.trouble button').click();
-    await tells();
+    await reportsProgress();
     assert.deepEqual(page.troubles, []);
   },
 

@@ -71,7 +71,7 @@ async function savedModel(page, which) {
   return { name, files: Object.fromEntries(files) };
 }
 
-const tell = (...args) =>
+const cli = (...args) =>
   promisify(execFile)(process.execPath, [`${root}wasm/cli.js`, ...args], { cwd: root });
 
 /** Every view that Explore offers of what was opened draws something; their titles. */
@@ -283,7 +283,7 @@ export const lab = {
           for (const [path, bytes] of Object.entries(files))
             await writeFile(join(place, path), bytes);
           const again = `${place}-again`;
-          await tell('train', '--recipe', place, '--out', again);
+          await cli('train', '--recipe', place, '--out', again);
           assert.deepEqual((await readdir(again)).sort(), Object.keys(files).sort());
           const weights = await readFile(join(again, 'model.safetensors'));
           assert.ok(weights.equals(files['model.safetensors']), `${name}: the same bytes`);
@@ -293,10 +293,7 @@ export const lab = {
             i ? 'Once there was a king. '.repeat(9) : 'abcdefghijklmnop'.repeat(9),
           );
           const asked = ['--text-file', text, '--tokens', '12', '--sequences', '2'];
-          assert.match(
-            (await tell('measure', place, ...asked)).stdout,
-            /measured over 2 sequences/,
-          );
+          assert.match((await cli('measure', place, ...asked)).stdout, /measured over 2 sequences/);
         }
         await page.context().close();
       }
@@ -369,7 +366,7 @@ export const lab = {
       assert.equal(commands.length, 2);
       for (const [i, command] of commands.entries()) {
         const args = command.replace(/^sinkscope /, '').split(' ');
-        const lines = (await tell(...args, '--every', '1')).stdout.trim().split('\n');
+        const lines = (await cli(...args, '--every', '1')).stdout.trim().split('\n');
         // The last line is of what the next step would begin with.
         assert.deepEqual(lines.slice(0, -1).map(JSON.parse), labs[i].log, command);
       }

@@ -262,7 +262,7 @@ static void same_again(void) {
     close_model(&model);
 }
 
-static void found_anew(void) {
+static void measured_again(void) {
     CASE("a run that is taken back and given other tokens is measured anew");
     static const int32_t others[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
     opened_model model = open_model(LLAMA);
@@ -423,7 +423,7 @@ int main(void) {
     repeated_token();
     evicted_cache();
     same_again();
-    found_anew();
+    measured_again();
     biases();
     edits();
     bad_requests();
