@@ -101,6 +101,18 @@ def test_a_second_look_is_for_what_the_first_leaves_open(ends: list[float], need
     assert decision(ends).needs_more is needs
 
 
+@pytest.mark.parametrize(("low", "high", "verdict"), [
+    (-0.0999, 0.0999, "agrees"), (-0.1, 0.05, "undecided"), (-0.05, 0.1, "undecided"),
+    (-0.05, 0.0, "agrees"), (0.0, 0.05, "agrees"), (-0.05, -0.01, "differs"), (0.01, 0.05, "differs")])
+def test_no_effect_is_an_interval_inside_of_the_smallest_one(
+        low: float, high: float, verdict: str) -> None:
+    """An effect of exactly 0.1 is one; an interval that ends at 0 holds it."""
+    found = decide.Difference((low + high) / 2, low, high)
+    assert decide.judge(found, "the same") == verdict
+    assert decide.leaves_open(found) is (verdict == "undecided")
+    assert decide.judge(found, "the same", "loss") == ("differs" if verdict == "differs" else "undecided")
+
+
 def test_a_log_with_a_gap_is_refused() -> None:
     log = made(RECIPE, 1, 0.2)
     assert decide.whole(log) and not decide.whole(made(RECIPE, 1, 0.2, 3800))

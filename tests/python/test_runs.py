@@ -267,3 +267,7 @@ def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
     same = again.batch(3, 5, 4, 16, Training())
     assert torch.equal(same[0], text) and torch.equal(same[1], noise)
     assert not torch.equal(text, made.batch(3, 6, 4, 16, Training())[0])
+    # A drawn first token comes from the last number of the noise, which nothing else reads.
+    drawn, noise = made.batch(3, 5, 4, 16, Training(random_first=True))
+    assert drawn[:, 1].tolist() == [int(row[17] * 1024) for row in noise]
+    assert torch.equal(drawn[:, 2:], text[:, 2:])
