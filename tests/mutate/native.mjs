@@ -12,7 +12,10 @@ const cc = process.env.CC ?? 'cc';
 /** Too long for what they could find: a table of numbers, a hundred sequences. */
 const LEFT_OUT = ['test_strtod', 'test_snprintf', 'test_sink100'];
 const TEST_SECONDS = 60;
-const SANITIZERS = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+const SANITIZERS = [
+  ...['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
+  '-DSS_ARENA_GAP=64', // what the sanitizer sees of an arena
+];
 
 /** The folder of cJSON that the build uses. @param {string} folder @returns {string} */
 function cjsonOf(folder) {
