@@ -39,7 +39,7 @@ async function ready(page) {
   await settled(page);
 }
 
-/** Reloads the page; the lab is there once it tells how long its steps take. */
+/** Reloads the page; the lab is ready once it shows how long its steps take. */
 async function again(page) {
   await page.reload();
   await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step')?.textContent));
@@ -332,7 +332,7 @@ export const lab = {
     await again(first);
     assert.equal(await stepOf(first), 0);
     assert.deepEqual(first.troubles, []);
-    // What another build, or nobody, has written there is none.
+    // Bytes that another build wrote, or no build at all, are no saved training.
     await first.evaluate(async () => {
       const open = indexedDB.open('keyval-store');
       const db = await new Promise((done) => (open.onsuccess = () => done(open.result)));
@@ -476,7 +476,7 @@ export const lab = {
     );
   },
 
-  async 'a trained model goes on: what it costs is said before, and a text of the reader is read'(
+  async 'a trained model is fine-tuned: its cost is shown first, and it learns a text of the reader'(
     stage,
   ) {
     const size = 'length:16,batch:2,steps:4';
@@ -499,7 +499,7 @@ export const lab = {
       labs.map(({ log }) => log.length),
       [4, 4],
     );
-    // The same weights; one has its start mark, and the sink with it.
+    // The same weights; one has its start token, and the sink with it.
     assert.ok(labs[0].log[0].first_elsewhere > 0.4 && labs[0].log[0].value_ratio < 0.5);
     assert.ok(labs[1].log[0].value_ratio > 0.6);
     const said = await text(page, '[data-finding]');
@@ -508,7 +508,7 @@ export const lab = {
       /Softmax model, .*: attention on the first token \(uniform: \d+%\) \d+% → \d+%/,
       said,
     );
-    // Another head is drawn, and nothing begins anew.
+    // Another head is drawn, and the training continues.
     await page.selectOption('.lab-map[data-side=left] select', '2');
     await page.waitForFunction(() => /left=from:softmax,.*head:2/.test(location.hash));
     await settled(page);

@@ -159,7 +159,7 @@ class Hub {
     const known = Object.values(TOKENS).includes(token);
     if (token !== undefined && !known) return refuse(response, 401, code('InvalidToken'));
     if (!repository || (repository.hidden && !known)) {
-      // The hub does not tell whether there is something to hide.
+      // The hub does not reveal whether a private repository exists.
       return refuse(response, known ? 404 : 401, code('RepoNotFound'));
     }
     const { revisions } = repository;

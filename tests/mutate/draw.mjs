@@ -47,7 +47,7 @@ const EITHER = /([\w.]+)( [<>]=? )([\w.]+) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
 
 /**
  * Every edit that a text allows.
- * @param {string} file its name tells the language @param {string} text
+ * @param {string} file its name says the language @param {string} text
  * @returns {Slip[]}
  */
 export function slips(file, text) {

@@ -61,7 +61,7 @@ export async function openNative() {
     });
 
   /**
-   * Links a test with the core, one object of which may stand for another, and runs it.
+   * Links a test with the core, one object of which may replace another, and runs it.
    * @param {string} test its source @param {string} program @param {string[]} sanitizers
    * @param {Map<string, string>} [instead]
    * @returns {Promise<boolean>} whether it passed

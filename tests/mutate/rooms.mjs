@@ -45,12 +45,15 @@ const likelyFirst = (tests, words) => {
   return [...tests.filter(isLikely), ...tests.filter((test) => !isLikely(test))];
 };
 
+const SLOW = /fuzz|smollm2|cli|train|guard/;
+
 /** @returns {Promise<Room>} */
 async function wasm() {
   const tests = readdirSync('tests/wasm')
     .filter((name) => name.endsWith('.test.mjs'))
-    // These go through files of a million pieces or shapes, and find what the others do not.
-    .sort((a, b) => Number(/fuzz|smollm2/.test(a)) - Number(/fuzz|smollm2/.test(b)))
+    // These go through files of a million pieces or shapes, or start a hundred commands, and find what the
+    // others do not.
+    .sort((a, b) => Number(SLOW.test(a)) - Number(SLOW.test(b)))
     .map((name) => join('tests/wasm', name));
   return {
     files: tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js')),

@@ -3,7 +3,7 @@
 //     node tests/mutate/run.mjs              all of them
 //     node tests/mutate/run.mjs sink ReLU    those whose name or file holds one of these words
 //
-// Edits that nobody has chosen, of all four languages, are drawn by fresh.mjs.
+// fresh.mjs draws random edits, of all four languages.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -37,7 +37,7 @@ async function meet([name, path, code, edited, killers]) {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const times = text.split(code).length - 1;
   if (times !== 1)
-    return report(false, `${name}: does not apply, its code stands ${times} times in ${file}`);
+    return report(false, `${name}: does not apply, its code occurs ${times} times in ${file}`);
   const own = text.replace(code, () => edited);
   const place = String(mutants.findIndex((row) => row[0] === name));
   const { killerOf } = await roomOf(other ?? 'core');

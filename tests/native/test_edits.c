@@ -509,7 +509,7 @@ static void by_edits(void) {
 /* ---- updates --------------------------------------------------------------------------------- */
 
 static void kept_by_updates(void) {
-    CASE("an update keeps what stands before the first change, as far as the edits let it");
+    CASE("an update keeps the tokens before the first change, as far as the edits allow");
     static const struct {
         const char *edit;
         int at, kept; /* the token that changes; 13: none, one more comes */
@@ -550,7 +550,7 @@ static void kept_by_updates(void) {
 }
 
 static void updates_of_streams(void) {
-    CASE("a run that streams begins anew with every text, and ends as a new one");
+    CASE("a run that streams starts over with every text, and ends as a new one");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     ss_run_desc desc = {&model.model, T_MAX, SS_STREAMS | SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0,
@@ -562,7 +562,7 @@ static void updates_of_streams(void) {
 }
 
 static void updates_after_all(void) {
-    CASE("an extension that was given up can be updated, wherever it stopped");
+    CASE("an extension that was cancelled can be updated, whatever piece it stopped in");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     for (int edits = 0; edits < 2; edits++)
@@ -601,7 +601,7 @@ static void updates_after_all(void) {
     CHECK_INT(from.run.trace.T, T_MAX);
     must(ss_run_truncate(&run.run, 0, &err), &err, "nothing");
     CHECK_INT(run.run.trace.T, 0);
-    must(ss_run_extend(&run.run, prompt, 4, &err), &err, "anew");
+    must(ss_run_extend(&run.run, prompt, 4, &err), &err, "extend again");
     check_updated(&run, SS_OK, &desc, prompt, 4);
     close_run(&from);
     close_run(&run);

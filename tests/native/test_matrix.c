@@ -147,7 +147,7 @@ static void check_quantised(ss_dtype type, size_t in) {
 int main(void) {
     for (int type = SS_Q8_0; type < SS_DTYPE_N; type++)
         check_quantised((ss_dtype)type, QUANTISED_IN);
-    check_quantised(SS_I8, 300); /* of which the last 12 are no group */
+    check_quantised(SS_I8, 300); /* the last 12 are no group */
     static const ss_dtype types[] = {SS_F32, SS_F16, SS_BF16};
     for (int i = 0; i < 6; i++) {
         ss_matrix w = {.type = types[i / 2], .in = IN, .total = TOTAL, .in_out = i % 2};

@@ -189,7 +189,7 @@ static void prefix_of_tokens(void) {
 }
 
 static void proxies(void) {
-    CASE("rows that do not sum to 1: shares, raw weights and row mass side by side");
+    CASE("rows that do not sum to 1: shares, raw weights and row sums side by side");
     fake f;
     fake_open(&f, 1, 1, 2, 1, "sigmoid");
     *weight(&f, 0, 0, 0) = 0.0001f;

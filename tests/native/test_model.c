@@ -286,7 +286,7 @@ static void broken_weights(void) {
     ss_bytes config = read_file(LLAMA, "config.json");
     ss_bytes weights = read_file(LLAMA, "model.safetensors");
     ss_error err = {0};
-    CASE("the file as it is opens");
+    CASE("the unchanged file opens");
     CHECK_INT((int)try_open(config, weights, &err), SS_OK);
 
     CASE("a tensor with another name is missing under its own");

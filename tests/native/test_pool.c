@@ -138,7 +138,7 @@ static void check_loss(void) {
 
 /* ---- runs ---------------------------------------------------------------------------------- */
 
-/* The tokens in two halves, the second one by one: a prompt, and what is generated. */
+/* The tokens in two halves, the second token by token: a prompt, and generated tokens. */
 static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T,
                              ss_pool *threads) {
     ss_error err;

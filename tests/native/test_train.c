@@ -349,7 +349,7 @@ static void golden_training(const char *folder) {
 }
 
 static void backcopy(void) {
-    CASE("Bigram-Backcopy: behind a trigger the token before it comes again, and the best possible "
+    CASE("Bigram-Backcopy: after a trigger the token before it is repeated, and the best possible "
          "losses are those of its chances");
     opened_train *opened =
         open_train(lab("softmax"), "{\"batch\":40,\"length\":12,\"triggers\":3,\"steps\":1}");
@@ -528,7 +528,7 @@ static void text_draws(void) {
     CHECK_NEAR(opened->train.targets, 400 * 12, 0);
     close_train(opened);
 
-    CASE("a prefix is predicted by nobody: its losses have no weight");
+    CASE("a prefix is not predicted: its losses have no weight");
     c = (counts){.least_plain = 20, .most_plain = -1};
     opened = open_text(",\"mask\":{\"kind\":\"prefix\",\"prefix\":5}", 20, 16);
     each_sequence(&opened->train, count_text, &c);
@@ -571,7 +571,7 @@ static const char *logged_config =
     "\"tie_word_embeddings\":false}";
 
 static void logged(void) {
-    CASE("every column of the log is what its meaning says, computed anew from the traces");
+    CASE("every column of the log is what its meaning says, computed again from the traces");
     opened_train *opened =
         open_train(logged_config, "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":9,"
                                   "\"deviation\":0.4,\"embedding_deviation\":1,\"warm_up\":4,"
@@ -700,7 +700,7 @@ static void parts(void) {
     close_train(split);
 }
 
-/* Two trainings, one with the even parts of a batch, one with the odd ones, tell each other. */
+/* Two trainings, one with the even parts of a batch, one with the odd ones, exchange gradients. */
 static void shared(const char *batch) {
     CASE("two that share the work of each step have the bits of one");
     char recipe[128];

@@ -110,7 +110,8 @@ def test_no_effect_is_an_interval_inside_of_the_smallest_one(
     found = decide.Difference((low + high) / 2, low, high)
     assert decide.judge(found, "the same") == verdict
     assert decide.leaves_open(found) is (verdict == "undecided")
-    assert decide.judge(found, "the same", "loss") == ("differs" if verdict == "differs" else "undecided")
+    of_loss = decide.judge(found, "the same", "loss")
+    assert of_loss == ("differs" if verdict == "differs" else "undecided")
 
 
 def test_a_log_with_a_gap_is_refused() -> None:

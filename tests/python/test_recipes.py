@@ -134,7 +134,7 @@ def test_what_eviction_costs_is_what_the_cache_lost() -> None:
 
 
 def test_a_log_goes_on_where_its_run_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measured once at each step of the protocol; what a run repeats is measured anew."""
+    """Measured once at each step of the protocol; a step that a run repeats is measured again."""
     recipe = protocol.runs()["long-sigmoid"]
     monkeypatch.setattr(outcomes, "SEQUENCES", 2)
     monkeypatch.setattr(outcomes, "EVICTED", 2)

@@ -106,7 +106,7 @@ for (const worker of [true, false]) {
   });
 }
 
-test('a training goes on from its state to the same bits, by itself or shared; other bytes are refused', async () => {
+test('a training continues from its state to the same bits, alone or shared; other bytes are refused', async () => {
   const config = labConfig(SMALL);
   const { log, weights } = await trained('auto', config, RECIPE);
   const own = await createEngine({ lab: true, worker: false, workers: 2 });
@@ -203,7 +203,7 @@ test('only an engine with the trainer trains', async () => {
   await plain.close();
 });
 
-test('a training tells of what its weights do now, as the model that it would make', async () => {
+test('a training measures its weights as the model that it would make', async () => {
   const config = labConfig(SMALL);
   const training = await engine.train({ config, recipe: RECIPE });
   await training.step(3);
@@ -403,7 +403,7 @@ test('a place that cannot be written to is refused before the first step, and a 
     assert.match(stderr, /--out: .*expected a folder that can be written to, found/, place);
   }
   const never = await openOut(join(folder, 'never'), 50);
-  // A pipe in the place of the file is replaced: nobody waits for its reader.
+  // A pipe in the place of the file is replaced: no writer waits for its reader.
   await promisify(execFile)('mkfifo', [join(folder, 'never', 'config.json')]);
   await never.write([{ path: 'config.json', data: '{}' }]);
   assert.equal(readFileSync(join(folder, 'never', 'config.json'), 'utf8'), '{}');
@@ -491,7 +491,7 @@ test('the loss of a text that is not learnt is the one that the reference measur
   assert.match(again, new RegExp(`loss of the held text ${log[2].loss_held.toFixed(3)}$`));
 });
 
-test('the command line goes on from a folder, with its tokenizer, on a text', async () => {
+test('the command line continues from a folder, with its tokenizer, on a text', async () => {
   const file = join(folder, 'text.txt');
   writeFileSync(file, 'Once there was a king who had a golden ball. '.repeat(4));
   const from = fileURLToPath(new URL('models/zoo/softmax/', root));

@@ -72,7 +72,7 @@ test('what is drawn after an update is what a new run draws', async () => {
   });
 });
 
-test('what an update refuses is said, and the run stays as it was', async () => {
+test('an update that is refused says why and leaves the run as it was', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const { V } = model.architecture;
