@@ -45,15 +45,13 @@ const likelyFirst = (tests, words) => {
   return [...tests.filter(isLikely), ...tests.filter((test) => !isLikely(test))];
 };
 
+/** They go through files of a million pieces or shapes, or start a hundred commands. */
 const SLOW = /fuzz|smollm2|cli|train|guard/;
 
 /** @returns {Promise<Room>} */
 async function wasm() {
   const tests = readdirSync('tests/wasm')
     .filter((name) => name.endsWith('.test.mjs'))
-    // These go through files of a million pieces or shapes, or start a hundred commands, and find what the
-    // others do not.
-    .sort((a, b) => Number(SLOW.test(a)) - Number(SLOW.test(b)))
     .map((name) => join('tests/wasm', name));
   return {
     files: tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js')),
@@ -66,7 +64,8 @@ async function wasm() {
         MUTANT_TEXT: own,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
-      const order = likelyFirst(nearestFirst(tests, file), [...killers, stemOf(file).slice(0, 5)]);
+      const likely = likelyFirst(nearestFirst(tests, file), [...killers, stemOf(file).slice(0, 5)]);
+      const order = likely.sort((a, b) => Number(SLOW.test(a)) - Number(SLOW.test(b)));
       for (const test of order)
         if (!(await run(process.execPath, ['--test', test], { env, seconds: 120, isQuiet: true })))
           return test;
