@@ -191,7 +191,7 @@ def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounde
 
 
 def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
-    """w [out, in]; rounded in F32, as it is stored, so that ties round the same way"""
+    """w [out, in]; rounded in F32, in which it is stored, so that ties round the same way"""
     kept, w = w.dtype, w.float()
     bits, symmetric = _integer(edit, "bits", 8), edit.get("symmetric", "yes") == "yes"
     if edit["by"] == "tensor":

@@ -132,7 +132,7 @@ def _known(file: str, given: dict[str, Any], known: Iterable[str]) -> None:
 
 
 def read(path: Path) -> Recipe:
-    """Raises ValueError, with what could stand there, for a name or a word that no recipe has."""
+    """Raises ValueError, with the names that are possible, for a name or a word that no recipe has."""
     given = tomllib.loads(path.read_text())
     changed = given.pop("training", {})
     _known(path.name, given, [one.name for one in fields(Recipe) if one.name not in ("id", "training")])
