@@ -300,7 +300,10 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     snprintf(text, sizeof text, "evict:policy=%s", policy);
     ss_edit edits[] = {read_edit(text), read_edit(with)};
     opened_run whole = stream(model, tokens, T, T, edits, 2, false);
-    for (int piece = 1; piece <= T; piece *= 7) {
+    /* All at once is in pieces of SS_LOGIT_ROWS, which fill the cache to its last slot. */
+    const int pieces[] = {1, 7, 49, T};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        int piece = pieces[i];
         opened_run part = stream(model, tokens, T, piece, edits, 2, true);
         CHECK(part.run.trace.slots <= 2 * 6 + SS_LOGIT_ROWS || part.run.trace.slots == T);
         if (check_failed(same_rows(&whole.run.trace, &part.run.trace, SS_FIELD_LOSS, T), __FILE__,
