@@ -64,6 +64,20 @@ for (const [how, [end, why]] of Object.entries(ENDS)) {
   });
 }
 
+test('a recording whose worker has ended is opened again, to the same bits', async () => {
+  const engine = await createEngine({ base: binaries });
+  const model = await engine.open(files(softmax));
+  const run = await model.run(ids, { fields: ['att'] });
+  const recording = await engine.openRecording(await run.record({ strings: (ids) => ids.map(String) }));
+  const before = await recording.field('att');
+  await started.at(-1).terminate();
+  await new Promise(setImmediate);
+  assert.deepEqual(await recording.field('att'), before);
+  await recording.close();
+  assert.equal((await failure(recording.field('att'))).code, 'closed');
+  await engine.close();
+});
+
 test('what is closed after its worker has ended starts no other', async () => {
   const engine = await createEngine({ base: binaries });
   const model = await engine.open(files(softmax));
