@@ -14,7 +14,7 @@
 #define SS_ARENA_ALIGN 64
 
 /* The address sanitizer knows a block as one piece. In its builds a gap after each piece, which
- * nobody may touch, shows it the pieces. */
+ * no code may touch, shows it the pieces. */
 #ifndef SS_ARENA_GAP
 #define SS_ARENA_GAP 0
 #endif
