@@ -411,6 +411,13 @@ test('a place that cannot be written to is refused before the first step, and a 
   await assert.rejects(never.write([{ path: '.', data: '' }]), { code: 'write' });
 });
 
+test('commands that make the same folder at once share it', async () => {
+  const path = join(folder, 'shared', 'by', 'several');
+  const outs = await Promise.all(Array.from({ length: 8 }, () => openOut(path, 5000)));
+  await Promise.all(outs.map((out, i) => out.write([{ path: `${i}.json`, data: `${i}` }])));
+  for (let i = 0; i < 8; i++) assert.equal(readFileSync(join(path, `${i}.json`), 'utf8'), `${i}`);
+});
+
 test('what is interrupted is kept, with the steps that it has had', async () => {
   const out = join(folder, 'interrupted');
   const choices = Object.entries(SMALL).flatMap(([k, v]) => [`--${k}`, `${v}`]);
