@@ -138,6 +138,12 @@ static void check_metrics(const cJSON *metrics) {
         const cJSON *range = cJSON_GetObjectItem(row, "range"), *low = cJSON_GetArrayItem(range, 0),
                     *high = cJSON_GetArrayItem(range, 1);
         CHECK_INT(cJSON_GetArraySize(range), 2);
+        /* Shares, and what is divided by its largest value, go from 0 to 1. */
+        const char *unit = cJSON_GetStringValue(cJSON_GetObjectItem(row, "unit"));
+        if (!strncmp(unit, "share", 5) || !strncmp(unit, "of ln", 5)) {
+            CHECK_NEAR(cJSON_GetNumberValue(low), 0, 0);
+            CHECK_NEAR(cJSON_GetNumberValue(high), 1, 0);
+        }
         CHECK(cJSON_IsNull(low) || cJSON_IsNull(high) || low->valuedouble < high->valuedouble);
     }
 }
