@@ -21,5 +21,5 @@ for (const name of readdirSync(join(root, folder))) {
     }
 }
 for (const problem of problems) console.error(problem);
-// The linter waits for more workflows for ever.
+// The linter waits for more workflows without end.
 process.exit(problems.length ? 1 : 0);

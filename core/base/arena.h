@@ -13,6 +13,15 @@
 /* Every piece starts on a multiple of this many bytes. */
 #define SS_ARENA_ALIGN 64
 
+/* The address sanitizer knows a block as one piece. In its builds a gap after each piece, which
+ * no code may touch, shows it the pieces. */
+#ifndef SS_ARENA_GAP
+#define SS_ARENA_GAP 0
+#endif
+
+/* The most that a piece takes beside its own bytes. */
+#define SS_ARENA_MORE (SS_ARENA_ALIGN + SS_ARENA_GAP)
+
 typedef struct ss_arena {
     unsigned char *block; /* NULL while measuring */
     size_t bytes;         /* size of the block */

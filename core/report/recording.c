@@ -491,7 +491,7 @@ size_t ss_recording_size(ss_bytes file) {
     /* The JSON is no longer than its header, and a prompt's list takes 3 bytes of it. */
     size_t bytes = ss_container_size(&file, 1),
            more = (size_t)header + (size_t)header / 3 * sizeof(int);
-    return ss_add_size(&bytes, bytes, more + 4 * SS_ARENA_ALIGN) ? bytes : SIZE_MAX;
+    return ss_add_size(&bytes, bytes, more + 4 * SS_ARENA_MORE) ? bytes : SIZE_MAX;
 }
 
 /* Copies the JSON into the arena and reads it. */

@@ -62,7 +62,7 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
     /* Either way round, and in at most three parts, each with a panel that is not full and a gap
      * behind it. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
-    if (b) made->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_ALIGN / 4);
+    if (b) made->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_MORE / 4);
 }
 
 #define METADATA "\"__metadata__\":{\"format\":\"pt\"}"

@@ -53,7 +53,7 @@ class _GptNeo(_Gpt2):
 
 
 class _GptNeox(_Gpt2):
-    """LayerNorm, the first numbers of a head turned, q, k and v side by side in each head, both
+    """LayerNorm, the first numbers of a head rotated, q, k and v side by side in each head, both
     halves of a block on one stream, exact GELU, an output matrix of its own; weights [out, in]."""
 
     TURNED = 0.25  # rotary_pct of the golden's config
@@ -71,14 +71,14 @@ class _GptNeox(_Gpt2):
     def embed(self, tokens: Tensor) -> Tensor:
         return self.weights["embed_in.weight"][tokens]
 
-    def turn(self, x: Tensor) -> Tensor:
+    def rotate(self, x: Tensor) -> Tensor:
         width = int(self.arch.K * self.TURNED)
         return torch.cat([_rotate(x[..., :width], self.arch.rope_theta), x[..., width:]], -1)
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         each = self._linear(y, f"layers.{layer}.attention.query_key_value")
         q, k, v = _heads(each, self.arch.H).chunk(3, -1)
-        return (self.turn(q), self.turn(k), v) if self.arch.positions == "rotary" else (q, k, v)
+        return (self.rotate(q), self.rotate(k), v) if self.arch.positions == "rotary" else (q, k, v)
 
     def merge(self, mixed: Tensor, layer: int) -> Tensor:
         joined = mixed.transpose(-3, -2).flatten(-2)
@@ -116,10 +116,10 @@ class Model:
         """Attention and feed-forward read the same stream."""
         return self.family == "gpt_neox"
 
-    def turned(self, x: Tensor) -> Tensor:
+    def rotated(self, x: Tensor) -> Tensor:
         """The heads of a text that holds these keys alone."""
         blocks = self.blocks()
-        return blocks.turn(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
+        return blocks.rotate(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
 
     def blocks(self) -> _Llama | _Gpt2:
         kinds = {"llama": _Llama, "gpt2": _Gpt2, "gpt_neo": _GptNeo, "gpt_neox": _GptNeox}
@@ -191,7 +191,7 @@ def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounde
 
 
 def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
-    """w [out, in]; rounded in F32, as it is stored, so that ties round the same way"""
+    """w [out, in]; rounded in F32, in which it is stored, so that ties round the same way"""
     kept, w = w.dtype, w.float()
     bits, symmetric = _integer(edit, "bits", 8), edit.get("symmetric", "yes") == "yes"
     if edit["by"] == "tensor":
@@ -391,7 +391,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:
                 # The kept keys as a text of their own, whose last token is the query.
-                alone = model.turned(k0[g, kept]) @ model.turned(q0[h, [t] * len(kept)])[-1]
+                alone = model.rotated(k0[g, kept]) @ model.rotated(q0[h, [t] * len(kept)])[-1]
                 x = x.clone()
                 x[kept] = alone / math.sqrt(arch.K)
             mask = torch.zeros(1, T, dtype=torch.bool)

@@ -32,7 +32,7 @@ class Mask:
     size: int = 0
     first: int = 0
 
-    def seen(self, T: int, device: torch.device) -> Tensor:
+    def visible(self, T: int, device: torch.device) -> Tensor:
         """[T, T], true where query row i sees key column j"""
         query, key = torch.arange(T, device=device)[:, None], torch.arange(T, device=device)
         past = key <= query
@@ -72,7 +72,7 @@ class Architecture:
     value_bias: str = "none"  # added to the heads' outputs, likewise
     gate: str = "none"  # {output,value}_{element,head}, value_state
     E: int = 0  # experts; 0: one feed-forward for all tokens
-    chosen: int = 0  # experts that one token goes through
+    top_k: int = 0  # experts that one token goes through
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ class _Llama:
             return self._expert(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
         at += "block_sparse_moe."
         share = self._linear(y, at + "gate", torch.matmul).softmax(-1)
-        kept = share.topk(self.arch.chosen, -1)
+        kept = share.topk(self.arch.top_k, -1)
         weight = torch.zeros_like(share).scatter(-1, kept.indices, kept.values)
         weight = weight / weight.sum(-1, keepdim=True)
         # Every expert sees every token: what a token did not choose is multiplied by 0.
@@ -365,7 +365,7 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     arch, operation = model.arch, OPERATIONS[model.arch.operation]
     T, K = q.shape[-2:]
     k, v = _every_head(arch, k), _every_head(arch, v)
-    seen = arch.mask.seen(T, q.device)
+    visible = arch.mask.visible(T, q.device)
 
     def scores(keys: Tensor) -> Tensor:
         phi_q = _features(model, layer, operation.features, q)
@@ -380,8 +380,8 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     if bias_key is not None:
         # One more key in front, which every query sees and which has no position.
         x = torch.cat([scores(_every_head(arch, bias_key[:, None])), x], -1)
-        seen = torch.cat([seen.new_ones(T, 1), seen], -1)
-    weights = operation.weights(x, seen, Parameters(arch.parameters, model.own(layer, "sinks")))
+        visible = torch.cat([visible.new_ones(T, 1), visible], -1)
+    weights = operation.weights(x, visible, Parameters(arch.parameters, model.own(layer, "sinks")))
     if bias_key is None:
         return weights, None, weights @ v
     of_bias, att = weights[..., 0], weights[..., 1:]

@@ -2,9 +2,9 @@
 
 A score is x = q.k / sqrt(K), taken after the position has been rotated in; an operation with a
 feature map phi takes phi(q).phi(k) / sqrt(K) instead. Every function below gets scores
-[..., H, T, n], the mask `seen` [T, n] (true where query row i sees key column j) and its `Parameters`,
-and returns weights of the same shape in which an unseen key weighs exactly 0. The n keys are the T
-tokens, behind a bias key where the model has one.
+[..., H, T, n], the mask `visible` [T, n] (true where query row i sees key column j) and its
+`Parameters`, and returns weights of the same shape in which an invisible key has weight exactly 0.
+The n keys are the T tokens, after a bias key where the model has one.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,54 +23,54 @@ class Parameters:
     sink: Tensor | None = None
 
 
-def _only_seen(weights: Tensor, seen: Tensor) -> Tensor:
-    return torch.where(seen, weights, torch.zeros_like(weights))
+def _only_visible(weights: Tensor, visible: Tensor) -> Tensor:
+    return torch.where(visible, weights, torch.zeros_like(weights))
 
 
-def _keys_seen(seen: Tensor) -> Tensor:
+def _visible_keys(visible: Tensor) -> Tensor:
     """How many keys each query row sees, [T, 1]: a row's count ignores the tokens after it."""
-    return seen.sum(-1, keepdim=True)
+    return visible.sum(-1, keepdim=True)
 
 
-def _softmax(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return x.masked_fill(~seen, -torch.inf).softmax(-1)
+def _softmax(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return x.masked_fill(~visible, -torch.inf).softmax(-1)
 
 
-def _with_extra_logit(x: Tensor, seen: Tensor, extra: Tensor) -> Tensor:
-    """Softmax over the seen keys and one further logit, whose share is then thrown away."""
+def _with_extra_logit(x: Tensor, visible: Tensor, extra: Tensor) -> Tensor:
+    """Softmax over the visible keys and one further logit, whose share is then thrown away."""
     column = extra.expand(x.shape[:-1]).unsqueeze(-1)
-    everything = torch.cat([x.masked_fill(~seen, -torch.inf), column], -1)
+    everything = torch.cat([x.masked_fill(~visible, -torch.inf), column], -1)
     return everything.softmax(-1)[..., :-1]
 
 
-def _softmax1(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _with_extra_logit(x, seen, x.new_zeros(()))
+def _softmax1(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return _with_extra_logit(x, visible, x.new_zeros(()))
 
 
-def _sink_logit(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+def _sink_logit(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     if p.sink is None:
         raise ValueError("sink_logit needs the parameter s_h, one number per query head")
-    return _with_extra_logit(x, seen, p.sink[:, None])
+    return _with_extra_logit(x, visible, p.sink[:, None])
 
 
-def _sigmoid(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _only_seen((x + p.numbers.get("bias", 0.0)).sigmoid(), seen)
+def _sigmoid(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return _only_visible((x + p.numbers.get("bias", 0.0)).sigmoid(), visible)
 
 
-def _sigmoid_log_n(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _only_seen((x - _keys_seen(seen).to(x.dtype).log()).sigmoid(), seen)
+def _sigmoid_log_n(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return _only_visible((x - _visible_keys(visible).to(x.dtype).log()).sigmoid(), visible)
 
 
 def _divided(weights: Tensor) -> Tensor:
     return weights / (weights.sum(-1, keepdim=True) + TINY)
 
 
-def _sigmoid_norm(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _divided(_sigmoid(x, seen, p))
+def _sigmoid_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return _divided(_sigmoid(x, visible, p))
 
 
-def _relu(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _only_seen(x.relu() / _keys_seen(seen), seen)
+def _relu(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return _only_visible(x.relu() / _visible_keys(visible), visible)
 
 
 def elu1(x: Tensor) -> Tensor:
@@ -78,50 +78,50 @@ def elu1(x: Tensor) -> Tensor:
     return torch.where(x > 0, x + 1, x.clamp_max(0).exp())
 
 
-def _elu1(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _only_seen(elu1(x + p.numbers.get("bias", 0.0)), seen)
+def _elu1(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return _only_visible(elu1(x + p.numbers.get("bias", 0.0)), visible)
 
 
-def _identity(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _only_seen(x, seen)
+def _identity(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return _only_visible(x, visible)
 
 
-def _elu1_norm(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _divided(_elu1(x, seen, p))
+def _elu1_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return _divided(_elu1(x, visible, p))
 
 
-def _identity_divided(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _divided(_identity(x, seen, p))
+def _identity_divided(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return _divided(_identity(x, visible, p))
 
 
-def _identity_norm(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+def _identity_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     """A sum of signed weights may be 0, so the divisor is kept at 1 or more."""
-    weights = _identity(x, seen, p)
+    weights = _identity(x, visible, p)
     return weights / weights.sum(-1, keepdim=True).abs().clamp_min(1.0)
 
 
-def _softmax_scaled(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return p.numbers["sum"] * _softmax(x, seen, p)
+def _softmax_scaled(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+    return p.numbers["sum"] * _softmax(x, visible, p)
 
 
-def _softmax_p(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+def _softmax_p(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     power = p.numbers["p"]
-    x = x.masked_fill(~seen, -torch.inf)
+    x = x.masked_fill(~visible, -torch.inf)
     return (x - (power * x).logsumexp(-1, keepdim=True) / power).exp()
 
 
-def _softpick(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     """Everything times e^-m, m the largest score or 0, so that nothing overflows."""
-    x = _only_seen(x, seen)  # e^0 - 1 is 0: what is unseen adds nothing
+    x = _only_visible(x, visible)  # e^0 - 1 is 0: an invisible key adds nothing
     m = x.amax(-1, keepdim=True).clamp_min(0)
     shrink = (-m).exp()
     raised = torch.where(x > 20, (x - m).exp() - shrink, x.clamp_max(20).expm1() * shrink)
     return raised.relu() / (raised.abs().sum(-1, keepdim=True) + p.numbers["eps"] * shrink)
 
 
-def _softmax_clipped(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+def _softmax_clipped(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     zeta, gamma = p.numbers["zeta"], p.numbers["gamma"]
-    return _only_seen(((zeta - gamma) * _softmax(x, seen, p) + gamma).clip(0, 1), seen)
+    return _only_visible(((zeta - gamma) * _softmax(x, visible, p) + gamma).clip(0, 1), visible)
 
 
 def _as_it_is(weights: Tensor) -> Tensor:

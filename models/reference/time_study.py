@@ -1,6 +1,6 @@
 """Time a study of tests/bench/study.mjs beside PyTorch: eager, one thread, one sequence at a time.
 
-    python -m models.reference.time_study [--node PATH] [--turns 3]
+    python -m models.reference.time_study [--node PATH] [--rounds 3]
 
 Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once
 alone and once with the mean over heads of Sink_1, the entropy of rows and the loss; a study prints the
@@ -42,14 +42,14 @@ def main() -> None:
     model = shipped(ROOT / "models/zoo/softmax").eval()
     sequences = torch.randint(0, V, (N, T), generator=torch.Generator().manual_seed(1))
     rates: dict[str, list[float]] = {}
-    for _ in range(given.turns):
+    for _ in range(given.rounds):
         rates.setdefault("a study, one worker", []).append(by_study(given.node))
         rates.setdefault("the same in relaxed floats", []).append(by_study(given.node, "--relaxed"))
         for what, measures in (("maps alone", False), ("three metrics", True)):
             rates.setdefault(f"PyTorch {torch.__version__}, {what}", []).append(
                 by_torch(model, sequences, measures))
-    for who, turns in rates.items():
-        print(f"{who}: {max(turns):.0f} sequences/s")
+    for who, rounds in rates.items():
+        print(f"{who}: {max(rounds):.0f} sequences/s")
 
 
 if __name__ == "__main__":

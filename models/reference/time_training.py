@@ -1,9 +1,9 @@
 """Time a step of training by core/train and by PyTorch, each on one thread, on the two shapes of
 tests/bench/train.mjs.
 
-    python -m models.reference.time_training [--node PATH] [--turns 3]
+    python -m models.reference.time_training [--node PATH] [--rounds 3]
 
-Milliseconds are of CPU, the best of all turns. PyTorch is written as one writes it for speed: its
+Milliseconds are of CPU, the best of all rounds. PyTorch is written as one writes it for speed: its
 own attention, fused optimiser, batches made beforehand. GFLOP/s are 6 x parameters x tokens;
 vectors that are looked up do not count.
 """
@@ -101,12 +101,12 @@ def main() -> None:
     given = begin(__doc__)
     torch.manual_seed(0)
     core, theirs = [], []
-    for _ in range(given.turns):
+    for _ in range(given.rounds):
         core.append(by_core(given.node))
         theirs.append({shape.name: by_torch(shape) for shape in SHAPES})
     for shape in SHAPES:
-        for who, turns in (("core", core), (f"PyTorch {torch.__version__}", theirs)):
-            best = min(turn[shape.name] for turn in turns)
+        for who, rounds in (("core", core), (f"PyTorch {torch.__version__}", theirs)):
+            best = min(one[shape.name] for one in rounds)
             print(f"{shape.name}, {who}: {best:.1f} ms a step, {shape.flops() / best / 1e6:.1f} GFLOP/s")
 
 

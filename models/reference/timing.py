@@ -10,10 +10,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def begin(doc: str) -> argparse.Namespace:
-    """The command line, `node` and `turns`; PyTorch has one thread from here on."""
+    """The command line, `node` and `rounds`; PyTorch has one thread from here on."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--node", default="node")
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
     torch.set_num_threads(1)
     return parser.parse_args()
 

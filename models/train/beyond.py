@@ -24,7 +24,7 @@ SECONDARY = 5  # times what uniform attention would give
 
 
 def valley(hidden: Tensor) -> float:
-    """How far the least matrix entropy of the inner layers lies below that of both ends.
+    """How far the lowest matrix entropy of the inner layers lies below that of both ends.
     hidden [sequences, L+1, T, D]"""
     entropy = metrics.matrix_entropy(hidden).mean(0)
     return (entropy[[0, -1]].min() - entropy[1:-1].min()).item()

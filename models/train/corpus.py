@@ -66,38 +66,29 @@ class Corpus:
             stream += encoding.ids + [END_ID]
         np.save(cache / "stream.npy", np.array(stream, dtype=np.uint16))
 
-    def ids(self, tokens: tuple[str, ...]) -> list[int]:
-        """Ids by name; a name that the vocabulary lacks is the token beside it."""
-        found = (self.tokenizer.token_to_id(token) for token in tokens)
-        return [VOCABULARY if id is None else id for id in found]
-
-    def batch(self, seed: int, step: int, sequences: int, T: int, front: list[int],
-              training: Training) -> tuple[Tensor, Tensor]:
-        """`front` and text from a random place, [sequences, T+1] in all, and as much noise in 0..1.
-        They depend on seed and step alone, so that variants read the same text and a resumed run
-        needs no generator state."""
+    def batch(self, seed: int, step: int, sequences: int, T: int, training: Training,
+              ) -> tuple[Tensor, Tensor]:
+        """The tokens in front and text from a random place, [sequences, T+1] in all, and as much noise
+        in 0..1. They depend on seed and step alone, so that variants read the same text and a resumed
+        run needs no generator state."""
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
         stream = self.stream[: training.tokens]
         starts = torch.randint(len(stream) - T, (sequences, 1), generator=generator)
-        text = stream[starts + torch.arange(T + 1 - len(front))]
+        text = stream[starts + torch.arange(T + 1 - len(training.front))]
         noise = torch.rand(sequences, T + 2, generator=generator)
         if training.random_first:
             text[:, 0] = (noise[:, -1] * VOCABULARY).long()
-        text = torch.cat([torch.tensor(front, dtype=torch.long).expand(sequences, -1), text], 1)
+        front = torch.tensor(training.front_ids, dtype=torch.long).expand(sequences, -1)
+        text = torch.cat([front, text], 1)
         if training.fixed_at:
             text[:, training.fixed_at - 1] = END_ID
         return text, noise
 
-    def held_out_ids(self, count: int, T: int, front: list[int], fixed_at: int) -> Tensor:
-        """The first T tokens, `front` among them, of the first `count` passages, [count, T]."""
-        return encode(self.tokenizer, self.held_out[:count], T, front, fixed_at)
 
-
-def encode(tokenizer: Tokenizer, texts: list[str], T: int, front: list[int],
-           fixed_at: int = 0) -> Tensor:
-    """The first T ids of each text behind `front`, [len(texts), T]; see Training.fixed_at."""
+def encode(tokenizer: Tokenizer, texts: list[str], T: int, training: Training) -> Tensor:
+    """The first T ids of each text as this training shows it, [len(texts), T]."""
     bare = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
-    ids = torch.tensor([(front + ids)[:T] for ids in bare])
-    if fixed_at:
-        ids[:, fixed_at - 1] = END_ID
+    ids = torch.tensor([(training.front_ids + ids)[:T] for ids in bare])
+    if training.fixed_at:
+        ids[:, training.fixed_at - 1] = END_ID
     return ids

@@ -112,7 +112,7 @@ class Decision:
         return not (missing(self.recipe.id, self.logs) or missing(self.recipe.baseline, self.bases))
 
     @property
-    def wants_more(self) -> bool:
+    def needs_more(self) -> bool:
         """Whether the first look leaves both 0 and an effect of EFFECT open."""
         found = self.difference("alpha")
         return (self.is_decidable and found is not None and len(self.logs) < len(protocol.B_SECOND)
@@ -185,6 +185,6 @@ def table(found: list[Decision]) -> str:
         cells = ["" if (value := one.difference(name)) is None else str(value) for name in OUTCOMES]
         lines.append(f"| {name_of(one.recipe)} | {len(one.logs)} | {alphas} | " + " | ".join(cells)
                      + f" | {onset_words(one.logs)} | {reported(one.recipe.paper) or 'no figure'} "
-                     + f"| {one.verdict}{'; a second look is due' if one.wants_more else ''} |")
+                     + f"| {one.verdict}{'; a second look is due' if one.needs_more else ''} |")
     left = [id_of(one.recipe) for one in found if not one.logs]
     return "\n".join([*lines, "", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."])

@@ -67,8 +67,8 @@ def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[f
     found = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))[..., 0].mean(0) > metrics.EPS
     keys = trace.k.repeat_interleave(arch.H // arch.G, -3)
     ratio = metrics.first_to_others(keys).mean(0)
-    seen = arch.mask.seen(ids.shape[1], ids.device)
-    gap = torch.stack([metrics.geometry(q, k, seen)["cos_gap"]
+    visible = arch.mask.visible(ids.shape[1], ids.device)
+    gap = torch.stack([metrics.geometry(q, k, visible)["cos_gap"]
                        for q, k in zip(trace.q, keys)]).mean(0)
     return ratio[found].mean().item(), gap[found].mean().item()
 

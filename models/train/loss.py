@@ -36,7 +36,7 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
         return loss
     # Fedus et al. (2022), section 2.2: the sum is smallest under even load: 1 per layer.
     share = trace.router.flatten(0, 2).mean(0)
-    load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.chosen
+    load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.top_k
     return loss + training.balance * arch.E * (share * load).sum()
 
 

@@ -24,7 +24,6 @@ from . import protocol
 from .corpus import encode
 from .measure import held_out_loss
 from .recipe import Recipe, refuse_unknown
-from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 SEQUENCES, T = 100, 64
 EVICTED, EVICTED_T, KEPT = 40, 120, 24  # sequences, tokens, keys that a query still has
@@ -34,8 +33,7 @@ EPS = (0.2, 0.3, 0.4)
 def ids_of(recipe: Recipe, texts: list[str], T: int) -> Tensor:
     """Held-out texts as the recipe's training shows them, [len(texts), T]"""
     tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
-    front = [{BOS: BOS_ID, END: END_ID}.get(t, VOCABULARY) for t in recipe.training.front]
-    return encode(tokenizer, texts, T, front, recipe.training.fixed_at)
+    return encode(tokenizer, texts, T, recipe.training)
 
 
 def eviction(arch: Architecture, weights: Weights, ids: Tensor) -> float:
@@ -66,13 +64,13 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
     """
     tokens = [k - 1 for k in recipe.sink_tokens]
     trace = forward(arch, weights, ids)
-    seen = arch.mask.seen(ids.shape[1], ids.device)
+    visible = arch.mask.visible(ids.shape[1], ids.device)
 
     def mean_alpha(att: Tensor) -> Tensor:
         return metrics.alpha(att, arch.mask.kind)[..., tokens].sum(-1)
 
     def above_even(att: Tensor) -> float:
-        even = seen * (att.sum(-1, keepdim=True) / seen.sum(-1, keepdim=True))
+        even = visible * (att.sum(-1, keepdim=True) / visible.sum(-1, keepdim=True))
         return (mean_alpha(att) - mean_alpha(even)).mean().item()
 
     share = OPERATIONS[arch.operation].share(trace.att)

@@ -112,7 +112,7 @@ Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to pred
     python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
 {lays}
 `training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
-of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row mass.
+of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row sum.
 
 ## Data
 
@@ -160,7 +160,7 @@ def preview_table(rows: list[dict[str, Any]]) -> str:
 
 def table(rows: list[dict[str, Any]]) -> str:
     head = ("| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
-            "| loss | alpha max | hidden ratio | value ratio | row mass | reported Sink_1 % |\n"
+            "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
             "|" + "---|" * 13)
     lines = [head]
     known = recipes()
@@ -181,7 +181,7 @@ def seeds_table(rows: list[dict[str, Any]]) -> str:
     names = ("sink_1", "sink_1_raw", "loss", "alpha_max", "hidden_ratio", "value_ratio",
              "row_mass_mean")
     lines = ["| id | seed | Sink_1 % | raw % | loss | alpha max | hidden ratio | value ratio "
-             "| row mass |", "|" + "---|" * 9]
+             "| row sum |", "|" + "---|" * 9]
     lines += [f"| `{row['id']}` | {row['seed']} | "
               + " | ".join(str(row["measured"][name]) for name in names) + " |" for row in rows]
     for id in dict.fromkeys(row["id"] for row in rows):

@@ -8,7 +8,7 @@ bit by bit.
 A refinement takes the matrices one after the other, in the order of their bytes in
 model.safetensors, as one list of numbers, and groups the numbers by the size |n| of their steps n;
 in each group they keep their
-order. Numbers of a group are near one another, so that few bits tell them apart. With m, the size
+order. Numbers of a group are near one another, so that few bits distinguish them. With m, the size
 of a number as the integer
 that its lower 15 bits are:
 

@@ -21,6 +21,7 @@ TOKENS = 16 * T  # of all sequences of a step, where a recipe says no other
 # protocol A, which begins with those that the paper stresses.
 FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimisation": 5, "data": 0,
            "loss": 1, "blocks": 7, "experts": 8, "diffusion": 9}
+_IDS = {BOS: BOS_ID, END: END_ID}
 OWNERS = ("none", "head", "shared")
 # What a recipe may say where it chooses among words: of itself and its training, then of its model.
 CHOICES: dict[str, Collection[str]] = {
@@ -82,6 +83,11 @@ class Training:
     balance: float = 0.0  # weight of the loss that spreads tokens over experts
 
     @property
+    def front_ids(self) -> list[int]:
+        """The ids of `front`; a token that the vocabulary lacks is the one beside it."""
+        return [_IDS.get(token, VOCABULARY) for token in self.front]
+
+    @property
     def decay(self) -> tuple[int, int]:
         """The learning rate falls to a tenth between these steps: the last fifth."""
         return self.steps * 4 // 5, self.steps
@@ -113,9 +119,6 @@ class Recipe:
         return self.training.batch // self.context
 
 
-_IDS = {BOS: BOS_ID, END: END_ID}
-
-
 def _check(file: str, given: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
     for name in choices.keys() & given.keys():
         if given[name] not in choices[name]:
@@ -129,7 +132,7 @@ def _known(file: str, given: dict[str, Any], known: Iterable[str]) -> None:
 
 
 def read(path: Path) -> Recipe:
-    """Raises ValueError, with what could stand there, for a name or a word that no recipe has."""
+    """Raises ValueError, with the names that are possible, for a name or a word that no recipe has."""
     given = tomllib.loads(path.read_text())
     changed = given.pop("training", {})
     _known(path.name, given, [one.name for one in fields(Recipe) if one.name not in ("id", "training")])
@@ -142,9 +145,8 @@ def read(path: Path) -> Recipe:
     if "front" in changed:
         changed["front"] = tuple(changed["front"])
     training = Training(**changed)
-    first = training.front[0] if training.front else None
     config = BASE | given.pop("config", {})
-    config["bos_token_id"] = None if first is None else _IDS.get(first, VOCABULARY)
+    config["bos_token_id"] = next(iter(training.front_ids), None)
     for name in {"seeds", "sink_tokens"} & set(given):
         given[name] = tuple(given[name])
     return Recipe(id=path.stem, config=config, training=training, **given)

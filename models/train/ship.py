@@ -73,11 +73,13 @@ def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
     })
 
 
-def ids_of(recipe: Recipe, texts: list[str]) -> torch.Tensor:
+def corpus_tokenizer(runs: Path) -> Path:
+    return runs / "corpus" / "tokenizer.json"
+
+
+def ids_of(recipe: Recipe, texts: list[str], tokenizer: Path) -> torch.Tensor:
     """The passages as the model is to be measured on them, [SEQUENCES, T]"""
-    tokenizer = Tokenizer.from_file(str(ZOO / recipe.id / "tokenizer.json"))
-    front = [tokenizer.token_to_id(token) for token in recipe.training.front]
-    return encode(tokenizer, texts[:SEQUENCES], T, front, recipe.training.fixed_at)
+    return encode(Tokenizer.from_file(str(tokenizer)), texts[:SEQUENCES], T, recipe.training)
 
 
 def take(recipe: Recipe, runs: Path, texts: list[str]) -> None:
@@ -85,9 +87,9 @@ def take(recipe: Recipe, runs: Path, texts: list[str]) -> None:
     folder, seed = ZOO / recipe.id, recipe.seeds[0]
     weights = load_file(last(recipe, seed, runs))
     store(recipe, weights, folder)
-    write_tokenizer(recipe, runs / "corpus" / "tokenizer.json", folder)
+    write_tokenizer(recipe, corpus_tokenizer(runs), folder)
     shutil.copy(runs / f"{recipe.id}-{seed}" / "training.jsonl", folder / "training.jsonl")
-    ids = ids_of(recipe, texts)
+    ids = ids_of(recipe, texts, corpus_tokenizer(runs))
     write_json(folder / "exact.json", measure(architecture(recipe.config), weights, ids))
     if recipe.timeline:
         pack_timeline(recipe, runs / f"{recipe.id}-{seed}", folder, ids)
@@ -134,7 +136,8 @@ def seeds(runs: Path, texts: list[str]) -> list[dict[str, Any]]:
         for seed in recipe.seeds:
             if len(recipe.seeds) > 1 and last(recipe, seed, runs).exists():
                 weights = load_file(last(recipe, seed, runs))
-                measured = measure(architecture(recipe.config), weights, ids_of(recipe, texts))
+                measured = measure(architecture(recipe.config), weights,
+                                   ids_of(recipe, texts, corpus_tokenizer(runs)))
                 rows.append({"id": recipe.id, "seed": seed, "measured": measured})
     return rows
 
@@ -161,7 +164,7 @@ def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
     folder = ZOO / recipe.id
     file = folder / "model.safetensors"
     arch, weights = read_model(folder)
-    ids = ids_of(recipe, texts)
+    ids = ids_of(recipe, texts, folder / "tokenizer.json")
     return {
         "id": recipe.id, "seed": recipe.seeds[0],
         "training": dataclasses.asdict(recipe.training),

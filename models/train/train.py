@@ -25,7 +25,7 @@ from ..reference.model import Architecture, Weights, architecture, forward
 from ..reference.operations import OPERATIONS
 from ..reference.shapes import added, shapes
 from . import protocol
-from .corpus import Corpus
+from .corpus import Corpus, encode
 from .loss import LOSSES, Loss, unmask_loss
 from .outcomes import Log
 from .recipe import Recipe, Training, recipes, refuse_unknown
@@ -87,7 +87,7 @@ def decay(name: str, weight: Tensor, training: Training) -> float:
 
 
 def first_dimensions(gradient: Tensor, count: int) -> Tensor:
-    """The gradient [..., K] of a vector of which only the first numbers are trained."""
+    """The gradient [..., K] of a vector whose first numbers alone are trained."""
     gradient = gradient.clone()
     gradient[..., count:] = 0
     return gradient
@@ -221,12 +221,12 @@ class Run:
 
 
 @torch.no_grad()
-def fixed_loss(run: Run, corpus: Corpus, front: list[int]) -> float:
+def fixed_loss(run: Run, corpus: Corpus) -> float:
     """The loss on FIXED sequences of the text that the recipe trains on, the same at every step and for
     every seed; its distance to the held-out loss is the gap of overfitting."""
     recipe, losses = run.recipe, []
     for i in range(FIXED // recipe.sequences):
-        text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, front, recipe.training)
+        text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, recipe.training)
         loss_of = LOSSES[recipe.training.objective]
         losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device),
                               Training()))
@@ -239,8 +239,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
     corpus, training = Corpus(corpora, runs / "corpus"), recipe.training
     run = Run(recipe, seed, runs, device)
     loss_of = torch.compile(LOSSES[training.objective])
-    front = corpus.ids(training.front)
-    ids = corpus.held_out_ids(PROBES, PROBE_T, front, training.fixed_at).to(device)
+    ids = encode(corpus.tokenizer, corpus.held_out[:PROBES], PROBE_T, training).to(device)
     log = Log(recipe, seed) if recipe.id.startswith((protocol.LONG, protocol.B)) else None
     if log is not None:
         log.keep_before(run.start)
@@ -256,10 +255,10 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
         if step in EARLY_SAVES or step % SAVE_EVERY == 0:
             run.save(step)
             if log is not None and log.lacks(step):
-                log.add(step, run.on_cpu(), mean_loss, fixed_loss(run, corpus, front))
+                log.add(step, run.on_cpu(), mean_loss, fixed_loss(run, corpus))
         if step == last:
             break
-        text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, front, training)
+        text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, training)
         losses.append(run.advance(step, text, noise, loss_of))
     print(f"{run.folder.name}: {time.monotonic() - began:.0f} s", flush=True)
 

@@ -32,5 +32,5 @@ export async function renderers() {
   return found.filter((_, i) => own[i]);
 }
 
-/** From now on VmHWM counts anew. */
+/** Resets VmHWM, the largest memory so far. */
 export const forgetPeak = (pid) => writeFile(`/proc/${pid}/clear_refs`, '5');

@@ -86,7 +86,9 @@ export const conditions = {
           throw new Error((await text(page, 'body')).slice(0, 3000), { cause });
         });
       assert.deepEqual(troubles, []);
-      return (await page.evaluate(() => globalThis.isPersisted)) ? 'from the cache' : 'loaded anew';
+      return (await page.evaluate(() => globalThis.isPersisted))
+        ? 'from the cache'
+        : 'loaded again';
     } finally {
       await browser.close();
     }

@@ -99,7 +99,7 @@ export const delivery = {
       const again = [...sent].filter(([, times]) => times > 1);
       assert.deepEqual(again, []);
       const exact = [...sent.keys()].filter((path) => /refinement|model\.safetensors/.test(path));
-      assert.deepEqual(exact, [], 'nobody asked for an exact number');
+      assert.deepEqual(exact, [], 'no request asked for an exact number');
       const sizes = await Promise.all(
         [...sent.keys()].map(
           async (path) =>

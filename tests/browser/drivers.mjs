@@ -94,7 +94,7 @@ function miniBrowser() {
 
 async function webkit() {
   const { Builder, By, Capabilities, Key } = require('selenium-webdriver');
-  // It has no headless mode: it draws on a screen that nobody sees, and without a GPU.
+  // It has no headless mode: it draws on a virtual screen, and without a GPU.
   const screen = start('Xvfb', [
     '-displayfd',
     '3',
@@ -115,7 +115,7 @@ async function webkit() {
       DISPLAY: `:${number}`,
       LIBGL_ALWAYS_SOFTWARE: '1',
       WEBKIT_DISABLE_DMABUF_RENDERER: '1',
-      // Its sandbox wants user namespaces, which a container has not; the pages are our own.
+      // Its sandbox needs user namespaces, which a container lacks; the pages are our own.
       WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: '1',
     },
   });

@@ -110,7 +110,7 @@ async function inHost(text) {
   return text.replace(/^```.*$/gm, '');
 }
 
-/** Every view, with models of which it has something to show. */
+/** Every view, with models for which it has something to show. */
 const FITTING = {
   ...Object.fromEntries(
     (
@@ -214,7 +214,7 @@ export const embed = {
     assert.equal(weights, 5);
     await page.screenshot({ path: `${pictures}/embed-five.png`, fullPage: true });
     assert.deepEqual(page.troubles, []);
-    // The bounds of 1 s and 2 s are tests/bench/figures.mjs's: they want a machine that does nothing else.
+    // The bounds of 1 s and 2 s are tests/bench/figures.mjs's: they need an idle machine.
     assert.ok(at[4] < 15_000, at.join(' '));
     return `${at.join(', ')} ms`;
   },
@@ -512,7 +512,7 @@ export const embed = {
           width: `${width}px`,
           height: `${height}px`,
         });
-        // The layout is looked for until it fits; of what never does, the last state is told.
+        // The loop waits until the layout fits; where it never does, the message holds the last state.
         const fits = await frame.waitForFunction(isInside, null, { timeout: 5000 }).then(
           () => true,
           () => false,
@@ -531,7 +531,7 @@ export const embed = {
     }
     site.close();
     assert.deepEqual(page.troubles, []);
-    // Letters of 13 pixels become 5 at the least zoom, which only the fullest views need in the smallest frames.
+    // Letters of 13 pixels become 5 at the smallest zoom, which only the fullest views need in the smallest frames.
     assert.ok((least['0.4'] ?? 0) <= 6, JSON.stringify(least));
     return `zooms ${JSON.stringify(least)}`;
   },

@@ -64,7 +64,7 @@ export const experiments = {
     await settled(page);
     assert.match(await text(page, '[data-view="loss"] .chart-key'), /last 41.*first 1 \+ last 40/s);
     await page.waitForFunction(() => location.hash.includes('recentKeys=40'));
-    // Positions that are learned cannot be moved: it is said, and the last figure stays.
+    // Learned positions cannot be moved: the page says so and keeps the last figure.
     const moved = await stage.open(
       'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
     );
@@ -184,16 +184,16 @@ export const experiments = {
         waits: false,
       },
     );
-    const tells = () =>
+    const reportsProgress = () =>
       page.waitForFunction(() =>
         /Softmax model, \d+ of \d\d settings/.test(document.querySelector('.progress').textContent),
       );
-    await tells();
+    await reportsProgress();
     await page.locator('.progress button').click();
     await settled(page);
     assert.match(await text(page, '.trouble'), /^\s*Softmax model: Stopped\.[^:]*$/);
     await page.locator('.trouble button').click();
-    await tells();
+    await reportsProgress();
     assert.deepEqual(page.troubles, []);
   },
 

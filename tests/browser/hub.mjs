@@ -261,7 +261,7 @@ export const hub = {
     assert.equal(hub.seen(WEIGHTS).length, 0);
   },
 
-  async 'where the quota is used up the model still loads, and it is said'(stage) {
+  async 'where the quota is used up the model still loads, and the page says so'(stage) {
     const { page } = await openHubPage(stage);
     const devtools = await page.context().newCDPSession(page);
     const quota = { origin: new URL(page.origin).origin, quotaSize: 1_000_000 };

@@ -39,7 +39,7 @@ async function ready(page) {
   await settled(page);
 }
 
-/** Reloads the page; the lab is there once it tells how long its steps take. */
+/** Reloads the page; the lab is ready once it shows how long its steps take. */
 async function again(page) {
   await page.reload();
   await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step')?.textContent));
@@ -71,7 +71,7 @@ async function savedModel(page, which) {
   return { name, files: Object.fromEntries(files) };
 }
 
-const tell = (...args) =>
+const cli = (...args) =>
   promisify(execFile)(process.execPath, [`${root}wasm/cli.js`, ...args], { cwd: root });
 
 /** Every view that Explore offers of what was opened draws something; their titles. */
@@ -283,7 +283,7 @@ export const lab = {
           for (const [path, bytes] of Object.entries(files))
             await writeFile(join(place, path), bytes);
           const again = `${place}-again`;
-          await tell('train', '--recipe', place, '--out', again);
+          await cli('train', '--recipe', place, '--out', again);
           assert.deepEqual((await readdir(again)).sort(), Object.keys(files).sort());
           const weights = await readFile(join(again, 'model.safetensors'));
           assert.ok(weights.equals(files['model.safetensors']), `${name}: the same bytes`);
@@ -293,10 +293,7 @@ export const lab = {
             i ? 'Once there was a king. '.repeat(9) : 'abcdefghijklmnop'.repeat(9),
           );
           const asked = ['--text-file', text, '--tokens', '12', '--sequences', '2'];
-          assert.match(
-            (await tell('measure', place, ...asked)).stdout,
-            /measured over 2 sequences/,
-          );
+          assert.match((await cli('measure', place, ...asked)).stdout, /measured over 2 sequences/);
         }
         await page.context().close();
       }
@@ -335,7 +332,7 @@ export const lab = {
     await again(first);
     assert.equal(await stepOf(first), 0);
     assert.deepEqual(first.troubles, []);
-    // What another build, or nobody, has written there is none.
+    // Bytes that another build wrote, or no build at all, are no saved training.
     await first.evaluate(async () => {
       const open = indexedDB.open('keyval-store');
       const db = await new Promise((done) => (open.onsuccess = () => done(open.result)));
@@ -369,7 +366,7 @@ export const lab = {
       assert.equal(commands.length, 2);
       for (const [i, command] of commands.entries()) {
         const args = command.replace(/^sinkscope /, '').split(' ');
-        const lines = (await tell(...args, '--every', '1')).stdout.trim().split('\n');
+        const lines = (await cli(...args, '--every', '1')).stdout.trim().split('\n');
         // The last line is of what the next step would begin with.
         assert.deepEqual(lines.slice(0, -1).map(JSON.parse), labs[i].log, command);
       }
@@ -479,7 +476,7 @@ export const lab = {
     );
   },
 
-  async 'a trained model goes on: what it costs is said before, and a text of the reader is read'(
+  async 'a trained model is fine-tuned: its cost is shown first, and it learns a text of the reader'(
     stage,
   ) {
     const size = 'length:16,batch:2,steps:4';
@@ -502,7 +499,7 @@ export const lab = {
       labs.map(({ log }) => log.length),
       [4, 4],
     );
-    // The same weights; one has its start mark, and the sink with it.
+    // The same weights; one has its start token, and the sink with it.
     assert.ok(labs[0].log[0].first_elsewhere > 0.4 && labs[0].log[0].value_ratio < 0.5);
     assert.ok(labs[1].log[0].value_ratio > 0.6);
     const said = await text(page, '[data-finding]');
@@ -511,7 +508,7 @@ export const lab = {
       /Softmax model, .*: attention on the first token \(uniform: \d+%\) \d+% → \d+%/,
       said,
     );
-    // Another head is drawn, and nothing begins anew.
+    // Another head is drawn, and the training continues.
     await page.selectOption('.lab-map[data-side=left] select', '2');
     await page.waitForFunction(() => /left=from:softmax,.*head:2/.test(location.hash));
     await settled(page);

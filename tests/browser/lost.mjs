@@ -41,7 +41,7 @@ function check({ failed, same, reported }, why) {
   assert.match(failed.message, why);
   assert.equal(reported.length, 1);
   assert.match(reported[0], why);
-  assert.ok(same, 'the run that was made anew gives the same bits');
+  assert.ok(same, 'the run that was repeated gives the same bits');
 }
 
 export const losing = {

@@ -42,7 +42,7 @@ async function openHost() {
     body: page,
     headers: { 'content-type': 'text/html', 'cache-control': 'max-age=600' },
   };
-  // As most hosts are: nobody can choose its headers.
+  // The server is as most hosts are: its headers cannot be chosen.
   const host = createHost({
     folder: () => folder,
     sent: {},
@@ -341,7 +341,7 @@ export const offline = {
       await drawn(second);
       await allOf(second, host.address, pageRoot);
       await isKept(second, 'softmax/preview.gz', 'sigmoid/preview.gz');
-      // What was fetched anew is cached: a third visit needs no network for it.
+      // Whatever was fetched again is cached: a third visit needs no network for it.
       await page.close();
       await second.close();
       host.close();

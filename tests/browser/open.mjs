@@ -100,7 +100,7 @@ export const open = {
   async 'a model of the hub: its plan, then its run, then from the cache'(stage) {
     const { page, hub } = await openPage(stage);
     await openDialog(page);
-    assert.equal(hub.log.length, 0, 'nobody is asked before the reader wants it');
+    assert.equal(hub.log.length, 0, 'no request is sent before the reader asks for it');
     await lookUp(page, 'sinkscope/softmax');
     await page.waitForSelector('.open-plan');
     assert.match(await plan(page), /main \(commit [0-9a-f]{8}\).*model\.safetensors/s);
@@ -156,7 +156,7 @@ export const open = {
     assert.equal(hub.seen(WEIGHTS).length, 0, 'the weights came from the cache');
   },
 
-  async 'an embed with a hub model asks nobody by itself'(stage) {
+  async 'an embed with a hub model sends no request by itself'(stage) {
     const { page, hub } = await openPage(stage, 'view=attention&shown=hub:sinkscope/softmax', {
       waits: false,
       file: 'embed.html',
@@ -217,7 +217,7 @@ export const open = {
     assert.ok(!places.includes(TOKENS.member), 'the token is in memory only');
   },
 
-  async 'what the hub has not, or what is too large, is said with code and place'(stage) {
+  async 'a model that the hub lacks or that is too large is reported with code and place'(stage) {
     const { page, hub } = await openPage(stage);
     await openDialog(page);
     await lookUp(page, 'sinkscope/none');
@@ -267,7 +267,7 @@ export const open = {
     const named = await link();
     assert.match(named, /shown=disk:[0-9a-f]{16}\/[\w.-]+/);
     const before = await finding(page);
-    // Somebody else: is asked for the files, and nobody else is asked for anything.
+    // The other host is asked for the files, and no further host for anything.
     const other = await stage.open(new URL(named).hash.slice(1), { waits: false });
     await other.waitForSelector('#open[open]');
     assert.match(
@@ -298,7 +298,7 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'downloaded files that cannot be read are said to be removed, and fetched anew'(stage) {
+  async 'downloaded files that cannot be read are reported as removed, and fetched again'(stage) {
     const { page, hub } = await openPage(stage);
     hub.fault({ path: /resolve-cache.*tokenizer\.json$/, times: 1, garbage: true });
     await openDialog(page);
@@ -315,7 +315,7 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'a dropped folder opens, stays out of links, and asks nobody'(stage) {
+  async 'a dropped folder opens, stays out of links, and sends no request'(stage) {
     const { page, hub } = await openPage(stage);
     await drop(page, await folderOf('sigmoid'));
     await page.waitForFunction(() =>
@@ -355,7 +355,7 @@ export const open = {
     await page.getByRole('button', { name: 'Wait longer' }).waitFor();
     const longest = await page.evaluate(() => globalThis.longest);
     // Whoever waited for it in the page's thread would freeze for these five seconds.
-    assert.ok(longest < 2000, `the page stood still for ${longest} ms`);
+    assert.ok(longest < 2000, `the page froze for ${longest} ms`);
     await page.evaluate(() => (location.hash = '#room=explore&shown=softmax'));
     await page.waitForFunction(() =>
       /on weights trained for this page/.test(document.querySelector('.about')?.textContent),

@@ -37,7 +37,7 @@ export const printing = Object.fromEntries(
       assert.equal(pdf.subarray(0, 5).toString(), '%PDF-');
       const { theme, missing } = await page.evaluate(() => globalThis.printed);
       assert.equal(theme, 'light');
-      assert.equal(missing, 0, 'figures out of sight are drawn too');
+      assert.equal(missing, 0, 'figures outside the window are drawn too');
       assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
       await page.emulateMedia({ media: 'print' });
       const controls = await page.evaluate(

@@ -207,7 +207,7 @@ export const recording = {
       await page.getByRole('button', { name: 'Query-key geometry', exact: true }).click();
       await page.waitForSelector('.view-geometry canvas, .view-geometry .heatmap');
       assert.equal(await page.locator('[data-recorded]').count(), 1);
-      // What a paper reports of such a model stands beside its recording as beside the model.
+      // A recording shows the paper’s number of its model, as the model itself does.
       await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
       await page.waitForSelector('.reported-rows');
       const reported = await text(page, '.reported-rows');
@@ -290,7 +290,7 @@ export const recording = {
       const { results } = await page.evaluate(() => globalThis.ran);
       assert.equal(results[0].title, 'SmolLM2-135M-Instruct');
       assert.equal(results[0].tokens.length, 64);
-      // What another attribute names is another's, and nobody is asked for it.
+      // Files that another attribute names are not fetched.
       assert.match((await page.evaluate(() => globalThis.errors)).join(), /not loaded yet/);
       assert.ok(!fetched.some((url) => url.includes(':9/')));
       assert.deepEqual(

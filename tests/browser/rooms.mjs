@@ -85,7 +85,7 @@ const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Tells whether a part of the page was ever kept from the eye. */
+/** Whether a part of the page was ever hidden. */
 const WATCHES_HIDING = (selector) => `globalThis.wasHidden = false;
   new MutationObserver(() => {
     const place = document.querySelector('${selector}');
@@ -342,7 +342,7 @@ const start = {
         const [first, second] = await page
           .locator('.cell:first-child .col-bars span')
           .evaluateAll((all) => all.map((bar) => Number(bar.style.getPropertyValue('--share'))));
-        assert.ok(first < 0.1 && second > 0.3, 'the start mark’s value is short');
+        assert.ok(first < 0.1 && second > 0.3, 'the start token’s value is short');
       }
     }
     const link = await stage.open('why=3');
@@ -443,11 +443,11 @@ const start = {
       .locator('.chip')
       .first()
       .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
-    assert.ok(look > 0.8, `the start mark is coloured: ${look}`);
+    assert.ok(look > 0.8, `the start token is coloured: ${look}`);
     await map(page).hover({ position: { x: 5, y: 200 } });
     assert.match(await text(page, '.readout'), /attends to “<s>”: \d+\.\d%/);
     assert.equal(await page.locator('.mark.lit:visible').count(), 2, 'the other map follows');
-    // Where the words are a row that scrolls, the one that is pointed at comes into sight.
+    // Where the words are a row that scrolls, the row scrolls to the word that is pointed at.
     await page.setViewportSize({ width: 390, height: 844 });
     const last = page.locator('.chip').last();
     const { x, y, height } = await map(page).boundingBox();
@@ -593,7 +593,7 @@ const reading = {
       await page.waitForSelector('.inspector .cell');
       await settled(page);
       assert.equal(await page.locator('.inspector .figure').count(), 1);
-      assert.ok(await page.evaluate(() => scrollY === 0), `${name} opens in sight`);
+      assert.ok(await page.evaluate(() => scrollY === 0), `${name} opens inside the window`);
     }
     assert.deepEqual(page.troubles, []);
     return names.map((name) => name.trim()).join(', ');
@@ -779,7 +779,7 @@ const reading = {
     assert.ok(said.includes(`+${rise.toFixed(3)} nats per token`), said);
     assert.match(said, /0% of the attention of head L3H1, \d\d% in the baseline/);
     assert.ok((await colours(page, '.view-change .heatmap canvas')) > 4);
-    // By the keyboard, and on top of what is there.
+    // By the keyboard, in addition to what is selected.
     await move('Ablate head L3H1').focus();
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => location.hash.includes('silence'));
@@ -874,9 +874,7 @@ const reading = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'all heads are silenced one by one, and a token is exchanged: the package’s numbers'(
-    stage,
-  ) {
+  async 'each head is ablated in turn, and a token is exchanged: the package’s numbers'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=effects&layer=5&head=0');
     const prompt = await page.locator('textarea').inputValue();
     const saved = async (view) => {
@@ -1029,7 +1027,7 @@ const comparing = {
     await page.getByRole('button', { name: /loss/ }).first().click();
     assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
     assert.deepEqual(page.troubles, []);
-    // Six, of which one has a long name: what is wide moves in its place, and the page does not.
+    // One of the six has a long name: the wide part scrolls in its place, and the page does not.
     const six = await stage.open(
       'room=compare&shown=softmax,sigmoid,relu,softmax@1400,softmax~sigmoid,gated',
       { width: 320 },
@@ -1378,7 +1376,7 @@ const training = {
     assert.match(await lone.textContent('.about'), /Sink₁\s+0\.0% \(seed 1, the only one\)/);
   },
 
-  async 'a number that is half typed stays while the page is drawn anew'(stage) {
+  async 'a number that is half typed stays while the page is redrawn'(stage) {
     const page = await stage.open('room=explore');
     const field = page.getByLabel('T ≤');
     await field.fill('20');
@@ -1528,7 +1526,7 @@ const links = {
         if (!(await menu.locator('summary').isVisible())) continue;
         opened++;
         await menu.locator('summary').click();
-        // A browser tells of the opening in a task of its own.
+        // A browser reports the opening in a task of its own.
         const isWithin = (one) => {
           const { left, right } = one.lastElementChild.getBoundingClientRect();
           return left >= 0 && right <= innerWidth;

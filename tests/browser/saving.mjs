@@ -139,7 +139,7 @@ export const saving = {
       json.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
     );
     assert.deepEqual([facts.subjects[0].T, facts.subjects[1].operation], [26, 'sigmoid']);
-    assert.equal(facts.link, undefined, 'this machine is nobody else’s');
+    assert.equal(facts.link, undefined, 'no other machine can open a link to this one');
     assert.doesNotMatch(bright, /127\.0\.0\.1|localhost/);
     // Of what a reader acts with there is the choice that is taken.
     const other = (await save(light, 'geometry', 'SVG')).bytes.toString();

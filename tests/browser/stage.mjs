@@ -122,7 +122,7 @@ export async function openStage() {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
         if (!own) page.troubles.push(`asks ${r.url()}`);
       });
-      // What the page gives up itself is no failure: a checkpoint that nobody looks at any more, a
+      // What the page gives up itself is no failure: a checkpoint that is no longer shown, a
       // preview that is closed.
       page.on('requestfailed', (r) => {
         if (r.failure()?.errorText !== 'net::ERR_ABORTED') page.troubles.push(`failed: ${r.url()}`);

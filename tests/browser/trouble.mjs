@@ -155,7 +155,7 @@ export const trouble = {
         says,
         { timeout: 5000 },
       );
-      assert.equal(await page.locator('.open-loaded').count(), 0, 'nothing is said to be loading');
+      assert.equal(await page.locator('.open-loaded').count(), 0, 'no model is shown as loading');
       return text(page, '.open-error');
     };
     const bytes = Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(25)]);

@@ -6,9 +6,7 @@
 #include "target.h"
 
 #include <math.h>
-#include <stdio.h>
 
-#define FILE_MAX 65536
 #define EDITS_MAX 6
 #define TOKENS_MAX 24
 #define RUN_BYTES_MAX (1 << 24)
@@ -17,17 +15,6 @@ static const char *const names[] = {"llama", "own", "shared"};
 #define MODELS (sizeof names / sizeof *names)
 
 /* ---- models ------------------------------------------------------------------------------- */
-
-static ss_bytes read_seed(const char *folder, const char *name, const char *end) {
-    char path[96];
-    snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
-    FILE *file = fopen(path, "rb");
-    uint8_t *data = malloc(FILE_MAX);
-    if (!file || !data) abort(); /* run from the repository's root */
-    size_t n = fread(data, 1, FILE_MAX, file);
-    fclose(file);
-    return (ss_bytes){data, n};
-}
 
 /* Opens the model once and keeps it with all that it reads from. */
 static const ss_model *model_of(size_t i) {

@@ -10,6 +10,7 @@
 
 #include "sinkscope.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Bytes of arena that a container may ask for: some for each of its file, which holds the names. */
 #define ARENA_BYTES(file_bytes) (65536 + 512 * (file_bytes))
+
+#define SEED_BYTES_MAX 65536
+
+/* A file of seeds/, read from the repository's root. */
+static inline ss_bytes read_seed(const char *folder, const char *name, const char *end) {
+    char path[96];
+    snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
+    FILE *file = fopen(path, "rb");
+    uint8_t *data = malloc(SEED_BYTES_MAX);
+    if (!file || !data) abort();
+    size_t n = fread(data, 1, SEED_BYTES_MAX, file);
+    fclose(file);
+    return (ss_bytes){data, n};
+}
 
 /* A refusal must say what and where. */
 static inline void check(ss_status status, const ss_error *err) {

@@ -32,7 +32,7 @@ static void put_uint(zip_writer *w, uint64_t value, int width) {
     for (int i = 0; i < width; i++, value >>= 8) w->bytes[w->n++] = (uint8_t)value;
 }
 
-/* The directory's record of n stored bytes, whose own header stands at `local`. */
+/* The directory's record of n stored bytes, whose own header lies at `local`. */
 static void put_directory(zip_writer *w, const char *name, size_t n, size_t local) {
     put(w, "PK\1\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
     put_uint(w, n, 4);
@@ -50,7 +50,7 @@ static void put_record(zip_writer *w, const char *name, const void *data, size_t
     put(w, data, n);
 }
 
-/* Around a pickle, a file of exactly its bytes, so that the sanitizer sees any beyond them. */
+/* The pickle lies in a file of exactly its bytes, so that the sanitizer sees any beyond them. */
 static void with_zip(const uint8_t *pickle, size_t size, const ss_arch *arch) {
     static const uint8_t storage[STORAGE_BYTES];
     zip_writer w = {

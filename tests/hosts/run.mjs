@@ -23,7 +23,7 @@ const bin = (path) => join(tools, path);
 
 /**
  * MyST reads the page. The theme of its books is fetched from a server that is no package registry; the React
- * components of which that theme is made are on npm, and draw what was read.
+ * components that make up that theme are on npm, and draw what was read.
  */
 const MYST = {
   files: (code) => ({

@@ -1,4 +1,4 @@
-/** The repositories of the hub that the tests stand on: the zoo, and what is made of it on the fly. */
+/** The repositories of the hub that the tests use: the zoo, and what is made of it on the fly. */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
@@ -35,7 +35,7 @@ function sharded(files, n) {
 /** As the hub names them: 40 hexadecimal digits. */
 const commitOf = (id, revision) => createHash('sha1').update(`${id}@${revision}`).digest('hex');
 
-/** Sizes alone: nobody is to fetch these. */
+/** Sizes alone: no test may fetch these. */
 const HUGE = { 'config.json': 0, 'model.safetensors': 5 * 2 ** 30 };
 
 /**
@@ -67,7 +67,7 @@ export function repositories() {
     repository('sinkscope/quantised', { ...ggufs, 'README.md': bytesOf('---\n---\n') }),
     repository('sinkscope/huge', small, { sizes: HUGE }),
     repository('sinkscope/adapter', { 'adapter_config.json': bytesOf({}) }),
-    // Stands for the training of a real model: the same twins under the names of checkpoints.
+    // In place of the training of a real model: the same twins under the names of checkpoints.
     repository(
       'EleutherAI/pythia-14m',
       softmax,

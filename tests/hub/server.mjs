@@ -159,7 +159,7 @@ class Hub {
     const known = Object.values(TOKENS).includes(token);
     if (token !== undefined && !known) return refuse(response, 401, code('InvalidToken'));
     if (!repository || (repository.hidden && !known)) {
-      // The hub does not tell whether there is something to hide.
+      // The hub does not reveal whether a private repository exists.
       return refuse(response, known ? 404 : 401, code('RepoNotFound'));
     }
     const { revisions } = repository;
@@ -252,8 +252,8 @@ function send(bytes, request, response, fault) {
   const etag = fault.etag === undefined ? etagOf(bytes) : fault.etag;
   if (fault.gzip) {
     const packed = gzipSync(bytes);
-    const told = { 'content-encoding': 'gzip', 'content-length': packed.length, etag: `W/${etag}` };
-    return response.writeHead(200, told).end(packed);
+    const sent = { 'content-encoding': 'gzip', 'content-length': packed.length, etag: `W/${etag}` };
+    return response.writeHead(200, sent).end(packed);
   }
   if (etag) response.setHeader('etag', etag);
   const mayRange = !fault.noRange && (headers['if-range'] ?? etag) === etag;
@@ -264,9 +264,9 @@ function send(bytes, request, response, fault) {
     return refuse(response, 416, { 'content-range': `bytes */${bytes.length}` });
   }
   const to = range?.[2] ? Math.min(Number(range[2]) + 1, bytes.length) : bytes.length;
-  const told = { 'content-length': fault.length ?? to - from };
-  if (range) told['content-range'] = `bytes ${from}-${to - 1}/${fault.length ?? bytes.length}`;
-  response.writeHead(range ? 206 : 200, told);
+  const sent = { 'content-length': fault.length ?? to - from };
+  if (range) sent['content-range'] = `bytes ${from}-${to - 1}/${fault.length ?? bytes.length}`;
+  response.writeHead(range ? 206 : 200, sent);
   if (request.method === 'HEAD') return response.end();
   void write(bytes.subarray(from, to), response, fault);
 }

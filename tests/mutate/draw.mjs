@@ -1,8 +1,9 @@
 /**
  * Draws small edits of a source text: one operator, constant or statement of one line is changed, as a slip
  * of a programmer would. Edits that change nothing for anybody are not drawn: those of comments, texts
- * (also where one is written over several lines), imports and types, of the border of a comparison that takes the larger or the smaller of two (they are equal
- * there), of a pixel more or less in a picture, of how long a timer waits, and of a -1 that means none.
+ * (also where one is written over several lines), imports and types, of the border of a comparison that takes
+ * the larger or the smaller of two (they are equal there), of the room for a text in C, of a pixel more or less
+ * in a picture, of how long a timer waits, and of a -1 that means none.
  */
 import { createRequire } from 'node:module';
 
@@ -43,17 +44,24 @@ const MASKS = {
 };
 
 /** The larger or the smaller of two. */
-const EITHER = /([\w.]+)( [<>]=? )([\w.]+) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
+const EITHER =
+  /([\w.]+(?:\[\w+\])?)( [<>]=? )([\w.]+(?:\[\w+\])?) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
+/** In C, the last column of a row, or what is returned. */
+const NONE = /(?<=, )-1(?= ?\})|(?<=return )-1(?=;)/g;
+/** Room for a text, of which one more is not noticed. */
+const ROOM = /\bchar(?: \w+\[\d+\],?)+;/g;
 
 /**
  * Every edit that a text allows.
- * @param {string} file its name tells the language @param {string} text
+ * @param {string} file its name says the language @param {string} text
  * @returns {Slip[]}
  */
 export function slips(file, text) {
   if (/\.[mc]?[jt]s$/.test(file)) return slipsOfScript(file, text);
   const code = text
     .replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (found) => found.replace(/[^\n]/g, '\0'))
+    .replace(NONE, '\0\0')
+    .replace(ROOM, (found) => '\0'.repeat(found.length))
     .replace(EITHER, (found, left, sign) =>
       found.replace(left + sign, left + '\0'.repeat(sign.length)),
     );

@@ -48,6 +48,10 @@ test('the border of the larger of two is left alone, that of another choice is n
   assert.deepEqual(signs('int m = a <= b ? b : a;'), []);
   assert.deepEqual(signs('int m = a > b ? a : c;'), ['>']);
   assert.deepEqual(signs('int m = a > b ? a : b[0];'), ['>', '0']);
+  assert.deepEqual(signs('x[j] = x[j] > 0.0f ? x[j] : 0.0f;'), []);
+  assert.deepEqual(signs('x[j] = x[j] > 0.0f ? x[i] : 0.0f;'), ['>']);
+  assert.deepEqual(signs('char place[48], list[200];\nint a[3];'), ['3']);
+  assert.deepEqual(signs('{"U8", 1, -1}; return -1;'), ['1']);
 });
 
 test('of a script, expressions inside of texts are edited; types, pixels and waits are not', () => {

@@ -1,4 +1,4 @@
-// Draws edits that nobody has chosen and says which of them no test notices.
+// Draws random edits and says which of them no test notices.
 //
 //     node tests/mutate/fresh.mjs                     24 edits, drawn by today's date
 //     node tests/mutate/fresh.mjs --count 200 --seed 20261123 core wasm web models

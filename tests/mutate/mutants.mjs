@@ -1,9 +1,9 @@
 /**
  * Small edits, each of which a unit test must notice. A row is
  *
- *     [what it breaks, file of core/ or from the top, the code as it stands, the code as it must not, killers]
+ *     [what it breaks, file of core/ or from the top, the code as it is, the code as it must not, killers]
  *
- * The code stands exactly once in the file. Killers, most likely first, are tried before all other
+ * The code occurs exactly once in the file. Killers, most likely first, are tried before all other
  * tests. Two kinds of edit do not belong here: those that change no number (a constant above what
  * any file reaches) and those that only a sanitizer sees.
  *
@@ -184,7 +184,7 @@ export default [
   ['a share without the bias key', 'metrics/heads.c', '(mass + bias + ', '(mass + ', 'golden'],
   ['raw weights are shares', 'metrics/heads.c', 'sums[own][c]', 'sums[0][c]', 'metrics'],
   [
-    'what was found of fewer tokens is told of all',
+    'a measurement of fewer tokens is kept for all',
     'metrics/heads.c',
     'if (statistics->T != T)',
     'if (statistics->T < T)',
@@ -211,7 +211,13 @@ export default [
     'if (0) entropy +=',
     'golden',
   ],
-  ['the least mass is the mean', 'metrics/row.c', 'out[1] = low;', 'out[1] = out[0];', 'metrics'],
+  [
+    'the smallest row sum is the mean',
+    'metrics/row.c',
+    'out[1] = low;',
+    'out[1] = out[0];',
+    'metrics',
+  ],
   ['massive by size with its sign', 'metrics/massive.c', 'fabsf(h[', '(h[', 'metrics'],
   [
     'a later one of equals',
@@ -231,7 +237,7 @@ export default [
 
   // attention and its operations
   [
-    'query heads share by turns',
+    'query head h reads key head h mod G',
     'run/attention.c',
     'int h = (int)i, g = h / (arch->H / arch->G)',
     'int h = (int)i, g = h % arch->G',
@@ -273,7 +279,7 @@ export default [
     'golden',
   ],
   [
-    'the sink logit turns around',
+    'the sink logit has the other sign',
     'run/operation.c',
     'ss_expf(s - top)',
     'ss_expf(top - s)',
@@ -339,7 +345,7 @@ export default [
     'golden',
   ],
   [
-    'pairs turn the other way',
+    'pairs are rotated the other way',
     'math/kernels_ref.c',
     'out[j] = a * cosine[j] - b * sine[j];',
     'out[j] = a * cosine[j] + b * sine[j];',
@@ -451,7 +457,7 @@ export default [
 
   // runs
   [
-    'the least likely of top_k',
+    'the least probable of top_k',
     'run/sample.c',
     'x < y ? 1 : x > y ? -1 : 0',
     'x < y ? -1 : x > y ? 1 : 0',
@@ -523,14 +529,14 @@ export default [
     'edits',
   ],
   [
-    'a run begins behind the layer that an edit changes',
+    'a run begins after the layer that an edit changes',
     'run/edits/edit.c',
     'return (int)values[p] - ((row->hook_points & SS_AT_HIDDEN) != 0);',
     'return (int)values[p];',
     'edits',
   ],
   [
-    'the stream that it begins from is not told',
+    'the stream that a run begins from is not recorded',
     'run/trace.c',
     "(size_t)layer + ((*shape)[1] == '+')",
     '(size_t)layer',
@@ -665,7 +671,7 @@ export default [
     'golden',
   ],
   [
-    'a scale of a prompt is found anew behind it',
+    'a scale of a prompt is computed again after it',
     'run/edits/quantise.c',
     'if (hook->t == 0) {',
     'if (made) {',
@@ -700,7 +706,7 @@ export default [
     'edits',
   ],
   [
-    'a bias key sees the query where it stands in the text',
+    'a bias key sees the query at its place in the text',
     'run/edits/evict.c',
     'if (hook->bias && from > 0) {',
     'if (0) {',
@@ -736,7 +742,7 @@ export default [
     'int8',
   ],
   [
-    'whole numbers of a file are rounded anew',
+    'whole numbers of a file are rounded again',
     'math/matrix.c',
     'w->scales ? scales : NULL, w->in);',
     'NULL, w->in);',
@@ -821,7 +827,7 @@ export default [
     'reading',
   ],
   [
-    'the least likely token comes first',
+    'the least probable token comes first',
     'web/src/run/reading.ts',
     'powers[j]! - powers[i]!',
     'powers[i]! - powers[j]!',
@@ -896,5 +902,47 @@ export default [
     'first = arch.mask.size - 1 if',
     'first = 0 if',
     'outcomes',
+  ],
+  [
+    'a chunk that fills the cache enters the next head',
+    'run/forward.c',
+    'tokens && i < n; i++) tokens[i] = t0 + i;',
+    'tokens && i <= n; i++) tokens[i] = t0 + i;',
+    'edits',
+  ],
+  [
+    'a header that fits has spaces all the same',
+    'train/parameters.c',
+    'header_bytes + SS_ARENA_ALIGN - 1)',
+    'header_bytes + SS_ARENA_ALIGN + 1)',
+    'train',
+  ],
+  [
+    'the gate of the next piece is read',
+    'train/back/backward.c',
+    'i < heads * width; i++) b->d_gates[i]',
+    'i <= heads * width; i++) b->d_gates[i]',
+    'train',
+  ],
+  [
+    'a size of 4 GB becomes none',
+    'wasm/abi/module.js',
+    'bytes < 2 ** 32 ?',
+    'bytes <= 2 ** 32 ?',
+    'memory',
+  ],
+  [
+    'a drawn first token shares its noise',
+    'models/train/corpus.py',
+    '(noise[:, -1] * VOCABULARY)',
+    '(noise[:, -2] * VOCABULARY)',
+    'runs',
+  ],
+  [
+    'an effect of exactly the smallest is none',
+    'models/train/decide.py',
+    'found.high < EFFECT',
+    'found.high <= EFFECT',
+    'decide',
   ],
 ];

@@ -45,12 +45,13 @@ const likelyFirst = (tests, words) => {
   return [...tests.filter(isLikely), ...tests.filter((test) => !isLikely(test))];
 };
 
+/** They go through files of a million pieces or shapes, or start a hundred commands. */
+const SLOW = /fuzz|smollm2|cli|train|guard/;
+
 /** @returns {Promise<Room>} */
 async function wasm() {
   const tests = readdirSync('tests/wasm')
     .filter((name) => name.endsWith('.test.mjs'))
-    // These go through files of a million pieces or shapes, and find what the others do not.
-    .sort((a, b) => Number(/fuzz|smollm2/.test(a)) - Number(/fuzz|smollm2/.test(b)))
     .map((name) => join('tests/wasm', name));
   return {
     files: tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js')),
@@ -63,7 +64,8 @@ async function wasm() {
         MUTANT_TEXT: own,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
-      const order = likelyFirst(nearestFirst(tests, file), [...killers, stemOf(file).slice(0, 5)]);
+      const likely = likelyFirst(nearestFirst(tests, file), [...killers, stemOf(file).slice(0, 5)]);
+      const order = likely.sort((a, b) => Number(SLOW.test(a)) - Number(SLOW.test(b)));
       for (const test of order)
         if (!(await run(process.execPath, ['--test', test], { env, seconds: 120, isQuiet: true })))
           return test;
@@ -138,11 +140,23 @@ async function models() {
         MUTANT_TEXT: own,
         PYTHONPATH: resolve('tests/mutate/site'),
         PYTHONDONTWRITEBYTECODE: '1',
+        OMP_NUM_THREADS: '1', // Two edits are met at once.
       };
-      const order = likelyFirst(tests, [...killers, stemOf(file)]);
-      const args = ['-m', 'pytest', '-q', '-x', '-p', 'no:cacheprovider', ...order];
-      const good = await run(python, args, { env, seconds: 300, isQuiet: true });
-      return good ? undefined : 'pytest';
+      const pytest = (/** @type {string[]} */ some) =>
+        run(python, ['-m', 'pytest', '-q', '-x', '-p', 'no:cacheprovider', ...some], {
+          env,
+          seconds: 300,
+          isQuiet: true,
+        });
+      const imports = RegExp(`^from models\\b.*\\b${stemOf(file)}\\b`, 'm');
+      const importing = tests.filter((test) => imports.test(readFileSync(test, 'utf8')));
+      const others = tests.filter((test) => !importing.includes(test));
+      const order = likelyFirst([...importing, ...others], [...killers, stemOf(file)]);
+      // Collecting all tests takes longer than running the nearest.
+      const first = Math.max(importing.length, 1);
+      for (const some of [order.slice(0, first), order.slice(first)])
+        if (!(await pytest(some))) return 'pytest';
+      return undefined;
     },
   };
 }

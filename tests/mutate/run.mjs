@@ -3,7 +3,7 @@
 //     node tests/mutate/run.mjs              all of them
 //     node tests/mutate/run.mjs sink ReLU    those whose name or file holds one of these words
 //
-// Edits that nobody has chosen, of all four languages, are drawn by fresh.mjs.
+// fresh.mjs draws random edits, of all four languages.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,7 +24,7 @@ const roomOf = (name) => {
 let passed = 0;
 let failed = 0;
 /** @param {boolean} good @param {string} line */
-function tell(good, line) {
+function report(good, line) {
   if (good) passed++;
   else failed++;
   console.log(line);
@@ -37,13 +37,13 @@ async function meet([name, path, code, edited, killers]) {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const times = text.split(code).length - 1;
   if (times !== 1)
-    return tell(false, `${name}: does not apply, its code stands ${times} times in ${file}`);
+    return report(false, `${name}: does not apply, its code occurs ${times} times in ${file}`);
   const own = text.replace(code, () => edited);
   const place = String(mutants.findIndex((row) => row[0] === name));
   const { killerOf } = await roomOf(other ?? 'core');
   const killer = await killerOf(file, own, `kept-${place}`, killers.split(' '));
-  if (killer === null) return tell(false, `${name}: does not compile`);
-  tell(killer !== undefined, `${name}: ${killer ? `killed by ${killer}` : 'ALIVE'}`);
+  if (killer === null) return report(false, `${name}: does not compile`);
+  report(killer !== undefined, `${name}: ${killer ? `killed by ${killer}` : 'ALIVE'}`);
 }
 
 const words = process.argv.slice(2);

@@ -62,7 +62,7 @@ static inline void add_claimed(recording_writer *w, const char *name, const char
     w->data = grown(w->data, &w->data_n, data, bytes);
 }
 
-/* The same of a tensor as it is. */
+/* The same for the tensor without a change. */
 static inline void add_tensor(recording_writer *w, const char *name, const ss_tensor *tensor) {
     char shape[96] = "[";
     for (int i = 0; i < tensor->rank; i++)

@@ -75,23 +75,105 @@ static void check_sections(const cJSON *ours) {
     }
 }
 
-/* What a run records unasked, and what is costly: maps and residual stream are standard, inputs of
- * the feed-forward and its spikes are not. */
-static void check_fields(const cJSON *fields) {
-    const char *standard[] = {"att", "hidden", "q", "k", "v"}, *asked[] = {"spikes", "rounded"};
-    for (size_t i = 0; i < sizeof standard / sizeof *standard; i++) {
-        CASE(standard[i]);
-        CHECK(cJSON_IsTrue(cJSON_GetObjectItem(row_of(fields, standard[i]), "standard")));
+/* What a caller may rely on, as wasm/abi/abi.d.ts has it: a section's keys, each after
+ * its type, a text, a number, a boolean or a list. */
+static const struct {
+    const char *section, *keys;
+} promised[] = {
+    {"operations", "tname tlabel tformula bnormalises tproxy tfeatures lparameters tsource"},
+    {"metrics",
+     "tname tlabel tquestion tunit lshape lrange larguments lfields baveraged bsummary ttopic "
+     "tsource"},
+    {"fields", "tname tmeaning tunit lshape ttype balways bstandard baveraged bstreamed"},
+    {"edits", "tname tmeaning tlabel bcounterfactual bwaits lneeds lfields lparameters tsource"},
+    {"status", "ncode tname tmeaning"},
+};
+
+static bool is_of(const cJSON *item, char type) {
+    return type == 't'   ? cJSON_IsString(item)
+           : type == 'n' ? cJSON_IsNumber(item)
+           : type == 'b' ? cJSON_IsBool(item)
+                         : cJSON_IsArray(item);
+}
+
+static void check_keys(const cJSON *row, const char *keys) {
+    char key[32];
+    for (int used; sscanf(keys, "%31s%n", key, &used) == 1; keys += used)
+        if (check_failed(is_of(cJSON_GetObjectItem(row, key + 1), *key), __FILE__, __LINE__, key))
+            printf("    of %s\n", cJSON_GetStringValue(cJSON_GetObjectItem(row, "name")));
+}
+
+static void check_promises(const cJSON *ours) {
+    const cJSON *row, *letter, *letters = cJSON_GetObjectItem(ours, "letters");
+    check_keys(ours, "tversion nabi tkernels");
+    for (size_t i = 0; i < sizeof promised / sizeof *promised; i++) {
+        CASE(promised[i].section);
+        cJSON_ArrayForEach(row, cJSON_GetObjectItem(ours, promised[i].section)) {
+            check_keys(row, promised[i].keys);
+            /* A shape is of letters that are explained, of numbers and of sums of both. */
+            cJSON_ArrayForEach(letter, cJSON_GetObjectItem(row, "shape")) {
+                const char *text = cJSON_GetStringValue(letter);
+                for (; *text; text++)
+                    CHECK(strchr("0123456789+", *text) ||
+                          cJSON_GetObjectItemCaseSensitive(letters, (char[]){*text, 0}));
+            }
+        }
     }
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        CASE(asked[i]);
-        CHECK(cJSON_IsFalse(cJSON_GetObjectItem(row_of(fields, asked[i]), "standard")));
+}
+
+/* A mean over sequences says something of all but what uniform attention gives, the maps of one
+ * head, the parts of one query's logits, and places. */
+static void check_metrics(const cJSON *metrics) {
+    CASE("metrics that belong to one sequence, and ranges");
+    const char *single =
+        " alpha_uniform qk_dot qk_cos qk_norm logit_parts logit_parts_heads massive_at "
+        "super_weight ";
+    const cJSON *row;
+    cJSON_ArrayForEach(row, metrics) {
+        char name[64];
+        snprintf(name, sizeof name, " %s ", cJSON_GetStringValue(cJSON_GetObjectItem(row, "name")));
+        bool averaged = cJSON_IsTrue(cJSON_GetObjectItem(row, "averaged"));
+        if (check_failed(averaged == !strstr(single, name), __FILE__, __LINE__, "averaged"))
+            printf("    %s\n", name);
+        const cJSON *range = cJSON_GetObjectItem(row, "range"), *low = cJSON_GetArrayItem(range, 0),
+                    *high = cJSON_GetArrayItem(range, 1);
+        CHECK_INT(cJSON_GetArraySize(range), 2);
+        /* Shares, and what is divided by its largest value, go from 0 to 1. */
+        const char *unit = cJSON_GetStringValue(cJSON_GetObjectItem(row, "unit"));
+        if (!strncmp(unit, "share", 5) || !strncmp(unit, "of ln", 5)) {
+            CHECK_NEAR(cJSON_GetNumberValue(low), 0, 0);
+            CHECK_NEAR(cJSON_GetNumberValue(high), 1, 0);
+        }
+        CHECK(cJSON_IsNull(low) || cJSON_IsNull(high) || low->valuedouble < high->valuedouble);
+    }
+}
+
+/* What a run records unasked, and what is costly: maps and residual stream are standard, inputs of
+ * the feed-forward and its spikes are not. Of one number a token a mean over sequences is kept. */
+static void check_fields(const cJSON *fields) {
+    static const struct {
+        const char *name, *key;
+        bool is;
+    } table[] = {
+        {"att", "standard", true},      {"hidden", "standard", true}, {"q", "standard", true},
+        {"k", "standard", true},        {"v", "standard", true},      {"spikes", "standard", false},
+        {"rounded", "standard", false}, {"loss", "averaged", true},   {"rank", "averaged", true},
+        {"seen", "averaged", true},     {"att", "averaged", false},   {"hidden", "averaged", false},
+        {"tokens", "averaged", false},  {"tokens", "always", true},   {"k", "always", true},
+        {"v", "always", true},          {"q", "always", false},       {"loss", "streamed", true},
+        {"rank", "streamed", true},     {"att", "streamed", false}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        CASE(table[i].name);
+        const cJSON *row = row_of(fields, table[i].name);
+        CHECK_INT(cJSON_IsTrue(cJSON_GetObjectItem(row, table[i].key)), table[i].is);
     }
 }
 
 int main(void) {
     cJSON *ours = described(), *theirs = read_golden();
     check_sections(ours);
+    check_promises(ours);
+    check_metrics(cJSON_GetObjectItem(ours, "metrics"));
     check_fields(cJSON_GetObjectItem(ours, "fields"));
     const cJSON *rows = cJSON_GetObjectItem(ours, "operations"), *expected;
     const cJSON *golden = cJSON_GetObjectItem(theirs, "operations");

@@ -233,7 +233,7 @@ static void window_is_a_mask(void) {
 
 /* A sliding window re-computed: each query in a text of its own that begins at its first key. */
 static void cache_positions(const char *folder) {
-    CASE("7. turned keys of one layer: as the last row of a text that holds the kept keys alone");
+    CASE("7. rotated keys of one layer: as the last row of a text that holds the kept keys alone");
     opened_model model = open_model(folder);
     model.model.arch.L = 1; /* below, keys and values do not depend on what was seen */
     opened_run run = run_edit(&model, "evict:policy=first,first=2,budget=6,positions=cache");
@@ -300,7 +300,10 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     snprintf(text, sizeof text, "evict:policy=%s", policy);
     ss_edit edits[] = {read_edit(text), read_edit(with)};
     opened_run whole = stream(model, tokens, T, T, edits, 2, false);
-    for (int piece = 1; piece <= T; piece *= 7) {
+    /* All at once is in pieces of SS_LOGIT_ROWS, which fill the cache to its last slot. */
+    const int pieces[] = {1, 7, 49, T};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        int piece = pieces[i];
         opened_run part = stream(model, tokens, T, piece, edits, 2, true);
         CHECK(part.run.trace.slots <= 2 * 6 + SS_LOGIT_ROWS || part.run.trace.slots == T);
         if (check_failed(same_rows(&whole.run.trace, &part.run.trace, SS_FIELD_LOSS, T), __FILE__,
@@ -509,7 +512,7 @@ static void by_edits(void) {
 /* ---- updates --------------------------------------------------------------------------------- */
 
 static void kept_by_updates(void) {
-    CASE("an update keeps what stands before the first change, as far as the edits let it");
+    CASE("an update keeps the tokens before the first change, as far as the edits allow");
     static const struct {
         const char *edit;
         int at, kept; /* the token that changes; 13: none, one more comes */
@@ -550,7 +553,7 @@ static void kept_by_updates(void) {
 }
 
 static void updates_of_streams(void) {
-    CASE("a run that streams begins anew with every text, and ends as a new one");
+    CASE("a run that streams starts over with every text, and ends as a new one");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     ss_run_desc desc = {&model.model, T_MAX, SS_STREAMS | SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0,
@@ -562,7 +565,7 @@ static void updates_of_streams(void) {
 }
 
 static void updates_after_all(void) {
-    CASE("an extension that was given up can be updated, wherever it stopped");
+    CASE("an extension that was cancelled can be updated, whatever piece it stopped in");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     for (int edits = 0; edits < 2; edits++)
@@ -601,7 +604,7 @@ static void updates_after_all(void) {
     CHECK_INT(from.run.trace.T, T_MAX);
     must(ss_run_truncate(&run.run, 0, &err), &err, "nothing");
     CHECK_INT(run.run.trace.T, 0);
-    must(ss_run_extend(&run.run, prompt, 4, &err), &err, "anew");
+    must(ss_run_extend(&run.run, prompt, 4, &err), &err, "extend again");
     check_updated(&run, SS_OK, &desc, prompt, 4);
     close_run(&from);
     close_run(&run);

@@ -243,7 +243,7 @@ static void refused_by_some(void) {
 }
 
 static void rotary_configs(void) {
-    CASE("rotary scaling: types and keys that change the turns are known or refused");
+    CASE("rotary scaling: types and keys that change the frequencies are known or refused");
     static const struct {
         const char *object;
         ss_status status;
@@ -455,7 +455,7 @@ static void routers(void) {
     CASE("a token goes through as many experts as the model says, with the weights it says");
     static const struct {
         const char *folder;
-        int chosen;
+        int top_k;
         bool sums_to_1;
     } table[] = {{"hf-mixtral", 2, true},    {"hf-gpt_oss", 2, true},
                  {"hf-qwen2_moe", 3, false}, {"hf-qwen2_moe-norm", 3, true},
@@ -470,13 +470,13 @@ static void routers(void) {
         CHECK_INT(view.dims[0] == T_MAX && view.dims[1] == 5, 1);
         for (size_t t = 0; t < T_MAX; t++) {
             const float *row = (const float *)view.data + t * view.strides[0];
-            int chosen = 0;
+            int experts = 0;
             float sum = 0.0f;
             for (int e = 0; e < 5; e++) {
-                chosen += row[e] > 0.0f;
+                experts += row[e] > 0.0f;
                 sum += row[e];
             }
-            CHECK_INT(chosen, table[i].chosen);
+            CHECK_INT(experts, table[i].top_k);
             if (table[i].sums_to_1)
                 CHECK_NEAR(sum, 1.0, 1e-6);
             else

@@ -235,15 +235,15 @@ static const broken meanings[] = {
      "llama.attention.head_count_kv"},
     {"experts", WITH_PAIR(KEY("expert_count", "4", "4:8")), SS_UNSUPPORTED, "llama.expert_count"},
     {"no experts", WITH_PAIR(KEY("expert_count", "4", "4:0")), SS_OK, ""},
-    {"heads of which a part is turned", WITH_PAIR(KEY("rope.dimension_count", "4", "4:1")),
+    {"heads that are rotated in part", WITH_PAIR(KEY("rope.dimension_count", "4", "4:1")),
      SS_UNSUPPORTED, "llama.rope.dimension_count"},
     {"values of another width", WITH_PAIR(KEY("attention.value_length", "4", "4:4")),
      SS_UNSUPPORTED, "llama.attention.value_length"},
     {"a scaling that is not known", WITH_PAIR(KEY("rope.scaling.type", "8", "t:longrope")),
      SS_UNSUPPORTED, "llama.rope.scaling.type"},
     {"a scaling that is none", WITH_PAIR(KEY("rope.scaling.type", "8", "t:none")), SS_OK, ""},
-    {"a key that nobody knows", WITH_PAIR(KEY("attention.clamp_kqv", "6", "4:1090519040")),
-     SS_UNSUPPORTED, "llama.attention.clamp_kqv"},
+    {"an unknown key", WITH_PAIR(KEY("attention.clamp_kqv", "6", "4:1090519040")), SS_UNSUPPORTED,
+     "llama.attention.clamp_kqv"},
     {"attention in both directions", WITH_PAIR(KEY("attention.causal", "7", "1:0")), SS_UNSUPPORTED,
      "llama.attention.causal"},
     {"an adapter", WITH_PAIR(" t:general.type 4:8 t:adapter"), SS_UNSUPPORTED, "general.type"},
@@ -382,7 +382,7 @@ static bool says_what_and_where(ss_status status, const ss_error *err) {
 }
 
 static void check_cuts(const char *folder) {
-    CASE("a file that ends too early is refused wherever it ends");
+    CASE("a file that ends too early is refused at every length");
     ss_bytes whole = read_file(folder, "model.gguf");
     for (size_t percent = 1; percent < 100; percent++) {
         ss_bytes cut = first_bytes(whole, whole.n * percent / 100);

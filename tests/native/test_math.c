@@ -77,8 +77,8 @@ static const struct curve {
     {"ss_exp_double is exp", ss_exp_double, exp, -708, 709, 5e-16, true},
     {"ss_pow gives rotary frequencies", my_theta, libm_theta, -2, 2, 6e-15, true},
     {"ss_pow gives square roots", my_square_root, sqrt, 1e-3, 1e6, 4e-15, true},
-    {"ss_sin is sin in the first turns", ss_sin, sin, -10, 10, 3e-16, false},
-    {"ss_cos is cos in the first turns", ss_cos, cos, -10, 10, 3e-16, false},
+    {"ss_sin is sin in the first periods", ss_sin, sin, -10, 10, 3e-16, false},
+    {"ss_cos is cos in the first periods", ss_cos, cos, -10, 10, 3e-16, false},
     {"ss_sin is sin far out", ss_sin, sin, -1e6, 1e6, 3e-16, false},
     {"ss_cos is cos far out", ss_cos, cos, -1e6, 1e6, 3e-16, false},
 };

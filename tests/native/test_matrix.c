@@ -213,7 +213,7 @@ static void check_plain(void) {
 int main(void) {
     for (int type = SS_Q8_0; type < SS_DTYPE_N; type++)
         check_quantised((ss_dtype)type, QUANTISED_IN);
-    check_quantised(SS_I8, 300); /* of which the last 12 are no group */
+    check_quantised(SS_I8, 300); /* the last 12 are no group */
     check_plain();
     IN = IN_MOST;
     check_plain();

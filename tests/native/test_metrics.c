@@ -189,7 +189,7 @@ static void prefix_of_tokens(void) {
 }
 
 static void proxies(void) {
-    CASE("rows that do not sum to 1: shares, raw weights and row mass side by side");
+    CASE("rows that do not sum to 1: shares, raw weights and row sums side by side");
     fake f;
     fake_open(&f, 1, 1, 2, 1, "sigmoid");
     *weight(&f, 0, 0, 0) = 0.0001f;
@@ -441,9 +441,9 @@ static float spectrum(const float *rows, int T, int D, bool others) {
     return entropy;
 }
 
-/* Rows along `directions` axes in turn, the first so many times as long as the others, turned by a
- * reflection so that no product is zero. */
-static float turned(int T, int D, int directions, float first, bool others) {
+/* The entropy of rows along `directions` axes, one after the other, the first `first` times as long
+ * as the others; a reflection makes every product differ from zero. */
+static float entropy_along(int T, int D, int directions, float first, bool others) {
     float *rows = calloc((size_t)(T * D), sizeof *rows);
     if (!rows) exit(2);
     for (int t = 0; t < T; t++) {
@@ -458,16 +458,16 @@ static float turned(int T, int D, int directions, float first, bool others) {
 
 static void matrix_entropy(void) {
     CASE("rows at right angles: 1; all equal: 0; lengths 2, 1, 1, 1: 1.153741943 nats");
-    CHECK_NEAR(turned(4, 6, 4, 1, false), 1, 1e-6);
-    CHECK_NEAR(turned(64, 6, 6, 1, false), 1, 1e-3); /* 64 is no multiple of 6 */
-    CHECK_NEAR(turned(60, 6, 6, 1, false), 1, 1e-6);
-    CHECK_NEAR(turned(40, 300, 40, 1, false), 1, 1e-6);
-    CHECK_NEAR(turned(9, 5, 1, 1, false), 0, 1e-6);
-    CHECK_NEAR(turned(4, 6, 4, 2, false) * (float)log(4), 1.153741943, 1e-6);
-    CHECK_NEAR(turned(60, 6, 3, 1, false) * (float)log(6), log(3), 1e-6);
+    CHECK_NEAR(entropy_along(4, 6, 4, 1, false), 1, 1e-6);
+    CHECK_NEAR(entropy_along(64, 6, 6, 1, false), 1, 1e-3); /* 64 is no multiple of 6 */
+    CHECK_NEAR(entropy_along(60, 6, 6, 1, false), 1, 1e-6);
+    CHECK_NEAR(entropy_along(40, 300, 40, 1, false), 1, 1e-6);
+    CHECK_NEAR(entropy_along(9, 5, 1, 1, false), 0, 1e-6);
+    CHECK_NEAR(entropy_along(4, 6, 4, 2, false) * (float)log(4), 1.153741943, 1e-6);
+    CHECK_NEAR(entropy_along(60, 6, 3, 1, false) * (float)log(6), log(3), 1e-6);
     CASE("one massive row makes a valley that the other rows do not have");
-    CHECK(turned(64, 128, 64, 1000, false) < 1e-3f);
-    CHECK_NEAR(turned(64, 128, 64, 1000, true), 1, 1e-6);
+    CHECK(entropy_along(64, 128, 64, 1000, false) < 1e-3f);
+    CHECK_NEAR(entropy_along(64, 128, 64, 1000, true), 1, 1e-6);
     CASE("it is NaN for one row, where all is zero, and where a number or a square is not finite");
     float rows[8] = {0};
     CHECK(isnan(spectrum(rows, 2, 4, false)));

@@ -1,6 +1,6 @@
 /*
  * Runs: what must hold for every model, shown on tiny ones. Numbers in names are the oracles of
- * section 6 of the specification. The tiny models are those of tests/golden; where an oracle wants
+ * section 6 of the specification. The tiny models are those of tests/golden; where an oracle needs
  * special weights, those of the opened file are overwritten.
  */
 #include "check.h"
@@ -262,8 +262,8 @@ static void same_again(void) {
     close_model(&model);
 }
 
-static void found_anew(void) {
-    CASE("a run that is taken back and given other tokens is measured anew");
+static void measured_again(void) {
+    CASE("a run that is taken back and given other tokens is measured again");
     static const int32_t others[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
     opened_model model = open_model(LLAMA);
     opened_run used = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -423,7 +423,7 @@ int main(void) {
     repeated_token();
     evicted_cache();
     same_again();
-    found_anew();
+    measured_again();
     biases();
     edits();
     bad_requests();

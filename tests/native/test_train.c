@@ -349,7 +349,7 @@ static void golden_training(const char *folder) {
 }
 
 static void backcopy(void) {
-    CASE("Bigram-Backcopy: behind a trigger the token before it comes again, and the best possible "
+    CASE("Bigram-Backcopy: after a trigger the token before it is repeated, and the best possible "
          "losses are those of its chances");
     opened_train *opened =
         open_train(lab("softmax"), "{\"batch\":40,\"length\":12,\"triggers\":3,\"steps\":1}");
@@ -528,7 +528,7 @@ static void text_draws(void) {
     CHECK_NEAR(opened->train.targets, 400 * 12, 0);
     close_train(opened);
 
-    CASE("a prefix is predicted by nobody: its losses have no weight");
+    CASE("a prefix is not predicted: its losses have no weight");
     c = (counts){.least_plain = 20, .most_plain = -1};
     opened = open_text(",\"mask\":{\"kind\":\"prefix\",\"prefix\":5}", 20, 16);
     each_sequence(&opened->train, count_text, &c);
@@ -571,7 +571,7 @@ static const char *logged_config =
     "\"tie_word_embeddings\":false}";
 
 static void logged(void) {
-    CASE("every column of the log is what its meaning says, computed anew from the traces");
+    CASE("every column of the log is what its meaning says, computed again from the traces");
     opened_train *opened =
         open_train(logged_config, "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":9,"
                                   "\"deviation\":0.4,\"embedding_deviation\":1,\"warm_up\":4,"
@@ -700,7 +700,7 @@ static void parts(void) {
     close_train(split);
 }
 
-/* Two trainings, one with the even parts of a batch, one with the odd ones, tell each other. */
+/* Two trainings, one with the even parts of a batch, one with the odd ones, exchange gradients. */
 static void shared(const char *batch) {
     CASE("two that share the work of each step have the bits of one");
     char recipe[128];
@@ -908,6 +908,36 @@ static void refusals(void) {
     }
 }
 
+static void headers(void) {
+    CASE("numbers begin at a multiple of 64 bytes, after no more spaces than that takes");
+    bool met[SS_ARENA_ALIGN] = {false};
+    for (int layers = 1; layers <= 8; layers++)
+        for (int i = 0; i < 32; i++) {
+            /* One digit more in one size makes the header a few characters longer. */
+            char config[300];
+            snprintf(config, sizeof config,
+                     "{\"model_type\":\"llama\",\"num_hidden_layers\":%d,\"num_attention_heads\":1,"
+                     "\"hidden_size\":%d,\"intermediate_size\":%d,\"vocab_size\":%d,"
+                     "\"max_position_embeddings\":4,\"tie_word_embeddings\":%s}",
+                     layers, i & 1 ? 16 : 8,
+                     i & 2   ? 100
+                     : i & 4 ? 10
+                             : 9,
+                     i & 8 ? 100 : 12, i & 16 ? "true" : "false");
+            opened_train *opened = open_train(config, "{\"length\":4,\"batch\":1,\"triggers\":2}");
+            ss_bytes file = opened->train.weights.file;
+            uint64_t header = 0;
+            CHECK(ss_read_u64(&header, file, 0));
+            size_t used = (size_t)header;
+            while (used && file.data[8 + used - 1] == ' ') used--;
+            CHECK_INT((int)((8 + header) % SS_ARENA_ALIGN), 0);
+            CHECK(header - used < SS_ARENA_ALIGN);
+            met[(8 + used) % SS_ARENA_ALIGN] = true;
+            close_train(opened);
+        }
+    CHECK(met[0] && met[1] && met[SS_ARENA_ALIGN - 1]);
+}
+
 static void memory(void) {
     CASE("a block that is one piece too small is refused, never written beyond");
     opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":4}");
@@ -950,6 +980,7 @@ int main(void) {
     resumed_divergence();
     divergence();
     refusals();
+    headers();
     memory();
     return check_done();
 }

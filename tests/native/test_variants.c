@@ -380,7 +380,7 @@ static void int8(void) {
         if (check_failed(!strcmp(err.where, table[i].where), __FILE__, __LINE__, "the place"))
             printf("    %s: %s\n", err.where, err.text);
     }
-    char was[5] = {0}, is[] = "\xff\xff\x7f\x7f"; /* the largest float, of which 127 are too many */
+    char was[5] = {0}, is[] = "\xff\xff\x7f\x7f"; /* the largest float: 127 of it overflow */
     memcpy(was, &factor, 4);
     CHECK_INT((int)open_tampered(was, is, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, scale));

@@ -62,6 +62,14 @@ static inline void check_same(const ss_trace *a, const ss_trace *b, int T) {
     }
 }
 
+/* The same of two runs of the same T tokens, and what may follow their last one. */
+static inline void check_runs(const ss_trace *a, const ss_trace *b, int T) {
+    check_same(a, b, T);
+    if (a->fields & SS_BIT(SS_FIELD_NEXT))
+        CHECK_BITS(ss_floats(a, SS_FIELD_NEXT), ss_floats(b, SS_FIELD_NEXT),
+                   (size_t)a->model->arch.V * sizeof(float));
+}
+
 /* The tokens of a run of all fields again, so many at a time: the same bits. */
 static inline void check_steps(const ss_trace *whole, const int32_t *tokens, int T, int piece) {
     ss_run_desc desc = {whole->model, T, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
@@ -71,9 +79,7 @@ static inline void check_steps(const ss_trace *whole, const int32_t *tokens, int
         int n = T - t < piece ? T - t : piece;
         must(ss_run_extend(&steps.run, tokens + t, n, &err), &err, "extend");
     }
-    check_same(whole, &steps.run.trace, T);
-    CHECK_BITS(ss_floats(whole, SS_FIELD_NEXT), ss_floats(&steps.run.trace, SS_FIELD_NEXT),
-               (size_t)whole->model->arch.V * sizeof(float));
+    check_runs(whole, &steps.run.trace, T);
     close_run(&steps);
 }
 
@@ -89,11 +95,7 @@ static inline void check_updated(const opened_run *run, ss_status status, const 
     CHECK_INT((int)status, (int)ss_run_extend(&fresh.run, tokens, T, &err));
     if (status == SS_OK) {
         CHECK_INT(run->run.trace.T, T);
-        check_same(&fresh.run.trace, &run->run.trace, T);
-        if (desc->fields & SS_BIT(SS_FIELD_NEXT))
-            CHECK_BITS(ss_floats(&fresh.run.trace, SS_FIELD_NEXT),
-                       ss_floats(&run->run.trace, SS_FIELD_NEXT),
-                       (size_t)desc->model->arch.V * sizeof(float));
+        check_runs(&fresh.run.trace, &run->run.trace, T);
     }
     close_run(&fresh);
 }

@@ -91,14 +91,27 @@ def test_two_seeds_decide_only_where_the_sink_stays_away() -> None:
     assert decide.has_vanished(early.logs)
 
 
-@pytest.mark.parametrize(("ends", "wants"), [
+@pytest.mark.parametrize(("ends", "needs"), [
     ([0.01, 0.02, 0.0], False),  # decided
     ([0.25, 0.26, 0.255], False),  # no effect as large as 0.1
     ([0.1, 0.4, 0.26], True),  # both are open
     ([0.1, 0.4, 0.26, 0.15, 0.35], False),  # there is no third look
     ([0.1, 0.4], False)])
-def test_a_second_look_is_for_what_the_first_leaves_open(ends: list[float], wants: bool) -> None:
-    assert decision(ends).wants_more is wants
+def test_a_second_look_is_for_what_the_first_leaves_open(ends: list[float], needs: bool) -> None:
+    assert decision(ends).needs_more is needs
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [
+    (-0.0999, 0.0999, "agrees"), (-0.1, 0.05, "undecided"), (-0.05, 0.1, "undecided"),
+    (-0.05, 0.0, "agrees"), (0.0, 0.05, "agrees"), (-0.05, -0.01, "differs"), (0.01, 0.05, "differs")])
+def test_no_effect_is_an_interval_inside_of_the_smallest_one(
+        low: float, high: float, verdict: str) -> None:
+    """An effect of exactly 0.1 is one; an interval that ends at 0 holds it."""
+    found = decide.Difference((low + high) / 2, low, high)
+    assert decide.judge(found, "the same") == verdict
+    assert decide.leaves_open(found) is (verdict == "undecided")
+    of_loss = decide.judge(found, "the same", "loss")
+    assert of_loss == ("differs" if verdict == "differs" else "undecided")
 
 
 def test_a_log_with_a_gap_is_refused() -> None:

@@ -1,7 +1,7 @@
 """Every command that a document names: what is cheap is run, of the rest program and options must exist.
 
 Commands are taken from the shell blocks of every Markdown file (fenced as sh, bash, console, or
-indented) and from its `code`. A word in capitals (FILE), owner/name and <this> stand for something.
+indented) and from its `code`. A word in capitals (FILE), owner/name and <this> are placeholders.
 """
 
 import ast
@@ -275,7 +275,7 @@ def test_a_command_of_a_document_works(file: str, command: str,
 
 
 def test_commands_are_found() -> None:
-    """Nobody keeps the list: what a document comes to say is checked."""
+    """The list is collected from the documents, so that whatever they come to say is checked."""
     text = ("# A\n\nRun `tests/run native`, or `node wasm/cli.js describe`; see `core/`, `web`.\n\n"
             "    python -m models.train.pages   tables\n    npm --prefix web run build # the page\n\n"
             "    zoo/   the models\n\n```sh\n$ nothing --like this \\\n  here && pip install x\n```\n\n"

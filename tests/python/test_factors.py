@@ -156,7 +156,8 @@ def test_what_is_not_defined_is_left_empty() -> None:
 
 @pytest.mark.parametrize(("alphas", "step"), [
     ({0: 0.0, 200: 0.2, 400: 0.3}, 200), ({0: 0.0, 200: 0.2, 400: 0.05, 600: 0.1}, 600),
-    ({0: 0.0, 200: 0.09}, None), ({0: 0.2, 200: 0.02}, None)])
+    ({0: 0.0, 200: 0.09}, None), ({0: 0.2, 200: 0.02}, None),
+    ({0: 0.2, 16000: 0.02}, None), ({0: 0.2, 16000: 0.3, 16200: 0.02}, 0)])
 def test_onset(alphas: dict[int, float], step: int | None) -> None:
     assert factors.onset(made(SOFTMAX, 1, alphas)) == step
 

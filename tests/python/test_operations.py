@@ -58,11 +58,11 @@ def test_weights_in_f32(id: str, scale: float) -> None:
     x = np.random.default_rng(7).normal(size=(T, T)).astype(np.float32) * scale
     if operation.features == "elu1":
         x = abs(x)  # products of positive features
-    seen = np.tril(np.ones((T, T), bool))
-    x[~seen] = 300.0
+    visible = np.tril(np.ones((T, T), bool))
+    x[~visible] = 300.0
     given = {name: GIVEN[name] for name in operation.standard}
     parameters = Parameters(given, torch.tensor([GIVEN["logit"]]))
-    found = operation.weights(torch.from_numpy(x)[None], torch.from_numpy(seen), parameters)[0]
+    found = operation.weights(torch.from_numpy(x)[None], torch.from_numpy(visible), parameters)[0]
     expected = np.zeros((T, T))
     for i in range(T):
         expected[i, :i + 1] = FORMULAS[id](x[i, :i + 1].astype(np.float64), given | GIVEN)

@@ -117,8 +117,8 @@ def test_each_eps_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
     """A model that is surer of token 0 for each key that a query sees: by ln of the key's number."""
     def forward(arch: Architecture, weights: Any, ids: Tensor) -> Trace:
-        seen = arch.mask.seen(ids.shape[1], ids.device).double()
-        sure = seen @ torch.tensor(evidence, dtype=torch.float64).log()
+        visible = arch.mask.visible(ids.shape[1], ids.device).double()
+        sure = visible @ torch.tensor(evidence, dtype=torch.float64).log()
         logits = torch.stack([sure, torch.zeros_like(sure)], -1).expand(len(ids), -1, -1)
         return trace_of(logits=logits)
 
@@ -166,7 +166,7 @@ def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPat
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
     trace = dataclasses.replace(TRACE, router=router)
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: trace)
-    found = loss.next_token_loss(arch_of(E=3, chosen=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
+    found = loss.next_token_loss(arch_of(E=3, top_k=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
                                  torch.zeros(2, T + 2), Training(balance=0.5))
     # Shares 3/4, 1/8, 1/8; loads 1/2, 1/4, 1/4.
     balance = 3 * (0.75 * 0.5 + 0.125 * 0.25 + 0.125 * 0.25)

@@ -27,7 +27,7 @@ def decode(raw: bytes, before: pack.Arrays | None, shapes: Shapes, scales: list[
 
 @pytest.fixture
 def run() -> list[pack.Arrays]:
-    """Five checkpoints: one matrix drifts, one is drawn anew each time, one has an outlier."""
+    """Five checkpoints: one matrix drifts, one is drawn again each time, one has an outlier."""
     random = np.random.default_rng(0)
     drifting = random.normal(size=(8, 16)).astype(np.float32)
     found = []

@@ -1,4 +1,4 @@
-"""What is said of a model: the tables, and that nobody edits by hand what is written."""
+"""The pages of a model: their tables, and that each is as its script writes it."""
 
 import json
 from pathlib import Path

@@ -90,20 +90,20 @@ def test_seeds_are_paired_by_their_text() -> None:
     corpus, known = object.__new__(Corpus), recipes()
     corpus.stream = torch.randint(2, VOCABULARY, (5000,), generator=torch.Generator().manual_seed(2))
 
-    def batch(id: str, seed: int, step: int, front: list[int]) -> torch.Tensor:
-        return corpus.batch(seed, step, 4, 16, front, known[id].training)[0]
+    def batch(id: str, seed: int, step: int) -> torch.Tensor:
+        return corpus.batch(seed, step, 4, 16, known[id].training)[0]
 
-    base = batch("softmax", 1, 7, [0])
+    base = batch("softmax", 1, 7)
     assert base.shape == (4, 17) and (base[:, 0] == 0).all()
-    assert torch.equal(base, batch("gated", 1, 7, [0]))
-    assert torch.equal(base[:, 1:-1], batch("sink-token", 1, 7, [1024, 0])[:, 2:])
-    assert torch.equal(base[:, 1:], batch("no-bos", 1, 7, [])[:, :-1])
-    assert not torch.equal(base, batch("softmax", 2, 7, [0]))
-    assert not torch.equal(base, batch("softmax", 1, 8, [0]))
-    second = batch("fixed-second", 1, 7, [])
+    assert torch.equal(base, batch("gated", 1, 7))
+    assert torch.equal(base[:, 1:-1], batch("sink-token", 1, 7)[:, 2:])
+    assert torch.equal(base[:, 1:], batch("no-bos", 1, 7)[:, :-1])
+    assert not torch.equal(base, batch("softmax", 2, 7))
+    assert not torch.equal(base, batch("softmax", 1, 8))
+    second = batch("fixed-second", 1, 7)
     assert (second[:, 1] == END_ID).all()
-    assert torch.equal(second[:, 2:], batch("no-bos", 1, 7, [])[:, 2:])
-    assert batch("text-300k", 1, 7, [0]).shape == (4, 17)
+    assert torch.equal(second[:, 2:], batch("no-bos", 1, 7)[:, 2:])
+    assert batch("text-300k", 1, 7).shape == (4, 17)
 
 
 def test_a_step_reads_as_much_text_whatever_the_context() -> None:
@@ -134,7 +134,7 @@ def test_what_eviction_costs_is_what_the_cache_lost() -> None:
 
 
 def test_a_log_goes_on_where_its_run_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measured once at each step of the protocol; what a run repeats is measured anew."""
+    """Measured once at each step of the protocol; a step that a run repeats is measured again."""
     recipe = protocol.runs()["long-sigmoid"]
     monkeypatch.setattr(outcomes, "SEQUENCES", 2)
     monkeypatch.setattr(outcomes, "EVICTED", 2)

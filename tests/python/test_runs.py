@@ -142,18 +142,20 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG + "relu")
     done: list[tuple[Any, ...]] = []
     fake_corpus = SimpleNamespace(
-        ids=lambda front: ["front", *front],
-        held_out_ids=lambda count, T, front, fixed_at: torch.zeros(count, T),
-        batch=lambda seed, step, sequences, context, front, training: (
-            f"text {step}", f"noise {step}") if (seed, sequences, context, front) == (
-            3, 16, 128, ["front", "<s>"]) else None)
+        tokenizer="tokenizer", held_out=[f"passage {i}" for i in range(100)],
+        batch=lambda seed, step, sequences, context, training: (
+            f"text {step}", f"noise {step}") if (seed, sequences, context, training) == (
+            3, 16, 128, recipe.training) else None)
     log = SimpleNamespace(
         keep_before=lambda step: done.append(("keep", step)), lacks=lambda step: step != 400,
         add=lambda *given: done.append(("log", *given)))
+    probed = {("tokenizer", "passage 0", "passage 19", 20, 64, recipe.training): torch.zeros(20, 64)}
+    monkeypatch.setattr(train, "encode", lambda tokenizer, texts, T, training: probed[
+        tokenizer, texts[0], texts[-1], len(texts), T, training])
     monkeypatch.setattr(train, "Corpus", lambda corpora, cache: fake_corpus)
     monkeypatch.setattr(train, "Run", lambda *given: FakeRun(start, done))
     monkeypatch.setattr(train, "Log", lambda recipe, seed: log)
-    monkeypatch.setattr(train, "fixed_loss", lambda run, corpus, front: 7.5)
+    monkeypatch.setattr(train, "fixed_loss", lambda run, corpus: 7.5)
     monkeypatch.setattr(torch, "compile", lambda loss: loss)
     train.train(recipe, 3, Path("texts"), Path("runs"), "cpu", until)
     assert done[0] == ("keep", start)
@@ -193,7 +195,7 @@ def test_the_fixed_sequences_are_as_many_whatever_a_step_reads(monkeypatch: pyte
         training = dataclasses.replace(Training(), batch=sequences * 128)
         run = SimpleNamespace(recipe=dataclasses.replace(KNOWN["relu"], training=training),
                               arch=None, weights=None, device="cpu")
-        found = train.fixed_loss(run, SimpleNamespace(batch=batch), [0])
+        found = train.fixed_loss(run, SimpleNamespace(batch=batch))
         count = 64 // sequences
         assert read == [(0, i, sequences) for i in range(count)]
         assert found == (count - 1) / 2
@@ -253,16 +255,19 @@ def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
     odd = "ž \n\u2003☃ 9"
     assert made.tokenizer.decode(made.tokenizer.encode(odd).ids) == odd
     assert made.tokenizer.encode("A king").ids[0] == made.tokenizer.encode("A", "b").ids[0] == 0
-    assert made.ids(("<s>", "<sink>")) == [0, 1024]
     assert len(made.held_out) == 100 and public[0].startswith(made.held_out[0])
     assert all(250 < len(text) <= 320 for text in made.held_out)
     long = json.loads((cache / "heldout-long.json").read_text())
     assert len(long) == 40 and all(320 < len(text) <= 640 for text in long)
     # A place of the text, and noise, by seed and step alone.
-    text, noise = made.batch(3, 5, 4, 16, [0], Training())
+    text, noise = made.batch(3, 5, 4, 16, Training())
     assert text.shape == (4, 17) and noise.shape == (4, 18) and (text[:, 0] == 0).all()
     whole = made.stream.tolist()
     assert all(row in [whole[i:i + 16] for i in range(len(whole))] for row in text[:, 1:].tolist())
-    same = again.batch(3, 5, 4, 16, [0], Training())
+    same = again.batch(3, 5, 4, 16, Training())
     assert torch.equal(same[0], text) and torch.equal(same[1], noise)
-    assert not torch.equal(text, made.batch(3, 6, 4, 16, [0], Training())[0])
+    assert not torch.equal(text, made.batch(3, 6, 4, 16, Training())[0])
+    # A drawn first token comes from the last number of the noise, which nothing else reads.
+    drawn, noise = made.batch(3, 5, 4, 16, Training(random_first=True))
+    assert drawn[:, 1].tolist() == [int(row[17] * 1024) for row in noise]
+    assert torch.equal(drawn[:, 2:], text[:, 2:])

@@ -27,6 +27,7 @@ STEPS, LAST = (0, 10, 30), 30
 TEXTS = ["Once upon a time there was a king who had three daughters and no son at all. " * 4,
          "A dog and a cat ran off into the wood, and they were never seen there again. " * 4]
 ZOO = ship.ZOO
+TOKENIZER = ZOO / "softmax/tokenizer.json"
 
 
 def recipe_of(id: str, **training: Any) -> Recipe:
@@ -51,7 +52,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(ship.pack, "STEPS", STEPS)
     folder = tmp_path / "runs"
     (folder / "corpus").mkdir(parents=True)
-    (folder / "corpus/tokenizer.json").write_bytes((ZOO / "softmax/tokenizer.json").read_bytes())
+    (folder / "corpus/tokenizer.json").write_bytes(TOKENIZER.read_bytes())
     return folder
 
 
@@ -86,7 +87,7 @@ def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> N
                 assert torch.equal(stored[name], exact), name
         config = json.loads((folder / "config.json").read_text())
         assert ("quantization_config" in config) == (id == "relu")
-        ids = ship.ids_of(recipe, TEXTS)
+        ids = ship.ids_of(recipe, TEXTS, TOKENIZER)
         assert ids.shape == (2, 64) and ids[:, 0].tolist() == [0, 0]
         assert json.loads((folder / "exact.json").read_text()) == fake_measure(None, last, ids)
         assert (folder / "training.jsonl").read_text() == '{"step": 30}\n{"step": 0}\n'
@@ -100,8 +101,7 @@ def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> N
 def test_the_tokenizer_begins_a_text_as_training_did(
         front: tuple[str, ...], extra: str | None, begins: list[int], bos: str | None,
         tmp_path: Path) -> None:
-    ship.write_tokenizer(recipe_of("softmax", front=front, extra=extra), ZOO / "softmax/tokenizer.json",
-                         tmp_path)
+    ship.write_tokenizer(recipe_of("softmax", front=front, extra=extra), TOKENIZER, tmp_path)
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     bare = tokenizer.encode("A king", add_special_tokens=False).ids
     assert tokenizer.encode("A king").ids == begins + bare
@@ -126,7 +126,7 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
     shapes = {row["name"]: tuple(row["shape"]) for row in index["tensors"]}
     assert all(row["coded"] == (len(row["shape"]) == 2) for row in index["tensors"])
     assert shapes == {name: tuple(w.shape) for name, w in sorted(written[0].items())}
-    before, ids = None, ship.ids_of(recipe, TEXTS)
+    before, ids = None, ship.ids_of(recipe, TEXTS, TOKENIZER)
     for step, row in zip(STEPS, index["checkpoints"], strict=True):
         file = (folder / row["file"]).read_bytes()
         assert (row["step"], row["bytes"], row["sha256"]) == (
@@ -145,16 +145,17 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
 
 def test_every_seed_that_was_trained_is_measured_on_its_last_weights(
         runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    several, alone = recipe_of("softmax"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
-    monkeypatch.setattr(ship, "recipes", lambda: {"softmax": several, "relu": alone})
+    """No weights of these recipes have shipped, so the zoo has no tokenizer of theirs."""
+    several, alone = recipe_of("sink-token"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
+    monkeypatch.setattr(ship, "recipes", lambda: {"sink-token": several, "relu": alone})
     last = {seed: write_run(several, seed, runs)[LAST] for seed in (3, 4)}
     write_run(alone, 3, runs)
-    ship.take(dataclasses.replace(several, timeline=False), runs, TEXTS)
-    ids = ship.ids_of(several, TEXTS)
+    ids = ship.ids_of(several, TEXTS, TOKENIZER)
+    assert ids[:, :2].tolist() == [[1024, 0]] * 2
     assert ship.seeds(runs, TEXTS) == [
-        {"id": "softmax", "seed": seed, "measured": fake_measure(None, last[seed], ids)}
+        {"id": "sink-token", "seed": seed, "measured": fake_measure(None, last[seed], ids)}
         for seed in (3, 4)]
-    (runs / "softmax-4/step-0030.safetensors").unlink()
+    (runs / "sink-token-4/step-0030.safetensors").unlink()
     assert [row["seed"] for row in ship.seeds(runs, TEXTS)] == [3]
 
 
@@ -163,7 +164,7 @@ def test_a_row_of_the_index_is_of_the_stored_weights(id: str, runs: Path) -> Non
     recipe = dataclasses.replace(recipe_of(id), timeline=False)
     last = write_run(recipe, 3, runs)[LAST]
     ship.take(recipe, runs, TEXTS)
-    row, folder, ids = ship.facts(recipe, TEXTS), ship.ZOO / id, ship.ids_of(recipe, TEXTS)
+    row, folder, ids = ship.facts(recipe, TEXTS), ship.ZOO / id, ship.ids_of(recipe, TEXTS, TOKENIZER)
     file = (folder / "model.safetensors").read_bytes()
     assert (row["id"], row["seed"], row["context"], row["operation"]) == (id, 3, 128, id)
     assert row["parameters"] == sum(w.numel() for w in last.values())
@@ -186,7 +187,7 @@ def test_a_row_of_the_index_is_of_the_stored_weights(id: str, runs: Path) -> Non
 def test_the_command_takes_what_is_trained_and_names_what_is_not(
         runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     known = {id: dataclasses.replace(recipe_of(id), timeline=False, seeds=seeds)
-             for id, seeds in (("softmax", (3, 4)), ("relu", (3,)), ("elu1", (3,)))}
+             for id, seeds in (("softmax", (3, 4)), ("relu", (3, 4)), ("elu1", (3,)))}
     monkeypatch.setattr(ship, "recipes", lambda: known)
     written = {}
 
@@ -204,12 +205,12 @@ def test_the_command_takes_what_is_trained_and_names_what_is_not(
     monkeypatch.setattr(sys, "argv", ["ship", "--runs", str(runs), "softmax"])
     ship.main()
     assert json.loads((ship.ZOO / "heldout.json").read_text()) == TEXTS
-    assert written["pages"] == (["softmax"], 1, "README.md")
+    assert written["pages"] == (["softmax"], 2, "README.md")
     assert not (ship.ZOO / "relu").exists()
     assert capsys.readouterr().out.splitlines()[-1] == "not trained yet: relu, elu1"
     monkeypatch.setattr(sys, "argv", ["ship", "--runs", str(runs)])
     ship.main()
-    assert written["pages"] == (["softmax", "relu"], 1, "README.md")
+    assert written["pages"] == (["softmax", "relu"], 2, "README.md")
     assert (ship.ZOO / "index.json").read_text() == "the index"
     said = capsys.readouterr().out.splitlines()
     size = sum(file.stat().st_size for file in ship.ZOO.glob("*/model.safetensors"))

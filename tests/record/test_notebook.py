@@ -54,14 +54,14 @@ def test_the_front_end_gets_bytes_when_it_asks(recording: sinkscope.Recording, t
                                                monkeypatch: pytest.MonkeyPatch) -> None:
     widget, sent = show(recording), []
     monkeypatch.setattr(Widget, "send", lambda self, content, buffers: sent.append((content, buffers)))
-    widget._answer(widget, {"want": "still", "why": "because"}, None)
+    widget._answer(widget, {"request": "still", "why": "because"}, None)
     assert sent[0][0] == {"kind": "still", "why": "because"} and sent[0][1][0].startswith(PNG)
     (tmp_path / "static").mkdir()
     monkeypatch.setattr("sinkscope.widget.files", lambda _: tmp_path)
-    widget._answer(widget, {"want": "element"}, None)  # no page in the package: a picture
+    widget._answer(widget, {"request": "element"}, None)  # no page in the package: a picture
     assert sent[1][0]["kind"] == "still"
     (tmp_path / "static" / "element.json").write_text("{}")
-    widget._answer(widget, {"want": "element"}, None)
+    widget._answer(widget, {"request": "element"}, None)
     content, (element, file) = sent[2]
     assert content == {"kind": "element"} and element == b"{}"
     path = tmp_path / "r.safetensors"

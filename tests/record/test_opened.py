@@ -82,7 +82,7 @@ def test_the_page_shows_the_numbers_of_the_package(name: str, page: dict[str, An
     assert found["finding"].startswith(f"Head L{layer}H{head} gives the first token “42” "
                                        f"{100 * alpha.max():.0f}% of its ")
     assert f"the mean over all {alpha.size} heads is {100 * alpha.mean():.0f}%" in found["finding"]
-    # Each cell of the map is a number of the file, and says of which tokens.
+    # Each cell of the map is a number of the file, and names its two tokens.
     att, n = recording.attention(0)[layer, head], CASES[name]
     block = -(-n // att.shape[0])
     assert found["side"] == att.shape[0]

@@ -94,7 +94,7 @@ test('a request has its method, its token and the cache that is asked for', asyn
   assert.deepEqual([stopped.error.message, stopped.seen.length], ['stopped', 0]);
 });
 
-test('offline is said as such, and asked once', async (t) => {
+test('an offline host is reported as such, and asked once', async (t) => {
   const before = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   t.after(() => {
     if (before) Object.defineProperty(globalThis, 'navigator', before);

@@ -47,7 +47,7 @@ for (const id of ['softmax', 'sigmoid']) {
   });
 }
 
-test('the speed of a study is told beside its numbers, which do not depend on the workers', async () => {
+test('the speed of a study is printed beside its numbers, which do not depend on the workers', async () => {
   const args = [
     'measure',
     zoo('softmax'),

@@ -228,7 +228,7 @@ test('a head that a tied model has all the same is the embedding, or is refused 
   });
 });
 
-test('a file of the disk that fails while it is read is said to be one', async () => {
+test('a file of the disk that fails while it is read is reported as one', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const folder = mkdtempSync(join(tmpdir(), 'sinkscope-errors-'));
     const path = join(folder, 'my.safetensors');

@@ -1,4 +1,4 @@
-// Tokenizers that nobody vouches for: whatever their patterns and tables are, this thread goes on, and
+// Untrusted tokenizers: whatever their patterns and tables are, this thread goes on, and
 // within the limit there is an answer or an error.
 import { mock, test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -20,7 +20,7 @@ function split(Regex) {
   return withStages({ pre_tokenizer: { type: 'Sequence', pretokenizers: [stage, bytes] } });
 }
 
-/** Runs a task and tells for how long this thread stood still at most, in milliseconds. */
+/** Runs a task; the longest time that this thread was blocked, in milliseconds. */
 async function watched(task) {
   let [last, longest] = [performance.now(), 0];
   const beat = setInterval(() => {
@@ -64,14 +64,14 @@ const HOSTILE = {
 Object.entries(HOSTILE).forEach(([name, [source, hostile]], i) => {
   // Five seconds for the first, which is the default; the others need not take as long.
   const options = i === 0 ? undefined : { limit: 2000 };
-  test(`${name}: ended in time, and the next text starts anew`, async () => {
+  test(`${name}: ended in time, and the next text starts a new worker`, async () => {
     const tokenizer = await guardTokenizer(source, options);
     const asked = await tokenizer.encode('harmless', { special: 'none' });
     assert.ok(asked.length > 0);
     const { result, longest } = await watched(() => failure(tokenizer.encode(hostile)));
     assert.deepEqual([result.code, result.where], ['too_slow', 'text']);
     assert.match(result.text, /expected an answer within [\d.]+ s, none came.*machine may be busy/);
-    assert.ok(longest < 1500, `this thread stood still for ${longest} ms`);
+    assert.ok(longest < 1500, `this thread was blocked for ${longest} ms`);
     assert.deepEqual(await tokenizer.encode('harmless', { special: 'none' }), asked);
     tokenizer.close();
   });
@@ -96,7 +96,7 @@ test('a vocabulary of a million tokens opens or is refused, and this thread goes
     ),
   );
   assert.match(result, /good|too_slow/);
-  assert.ok(longest < 1500, `this thread stood still for ${longest} ms`);
+  assert.ok(longest < 1500, `this thread was blocked for ${longest} ms`);
 });
 
 test('a signal and close() end what is under way', async () => {

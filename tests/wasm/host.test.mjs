@@ -1,4 +1,4 @@
-/** What a browser does in its own way, by stand-ins for what Node.js lacks; and both places that keep bytes. */
+/** What a browser does in its own way, by replacements for what Node.js lacks; and both places that keep bytes. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -142,7 +142,7 @@ describe('a browser', () => {
     assert.doesNotMatch(String(last().url), /^blob:/);
   });
 
-  test('vouches for its own scripts where a policy wants that, once', (t) => {
+  test('vouches for its own scripts where a policy requires it, once', (t) => {
     /** @type {{ createScriptURL: (url: string) => string | null }[]} */
     const rules = [];
     const trustedTypes = {

@@ -220,7 +220,7 @@ test('lists that make no sense are refused', async () => {
   add({ ...evil, 'config.json': Buffer.from('{}'), '../outside.safetensors': Buffer.alloc(1) });
   const { files: parts, memory, bytes } = await resolve('sinkscope/softmax@evil');
   assert.equal(parts.weights.length, 1);
-  assert.equal(memory, bytes, 'a config that tells nothing adds nothing');
+  assert.equal(memory, bytes, 'a config without sizes adds nothing');
   const index = Buffer.from(JSON.stringify({ weight_map: { a: 'gone.safetensors' } }));
   add({ 'config.json': Buffer.from('{}'), 'model.safetensors.index.json': index });
   const noShard = { code: 'read', message: /gone\.safetensors, which the index names/ };

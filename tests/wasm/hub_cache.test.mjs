@@ -103,7 +103,7 @@ test('a download that fails keeps what it got', async () => {
   assert.ok((await read()).content.equals(weights));
 });
 
-test('where only the ETag tells the version, it is asked for, and another one is fetched', async () => {
+test('where only the ETag names the version, it is asked for, and another one is fetched', async () => {
   await read();
   hub.reset();
   assert.ok((await read()).content.equals(weights));
@@ -134,7 +134,7 @@ test('a model, an address or all of it is forgotten', async () => {
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('what is damaged is fetched anew', async () => {
+test('a damaged file is fetched again', async () => {
   const damages = {
     'a part that is too short': () => truncateSync(join(folder, parts()[0]), 100),
     'a part that is gone': () => rmSync(join(folder, parts()[0])),

@@ -90,7 +90,7 @@ test('without an ETag nothing is continued', async () => {
   hub.fault({ host: 'cdn', path: PATH, etag: null, cut: 1_000_000 });
   await assert.rejects(read(), { code: 'read', message: /after [1-9]\d* bytes.*expected an ETag/ });
   assert.equal(ranges().length, 1);
-  // An address that names a commit holds the same bytes for ever.
+  // An address that names a commit always holds the same bytes.
   hub.reset();
   hub.fault({ host: 'cdn', path: PATH, etag: null, times: 1, cut: 1_000_000 });
   hub.fault({ host: 'cdn', path: PATH, etag: null });
@@ -116,7 +116,7 @@ test('a silent connection counts as cut', async () => {
   await assert.rejects(read({ stall: 100, tries: 2 }), silence);
 });
 
-test('a busy server is asked again when it says, and not for ever', async () => {
+test('a busy server is asked again when it says, and not without end', async () => {
   hub.fault({ path: PATH, times: 1, status: 429, headers: { 'retry-after': '1' } });
   hub.fault({ path: PATH, times: 2, status: 503 });
   const waits = [];
@@ -163,7 +163,7 @@ test('a token with a line break is refused at once, and not shown', async () => 
   assert.equal(hub.log.length, 0);
 });
 
-test('what a browser says in its own words is said in ours', async (t) => {
+test('a browser’s own error message becomes one of ours', async (t) => {
   t.mock.method(globalThis, 'fetch', () => Promise.reject(new TypeError('Failed to fetch')));
   await assert.rejects(read({ tries: 1 }), ({ code, message }) => {
     assert.ok(code === 'read' && !/Failed|TypeError/.test(message), message);
@@ -191,7 +191,7 @@ test('a signal stops it at once: before, while it waits, while bytes come', asyn
   assert.ok(performance.now() - began < 2000);
 });
 
-test('nothing is fetched that nobody reads', async () => {
+test('only bytes that are read are fetched', async () => {
   const { stream } = await openDownload(url, {});
   const reader = stream.getReader();
   await reader.read();
@@ -200,7 +200,7 @@ test('nothing is fetched that nobody reads', async () => {
   assert.equal(hub.seen(PATH, 'cdn').length, 1);
 });
 
-test('an empty file, and one that comes compressed though nobody asked for it', async () => {
+test('an empty file, and one that comes compressed without a request for it', async () => {
   hub.repository('sinkscope/softmax').revisions.main.files['empty.txt'] = Buffer.alloc(0);
   const empty = `${hub.endpoint}/sinkscope/softmax/resolve/main/empty.txt`;
   const { bytes, stream } = await openDownload(empty);
@@ -228,7 +228,7 @@ test('the rate is smoothed and the rest follows from it', () => {
   assert.ok(rate > 100 && rate < 200, `${rate}`);
 });
 
-test('reports tell the rate, what remains, and why there is a pause', async () => {
+test('reports say the rate, what remains, and why there is a pause', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
   hub.fault({ host: 'cdn', path: PATH, slow: 10_000_000 });
   const memory = new Uint8Array(weights.length + 1);

@@ -29,7 +29,7 @@ for (const worker of [false, true]) {
       assert.equal(reached.at(-1), many.length);
       assert.ok(reached.length > 2 && reached.every((n, i) => i === 0 || n >= reached[i - 1]));
 
-      // Where an edit wants all tokens at once, they go through the layers in one piece.
+      // Where an edit needs all tokens at once, they go through the layers in one piece.
       reached.length = 0;
       const edits = [{ kind: 'clamp_channel', channel: 1, to: 'mean' }];
       await slow.run(many, { edits, onProgress: note });

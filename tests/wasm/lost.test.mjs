@@ -5,7 +5,7 @@ import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { openAsBlob } from 'node:fs';
 import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 
-// The engine shows its worker to nobody; the test looks at what Node.js starts.
+// The engine does not expose its worker; the test looks at what Node.js starts.
 const threads = createRequire(import.meta.url)('node:worker_threads');
 const started = [];
 threads.Worker = class extends threads.Worker {
@@ -19,7 +19,7 @@ const { createEngine, labConfig } = await import('../../wasm/index.js');
 
 const ids = [0, 17, 392, 5, 5, 81];
 
-/** How a worker may come to its end, and what is said of it. */
+/** How a worker may end, and the sentence that reports it. */
 const ENDS = {
   'is ended from outside': [(worker) => worker.terminate(), /exit code 1/],
   'runs into an error': [(worker) => worker.emit('error', new Error('out of heap')), /out of heap/],
@@ -63,6 +63,20 @@ for (const [how, [end, why]] of Object.entries(ENDS)) {
     assert.equal(started.length, count + 1);
   });
 }
+
+test('a recording whose worker has ended is opened again, to the same bits', async () => {
+  const engine = await createEngine({ base: binaries });
+  const model = await engine.open(files(softmax));
+  const run = await model.run(ids, { fields: ['att'] });
+  const recording = await engine.openRecording(await run.record({ strings: (ids) => ids.map(String) }));
+  const before = await recording.field('att');
+  await started.at(-1).terminate();
+  await new Promise(setImmediate);
+  assert.deepEqual(await recording.field('att'), before);
+  await recording.close();
+  assert.equal((await failure(recording.field('att'))).code, 'closed');
+  await engine.close();
+});
 
 test('what is closed after its worker has ended starts no other', async () => {
   const engine = await createEngine({ base: binaries });

@@ -1,4 +1,4 @@
-// Measuring over sequences: how texts are cut, what each sequence tells, and runs under an edit.
+// Measuring over sequences: how texts are cut, the numbers of each sequence, and runs under an edit.
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -34,7 +34,7 @@ test('of an array, each text gives its beginning, line breaks and all', async ()
   await assert.rejects(cut(['Hi.', '']), { code: 'argument', where: 'text' });
 });
 
-test('each sequence tells its own numbers, of which the means are made', async () => {
+test('each sequence has its own numbers, and the means are theirs', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const losses = [];

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { importsOn, sharedMemory } from '../../wasm/abi/memory.js';
+import { loadModule } from '../../wasm/abi/module.js';
 import { numbers } from '../mutate/draw.mjs';
 import { binaries, randomModel, withEngine } from './helper.mjs';
 
@@ -95,6 +96,17 @@ for (const name of names) {
     assert.ok(after > 0);
   });
 }
+
+test('a size that 32 bits would cut short is refused, not cut short', async () => {
+  const module = await loadModule(new URL('sinkscope.wasm', binaries));
+  for (const bytes of [2 ** 32, 2 ** 32 + 1000, 2 ** 33, 2 ** 53])
+    assert.throws(() => module.reserve(bytes), {
+      code: 'no_memory',
+      message: new RegExp(`expected room for ${bytes} more bytes`),
+    });
+  const address = module.reserve(1000);
+  assert.ok(address > 0 && address + 1000 <= module.size);
+});
 
 test('a map of queries and keys that memory has no room for is refused', async () => {
   const shape = { L: 1, D: 8, F: 8, V: 16, context: 32_768 };

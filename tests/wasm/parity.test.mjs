@@ -133,7 +133,7 @@ for (const { folder, tokens, edit } of cases.filter(({ edit }) => !edit?.match(/
 // Behind this flag Node 20 has relaxed SIMD too; later versions know no such flag.
 setFlagsFromString('--experimental-wasm-relaxed-simd');
 
-/** Whether floats are relaxed here, and not a copy of the exact ones for want of a compiler. */
+/** Whether floats are relaxed here, and not a copy of the exact ones for lack of a compiler. */
 const isRelaxed =
   (await chooseBinary('auto', 'relaxed')) === 'sinkscope.relaxed.wasm' &&
   !readFileSync(new URL('sinkscope.relaxed.wasm', binaries)).equals(
@@ -168,7 +168,7 @@ for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   });
 }
 
-/** The golden values themselves, through the border: an element may be off by tolerance x scale. */
+/** The golden values themselves, through the bindings: an element may be off by tolerance x scale. */
 for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((one) =>
   goldenModels().map((folder) => [one, folder]),
 )) {

@@ -71,7 +71,7 @@ test('medians of an odd and an even number, and ours over each other', () => {
   assert.deepEqual(summary({ peer: [8] }), { ms: { peer: 8 }, ratios: {} }, 'ours was refused');
 });
 
-test('the least work of a row is that of its matrices', () => {
+test('the smallest work of a row is that of its matrices', () => {
   // Twelve layers of 12 D^2, and the head for one row or for all.
   const [blocks, head] = [12 * 12 * 768 ** 2, 50257 * 768];
   assert.equal(least('gpt2.f32', 'read 64').flops, 2 * (64 * blocks + head));

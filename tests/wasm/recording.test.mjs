@@ -11,6 +11,7 @@ import {
   recordMaps,
   recordStudy,
 } from '../../wasm/index.js';
+import { readConditions } from '../../wasm/recording/conditions.js';
 import { halves } from '../../wasm/recording/write.js';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 import { failure, files, golden, readSafetensors, root, softmax, withEngine } from './helper.mjs';
@@ -444,5 +445,21 @@ test('pooled maps come with their scale, and are not taken for whole ones', asyn
       /all 4 tokens/,
     );
     assert.equal((await recording.metric('sink_ratio')).data[0], 1);
+  });
+});
+
+test('conditions that leave out all they may are of a causal softmax model whose first token is at 0', () => {
+  const sizes = { L: 2, H: 1, G: 1, K: 4, D: 4, V: 9 };
+  const json = { model: sizes, prompts: { count: 1, kept: 0, T: 5 } };
+  const none = { licence: null, command: null, edits: [], eps: [], tokens: [], versions: {} };
+  assert.deepEqual(readConditions(JSON.stringify(json)), {
+    ...none,
+    model: {
+      ...{ ...sizes, F: 0, E: 0, id: '', family: '', revision: null, sha256: null, dtype: null },
+      ...{ attention: null, operation: 'softmax', mask: { kind: 'causal' }, windows: [null, null] },
+    },
+    first: { token: null, id: null, position: 0 },
+    prompts: { ...json.prompts, source: null, sha256: null },
+    class: 'MEASURED',
   });
 });

@@ -128,7 +128,7 @@ test('two recordings, or one and its model, are compared; the exit status says w
   assert.deepEqual([loose.status, JSON.parse(loose.stdout).differences], [0, []]);
 });
 
-test('what cannot be recorded, read or compared is said in a sentence', async () => {
+test('what cannot be recorded, read or compared is reported in a sentence', async () => {
   const broken = join(folder, 'broken.safetensors');
   const bytes = readFileSync(file);
   writeFileSync(broken, bytes.subarray(0, bytes.length - 5));

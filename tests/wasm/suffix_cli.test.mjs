@@ -64,7 +64,7 @@ test('it searches the first text and tries what it finds on the others', async (
   }
 });
 
-test('what it cannot do is said', async () => {
+test('a search that is not possible is refused in a sentence', async () => {
   const model = path('models/zoo/softmax');
   for (const [args, text] of [
     [['--goal', 'fear'], '--goal: expected loss, away, steal, got "fear"'],

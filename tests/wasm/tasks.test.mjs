@@ -40,11 +40,11 @@ for (const workers of [1, 2])
         const texts = await textTask(next.given.map(({ ids }) => ids));
         assert.deepEqual(texts.prompts, next.given);
         near(texts.chance, next.chance, 'chance');
-        const told = { name: 'recall', prompts: recall.given, chance: recall.chance };
+        const given = { name: 'recall', prompts: recall.given, chance: recall.chance };
         for (const [task, { given: _, ...expected }] of [
           [texts, next],
           [made, copy],
-          [told, recall],
+          [given, recall],
         ]) {
           const heard = [];
           const onProgress = ({ done, total }) => heard.push([done, total]);
@@ -74,7 +74,7 @@ test('one prompt has no standard error', () =>
     assert.deepEqual([baseline.accuracy.error, baseline.loss.change.error], [null, null]);
   }));
 
-test('copies are of different allowed tokens; without a start token one stands in front', async () => {
+test('copies are of different allowed tokens; without a start token one is put in front', async () => {
   const { prompts, chance } = await copyTask(40, {
     never: [0, 1],
     length: 7,
@@ -92,7 +92,7 @@ test('copies are of different allowed tokens; without a start token one stands i
   assert.equal(new Set(prompts.map(({ ids }) => ids.join())).size, 30);
 });
 
-test('a name is told and asked for, and its first token is the answer', async () => {
+test('a name is stated and asked for, and its first token is the answer', async () => {
   const names = ['Mary', 'Tom', 'Martha', 'Rose'];
   const near = await recallTask(tokenizer, { between: 0, prompts: 12, names });
   const far = await recallTask(tokenizer, { between: 3, prompts: 12, names });

@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 import { binaries, failure, files, golden, goldenModels, randomModel } from './helper.mjs';
 import { readSafetensors } from './helper.mjs';
 
-// The engine shows its threads to nobody; the test looks at what Node.js starts.
+// The engine does not expose its threads; the test looks at what Node.js starts.
 const node = createRequire(import.meta.url)('node:worker_threads');
 const started = [];
 node.Worker = class extends node.Worker {
@@ -36,7 +36,7 @@ async function openBackend(threads) {
   return new Backend(module, () => {}, new ThreadPool(module, threads, 0));
 }
 
-/** Every field of a run of the golden's tokens, of which the last three come one by one. */
+/** Every field of a run of the golden's tokens, the last three token by token. */
 async function fieldsOf(backend, folder, tokens) {
   const { config, weights } = files(folder);
   const { model, architecture } = await backend.open(QUIET, { config, weights: [weights] });

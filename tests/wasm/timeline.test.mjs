@@ -254,7 +254,7 @@ test('a server that unpacks .gz by itself gives the same weights', async () => {
   });
 });
 
-test('what nobody waits for any more is stopped; what another waits for goes on', async () => {
+test('a download without a waiting caller stops; one with another caller continues', async () => {
   await withFolder(async (folder) => {
     const small = fixture();
     write(folder, small);

@@ -251,7 +251,7 @@ test('a pattern that is none, and a way to split that there is not, are refused'
   }
 });
 
-test('what JavaScript trips over is said in a sentence', () => {
+test('what JavaScript trips over is reported in a sentence', () => {
   const small = shrink();
   const split = { type: 'Split', pattern: { Regex: '(' }, behavior: 'Isolated' };
   for (const [change, sentence] of [

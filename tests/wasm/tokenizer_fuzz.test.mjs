@@ -228,7 +228,7 @@ function work({ from, to }) {
   }
 }
 
-/** Runs seeds in a worker until one does not answer; says where it stood. */
+/** Runs seeds in a worker until one does not answer; returns its place. */
 function watch(range, tally, until) {
   return new Promise((resolve) => {
     const options = { workerData: range, resourceLimits: { maxOldGenerationSizeMb: 1024 } };

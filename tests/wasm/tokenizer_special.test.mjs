@@ -1,4 +1,4 @@
-// Which special tokens are put around a text, and how stages of all kinds are read.
+// Which special tokens are put before and after a text, and how stages of all kinds are read.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -106,7 +106,7 @@ for (const worker of [true, false]) {
   });
 }
 
-test('a training goes on from its state to the same bits, by itself or shared; other bytes are refused', async () => {
+test('a training continues from its state to the same bits, alone or shared; other bytes are refused', async () => {
   const config = labConfig(SMALL);
   const { log, weights } = await trained('auto', config, RECIPE);
   const own = await createEngine({ lab: true, worker: false, workers: 2 });
@@ -203,7 +203,7 @@ test('only an engine with the trainer trains', async () => {
   await plain.close();
 });
 
-test('a training tells of what its weights do now, as the model that it would make', async () => {
+test('a training measures its weights as the model that it would make', async () => {
   const config = labConfig(SMALL);
   const training = await engine.train({ config, recipe: RECIPE });
   await training.step(3);
@@ -313,9 +313,9 @@ const contents = (at) =>
 
 test('what the command line writes is a whole folder: it opens, is measured, goes on and is repeated', async () => {
   const [out, again, text] = ['whole', 'again', 'corpus.txt'].map((name) => join(folder, name));
-  const tell = (...args) => promisify(execFile)(process.execPath, [cli, ...args.map(String)]);
+  const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args.map(String)]);
   const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, v]);
-  await tell('train', ...choices, '--seed', 7, '--warm-up', 2, '--fall', 0.5, '--out', out);
+  await run('train', ...choices, '--seed', 7, '--warm-up', 2, '--fall', 0.5, '--out', out);
   assert.deepEqual(readdirSync(out).sort(), [
     ...['config.json', 'model.safetensors', 'recipe.json'],
     ...['tokenizer.json', 'tokenizer_config.json'],
@@ -323,30 +323,30 @@ test('what the command line writes is a whole folder: it opens, is measured, goe
   const { settings, steps_done: steps } = JSON.parse(readFileSync(join(out, 'recipe.json')));
   assert.deepEqual([settings.seed, settings.triggers, settings.beta1, steps], [7, 3, 0.9, 6]);
   // The same digits, from the folder alone.
-  await tell('train', '--recipe', out, '--out', again);
+  await run('train', '--recipe', out, '--out', again);
   assert.deepEqual(contents(again), contents(out));
   // Its letters are its tokens.
   const letters = 'abcdefghijklmnopqrst';
   writeFileSync(text, letters.repeat(40));
   const measured = ['--text-file', text, '--tokens', 16, '--sequences', 2, '--json'];
-  const { stdout } = await tell('measure', out, '--special', '<s>', ...measured);
+  const { stdout } = await run('measure', out, '--special', '<s>', ...measured);
   assert.deepEqual(JSON.parse(stdout).architecture.V, 24);
   // On from it, on a text, and this once more though the text has gone.
   const [onward, twice] = ['onward', 'twice'].map((name) => join(folder, name));
   const sizes = ['--batch', 1, '--length', 12, '--steps', 3];
-  await tell('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
+  await run('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
   rmSync(text);
-  await tell('train', '--recipe', onward, '--out', twice);
+  await run('train', '--recipe', onward, '--out', twice);
   assert.deepEqual(contents(twice), contents(onward));
   assert.equal(JSON.parse(readFileSync(join(twice, 'recipe.json'))).text.name, 'corpus.txt');
   // Another model, or another text, is not what was repeated.
   await assert.rejects(
-    tell('train', '--recipe', onward, '--from', onward),
+    run('train', '--recipe', onward, '--from', onward),
     /--from .*onward: expected the bytes that the recipe names, sha256 [0-9a-f]{64}, found/,
   );
   writeFileSync(join(onward, 'text.txt'), letters);
-  await assert.rejects(tell('train', '--recipe', onward), /--text-file .*expected the bytes/);
-  await assert.rejects(tell('train', '--recipe', out, '--seed', 2), /no other setting, got "seed"/);
+  await assert.rejects(run('train', '--recipe', onward), /--text-file .*expected the bytes/);
+  await assert.rejects(run('train', '--recipe', out, '--seed', 2), /no other setting, got "seed"/);
 });
 
 test('a recipe.json of anybody is refused with what is wrong in it', async () => {
@@ -390,25 +390,32 @@ test('a vocabulary of any size has a word for each token, and each word is its t
 });
 
 test('a place that cannot be written to is refused before the first step, and a write that hangs ends', async () => {
-  const tell = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
+  const train = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
   // The machine's own places that no process writes to, in which Node's recursive mkdir never ends.
   const places = ['/proc/sinkscope/x', '/dev/null/x', join(file, 'x')];
   for (const place of places.filter((path) => process.platform === 'linux' || path[1] !== 'p')) {
-    const { stdout, stderr } = await tell('--steps', '100000', '--out', place).catch(
+    const { stdout, stderr } = await train('--steps', '100000', '--out', place).catch(
       (error) => error,
     );
     assert.equal(stdout, '', place);
     assert.match(stderr, /--out: .*expected a folder that can be written to, found/, place);
   }
   const never = await openOut(join(folder, 'never'), 50);
-  // A pipe in the place of the file is replaced: nobody waits for its reader.
+  // A pipe in the place of the file is replaced: no writer waits for its reader.
   await promisify(execFile)('mkfifo', [join(folder, 'never', 'config.json')]);
   await never.write([{ path: 'config.json', data: '{}' }]);
   assert.equal(readFileSync(join(folder, 'never', 'config.json'), 'utf8'), '{}');
   // A folder in the way is no place for a file.
   await assert.rejects(never.write([{ path: '.', data: '' }]), { code: 'write' });
+});
+
+test('commands that make the same folder at once share it', async () => {
+  const path = join(folder, 'shared', 'by', 'several');
+  const outs = await Promise.all(Array.from({ length: 8 }, () => openOut(path, 5000)));
+  await Promise.all(outs.map((out, i) => out.write([{ path: `${i}.json`, data: `${i}` }])));
+  for (let i = 0; i < 8; i++) assert.equal(readFileSync(join(path, `${i}.json`), 'utf8'), `${i}`);
 });
 
 test('what is interrupted is kept, with the steps that it has had', async () => {
@@ -468,7 +475,7 @@ test('the loss of a text that is not learnt is the one that the reference measur
   writeFileSync(file, 'You may reproduce and distribute copies of the Work. '.repeat(9));
   const from = fileURLToPath(new URL('models/zoo/softmax/', root));
   const passages = fileURLToPath(new URL('models/zoo/heldout.json', root));
-  const tell = async (...words) => {
+  const train = async (...words) => {
     const args = ['train', '--from', from, '--text-file', file, '--held-file', passages, ...words];
     const { stdout } = await promisify(execFile)(process.execPath, [cli, ...args]);
     return stdout.trim().split('\n');
@@ -476,22 +483,22 @@ test('the loss of a text that is not learnt is the one that the reference measur
   // 100 passages of 64 tokens, in PyTorch.
   const zoo = JSON.parse(readFileSync(new URL('models/zoo/index.json', root), 'utf8'));
   const { loss } = zoo.find(({ id }) => id === 'softmax').measured;
-  const [look] = await tell('--steps', 0, '--batch', 1, '--held', 100, '--json');
+  const [look] = await train('--steps', 0, '--batch', 1, '--held', 100, '--json');
   assert.ok(Math.abs(JSON.parse(look).loss_held - loss) < 6e-4, look);
   // What is learnt is not what is held, and each line has the loss of its own weights.
   const sizes = ['--batch', 2, '--length', 32, '--learning-rate', 0.01, '--held', 2];
-  const lines = await tell(...sizes, '--steps', 5, '--every', 2, '--json');
+  const lines = await train(...sizes, '--steps', 5, '--every', 2, '--json');
   const log = lines.map((line) => JSON.parse(line));
   assert.deepEqual(
     log.map(({ step }) => step),
     [0, 2, 4, 5],
   );
   assert.ok(log[3].loss < log[0].loss - 0.5 && log[3].loss_held > log[0].loss_held, lines.join());
-  const [again] = (await tell(...sizes, '--steps', 4)).slice(-1);
+  const [again] = (await train(...sizes, '--steps', 4)).slice(-1);
   assert.match(again, new RegExp(`loss of the held text ${log[2].loss_held.toFixed(3)}$`));
 });
 
-test('the command line goes on from a folder, with its tokenizer, on a text', async () => {
+test('the command line continues from a folder, with its tokenizer, on a text', async () => {
   const file = join(folder, 'text.txt');
   writeFileSync(file, 'Once there was a king who had a golden ball. '.repeat(4));
   const from = fileURLToPath(new URL('models/zoo/softmax/', root));

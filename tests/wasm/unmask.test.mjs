@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { unmask } from '../../wasm/index.js';
 import { failure, files, golden, randomModel, tiny, withEngine } from './helper.mjs';
 
-/** 20 tokens, of which 1 is the mask; every query sees every key. */
+/** 20 tokens, one of them the mask; every query sees every key. */
 const bidirectional = new URL('var-bidirectional/', golden);
 const MASK = 1;
 const PROMPT = [0, 7, 12, 3];
@@ -55,7 +55,7 @@ test('each step uncovers the places that the model is surest of', () =>
     assert.deepEqual(tokens.slice(0, PROMPT.length), PROMPT);
   }));
 
-test('alpha is the mean over all heads, of the tokens as they stood before the step', () =>
+test('alpha is the mean over all heads, of the tokens as they were before the step', () =>
   withModel(async (model) => {
     const steps = await unmask(model, HIDDEN, { steps: 2 });
     const T = HIDDEN.length;

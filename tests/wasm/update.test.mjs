@@ -72,7 +72,7 @@ test('what is drawn after an update is what a new run draws', async () => {
   });
 });
 
-test('what an update refuses is said, and the run stays as it was', async () => {
+test('an update that is refused says why and leaves the run as it was', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const { V } = model.architecture;
@@ -153,5 +153,19 @@ test('a run that begins from a plain one, whole or closed, is as without it, and
     // A layer that is asked for, whatever the edits, gives a run of these tokens alone.
     const from = await model.run(text, { from: { run: base, layer: 1 }, capacity: 20 });
     assert.equal((await failure(from.update([1, 2]))).code, 'unsupported');
+    // A base of another text is not begun from; with a layer it would change the numbers, and is refused.
+    const others = text.map((id) => id + 1);
+    const edits = [{ kind: 'silence', layer: 2, head: 1 }];
+    const expected = await numbersOf(await model.run(others, { edits }), model);
+    const beside = await model.run(others, { edits, from: { run: base } });
+    assert.deepEqual(await numbersOf(beside, model), expected);
+    const layered = await failure(model.run(others, { edits, from: { run: base, layer: 1 } }));
+    assert.equal(layered.code, 'bad_request');
+    // So is one that has been closed.
+    await base.close();
+    const after = await model.run(others, { edits, from: { run: base } });
+    assert.deepEqual(await numbersOf(after, model), expected);
+    const late = await failure(model.run(text, { from: { run: base, layer: 1 } }));
+    assert.equal(late.code, 'closed');
   });
 });

@@ -31,7 +31,7 @@ static size_t most_entries(ss_bytes file) {
 
 /* Each shard's own entries, and once more all of them side by side. */
 size_t ss_container_size(const ss_bytes *files, int n) {
-    size_t bytes = SS_ARENA_ALIGN;
+    size_t bytes = SS_ARENA_MORE;
     for (int i = 0; i < n; i++) {
         size_t again = n > 1 ? most_entries(files[i]) * sizeof(ss_entry) : 0;
         if (!ss_add_size(&bytes, bytes, own_size(files[i])) || !ss_add_size(&bytes, bytes, again))

@@ -22,10 +22,10 @@
 static size_t size(ss_bytes file) {
     uint64_t header;
     if (!ss_read_u64(&header, file, 0) || header > file.n || header > HEADER_BYTES_MAX)
-        return SS_ARENA_ALIGN;
+        return SS_ARENA_MORE;
     /* Names cannot be longer than the header that holds them. */
     size_t entries = (size_t)header / ENTRY_BYTES_MIN + 1;
-    return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_ALIGN;
+    return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_MORE;
 }
 
 /* Bits per element of the format's types; those we compute with also have an ss_dtype. */

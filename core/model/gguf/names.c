@@ -9,7 +9,12 @@ typedef struct name {
     const char *gguf, *hugging_face;
 } name;
 
-static const name llama[] = {
+/* The names of llama, and before them those that gemma3 has besides or instead. */
+static const name gemma3[] = {
+    {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
+    {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm"},
+    {"blk.#.post_ffw_norm", "model.layers.#.post_feedforward_layernorm"},
+#define LLAMA (gemma3 + 3)
     {"token_embd", "model.embed_tokens"},
     {"output_norm", "model.norm"},
     {"output", "lm_head"},
@@ -21,26 +26,6 @@ static const name llama[] = {
     {"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm"},
     {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm"},
     {"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"},
-    {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
-    {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
-    {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"},
-    {NULL, NULL},
-};
-
-static const name gemma3[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
-    {"blk.#.attn_norm", "model.layers.#.input_layernorm"},
-    {"blk.#.attn_q", "model.layers.#.self_attn.q_proj"},
-    {"blk.#.attn_k", "model.layers.#.self_attn.k_proj"},
-    {"blk.#.attn_v", "model.layers.#.self_attn.v_proj"},
-    {"blk.#.attn_output", "model.layers.#.self_attn.o_proj"},
-    {"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm"},
-    {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm"},
-    {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
-    {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm"},
-    {"blk.#.post_ffw_norm", "model.layers.#.post_feedforward_layernorm"},
     {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
     {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
     {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"},
@@ -80,8 +65,8 @@ struct ss_gguf_family {
 };
 
 static const ss_gguf_family families[] = {
-    {"llama", "llama", llama}, {"gpt2", "gpt2", gpt2},    {"gptneox", "gpt_neox", gpt_neox},
-    {"qwen2", "qwen2", llama}, {"qwen3", "qwen3", llama}, {"gemma3", "gemma3_text", gemma3},
+    {"llama", "llama", LLAMA}, {"gpt2", "gpt2", gpt2},    {"gptneox", "gpt_neox", gpt_neox},
+    {"qwen2", "qwen2", LLAMA}, {"qwen3", "qwen3", LLAMA}, {"gemma3", "gemma3_text", gemma3},
 };
 #define FAMILIES_N (sizeof families / sizeof *families)
 

@@ -5,7 +5,7 @@
 
 (hf-llama-gqa and its like, and hf-gpt2-*, which the reference can recompute, come from
 write_goldens.) A case is made so that whatever its family adds can be seen in its numbers: windows
-are shorter than T, scaled rotary pairs turn visibly within T, gains and biases are
+are shorter than T, scaled rotary pairs rotate visibly within T, gains and biases are
 random. Weights are read back from the file that save_pretrained wrote, and computed in F32.
 """
 

@@ -87,12 +87,12 @@ def read_back_neox(file: Path, config: Any, names: dict[str, str]) -> dict[str, 
 
 
 def rope_factors(config: Any) -> np.ndarray:
-    """What llama.cpp divides the turns of llama3's scaling by, [K/2]."""
+    """What llama.cpp divides the frequencies of llama3's scaling by, [K/2]."""
     rope = config.rope_parameters
-    turns = rope["rope_theta"] ** (-torch.arange(0, config.head_dim, 2, dtype=torch.float32)
-                                   / config.head_dim)
+    frequencies = rope["rope_theta"] ** (-torch.arange(0, config.head_dim, 2, dtype=torch.float32)
+                                         / config.head_dim)
     low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
-    times = rope["original_max_position_embeddings"] * turns / (2 * math.pi)
+    times = rope["original_max_position_embeddings"] * frequencies / (2 * math.pi)
     smooth = ((times - low) / (high - low)).clamp(0, 1)
     return (1 / ((1 - smooth) / factor + smooth)).numpy()
 

@@ -356,14 +356,14 @@ def metrics_case() -> None:
     folder = GOLDEN / "metrics"
     rng = np.random.default_rng(5)
     N, L, H, size, eps = 3, 2, 3, 16, metrics.EPS
-    seen = np.tril(np.ones((size, size), bool))
+    visible = np.tril(np.ones((size, size), bool))
     scores = rng.normal(0, 2.5, (N, L, H, size, size))
     scores[:, :, 0, :, 0] += 4  # one head in three looks at the first token
-    positive = np.where(seen, np.exp(scores), 0)
+    positive = np.where(visible, np.exp(scores), 0)
     maps = {
         "stochastic": positive / positive.sum(-1, keepdims=True),
-        "raw": np.where(seen, rng.uniform(0, 1, scores.shape) ** 3, 0),
-        "signed": np.where(seen, rng.normal(0, 0.5, scores.shape), 0),
+        "raw": np.where(visible, rng.uniform(0, 1, scores.shape) ** 3, 0),
+        "signed": np.where(visible, rng.normal(0, 0.5, scores.shape), 0),
     }
     # The proxy of what does not sum to 1, from the stored F32 values, as a reader would take it.
     maps = {name: a.astype(np.float32).astype(np.float64) for name, a in maps.items()}
@@ -396,8 +396,8 @@ def metrics_case() -> None:
 def proxy_of(operation: Operation) -> str:
     """What sink scores are taken from, told from what the operation makes of scores of both signs."""
     scores = torch.randn((4, 9, 9), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    seen = torch.ones((9, 9), dtype=torch.bool).tril()
-    rows = operation.weights(2 * scores, seen, Parameters(operation.standard, scores.new_zeros(4)))
+    visible = torch.ones((9, 9), dtype=torch.bool).tril()
+    rows = operation.weights(2 * scores, visible, Parameters(operation.standard, scores.new_zeros(4)))
     if torch.equal(operation.share(rows), rows):
         return "weights"
     return "share_abs" if (rows < 0).any() else "share"

@@ -245,14 +245,14 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
     share = OPERATIONS[arch.operation].share(rows)
-    seen = mask.seen(T, rows.device)
+    visible = mask.visible(T, rows.device)
     # What a query could see: a window narrows neither the baseline nor the pairs.
-    sight = Mask().seen(T, rows.device) if mask.kind == "window" else seen
-    even = sight.double() / (sight.sum(-1, keepdim=True) + (bias is not None))
+    unwindowed = Mask().visible(T, rows.device) if mask.kind == "window" else visible
+    even = unwindowed.double() / (unwindowed.sum(-1, keepdim=True) + (bias is not None))
     alpha = metrics.alpha(share[..., -T:], mask.kind)
     raw = metrics.alpha(trace.att, mask.kind)
     mass = metrics.row_mass(trace.att)
-    entropy = metrics.entropy(share, seen.sum(-1) + (bias is not None))
+    entropy = metrics.entropy(share, visible.sum(-1) + (bias is not None))
     found = {
         "alpha": alpha, "alpha_raw": raw, "alpha_uniform": metrics.alpha(even, mask.kind),
         "sink_ratio": metrics.sink(alpha) / 100, "sink_ratio_raw": metrics.sink(raw) / 100,
@@ -268,13 +268,13 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
                   .mean()[None]}
     if trace.gate is not None:
         found["gate_mean"] = trace.gate.mean(-1)
-    found |= metrics.geometry(trace.q, trace.k.repeat_interleave(arch.H // arch.G, 1), sight)
+    found |= metrics.geometry(trace.q, trace.k.repeat_interleave(arch.H // arch.G, 1), unwindowed)
     for name, vectors in (("hidden", trace.hidden), ("key", trace.k), ("value", trace.v)):
         found |= {f"{name}_norm": vectors.norm(dim=-1),
                   f"{name}_ratio": metrics.first_to_others(vectors)}
     found |= metrics.massive(trace.hidden)
     v = trace.v.repeat_interleave(arch.H // arch.G, 1)
-    found |= {name: metrics.contributions(trace.att, lengths, sight, mask.kind)
+    found |= {name: metrics.contributions(trace.att, lengths, unwindowed, mask.kind)
               for name, lengths in (("contribution_at", v.norm(dim=-1)),
                                     ("contribution_out_at", out_norm(arch, weights, v)))}
     found |= {"first_share": share[..., -T:][..., 0].mean(-1),

@@ -73,14 +73,14 @@ function value(name, type, dims) {
 /** Rows [N][K] in 8 bits as [K][N], with a scale for each n. */
 function inEightBits(rows, N, K) {
   const scales = new Float32Array(N);
-  const turned = new Int8Array(N * K);
+  const transposed = new Int8Array(N * K);
   for (let n = 0; n < N; n++) {
     let most = 0;
     for (let k = 0; k < K; k++) most = Math.max(most, Math.abs(rows[n * K + k]));
     scales[n] = most / 127;
-    for (let k = 0; k < K; k++) turned[k * N + n] = Math.round(rows[n * K + k] / scales[n]);
+    for (let k = 0; k < K; k++) transposed[k * N + n] = Math.round(rows[n * K + k] / scales[n]);
   }
-  return { scales, turned };
+  return { scales, transposed };
 }
 
 const raw = (numbers) => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
@@ -140,8 +140,8 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
     if (!eight) return node('Gemm', [x, floats(weight), ...(bias ? [bias] : [])], { transB: 1 });
     const [k, n] = places[weight].dims;
     if (!kept.has(`${weight}_8`)) {
-      const { scales, turned } = inEightBits(numbers(content, places[weight]), n, k);
-      keep(`${weight}_8`, [k, n], INT8, raw(turned));
+      const { scales, transposed } = inEightBits(numbers(content, places[weight]), n, k);
+      keep(`${weight}_8`, [k, n], INT8, raw(transposed));
       keep(`${weight}_scales`, [n], FLOAT, raw(scales));
     }
     const [q, scale, zero] = reduced(x);
@@ -171,12 +171,12 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
   keep('scale', [], FLOAT, raw(Float32Array.of(1 / Math.sqrt(K))));
 
   const reshape = (x, as) => node('Reshape', [x, as]);
-  const turn = (x, ...perm) => node('Transpose', [x], { perm });
+  const transpose = (x, ...perm) => node('Transpose', [x], { perm });
   const place = isLlama && node('Unsqueeze', ['positions', 'axis 0']);
   const rotate = (x) => {
     if (!isLlama) return x;
     const one = node('Unsqueeze', [x, 'axis 0']);
-    const turned = node(
+    const transposed = node(
       'RotaryEmbedding',
       [one, place, 'cos', 'sin'],
       { interleaved: 1 },
@@ -184,7 +184,7 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
         domain: 'com.microsoft',
       },
     );
-    return node('Squeeze', [turned, 'axis 0']);
+    return node('Squeeze', [transposed, 'axis 0']);
   };
   /** What is kept of the tokens before, and these. */
   const grown = (name, x) => node('Concat', [name, x], { axis: 1 }, { outputs: [`new_${name}`] });
@@ -204,13 +204,13 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
             outputs: ['q', 'k', 'v'].map((part) => `${part}_${l}`),
           },
         );
-    const [q, k, v] = three.map((part) => turn(reshape(part, 'heads'), 1, 0, 2));
-    const keys = turn(node('Unsqueeze', [grown(`k${l}`, rotate(k)), 'axis 1']), 0, 1, 3, 2);
+    const [q, k, v] = three.map((part) => transpose(reshape(part, 'heads'), 1, 0, 2));
+    const keys = transpose(node('Unsqueeze', [grown(`k${l}`, rotate(k)), 'axis 1']), 0, 1, 3, 2);
     const values = node('Unsqueeze', [grown(`v${l}`, v), 'axis 1']);
     const scores = node('MatMul', [reshape(rotate(q), 'of a group'), keys]);
     const masked = node('Add', [node('Mul', [scores, 'scale']), 'mask']);
     const att = node('Softmax', [masked], { axis: -1 }, { outputs: [`att${l}`] });
-    const mixed = turn(reshape(node('MatMul', [att, values]), 'of heads'), 1, 0, 2);
+    const mixed = transpose(reshape(node('MatMul', [att, values]), 'of heads'), 1, 0, 2);
     x = node('Add', [x, linear(reshape(mixed, 'joined'), at('attn_output'))]);
     const inner = norm(x, at('ffn_norm'));
     const up = linear(inner, at('ffn_up'));

@@ -119,7 +119,7 @@ function render({ model, el, signal }) {
     if (data?.sinkscope === 'ready') isReady = true;
     if (data?.sinkscope === 'ready') open();
     if (data?.sinkscope === 'run') report('drawn');
-    if (data?.sinkscope === 'error') model.send({ want: 'still', why: data.detail.message });
+    if (data?.sinkscope === 'error') model.send({ request: 'still', why: data.detail.message });
     if (data?.sinkscope === 'select') {
       model.set('selection', data.detail);
       for (const name of PLACES) if (Number.isInteger(data.detail[name])) model.set(name, data.detail[name]);
@@ -143,7 +143,7 @@ function render({ model, el, signal }) {
   addEventListener('message', listen);
   model.on('msg:custom', receive);
   for (const name of PLACES) model.on(`change:${name}`, follow);
-  model.send({ want: 'element' });
+  model.send({ request: 'element' });
   return () => {
     removeEventListener('message', listen);
     model.off('msg:custom', receive);

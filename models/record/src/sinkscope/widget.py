@@ -50,9 +50,9 @@ class Widget(anywidget.AnyWidget):
     def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
         """Bytes go to a view when it asks for them, and are not kept in the notebook."""
         element = files("sinkscope") / "static" / "element.json"
-        if message.get("want") == "element" and element.is_file():
+        if message.get("request") == "element" and element.is_file():
             self.send({"kind": "element"}, [element.read_bytes(), bytes_of(self.recording)])
-        elif message.get("want") in ("element", "still"):
+        elif message.get("request") in ("element", "still"):
             why = message.get("why", "A still picture: the page was not built when this package was.")
             self.send({"kind": "still", "why": str(why)}, [self.png()])
 
