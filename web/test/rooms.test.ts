@@ -1,0 +1,291 @@
+// @vitest-environment happy-dom
+/** Rooms as a reader uses them, over frames whose numbers are known: what is said, drawn, asked for and linked. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { lessons } from '../ship/lessons';
+import type { State } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { markRead } from '../src/page/lessons';
+import { build as explore } from '../src/rooms/explore';
+import { build as learn } from '../src/rooms/learn';
+import { build as training } from '../src/rooms/training';
+import { frameOf, tensor } from './fixture';
+import { pageOf, roomOf, servesZoo } from './page';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+
+let isWide = true;
+const turns = new Set<() => void>();
+beforeEach(() => {
+  vi.useFakeTimers();
+  servesZoo();
+  isWide = true;
+  turns.clear();
+  vi.stubGlobal('matchMedia', () => ({
+    get matches() {
+      return isWide;
+    },
+    addEventListener: (_: string, turn: () => void) => turns.add(turn),
+    removeEventListener: (_: string, turn: () => void) => turns.delete(turn),
+  }));
+});
+afterEach(() => vi.useRealTimers());
+
+const head = {
+  layer: 1,
+  head: 0,
+  tensors: { att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]) },
+};
+const softmax = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
+  frameOf({ head, ...change } as never, tensors);
+const sigmoid = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
+  softmax(
+    {
+      subject: 'sigmoid',
+      title: 'Sigmoid model',
+      model: { id: 'sigmoid', title: 'Sigmoid model', source: 'zoo' },
+      ...change,
+    } as never,
+    tensors,
+  );
+const choices = ['softmax', 'sigmoid'].map((id) => ({
+  id,
+  title: `The ${id} model`,
+  source: 'zoo',
+}));
+const page = (change: Partial<State>, frames: readonly Frame[], more: object = {}) =>
+  pageOf({ shown: ['softmax', 'sigmoid'], ...change }, frames, { models: { choices, ...more } });
+
+/** The views of its figures, in their order. */
+const viewsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
+  all('.figure').map(({ dataset, hidden }) => `${dataset.view}${hidden ? ' (hidden)' : ''}`);
+
+describe('Explore', () => {
+  const room = (change: Partial<State> = {}, frames = [softmax(), sigmoid()], more: object = {}) =>
+    roomOf(explore, page(change, frames, more));
+
+  it('names the head that is shown, what it gives the first token, and the models to choose from', () => {
+    const { text, texts, pressed, click, state, asked } = room();
+    expect(text('h1')).toBe('Head L1H0');
+    expect(text('.lead')).toMatch(
+      /^Head L1H0 gives the start token “<s>” 90% of its attention; the mean over all 4 heads is 42%, uniform attention would give 10%\. 2 of the 4 heads/,
+    );
+    expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ add']);
+    expect(pressed('.subject-list button')).toEqual(['Softmax model']);
+    expect(texts('.chip')).toEqual(['<s>', 'a', '=1,"x"↵']);
+    state.value = { ...state.value, layer: 0, head: 1 };
+    expect([text('h1'), asked().head]).toEqual(['Head L0H1', { layer: 0, head: 1 }]);
+    click('Sigmoid model');
+    expect(state.value).toMatchObject({ at: 1, layer: -1, head: -1 });
+    expect(pressed('.subject-list button')).toEqual(['Sigmoid model']);
+    expect(asked().subjects).toEqual(['sigmoid']);
+    // A link may count beyond the last one.
+    expect(room({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
+  });
+
+  it('asks for what its figures read of the one model, and for what its own lines need', () => {
+    const { asked, state } = room();
+    expect(asked().reads).toEqual(
+      expect.arrayContaining(['alpha', 'sink_ratio', 'massive', 'massive_at']),
+    );
+    expect(asked().headReads).toContain('att');
+    state.value = { ...state.value, shown: ['softmax~silence(1,0)', 'sigmoid'] };
+    expect(asked().subjects).toEqual(['softmax~silence(1,0)', 'softmax']);
+    state.value = { ...state.value, view: 'loss' };
+    expect(asked().reads).toContain('loss_at');
+  });
+
+  it('puts the keyboard where the eye goes, also after the window turns', () => {
+    const order = ({ root }: ReturnType<typeof room>) =>
+      [...root.children].map((one) => one.className.split(' ')[0]);
+    const wide = room();
+    expect(order(wide)).toEqual(['rail', 'middle', 'inspector']);
+    isWide = false;
+    for (const turn of turns) turn();
+    expect(order(wide)).toEqual(['middle', 'rail', 'inspector']);
+    expect(order(room())).toEqual(['middle', 'rail', 'inspector']);
+    expect(turns.size).toBe(2);
+    wide.scope.end();
+    expect([turns.size, viewsOf(wide)]).toEqual([1, []]);
+  });
+
+  it('has the sink map, the attention map, what an edit changes, and one view of the inspector', () => {
+    const made = room({ view: 'loss' });
+    const tabs = () => made.texts('.tabs button');
+    expect(viewsOf(made)).toEqual(['sinks', 'attention', 'change (hidden)', 'loss']);
+    // What the model does not have is not offered, nor what is there in any case.
+    expect(tabs()).toEqual(expect.arrayContaining(['Loss by position', 'Norms']));
+    for (const none of ['Sink map', 'Attention map', 'Router', 'Gate'])
+      expect(tabs()).not.toContain(none);
+    expect(made.pressed('.tabs button')).toEqual(['Loss by position']);
+    expect(made.button('Loss by position').title).toMatch(/\?$/);
+    made.click('Norms');
+    expect(viewsOf(made)).toEqual(['sinks', 'attention', 'change (hidden)', 'norms']);
+    expect(made.pressed('.tabs button')).toEqual(['Norms']);
+    const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
+    const edited = softmax({ subject: 'softmax~silence(1,0)', edits, class: 'counterfactual' });
+    const other = room({ shown: ['softmax~silence(1,0)'] }, [edited, softmax()]);
+    expect(viewsOf(other)).toContain('change');
+    expect(other.texts('.about summary')).toEqual(['About this counterfactual']);
+  });
+
+  it('intervenes in a model, and not in a recording of one', () => {
+    const made = room();
+    expect(made.texts('.hand a')[0]).toMatch(/^Hide token|^Zero|^Ablate head L1H0/);
+    const recording = { model: { id: 'x' }, prompts: {}, versions: {}, edits: [] } as never;
+    expect(room({}, [softmax({ recording })]).all('.hand')).toEqual([]);
+  });
+
+  it('says what it waits for, or why there is nothing, and only then shows its pictures', async () => {
+    const made = room({}, []);
+    expect([made.text('h1'), made.text('.lead')]).toEqual([
+      'Explore',
+      'Loading The softmax model …',
+    ]);
+    expect(made.root.className).toBe('awaited');
+    expect(made.all('.chip, .hand, .about, .cell')).toEqual([]);
+    made.know({ softmax: { error: 'softmax: expected a file, found none' } });
+    expect([made.text('h1'), made.text('.lead')]).toEqual(['Explore', '']);
+    expect(made.text('.trouble')).toMatch(
+      /^The softmax model: softmax: expected a file, found none\./,
+    );
+    await vi.advanceTimersByTimeAsync(20);
+    expect(made.root.className).toBe('');
+    // A reader is not kept waiting for ever.
+    const late = room({}, []);
+    await vi.advanceTimersByTimeAsync(2999);
+    expect(late.root.className).toBe('awaited');
+    await vi.advanceTimersByTimeAsync(1);
+    expect(late.root.className).toBe('');
+  });
+
+  it('lacks what a link hides', () => {
+    const { all } = room({ hide: ['subjects', 'generate', 'text', 'numbers', 'hand'] });
+    expect(all('.subject-list, .about, .generate, textarea, .numbers, .hand')).toEqual([]);
+  });
+
+  it('lights the words that the word under the pointer attends to', () => {
+    const { all, context } = room();
+    const look = () =>
+      all('.chip').map((chip) => Number(chip.style.getPropertyValue('--look')) ** 2);
+    (context.pointed as unknown as { value: object }).value = { query: 1 };
+    const [first, own, later] = look();
+    expect([first, own, later]).toEqual([expect.closeTo(0.9, 6), expect.closeTo(0.1, 6), 0]);
+  });
+});
+
+describe('Training', () => {
+  const timelines = async () => ({
+    cards: [],
+    steps: async () => [0, 40, 4000],
+    preload: async () => {},
+  });
+  const zoo = { cards: choices.map((one) => ({ ...one, timeline: true })) };
+  const room = async (
+    change: Partial<State> = {},
+    frames = [softmax(), sigmoid({}, { sink_ratio: tensor([3], [0, 0, 0]) })],
+  ) => {
+    const made = roomOf(training, page(change, frames, { zoo, timelines }));
+    await vi.advanceTimersByTimeAsync(0);
+    return made;
+  };
+
+  it('counts the heads of each model that have a sink', async () => {
+    const { text, texts, calls, click } = await room();
+    expect(text('h1')).toBe('Training');
+    expect(text('.lead')).toBe(
+      'Softmax model: 2 of the 4 heads give the first token more than 30% of their attention; Sigmoid model: none of ' +
+        'the 4 heads give the first token more than 30% of their attention; uniform attention would give it 10%.',
+    );
+    expect(texts('.subject')).toEqual(['Softmax model', 'Sigmoid model']);
+    click('Choose models');
+    expect(calls.pick).toHaveBeenCalled();
+  });
+
+  it('says each share of uniform attention once, and of a short text why heads are not counted', async () => {
+    const even = (value: number) => ({ alpha_uniform: tensor([3], [value, 0.2, 0.3]) });
+    const said = async (...shares: number[]) =>
+      (await room({}, [softmax({}, even(shares[0]!)), sigmoid({}, even(shares[1]!))])).text(
+        '.lead',
+      );
+    expect(await said(0.1, 0.2)).toMatch(/; uniform attention would give it 10% \/ 20%\.$/);
+    expect(await said(0.5, 0.5)).toBe(
+      'Heads are not counted: in a text of 3 tokens, uniform attention alone gives the first one 50%, above ε = 0.3; 10 tokens suffice.',
+    );
+  });
+
+  it('waits, and says nothing of what is stale or failed', async () => {
+    const made = await room({}, []);
+    expect(made.text('.lead')).toBe('Loading the models …');
+    made.know({ softmax: { frame: softmax(), isStale: true } });
+    expect(made.text('.lead')).toBe('Loading the models …');
+    made.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid(), isStale: true } });
+    expect([made.text('.lead'), made.texts('.trouble p')]).toEqual([
+      '',
+      ['The softmax model: broken. Try again'],
+    ]);
+    made.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid() } });
+    expect(made.text('.lead')).toMatch(/^Sigmoid model: 2 of the 4 heads/);
+  });
+
+  it('goes to the step that a reader chooses in the curve', async () => {
+    const { all, state, asked } = await room();
+    const place = all('.inspector .figure')[0]!;
+    place.dispatchEvent(new CustomEvent('choose-step', { detail: 39, bubbles: true }));
+    expect(state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
+    expect(asked().subjects).toEqual(['softmax@40', 'sigmoid@40']);
+  });
+
+  it('has its three figures, the map first, and controls that a link may hide', async () => {
+    const made = await room();
+    expect(viewsOf(made)).toEqual(['attention', 'sinks', 'training']);
+    expect(made.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio', 'near_eps']));
+    expect(made.all('textarea')[0]!.getAttribute('rows')).toBe('2');
+    const bare = await room({ hide: ['subjects', 'text'] });
+    expect(bare.all('.subject-list, textarea')).toEqual([]);
+  });
+});
+
+describe('Learn', () => {
+  const all = lessons();
+  const room = () => roomOf(learn, pageOf());
+  const minutes = all.reduce((sum, one) => sum + one.minutes, 0);
+  beforeEach(() => localStorage.clear());
+
+  it('lists the lessons with their minutes, and begins with the first', () => {
+    const { text, texts, all: found } = room();
+    expect(text('h1')).toBe('Learn about attention sinks in 6 lessons');
+    expect(text('.lead')).toContain(`All of them take about ${minutes} minutes;`);
+    expect(texts('.lessons h2')).toEqual(all.map(({ number, title }) => `${number}. ${title}`));
+    expect(texts('.lessons .hint')).toEqual(all.map((one) => `${one.minutes} minutes`));
+    const links = found<HTMLAnchorElement>('.lessons a, .lessons-go a').map(({ href }) => href);
+    const slugs = [...all.map(({ slug }) => slug), all[0]!.slug, 'glossary'];
+    expect(links.map((href) => /learn\/([^/]+)\/index\.html$/.exec(href)![1])).toEqual(slugs);
+    expect(text('.lessons-go a')).toBe('Start with lesson 1');
+  });
+
+  it('marks what was read, also when the reader comes back, and goes on with the next', () => {
+    markRead(all[0]!.slug);
+    const { text, texts, scope } = room();
+    const read = () => texts('.lessons .hint').map((one) => one!.endsWith(' · read'));
+    expect(read()).toEqual([true, false, false, false, false, false]);
+    expect(text('.lessons-go a')).toBe('Continue with lesson 2');
+    markRead(all[2]!.slug);
+    dispatchEvent(new Event('pageshow'));
+    expect(read()).toEqual([true, false, true, false, false, false]);
+    for (const { slug } of all) markRead(slug);
+    dispatchEvent(new Event('pageshow'));
+    expect(text('.lessons-go a')).toBe('Continue with lesson 1');
+    scope.end();
+    localStorage.clear();
+    dispatchEvent(new Event('pageshow'));
+    expect(read()).toEqual([true, true, true, true, true, true]);
+  });
+
+  it('takes what another program wrote, or forbids, for nothing read', () => {
+    for (const kept of ['{', '{"a":1}', '[1, null]']) {
+      localStorage.setItem('sinkscope:lessons', kept);
+      expect(room().text('.lessons-go a')).toBe('Start with lesson 1');
+    }
+  });
+});
