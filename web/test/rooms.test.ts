@@ -212,6 +212,9 @@ describe('Training', () => {
     expect(await said(0.5, 0.5)).toBe(
       'Heads are not counted: in a text of 3 tokens, uniform attention alone gives the first one 50%, above ε = 0.3; 10 tokens suffice.',
     );
+    expect(await said(0.5, 0.1)).toMatch(
+      /above ε = 0\.3; 10 tokens suffice; Sigmoid model: .*; uniform attention would give it 10%\.$/,
+    );
   });
 
   it('waits, and says nothing of what is stale or failed', async () => {
