@@ -5,11 +5,13 @@ import { lessons } from '../ship/lessons';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { markRead } from '../src/page/lessons';
+import { build as compare } from '../src/rooms/compare';
+import { about } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
 import { frameOf, tensor } from './fixture';
-import { pageOf, roomOf, servesZoo } from './page';
+import { pageOf, roomOf, servesZoo, shown } from './page';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
@@ -290,5 +292,236 @@ describe('Learn', () => {
       localStorage.setItem('sinkscope:lessons', kept);
       expect(room().text('.lessons-go a')).toBe('Start with lesson 1');
     }
+  });
+});
+
+/** A card of the zoo, and what its seeds came to. */
+const cardOf = (id: string, more: object = {}) => ({
+  ...{ id, title: `The ${id} model`, what: `What ${id} is.`, seed: 2, operation: 'softmax' },
+  measured: { sink_1: 60.29, value_ratio: 0.5, loss: 3.411, eps: 0.3, T: 64, sequences: 100 },
+  training: { steps: 4000, front: ['<s>'] },
+  ...more,
+});
+const seeds = [
+  { seed: 1, sink_1: 20, value_ratio: 0.25, loss: 3 },
+  { seed: 3, sink_1: 40, value_ratio: 0.75, loss: 4 },
+];
+
+describe('About a model', () => {
+  const of = async (frame: Frame, ...cards: object[]) => {
+    const made = shown(about(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
+    await vi.advanceTimersByTimeAsync(0);
+    return made;
+  };
+  const operation = (formula: string) => ({ ...frameOf().operation, formula, source: 'A paper' });
+
+  it('says its class, its formula, and what its card measured, with its seeds', async () => {
+    // No log lies beside such a model.
+    const model = { id: 'own', title: 'Own', source: 'zoo' } as never;
+    const frame = softmax({ model, operation: operation('e^x / Σ e^x') as never });
+    const paper = { sink_1: 74.11, base: 18.18, where: 'section 5' };
+    const made = await of(frame, cardOf('own', { further_seeds: seeds, paper }));
+    expect(made.text('summary')).toBe('About this model');
+    expect(made.texts('p').slice(0, 4)).toEqual([
+      'MEASURED on weights trained for this page, 1.50 M parameters',
+      'e^x / Σ e^x',
+      'What own is.',
+      'Over 100 held-out sequences (T = 64, ε = 0.3, starting with <s>): Sink₁ 60.3% (seed 2; seed 1: 20.0%, seed 3: 40.0%), ' +
+        'loss 3.41. Reported: Sink₁ 74.11%, baseline 18.18%: section 5.',
+    ]);
+    expect([made.all('code')[0]!.title, made.all('details')[0]!.className]).toEqual([
+      'A paper',
+      'more about measured',
+    ]);
+    expect(made.all('table.seeds.narrow')).toHaveLength(1);
+  });
+
+  it('says no more of a card than there is', async () => {
+    const bare = { training: {}, measured: { ...cardOf('').measured, sink_bias: 12.34 } };
+    const papers = [{ where: 'no sink' }, { sink_1: 5, where: 'table 2' }];
+    const says = await Promise.all(
+      papers.map(
+        async (paper) => (await of(softmax(), cardOf('softmax', { ...bare, paper }))).texts('p')[3],
+      ),
+    );
+    const words =
+      'Over 100 held-out sequences (T = 64, ε = 0.3, no start token): Sink₁ 60.3% (seed 2, the only one), on the bias key 12.3%, loss 3.41.';
+    expect(says).toEqual([
+      `${words} Reported: no sink.`,
+      `${words} Reported: Sink₁ 5.00%: table 2.`,
+    ]);
+    const masked = { ...frameOf().architecture, mask: { kind: 'bidirectional' } } as never;
+    expect((await of(softmax({ architecture: masked }), cardOf('softmax'))).texts('p')[3]).toMatch(
+      /, loss at masked positions 3\.41\.$/,
+    );
+    expect((await of(softmax(), cardOf('other'))).all('p')).toHaveLength(2);
+    expect((await of(softmax(), cardOf('softmax', { measured: {} }))).texts('p')).not.toContain(
+      'What softmax is.',
+    );
+  });
+
+  it('of a checkpoint has what was stored, and of a counterfactual what was replaced', async () => {
+    const step = {
+      bits: 3.25,
+      stored: { sink_1: 12.3, loss: 4.5 },
+      measured: { sink_1: 12.5, loss: 4.25 },
+    };
+    const at = softmax({ model: { id: 'softmax@40', title: 'x', source: 'zoo', step } } as never);
+    const made = await of(at, cardOf('softmax'));
+    expect(made.texts('p').slice(2, 3)).toEqual([
+      'Stored at 3.3 bits per weight. Over 100 held-out sequences (T = 64, ε = 0.3, with start token): Sink₁ 12.3%, loss ' +
+        '4.50; exact weights: 12.5%, 4.25.',
+    ]);
+    expect(made.texts('p')).not.toContain('What softmax is.');
+    const edits = [{ kind: 'operation', operation: 'power', parameters: { p: 2 } }] as never;
+    const edited = softmax({
+      class: 'counterfactual',
+      edits,
+      operation: operation('x^p') as never,
+    });
+    const other = await of(edited, cardOf('softmax', { further_seeds: seeds }));
+    expect([other.text('summary'), other.text('code'), other.all('table')]).toEqual([
+      'About this counterfactual',
+      'x^p, p = 2.00',
+      [],
+    ]);
+    expect(other.text('p')).toMatch(/^COUNTERFACTUAL replaced at inference\./);
+    const trained = { operation: 'softmax', parameters: { tau: 0.5 } };
+    const own = { ...frameOf().architecture, attention: trained } as never;
+    expect(
+      (await of(softmax({ architecture: own, operation: operation('f') as never }))).text('code'),
+    ).toBe('f, tau = 0.50');
+    // An edit that is none of the operation leaves that as it was trained.
+    const silenced = [{ kind: 'silence', layer: 0, head: 0 }] as never;
+    const still = softmax({
+      architecture: own,
+      edits: silenced,
+      operation: operation('f') as never,
+    });
+    expect((await of(still)).text('code')).toBe('f, tau = 0.50');
+  });
+});
+
+describe('Compare', () => {
+  const openModels = async () => ({
+    source: 'Gu et al.',
+    measure: 'ε = 0.3',
+    kinds: { natural: 'natural text', random: 'random tokens' },
+    models: [{ model: 'GPT2-XL', natural: 77, random: 66 }],
+  });
+  const zoo = { cards: [cardOf('softmax'), cardOf('sigmoid')], openModels };
+  const more = { hidden_ratio: tensor([3], [9, 4, 8]), key_ratio: tensor([2, 2], [1, 0.5, 2, 1]) };
+  const ratios = {
+    ...more,
+    value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
+    entropy_mean: tensor([2, 2], [1, 2, 2, 3]),
+  };
+  const both = () => [
+    softmax({}, ratios),
+    sigmoid({}, { ...ratios, sink_ratio: tensor([3], [0, 0, 0]) }),
+  ];
+  const room = async (
+    change: Partial<State> = {},
+    frames: readonly Frame[] = both(),
+    own: object = {},
+  ) => {
+    const made = roomOf(compare, page(change, frames, { zoo: { ...zoo, ...own } }));
+    await vi.advanceTimersByTimeAsync(0);
+    return made;
+  };
+
+  it('says which model has the strongest sink, and lists those that are compared', async () => {
+    const made = await room();
+    expect(made.text('h1')).toBe('Compare');
+    expect(made.text('.lead')).toMatch(
+      /^On one prompt, Softmax model has the strongest sink: 2 of the 4 heads/,
+    );
+    expect(made.texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid model ✕']);
+    expect(made.all('.pictures')[0]!.dataset.count).toBe('2');
+    expect(viewsOf(made).slice(0, 2)).toEqual(['attention', 'sinks']);
+    expect(made.asked().reads).toEqual(expect.arrayContaining(['hidden_ratio', 'key_ratio']));
+    made.click('Remove Sigmoid model');
+    expect(made.state.value.shown).toEqual(['softmax']);
+    expect(made.text('.lead')).toBe('Add another model to compare.');
+    const waiting = await room({}, []);
+    expect([waiting.text('.lead'), waiting.all('table'), waiting.all('.differs')]).toEqual([
+      'Measuring …',
+      [],
+      [],
+    ]);
+    waiting.know({ softmax: { error: 'broken' } });
+    expect(waiting.text('.lead')).toBe('');
+  });
+
+  it('says what differs of two in a line, and of more in columns', async () => {
+    const wide = (H: number, name: string) =>
+      softmax(
+        { subject: name, title: name, architecture: { ...frameOf().architecture, D: H } } as never,
+        ratios,
+      );
+    const other = { training: { steps: 4000, weight_decay: 2 } };
+    const cards = [cardOf('a', { training: { steps: 4000, weight_decay: 1 } }), cardOf('b', other)];
+    const of = (shown: string[], frames: Frame[]) => room({ shown }, frames, { cards });
+    const two = await of(['a', 'b'], [wide(8, 'a'), wide(16, 'b')]);
+    expect(two.text('.differs')).toMatch(
+      /^What differs D: 8 \| 16; training weight decay: 1 \| 2\. \d+ other settings identical\.$/,
+    );
+    // Of a step of a training, its steps; of a model that the zoo does not have, nothing of its training.
+    const step = await of(['a@40', 'a'], [wide(8, 'a@40'), wide(8, 'a')]);
+    expect(step.text('.differs p')).toMatch(/^training steps: 40 \| 4,000\. /);
+    expect((await of(['a', 'x'], [wide(8, 'a'), wide(8, 'x')])).text('.differs p')).toMatch(
+      /^The architectures are identical in all \d+ settings\.$/,
+    );
+    const three = await of(['a', 'b', 'c'], [wide(8, 'a'), wide(8, 'b'), wide(9, 'c')]);
+    expect(three.texts('.differs tr').map((row) => row!.replace(/ /g, ''))).toEqual([
+      'abc',
+      'D889',
+    ]);
+    expect(three.text('.differs .hint')).toMatch(/^\d+ other settings identical\.$/);
+    const alike = await of(
+      ['a', 'b', 'c'],
+      ['a', 'b', 'c'].map((name) => wide(8, name)),
+    );
+    expect(alike.text('.differs p')).toMatch(/^The architectures are identical/);
+    const edited = {
+      ...wide(8, 'b'),
+      title: 'b + head silenced + x',
+      edits: [{ kind: 'silence' }],
+    } as never;
+    expect((await of(['x', 'b'], [wide(8, 'x'), edited])).text('.differs p')).toMatch(
+      /^put in at inference: – \| head silenced \+ x\. /,
+    );
+    expect((await of(['a'], [wide(8, 'a')])).all('.differs')).toEqual([]);
+  });
+
+  it('has a table under its conditions, with what papers report of such models, once', async () => {
+    const paper = { sink_1: 18, where: 'section 5' };
+    const cards = [cardOf('softmax', { paper }), cardOf('sigmoid')];
+    const made = await room({}, both(), { cards });
+    expect(made.text('.table-of-all caption')).toMatch(
+      /^ε = 0\.3 · T = 3 · starts with <s> \(start token\) · your text\.$/i,
+    );
+    const reported = () => made.texts('tr.reported th');
+    expect(reported().map((one) => one!.replace(/REPORTED.*/, '').trim())).toEqual([
+      'The softmax model’s counterpart',
+      'GPT2-XL',
+    ]);
+    expect(made.texts('tr.reported').join()).toContain('77');
+    made.state.value = { ...made.state.value, input: 'random' };
+    expect(made.texts('tr.reported').join()).toContain('66');
+    made.state.value = { ...made.state.value, input: 'heldout', T: 64 };
+    expect(made.text('.table-of-all caption')).toMatch(/ · held-out text: 100 short passages\.$/);
+    const stale = { frame: softmax({ T: 4 }, ratios), isStale: true };
+    made.know({ softmax: stale, sigmoid: { frame: both()[1]! } });
+    expect(made.text('.table-of-all caption')).toMatch(
+      /T = 4 \/ 3 .* Grey rows still show the previous conditions\.$/,
+    );
+    const menu = made.all('.numbers-of-all details')[0]!;
+    expect(menu.hidden).toBe(false);
+    made.know({ softmax: stale });
+    expect(menu.hidden).toBe(true);
+    made.know(both());
+    made.state.value = { ...made.state.value, hide: ['save'] };
+    expect(menu.hidden).toBe(true);
   });
 });
