@@ -209,8 +209,6 @@ describe('the picker of models', () => {
 describe('the code to embed a figure', () => {
   const open = (change: Partial<State> = {}, pinned: Partial<State> = {}) => {
     const page = pageOf({ shown: ['softmax', DISK], ...change });
-    // happy-dom fetches no page, and says so.
-    vi.spyOn(console, 'error').mockReturnValue();
     showEmbed(page.context, 'sinks', pinned);
     const dialog = document.querySelector<HTMLDialogElement>('.embed-dialog')!;
     const made = readOf(dialog);
