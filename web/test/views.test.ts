@@ -908,8 +908,9 @@ describe('hidden states', () => {
     // Of two that are as large it is the first.
     const twice = Float32Array.from(hidden);
     twice[24 + 8 + 1] = -2;
-    expect(channels.says(base({}, { ...tensors, hidden: tensor([3, 3, 4], twice) }), at)).toContain(
-      'channel 3 of token 0',
+    const even = base({}, { ...tensors, hidden: tensor([3, 3, 4], twice) });
+    expect(drawn(channels, even, { layer: 1, head: 0 }).text('.caption')).toMatch(
+      /^After layer 2, .*median: channel 3 of token 0/,
     );
     const last = drawn(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
     expect(last.text('.caption')).toMatch(
