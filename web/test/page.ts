@@ -61,7 +61,7 @@ export function pageOf(
     ...calls,
     set: vi.fn((to: Partial<State>) => void (state.value = { ...state.peek(), ...to })),
     link: (to?: Partial<State>) => `#${JSON.stringify(to)}`,
-    facts: () => ({}),
+    facts: () => ({ corpus: { kind: 'text' }, version: '1.2.3', link: 'https://page.example/#a' }),
     fail: (error: unknown) => {
       throw error;
     },
