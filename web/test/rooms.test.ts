@@ -39,7 +39,11 @@ const head = {
   tensors: { att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]) },
 };
 const softmax = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
-  frameOf({ head, ...change } as never, tensors);
+  frameOf({ head, ...change } as never, {
+    near_eps: tensor([1], [0]),
+    loss_at: tensor([3], [NaN, 2, 3]),
+    ...tensors,
+  });
 const sigmoid = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
   softmax(
     {
@@ -61,6 +65,15 @@ const page = (change: Partial<State>, frames: readonly Frame[], more: object = {
 /** The views of its figures, in their order. */
 const viewsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
   all('.figure').map(({ dataset, hidden }) => `${dataset.view}${hidden ? ' (hidden)' : ''}`);
+
+/** How many models each of them shows. */
+const cellsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
+  Object.fromEntries(
+    all('.figure[data-view]').map((one) => [
+      one.dataset.view,
+      one.querySelectorAll('.cell').length,
+    ]),
+  );
 
 describe('Explore', () => {
   const room = (change: Partial<State> = {}, frames = [softmax(), sigmoid()], more: object = {}) =>
@@ -115,6 +128,7 @@ describe('Explore', () => {
     const made = room({ view: 'loss' });
     const tabs = () => made.texts('.tabs button');
     expect(viewsOf(made)).toEqual(['sinks', 'attention', 'change (hidden)', 'loss']);
+    expect(cellsOf(made)).toEqual({ sinks: 1, attention: 1, change: 0, loss: 1 });
     // What the model does not have is not offered, nor what is there in any case.
     expect(tabs()).toEqual(expect.arrayContaining(['Loss by position', 'Norms']));
     for (const none of ['Sink map', 'Attention map', 'Router', 'Gate'])
@@ -125,9 +139,11 @@ describe('Explore', () => {
     expect(viewsOf(made)).toEqual(['sinks', 'attention', 'change (hidden)', 'norms']);
     expect(made.pressed('.tabs button')).toEqual(['Norms']);
     const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
-    const edited = softmax({ subject: 'softmax~silence(1,0)', edits, class: 'counterfactual' });
+    const change = { subject: 'softmax~silence(1,0)', edits, class: 'counterfactual' } as const;
+    const edited = softmax(change);
     const other = room({ shown: ['softmax~silence(1,0)'] }, [edited, softmax()]);
     expect(viewsOf(other)).toContain('change');
+    expect(cellsOf(other)).toMatchObject({ change: 1 });
     expect(other.texts('.about summary')).toEqual(['About this counterfactual']);
   });
 
@@ -244,6 +260,7 @@ describe('Training', () => {
   it('has its three figures, the map first, and controls that a link may hide', async () => {
     const made = await room();
     expect(viewsOf(made)).toEqual(['attention', 'sinks', 'training']);
+    expect(cellsOf(made)).toEqual({ attention: 2, sinks: 2, training: 1 });
     expect(made.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio', 'near_eps']));
     expect(made.all('textarea')[0]!.getAttribute('rows')).toBe('2');
     const bare = await room({ hide: ['subjects', 'text'] });
@@ -439,6 +456,7 @@ describe('Compare', () => {
     expect(made.texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid model ✕']);
     expect(made.all('.pictures')[0]!.dataset.count).toBe('2');
     expect(viewsOf(made).slice(0, 2)).toEqual(['attention', 'sinks']);
+    expect(cellsOf(made)).toMatchObject({ attention: 2, sinks: 2 });
     expect(made.asked().reads).toEqual(expect.arrayContaining(['hidden_ratio', 'key_ratio']));
     made.click('Remove Sigmoid model');
     expect(made.state.value.shown).toEqual(['softmax']);
