@@ -79,7 +79,7 @@ describe('the picker of models', () => {
             labels: ['by age', 'all but the first'],
           },
           { name: 'budget', meaning: 'How many.', default: 8, min: 1, required: true },
-          { name: 'first', meaning: 'Kept.', required: false },
+          { name: 'first', meaning: 'Kept.', min: -1e9, required: false },
         ],
       },
     ],
@@ -269,7 +269,7 @@ describe('the code to embed a figure', () => {
     const { code, click, calls, dialog } = open();
     click('Copy');
     await turn();
-    expect([copied, calls.notify!.mock.lastCall]).toEqual([[code()], ['Embed code copied.']]);
+    expect([copied, calls.notify.mock.lastCall]).toEqual([[code()], ['Embed code copied.']]);
     expect(dialog.open).toBe(true);
     click('Close');
     expect(document.querySelector('.embed-dialog')).toBeNull();

@@ -393,7 +393,7 @@ describe('what leaves the page', () => {
     const pinned = (...frames: Frame[]) => {
       const { click, calls, context } = figure(of(...frames));
       click('Embed My view');
-      const [view, from, change] = calls.embed!.mock.lastCall!;
+      const [view, from, change] = calls.embed.mock.lastCall!;
       expect([view, from]).toEqual(['mine', context]);
       return change;
     };

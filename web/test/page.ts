@@ -11,12 +11,14 @@ import { zooAddress } from '../src/ask/zoo';
 import type { Frame } from '../src/frame';
 import { Scope, type Context } from '../src/page/context';
 
-/** The server of the page has the files of the zoo. */
+/** The server of the page has the texts of the zoo. */
 export function servesZoo(): void {
-  const zoo = new URL('../../models/zoo/', import.meta.url);
   vi.stubGlobal('fetch', async (url: URL) => {
-    const file = new URL(url.href.slice(zooAddress('').href.length), zoo);
-    return existsSync(file) ? new Response(readFileSync(file)) : new Response('', { status: 404 });
+    const path = url.href.slice(zooAddress('').href.length);
+    const file = `${import.meta.dirname}/../../models/zoo/${path}`;
+    return existsSync(file)
+      ? new Response(readFileSync(file, 'utf8'))
+      : new Response('', { status: 404 });
   });
 }
 
@@ -40,12 +42,10 @@ export function pageOf(
   const entriesOf = (all: readonly Frame[]) =>
     new Map<string, Entry>(all.map((frame) => [frame.subject, { frame, isStale: false }]));
   const entries = signal(entriesOf(frames));
-  const calls = Object.fromEntries(
-    ['point', 'choose', 'open', 'pick', 'embed', 'inside', 'trust', 'notify'].map((name) => [
-      name,
-      vi.fn(),
-    ]),
-  );
+  const calls = {
+    ...{ point: vi.fn(), choose: vi.fn(), open: vi.fn(), pick: vi.fn() },
+    ...{ embed: vi.fn(), inside: vi.fn(), trust: vi.fn(), notify: vi.fn() },
+  };
   const own = {
     ...{ entries, ask: vi.fn(), studied: vi.fn(), retry: vi.fn() },
     ...{ isGenerating: false, generate: vi.fn(), stopGenerating: vi.fn() },
@@ -68,8 +68,9 @@ export function pageOf(
     ...more,
   };
   return {
-    ...{ context: context as unknown as Context, state, engine, queue: own, set: context.set },
-    calls: calls as Record<string, ReturnType<typeof vi.fn>>,
+    ...{ context: context as unknown as Context, state, engine, entries },
+    ...{ queue: own, set: context.set },
+    calls,
     /** What is known of subjects from now on. */
     know: (all: readonly Frame[] | Record<string, Entry>) => {
       entries.value = Array.isArray(all) ? entriesOf(all as Frame[]) : new Map(Object.entries(all));
@@ -91,7 +92,7 @@ export function readOf(root: Element) {
     )!;
   return {
     ...{ root, all, words },
-    text: (selector: string) => words(all(selector)[0]),
+    text: (selector: string) => words(all(selector)[0]) ?? '',
     texts: (selector: string) => all(selector).map(words),
     /** The first one whose label or text that is. */
     button: (name: string) => named(name, 'button') as HTMLButtonElement,
