@@ -441,6 +441,12 @@ describe('what a link asks for', () => {
     // A button in the room asks for it again.
     opener.invite(wanted);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
+    // What was asked before waits in line, once.
+    opener.invite(`disk:${own}/mine`);
+    opener.invite(`disk:${own}/mine`);
+    expect(text('strong')).toBe('mine');
+    await opener.openFiles(files);
+    expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
   });
 
   it('may be a recording of another site, whose size is said first', async () => {
