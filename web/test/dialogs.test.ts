@@ -15,7 +15,7 @@ import { drawLeftOut, drawPictureOffer } from '../src/page/share';
 import { frameOf } from './fixture';
 import { pageOf, readOf } from './page';
 
-// happy-dom tells of a hash that a program replaced, which a browser does not.
+// happy-dom dispatches an event where a program replaces the hash; a browser does not.
 vi.hoisted(() =>
   addEventListener('hashchange', (event) => {
     if (event instanceof HashChangeEvent) event.stopImmediatePropagation();

@@ -331,7 +331,7 @@ describe('drawing', () => {
     ]);
   });
 
-  it('does not begin anew with each letter that is typed', () => {
+  it('does not draw again with each letter that is typed', () => {
     const all = of(frameOf());
     const { drawn, one, state } = figure(all);
     const after = (change: Partial<State>, next = all) => {

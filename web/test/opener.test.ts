@@ -6,6 +6,7 @@ import { suggestions } from '../src/open/catalogue';
 import { createDialog } from '../src/open/dialog';
 import { acceptDrops } from '../src/open/drop';
 import { Opener } from '../src/open/opener';
+import type { Watch } from '../src/run/opened';
 import { PATIENCE } from './fixture';
 import { readOf } from './page';
 
@@ -53,7 +54,7 @@ function opening({ isRunning = true } = {}) {
   const models = {
     knows: (id: string) => known.includes(id),
     ...{ admit: vi.fn(), pin: vi.fn(), unpin: vi.fn(), forget: vi.fn(), stop: vi.fn() },
-    get: vi.fn(async () => {}) as ReturnType<typeof vi.fn>,
+    get: vi.fn<(id: string, watch: Watch) => Promise<unknown>>(async () => {}),
     recordings: {
       knows: (id: string) => known.includes(id),
       ...{
@@ -145,7 +146,7 @@ describe('a model of a hub', () => {
     expect(hub.resolveHub).not.toHaveBeenCalled();
   });
 
-  it('may stand beside the current one', async () => {
+  it('may be shown beside the current one', async () => {
     const { opener, all, press, opened } = opening();
     await opener.lookUp('owner/name');
     opener.show();
@@ -221,10 +222,10 @@ describe('a model of a hub', () => {
   it('shows how far it is, and stops where the reader cancels', async () => {
     const { opener, models, all, text, press, opened } = opening();
     opener.show();
-    let tell: (stage: string, done: number, total?: number) => void = () => {};
+    let report: (stage: string, done: number, total?: number) => void = () => {};
     let isOver: () => void = () => {};
-    models.get.mockImplementation((_: string, { signal, onProgress }) => {
-      tell = (stage, done, total = 4e6) => onProgress('', done, total, { stage });
+    models.get.mockImplementation((_, { signal, onProgress }) => {
+      report = (stage, done, total = 4e6) => onProgress('', done, total, { stage } as never);
       return new Promise((done, fail) => {
         isOver = () => done(undefined);
         signal.addEventListener('abort', () => fail(new Error('stopped')));
@@ -234,15 +235,15 @@ describe('a model of a hub', () => {
     await turn();
     const share = () => (all<HTMLProgressElement>('progress')[0] as { value: number }).value;
     expect(share()).toBe(0);
-    tell('read', 1e6);
+    report('read', 1e6);
     expect([share(), text('.open-loaded'), opener.work]).toEqual([
       ...[0.25, '1.0 MB of 4.0 MB', 'Loading: 1.0 MB of 4.0 MB'],
     ]);
-    tell('read', 9e6);
+    report('read', 9e6);
     expect(share()).toBe(1);
-    tell('open', 2e6);
+    report('open', 2e6);
     expect(share()).toBe(1);
-    tell('read', 0, 0);
+    report('read', 0, 0);
     expect(share()).toBe(0);
     await press('Cancel');
     expect(models.stop).toHaveBeenCalledWith('hub:owner/name');
@@ -254,7 +255,7 @@ describe('a model of a hub', () => {
     await turn();
     isOver();
     await turn();
-    tell('read', 1);
+    report('read', 1);
     expect([opener.stage.name, opened.mock.calls.length]).toEqual(['choose', 1]);
   });
 

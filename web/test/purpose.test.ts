@@ -103,7 +103,7 @@ describe('the room', () => {
     expect(asked().reads).toContain('evicted');
     // A larger map has no visible cells.
     expect(room({ length: 4000 }).asked().question.T).toBe(256);
-    // Long lists go by turns.
+    // Of a long list the models take some settings each.
     const sweep = room({ experiment: 'quantisation', sweep: 'all' });
     const turns = sweep.studies().map(({ turn }) => turn);
     expect(turns).toEqual([...turns].sort((a, b) => a - b));

@@ -86,6 +86,11 @@ it('has a dot for each seed on the scale of its column, a ring for the one that 
     'Over 100 held-out sequences, T = 64, ε = 0.3. A dot for each seed, a ring for the one whose weights are shown; the range is min-max.',
   );
   expect(all('thead th')).toHaveLength(5);
+  const two = await table([card('c', [60, 20])]);
+  expect(two.cells[0]!.slice(0, 2)).toEqual([
+    'The c model4,000 steps, as shown: 2 seeds (2, 3); the weights here are seed 2’s',
+    '20.0 to 60.0%',
+  ]);
   const one = await table([card('b', [30], { training: {} })]);
   expect(one.cells[0]![0]).toMatch(/^The b modelone seed/);
   expect(one.text('.hint')).toBe('Over 100 held-out sequences, T = 64, ε = 0.3.');
