@@ -723,4 +723,15 @@ describe('the queue', () => {
     await queue.record('a', '');
     expect(recordStudy.mock.lastCall![1]).toEqual([[1, 1, 2, 2]]);
   });
+
+  it('stops writing for another question, and for that alone', async () => {
+    const { queue, ask, idle } = stageOf();
+    const stop = vi.spyOn(queue, 'stopGenerating');
+    ask(['a']);
+    ask(['a', 'b'], { reads: ['value_ratio'] });
+    expect(stop).not.toHaveBeenCalled();
+    ask(['a'], {}, 'abc');
+    expect(stop).toHaveBeenCalledTimes(1);
+    await idle();
+  });
 });

@@ -9,13 +9,16 @@ import { pageOf, roomOf } from './page';
 
 type Extra = (frame: Frame) => { rowBars?: number[]; colBars?: number[]; remark?: object };
 const figures = vi.hoisted(() => [] as { extra: Extra }[]);
+const updates = vi.hoisted(() => [] as string[]);
 vi.mock('../src/page/figure', () => ({
   Figure: class {
     root = document.createElement('section');
     constructor(_: unknown, __: unknown, ___: unknown, ____: unknown, options: { extra: Extra }) {
       figures.push(options);
     }
-    update() {}
+    update(all: { subject: string }[]) {
+      updates.push(all.map(({ subject }) => subject).join());
+    }
   },
 }));
 
@@ -90,9 +93,11 @@ const shown = ['softmax', 'sigmoid'];
 
 describe('the first sentence', () => {
   it('says what the strongest head gives, the mean of both models, and what uniform attention would give', () => {
+    updates.length = 0;
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toMatch(/The strongest head, L1H0, gives 90% of its attention to .*<s>/);
     expect(text('.lead')).toMatch(/Mean over all 4 heads: 42%; in the sigmoid twin .*: 42%\./);
+    expect(updates.at(-1)).toBe('softmax,sigmoid');
     expect(text('.twin-0')).toBe('Softmax model strongest head L1H0 · rows sum to 100%');
     expect(text('.twin-1')).toMatch(/^Sigmoid model strongest head L1H0 · rows sum to \d+%$/);
     expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);
