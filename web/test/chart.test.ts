@@ -386,6 +386,7 @@ describe('a cursor', () => {
     };
     expect(words(0)).toEqual({ at: [[46, 46, 18, 144]], x: '51', y: '26', anchor: 'start' });
     expect(words(2)).toEqual({ at: [[330, 330, 18, 144]], x: '325', y: '26', anchor: 'end' });
+    expect([words(0.8).anchor, words(0.9).anchor]).toEqual(['start', 'end']);
     expect(words(NaN).at).toEqual([]);
   });
 });
