@@ -34,6 +34,9 @@ describe('a compression valley', () => {
     expect(valley.says(of([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]), at)).toMatch(
       /valley is 0.13 deep/,
     );
+    expect(valley.says(of([0.75, 0.25, 0.5], [0.5, 0.5, 0.5]), at)).toMatch(
+      /there is no valley\.$/,
+    );
     expect(valley.says(of([0.5, 0.75, 0.5], [1, 1, 1]), at)).toMatch(/^A: no valley/);
   });
 });
@@ -144,6 +147,8 @@ describe('secondary sinks', () => {
     expect(first).toMatchObject({ key: 2, birth: 1, lifetime: 1, norm: 4 });
     expect(first!.times[1]).toBeCloseTo(8, 5);
     expect(second).toMatchObject({ birth: -1, lifetime: 0 });
+    // Neither the first one, nor one that half of the queries do not see.
+    expect(keysByAttention(frame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
     expect(secondary.says(frame(alphas), at)).toBe(
       '1 secondary sink: token 2 “a” from layer 1 on in 1 layer (up to 8.0 times, its norm 4.00 of the mean). The first ' +
         'key receives 50.0% on average over all heads.',

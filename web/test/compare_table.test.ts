@@ -2,16 +2,15 @@
 /** The table and the scatter of compared models: what a reader reads, sorts, and points at. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { signal } from '@preact/signals-core';
-import { render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
 import { defaults } from '../src/ask/state';
-import { zooAddress } from '../src/ask/zoo';
 import { Scope } from '../src/page/context';
 import type { Frame } from '../src/frame';
 import { tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
 import { metricsTable } from '../src/rooms/metrics_table';
 import { addScatter, drawScatter, scatterWords, type Point } from '../src/rooms/scatter';
 import { frameOf, tensor } from './fixture';
+import { servesZoo, shown as draw } from './page';
 
 const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
   frameOf(
@@ -44,22 +43,19 @@ function table(
   sorting: Sorting = { name: '', descending: false },
   reported: ReportedRow[] = [],
 ) {
-  const root = document.createElement('div');
   const sort = vi.fn();
   const own = tableOf({ metrics: [] });
   const rows = shown.map((one) => ({ isStale: false, ...one }));
-  render(
+  const made = draw(
     metricsTable({ shown: rows, reported, table: own, sorting, sort, file: undefined }, 'A table.'),
-    root,
   );
-  const text = (one: Element | null | undefined) => one?.textContent!.replace(/\s+/g, ' ').trim();
   return {
-    root,
+    ...made,
     sort,
-    headings: [...root.querySelectorAll<HTMLElement>('thead th')],
-    names: [...root.querySelectorAll('tbody tr:not(.reported) th[scope=row]')].map(text),
-    cell: (name: string, i = 0) => text(root.querySelectorAll(`td[data-metric=${name}]`)[i]),
-    text,
+    headings: made.all('thead th'),
+    names: made.texts('tbody tr:not(.reported) th[scope=row]'),
+    cell: (name: string, i = 0) => made.texts(`td[data-metric=${name}]`)[i],
+    text: made.words,
   };
 }
 
@@ -251,10 +247,7 @@ describe('the scatter', () => {
 
   it('is of the models that are shown, and of all long runs where a reader asks for them', async () => {
     const zoo = `${import.meta.dirname}/../../models/zoo/`;
-    vi.stubGlobal('fetch', async (url: URL) => {
-      const path = url.href.slice(zooAddress('').href.length);
-      return new Response(readFileSync(zoo + path, 'utf8'));
-    });
+    servesZoo();
     const cards = [
       { id: 'softmax', title: 'Softmax', parameters: 7 },
       { id: 'none', title: 'None', parameters: 7 },

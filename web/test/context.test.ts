@@ -22,6 +22,11 @@ test('a scope ends with its parent, once', () => {
   parent.end();
   parent.end();
   expect(ends).toBe(2);
+  const alone = new Scope();
+  alone.onEnd(() => ends++);
+  alone.end();
+  alone.end();
+  expect(ends).toBe(3);
 });
 
 test('a scope that has ended is not kept by its parent', async () => {

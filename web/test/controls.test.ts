@@ -1,11 +1,9 @@
 // @vitest-environment happy-dom
 /** The controls that rooms share: what they show of a state, and what they make of it. */
-import { signal } from '@preact/signals-core';
-import { render, type TemplateResult } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
-import { defaults, type State } from '../src/ask/state';
+import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { Scope, type Context, type Shown } from '../src/page/context';
+import { Scope, type Shown } from '../src/page/context';
 import {
   addButton,
   chips,
@@ -27,59 +25,18 @@ import {
   troubles,
 } from '../src/page/controls';
 import { frameOf, tensor } from './fixture';
+import { pageOf, shown } from './page';
 
 function context(change: Partial<State> = {}, more: object = {}) {
-  const state = signal<State>({ ...defaults, ...change });
-  const queue = { isGenerating: false, generate: vi.fn(), stopGenerating: vi.fn(), retry: vi.fn() };
   const models = {
     choices: [{ id: 'softmax', title: 'Softmax model' }],
-    describe: { operations: [], edits: [] },
     knows: (id: string) => id === 'hub:known/model',
   };
-  return {
-    state,
-    queue,
-    models,
-    engine: signal<unknown>({ queue, models }),
-    pointed: signal({}),
-    file: signal<unknown>(undefined),
-    ...{
-      set: vi.fn(),
-      point: vi.fn(),
-      pick: vi.fn(),
-      choose: vi.fn(),
-      open: vi.fn(),
-      fail: vi.fn(),
-    },
-    ...more,
-  };
+  const { calls, context: made, ...page } = pageOf(change, [], { models, ...more });
+  const signals = made as unknown as Record<'pointed' | 'file', { value: unknown }>;
+  return { ...page, ...calls, ...signals, made };
 }
-type Made = ReturnType<typeof context>;
-const as = (made: Made) => made as unknown as Context;
-
-function shown(template: unknown) {
-  const root = document.createElement('div');
-  document.body.replaceChildren(root);
-  render(template as TemplateResult, root);
-  const all = <E extends HTMLElement = HTMLElement>(selector: string) => [
-    ...root.querySelectorAll<E>(selector),
-  ];
-  const words = (one: Element | undefined) => one?.textContent!.replace(/\s+/g, ' ').trim();
-  return {
-    root,
-    all,
-    text: (selector: string) => words(all(selector)[0]),
-    texts: (selector: string) => all(selector).map(words),
-    button: (name: string) => all('button').find((one) => words(one)!.includes(name))!,
-    /** The field with this name gets a value. */
-    enter: (label: string, value: string, event = 'change') => {
-      const field = all<HTMLInputElement>(label ? `[aria-label="${label}"]` : 'textarea')[0]!;
-      field.value = value;
-      field.dispatchEvent(new Event(event));
-      return field.value;
-    },
-  };
-}
+const as = ({ made }: ReturnType<typeof context>) => made;
 
 describe('a number', () => {
   const field = (name: 'T' | 'eps' = 'T', range: [number, number, number] = [1, 512, 1]) => {
@@ -87,7 +44,10 @@ describe('a number', () => {
     const { enter, all } = shown(numberField('size', name, range, as(own)));
     return {
       own,
-      enter: (value: string) => [enter('size', value), own.set.mock.lastCall![0][name]],
+      enter: (value: string) => [
+        enter('[aria-label="size"]', value),
+        own.set.mock.lastCall![0][name],
+      ],
       all,
     };
   };
@@ -124,7 +84,7 @@ describe('choices', () => {
       ['a', false],
       ['b', true],
     ]);
-    menu.enter('kind', 'a');
+    menu.enter('[aria-label="kind"]', 'a');
     expect(pick).toHaveBeenLastCalledWith('a');
     const row = shown(
       segmented(
@@ -226,8 +186,8 @@ describe('the list of subjects', () => {
 describe('the text and its file', () => {
   it('are taken as the reader types, also by an experiment', () => {
     const own = context();
-    shown(textField(as(own), 3)).enter('', 'Some words', 'input');
-    shown(textField(as(own), 3, 'from')).enter('', 'Others', 'input');
+    shown(textField(as(own), 3)).enter('textarea', 'Some words', 'input');
+    shown(textField(as(own), 3, 'from')).enter('textarea', 'Others', 'input');
     expect(own.set.mock.calls).toEqual([
       [{ prompt: 'Some words', input: 'text' }],
       [{ prompt: 'Others', from: 'text' }],
@@ -236,7 +196,7 @@ describe('the text and its file', () => {
     expect([
       all<HTMLTextAreaElement>('textarea')[0]!.value,
       all('textarea')[0]!.getAttribute('rows'),
-    ]).toEqual([defaults.prompt, '5']);
+    ]).toEqual(['Others', '5']);
   });
 
   it('of a file say how it is split, and let that be changed', async () => {
@@ -246,7 +206,7 @@ describe('the text and its file', () => {
     own.file.value = known;
     const { text, enter, all } = shown(fileField(as(own)));
     expect(text('.prompt-file > span')).toBe('my.txt: 3 prompts');
-    enter('split', 'whole');
+    enter('[aria-label="split"]', 'whole');
     expect(own.choose).toHaveBeenLastCalledWith({ ...known, splitting: 'whole' });
     own.file.value = { ...known, splitting: 'whole' };
     expect(shown(fileField(as(own))).text('.prompt-file > span')).toBe('my.txt: 1 text');
@@ -296,11 +256,7 @@ describe('the start of a text', () => {
     expect(press({ first: [], special: { ...special, automatic: [] } })).toEqual([
       ...['Text has no start token', 'Start with <s>', 'bos'],
     ]);
-    expect(press({ special: { ...special, bos: null } })).toEqual([
-      undefined,
-      undefined,
-      undefined,
-    ]);
+    expect(press({ special: { ...special, bos: null } })).toEqual([...['', '', undefined]]);
     expect(shown(startToken(as(context()), [])).root.textContent).toBe('');
     const both = shown(startToken(as(context()), [frame(), frame({ first: ['<s>', '</s>'] })]));
     expect(both.text('span')).toBe('Text starts with <s> (start token) / starts with <s> </s>');
@@ -342,9 +298,9 @@ describe('the question', () => {
     expect(texts('.segmented button')).toEqual(['1 prompt', '10', '100']);
     button('10').click();
     expect(own.set).toHaveBeenLastCalledWith({ n: 10, input: 'heldout' });
-    enter('prompts from', 'random');
+    enter('[aria-label="prompts from"]', 'random');
     expect(own.set).toHaveBeenLastCalledWith({ input: 'random' });
-    enter('map colors', 'linear');
+    enter('[aria-label="map colors"]', 'linear');
     expect(own.set).toHaveBeenLastCalledWith({ scale: 'linear' });
     expect([all('textarea').length, all('[aria-label=seed]').length]).toEqual([1, 0]);
     expect(of({ T: 3 }, frameOf()).all('.numbers .hint')).toHaveLength(0);
@@ -473,6 +429,29 @@ describe('the tokens', () => {
     expect([looks(), all[0]!.classList.contains('key')]).toEqual([['0', '0', '0', '0'], true]);
     own.pointed.value = {};
     expect(all.some((one) => one.classList.contains('key'))).toBe(false);
+    // A list that is longer than its place scrolls as far as it has to, unless the pointer is over it.
+    const list = all[0]!.parentElement!;
+    const scrolled: object[] = [];
+    Object.assign(list, { scrollBy: (by: object) => scrolled.push(by) });
+    list.getBoundingClientRect = () => new DOMRect(10, 10, 100, 20);
+    const at = (t: number, left: number, top: number) =>
+      (all[t]!.getBoundingClientRect = () => new DOMRect(left, top, 30, 10));
+    [
+      [20, 12],
+      [-5, 12],
+      [90, 25],
+      [80, 20],
+    ].forEach(([left, top], t) => at(t, left!, top!));
+    for (const query of [0, 1, 2, 3]) own.pointed.value = { query };
+    own.pointed.value = { key: 1 };
+    expect(scrolled).toEqual([
+      { left: -15, top: 0 },
+      { left: 10, top: 5 },
+      { left: -15, top: 0 },
+    ]);
+    vi.spyOn(list, 'matches').mockReturnValue(true);
+    own.pointed.value = { query: 2 };
+    expect(scrolled).toHaveLength(3);
   });
 });
 

@@ -28,6 +28,7 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
       D: 8,
       parameters: 1.5e6,
       bias_key: null,
+      gate: null,
       mask: { kind: 'causal' },
       attention: { operation: 'softmax', parameters: {} },
     },

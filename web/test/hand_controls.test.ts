@@ -1,30 +1,20 @@
 // @vitest-environment happy-dom
 /** Interventions and terms as a reader uses them: links, a menu, undo, definitions that open. */
-import { signal } from '@preact/signals-core';
 import { html, render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import type { Context } from '../src/page/context';
 import { handControls, movesOf } from '../src/page/hand';
 import { explained, field } from '../src/page/terms';
 import { frameOf, tensor } from './fixture';
+import { pageOf, shown } from './page';
 
 function hand(frame: Frame, change: Partial<State> = {}) {
-  const state = signal<State>({ ...defaults, shown: [frame.subject, 'sigmoid'], ...change });
-  const set = vi.fn();
-  const context = {
-    state,
-    set,
-    engine: signal({ models: { describe: { operations: [], edits: [], version: '' } } }),
-    link: (to: Partial<State>) => JSON.stringify(to),
-  } as unknown as Context;
-  const root = document.createElement('div');
-  render(handControls(context, frame), root);
-  const links = [...root.querySelectorAll<HTMLAnchorElement>('a.move')];
-  const says = links.map(({ textContent }) => textContent!.trim());
-  const to = (i: number) => JSON.parse(links[i]!.getAttribute('href')!) as Partial<State>;
-  return { root, links, says, to, set };
+  const { context, set } = pageOf({ shown: [frame.subject, 'sigmoid'], ...change });
+  const { root, all, texts } = shown(handControls(context, frame));
+  const links = all<HTMLAnchorElement>('a.move');
+  const to = (i: number) => JSON.parse(links[i]!.getAttribute('href')!.slice(1)) as Partial<State>;
+  return { root, links, says: texts('a.move'), to, set };
 }
 
 describe('interventions', () => {

@@ -14,6 +14,7 @@ import {
 import { planRows } from '../src/open/words';
 import { nearestStep } from '../src/ask/steps';
 import {
+  arithmeticOf,
   atStep,
   choicesOf,
   isCounterfactual,
@@ -130,6 +131,17 @@ it('a plan says how its weights come, and how much of them is there', () => {
 });
 
 describe('a subject', () => {
+  it('is weights and the arithmetic that they are run in', () => {
+    expect(
+      ['softmax', 'softmax@40~int8', 'hub:a/b@main~relaxed', 'a~int8x'].map(arithmeticOf),
+    ).toEqual([
+      { weights: 'softmax', arithmetic: 'exact' },
+      { weights: 'softmax@40', arithmetic: 'int8' },
+      { weights: 'hub:a/b@main', arithmetic: 'relaxed' },
+      { weights: 'a~int8x', arithmetic: 'exact' },
+    ]);
+  });
+
   const describe_ = {
     operations: [],
     edits: [

@@ -1,10 +1,11 @@
 // @vitest-environment happy-dom
-/** Views that run something of their own at the press of a button: a search for a suffix, and unmasking. */
-import type { SuffixFound, SuffixOptions, SuffixPair, UnmaskStep } from 'sinkscope';
+/** Views that run something of their own at the press of a button: a search for a suffix, tasks, and unmasking. */
+import type { SuffixFound, SuffixOptions, SuffixPair, TaskFound, UnmaskStep } from 'sinkscope';
 import { describe, expect, it, vi } from 'vitest';
 import type { Frame } from '../src/frame';
 import type { OpenModel } from '../src/run/opened';
 import { suffix } from '../src/views/suffix';
+import { tasks } from '../src/views/tasks';
 import { unmasking } from '../src/views/unmasking';
 import { drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
@@ -294,5 +295,77 @@ describe('unmasking', () => {
     wide.click('Unmask');
     wide.given[0]!.onStep(0);
     expect(wide.map.data.cellShape).toBe(3 / 8);
+  });
+});
+
+describe('tasks', () => {
+  const score = (mean: number, error: number | null = 0.125) => ({
+    ...{ mean, error },
+    change: { mean: 0, error },
+  });
+  const scores = (mean: number, loss: number, error?: number | null) => ({
+    accuracy: score(mean, error),
+    loss: score(loss),
+    choice: null,
+  });
+  const task = (name: string, mean: number, more: object = {}): TaskFound => ({
+    ...{ name, prompts: 8, predicted: 64, chance: 0, can: true },
+    ...{ baseline: scores(mean, 1), first: scores(0, 4), other: scores(mean, 2) },
+    unseen: scores(0.25, 3, null),
+    ...more,
+  });
+
+  it('are measured one after the other, each with a line of its own beside the others', async () => {
+    const job = held<void>();
+    type Given = [Frame, AbortSignal, (task: TaskFound) => void, (share: number) => void];
+    const given: Given[] = [];
+    const doTasks = (...all: Given) => {
+      given.push(all);
+      return job.promise;
+    };
+    const of = frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e') });
+    const { click, text, all, charts, lines } = drawn(tasks, of, { reach: { doTasks } });
+    expect([text('.primary'), all('.plot')[0]!.hidden, tasks.says(of, at)]).toEqual([
+      ...['Measure', true, ''],
+    ]);
+    click('Measure');
+    const [frame, , onTask, onProgress] = given[0]!;
+    expect(frame).toBe(of);
+    onProgress(0.5);
+    expect(text('.unmask-controls')).toBe('Stop 50%');
+    onTask(task('next', 0.5));
+    onTask(task('copy', 0.75, { can: false }));
+    // While it runs nothing is read out.
+    expect([text('.caption'), all('.plot')[0]!.hidden]).toEqual(['', false]);
+    expect(lines()).toEqual([
+      ['next token', 0.5, 0, 0.5, 0.25],
+      ['copying random tokens (cannot)', 0.75, 0, 0.75, 0.25],
+    ]);
+    const [chart] = charts();
+    expect(chart).toMatchObject({
+      ...{ percent: true, reach: [0, 0.1], yLabel: 'accuracy' },
+      xNames: ['all keys', 'first gone', 'other gone', 'first hidden'],
+    });
+    // Their bars stand to both sides of the condition.
+    expect(chart!.series.map(({ places }) => places)).toEqual([
+      [-0.025, 0.975, 1.975, 2.975],
+      [0.025, 1.025, 2.025, 3.025],
+    ]);
+    expect([chart!.series[0]!.spread, chart!.series.map(({ dash }) => dash)]).toEqual([
+      [0.125, 0.125, 0.125, NaN],
+      [undefined, '5,3'],
+    ]);
+    job.end();
+    await settle();
+    expect([text('.primary'), text('.caption')]).toEqual(['Measure', tasks.says(of, at)]);
+    expect(tasks.says(of, at)).toMatch(/^Next token \(8 prompts\): accuracy is 50\.0%/);
+    expect(tasks.numbers(of, at).map(({ name, data }) => [name, ...Array.from(data)])).toEqual([
+      ['next_accuracy', 0.5, 0, 0.5, 0.25],
+      ['next_error', 0.125, 0.125, 0.125, NaN],
+      ['next_loss', 1, 4, 2, 3],
+      ['copy_accuracy', 0.75, 0, 0.75, 0.25],
+      ['copy_error', 0.125, 0.125, 0.125, NaN],
+      ['copy_loss', 1, 4, 2, 3],
+    ]);
   });
 });

@@ -7,6 +7,7 @@ import type { Kept } from '../src/lab/store';
 import type { Setup } from '../src/lab/setup';
 import { PATIENCE } from './fixture';
 
+const heldLoss = vi.hoisted(() => vi.fn());
 const stored = vi.hoisted(() => {
   // Half of the cores are for the other lab.
   vi.stubGlobal('navigator', { hardwareConcurrency: 7 });
@@ -20,6 +21,7 @@ vi.mock('idb-keyval', () => ({
 vi.mock('sinkscope', async (original) => ({
   ...(await original<object>()),
   createEngine: vi.fn(),
+  heldLoss,
 }));
 
 const SETTINGS = { triggers: 7, steps: 5 };
@@ -255,6 +257,27 @@ describe('a lab that trains', () => {
     await lab.run(9);
     expect(lab.step).toBe(5);
   });
+
+  it.each([Infinity, 50])(
+    'measures the old kind of text before every tenth step (pace %s)',
+    async (pace) => {
+      const held = ['old'];
+      let losses = 0;
+      heldLoss.mockReset().mockImplementation(async () => ++losses);
+      const lab = new Lab(1, async () => ({ ...setup, held }) as never);
+      await lab.begin({ ...SETTINGS, steps: 25 });
+      await lab.run(14, pace);
+      await lab.run(25, pace);
+      expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual([held, held, held]);
+      const measured = lab.log.filter((entry) => 'loss_held' in entry);
+      expect([lab.log.length, ...measured.map(({ step, loss_held }) => [step, loss_held])]).toEqual(
+        [...[25, [0, 1], [10, 2], [20, 3]]],
+      );
+      const other = await ready();
+      await other.run(5);
+      expect(heldLoss).toHaveBeenCalledTimes(3);
+    },
+  );
 
   it('is drawn every tenth of a second, and at its end', async () => {
     const lab = await ready();

@@ -56,8 +56,9 @@ describe('colours', () => {
 
   it('stay inside their range, and show small values on the root scale', () => {
     const scale = sequential('light', 2);
-    expect([stepOf(scale, -1), stepOf(scale, 2), stepOf(scale, 99)]).toEqual([
+    expect([stepOf(scale, -1), stepOf(scale, 2), stepOf(scale, 3), stepOf(scale, 99)]).toEqual([
       0,
+      STEPS - 1,
       STEPS - 1,
       STEPS - 1,
     ]);

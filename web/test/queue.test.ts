@@ -16,6 +16,9 @@ import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
 import { tensor } from './fixture';
 
+const recordStudy = vi.hoisted(() => vi.fn());
+vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), recordStudy }));
+
 const metric = (name: string, averaged = true) => ({ name, averaged, arguments: [], fields: [] });
 const describe_ = {
   operations: [
@@ -695,5 +698,40 @@ describe('the queue', () => {
     ask(['a'], { ...figure, headReads: ['att'] });
     await idle();
     expect(of('a')!.frame!.head!.tensors).toHaveProperty('att');
+  });
+
+  it('measures what it has once more for a recording, and nothing that it does not have', async () => {
+    const { queue, ask, idle } = stageOf();
+    const bytes = new Uint8Array(3);
+    recordStudy.mockResolvedValue(bytes);
+    await expect(queue.record('a', 'your text')).rejects.toThrow('a is not measured yet.');
+    ask(['a', 'broken']);
+    await idle();
+    await expect(queue.record('broken', '')).rejects.toThrow('broken is not measured yet.');
+    expect(recordStudy).not.toHaveBeenCalled();
+    expect(await queue.record('a', 'your text')).toBe(bytes);
+    const [{ describe: own }, ids, options] = recordStudy.mock.lastCall!;
+    expect([own, ids]).toEqual([describe_, [[1, 1]]]);
+    expect(options).toMatchObject({
+      ...{ edits: [], eps: [0.3], fields: ['att', 'q', 'k', 'v'], source: 'your text' },
+      model: { id: 'a', revision: null, sha256: null },
+    });
+    expect(options.strings([1, 1])).toEqual(['x', 'x']);
+    // With what the model wrote, as it is shown.
+    await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 0 });
+    await idle();
+    await queue.record('a', '');
+    expect(recordStudy.mock.lastCall![1]).toEqual([[1, 1, 2, 2]]);
+  });
+
+  it('stops writing for another question, and for that alone', async () => {
+    const { queue, ask, idle } = stageOf();
+    const stop = vi.spyOn(queue, 'stopGenerating');
+    ask(['a']);
+    ask(['a', 'b'], { reads: ['value_ratio'] });
+    expect(stop).not.toHaveBeenCalled();
+    ask(['a'], {}, 'abc');
+    expect(stop).toHaveBeenCalledTimes(1);
+    await idle();
   });
 });

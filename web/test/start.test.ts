@@ -1,22 +1,24 @@
 // @vitest-environment happy-dom
 /** The first room over frames whose numbers are known: what a reader reads of them, and what is asked. */
-import { signal } from '@preact/signals-core';
 import { describe, expect, it, vi } from 'vitest';
-import { defaults, type State } from '../src/ask/state';
+import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { Scope, type Context } from '../src/page/context';
 import { build } from '../src/rooms/start';
 import { frameOf, tensor } from './fixture';
+import { pageOf, roomOf } from './page';
 
 type Extra = (frame: Frame) => { rowBars?: number[]; colBars?: number[]; remark?: object };
 const figures = vi.hoisted(() => [] as { extra: Extra }[]);
+const updates = vi.hoisted(() => [] as string[]);
 vi.mock('../src/page/figure', () => ({
   Figure: class {
     root = document.createElement('section');
     constructor(_: unknown, __: unknown, ___: unknown, ____: unknown, options: { extra: Extra }) {
       figures.push(options);
     }
-    update() {}
+    update(all: { subject: string }[]) {
+      updates.push(all.map(({ subject }) => subject).join());
+    }
   },
 }));
 
@@ -66,49 +68,23 @@ function room(
   losses?: readonly number[],
   cards = [card('softmax', 40, 50, 60), card('sigmoid', 0, 1.25)],
 ) {
-  const state = signal<State>({ ...defaults, ...change });
-  const entries = signal(
-    new Map(frames.map((frame) => [frame.subject, { frame, isStale: false }])),
-  );
-  const ask = vi.fn();
-  const models = {
-    zoo: { cards },
-    describe: { version: '1', operations: [], metrics: [], fields: [], edits: [], letters: {} },
-    choices: [],
-    knows: () => true,
-    timelines: async () => ({ steps: async () => [0] }),
-  };
   const studied = ({ subject }: { subject: string }) => {
     const value = losses?.[subject.includes('~silence') ? 1 : 0];
     return value === undefined
       ? undefined
       : { frame: frameOf({}, { loss_mean: tensor([1], [value]) }) };
   };
-  const context = {
-    state,
-    theme: signal('light'),
-    pointed: signal({}),
-    engine: signal({ file: signal(0), models, queue: { entries, ask, studied } }),
-    file: signal(undefined),
-    set: vi.fn(),
-    link: (to: Partial<State>) => `#${JSON.stringify(to)}`,
-    fail: (error: unknown) => {
-      throw error;
-    },
-  } as unknown as Context;
-  const root = document.createElement('div');
-  build(root, context, new Scope());
-  const text = (selector: string) =>
-    root.querySelector(selector)?.textContent!.replace(/\s+/g, ' ').trim() ?? '';
+  const timelines = async () => ({ steps: async () => [0] });
+  const page = pageOf(change, frames, {
+    models: { zoo: { cards }, timelines },
+    queue: { studied },
+  });
+  const made = roomOf(build, page);
   return {
-    root,
-    context,
-    state,
-    entries,
-    text,
-    ask,
+    ...made,
+    ask: page.queue.ask,
     extra: figures.at(-1)!.extra,
-    links: () => [...root.querySelectorAll('.start-foot a')].map((a) => a.getAttribute('href')),
+    links: () => made.all('.start-foot a').map((a) => a.getAttribute('href')),
   };
 }
 
@@ -117,9 +93,11 @@ const shown = ['softmax', 'sigmoid'];
 
 describe('the first sentence', () => {
   it('says what the strongest head gives, the mean of both models, and what uniform attention would give', () => {
+    updates.length = 0;
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toMatch(/The strongest head, L1H0, gives 90% of its attention to .*<s>/);
     expect(text('.lead')).toMatch(/Mean over all 4 heads: 42%; in the sigmoid twin .*: 42%\./);
+    expect(updates.at(-1)).toBe('softmax,sigmoid');
     expect(text('.twin-0')).toBe('Softmax model strongest head L1H0 · rows sum to 100%');
     expect(text('.twin-1')).toMatch(/^Sigmoid model strongest head L1H0 · rows sum to \d+%$/);
     expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);

@@ -93,6 +93,10 @@ describe('a run in the charts', () => {
   it('goes through its checkpoints where the log ends early or knows nothing', () => {
     expect(lineOf(course(), quantity('value_ratio')).map(({ step }) => step)).toEqual([0, 40]);
     expect(lineOf(course(), quantity('row_mass'))).toEqual([]);
+    // As many lines as checkpoints do not make up for an end that is missing, nor the end for the lines.
+    const log = (...steps: number[]) => ({ log: steps.map((step) => ({ step, sink_1: 7 })) });
+    for (const kept of [log(0, 10, 20), log(40)])
+      expect(lineOf(course(kept), quantity('sink_1')).map(({ value }) => value)).toEqual([0, 60]);
   });
 
   it('has a style of its own among six', () => {

@@ -452,6 +452,7 @@ describe('the router', () => {
       ['uniform load', '0.667', '0.667', '0.667'],
     ]);
     expect(view.charts()[0]!.label).toContain('33%, 67%, 100% of the tokens');
+    expect(view.charts()[0]).toMatchObject({ percent: true, reach: [0, 1] });
     expect([...first!.data.data]).toEqual([0.75, 0.25, 0, 0, 0.25, 0.75]);
     expect(first!.data).toMatchObject({ rows: 2, cols: 3, chosen: { row: 1, col: -1 } });
     expect(first!.data.describe({ row: 1, col: 2 })).toBe('layer 1, expert 2, first token: 0.750');
@@ -904,6 +905,13 @@ describe('hidden states', () => {
     expect(view.says('1,2 -1,2 1,-1')).toEqual(['token 1 “a”, channel 2: |h| = 8.00', '', '']);
     view.map.events.onChoose!({ row: 2, col: 3 });
     expect(view.set).toHaveBeenCalledWith({ channel: 3, query: 2, key: -1, layer: 0, head: 0 });
+    // Of two that are as large it is the first.
+    const twice = Float32Array.from(hidden);
+    twice[24 + 8 + 1] = -2;
+    const even = base({}, { ...tensors, hidden: tensor([3, 3, 4], twice) });
+    expect(drawn(channels, even, { layer: 1, head: 0 }).text('.caption')).toMatch(
+      /^After layer 2, .*median: channel 3 of token 0/,
+    );
     const last = drawn(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
     expect(last.text('.caption')).toMatch(
       /^After layer 2, the largest activation is 2\.0, 2× the median: channel 3 of token 0/,
@@ -1161,6 +1169,27 @@ describe('caches and settings', () => {
     expect(view('error').charts()[0]!.xLabel).toBe('bits');
     expect(view('change').lines()).toEqual([['per channel', 0.5, 0.5]]);
     expect(view('kept').lines()).toEqual([['per channel', 0.5, 0.5]]);
+    // Shares are read in percent, nats are not.
+    expect(
+      ['loss', 'kl', 'sink', 'kept', 'error', 'change'].map(
+        (measure) => view(measure).charts()[0]!.percent ?? false,
+      ),
+    ).toEqual([false, false, true, true, true, true]);
+    // Of a model whose unedited run is not there nothing is above the baseline of another.
+    const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
+    const away = setting(
+      {
+        edits: [{ kind: 'quantise', bits: 2, by: 'channel' }],
+        labels: [''],
+        choices: [{}],
+        ...other,
+      },
+      {},
+      [90, 90],
+    );
+    expect(drawn(sweep, group[1]!, { group, frames: [...group, away] }).charts()[0]!.reach).toEqual(
+      drawn(sweep, group[1]!, { group, frames: group }).charts()[0]!.reach,
+    );
   });
 
   it('loss by perturbation: a bar for each above the baseline, on the scale of all models', () => {
@@ -1232,6 +1261,22 @@ it('views say to figures what they need', () => {
     'next',
   ]);
   expect(fitting({ groups: ['a'] })).toContain('domains');
+  const since = (name: string) => {
+    const { fits } = views.find((view) => view.name === name)!;
+    return [0, 1, 2, 3, 4, 5, 6].find((T) => fits!(base({ T })));
+  };
+  expect(
+    ['tags', 'valley', 'secondary', 'suffix', 'tasks', 'loss'].map((name) => [name, since(name)]),
+  ).toEqual([
+    ...[
+      ['tags', 3],
+      ['valley', 3],
+      ['secondary', 4],
+      ['suffix', 4],
+      ['tasks', 5],
+      ['loss', 0],
+    ],
+  ]);
   expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('kept');
   // A caption of several lines is text, none of it a number by mistake.
   for (const { how, question, title } of views)

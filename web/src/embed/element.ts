@@ -45,7 +45,8 @@ class SinkScope extends HTMLElement {
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();
   #watcher: IntersectionObserver | undefined;
-  #live: Promise<Live> | undefined;
+  /** Of nothing where it could not begin, which `error` has said. */
+  #live: Promise<Live | undefined> | undefined;
   #isDue = false;
 
   connectedCallback(): void {
@@ -65,7 +66,7 @@ class SinkScope extends HTMLElement {
 
   disconnectedCallback(): void {
     this.#watcher?.disconnect();
-    void this.#live?.then((live) => live.end());
+    void this.#live?.then((live) => live?.end());
     this.#live = undefined;
   }
 
@@ -74,18 +75,19 @@ class SinkScope extends HTMLElement {
     this.#isDue = true;
     queueMicrotask(() => {
       this.#isDue = false;
-      void this.#live?.then((live) => live.follow(stateOf(this)));
+      void this.#live?.then((live) => live?.follow(stateOf(this)));
     });
   }
 
   #start(): void {
     if (this.#live) return;
     this.#watcher?.disconnect();
-    this.#live = import('./live').then(({ Live }) => new Live(this, this.#inside, stateOf(this)));
-    this.#live.catch((error: unknown) => this.report('error', { message: String(error) }));
+    this.#live = import('./live')
+      .then(({ Live }) => new Live(this, this.#inside, stateOf(this)))
+      .catch((error: unknown) => this.report('error', { message: String(error) }));
   }
 
-  report(name: 'run' | 'select' | 'error', detail: object): void {
+  report(name: 'run' | 'select' | 'error', detail: object): undefined {
     this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true }));
   }
 }

@@ -112,8 +112,7 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
-/** What a room says first. @param below follows the title */
-/** @param isEmbed a host's page has a title of its own */
+/** What a room says first. @param below follows the title @param isEmbed a host's page has a title of its own */
 export function opening(
   title: string,
   finding: string,

@@ -64,9 +64,7 @@ export function drawMessages(
   progress.setAttribute('role', 'status');
   let waiting = 0;
   effect(() => {
-    const said = [...new Set([...(failure.value ? [failure.value] : []), ...notices.value])].join(
-      '\n',
-    );
+    const said = [...new Set([failure.value, ...notices.value].filter(Boolean))].join('\n');
     text.hidden = !said;
     say(text, said);
     text.classList.toggle('error', failure.value !== '');

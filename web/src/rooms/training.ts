@@ -36,7 +36,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const fresh = framesOf(all.filter(({ isStale }) => !isStale));
     const said = fresh.map((frame) => {
       const verdict = judged(frame);
-      if (!verdict.tells) return shortWords(verdict, frame.T, frame.eps);
+      // A clause here, and a sentence elsewhere.
+      if (!verdict.tells) return shortWords(verdict, frame.T, frame.eps).slice(0, -1);
       return `${frame.title}: ${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
     const isFailed = all.some(({ error }) => error);
@@ -48,7 +49,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       html`${opening(
         'Training',
         said.length
-          ? `${[...new Set(said)].join('; ').replace(/\.?$/, '')}${even}.`
+          ? `${[...new Set(said)].join('; ')}${even}.`
           : isFailed
             ? ''
             : 'Loading the models …',

@@ -1,0 +1,647 @@
+// @vitest-environment happy-dom
+/** The dialogs in which models are chosen and figures embedded, the header, the link that is shared, and the address. */
+import { signal } from '@preact/signals-core';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { defaults, linkTo, parseHash, printHash, type State } from '../src/ask/state';
+import { showEmbed } from '../src/embed/dialog';
+import { snippets } from '../src/embed/snippets';
+import { Picker } from '../src/open/picker';
+import { address, checkNames, file, set, shared, state } from '../src/page/address';
+import { enter } from '../src/page/enter';
+import { fail, failure, notices, notify, offer } from '../src/page/messages';
+import { drawMessages } from '../src/page/messages';
+import { drawFooter, drawHeader } from '../src/page/page';
+import { drawLeftOut, drawPictureOffer } from '../src/page/share';
+import { frameOf } from './fixture';
+import { pageOf, readOf } from './page';
+
+// happy-dom dispatches an event where a program replaces the hash; a browser does not.
+vi.hoisted(() =>
+  addEventListener('hashchange', (event) => {
+    if (event instanceof HashChangeEvent) event.stopImmediatePropagation();
+  }),
+);
+
+const { settings } = (window as unknown as { happyDOM: { settings: object } }).happyDOM;
+Object.assign(settings, { handleDisabledFileLoadingAsSuccess: true });
+
+const turn = () => new Promise((done) => setTimeout(done));
+const DISK = 'disk:0123456789abcdef/mine';
+const copied: string[] = [];
+beforeEach(() => {
+  document.body.replaceChildren();
+  copied.length = 0;
+  vi.stubGlobal('navigator', {
+    clipboard: { writeText: async (text: string) => void copied.push(text) },
+  });
+  state.value = defaults;
+  file.value = undefined;
+  notices.value = [];
+  failure.value = '';
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+describe('the picker of models', () => {
+  const choices = [
+    { id: 'softmax', title: 'Softmax', source: 'zoo' },
+    { id: 'sigmoid', title: 'Sigmoid', source: 'zoo' },
+    { id: 'hub:a/b', title: 'a/b', source: 'hub' },
+    { id: 'recording:x', title: 'A recording', source: 'recording' },
+  ];
+  const cards = [
+    { id: 'softmax', operation: 'softmax', timeline: true },
+    { id: 'sigmoid', operation: 'sigmoid', factor: 'operation' },
+  ];
+  const describe_ = {
+    ...{ version: '', metrics: [], fields: [], letters: {} },
+    operations: [
+      { name: 'softmax', label: 'softmax', parameters: [], features: '' },
+      {
+        name: 'power',
+        label: 'a power',
+        parameters: [{ name: 'p', meaning: 'The exponent.', default: 2, min: 1, max: 20_000 }],
+        features: '',
+      },
+      { name: 'sigmoid', label: 'sigmoid', parameters: [], features: '' },
+    ],
+    edits: [
+      {
+        name: 'evict',
+        meaning: 'evict keys',
+        parameters: [
+          {
+            name: 'policy',
+            meaning: 'Which.',
+            choices: ['window', 'first'],
+            labels: ['by age', 'all but the first'],
+          },
+          { name: 'budget', meaning: 'How many.', default: 8, min: 1, required: true },
+          { name: 'first', meaning: 'Kept.', min: -1e9, required: false },
+        ],
+      },
+    ],
+  };
+  const open = async (change: Partial<State> = {}) => {
+    const timelines = async () => ({
+      steps: async (id: string) => (id === 'softmax' ? [0, 4000] : []),
+    });
+    const page = pageOf(change, [], {
+      models: { choices, zoo: { cards }, describe: describe_, timelines },
+    });
+    new Picker(page.context).show();
+    await turn();
+    const dialog = [...document.querySelectorAll<HTMLDialogElement>('#pick')].at(-1)!;
+    const made = readOf(dialog);
+    return {
+      ...{ ...page, ...made, dialog },
+      boxes: () =>
+        made
+          .all<HTMLInputElement>('.pick input')
+          .map(
+            (one) =>
+              `${made.words(one.parentElement!)}${one.checked ? ' ✓' : ''}${one.disabled ? ' –' : ''}`,
+          ),
+      tick: (i: number) => made.all('.pick input')[i]!.click(),
+      /** Sends the form that has this button. */
+      send: (name: string) => {
+        const { form } = made.button(name);
+        form!.dispatchEvent(new Event('submit', { cancelable: true }));
+        return page.state.value.shown.at(-1);
+      },
+    };
+  };
+
+  it('has the models by what their recipes change, one to six of them chosen', async () => {
+    const { texts, boxes, tick, text, state, dialog, click } = await open({ shown: ['softmax'] });
+    expect(texts('legend')).toEqual([
+      ...['trained for this page', 'operation', 'from Hugging Face', 'recordings'],
+      'add a checkpoint, a counterfactual or another arithmetic of a model',
+    ]);
+    expect(boxes()).toEqual(['Softmax ✓ –', 'Sigmoid', 'a/b', 'A recording']);
+    expect(text('[role=status]')).toBe('1 of 6');
+    tick(2);
+    expect(state.value.shown).toEqual(['softmax', 'hub:a/b']);
+    expect(boxes()).toEqual(['Softmax ✓', 'Sigmoid', 'a/b ✓', 'A recording']);
+    tick(0);
+    expect([state.value.shown, boxes()[2]]).toEqual([['hub:a/b'], 'a/b ✓ –']);
+    click('Done');
+    expect(dialog.open).toBe(false);
+    const full = await open({ shown: ['a', 'b', 'c', 'd', 'e', 'softmax'] });
+    expect([full.text('[role=status]'), full.boxes()[0], full.boxes()[1]]).toEqual([
+      'At most 6.',
+      'Softmax ✓',
+      'Sigmoid –',
+    ]);
+    expect(full.all<HTMLButtonElement>('button[type=submit]').map((one) => one.disabled)).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ]);
+    // What no list offers can be left out as well.
+    expect(full.boxes().slice(4)).toEqual(['a ✓', 'b ✓', 'c ✓', 'd ✓', 'e ✓']);
+  });
+
+  it('adds a checkpoint, another arithmetic, and a counterfactual of the chosen model', async () => {
+    const { send, enter, all, texts, state } = await open();
+    expect(texts('[name=step] option')).toEqual(['0', '4,000']);
+    enter('[name=step]', '4000');
+    expect(send('Add checkpoint')).toBe('softmax@4000');
+    expect(send('Add in 8 bits')).toBe('softmax~int8');
+    expect(send('Add with relaxed floats')).toBe('softmax~relaxed');
+    const before = state.value.shown;
+    send('Add in 8 bits');
+    expect(state.value.shown).toBe(before);
+    // The operation that it was trained with is no what-if.
+    expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict keys']);
+    expect(all<HTMLSelectElement>('[name=edit]')[0]!.value).toBe('sigmoid');
+    expect(send('Add counterfactual')).toBe('softmax~sigmoid');
+  });
+
+  it('has the parameters of a counterfactual, and leaves out those that are standard', async () => {
+    const { send, enter, all, state } = await open({ shown: ['sigmoid'] });
+    enter('[name=edit]', 'power');
+    const [p] = all<HTMLInputElement>('[name=p]');
+    expect([p!.value, p!.min, p!.max, p!.title]).toEqual(['2', '1', '9999', 'The exponent.']);
+    expect(send('Add counterfactual')).toBe('softmax~power');
+    enter('[name=p]', '3');
+    expect(send('Add counterfactual')).toBe('softmax~power(3)');
+    enter('[name=edit]', 'evict');
+    expect(all<HTMLSelectElement>('[name=policy]')[0]!.value).toBe('window');
+    expect(all<HTMLInputElement>('[name=budget], [name=first]').map(({ value }) => value)).toEqual([
+      '8',
+      '',
+    ]);
+    enter('[name=budget]', '5');
+    expect(send('Add counterfactual')).toBe('softmax~evict(window,5)');
+    enter('[name=first]', '1');
+    expect(send('Add counterfactual')).toBe('softmax~evict(window,5,1)');
+    state.value = { ...state.value, shown: ['softmax'] };
+    const models = all<HTMLSelectElement>('label > select').find((one) =>
+      one.querySelector('optgroup'),
+    )!;
+    expect([...models.querySelectorAll('optgroup')].map(({ label }) => label)).toEqual([
+      ...['trained for this page', 'operation', 'from Hugging Face'],
+    ]);
+    models.value = 'sigmoid';
+    models.dispatchEvent(new Event('change'));
+    await turn();
+    // It has no checkpoints, and sigmoid is its own.
+    expect(all('[name=step]')).toEqual([]);
+    expect([...all('[name=edit] option')].map((one) => (one as HTMLOptionElement).value)).toEqual([
+      'softmax',
+      'power',
+      'evict',
+    ]);
+    expect(send('Add counterfactual')).toMatch(/^sigmoid~evict/);
+  });
+
+  it('leads to a model that is not in it', async () => {
+    const { click, calls } = await open();
+    click('Open another model …');
+    expect(calls.open).toHaveBeenCalledWith();
+  });
+});
+
+describe('the code to embed a figure', () => {
+  const open = (change: Partial<State> = {}, pinned: Partial<State> = {}) => {
+    const page = pageOf({ shown: ['softmax', DISK], ...change });
+    showEmbed(page.context, 'sinks', pinned);
+    const dialog = document.querySelector<HTMLDialogElement>('.embed-dialog')!;
+    const made = readOf(dialog);
+    const frame = made.all<HTMLIFrameElement>('iframe')[0]!;
+    const code = () => made.all<HTMLTextAreaElement>('textarea')[0]!.value;
+    const places: string[] = [];
+    vi.spyOn(frame, 'contentWindow', 'get').mockReturnValue({
+      location: { replace: (to: string) => places.push(to) },
+    } as never);
+    return { ...page, ...made, dialog, frame, code, places };
+  };
+  const stateIn = (hash: string) => parseHash(new URL(hash).hash).state;
+
+  it('is of the view in the state of its figure, for each host that takes it', () => {
+    const { text, code, frame, enter, texts, dialog } = open({ eps: 0.4 }, { layer: 1, head: 0 });
+    expect([text('h2'), dialog.getAttribute('aria-label')]).toEqual([
+      'Embed: Sink map',
+      'Embed Sink map',
+    ]);
+    expect(texts('[aria-label=for] option')).toEqual(snippets.map(({ label }) => label));
+    expect(code()).toMatch(
+      /<sink-scope shown="softmax" prompt="The old man .*" eps="0\.4" layer="1" head="0" view="sinks"/,
+    );
+    expect(code()).toContain('min-height: 520px');
+    // No link can name what is on a disk.
+    expect(stateIn(frame.src)).toMatchObject({
+      view: 'sinks',
+      shown: ['softmax'],
+      eps: 0.4,
+      layer: 1,
+      head: 0,
+    });
+    enter('[aria-label=for]', '3');
+    expect(code()).toMatch(/^[^<]*embed\.html#/);
+    expect(stateIn(code())).toMatchObject({ view: 'sinks', theme: 'auto' });
+    enter('[aria-label=theme]', 'dark');
+    expect(stateIn(code()).theme).toBe('dark');
+  });
+
+  it('has the size and the controls that a teacher chooses, and a preview of that size', () => {
+    const { code, all, enter, frame, texts, places } = open();
+    expect([frame.style.width, frame.style.height]).toEqual(['calc(100% - 2px)', '520px']);
+    enter('[aria-label=size]', '1');
+    expect([frame.style.width, frame.style.height]).toEqual(['360px', '300px']);
+    expect(code()).toMatch(/min-height: 300px.*max-width: 360px/);
+    const names = texts('.check');
+    const boxes = all<HTMLInputElement>('.check input');
+    boxes[0]!.click();
+    boxes[2]!.click();
+    expect(code()).toContain(`controls="${names[0]},${names[2]}"`);
+    boxes[0]!.click();
+    expect(code()).toContain(`controls="${names[2]}"`);
+    expect(stateIn(places.at(-1)!).controls).toEqual([names[2]]);
+    expect(places).toHaveLength(4);
+  });
+
+  it('is copied, and the dialog is gone when it is closed', async () => {
+    const { code, click, calls, dialog } = open();
+    click('Copy');
+    await turn();
+    expect([copied, calls.notify.mock.lastCall]).toEqual([[code()], ['Embed code copied.']]);
+    expect(dialog.open).toBe(true);
+    click('Close');
+    expect(document.querySelector('.embed-dialog')).toBeNull();
+    const reason = new Error('not allowed');
+    vi.stubGlobal('navigator', { clipboard: { writeText: () => Promise.reject(reason) } });
+    const page = pageOf({}, [], { fail: vi.fn() });
+    showEmbed(page.context, 'sinks', {});
+    readOf(document.querySelector('.embed-dialog')!).click('Copy');
+    await turn();
+    expect(page.context.fail).toHaveBeenCalledWith(reason);
+  });
+});
+
+describe('the header', () => {
+  const rooms = [
+    { name: 'start', title: 'Start' },
+    { name: 'explore', title: 'Explore' },
+  ];
+  const draw = () => {
+    const place = document.body.appendChild(document.createElement('header'));
+    const open = vi.fn();
+    drawHeader(place, rooms, open);
+    return { open, ...readOf(place) };
+  };
+
+  it('leads to the rooms in the present state, and marks the one that is entered', () => {
+    const { all, texts } = draw();
+    const links = () =>
+      all('nav a').map((one) => `${one.getAttribute('aria-current')} ${one.tabIndex}`);
+    expect([texts('nav a'), links()]).toEqual([
+      ['Start', 'Explore'],
+      ['page -1', 'false 0'],
+    ]);
+    set({ room: 'explore', eps: 0.5, why: 2 });
+    expect(links()).toEqual(['false 0', 'page -1']);
+    const [home, , explore] = all<HTMLAnchorElement>('a').map(
+      (one) => parseHash(one.getAttribute('href')!).state,
+    );
+    expect(home).toMatchObject({ room: 'start', eps: 0.5, why: 0 });
+    expect(explore).toMatchObject({ room: 'explore', eps: 0.5, why: 2 });
+  });
+
+  it('opens a model, changes the theme, and copies the link', async () => {
+    const { click, open, enter, all } = draw();
+    click('Open a model');
+    expect(open).toHaveBeenCalled();
+    enter('select', 'dark');
+    expect(state.value.theme).toBe('dark');
+    set({ room: 'compare', shown: ['softmax', DISK], input: 'file' });
+    click('Share');
+    await turn();
+    expect(copied[0]).toMatch(/\/compare\/index\.html#/);
+    expect(parseHash(new URL(copied[0]!).hash).state).toMatchObject({
+      room: 'compare',
+      shown: ['softmax'],
+    });
+    expect(notices.value).toEqual(['Link copied. It does not contain your file of prompts.']);
+    set({ hide: ['links'] });
+    expect(all('.tools')[0]!.hidden).toBe(true);
+  });
+
+  it('says the link where it cannot be copied', async () => {
+    vi.stubGlobal('navigator', { clipboard: { writeText: () => Promise.reject(new Error()) } });
+    draw().click('Share');
+    await turn();
+    expect(notices.value).toEqual([`Copy this link: ${shared(linkTo(state.value))}`]);
+  });
+});
+
+describe('after the link was copied', () => {
+  const place = (change: Partial<State>, frame = frameOf()) => {
+    state.value = { ...defaults, ...change };
+    const made = document.body.appendChild(document.createElement('div'));
+    const header = document.body.appendChild(document.createElement('div'));
+    const page = pageOf({}, [frame]);
+    drawHeader(header, [], () => {});
+    drawLeftOut(made, page.context);
+    drawPictureOffer(made, page.context);
+    const share = async () => {
+      readOf(header).click('Share');
+      await turn();
+    };
+    return { ...page, ...readOf(made), share };
+  };
+
+  it('models of the disk can be named, for whoever has the same files', async () => {
+    const { text, click, share } = place({ shown: ['softmax', DISK, `${DISK}~sigmoid`] });
+    expect(text('.unshared')).toBe('');
+    await share();
+    expect(text('.unshared')).toMatch(
+      /^The link does not contain mine, .*, because those files are on your disk\. Include/,
+    );
+    click('Include name and fingerprint');
+    await turn();
+    expect(parseHash(new URL(copied[1]!).hash).state.shown).toEqual([
+      'softmax',
+      DISK,
+      `${DISK}~sigmoid`,
+    ]);
+    expect(notices.value).toEqual([
+      'Link copied. Whoever opens it is asked for the files of mine (fingerprint 0123456789abcdef).',
+    ]);
+    expect(text('.unshared')).toBe('');
+    const alone = place({ shown: [DISK] });
+    await alone.share();
+    expect(alone.text('.unshared')).toContain(
+      'on your disk: it opens the softmax and sigmoid models instead.',
+    );
+    alone.all('.unshared [aria-label=Close]')[0]!.click();
+    expect(alone.text('.unshared')).toBe('');
+  });
+
+  it('a picture is offered of what is shown and measured', async () => {
+    const offered = async (change: Partial<State>, frame = frameOf()) => {
+      const made = place({ shown: ['sigmoid', 'softmax'], at: 1, ...change }, frame);
+      await made.share();
+      const is = made.text('.offered') !== '';
+      if (is) made.all('.offered [aria-label=Close]')[0]!.click();
+      return [is, made.text('.offered') === ''];
+    };
+    expect(await offered({})).toEqual([true, true]);
+    expect(await offered({ at: 9 })).toEqual([true, true]);
+    for (const none of [{ at: 0 }, { room: 'lab' }, { room: 'learn' }])
+      expect(await offered(none), JSON.stringify(none)).toEqual([false, true]);
+    const { alpha: _, ...tensors } = frameOf().tensors;
+    expect(await offered({}, { ...frameOf(), tensors })).toEqual([false, true]);
+  });
+});
+
+describe('the footer', () => {
+  it('says the version, what arithmetic runs, and how long the last run took', () => {
+    const place = document.body.appendChild(document.createElement('footer'));
+    const exact = frameOf({ milliseconds: 12.4 });
+    const page = pageOf({}, [exact]);
+    drawFooter(place, page.context.engine);
+    const { text } = readOf(place);
+    expect(text('span')).toMatch(/^Sinkscope 1\.2\.3 · Your text and files stay on this machine;/);
+    expect(text('details > p:last-child')).toMatch(
+      /^This browser: simd kernels( · first sink after \d+ ms)? · last run 12 ms\.$/,
+    );
+    page.know([
+      exact,
+      frameOf({ subject: 'softmax~int8' }),
+      frameOf({ subject: 'softmax~relaxed' }),
+    ]);
+    expect(text('details > p:last-child')).toContain(
+      'simd kernels, relaxed floats and approximate in 8 bits where a figure says so',
+    );
+    page.know({});
+    expect(text('details > p:last-child')).not.toContain('last run');
+    const none = document.body.appendChild(document.createElement('footer'));
+    drawFooter(none, signal(undefined));
+    expect(none.textContent).toBe('');
+  });
+});
+
+describe('messages', () => {
+  const draw = (work?: object, download: object = { isShown: true }) => {
+    const place = document.body.appendChild(document.createElement('div'));
+    const stop = vi.fn();
+    const back = vi.fn();
+    const at = signal<unknown>(work);
+    const changes = signal(0);
+    const engine = signal({ queue: { work: at, stop } });
+    drawMessages(place, engine as never, Object.assign(download, { back }) as never, changes);
+    return { ...readOf(place), at, changes, stop, back };
+  };
+
+  it('are notices, which go by themselves, and errors, which stay', () => {
+    vi.useFakeTimers();
+    const { text, all } = draw();
+    const message = all('.message')[0]!;
+    expect(message.hidden).toBe(true);
+    notify('One.');
+    notify('Two.');
+    fail(new Error('broken'));
+    expect([message.textContent, message.hidden, message.className]).toEqual([
+      'broken\nTwo.',
+      false,
+      'message error',
+    ]);
+    vi.advanceTimersByTime(5999);
+    expect(text('.message')).toContain('Two.');
+    vi.advanceTimersByTime(1);
+    expect([message.textContent, message.hidden]).toEqual(['broken', false]);
+    failure.value = '';
+    expect([message.hidden, message.className]).toEqual([true, 'message']);
+  });
+
+  it('have progress only of work that takes time, and a way to stop it', () => {
+    vi.useFakeTimers();
+    const work = { text: 'Measuring', share: 0.5, since: performance.now() };
+    const { text, all, click, at, stop, back } = draw(work);
+    expect([text('.progress'), document.body.hasAttribute('data-busy')]).toEqual(['', true]);
+    vi.advanceTimersByTime(250);
+    expect(text('.progress')).toBe('Measuring … Stop');
+    expect((all('progress')[0] as HTMLProgressElement).value).toBe(0.5);
+    click('Stop');
+    expect([stop.mock.calls.length, back.mock.calls.length]).toEqual([1, 1]);
+    at.value = { ...work, share: -1, since: performance.now() - 251 };
+    expect([text('.progress'), all('progress')]).toEqual(['Measuring … Stop', []]);
+    at.value = { ...work, share: 0, since: performance.now() - 251 };
+    expect(all('progress')).toHaveLength(1);
+    at.value = undefined;
+    expect([all('.progress')[0]!.hidden, document.body.hasAttribute('data-busy')]).toEqual([
+      true,
+      false,
+    ]);
+    const loads = { isShown: false, work: 'Loading: 1 MB' };
+    const other = draw(undefined, loads);
+    expect([other.text('.progress'), other.all('.progress')[0]!.hidden]).toEqual([
+      'Loading: 1 MB … Stop',
+      false,
+    ]);
+    loads.isShown = true;
+    other.changes.value++;
+    expect(other.all('.progress')[0]!.hidden).toBe(true);
+  });
+
+  it('offer a newer build', () => {
+    const { all, click } = draw();
+    expect(all('.newer button')).toEqual([]);
+    const take = vi.fn();
+    offer(take);
+    click('Reload');
+    expect(take).toHaveBeenCalled();
+  });
+});
+
+describe('the address', () => {
+  it('follows the state after a moment, and the state follows a link', () => {
+    vi.useFakeTimers();
+    set({ eps: 0.45 });
+    vi.advanceTimersByTime(149);
+    const before = location.hash;
+    vi.advanceTimersByTime(1);
+    expect([before === location.hash, parseHash(location.hash).state.eps]).toEqual([false, 0.45]);
+    expect(address().split('#')[1]).toBe(printHash(state.value));
+    // A click writes it at once, so that the way back leads here.
+    set({ eps: 0.55 });
+    document.body.click();
+    expect(parseHash(location.hash).state.eps).toBe(0.55);
+    const same = state.value;
+    set({ eps: 0.55 });
+    expect(state.value).toBe(same);
+    failure.value = 'old';
+    notices.value = ['old'];
+    const follow = (hash: string) => {
+      history.replaceState(null, '', hash);
+      dispatchEvent(new Event('hashchange'));
+    };
+    follow('#eps=0.2&room=explore&nonsense=1');
+    expect(state.value).toMatchObject({ eps: 0.2, room: 'explore' });
+    expect([failure.value, notices.value.length]).toEqual(['', 1]);
+    // What no link can carry stays as it is.
+    file.value = { name: 'a', text: 'b', splitting: 'lines' } as never;
+    set({ shown: [DISK, 'softmax'], input: 'file' });
+    follow(`#${printHash({ ...state.value, shown: ['softmax'], input: 'text', eps: 0.1 })}`);
+    expect(state.value).toMatchObject({ eps: 0.1, shown: [DISK, 'softmax'], input: 'file' });
+    follow(`#${printHash({ ...state.value, shown: ['sigmoid'], input: 'random' })}`);
+    expect(state.value).toMatchObject({ shown: ['sigmoid'], input: 'random' });
+  });
+
+  it('is that of the page of a room, for somebody else', () => {
+    set({ room: 'start' });
+    expect(shared('#x')).toMatch(/^[^#]*\/#x$/);
+    set({ room: 'lab' });
+    expect(shared('#x')).toMatch(/\/lab\/index\.html#x$/);
+  });
+
+  it('names only models and rooms that the page has', () => {
+    const models = { knows: (id: string) => ['softmax', 'sigmoid'].includes(id) } as never;
+    const rooms = [{ name: 'start' }, { name: 'explore' }];
+    set({ room: 'explore', shown: ['softmax', 'hub:a/b', DISK, 'recording:x.safetensors'] });
+    const before = state.value;
+    checkNames(models, rooms);
+    expect([state.value, notices.value]).toEqual([before, []]);
+    set({ room: 'attic', shown: ['gone', 'softmax@40', 'lost'], at: 2 });
+    checkNames(models, rooms);
+    expect(state.value).toMatchObject({ room: 'start', shown: ['softmax@40'], at: 0 });
+    expect(notices.value).toEqual([
+      'The link names the room “attic”, which this page does not have.',
+      'The link names the model “gone”, which this page does not have.',
+      'The link names the model “lost”, which this page does not have.',
+    ]);
+    set({ shown: ['gone'] });
+    checkNames(models, rooms);
+    expect(state.value.shown).toEqual(defaults.shown);
+  });
+});
+
+describe('entering a room', () => {
+  const build = (name: string) =>
+    vi.fn((root: HTMLElement, _: unknown, scope: { onEnd(end: () => void): void }) => {
+      root.textContent = `room ${name}`;
+      scope.onEnd(() => ended.push(name));
+    });
+  const ended: string[] = [];
+
+  it('fetches its code once, ends the room before, and stays where the code cannot be had', async () => {
+    const main = document.body.appendChild(document.createElement('main'));
+    const [start, explore] = [build('start'), build('explore')];
+    const loads = {
+      start: vi.fn(async () => ({ build: start })),
+      explore: vi.fn(async () => ({ build: explore })),
+    };
+    let lab: (error: Error) => void = () => {};
+    const rooms = [
+      { name: 'start', title: 'Start', load: loads.start },
+      { name: 'explore', title: 'Explore', load: loads.explore },
+      { name: 'lab', title: 'Lab', load: () => new Promise((_, no) => (lab = no)) },
+    ];
+    const { context, calls } = pageOf();
+    enter(main, rooms as never, context);
+    await turn();
+    expect([main.textContent, main.dataset.room, main.firstElementChild!.className]).toEqual([
+      ...['room start', 'start', 'room room-start'],
+    ]);
+    expect(document.title).toBe('Why do language models stare at the first token? · Sinkscope');
+    expect(calls.point).toHaveBeenCalledWith({});
+    set({ room: 'explore' });
+    expect([main.textContent, ended]).toEqual(['room start', []]);
+    await turn();
+    expect([main.textContent, document.title, ended]).toEqual([
+      'room explore',
+      'Explore · Sinkscope',
+      ['start'],
+    ]);
+    set({ room: 'start' });
+    await turn();
+    expect([main.textContent, loads.start.mock.calls.length]).toEqual(['room start', 1]);
+    set({ eps: 0.35 });
+    await turn();
+    expect(start).toHaveBeenCalledTimes(2);
+    vi.stubGlobal('fetch', async () => {
+      throw new Error('offline');
+    });
+    set({ room: 'lab' });
+    lab(new Error('no network'));
+    await turn();
+    expect([state.value.room, main.textContent, failure.value]).toEqual([
+      'start',
+      'room start',
+      'no network',
+    ]);
+    // One that is left before its code is here is not built.
+    set({ room: 'lab' });
+    set({ room: 'explore' });
+    await turn();
+    failure.value = '';
+    lab(new Error('late'));
+    await turn();
+    expect([main.textContent, failure.value]).toEqual(['room explore', '']);
+    // Of a host that has another build the files of this one are gone.
+    document.head.innerHTML = '<script type="module" src="./assets/index-1.js"></script>';
+    const answers = (text: string, ok = true) =>
+      vi.stubGlobal('fetch', async () => ({ ok, text: async () => text }));
+    const failing = async () => {
+      failure.value = '';
+      set({ room: 'lab' });
+      lab(new Error('gone'));
+      await turn();
+      return failure.value;
+    };
+    answers('<script src="./assets/index-2.js">');
+    expect(await failing()).toBe('');
+    answers('<script src="./assets/index-1.js">');
+    expect(await failing()).toBe('gone');
+    answers('not found', false);
+    expect(await failing()).toBe('gone');
+    set({ room: 'nowhere' });
+    await turn();
+    expect(main.dataset.room).toBe('start');
+  });
+});

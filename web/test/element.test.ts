@@ -1,0 +1,321 @@
+// @vitest-environment happy-dom
+/** <sink-scope> on a host's page: its attributes and properties, when it begins, its frames, and the host's theme. */
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { defaults, type State } from '../src/ask/state';
+import { attributesOf, recordingOf, stateOf, writeAttributes } from '../src/embed/attributes';
+import '../src/embed/element';
+import { themeOf, watchTheme } from '../src/embed/theme';
+import { PATIENCE } from './fixture';
+
+const lives: { state: State; follow: ReturnType<typeof vi.fn>; end: ReturnType<typeof vi.fn> }[] =
+  vi.hoisted(() => []);
+vi.mock('../src/embed/live', () => ({
+  Live: class {
+    follow = vi.fn();
+    end = vi.fn();
+    constructor(
+      host: Element,
+      _: unknown,
+      readonly given: { state: State },
+    ) {
+      if (host.getAttribute('view') === 'norms') throw new Error('no engine');
+      lives.push({ state: given.state, follow: this.follow, end: this.end });
+    }
+  },
+}));
+
+// happy-dom has none.
+Object.assign(HTMLElement.prototype, { attachInternals: () => ({}) });
+
+let see: (isNear: boolean) => void = () => {};
+let isSystemDark = false;
+/** What a canvas of one pixel has of a color: CSS names of these tests. */
+const COLORS: Record<string, number[]> = {
+  black: [0, 0, 0, 255],
+  white: [255, 255, 255, 255],
+  // 0.299, 0.587 and 0.114 of the light.
+  red: [255, 0, 0, 255],
+  green: [0, 255, 0, 255],
+  gray: [128, 128, 128, 255],
+  pale: [255, 255, 255, 127],
+  half: [255, 255, 255, 128],
+  none: [0, 0, 0, 0],
+};
+let fill = '';
+beforeEach(() => {
+  document.body.replaceChildren();
+  lives.length = 0;
+  isSystemDark = false;
+  vi.stubGlobal(
+    'IntersectionObserver',
+    class {
+      constructor(report: (entries: object[]) => void) {
+        see = (isIntersecting) => report([{ isIntersecting: false }, { isIntersecting }]);
+      }
+      observe() {}
+      disconnect() {}
+    },
+  );
+  vi.stubGlobal('matchMedia', () => ({ matches: isSystemDark, addEventListener: () => {} }));
+  vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue({
+    set fillStyle(color: string) {
+      fill = color;
+    },
+    clearRect: () => {},
+    fillRect: () => {},
+    getImageData: () => ({ data: COLORS[fill] ?? COLORS.none }),
+  } as never);
+});
+/** All that is ready has run. */
+const turn = () => new Promise((done) => setTimeout(done));
+
+describe('attributes', () => {
+  const elementOf = (attributes: Record<string, string>) => {
+    const made = document.createElement('p');
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    return made;
+  };
+
+  it('are the rows of the state by their names in small letters', () => {
+    const { state, problems } = stateOf(
+      elementOf({ view: 'sinks', t: '32', topk: '5', class: 'x' }),
+    );
+    expect(state).toEqual({ ...defaults, view: 'sinks', T: 32, topK: 5 });
+    expect(problems).toEqual([]);
+    expect(stateOf(elementOf({ t: 'many' })).problems).toHaveLength(1);
+    expect(attributesOf({ ...defaults, T: 32, eps: 0.4 }, ['view'])).toEqual([
+      ['t', '32'],
+      ['eps', '0.4'],
+      ['view', defaults.view],
+    ]);
+  });
+
+  it('may name a recording, relative to the page, in the place of the models', () => {
+    const own = elementOf({ recording: 'a b.safetensors', shown: 'sigmoid' });
+    const id = recordingOf(own)!;
+    expect(id).toMatch(/^recording:.*a%20b\.safetensors$/);
+    expect(stateOf(own).state.shown).toEqual([id]);
+    expect(recordingOf(elementOf({ recording: '' }))).toBeUndefined();
+    expect(recordingOf(elementOf({ recording: 'http://[' }))).toBeUndefined();
+    expect(stateOf(elementOf({ shown: 'sigmoid' })).state.shown).toEqual(['sigmoid']);
+  });
+
+  it('are written where they differ from what is there, or from the defaults', () => {
+    const own = elementOf({ eps: '0.4' });
+    const set = vi.spyOn(own, 'setAttribute');
+    writeAttributes(own, { ...defaults, eps: 0.4, T: 32 }, ['eps', 'T', 'n']);
+    expect(set.mock.calls).toEqual([['t', '32']]);
+    writeAttributes(own, defaults, ['eps', 'T']);
+    expect([own.getAttribute('eps'), own.getAttribute('t')]).toEqual([
+      String(defaults.eps),
+      String(defaults.T),
+    ]);
+  });
+});
+
+describe('the element', () => {
+  type Settable = { -readonly [Name in keyof State]: State[Name] };
+  type Figure = HTMLElement & Settable & { internals: ElementInternals };
+  const place = (markup = '<sink-scope view="sinks"></sink-scope>') => {
+    document.body.innerHTML = markup;
+    return document.body.firstElementChild as Figure;
+  };
+
+  it('begins once it is near, follows its attributes, and ends when it is removed', async () => {
+    const own = place();
+    see(false);
+    await turn();
+    expect(lives).toEqual([]);
+    see(true);
+    see(true);
+    await vi.waitUntil(() => lives.length, PATIENCE);
+    await turn();
+    expect([lives.length, lives[0]!.state.view]).toEqual([1, 'sinks']);
+    own.setAttribute('eps', '0.4');
+    own.setAttribute('t', '32');
+    await turn();
+    expect(lives[0]!.follow.mock.calls.map(([{ state }]) => [state.eps, state.T])).toEqual([
+      [0.4, 32],
+    ]);
+    own.setAttribute('eps', '0.5');
+    await turn();
+    expect(lives[0]!.follow).toHaveBeenCalledTimes(2);
+    own.remove();
+    await turn();
+    expect(lives[0]!.end).toHaveBeenCalledTimes(1);
+    own.setAttribute('eps', '0.6');
+    await turn();
+    expect(lives[0]!.follow).toHaveBeenCalledTimes(2);
+  });
+
+  it('has the state as properties', () => {
+    const own = place('<sink-scope eps="0.4"></sink-scope>');
+    expect([own.eps, own.T]).toEqual([0.4, defaults.T]);
+    own.T = 16;
+    own.view = 'norms';
+    own.shown = ['relu', 'sigmoid'];
+    expect(['t', 'view', 'shown'].map((name) => own.getAttribute(name))).toEqual([
+      '16',
+      'norms',
+      'relu,sigmoid',
+    ]);
+    expect([own.internals.role, own.internals.ariaLabel]).toEqual([
+      'figure',
+      'A figure of Sinkscope',
+    ]);
+    expect(own.shadowRoot!.querySelector('slot')).not.toBeNull();
+  });
+
+  it('knows whether it holds a picture, and says what kept it from beginning', async () => {
+    expect(place().hasAttribute('data-pictured')).toBe(false);
+    const own = document.createElement('sink-scope');
+    own.append(document.createElement('img'));
+    document.body.append(own);
+    expect(own.hasAttribute('data-pictured')).toBe(true);
+    const said: unknown[] = [];
+    document.body.addEventListener('error', (event) =>
+      said.push((event as unknown as CustomEvent).detail),
+    );
+    const broken = place('<sink-scope view="norms"></sink-scope>');
+    see(true);
+    await vi.waitUntil(() => said.length, PATIENCE);
+    // It is said once: neither another attribute nor the end is a second error on the host's page.
+    broken.setAttribute('eps', '0.4');
+    await turn();
+    broken.remove();
+    await turn();
+    expect(said).toEqual([{ message: 'Error: no engine' }]);
+  });
+});
+
+describe('the frames of this site', () => {
+  const framed = (size = '') => {
+    const frame = document.createElement('iframe');
+    if (size) frame.dataset.size = size;
+    const source = { postMessage: vi.fn() };
+    vi.spyOn(frame, 'contentWindow', 'get').mockReturnValue(source as never);
+    document.body.append(frame);
+    const own = new URL(import.meta.url).origin;
+    const say = (data: object, origin = own, from: object = source) => {
+      const event = new Event('message');
+      Object.assign(event, { origin, data, source: from });
+      dispatchEvent(event);
+      return frame.style.height;
+    };
+    return { say, source };
+  };
+
+  it('have the height that they ask for, and nobody else’s', () => {
+    const { say, source } = framed();
+    const height = (value: unknown) => ({ sinkscope: 'height', height: value });
+    expect(say(height(300), 'https://evil.example')).toBe('');
+    expect(say({ sinkscope: 'other', height: 300 })).toBe('');
+    for (const wrong of ['300', 0, -1, NaN, 20_000])
+      expect(say(height(wrong)), String(wrong)).toBe('');
+    expect(say(height(300), undefined, {})).toBe('');
+    expect(source.postMessage).not.toHaveBeenCalled();
+    expect(say(height(300.2))).toBe('301px');
+    expect(source.postMessage.mock.lastCall![0]).toEqual({
+      sinkscope: 'host',
+      theme: 'light',
+      follows: true,
+    });
+    expect(say(height(19_999))).toBe('19999px');
+  });
+
+  it('keep their size on a slide, and learn the theme', () => {
+    const { say, source } = framed('fixed');
+    document.body.style.color = 'white';
+    expect(say({ sinkscope: 'height', height: 300 })).toBe('');
+    expect(source.postMessage.mock.lastCall![0]).toEqual({
+      sinkscope: 'host',
+      theme: 'dark',
+      follows: false,
+    });
+    document.body.style.color = '';
+  });
+});
+
+describe('the theme of a host', () => {
+  /** Of letters of a color, on what is behind them. */
+  const theme = (letters: string, behind = '', scheme = '') => {
+    document.body.innerHTML = '<div><section></section></div>';
+    const [outer, inner] = [document.querySelector('div')!, document.querySelector('section')!];
+    vi.spyOn(globalThis, 'getComputedStyle').mockImplementation(
+      (one) =>
+        ({
+          color: letters,
+          backgroundColor: one === outer ? behind : 'none',
+          colorScheme: scheme,
+        }) as never,
+    );
+    const found = themeOf(inner);
+    vi.mocked(getComputedStyle).mockRestore();
+    return found;
+  };
+
+  it('is that of its letters, and of what is behind them where these are gray', () => {
+    expect([theme('black'), theme('white'), theme('red'), theme('green')]).toEqual([
+      'light',
+      'dark',
+      'light',
+      'light',
+    ]);
+    expect([theme('white', 'white'), theme('black', 'black')]).toEqual(['dark', 'light']);
+    expect([theme('gray', 'black'), theme('gray', 'white'), theme('green', 'red')]).toEqual([
+      'dark',
+      'light',
+      'dark',
+    ]);
+    // What is half transparent is not behind anything.
+    expect([theme('gray', 'pale', 'dark'), theme('gray', 'half', 'dark')]).toEqual([
+      'dark',
+      'light',
+    ]);
+  });
+
+  it('is the browser’s where the page has no background', () => {
+    const schemes = ['', 'light', 'dark', 'light dark'];
+    expect(schemes.map((one) => theme('gray', 'none', one))).toEqual([
+      'light',
+      'light',
+      'dark',
+      'light',
+    ]);
+    isSystemDark = true;
+    expect(schemes.map((one) => theme('gray', 'none', one))).toEqual([
+      'light',
+      'light',
+      'dark',
+      'dark',
+    ]);
+  });
+
+  it('is looked at again when anything around the element changes, until that ends', async () => {
+    document.body.innerHTML = '<div><section></section></div>';
+    const look = vi.fn();
+    const end = watchTheme(document.querySelector('section')!, look);
+    const looks = async (change: () => void) => {
+      look.mockClear();
+      change();
+      await turn();
+      return look.mock.calls.length > 0;
+    };
+    const ended = (propertyName: string) => () => {
+      const event = new Event('transitionend');
+      Object.assign(event, { propertyName });
+      document.dispatchEvent(event);
+    };
+    expect(await looks(() => document.querySelector('div')!.classList.add('dark'))).toBe(true);
+    expect(await looks(() => document.body.setAttribute('data-theme', 'x'))).toBe(true);
+    expect(await looks(() => document.head.append(document.createElement('style')))).toBe(true);
+    expect([await looks(ended('background-color')), await looks(ended('width'))]).toEqual([
+      true,
+      false,
+    ]);
+    expect(await looks(() => document.head.dispatchEvent(new Event('load')))).toBe(true);
+    end();
+    expect(await looks(() => document.querySelector('div')!.classList.add('more'))).toBe(false);
+    expect(await looks(ended('color'))).toBe(false);
+  });
+});

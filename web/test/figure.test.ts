@@ -1,0 +1,426 @@
+// @vitest-environment happy-dom
+/** A view on the page: which cells it has, when they are drawn, what is said of them, and what is saved and embedded. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { INPUTS } from '../src/ask/question';
+import type { State } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { Scope, type Shown } from '../src/page/context';
+import { Figure } from '../src/page/figure';
+import type { DrawOptions, View } from '../src/page/view';
+import { isPrinting } from '../src/plot/paper';
+import { frameOf, PATIENCE, tensor } from './fixture';
+import { pageOf, readOf } from './page';
+
+const saved: { name: string; file: Blob }[] = [];
+let top = 0;
+let see: (isIntersecting: boolean) => void = () => {};
+const watching = new Set<object>();
+beforeEach(() => {
+  top = 0;
+  saved.length = 0;
+  isPrinting.value = false;
+  document.body.replaceChildren();
+  watching.clear();
+  vi.stubGlobal(
+    'IntersectionObserver',
+    class {
+      constructor(report: (entries: object[]) => void) {
+        see = (isIntersecting) => report([{ isIntersecting }]);
+      }
+      observe = (root: Element) => watching.add(root);
+      disconnect = () => watching.clear();
+    },
+  );
+  vi.spyOn(HTMLElement.prototype, 'getBoundingClientRect').mockImplementation(
+    () => new DOMRect(0, top, 10, 10),
+  );
+  let blob: Blob;
+  vi.spyOn(URL, 'createObjectURL').mockImplementation((file) => ((blob = file as Blob), 'blob:1'));
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (
+    this: HTMLAnchorElement,
+  ) {
+    saved.push({ name: this.download, file: blob });
+  });
+});
+afterEach(() => vi.restoreAllMocks());
+
+const twin = (change: Partial<Frame> = {}) =>
+  frameOf({
+    ...{ subject: 'sigmoid', title: 'Sigmoid model' },
+    model: { id: 'sigmoid', title: 'Sigmoid model', source: 'zoo' },
+    ...change,
+  } as never);
+const of = (...frames: Frame[]): Shown[] =>
+  frames.map((frame) => ({ subject: frame.subject, frame, isStale: false }));
+
+/** A view that writes down what it is given. */
+function figure(
+  all: readonly Shown[],
+  own: Partial<View> = {},
+  look: ConstructorParameters<typeof Figure>[4] = {},
+  change: Partial<State> = {},
+  queue: object = {},
+) {
+  const drawn: [string, DrawOptions][] = [];
+  const ended: string[] = [];
+  let made = 0;
+  const view: View = {
+    ...{ name: 'mine', title: 'My view', question: 'What?', how: 'Read it.', reads: ['alpha'] },
+    formula: 'a = b',
+    source: 'A paper',
+    numbers: (frame) =>
+      [{ name: `of ${frame.title}`, axes: [], shape: [], data: Float32Array.of(1) }] as never,
+    says: (frame, at) => `${frame.title} L${at.layer}H${at.head}`,
+    draw: (root) => {
+      const name = `cell ${++made}`;
+      root.textContent = name;
+      return (frame, options) => void drawn.push([frame.title, options]);
+    },
+    ...own,
+  };
+  const page = pageOf(change, [], { queue });
+  const place = document.body.appendChild(document.createElement('div'));
+  const scope = new Scope();
+  const one = new Figure(place, view, page.context, scope, look);
+  one.update(all);
+  const read = readOf(one.root);
+  return {
+    ...{ ...page, ...read, one, drawn, ended, scope, view },
+    cells: () =>
+      read
+        .all('.cell')
+        .map(
+          (cell) =>
+            `${read.words(cell.querySelector<HTMLElement>('.cell-body')!)} ${cell.dataset.subject}${cell.classList.contains('stale') ? ' stale' : ''}`,
+        ),
+    titles: () =>
+      read
+        .all('.cell-head')
+        .map((head) => (head.hidden ? '' : read.words(head.querySelector('strong')!))),
+    badges: () => read.all('.badge').map((badge) => (badge.hidden ? '' : badge.textContent)),
+    save: async (kind: string) => {
+      read.click(kind);
+      await vi.waitUntil(() => saved.length, PATIENCE);
+      return saved.at(-1)!;
+    },
+  };
+}
+
+describe('the heading', () => {
+  it('has the question, how to read it, and what can be done with it', () => {
+    const { root, text, texts, all } = figure(of(frameOf()));
+    expect([
+      root.tagName,
+      root.getAttribute('aria-label'),
+      (root as HTMLElement).dataset.view,
+    ]).toEqual([...['SECTION', 'My view', 'mine']]);
+    expect([text('h2'), text('.question')]).toEqual(['My view', 'What?']);
+    expect(texts('.how p')).toEqual([
+      'Read it.',
+      expect.stringMatching(/^The line below/),
+      'a = b',
+      'A paper',
+    ]);
+    expect(all('.how summary')[0]!.getAttribute('aria-label')).toBe('How to read My view');
+    expect(texts('.save button')).toEqual(['SVG', 'PNG', 'CSV', 'JSON', 'Recording …']);
+    expect([...root.children].map(({ className }) => className)).toEqual([
+      'figure-head',
+      'cells',
+      'lacks',
+    ]);
+    const bare = { formula: undefined, source: undefined } as never;
+    expect(figure([], bare).texts('.how p')).toHaveLength(2);
+  });
+
+  it('follows the picture where the room has its own, and is not there where the room says it', () => {
+    const order = (look: object) =>
+      [...figure([], {}, look).root.children].map(({ className }) => className);
+    expect(order({ isMain: true })).toEqual(['cells', 'lacks', 'figure-head']);
+    expect(order({ isBare: true })).toEqual(['cells', 'lacks']);
+    expect(figure([], {}, { isMain: true }).root.classList.contains('main')).toBe(true);
+  });
+
+  it('lacks what a link hides, and in an embed what its host does not ask for', () => {
+    const there = (look: object, change: Partial<State> = {}) => {
+      const { all } = figure([], {}, look, change);
+      return all('.how, .save, .code')
+        .filter(({ hidden }) => !hidden)
+        .map(({ className }) => className);
+    };
+    expect(there({})).toEqual(['how', 'save', 'code']);
+    expect(there({}, { hide: ['save'] })).toEqual(['how', 'code']);
+    expect(there({}, { hide: ['links', 'how'] })).toEqual(['save']);
+    expect(there({ isEmbed: true })).toEqual(['how']);
+    expect(there({ isEmbed: true }, { controls: ['save'] })).toEqual(['how', 'save']);
+    const { root } = figure([], {}, { isEmbed: true });
+    expect([root.tagName, root.getAttribute('aria-label')]).toEqual(['DIV', null]);
+  });
+});
+
+describe('cells', () => {
+  it('are one for each subject, with its title, its class and what its numbers depend on', () => {
+    const { cells, titles, badges, texts, all, one, drawn } = figure(
+      of(frameOf(), twin({ class: 'counterfactual' })),
+    );
+    expect(cells()).toEqual(['cell 1 softmax', 'cell 2 sigmoid']);
+    expect([titles(), badges()]).toEqual([
+      ['Softmax model', 'Sigmoid model'],
+      ['', 'COUNTERFACTUAL'],
+    ]);
+    expect(texts('.stamp')).toEqual([
+      'MEASURED · ε = 0.3 · T = 3 · starts with <s> (start token) · 1 prompt · Softmax model',
+      expect.stringMatching(/^COUNTERFACTUAL · .* Sigmoid model$/),
+    ]);
+    expect(all('.cells')[0]!.style.getPropertyValue('--cells')).toBe('2');
+    expect(drawn[1]![1]).toMatchObject({
+      at: { layer: 1, head: 0 },
+      theme: 'light',
+      frames: [{}, {}],
+      group: [{}],
+    });
+    // A single one is named by the room.
+    one.update(of(frameOf()));
+    expect([cells(), titles()]).toEqual([['cell 1 softmax'], ['']]);
+    one.update([]);
+    expect([cells(), all('.cells')[0]!.style.getPropertyValue('--cells')]).toEqual([[], '1']);
+    const bare = figure(
+      of(frameOf(), twin()),
+      {},
+      { isBare: true, extra: (_, i) => ({ isPlain: i === 1 }) },
+    );
+    expect([bare.titles(), bare.all('.stamp').map(({ hidden }) => hidden)]).toEqual([
+      ['', ''],
+      [true, true],
+    ]);
+    expect(bare.drawn.map(([, { isPlain }]) => isPlain)).toEqual([false, true]);
+  });
+
+  it('stay with their model through its training, and in the order of the subjects', () => {
+    const at = (step: number) => frameOf({ subject: `softmax@${step}`, title: `at ${step}` });
+    const { one, cells } = figure(of(at(40), twin()));
+    const [first] = [...document.querySelectorAll('.cell')];
+    one.update(of(at(80), twin()));
+    expect(cells()).toEqual(['cell 1 softmax@80', 'cell 2 sigmoid']);
+    expect(document.querySelector('.cell')).toBe(first);
+    one.update(of(twin(), at(80)));
+    expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80']);
+    // Two steps of one model are two cells.
+    one.update(of(twin(), at(80), at(40)));
+    expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80', 'cell 3 softmax@40']);
+    const hub = (step: string) => frameOf({ subject: `hub:EleutherAI/pythia-14m@step${step}` });
+    one.update(of(hub('1'), frameOf({ subject: '?!' })));
+    one.update(of(hub('2')));
+    expect(cells()).toEqual(['cell 4 hub:EleutherAI/pythia-14m@step2']);
+  });
+
+  it('are grey while they answer the question before, or what they read is on its way', () => {
+    const { one, cells, drawn } = figure(of(frameOf()));
+    one.update([{ ...of(frameOf())[0]!, isStale: true }]);
+    expect(cells()).toEqual(['cell 1 softmax stale']);
+    const { alpha: _, ...tensors } = frameOf().tensors;
+    const before = drawn.length;
+    one.update(of({ ...frameOf(), tensors }));
+    expect([cells(), drawn.length]).toEqual([['cell 1 softmax stale'], before]);
+    one.update([{ subject: 'softmax', isStale: false }]);
+    expect(cells()).toEqual(['cell 1 softmax stale']);
+    // Of what has never been measured there is none.
+    expect(figure([{ subject: 'softmax', isStale: true }]).cells()).toEqual([]);
+    expect(figure(of({ ...frameOf(), tensors })).cells()).toEqual([]);
+  });
+
+  it('are not there of a frame that has nothing to show, and its recording says what it lacks', () => {
+    const fits = ({ T }: Frame) => T > 2;
+    const { one, cells, texts } = figure(of(frameOf(), twin()), { fits });
+    one.update(of(frameOf({ T: 2 }), twin()));
+    expect(cells()).toEqual(['cell 2 sigmoid']);
+    expect(texts('[data-lacks]')).toEqual([]);
+    const { alpha: _, ...tensors } = frameOf().tensors;
+    one.update(
+      of({ ...frameOf(), tensors, lacks: { alpha: 'needs the field att' } } as never, twin()),
+    );
+    expect(texts('[data-lacks]')).toEqual([
+      'Not in the recording of Softmax model: “My view” needs the field att.',
+    ]);
+  });
+
+  it('have all settings of a model in one, named by the model', () => {
+    const setting = (edit: string, change: Partial<Frame> = {}) =>
+      frameOf({
+        subject: `softmax${edit}`,
+        title: `Softmax ${edit}`,
+        edits: edit ? [{}] : [],
+        ...change,
+      } as never);
+    const all = [setting(''), setting('~hide_key(0)', { class: 'approximate', T: 9 }), twin()];
+    const { cells, titles, drawn, badges, texts, one } = figure(of(...all), { isGroup: true });
+    expect([cells(), titles(), badges()]).toEqual([
+      ['cell 1 softmax', 'cell 2 sigmoid'],
+      ['Softmax model', 'Sigmoid model'],
+      ['APPROXIMATE', ''],
+    ]);
+    expect(drawn.map(([title, { group, frames }]) => [title, group.length, frames.length])).toEqual(
+      [
+        ['Softmax ', 2, 3],
+        ['Sigmoid model', 1, 3],
+      ],
+    );
+    expect(texts('.stamp')[0]).toMatch(/^APPROXIMATE · .*T = 9 /);
+    one.update(
+      of(
+        setting('', { class: 'relaxed' }),
+        setting('~x', { class: 'approximate' }),
+        setting('~y', { class: 'counterfactual' }),
+      ),
+    );
+    expect(badges()).toEqual(['COUNTERFACTUAL']);
+    one.update(of(setting('', { class: 'relaxed' }), setting('~x')));
+    expect([badges(), titles()]).toEqual([['RELAXED'], ['']]);
+    // The first that is measured leads.
+    one.update([{ subject: 'softmax', isStale: true }, ...of(setting('~x'))]);
+    expect(drawn.at(-1)![0]).toBe('Softmax ~x');
+  });
+
+  it('have all subjects in one where the view says so', () => {
+    const { cells, drawn, one } = figure(
+      [{ subject: 'gone', isStale: true }, ...of(frameOf(), twin())],
+      { isOfAll: true },
+    );
+    expect([cells().length, drawn[0]![0], drawn[0]![1].group.length]).toEqual([
+      1,
+      'Softmax model',
+      2,
+    ]);
+    one.update([
+      { subject: 'softmax', isStale: true },
+      { subject: 'sigmoid', isStale: true },
+    ]);
+    expect(cells()).toEqual(['cell 1 softmax stale']);
+  });
+});
+
+describe('drawing', () => {
+  it('waits until the figure can be seen, or is printed', () => {
+    top = 5000;
+    const { drawn, one, scope } = figure(of(frameOf()));
+    expect(drawn).toEqual([]);
+    see(false);
+    expect(drawn).toEqual([]);
+    see(true);
+    expect(drawn).toHaveLength(1);
+    see(true);
+    expect(drawn).toHaveLength(1);
+    one.update(of(twin()));
+    expect(drawn).toHaveLength(2);
+    see(false);
+    one.update(of(frameOf()));
+    expect(drawn).toHaveLength(2);
+    isPrinting.value = true;
+    expect(drawn).toHaveLength(3);
+    one.update(of(twin()));
+    expect(drawn).toHaveLength(4);
+    scope.end();
+    expect([watching.size, document.querySelector('.figure')]).toEqual([0, null]);
+    // Near is what a short way of scrolling shows.
+    const near = (at: number) => {
+      top = at;
+      return figure(of(frameOf())).drawn.length;
+    };
+    isPrinting.value = false;
+    expect([near(-131), near(-129), near(innerHeight + 119), near(innerHeight + 120)]).toEqual([
+      0, 1, 1, 0,
+    ]);
+  });
+
+  it('does not draw again with each letter that is typed', () => {
+    const all = of(frameOf());
+    const { drawn, one, state } = figure(all);
+    const after = (change: Partial<State>, next = all) => {
+      state.value = { ...state.value, ...change };
+      one.update(next);
+      return drawn.length;
+    };
+    expect(after({ prompt: 'a' })).toBe(1);
+    expect(after({ eps: 0.4 })).toBe(2);
+    expect(after({ prompt: 'ab' })).toBe(2);
+    expect(after({ prompt: 'abc' }, of(frameOf()))).toBe(3);
+    expect(after({ prompt: 'abcd' }, [{ ...all[0]!, isStale: true }])).toBe(4);
+    expect(after({ prompt: 'abcde' }, [...all, ...of(twin())])).toBe(6);
+  });
+
+  it('is of the head that the reader chose', () => {
+    const { drawn } = figure(of(frameOf()), {}, {}, { layer: 0, head: 1 });
+    expect(drawn[0]![1].at).toEqual({ layer: 0, head: 1 });
+  });
+});
+
+describe('what leaves the page', () => {
+  it('has the numbers of all that are measured, under their conditions', async () => {
+    const many = frameOf({ sequences: 8, spread: { alpha: new Float32Array(12) } });
+    const averaged = figure(of(many, twin({ sequences: 8 })));
+    const { name, file } = await averaged.save('CSV');
+    expect(name).toBe('sinkscope-mine-softmax-model-sigmoid-model.csv');
+    expect(await file.text()).toMatch(/,of Softmax model,/);
+    saved.length = 0;
+    const { file: json } = await averaged.save('JSON');
+    const { subjects } = JSON.parse(await json.text());
+    // What is of the first prompt alone must not say that it is a mean.
+    expect(subjects.map((one: { sequences: number }) => one.sequences)).toEqual([8, 1]);
+  });
+
+  it('may be a recording of each subject', async () => {
+    const record = vi.fn(async () => new Uint8Array(2500));
+    const { click, texts, button } = figure(
+      of(frameOf(), twin()),
+      {},
+      {},
+      { input: 'random' },
+      { record },
+    );
+    click('Recording …');
+    await vi.waitUntil(() => texts('.save button').at(-1)!.startsWith('Save'), PATIENCE);
+    expect(record.mock.calls).toEqual([
+      ['softmax', INPUTS.random],
+      ['sigmoid', INPUTS.random],
+    ]);
+    button('Save recording (5 kB)').click();
+    expect(saved.map(({ name }) => name)).toEqual([
+      'sinkscope-recording-softmax-model.safetensors',
+      'sinkscope-recording-sigmoid-model.safetensors',
+    ]);
+  });
+
+  it('is embedded as it is seen: its subjects once, and the head that they have in common', () => {
+    const pinned = (...frames: Frame[]) => {
+      const { click, calls, context } = figure(of(...frames));
+      click('Embed My view');
+      const [view, from, change] = calls.embed.mock.lastCall!;
+      expect([view, from]).toEqual(['mine', context]);
+      return change;
+    };
+    expect(pinned(frameOf(), twin())).toEqual({
+      shown: ['softmax', 'sigmoid'],
+      at: 0,
+      layer: 1,
+      head: 0,
+    });
+    const alpha = (...values: number[]) => ({
+      tensors: {
+        ...frameOf().tensors,
+        alpha: tensor(
+          [2, 2, 3],
+          values.flatMap((one) => [one, 0, 0]),
+        ),
+      },
+    });
+    expect(pinned(frameOf(), twin(alpha(0.1, 0.2, 0.3, 0.9)))).toEqual({
+      shown: ['softmax', 'sigmoid'],
+      at: 0,
+    });
+    expect(pinned(frameOf(), twin(alpha(0.9, 0.2, 0.3, 0.1)))).toEqual({
+      shown: ['softmax', 'sigmoid'],
+      at: 0,
+    });
+    expect(pinned(frameOf(), frameOf())).toEqual({ shown: ['softmax'], at: 0, layer: 1, head: 0 });
+    expect(pinned()).toEqual({ shown: [], at: 0 });
+  });
+});

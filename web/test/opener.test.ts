@@ -1,0 +1,489 @@
+// @vitest-environment happy-dom
+/** The dialog that opens a model, and what it asks of hosts, of the disk and of the reader. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { SinkscopeError, type Plan } from 'sinkscope';
+import { suggestions } from '../src/open/catalogue';
+import { createDialog } from '../src/open/dialog';
+import { acceptDrops } from '../src/open/drop';
+import { Opener } from '../src/open/opener';
+import type { Watch } from '../src/run/opened';
+import { PATIENCE } from './fixture';
+import { readOf } from './page';
+
+const hub = vi.hoisted(() => ({
+  resolveHub: vi.fn(),
+  planFiles: vi.fn(),
+  cacheList: vi.fn(),
+  cacheBytes: vi.fn(),
+  cacheClear: vi.fn(),
+  filesOfDrop: vi.fn(),
+}));
+vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), ...hub }));
+
+const URL_ = 'https://hub.example/model.safetensors';
+const plan = (change: Partial<Plan> = {}): Plan => ({
+  id: 'owner/name',
+  format: 'safetensors',
+  files: {
+    weights: [{ name: 'model.safetensors', bytes: 5e6, url: URL_ }],
+    tokenizer: { name: 'tokenizer.json', bytes: 1, url: URL_ },
+  },
+  ...{ bytes: 5e6, memory: 7e6, choices: [], revision: 'main', commit: '0123456789abcdef' },
+  ...change,
+});
+const ownFiles = (bytes: string) => ({
+  weights: [{ name: 'my.safetensors', bytes: bytes.length, blob: new Blob([bytes]) }],
+});
+const disk = (bytes = 'abc') =>
+  plan({ id: 'mine', files: ownFiles(bytes) as never, commit: undefined, revision: undefined });
+
+/** All that is ready has run. */
+const turn = () => new Promise((done) => setTimeout(done));
+beforeEach(() => {
+  localStorage.clear();
+  for (const call of Object.values(hub)) call.mockReset();
+  hub.resolveHub.mockResolvedValue(plan());
+  hub.cacheList.mockResolvedValue([]);
+  hub.cacheBytes.mockResolvedValue(0);
+  hub.cacheClear.mockResolvedValue(undefined);
+});
+afterEach(() => document.body.replaceChildren());
+
+function opening({ isRunning = true } = {}) {
+  let known: string[] = [];
+  const models = {
+    knows: (id: string) => known.includes(id),
+    ...{ admit: vi.fn(), pin: vi.fn(), unpin: vi.fn(), forget: vi.fn(), stop: vi.fn() },
+    get: vi.fn<(id: string, watch: Watch) => Promise<unknown>>(async () => {}),
+    recordings: {
+      knows: (id: string) => known.includes(id),
+      ...{
+        admit: vi.fn(),
+        forget: vi.fn(),
+        get: vi.fn(async () => {}) as ReturnType<typeof vi.fn>,
+      },
+      size: vi.fn(async () => 3e6) as ReturnType<typeof vi.fn>,
+    },
+  };
+  const [opened, failed] = [vi.fn(), vi.fn()];
+  let draw = () => {};
+  const opener = new Opener({
+    models: () => (isRunning ? (models as never) : undefined),
+    ...{ opened, failed, changed: () => draw() },
+  });
+  ({ draw } = createDialog(opener));
+  const dialog = document.querySelector<HTMLDialogElement>('#open')!;
+  return {
+    ...{ opener, models, opened, failed, dialog, ...readOf(dialog) },
+    know: (ids: string[]) => (known = ids),
+    press: async (name: string) => {
+      readOf(dialog).button(name).click();
+      await turn();
+    },
+  };
+}
+
+describe('a model of a hub', () => {
+  it('is looked up by its name, and its cost is shown before it is loaded', async () => {
+    const { opener, dialog, enter, all, text, texts, press, models, opened } = opening();
+    expect(dialog.open).toBe(false);
+    opener.show();
+    expect([dialog.open, text('h2')]).toEqual([true, 'Open a model']);
+    enter('#open-name', ' owner/name ', 'input');
+    all('form')[0]!.dispatchEvent(new Event('submit', { cancelable: true }));
+    expect(text('[role=status]')).toBe('Looking up owner/name …');
+    expect(hub.resolveHub.mock.lastCall).toMatchObject([
+      'owner/name',
+      { endpoint: 'https://huggingface.co', token: undefined, cache: true },
+    ]);
+    await turn();
+    expect(text('h3')).toBe('owner/name');
+    const at = texts('dt').indexOf('to download');
+    expect(texts('dd')[at]).toBe('5.0 MB');
+    expect(opener.work).toBeUndefined();
+    await press('Download and run');
+    expect(models.admit.mock.lastCall).toMatchObject([
+      'hub:owner/name',
+      { title: 'owner/name', source: 'hub' },
+    ]);
+    expect(models.pin).toHaveBeenCalledWith('hub:owner/name');
+    expect(opened).toHaveBeenCalledWith('hub:owner/name', 'alone');
+    expect(dialog.open).toBe(false);
+  });
+
+  it('may be one of the suggested ones, with a token and an endpoint of the reader’s', async () => {
+    const { opener, all, texts, enter, press } = opening();
+    opener.show();
+    expect(texts('.open-list strong')).toEqual(suggestions.map(({ id }) => id));
+    expect(texts('.open-list span')[0]).toBe('about 53 MB · adds no start token');
+    expect(texts('.open-list span').filter((one) => one!.includes('starts with'))).toEqual([
+      'about 251 MB · starts with </s>',
+      'about 540 MB · starts with <bos>',
+    ]);
+    enter('input[type=password]', 'hf_secret', 'input');
+    enter('input[type=url]', ' https://mirror.example ');
+    expect(localStorage.getItem('sinkscope.endpoint')).toBe('https://mirror.example');
+    expect(Object.values({ ...localStorage }).join()).not.toContain('hf_secret');
+    all('.open-list button')[0]!.click();
+    await turn();
+    expect(hub.resolveHub.mock.lastCall).toMatchObject([
+      'EleutherAI/pythia-14m',
+      { endpoint: 'https://mirror.example', token: 'hf_secret' },
+    ]);
+    await press('Back');
+    expect(all<HTMLInputElement>('#open-name')[0]!.value).toBe('EleutherAI/pythia-14m');
+    // The next visit asks the same host.
+    expect(opening().opener.fields).toMatchObject({
+      endpoint: 'https://mirror.example',
+      token: '',
+    });
+  });
+
+  it('is not looked up without a name', () => {
+    const { opener, all } = opening();
+    opener.show();
+    all('form')[0]!.dispatchEvent(new Event('submit', { cancelable: true }));
+    expect(hub.resolveHub).not.toHaveBeenCalled();
+  });
+
+  it('may be shown beside the current one', async () => {
+    const { opener, all, press, opened } = opening();
+    await opener.lookUp('owner/name');
+    opener.show();
+    const [alone, beside] = all<HTMLInputElement>('input[type=radio]');
+    expect([alone!.checked, beside!.checked]).toEqual([true, false]);
+    beside!.dispatchEvent(new Event('change'));
+    await press('Download and run');
+    expect(opened).toHaveBeenCalledWith('hub:owner/name', 'beside');
+  });
+
+  it('is loaded from this machine where all of it is kept', async () => {
+    const kept = (bytes: number) =>
+      hub.cacheList.mockResolvedValue([
+        { url: URL_, bytes },
+        { url: 'https://hub.example/other', bytes: 9e9 },
+      ]);
+    const { opener, texts } = opening();
+    opener.show();
+    const offered = async (bytes: number, of = plan()) => {
+      kept(bytes);
+      hub.resolveHub.mockResolvedValue(of);
+      await opener.lookUp('owner/name');
+      return texts('.links button')[0];
+    };
+    expect(await offered(5e6)).toBe('Load from this machine');
+    expect(await offered(4_999_999)).toBe('Download and run');
+    expect(await offered(0, plan({ bytes: 0 }))).toBe('Download and run');
+  });
+
+  it('that cannot be opened says why, and has no button', async () => {
+    const { opener, text, texts, enter } = opening();
+    opener.show();
+    const problem = async (change: Partial<Plan>) => {
+      hub.resolveHub.mockResolvedValue(plan(change));
+      await opener.lookUp('owner/name');
+      return [text('.open-problem'), texts('.links button').join()];
+    };
+    expect(await problem({ refusal: 'has an unknown family' })).toEqual([
+      'owner/name has an unknown family.',
+      'Back',
+    ]);
+    const { weights } = plan().files;
+    const none =
+      'The model has no tokenizer: expected tokenizer.json, or vocab.json with merges.txt.';
+    const file = { name: 'x', bytes: 1, url: URL_ };
+    expect(await problem({ files: { weights } })).toEqual([none, 'Back']);
+    expect((await problem({ files: { weights, vocab: file } }))[0]).toBe(none);
+    expect((await problem({ files: { weights, merges: file } }))[0]).toBe(none);
+    expect((await problem({ files: { weights, vocab: file, merges: file } }))[0]).toBe('');
+    expect((await problem({ files: { weights }, format: 'gguf' }))[0]).toBe('');
+    expect((await problem({ gated: true }))[0]).toMatch(/enter an access token\.$/);
+    opener.back();
+    enter('input[type=password]', 't', 'input');
+    expect((await problem({ gated: true }))[0]).toBe('');
+  });
+
+  it('is one of several where a repository has more', async () => {
+    const choices = [
+      { file: 'a.gguf', bytes: 2e6, id: 'owner/name:a.gguf' },
+      { file: 'b.gguf', bytes: 3e6, id: 'owner/name:b.gguf' },
+    ];
+    hub.resolveHub.mockResolvedValueOnce(plan({ choices } as never));
+    const { opener, text, texts, press } = opening();
+    opener.show();
+    await opener.lookUp('owner/name');
+    expect(text('.open-body p')).toBe('These files hold 2 models. Which one?');
+    expect(texts('.open-list button')).toEqual(['a.gguf2.0 MB', 'b.gguf3.0 MB']);
+    await press('b.gguf');
+    expect(hub.resolveHub.mock.lastCall![0]).toBe('owner/name:b.gguf');
+    expect(text('h3')).toBe('owner/name');
+  });
+
+  it('shows how far it is, and stops where the reader cancels', async () => {
+    const { opener, models, all, text, press, opened } = opening();
+    opener.show();
+    let report: (stage: string, done: number, total?: number) => void = () => {};
+    let isOver: () => void = () => {};
+    models.get.mockImplementation((_, { signal, onProgress }) => {
+      report = (stage, done, total = 4e6) => onProgress('', done, total, { stage } as never);
+      return new Promise((done, fail) => {
+        isOver = () => done(undefined);
+        signal.addEventListener('abort', () => fail(new Error('stopped')));
+      });
+    });
+    void opener.load(plan());
+    await turn();
+    const share = () => (all<HTMLProgressElement>('progress')[0] as { value: number }).value;
+    expect(share()).toBe(0);
+    report('read', 1e6);
+    expect([share(), text('.open-loaded'), opener.work]).toEqual([
+      ...[0.25, '1.0 MB of 4.0 MB', 'Loading: 1.0 MB of 4.0 MB'],
+    ]);
+    report('read', 9e6);
+    expect(share()).toBe(1);
+    report('open', 2e6);
+    expect(share()).toBe(1);
+    report('read', 0, 0);
+    expect(share()).toBe(0);
+    await press('Cancel');
+    expect(models.stop).toHaveBeenCalledWith('hub:owner/name');
+    expect(models.unpin).toHaveBeenCalledWith('hub:owner/name');
+    expect(models.forget).toHaveBeenCalledWith('hub:owner/name');
+    expect([opened.mock.calls, text('.open-error'), all('#open-name').length]).toEqual([[], '', 1]);
+    // The last word of a reading may come after its end.
+    void opener.load(plan());
+    await turn();
+    isOver();
+    await turn();
+    report('read', 1);
+    expect([opener.stage.name, opened.mock.calls.length]).toEqual(['choose', 1]);
+  });
+
+  it('says why it failed, and can go on with what was fetched until then', async () => {
+    const { opener, models, text, texts, all, failed, press } = opening();
+    opener.show();
+    hub.resolveHub.mockRejectedValueOnce(
+      new SinkscopeError('not_found', 'x/y', 'expected a model, found none'),
+    );
+    await opener.lookUp('x/y');
+    expect(text('.open-error')).toBe('x/y: expected a model, found none (not_found)');
+    expect(all('.open-error')[0]!.hidden).toBe(false);
+    await opener.lookUp('owner/name');
+    expect(all('.open-error')[0]!.hidden).toBe(true);
+    models.get.mockRejectedValueOnce(new Error('cut'));
+    await press('Download and run');
+    expect([text('.open-error'), texts('.links button')[0]]).toEqual(['cut', 'Download and run']);
+    models.get.mockRejectedValueOnce(new SinkscopeError('too_slow', 'x', 'expected an end'));
+    await press('Download and run');
+    expect(texts('.links button')[0]).toBe('Wait longer');
+    // Without a commit the same files may not come again.
+    models.get.mockRejectedValueOnce(new Error('cut'));
+    await opener.load(plan({ commit: undefined }));
+    expect(opener.stage.name).toBe('choose');
+    expect(failed).not.toHaveBeenCalled();
+    opener.hide();
+    models.get.mockRejectedValueOnce(new Error('cut again'));
+    await opener.load(plan({ commit: undefined }));
+    expect(failed).toHaveBeenCalledWith('cut again');
+    models.get.mockRejectedValueOnce(new SinkscopeError('too_slow', 'x', 'y'));
+    await opener.load(plan());
+    expect(opener.isShown).toBe(true);
+    const early = opening({ isRunning: false });
+    await early.opener.load(plan());
+    expect(early.failed).toHaveBeenCalledWith(
+      'The engine is not running yet; try again in a moment.',
+    );
+    await early.opener.loadRecording('recording:https://a.example/x.safetensors');
+    expect(early.failed).toHaveBeenCalledTimes(2);
+  });
+
+  it('says on which try a host is asked again', async () => {
+    const { opener, text } = opening();
+    opener.show();
+    hub.resolveHub.mockImplementationOnce((_: string, { onRetry }) => {
+      onRetry({ reason: 'no answer; again in 2 s' });
+      return new Promise(() => {});
+    });
+    void opener.lookUp('owner/name');
+    expect([text('[role=status]'), opener.work]).toEqual([
+      'owner/name: no answer; again in 2 s …',
+      'owner/name: no answer; again in 2 s',
+    ]);
+  });
+});
+
+describe('files of the reader', () => {
+  const given = (name = 'a.gguf', bytes = 'abc') => [{ path: name, file: new File([bytes], name) }];
+
+  it('open at once where they are one model, and are chosen among where they are more', async () => {
+    const { opener, models, opened, press, text, texts } = opening();
+    hub.planFiles.mockResolvedValueOnce([disk()]);
+    await opener.openFiles(given());
+    const [id] = opened.mock.lastCall!;
+    expect(id).toMatch(/^disk:[0-9a-f]+\/mine$/);
+    expect(models.admit.mock.lastCall).toMatchObject([id, { title: 'mine', source: 'disk' }]);
+    expect('token' in models.admit.mock.lastCall![1]).toBe(false);
+    hub.planFiles.mockResolvedValueOnce([disk('one'), { ...disk('second'), id: 'other' }]);
+    await opener.openFiles(given());
+    expect(text('.open-body p')).toBe('These files hold 2 models. Which one?');
+    expect(texts('.open-list strong')).toEqual(['mine', 'other']);
+    await press('other');
+    await vi.waitUntil(() => opened.mock.calls.length === 2, PATIENCE);
+    expect(opened.mock.lastCall![0]).toMatch(/^disk:[0-9a-f]+\/other$/);
+  });
+
+  it('that are empty or no model are refused', async () => {
+    const { opener, failed } = opening();
+    await opener.openFiles([...given(), ...given('b.gguf', '')]);
+    expect(failed).toHaveBeenLastCalledWith(
+      'b.gguf is empty: expected a model’s file, found 0 bytes.',
+    );
+    hub.planFiles.mockRejectedValueOnce(new Error('no model'));
+    await opener.openFiles(given());
+    expect(failed).toHaveBeenLastCalledWith('no model');
+  });
+
+  it('come by a choice or by a drop, which does not lead away from the page', async () => {
+    const { opener } = opening();
+    const openFiles = vi.spyOn(opener, 'openFiles').mockResolvedValue();
+    acceptDrops(opener);
+    const drop = (kinds: string[], name = 'drop') => {
+      const event = new Event(name, { cancelable: true, bubbles: true });
+      Object.assign(event, { dataTransfer: { items: kinds.map((kind) => ({ kind })) } });
+      document.dispatchEvent(event);
+      return event.defaultPrevented;
+    };
+    expect([drop([], 'dragover'), drop(['string']), openFiles.mock.calls.length]).toEqual([
+      true,
+      true,
+      0,
+    ]);
+    expect([drop(['string', 'file']), openFiles.mock.calls.length]).toEqual([true, 1]);
+  });
+});
+
+describe('what a link asks for', () => {
+  const { signal } = new AbortController();
+
+  it('is not fetched before the reader agrees, and declining lasts', async () => {
+    const { opener, dialog, text, press, know, opened } = opening();
+    const asks = (id: string) => opener.admit(id, signal);
+    know(['hub:known/x']);
+    expect([await asks('softmax'), await asks('hub:known/x')]).toEqual([true, true]);
+    expect([dialog.open, await asks('hub:owner/name'), dialog.open]).toEqual([false, false, true]);
+    expect(hub.resolveHub).not.toHaveBeenCalled();
+    expect(text('.open-body p')).toBe(
+      'This link shows owner/name from huggingface.co. This page contacts huggingface.co only if you agree, and shows the size before it downloads anything.',
+    );
+    await press('Not now');
+    expect([dialog.open, await asks('hub:owner/name'), dialog.open]).toEqual([false, false, false]);
+    // The reader may change their mind.
+    opener.invite('owner/name');
+    await turn();
+    await press('Download and run');
+    expect(opened).toHaveBeenCalledWith('hub:owner/name', 'alone');
+  });
+
+  it('is asked one after the other', async () => {
+    const { opener, text, press, opened, dialog } = opening();
+    await opener.admit('hub:owner/name', signal);
+    await opener.admit('hub:owner/name', signal);
+    await opener.admit('hub:second/x', signal);
+    expect(text('strong')).toBe('owner/name');
+    await press('Look it up');
+    await press('Download and run');
+    expect(opened).toHaveBeenCalledWith('hub:owner/name', 'asked');
+    expect([dialog.open, text('strong')]).toEqual([true, 'second/x']);
+    dialog.close();
+    expect(opener.isShown).toBe(false);
+  });
+
+  it('opens by itself where all of it was kept on an earlier visit, or the reader walks through it', async () => {
+    const { opener, models } = opening();
+    const list = (complete: boolean, bytes = 5e6) =>
+      hub.cacheList.mockResolvedValue([{ id: 'owner/name', complete, url: URL_, bytes }]);
+    list(false);
+    expect(await opener.admit('hub:owner/name', signal)).toBe(false);
+    opener.back();
+    list(true, 4e6);
+    expect(await opener.admit('hub:owner/name', signal)).toBe(false);
+    list(true);
+    for (const no of [{ bytes: 0 }, { refusal: 'no' }, { choices: [{}] }]) {
+      hub.resolveHub.mockResolvedValueOnce(plan(no as never));
+      expect(await opener.admit('hub:owner/name', signal), JSON.stringify(no)).toBe(false);
+    }
+    expect(await opener.admit('hub:owner/name', signal)).toBe(true);
+    expect(models.admit.mock.lastCall![1]).toMatchObject({ isPassing: false });
+    hub.cacheList.mockResolvedValue([]);
+    opener.trust('owner/name');
+    expect(await opener.admit('hub:owner/name@step1', signal)).toBe(true);
+    expect(models.admit.mock.lastCall).toMatchObject(['hub:owner/name@step1', { isPassing: true }]);
+  });
+
+  it('of a disk are the files that it names, or none', async () => {
+    const { opener, text, dialog, opened } = opening();
+    const wanted = 'disk:0123456789abcdef/my model';
+    expect(await opener.admit(wanted, signal)).toBe(false);
+    expect(text('.open-body p')).toMatch(
+      /^This link shows my model, .* \(0123456789abcdef\), not its files\./,
+    );
+    hub.planFiles.mockResolvedValue([disk()]);
+    const files = [{ path: 'a', file: new File(['abc'], 'a') }];
+    await opener.openFiles(files);
+    expect(text('.open-error')).toMatch(
+      /^mine: expected the files that the link names, fingerprint 0123456789abcdef, found [0-9a-f]{16}\./,
+    );
+    const [, own] = /found ([0-9a-f]+)/.exec(text('.open-error')!)!;
+    dialog.close();
+    expect(await opener.admit(`disk:${own}/mine`, signal)).toBe(false);
+    await opener.openFiles(files);
+    expect(opened).toHaveBeenCalledWith(`disk:${own}/mine`, 'asked');
+    expect(dialog.open).toBe(false);
+    // A button in the room asks for it again.
+    opener.invite(wanted);
+    expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
+    // What was asked before waits in line, once.
+    opener.invite(`disk:${own}/mine`);
+    opener.invite(`disk:${own}/mine`);
+    expect(text('strong')).toBe('mine');
+    await opener.openFiles(files);
+    expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
+  });
+
+  it('may be a recording of another site, whose size is said first', async () => {
+    const { opener, models, text, texts, press, opened, know } = opening();
+    const id = 'recording:https://a.example/run.safetensors';
+    expect(await opener.admit(id, signal)).toBe(false);
+    expect(text('.open-body p')).toMatch(
+      /^This link shows a recording, run, from a\.example\. This page contacts a\.example only if/,
+    );
+    await press('Look it up');
+    expect(texts('dd')).toEqual(['a.example', '3.0 MB']);
+    models.recordings.get.mockRejectedValueOnce(new Error('broken'));
+    await press('Load the recording');
+    expect([text('.open-error'), models.recordings.forget.mock.calls]).toEqual(['broken', [[id]]]);
+    await press('Look it up');
+    await press('Load the recording');
+    expect(opened).toHaveBeenCalledWith(id, 'asked');
+    know([id]);
+    expect(await opener.admit(id, signal)).toBe(true);
+    models.recordings.size.mockResolvedValueOnce(undefined);
+    opener.invite();
+    await opener.lookUp('https://a.example/run.safetensors');
+    expect(texts('dd')[1]).toBe('size unknown');
+    expect(hub.resolveHub).not.toHaveBeenCalled();
+  });
+});
+
+it('the cache is counted, and cleared', async () => {
+  const { opener, text, press, all } = opening();
+  opener.show();
+  await turn();
+  expect(all('.open-kept')).toEqual([]);
+  hub.cacheBytes.mockResolvedValueOnce(2.5e9);
+  opener.show();
+  await turn();
+  expect(text('.open-kept span')).toBe('Cached models: 2.50 GB');
+  await press('Clear');
+  expect([hub.cacheClear.mock.calls.length, all('.open-kept')]).toEqual([1, []]);
+});

@@ -1,0 +1,130 @@
+/**
+ * A page without an engine: its state, frames whose numbers are known, and what is asked of it. A test that imports
+ * this runs in happy-dom.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { signal } from '@preact/signals-core';
+import { render } from 'lit';
+import { vi } from 'vitest';
+import { defaults, type State } from '../src/ask/state';
+import { zooAddress } from '../src/ask/zoo';
+import type { Frame } from '../src/frame';
+import { Scope, type Context } from '../src/page/context';
+
+/** The server of the page has the texts of the zoo. */
+export function servesZoo(): void {
+  vi.stubGlobal('fetch', async (url: URL) => {
+    const path = url.href.slice(zooAddress('').href.length);
+    const file = `${import.meta.dirname}/../../models/zoo/${path}`;
+    return existsSync(file)
+      ? new Response(readFileSync(file, 'utf8'))
+      : new Response('', { status: 404 });
+  });
+}
+
+interface Entry {
+  readonly frame?: Frame;
+  readonly isStale?: boolean;
+  readonly error?: string;
+}
+const describe = {
+  ...{ version: '1.2.3', kernels: 'simd', letters: {} },
+  ...{ operations: [], metrics: [], fields: [], edits: [] },
+};
+
+/** @param more of its models and its queue, and what a context has else */
+export function pageOf(
+  change: Partial<State> = {},
+  frames: readonly Frame[] = [],
+  { models, queue, ...more }: { models?: object; queue?: object } & Record<string, unknown> = {},
+) {
+  const state = signal<State>({ ...defaults, ...change });
+  const entriesOf = (all: readonly Frame[]) =>
+    new Map<string, Entry>(all.map((frame) => [frame.subject, { frame, isStale: false }]));
+  const entries = signal(entriesOf(frames));
+  const calls = {
+    ...{ point: vi.fn(), choose: vi.fn(), open: vi.fn(), pick: vi.fn() },
+    ...{ embed: vi.fn(), inside: vi.fn(), trust: vi.fn(), notify: vi.fn() },
+  };
+  const own = {
+    ...{ entries, ask: vi.fn(), studied: vi.fn(), retry: vi.fn() },
+    ...{ isGenerating: false, generate: vi.fn(), stopGenerating: vi.fn() },
+    ...queue,
+  };
+  const engine = signal<unknown>({
+    file: signal(0),
+    queue: own,
+    models: { zoo: { cards: [] }, describe, choices: [], knows: () => true, ...models },
+  });
+  const context = {
+    ...{ state, engine, theme: signal('light'), pointed: signal({}), file: signal(undefined) },
+    ...calls,
+    set: vi.fn((to: Partial<State>) => void (state.value = { ...state.peek(), ...to })),
+    link: (to?: Partial<State>) => `#${JSON.stringify(to)}`,
+    facts: () => ({ corpus: { kind: 'text' }, version: '1.2.3', link: 'https://page.example/#a' }),
+    fail: (error: unknown) => {
+      throw error;
+    },
+    ...more,
+  };
+  return {
+    ...{ context: context as unknown as Context, state, engine, entries },
+    ...{ queue: own, set: context.set },
+    calls,
+    /** What is known of subjects from now on. */
+    know: (all: readonly Frame[] | Record<string, Entry>) => {
+      entries.value = Array.isArray(all) ? entriesOf(all as Frame[]) : new Map(Object.entries(all));
+    },
+    /** What the queue was asked for last. */
+    asked: () => own.ask.mock.lastCall![0],
+  };
+}
+
+/** What a reader reads of a part of the page, and does there. */
+export function readOf(root: Element) {
+  const all = <E extends HTMLElement = HTMLElement>(selector: string) => [
+    ...root.querySelectorAll<E>(selector),
+  ];
+  const words = (one: Element | undefined) => one?.textContent!.replace(/\s+/g, ' ').trim();
+  const named = (name: string, selector: string) =>
+    all(selector).find(
+      (one) => one.getAttribute('aria-label') === name || words(one)!.includes(name),
+    )!;
+  return {
+    ...{ root, all, words },
+    text: (selector: string) => words(all(selector)[0]) ?? '',
+    texts: (selector: string) => all(selector).map(words),
+    /** The first one whose label or text that is. */
+    button: (name: string) => named(name, 'button') as HTMLButtonElement,
+    click: (name: string) => named(name, 'button, a').click(),
+    pressed: (selector: string) =>
+      all(selector)
+        .filter((one) => one.getAttribute('aria-pressed') === 'true')
+        .map(words),
+    /** A field gets a value. */
+    enter: (selector: string, value: string, event = 'change') => {
+      const field = all<HTMLInputElement>(selector)[0]!;
+      field.value = value;
+      field.dispatchEvent(new Event(event));
+      return field.value;
+    },
+  };
+}
+
+/** A room or a template, in the document. */
+export function shown(made: unknown) {
+  const root = document.createElement('div');
+  document.body.replaceChildren(root);
+  render(made, root);
+  return readOf(root);
+}
+
+export function roomOf(
+  build: (root: HTMLElement, context: Context, scope: Scope) => void,
+  page: ReturnType<typeof pageOf>,
+) {
+  const made = shown(undefined);
+  const scope = new Scope();
+  build(made.root as HTMLElement, page.context, scope);
+  return { ...page, ...made, scope };
+}

@@ -1,0 +1,283 @@
+// @vitest-environment happy-dom
+/** Why it matters, as a room and as a figure: which settings it asks for, what it says of them, and its controls. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { State } from '../src/ask/state';
+import { build as figure } from '../src/experiments/bench';
+import type { Frame } from '../src/frame';
+import { build } from '../src/rooms/purpose';
+import type { Study } from '../src/run/request';
+import { frameOf, tensor } from './fixture';
+import { pageOf, roomOf } from './page';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal('matchMedia', () => ({ matches: true }));
+});
+afterEach(() => vi.useRealTimers());
+
+const EDITS = {
+  '~evict(window,24)': { kind: 'evict', policy: 'window', budget: 24 },
+  '~evict(first,24,1)': { kind: 'evict', policy: 'first', budget: 24, first: 1 },
+};
+const LOSSES = { '': 2, '~evict(window,24)': 3, '~evict(first,24,1)': 2.25 };
+const attended = {
+  layer: 1,
+  head: 0,
+  tensors: { att: tensor([3, 3], [1, 0, 0, 1, 0, 0, 1, 0, 0]) },
+};
+const names = { softmax: 'Softmax model', sigmoid: 'Sigmoid model' } as Record<string, string>;
+
+/** A setting of a model, whose loss is that of its edit. */
+function measured(subject: string, change: Partial<Frame> = {}): Frame {
+  const [, model = '', edit = ''] = /^(\w+)(.*)$/.exec(subject)!;
+  const loss = LOSSES[edit as keyof typeof LOSSES] ?? 9;
+  const one = EDITS[edit as keyof typeof EDITS];
+  return frameOf(
+    {
+      ...{ subject, title: `${names[model]} ${edit}`, head: attended, T: 40 },
+      model: { id: model, title: names[model], source: 'zoo' },
+      perPrompt: { loss_mean: [loss, loss] },
+      ...(one ? { edits: [one], labels: ['x'], choices: [{}] } : {}),
+      ...change,
+    } as never,
+    {
+      loss_mean: tensor([1], [loss]),
+      loss_at: tensor(
+        [40],
+        Float32Array.from({ length: 40 }, (_, t) => (t ? loss : NaN)),
+      ),
+      evicted: tensor([1], [0]),
+    },
+  );
+}
+
+const describe_ = {
+  ...{ version: '', operations: [], metrics: [], fields: [], letters: {} },
+  edits: [
+    {
+      name: 'quantise',
+      parameters: [
+        { name: 'by', choices: ['token', 'tensor', 'channel'], labels: ['a', 'b', 'c'] },
+      ],
+    },
+  ],
+};
+
+function room(
+  change: Partial<State> = {},
+  known: (study: Study) => object | undefined = ({ subject }) => ({ frame: measured(subject) }),
+  isEmbed = false,
+) {
+  const shown = ['softmax', 'sigmoid'];
+  const choices = shown.map((id) => ({ id, title: names[id], source: 'zoo' }));
+  const all = ['softmax~evict(first,24,1)', 'sigmoid~evict(first,24,1)'].map((one) =>
+    measured(one),
+  );
+  const page = pageOf({ shown, experiment: 'streaming', ...change }, all, {
+    models: { choices, describe: describe_ },
+    queue: { studied: known },
+    facts: (more: object) => ({ ...more }),
+  });
+  const made = roomOf((...given) => (isEmbed ? figure(...given, true) : build(...given)), page);
+  return { ...made, studies: () => page.asked().studies as (Study & { turn: number })[] };
+}
+
+describe('the room', () => {
+  it('asks for the settings of each model on its own prompts, first those that its sentence is of', () => {
+    const { studies, asked } = room({ length: 120, runs: 5, T: 64, n: 1, from: 'random' });
+    expect(studies().map(({ subject, turn }) => `${turn} ${subject}`)).toEqual([
+      ...['0 softmax', '0 softmax~evict(window,24)', '0 softmax~evict(first,24,1)'],
+      ...['0 sigmoid', '0 sigmoid~evict(window,24)', '0 sigmoid~evict(first,24,1)'],
+    ]);
+    expect(studies()[0]).toMatchObject({
+      question: { T: 120, n: 5, input: 'random' },
+      measures: ['loss_at', 'loss_mean'],
+    });
+    expect(asked()).toMatchObject({
+      subjects: ['softmax~evict(first,24,1)'],
+      question: { T: 120, n: 1 },
+    });
+    expect(asked().reads).toContain('evicted');
+    // A larger map has no visible cells.
+    expect(room({ length: 4000 }).asked().question.T).toBe(256);
+    // Of a long list the models take some settings each.
+    const sweep = room({ experiment: 'quantisation', sweep: 'all' });
+    const turns = sweep.studies().map(({ turn }) => turn);
+    expect(turns).toEqual([...turns].sort((a, b) => a - b));
+    expect(Math.max(...turns)).toBeGreaterThan(1);
+    expect(turns.filter((turn) => turn === 1)).toHaveLength(16);
+    expect(sweep.asked().reads).not.toContain('evicted');
+  });
+
+  it('says what the settings came to, in a sentence, a chart and a table', async () => {
+    const made = room();
+    expect(made.text('h1')).toBe('Without the first token, the loss rises');
+    expect(made.text('.lead')).toBe(
+      'With only the last 24 keys in the KV cache, the loss of Softmax model rises by 1.000 nats per token. Keeping the ' +
+        'first token recovers all but 0.250 nats. Sigmoid model: by +1.000, with the first token kept by +0.250.',
+    );
+    expect(made.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss', 'attention']);
+    expect(made.texts('table.settings tbody tr th')).toEqual(['Softmax model', 'Sigmoid model']);
+    expect(made.texts('table.settings tbody td:nth-child(4)')).toEqual([
+      ...['–', '+1.000 ± 0.000', '+0.250 ± 0.000', '–', '+1.000 ± 0.000', '+0.250 ± 0.000'],
+    ]);
+    expect(made.root.className).toBe('awaited');
+    await vi.advanceTimersByTimeAsync(20);
+    expect(made.root.className).toBe('');
+  });
+
+  it('lets the reader choose an experiment, a model to look at, and which models there are', () => {
+    const made = room({ shown: ['softmax~silence(1,0)', 'softmax', 'sigmoid'] });
+    expect(made.pressed('.experiments button')).toEqual(['Streaminga cache of limited size']);
+    expect(made.texts('.chosen')).toEqual(['Softmax model', 'Sigmoid model']);
+    expect(made.pressed('.chosen')).toEqual(['Softmax model']);
+    made.all('.chosen')[1]!.click();
+    expect(made.state.value).toMatchObject({
+      shown: ['softmax', 'sigmoid'],
+      at: 1,
+      layer: -1,
+      head: -1,
+    });
+    expect([made.pressed('.chosen'), made.asked().subjects]).toEqual([
+      ['Sigmoid model'],
+      ['sigmoid~evict(first,24,1)'],
+    ]);
+    made.click('Remove Sigmoid model');
+    expect(made.state.value).toMatchObject({ shown: ['softmax'], at: 0 });
+    made.state.value = { ...made.state.value, at: 9 };
+    expect(made.pressed('.chosen')).toEqual(['Softmax model']);
+    made.all('.experiments button')[2]!.click();
+    expect(made.state.value).toMatchObject({
+      experiment: 'quantisation',
+      measure: 'loss',
+      sweep: 'some',
+    });
+    expect(made.all('.figure').map(({ dataset }) => dataset.view)).not.toContain('loss');
+    made.click('Embed this experiment');
+    expect(made.calls.embed).toHaveBeenCalledWith('experiment', made.context, {
+      shown: ['softmax'],
+    });
+  });
+
+  it('asks of what the prompts are, and says where fewer tokens ran', () => {
+    const asked = { ...frameOf().question, input: 'heldout' };
+    const of = (T: (subject: string) => number, more: Partial<State> = {}) =>
+      room({ from: 'heldout', length: 50, ...more }, ({ subject }) => ({
+        frame: measured(subject, { T: T(subject), question: asked as never, sequences: 40 }),
+      }));
+    const { text, enter, state, all } = of(() => 50);
+    expect(text('.question-controls > .hint')).toBe('40 prompts; means ± standard deviation.');
+    expect(of(() => 40).text('.question-controls > .hint')).toMatch(
+      /^Only 40 tokens ran: the texts or the context are no longer\. 40 prompts/,
+    );
+    expect(of((one) => (one.includes('~') ? 50 : 40)).text('.question-controls > .hint')).toMatch(
+      /^Only 40 tokens ran without eviction: /,
+    );
+    expect(room().text('.question-controls > .hint')).toBe('1 prompt.');
+    expect(room({}, () => undefined).text('.question-controls > .hint')).toBe('');
+    expect(all('textarea')).toEqual([]);
+    enter('[aria-label="prompts from"]', 'text');
+    expect(state.value.from).toBe('text');
+    enter('textarea', 'My own.', 'input');
+    expect(state.value).toMatchObject({ prompt: 'My own.', from: 'text' });
+    enter('[aria-label="tokens ≤"]', '7');
+    expect(state.value.length).toBe(8);
+    enter('[aria-label="prompts ≤"]', '0');
+    expect(state.value.runs).toBe(1);
+    state.value = { ...state.value, from: 'file' };
+    expect(all('input[type=file]')).toHaveLength(1);
+  });
+
+  it('keeps the last whole figure of a model until the next one says more', () => {
+    let ready = Infinity;
+    const made = room({}, ({ subject, question }) => {
+      const isNew = question.T === 99;
+      const at = Object.keys(LOSSES).indexOf(subject.replace(/^\w+/, ''));
+      return isNew && at >= ready
+        ? undefined
+        : { frame: measured(subject, { T: isNew ? 33 : 40 }) };
+    });
+    const rows = () => made.all('table.settings tbody tr').length;
+    expect(rows()).toBe(6);
+    ready = 1;
+    made.state.value = { ...made.state.value, length: 99 };
+    expect(rows()).toBe(6);
+    expect(made.all('.experiment-picture .cell.stale').length).toBeGreaterThan(0);
+    ready = 3;
+    made.state.value = { ...made.state.value, eps: 0.31 };
+    expect(made.all('.experiment-picture .cell.stale')).toEqual([]);
+    // Without anything whole there is what has come.
+    expect(
+      room({}, ({ subject }) =>
+        subject === 'softmax' ? { frame: measured(subject) } : undefined,
+      ).texts('table.settings tbody th'),
+    ).toEqual(['Softmax model']);
+  });
+
+  it('says what failed, each reason once', () => {
+    const made = room({}, ({ subject }) => ({
+      error: subject.startsWith('sig') ? 'out of memory' : 'too long',
+    }));
+    expect(made.texts('.trouble p')).toEqual([
+      'Softmax model: too long. Try again',
+      'Sigmoid model: out of memory. Try again',
+    ]);
+    expect(made.text('.lead')).toBe('');
+    made.click('Try again');
+    expect(made.queue.retry).toHaveBeenCalled();
+    expect(room({}, () => undefined).text('.lead')).toBe('Measuring …');
+  });
+});
+
+describe('the figure', () => {
+  it('has the sentence, the chart, the controls and a way to the page, and nothing that its host chooses', () => {
+    const made = room({}, undefined, true);
+    expect(made.text('h2')).toBe('Without the first token, the loss rises');
+    expect(made.all('h1, .experiments, .subject-list, .question-controls, table')).toEqual([]);
+    expect(made.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss']);
+    expect(made.all('.experiment-controls input').length).toBeGreaterThan(0);
+    const out = made.all<HTMLAnchorElement>('.figure-foot a')[0]!;
+    expect([out.textContent!.trim(), out.getAttribute('href'), out.target]).toEqual([
+      'Open in Sinkscope',
+      '#{"room":"purpose"}',
+      '_blank',
+    ]);
+    // What is looked at of one prompt is not in the figure.
+    expect(made.asked().subjects).toEqual([]);
+  });
+
+  it('reports each answer once, when all of its settings are measured', () => {
+    const ended: { says: string; results: { subject: string; measured: object }[] }[] = [];
+    let isReady = false;
+    const listen = ({ detail }: Event & { detail?: never }) => ended.push(detail!);
+    document.body.addEventListener('ended', listen as never);
+    const made = room(
+      {},
+      ({ subject }) =>
+        isReady || subject === 'softmax' ? { frame: measured(subject) } : undefined,
+      true,
+    );
+    expect(ended).toEqual([]);
+    isReady = true;
+    made.state.value = { ...made.state.value, eps: 0.31 };
+    made.state.value = { ...made.state.value, eps: 0.32 };
+    expect(ended).toHaveLength(1);
+    expect(ended[0]).toMatchObject({
+      view: 'experiment',
+      says: expect.stringMatching(/^With only the last 24/),
+    });
+    expect(ended[0]!.results).toHaveLength(6);
+    expect(ended[0]!.results[1]).toEqual({
+      ...{
+        subject: 'softmax~evict(window,24)',
+        title: 'Softmax model ~evict(window,24)',
+        sequences: 1,
+      },
+      measured: { loss_mean: 3, evicted: 0 },
+    });
+    document.body.removeEventListener('ended', listen as never);
+  });
+});

@@ -1,0 +1,545 @@
+// @vitest-environment happy-dom
+/** Rooms as a reader uses them, over frames whose numbers are known: what is said, drawn, asked for and linked. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { lessons } from '../ship/lessons';
+import type { State } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { markRead } from '../src/page/lessons';
+import { build as compare } from '../src/rooms/compare';
+import { about } from '../src/rooms/about';
+import { build as explore } from '../src/rooms/explore';
+import { build as learn } from '../src/rooms/learn';
+import { build as training } from '../src/rooms/training';
+import { frameOf, tensor } from './fixture';
+import { pageOf, roomOf, servesZoo, shown } from './page';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+
+let isWide = true;
+const turns = new Set<() => void>();
+beforeEach(() => {
+  vi.useFakeTimers();
+  servesZoo();
+  isWide = true;
+  turns.clear();
+  vi.stubGlobal('matchMedia', () => ({
+    get matches() {
+      return isWide;
+    },
+    addEventListener: (_: string, turn: () => void) => turns.add(turn),
+    removeEventListener: (_: string, turn: () => void) => turns.delete(turn),
+  }));
+});
+afterEach(() => vi.useRealTimers());
+
+const head = {
+  layer: 1,
+  head: 0,
+  tensors: { att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]) },
+};
+const softmax = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
+  frameOf({ head, ...change } as never, {
+    near_eps: tensor([1], [0]),
+    loss_at: tensor([3], [NaN, 2, 3]),
+    ...tensors,
+  });
+const sigmoid = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
+  softmax(
+    {
+      subject: 'sigmoid',
+      title: 'Sigmoid model',
+      model: { id: 'sigmoid', title: 'Sigmoid model', source: 'zoo' },
+      ...change,
+    } as never,
+    tensors,
+  );
+const choices = ['softmax', 'sigmoid'].map((id) => ({
+  id,
+  title: `The ${id} model`,
+  source: 'zoo',
+}));
+const page = (change: Partial<State>, frames: readonly Frame[], more: object = {}) =>
+  pageOf({ shown: ['softmax', 'sigmoid'], ...change }, frames, { models: { choices, ...more } });
+
+/** The views of its figures, in their order. */
+const viewsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
+  all('.figure').map(({ dataset, hidden }) => `${dataset.view}${hidden ? ' (hidden)' : ''}`);
+
+/** How many models each of them shows. */
+const cellsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
+  Object.fromEntries(
+    all('.figure[data-view]').map((one) => [
+      one.dataset.view,
+      one.querySelectorAll('.cell').length,
+    ]),
+  );
+
+describe('Explore', () => {
+  const room = (change: Partial<State> = {}, frames = [softmax(), sigmoid()], more: object = {}) =>
+    roomOf(explore, page(change, frames, more));
+
+  it('names the head that is shown, what it gives the first token, and the models to choose from', () => {
+    const { text, texts, pressed, click, state, asked } = room();
+    expect(text('h1')).toBe('Head L1H0');
+    expect(text('.lead')).toMatch(
+      /^Head L1H0 gives the start token “<s>” 90% of its attention; the mean over all 4 heads is 42%, uniform attention would give 10%\. 2 of the 4 heads/,
+    );
+    expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ add']);
+    expect(pressed('.subject-list button')).toEqual(['Softmax model']);
+    expect(texts('.chip')).toEqual(['<s>', 'a', '=1,"x"↵']);
+    state.value = { ...state.value, layer: 0, head: 1 };
+    expect([text('h1'), asked().head]).toEqual(['Head L0H1', { layer: 0, head: 1 }]);
+    click('Sigmoid model');
+    expect(state.value).toMatchObject({ at: 1, layer: -1, head: -1 });
+    expect(pressed('.subject-list button')).toEqual(['Sigmoid model']);
+    expect(asked().subjects).toEqual(['sigmoid']);
+    // A link may count beyond the last one.
+    expect(room({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
+  });
+
+  it('asks for what its figures read of the one model, and for what its own lines need', () => {
+    const { asked, state } = room();
+    expect(asked().reads).toEqual(
+      expect.arrayContaining(['alpha', 'sink_ratio', 'massive', 'massive_at']),
+    );
+    expect(asked().headReads).toContain('att');
+    state.value = { ...state.value, shown: ['softmax~silence(1,0)', 'sigmoid'] };
+    expect(asked().subjects).toEqual(['softmax~silence(1,0)', 'softmax']);
+    state.value = { ...state.value, view: 'loss' };
+    expect(asked().reads).toContain('loss_at');
+  });
+
+  it('puts the keyboard where the eye goes, also after the window turns', () => {
+    const order = ({ root }: ReturnType<typeof room>) =>
+      [...root.children].map((one) => one.className.split(' ')[0]);
+    const wide = room();
+    expect(order(wide)).toEqual(['rail', 'middle', 'inspector']);
+    isWide = false;
+    for (const turn of turns) turn();
+    expect(order(wide)).toEqual(['middle', 'rail', 'inspector']);
+    expect(order(room())).toEqual(['middle', 'rail', 'inspector']);
+    expect(turns.size).toBe(2);
+    wide.scope.end();
+    expect([turns.size, viewsOf(wide)]).toEqual([1, []]);
+  });
+
+  it('has the sink map, the attention map, what an edit changes, and one view of the inspector', () => {
+    const made = room({ view: 'loss' });
+    const tabs = () => made.texts('.tabs button');
+    expect(viewsOf(made)).toEqual(['sinks', 'attention', 'change (hidden)', 'loss']);
+    expect(cellsOf(made)).toEqual({ sinks: 1, attention: 1, change: 0, loss: 1 });
+    // What the model does not have is not offered, nor what is there in any case.
+    expect(tabs()).toEqual(expect.arrayContaining(['Loss by position', 'Norms']));
+    for (const none of ['Sink map', 'Attention map', 'Router', 'Gate'])
+      expect(tabs()).not.toContain(none);
+    expect(made.pressed('.tabs button')).toEqual(['Loss by position']);
+    expect(made.button('Loss by position').title).toMatch(/\?$/);
+    made.click('Norms');
+    expect(viewsOf(made)).toEqual(['sinks', 'attention', 'change (hidden)', 'norms']);
+    expect(made.pressed('.tabs button')).toEqual(['Norms']);
+    const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
+    const change = { subject: 'softmax~silence(1,0)', edits, class: 'counterfactual' } as const;
+    const edited = softmax(change);
+    const other = room({ shown: ['softmax~silence(1,0)'] }, [edited, softmax()]);
+    expect(viewsOf(other)).toContain('change');
+    expect(cellsOf(other)).toMatchObject({ change: 1 });
+    expect(other.texts('.about summary')).toEqual(['About this counterfactual']);
+  });
+
+  it('intervenes in a model, and not in a recording of one', () => {
+    const made = room();
+    expect(made.texts('.hand a')[0]).toMatch(/^Hide token|^Zero|^Ablate head L1H0/);
+    const recording = { model: { id: 'x' }, prompts: {}, versions: {}, edits: [] } as never;
+    expect(room({}, [softmax({ recording })]).all('.hand')).toEqual([]);
+  });
+
+  it('says what it waits for, or why there is nothing, and only then shows its pictures', async () => {
+    const made = room({}, []);
+    expect([made.text('h1'), made.text('.lead')]).toEqual([
+      'Explore',
+      'Loading The softmax model …',
+    ]);
+    expect(made.root.className).toBe('awaited');
+    expect(made.all('.chip, .hand, .about, .cell')).toEqual([]);
+    made.know({ softmax: { error: 'softmax: expected a file, found none' } });
+    expect([made.text('h1'), made.text('.lead')]).toEqual(['Explore', '']);
+    expect(made.text('.trouble')).toMatch(
+      /^The softmax model: softmax: expected a file, found none\./,
+    );
+    await vi.advanceTimersByTimeAsync(20);
+    expect(made.root.className).toBe('');
+    // After three seconds the room appears as far as it is.
+    const late = room({}, []);
+    await vi.advanceTimersByTimeAsync(2999);
+    expect(late.root.className).toBe('awaited');
+    await vi.advanceTimersByTimeAsync(1);
+    expect(late.root.className).toBe('');
+  });
+
+  it('lacks what a link hides', () => {
+    const { all } = room({ hide: ['subjects', 'generate', 'text', 'numbers', 'hand'] });
+    expect(all('.subject-list, .about, .generate, textarea, .numbers, .hand')).toEqual([]);
+  });
+
+  it('lights the words that the word under the pointer attends to', () => {
+    const { all, context } = room();
+    const look = () =>
+      all('.chip').map((chip) => Number(chip.style.getPropertyValue('--look')) ** 2);
+    (context.pointed as unknown as { value: object }).value = { query: 1 };
+    const [first, own, later] = look();
+    expect([first, own, later]).toEqual([expect.closeTo(0.9, 6), expect.closeTo(0.1, 6), 0]);
+  });
+});
+
+describe('Training', () => {
+  const timelines = async () => ({
+    cards: [],
+    steps: async () => [0, 40, 4000],
+    preload: async () => {},
+  });
+  const zoo = { cards: choices.map((one) => ({ ...one, timeline: true })) };
+  const room = async (
+    change: Partial<State> = {},
+    frames = [softmax(), sigmoid({}, { sink_ratio: tensor([3], [0, 0, 0]) })],
+  ) => {
+    const made = roomOf(training, page(change, frames, { zoo, timelines }));
+    await vi.advanceTimersByTimeAsync(0);
+    return made;
+  };
+
+  it('counts the heads of each model that have a sink', async () => {
+    const { text, texts, calls, click } = await room();
+    expect(text('h1')).toBe('Training');
+    expect(text('.lead')).toBe(
+      'Softmax model: 2 of the 4 heads give the first token more than 30% of their attention; Sigmoid model: none of ' +
+        'the 4 heads give the first token more than 30% of their attention; uniform attention would give it 10%.',
+    );
+    expect(texts('.subject')).toEqual(['Softmax model', 'Sigmoid model']);
+    click('Choose models');
+    expect(calls.pick).toHaveBeenCalled();
+  });
+
+  it('says each share of uniform attention once, and of a short text why heads are not counted', async () => {
+    const even = (value: number) => ({ alpha_uniform: tensor([3], [value, 0.2, 0.3]) });
+    const said = async (...shares: number[]) =>
+      (await room({}, [softmax({}, even(shares[0]!)), sigmoid({}, even(shares[1]!))])).text(
+        '.lead',
+      );
+    expect(await said(0.1, 0.2)).toMatch(/; uniform attention would give it 10% \/ 20%\.$/);
+    expect(await said(0.5, 0.5)).toBe(
+      'Heads are not counted: in a text of 3 tokens, uniform attention alone gives the first one 50%, above ε = 0.3; 10 tokens suffice.',
+    );
+    expect(await said(0.5, 0.1)).toMatch(
+      /above ε = 0\.3; 10 tokens suffice; Sigmoid model: .*; uniform attention would give it 10%\.$/,
+    );
+  });
+
+  it('waits, and says nothing of what is stale or failed', async () => {
+    const made = await room({}, []);
+    expect(made.text('.lead')).toBe('Loading the models …');
+    made.know({ softmax: { frame: softmax(), isStale: true } });
+    expect(made.text('.lead')).toBe('Loading the models …');
+    made.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid(), isStale: true } });
+    expect([made.text('.lead'), made.texts('.trouble p')]).toEqual([
+      '',
+      ['The softmax model: broken. Try again'],
+    ]);
+    made.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid() } });
+    expect(made.text('.lead')).toMatch(/^Sigmoid model: 2 of the 4 heads/);
+  });
+
+  it('goes to the step that a reader chooses in the curve', async () => {
+    const { all, state, asked } = await room();
+    const place = all('.inspector .figure')[0]!;
+    place.dispatchEvent(new CustomEvent('choose-step', { detail: 39, bubbles: true }));
+    expect(state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
+    expect(asked().subjects).toEqual(['softmax@40', 'sigmoid@40']);
+  });
+
+  it('has its three figures, the map first, and controls that a link may hide', async () => {
+    const made = await room();
+    expect(viewsOf(made)).toEqual(['attention', 'sinks', 'training']);
+    expect(cellsOf(made)).toEqual({ attention: 2, sinks: 2, training: 1 });
+    expect(made.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio', 'near_eps']));
+    expect(made.all('textarea')[0]!.getAttribute('rows')).toBe('2');
+    const bare = await room({ hide: ['subjects', 'text'] });
+    expect(bare.all('.subject-list, textarea')).toEqual([]);
+  });
+});
+
+describe('Learn', () => {
+  const all = lessons();
+  const room = () => roomOf(learn, pageOf());
+  const minutes = all.reduce((sum, one) => sum + one.minutes, 0);
+  beforeEach(() => localStorage.clear());
+
+  it('lists the lessons with their minutes, and begins with the first', () => {
+    const { text, texts, all: found } = room();
+    expect(text('h1')).toBe('Learn about attention sinks in 6 lessons');
+    expect(text('.lead')).toContain(`All of them take about ${minutes} minutes;`);
+    expect(texts('.lessons h2')).toEqual(all.map(({ number, title }) => `${number}. ${title}`));
+    expect(texts('.lessons .hint')).toEqual(all.map((one) => `${one.minutes} minutes`));
+    const links = found<HTMLAnchorElement>('.lessons a, .lessons-go a').map(({ href }) => href);
+    const slugs = [...all.map(({ slug }) => slug), all[0]!.slug, 'glossary'];
+    expect(links.map((href) => /learn\/([^/]+)\/index\.html$/.exec(href)![1])).toEqual(slugs);
+    expect(text('.lessons-go a')).toBe('Start with lesson 1');
+  });
+
+  it('marks what was read, also when the reader comes back, and goes on with the next', () => {
+    markRead(all[0]!.slug);
+    const { text, texts, scope } = room();
+    const read = () => texts('.lessons .hint').map((one) => one!.endsWith(' · read'));
+    expect(read()).toEqual([true, false, false, false, false, false]);
+    expect(text('.lessons-go a')).toBe('Continue with lesson 2');
+    markRead(all[2]!.slug);
+    dispatchEvent(new Event('pageshow'));
+    expect(read()).toEqual([true, false, true, false, false, false]);
+    for (const { slug } of all) markRead(slug);
+    dispatchEvent(new Event('pageshow'));
+    expect(text('.lessons-go a')).toBe('Continue with lesson 1');
+    scope.end();
+    localStorage.clear();
+    dispatchEvent(new Event('pageshow'));
+    expect(read()).toEqual([true, true, true, true, true, true]);
+  });
+
+  it('takes what another program wrote, or forbids, for nothing read', () => {
+    for (const kept of ['{', '{"a":1}', '[1, null]']) {
+      localStorage.setItem('sinkscope:lessons', kept);
+      expect(room().text('.lessons-go a')).toBe('Start with lesson 1');
+    }
+  });
+});
+
+/** A card of the zoo, and what its seeds came to. */
+const cardOf = (id: string, more: object = {}) => ({
+  ...{ id, title: `The ${id} model`, what: `What ${id} is.`, seed: 2, operation: 'softmax' },
+  measured: { sink_1: 60.29, value_ratio: 0.5, loss: 3.411, eps: 0.3, T: 64, sequences: 100 },
+  training: { steps: 4000, front: ['<s>'] },
+  ...more,
+});
+const seeds = [
+  { seed: 1, sink_1: 20, value_ratio: 0.25, loss: 3 },
+  { seed: 3, sink_1: 40, value_ratio: 0.75, loss: 4 },
+];
+
+describe('About a model', () => {
+  const of = async (frame: Frame, ...cards: object[]) => {
+    const made = shown(about(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
+    await vi.advanceTimersByTimeAsync(0);
+    return made;
+  };
+  const operation = (formula: string) => ({ ...frameOf().operation, formula, source: 'A paper' });
+
+  it('says its class, its formula, and what its card measured, with its seeds', async () => {
+    // No log lies beside such a model.
+    const model = { id: 'own', title: 'Own', source: 'zoo' } as never;
+    const frame = softmax({ model, operation: operation('e^x / Σ e^x') as never });
+    const paper = { sink_1: 74.11, base: 18.18, where: 'section 5' };
+    const made = await of(frame, cardOf('own', { further_seeds: seeds, paper }));
+    expect(made.text('summary')).toBe('About this model');
+    expect(made.texts('p').slice(0, 4)).toEqual([
+      'MEASURED on weights trained for this page, 1.50 M parameters',
+      'e^x / Σ e^x',
+      'What own is.',
+      'Over 100 held-out sequences (T = 64, ε = 0.3, starting with <s>): Sink₁ 60.3% (seed 2; seed 1: 20.0%, seed 3: 40.0%), ' +
+        'loss 3.41. Reported: Sink₁ 74.11%, baseline 18.18%: section 5.',
+    ]);
+    expect([made.all('code')[0]!.title, made.all('details')[0]!.className]).toEqual([
+      'A paper',
+      'more about measured',
+    ]);
+    expect(made.all('table.seeds.narrow')).toHaveLength(1);
+  });
+
+  it('says no more of a card than there is', async () => {
+    const bare = { training: {}, measured: { ...cardOf('').measured, sink_bias: 12.34 } };
+    const papers = [{ where: 'no sink' }, { sink_1: 5, where: 'table 2' }];
+    const says = await Promise.all(
+      papers.map(
+        async (paper) => (await of(softmax(), cardOf('softmax', { ...bare, paper }))).texts('p')[3],
+      ),
+    );
+    const words =
+      'Over 100 held-out sequences (T = 64, ε = 0.3, no start token): Sink₁ 60.3% (seed 2, the only one), on the bias key 12.3%, loss 3.41.';
+    expect(says).toEqual([
+      `${words} Reported: no sink.`,
+      `${words} Reported: Sink₁ 5.00%: table 2.`,
+    ]);
+    const masked = { ...frameOf().architecture, mask: { kind: 'bidirectional' } } as never;
+    expect((await of(softmax({ architecture: masked }), cardOf('softmax'))).texts('p')[3]).toMatch(
+      /, loss at masked positions 3\.41\.$/,
+    );
+    expect((await of(softmax(), cardOf('other'))).all('p')).toHaveLength(2);
+    expect((await of(softmax(), cardOf('softmax', { measured: {} }))).texts('p')).not.toContain(
+      'What softmax is.',
+    );
+  });
+
+  it('of a checkpoint has what was stored, and of a counterfactual what was replaced', async () => {
+    const step = {
+      bits: 3.25,
+      stored: { sink_1: 12.3, loss: 4.5 },
+      measured: { sink_1: 12.5, loss: 4.25 },
+    };
+    const at = softmax({ model: { id: 'softmax@40', title: 'x', source: 'zoo', step } } as never);
+    const made = await of(at, cardOf('softmax'));
+    expect(made.texts('p').slice(2, 3)).toEqual([
+      'Stored at 3.3 bits per weight. Over 100 held-out sequences (T = 64, ε = 0.3, with start token): Sink₁ 12.3%, loss ' +
+        '4.50; exact weights: 12.5%, 4.25.',
+    ]);
+    expect(made.texts('p')).not.toContain('What softmax is.');
+    const edits = [{ kind: 'operation', operation: 'power', parameters: { p: 2 } }] as never;
+    const edited = softmax({
+      class: 'counterfactual',
+      edits,
+      operation: operation('x^p') as never,
+    });
+    const other = await of(edited, cardOf('softmax', { further_seeds: seeds }));
+    expect([other.text('summary'), other.text('code'), other.all('table')]).toEqual([
+      'About this counterfactual',
+      'x^p, p = 2.00',
+      [],
+    ]);
+    expect(other.text('p')).toMatch(/^COUNTERFACTUAL replaced at inference\./);
+    const trained = { operation: 'softmax', parameters: { tau: 0.5 } };
+    const own = { ...frameOf().architecture, attention: trained } as never;
+    expect(
+      (await of(softmax({ architecture: own, operation: operation('f') as never }))).text('code'),
+    ).toBe('f, tau = 0.50');
+    // An edit that is none of the operation leaves that as it was trained.
+    const silenced = [{ kind: 'silence', layer: 0, head: 0 }] as never;
+    const still = softmax({
+      architecture: own,
+      edits: silenced,
+      operation: operation('f') as never,
+    });
+    expect((await of(still)).text('code')).toBe('f, tau = 0.50');
+  });
+});
+
+describe('Compare', () => {
+  const openModels = async () => ({
+    source: 'Gu et al.',
+    measure: 'ε = 0.3',
+    kinds: { natural: 'natural text', random: 'random tokens' },
+    models: [{ model: 'GPT2-XL', natural: 77, random: 66 }],
+  });
+  const zoo = { cards: [cardOf('softmax'), cardOf('sigmoid')], openModels };
+  const more = { hidden_ratio: tensor([3], [9, 4, 8]), key_ratio: tensor([2, 2], [1, 0.5, 2, 1]) };
+  const ratios = {
+    ...more,
+    value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
+    entropy_mean: tensor([2, 2], [1, 2, 2, 3]),
+  };
+  const both = () => [
+    softmax({}, ratios),
+    sigmoid({}, { ...ratios, sink_ratio: tensor([3], [0, 0, 0]) }),
+  ];
+  const room = async (
+    change: Partial<State> = {},
+    frames: readonly Frame[] = both(),
+    own: object = {},
+  ) => {
+    const made = roomOf(compare, page(change, frames, { zoo: { ...zoo, ...own } }));
+    await vi.advanceTimersByTimeAsync(0);
+    return made;
+  };
+
+  it('says which model has the strongest sink, and lists those that are compared', async () => {
+    const made = await room();
+    expect(made.text('h1')).toBe('Compare');
+    expect(made.text('.lead')).toMatch(
+      /^On one prompt, Softmax model has the strongest sink: 2 of the 4 heads/,
+    );
+    expect(made.texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid model ✕']);
+    expect(made.all('.pictures')[0]!.dataset.count).toBe('2');
+    expect(viewsOf(made).slice(0, 2)).toEqual(['attention', 'sinks']);
+    expect(cellsOf(made)).toMatchObject({ attention: 2, sinks: 2 });
+    expect(made.asked().reads).toEqual(expect.arrayContaining(['hidden_ratio', 'key_ratio']));
+    made.click('Remove Sigmoid model');
+    expect(made.state.value.shown).toEqual(['softmax']);
+    expect(made.text('.lead')).toBe('Add another model to compare.');
+    const waiting = await room({}, []);
+    expect([waiting.text('.lead'), waiting.all('table'), waiting.all('.differs')]).toEqual([
+      'Measuring …',
+      [],
+      [],
+    ]);
+    waiting.know({ softmax: { error: 'broken' } });
+    expect(waiting.text('.lead')).toBe('');
+  });
+
+  it('says what differs of two in a line, and of more in columns', async () => {
+    const wide = (H: number, name: string) =>
+      softmax(
+        { subject: name, title: name, architecture: { ...frameOf().architecture, D: H } } as never,
+        ratios,
+      );
+    const other = { training: { steps: 4000, weight_decay: 2 } };
+    const cards = [cardOf('a', { training: { steps: 4000, weight_decay: 1 } }), cardOf('b', other)];
+    const of = (shown: string[], frames: Frame[]) => room({ shown }, frames, { cards });
+    const two = await of(['a', 'b'], [wide(8, 'a'), wide(16, 'b')]);
+    expect(two.text('.differs')).toMatch(
+      /^What differs D: 8 \| 16; training weight decay: 1 \| 2\. \d+ other settings identical\.$/,
+    );
+    // Of a step of a training, its steps; of a model that the zoo does not have, nothing of its training.
+    const step = await of(['a@40', 'a'], [wide(8, 'a@40'), wide(8, 'a')]);
+    expect(step.text('.differs p')).toMatch(/^training steps: 40 \| 4,000\. /);
+    expect((await of(['a', 'x'], [wide(8, 'a'), wide(8, 'x')])).text('.differs p')).toMatch(
+      /^The architectures are identical in all \d+ settings\.$/,
+    );
+    const three = await of(['a', 'b', 'c'], [wide(8, 'a'), wide(8, 'b'), wide(9, 'c')]);
+    expect(three.texts('.differs tr').map((row) => row!.replace(/ /g, ''))).toEqual([
+      'abc',
+      'D889',
+    ]);
+    expect(three.text('.differs .hint')).toMatch(/^\d+ other settings identical\.$/);
+    const alike = await of(
+      ['a', 'b', 'c'],
+      ['a', 'b', 'c'].map((name) => wide(8, name)),
+    );
+    expect(alike.text('.differs p')).toMatch(/^The architectures are identical/);
+    const edited = {
+      ...wide(8, 'b'),
+      title: 'b + head silenced + x',
+      edits: [{ kind: 'silence' }],
+    } as never;
+    expect((await of(['x', 'b'], [wide(8, 'x'), edited])).text('.differs p')).toMatch(
+      /^put in at inference: – \| head silenced \+ x\. /,
+    );
+    expect((await of(['a'], [wide(8, 'a')])).all('.differs')).toEqual([]);
+  });
+
+  it('has a table under its conditions, with what papers report of such models, once', async () => {
+    const paper = { sink_1: 18, where: 'section 5' };
+    const cards = [cardOf('softmax', { paper }), cardOf('sigmoid')];
+    const made = await room({}, both(), { cards });
+    expect(made.text('.table-of-all caption')).toMatch(
+      /^ε = 0\.3 · T = 3 · starts with <s> \(start token\) · your text\.$/i,
+    );
+    const reported = () => made.texts('tr.reported th');
+    expect(reported().map((one) => one!.replace(/REPORTED.*/, '').trim())).toEqual([
+      'The softmax model’s counterpart',
+      'GPT2-XL',
+    ]);
+    expect(made.texts('tr.reported').join()).toContain('77');
+    made.state.value = { ...made.state.value, input: 'random' };
+    expect(made.texts('tr.reported').join()).toContain('66');
+    made.state.value = { ...made.state.value, input: 'heldout', T: 64 };
+    expect(made.text('.table-of-all caption')).toMatch(/ · held-out text: 100 short passages\.$/);
+    const stale = { frame: softmax({ T: 4 }, ratios), isStale: true };
+    made.know({ softmax: stale, sigmoid: { frame: both()[1]! } });
+    expect(made.text('.table-of-all caption')).toMatch(
+      /T = 4 \/ 3 .* Grey rows still show the previous conditions\.$/,
+    );
+    const menu = made.all('.numbers-of-all details')[0]!;
+    expect(menu.hidden).toBe(false);
+    made.know({ softmax: stale });
+    expect(menu.hidden).toBe(true);
+    made.know(both());
+    made.state.value = { ...made.state.value, hide: ['save'] };
+    expect(menu.hidden).toBe(true);
+  });
+});

@@ -1,0 +1,180 @@
+// @vitest-environment happy-dom
+/** The table of seeds: what a reader reads of each recipe, and where its dots lie. */
+import { html } from 'lit';
+import { expect, it, vi } from 'vitest';
+import type { Card } from '../src/ask/zoo';
+import { seedsTable } from '../src/rooms/seeds_table';
+import { shown } from './page';
+
+/** Made up: runs of a recipe, each with the same outcomes at every step but the last. */
+const runsOf = (steps: number[], sinks: number[]) =>
+  sinks.map((sink, i) => ({
+    seed: i + 1,
+    training: { steps: 16_000 },
+    sink_tokens: [1],
+    points: steps.map((step, at) => ({ step, 'sink_0.3': at ? sink : 99, alpha: null, loss: 2 })),
+  }));
+const logs: Record<string, object[]> = {
+  long: runsOf([4000, 8000], [10, 20, 30, 40]),
+  short: runsOf([0, 4000], [50, 70]),
+};
+vi.mock('../src/timeline/seeds', async (load) => ({
+  ...(await load<object>()),
+  seedRuns: async (id: string) => {
+    if (id === 'broken') throw new Error('no network');
+    return logs[id] ?? [];
+  },
+}));
+
+const card = (id: string, sinks: number[], more: object = {}) => {
+  const [sink_1, ...others] = sinks;
+  return {
+    ...{ id, title: `The ${id} model`, seed: 2, training: { steps: 4000 } },
+    measured: { sink_1, value_ratio: 0.5, loss: 3 },
+    further_seeds: others.map((one, i) => ({
+      seed: i + 3,
+      sink_1: one,
+      value_ratio: 0.25 + i,
+      loss: 2,
+    })),
+    ...more,
+  } as unknown as Card;
+};
+async function table(cards: readonly Card[], isNarrow = false) {
+  const made = shown(html`${seedsTable(cards, isNarrow)}`);
+  for (let turn = 0; turn < 9; turn++) await Promise.resolve();
+  const rows = made.all('tbody tr');
+  const at = (name: string, of: Element) => Math.round(Number(of.getAttribute(name)));
+  return {
+    ...made,
+    /** Of each row, its heading and its cells. */
+    cells: rows.map((row) =>
+      [...row.querySelectorAll('th, td')].map((one) => made.words(one as HTMLElement)),
+    ),
+    /** Of a row's cell: where its dots are, the ring, and the lines by their kind. */
+    strip: (row: number, cell = 0) => {
+      const svg = rows[row]!.querySelectorAll('td')[cell]!;
+      return {
+        dots: [...svg.querySelectorAll('circle')].map((dot) => at('cx', dot)),
+        ring: [...svg.querySelectorAll('circle.shown')].map((dot) => at('cx', dot)),
+        lines: [...svg.querySelectorAll('line:not(.axis)')].map((line) => [
+          line.getAttribute('class'),
+          at('x1', line),
+          at('x2', line),
+        ]),
+      };
+    },
+  };
+}
+
+it('has a dot for each seed on the scale of its column, a ring for the one that is shown', async () => {
+  const { cells, strip, text, all } = await table([card('a', [60, 20, 40]), card('b', [30])]);
+  expect(cells).toEqual([
+    [
+      'The a model4,000 steps, as shown: 3 seeds (2, 3, 4); the weights here are seed 2’s',
+      ...['20.0 to 60.0%', '–', '0.25 to 1.25', '–', '2.000 to 3.000'],
+    ],
+    [
+      'The b model4,000 steps, as shown: one seed (2): how far another would differ is not known',
+      ...['30.0%', '–', '0.50', '–', '3.000'],
+    ],
+  ]);
+  // From 4 to 108: 20 to 60.
+  expect(strip(0)).toEqual({ dots: [108, 4, 56], ring: [108], lines: [['mean', 56, 56]] });
+  expect(strip(1)).toEqual({ dots: [30], ring: [30], lines: [] });
+  expect(text('.hint')).toBe(
+    'Over 100 held-out sequences, T = 64, ε = 0.3. A dot for each seed, a ring for the one whose weights are shown; the range is min-max.',
+  );
+  expect(all('thead th')).toHaveLength(5);
+  const two = await table([card('c', [60, 20])]);
+  expect(two.cells[0]!.slice(0, 2)).toEqual([
+    'The c model4,000 steps, as shown: 2 seeds (2, 3); the weights here are seed 2’s',
+    '20.0 to 60.0%',
+  ]);
+  const one = await table([card('b', [30], { training: {} })]);
+  expect(one.cells[0]![0]).toMatch(/^The b modelone seed/);
+  expect(one.text('.hint')).toBe('Over 100 held-out sequences, T = 64, ε = 0.3.');
+});
+
+it('has an interval from four seeds on, where it fits', async () => {
+  // Student's t of three degrees of freedom is 3.18245; the deviation of these is 12.91: 25 ± 20.54.
+  const { cells, strip, text } = await table([
+    card('c', [10, 20, 30, 40]),
+    card('d', [0, 0, 0, 99]),
+  ]);
+  expect(cells[0]![1]).toBe('25.0 ± 20.5% 10.0 to 40.0');
+  // The scale goes from 0 to 99: of d, whose interval leaves it.
+  const x = (value: number) => Math.round(4 + (104 * value) / 99);
+  expect(strip(0).lines).toEqual([
+    ['interval', x(4.46), x(45.54)],
+    ['mean', x(25), x(25)],
+  ]);
+  expect([cells[1]![1], strip(1).lines]).toEqual(['0.0 to 99.0%', [['mean', x(24.75), x(24.75)]]]);
+  expect(text('.hint')).toMatch(
+    /min-max\. Bars and ± are 95% intervals of the mean, by Student’s t; .* leave the scale\.$/,
+  );
+});
+
+it('has long runs at the last step that all models have', async () => {
+  const both = await table([card('long', [1]), card('short', [2])]);
+  expect(both.cells.map(([name]) => name!.split('model')[1]!.slice(0, 11))).toEqual([
+    ...['4,000 steps', '4,000 steps', ', long runs', ', long runs'],
+  ]);
+  // At step 4,000 the longer runs had 99.
+  expect(both.cells[2]!.slice(1)).toEqual([
+    '99.0 ± 0.0% 99.0 to 99.0',
+    '–',
+    '–',
+    '–',
+    '2.000 ± 0.000 2.000 to 2.000',
+  ]);
+  expect(both.cells[3]![1]).toBe('50.0 to 70.0%');
+  expect(both.strip(2).ring).toEqual([]);
+  expect(both.text('.hint')).toMatch(
+    /Long runs are separate trainings .* Nats lost: over 40 sequences/,
+  );
+  expect(both.all('tbody')).toHaveLength(2);
+  const alone = await table([card('long', [1], { title: 'Alone' })], true);
+  expect(alone.cells.map(([name, cell]) => `${name}: ${cell}`)).toEqual([
+    ...['Sink₁: 1.0%', '‖v₁‖ / mean ‖v‖: 0.50', 'loss: 3.000'],
+    ...['Sink₁: 25.0 ± 20.5% 10.0 to 40.0', 'loss: 2.000 ± 0.000 2.000 to 2.000'],
+  ]);
+  expect(alone.texts('caption strong')).toEqual(['Alone', 'Alone, long runs']);
+});
+
+it('has what a factor does, with a place for none on its scale', async () => {
+  const differs = {
+    seeds: 3,
+    says: 'less: -0.4 (-0.5 to -0.3), x-1',
+    outcomes: {
+      'sink_0.3': [-50, -80, -20],
+      alpha: [0.2, -2.5, 0.4],
+      loss: [0.5, 0.25, 0.75],
+      value_ratio: [1],
+    },
+  };
+  const { cells, strip, text } = await table([
+    card('e', [5], { differs }),
+    card('f', [6], { differs: null }),
+  ]);
+  expect(cells).toHaveLength(3);
+  expect(cells[2]).toEqual([
+    'The e model, what its factor does3 pairs of seeds, α₁ above uniform attention: less: −0.4 (−0.5 to −0.3), x-1',
+    ...['−50.0 points (−80.0 to −20.0)', '+0.200', '–', '–', '+0.500 (0.250 to 0.750)'],
+  ]);
+  // From −80 to 0.
+  expect(strip(2)).toEqual({
+    dots: [],
+    ring: [],
+    lines: [
+      ['zero', 108, 108],
+      ['interval', 4, 82],
+      ['mean', 43, 43],
+    ],
+  });
+  expect(text('.hint')).toContain('Bars and ±');
+});
+
+it('is not there where logs cannot be read', async () => {
+  expect((await table([card('broken', [1])])).root.textContent).toBe('');
+});

@@ -1,0 +1,187 @@
+// @vitest-environment happy-dom
+/** Through training: the curves of the models that have checkpoints, of visited ones, and of long runs over seeds. */
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Frame } from '../src/frame';
+import { OTHER_RUNS } from '../src/timeline/seeds';
+import { training } from '../src/views/training';
+import { drawn } from './drawn';
+import { frameOf, tensor } from './fixture';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+
+/** Made up: long runs of a model, by their Sink_1 at the last step. */
+const logs: Record<string, number[]> = { softmax: [10, 30], lost: [] };
+vi.mock('../src/timeline/seeds', async (load) => ({
+  ...(await load<object>()),
+  seedRuns: async (id: string) => {
+    if (id === 'lost') throw new Error('no network');
+    return (logs[id] ?? []).map((sink, i) => ({
+      seed: i + 1,
+      training: { steps: 16_000 },
+      sink_tokens: [1],
+      points: [0, 8000].map((step) => ({ step, 'sink_0.3': step ? sink : 0 })),
+    }));
+  },
+}));
+
+const timeline = (sink: number) => ({
+  seed: 3,
+  checkpoints: [
+    { step: 0, measured: { sink_1: 0, loss: 5, alpha_max: 0.1 } },
+    { step: 40, measured: { sink_1: sink, loss: 3.5, alpha_max: 0.9 } },
+  ],
+  log: [
+    { step: 0, sink_1: 0, held_out_loss: 5 },
+    { step: 20, sink_1: sink / 2, held_out_loss: 4 },
+    { step: 40, sink_1: sink, held_out_loss: 3.5 },
+  ],
+});
+const all = { softmax: timeline(60), sigmoid: timeline(2) } as Record<string, object>;
+const timelines = async () => ({
+  cards: Object.keys(all).map((id) => ({ id, title: `The ${id} model` })),
+  get: async (id: string) => all[id],
+});
+const of = (id: string, change: object = {}): Frame =>
+  frameOf({
+    ...{ subject: id, title: id },
+    model: { id, title: id, source: id.startsWith('hub:') ? 'hub' : 'zoo' },
+    ...change,
+  } as never);
+/** All that is ready has run. */
+const turn = () => new Promise((done) => setTimeout(done));
+
+let fail: ReturnType<typeof vi.fn>;
+beforeEach(() => (fail = vi.fn()));
+async function view(frames: Frame[], options: object = {}) {
+  const made = drawn(training, frames[0]!, { frames, reach: { timelines, fail }, ...options });
+  await turn();
+  return { ...made, chart: () => made.charts()[0]! };
+}
+const named = (chart: { series: readonly { name: string }[] }, part: string) =>
+  chart.series.find(({ name }) => name.includes(part)) as unknown as Record<string, unknown>;
+
+describe('the curves', () => {
+  it('are of all models, those that are shown over the others', async () => {
+    const { chart, texts, click, set, root } = await view([of('sigmoid@20')]);
+    expect(chart().series.map(({ name, faint }) => [name, faint])).toEqual([
+      ['The softmax model', true],
+      ['The sigmoid model', false],
+    ]);
+    expect(named(chart(), 'sigmoid')).toMatchObject({
+      places: [0, 20, 40],
+      values: [0, 1, 2],
+      color: '--run-2',
+      dash: '5,3',
+    });
+    expect(named(chart(), 'softmax')).not.toHaveProperty('dash');
+    expect(chart()).toMatchObject({ steps: true, cursor: 20, reach: [0, 60], yLabel: 'Sink₁, %' });
+    expect(chart()).not.toHaveProperty('log');
+    expect(texts('.segmented button')[0]).toMatch(/loss/i);
+    click('‖h₁‖');
+    expect(set).toHaveBeenCalledWith({ curve: 'hidden_ratio' });
+    const steps: number[] = [];
+    root.addEventListener('choose-step', (event) => steps.push((event as CustomEvent).detail));
+    chart().onChoose!(7);
+    chart().onChoose!(-3);
+    expect(steps).toEqual([7, 0]);
+  });
+
+  it('have what is chosen, its unit and its scale', async () => {
+    const made = await view([of('sigmoid')], { curve: 'hidden_ratio' });
+    expect(made.chart()).toMatchObject({ log: true, reach: [0.7, 10], cursor: 40 });
+    expect(made.chart().yLabel).toMatch(/, ×$/);
+    const loss = await view(
+      [of('sigmoid', { model: { id: 'sigmoid@10', title: '', source: 'zoo', step: { of: 70 } } })],
+      { curve: 'loss' },
+    );
+    expect([named(loss.chart(), 'sigmoid').values, loss.chart().cursor]).toEqual([[5, 4, 3.5], 10]);
+    const end = of('other', {
+      model: { id: 'other', title: 'Other', source: 'zoo', step: { of: 70 } },
+    });
+    expect((await view([end])).chart().cursor).toBe(70);
+  });
+
+  it('have the mean and the range of long runs over seeds', async () => {
+    const { chart, text } = await view([of('softmax'), of('lost')]);
+    const band = named(chart(), 'long runs');
+    expect(band).toMatchObject({
+      name: 'The softmax model, long runs: mean and min-max of 2 seeds, runs of 16,000 steps',
+      ...{ color: '--run-1', dash: '1,3', places: [0, 8000], values: [0, 20] },
+      band: { low: [0, 10], high: [0, 30] },
+    });
+    expect(text('.caption')).toContain('The softmax model, seed 3, at step 40: ');
+    expect(text('.caption')).toContain('Over 2 seeds, at step 8,000 of runs of 16,000: ');
+    expect(text('.caption').split(OTHER_RUNS)).toHaveLength(2);
+    expect(training.says(of('softmax'), { layer: 0, head: 0 })).toContain(OTHER_RUNS);
+  });
+
+  it('have the checkpoints of a hub that were visited, as each text was asked', async () => {
+    const hub = (step: string, share: number, change: object = {}) => ({
+      ...of(`hub:EleutherAI/pythia-14m@step${step}`, change),
+      tensors: { ...frameOf().tensors, sink_ratio: tensor([3], [share, 0, 0]) },
+    });
+    const first = await view([hub('1000', 0.25)]);
+    expect(named(first.chart(), 'pythia')).toMatchObject({
+      name: 'EleutherAI/pythia-14m, visited steps',
+      places: [1000],
+      values: [25],
+      color: '--run-3',
+    });
+    expect(first.chart().cursor).toBe(1000);
+    const second = await view([hub('512', 0.5)]);
+    expect(named(second.chart(), 'pythia')).toMatchObject({
+      places: [512, 1000],
+      values: [50, 25],
+    });
+    // What the model wrote itself is no measurement of the text, and another quantity is not known of it.
+    const made = await view([hub('2', 1, { generated: 3 })]);
+    expect(named(made.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
+    expect(named((await view([hub('2', 1)], { curve: 'loss' })).chart(), 'pythia')).toBeUndefined();
+    const other = { question: { ...frameOf().question, prompt: 'Another.' } };
+    expect(named((await view([hub('4', 1, other)])).chart(), 'pythia')).toMatchObject({
+      places: [4],
+    });
+  });
+});
+
+describe('what is said', () => {
+  const at = { layer: 0, head: 0 };
+  beforeEach(async () => void (await view([of('sigmoid'), of('softmax')])));
+
+  it('is the checkpoint of the weights, the last one where they are trained', () => {
+    expect(training.says(of('sigmoid@0'), at)).toMatch(
+      /^The sigmoid model, seed 3, at step 0: .* \(exact weights, 100 held-out sequences, T = 64, ε = 0\.3, BOS first\)\./,
+    );
+    expect(training.says(of('sigmoid'), at)).toMatch(/at step 40: .*Sink₁ 2\.0%/);
+    expect(training.says(of('other'), at)).toBe('');
+  });
+
+  it('is as numbers the curve, its checkpoints, and the spread over seeds', () => {
+    const numbers = (id: string) => training.numbers(of(id), at);
+    const one = (id: string, name: string) =>
+      numbers(id).find((quantity) => quantity.name === name);
+    expect(one('sigmoid', 'sink_1')).toMatchObject({
+      axes: ['step'],
+      shape: [3],
+      data: [0, 1, 2],
+      places: [0, 20, 40],
+    });
+    expect(one('sigmoid', 'sink_1_at_checkpoints')).toMatchObject({
+      data: [0, 2],
+      places: [0, 40],
+    });
+    expect(one('softmax', 'sink_1_over_seeds_high')).toMatchObject({
+      data: [0, 30],
+      places: [0, 8000],
+    });
+    expect(one('sigmoid', 'sink_1_over_seeds_high')).toBeUndefined();
+    expect(numbers('other')).toEqual([]);
+  });
+
+  it('is why the checkpoints could not be had', async () => {
+    const reason = new Error('no network');
+    await view([of('sigmoid')], { reach: { timelines: () => Promise.reject(reason), fail } });
+    expect(fail).toHaveBeenCalledWith(reason);
+  });
+});

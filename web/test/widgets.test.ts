@@ -1,0 +1,244 @@
+// @vitest-environment happy-dom
+/** What a reader does in a lesson: guesses, opens heads, sets one row of attention, and lets a model write. */
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import '../src/learn/row_toy';
+import { HeadCount } from '../src/learn/count';
+import { asksFirst } from '../src/learn/predict';
+import '../src/learn/write_toy';
+import { PATIENCE } from './fixture';
+import { readOf } from './page';
+
+const borrowed = vi.hoisted(() => ({ borrowModels: vi.fn(), returnModels: vi.fn() }));
+vi.mock('../src/embed/live', () => borrowed);
+const writing = vi.hoisted(() => ({ promptOf: vi.fn(), writeOn: vi.fn() }));
+vi.mock('../src/run/writing', async (load) => ({ ...(await load<object>()), ...writing }));
+
+beforeEach(() => document.body.replaceChildren());
+const placed = (markup: string) => {
+  document.body.innerHTML = markup;
+  return readOf(document.body);
+};
+
+describe('a question of a lesson', () => {
+  const answer = '<details><summary>Answer</summary>15 do.</details>';
+  const ask = (data: string) => {
+    const made = placed(
+      `<section class="predict"></section><section class="predict" ${data}><p class="predict-question">How many?</p>${answer}</section>`,
+    );
+    const [, section] = made.all('.predict');
+    asksFirst(section!);
+    const details = made.all<HTMLDetailsElement>('details')[0]!;
+    return {
+      ...{ ...made, details },
+      send: () => made.all('form')[0]!.dispatchEvent(new Event('submit', { cancelable: true })),
+      seen: () => ['form', '.predict-guess', 'details'].filter((one) => !made.all(one)[0]!.hidden),
+    };
+  };
+
+  it('shows its answer after a guess from a range, with its unit', () => {
+    const { all, text, enter, seen, send, details } = ask(
+      'data-min="0" data-max="25" data-unit="%"',
+    );
+    expect(seen()).toEqual(['form']);
+    const [range] = all<HTMLInputElement>('input');
+    expect([range!.min, range!.max, range!.getAttribute('value'), text('output')]).toEqual([
+      ...['0', '25', '13', '13%'],
+    ]);
+    expect(text('label .unseen')).toBe('Your guess, from 0 to 25');
+    expect([
+      all('form')[0]!.getAttribute('aria-labelledby'),
+      all('.predict-question')[0]!.id,
+    ]).toEqual([...['question-1', 'question-1']]);
+    enter('input', '20', 'input');
+    expect(text('output')).toBe('20%');
+    expect(send()).toBe(false);
+    expect([seen(), text('.predict-guess')]).toEqual([
+      ['.predict-guess', 'details'],
+      'Your guess: 20%.',
+    ]);
+    expect([details.open, document.activeElement]).toEqual([true, all('summary')[0]]);
+  });
+
+  it('has a range from 0 to 100 where it names none, or choices', () => {
+    const { all } = ask('');
+    expect(all<HTMLInputElement>('input').map(({ min, max }) => [min, max])).toEqual([
+      ['0', '100'],
+    ]);
+    expect(all<HTMLInputElement>('input')[0]!.getAttribute('value')).toBe('50');
+    const own = ask('data-choices="It rises|It falls" data-unit="%"');
+    expect(own.texts('label')).toEqual(['It rises', 'It falls']);
+    const radios = own.all<HTMLInputElement>('input');
+    expect(radios.map(({ type, required }) => [type, required])).toEqual([
+      ['radio', true],
+      ['radio', true],
+    ]);
+    radios[1]!.checked = true;
+    own.send();
+    expect(own.text('.predict-guess')).toBe('Your guess: It falls.');
+  });
+});
+
+it('heads are counted as they are opened, and those with a sink', () => {
+  const { text, all } = placed('<p class="head-count"></p>');
+  const count = new HeadCount(all('p')[0]!);
+  const scores = [
+    { layer: 0, head: 0, alpha: 0.9 },
+    { layer: 0, head: 1, alpha: 0.25 },
+    { layer: 1, head: 0, alpha: 0.26 },
+  ];
+  expect(text('p')).toMatch(/^Open heads in the picture/);
+  count.measured(scores, 0.25);
+  count.open({ layer: -1, head: 0 });
+  count.open({ layer: 0, head: -1 });
+  expect(text('p')).toMatch(/^Open heads in the picture/);
+  count.open({ layer: 0, head: 1 });
+  expect(text('p')).toBe('You have opened 1 of 3 heads: 0 give the first token more than 25%.');
+  count.open({ layer: 0, head: 0 });
+  count.open({ layer: 0, head: 0 });
+  expect(text('p')).toBe('You have opened 2 of 3 heads: 1 give the first token more than 25%.');
+  count.open({ layer: 1, head: 0 });
+  expect(text('p')).toBe(
+    'You have opened 3 of 3 heads: 2 give the first token more than 25%. That is 67% of all heads: Sink₁.',
+  );
+  // Another text has other scores; the opened heads stay.
+  count.measured(
+    scores.map((one) => ({ ...one, alpha: 0 })),
+    0.3,
+  );
+  expect(text('p')).toMatch(/3 of 3 heads: 0 give the first token more than 30%\. That is 0%/);
+});
+
+describe('one row of attention', () => {
+  const row = (attributes = '') => {
+    const made = placed(`<sink-row ${attributes}>before</sink-row>`);
+    const cells = () =>
+      made.all('tbody tr').map((one) =>
+        [...one.querySelectorAll('td:not(.slides)')]
+          .map((cell) => made.words(cell))
+          .join(' ')
+          .trim(),
+      );
+    const slide = (label: string, value: string) =>
+      made.enter(`[aria-label="${label}"]`, value, 'input');
+    return { ...made, cells, slide };
+  };
+
+  it('has the weights of its scores, beside those of other forms', () => {
+    const { cells, texts, slide, all } = row('beside="sigmoid nothing"');
+    expect(texts('thead th')).toEqual(['Token', 'Score x', 'This formula', 'Sigmoid']);
+    expect(texts('tbody th')).toEqual([
+      ...['token 1value 0.1', 'token 2value 1', 'token 3value 0.8', 'no token', 'The head writes'],
+    ]);
+    // e, 1 and 1/e over their sum; 1 / (1 + e^−x).
+    expect(cells()).toEqual(['67% 73%', '24% 50%', '9% 27%', '– –', '0.38 0.79']);
+    expect(all('.bar')[0]!.getAttribute('style')).toMatch(/^--share: 0\.665/);
+    slide('Score of token 2', '1');
+    expect(cells().slice(0, 3)).toEqual(['47% 73%', '47% 73%', '6% 27%']);
+    expect(texts('.slid')).toEqual(['1.0', '1.0', '−1.0']);
+    expect(texts('.switch')).toEqual([]);
+    expect(all('[role=region]')[0]!.getAttribute('aria-label')).toBe('One row of attention');
+  });
+
+  it('has the switches that it names, and what each of them makes settable', () => {
+    const { click, texts, pressed, cells, all, slide, text } = row(
+      'switches="bias gate" bias="key"',
+    );
+    const sliders = () => all('.setting input').map((one) => one.getAttribute('aria-label'));
+    expect(pressed('.switch button')).toEqual(['key bias k, v', 'none']);
+    expect(sliders()).toEqual(['Key k of the bias, with q = 1', 'Value v of the bias']);
+    expect(all('[role=region]')[0]!.getAttribute('aria-label')).toBe(
+      'One row of attention, with a choice of bias, gate',
+    );
+    // e is the bias's, too: of e + 1 + 1/e + e.
+    expect([cells()[3], all('.nowhere').length]).toEqual(['40%', 1]);
+    slide('Value v of the bias', '-1');
+    expect(text('[role=status]')).toContain('the head writes');
+    click('sink logit s');
+    expect([pressed('.switch button'), sliders()]).toEqual([
+      ['sink logit s', 'none'],
+      ['Sink logit s'],
+    ]);
+    all('[aria-label=Gate] button')[1]!.click();
+    expect(sliders()).toEqual(['Sink logit s', 'Gate g']);
+    const written = Number(cells()[4]);
+    slide('Gate g', '0');
+    expect([written > 0, cells()[4]]).toEqual([true, '0.00']);
+    click('Reset');
+    expect([pressed('.switch button'), cells()[3]]).toEqual([['key bias k, v', 'none'], '40%']);
+    expect(texts('math').length).toBeGreaterThan(1);
+    // What is no value of a switch changes nothing.
+    expect(row('normalizer="relu"').cells()[0]).toBe('67%');
+    expect(row('normalizer="none"').cells().slice(0, 3)).toEqual(['100%', '0%', '−100%']);
+    expect([...document.querySelectorAll('.bar')].map((one) => one.getAttribute('style'))).toEqual([
+      ...['--share: 1', '--share: 0', '--share: 0'],
+    ]);
+  });
+});
+
+describe('a model that writes with three caches', () => {
+  it('writes from the same prompt and seed, and says how many of its tokens differ', async () => {
+    const writer = { id: 'softmax' };
+    const models = { get: vi.fn(async () => writer) };
+    borrowed.borrowModels.mockResolvedValue(models);
+    writing.promptOf.mockResolvedValue([1, 2, 3]);
+    writing.writeOn.mockImplementation(async (_: unknown, { name }: { name: string }) => ({
+      text: `text of ${name}`,
+      tokens: name === 'full' ? [1, 2, 3, 4] : [1, 1, 1, 2],
+    }));
+    // A lesson is whole before its program runs.
+    const element = document.createElement('sink-write');
+    element.innerHTML = '<p class="recorded">recorded</p>';
+    element.setAttribute('model', 'softmax');
+    element.setAttribute('prompt', 'Once');
+    document.body.append(element);
+    const made = readOf(document.body);
+    const { text, texts, enter, click, all, button } = made;
+    expect([text('.recorded'), all<HTMLTextAreaElement>('textarea')[0]!.value]).toEqual([
+      'recorded',
+      'Once',
+    ]);
+    enter('textarea', 'Twice', 'input');
+    enter('input', '7', 'input');
+    click('Generate');
+    expect([text('button'), button('Generating …').disabled]).toEqual(['Generating …', true]);
+    await vi.waitUntil(() => text('button') === 'Generate', PATIENCE);
+    expect(borrowed.borrowModels).toHaveBeenCalledWith(all('sink-write')[0], ['softmax']);
+    expect(writing.promptOf).toHaveBeenCalledWith(writer, 'Twice', 127);
+    expect(
+      writing.writeOn.mock.calls.map(([, { name, edits }, options]) => [name, edits(), options]),
+    ).toEqual([
+      ['full', [], { prompt: [1, 2, 3], count: 125, seed: 7 }],
+      [
+        'last',
+        [{ kind: 'evict', policy: 'window', budget: 24 }],
+        expect.objectContaining({ seed: 7 }),
+      ],
+      ['first', [{ kind: 'evict', policy: 'first', budget: 24, first: 1 }], expect.anything()],
+    ]);
+    expect(texts('tbody tr')).toEqual([
+      expect.stringMatching(/^All keys text of full 100%$/),
+      expect.stringMatching(/^The last 24 keys text of last 50%$/),
+      expect.stringMatching(/^The first key and the last 23 text of first 50%$/),
+    ]);
+    expect([
+      all('.recorded'),
+      all('sink-write')[0]!.dataset.seed,
+      button('Generate').disabled,
+    ]).toEqual([[], '7', false]);
+  });
+
+  it('says why it could not', async () => {
+    borrowed.borrowModels.mockRejectedValueOnce(new Error('no network'));
+    const { text, click, all, enter } = placed('<sink-write></sink-write>');
+    enter('input', 'x', 'input');
+    click('Generate');
+    await vi.waitUntil(() => text('[role=status]') === 'no network', PATIENCE);
+    expect([text('button'), all('table')]).toEqual(['Generate', []]);
+    const [element] = all('sink-write');
+    await vi.waitUntil(() => borrowed.returnModels.mock.calls.length > 0, PATIENCE);
+    borrowed.returnModels.mockClear();
+    element!.remove();
+    await vi.waitUntil(() => borrowed.returnModels.mock.calls.length > 0, PATIENCE);
+    expect(borrowed.returnModels).toHaveBeenCalledWith(element);
+  });
+});

@@ -1,0 +1,132 @@
+// @vitest-environment happy-dom
+/** The part of Start that deletes the first token: what it asks of the model, says meanwhile, and takes back. */
+import { beforeEach, expect, it, vi } from 'vitest';
+import type { Frame } from '../src/frame';
+import { WithoutFirst } from '../src/rooms/without_first';
+import { frameOf } from './fixture';
+import { pageOf, roomOf } from './page';
+
+const tryOnce = vi.hoisted(() => vi.fn());
+vi.mock('../src/run/without_first', async (load) => ({ ...(await load<object>()), tryOnce }));
+
+interface Job {
+  readonly prompt: readonly number[];
+  readonly count: number;
+  readonly seed: number;
+  readonly signal: AbortSignal;
+}
+const one = (text: string, repeated: number, loss: number) => ({
+  text,
+  repeated,
+  loss,
+  late: repeated,
+});
+/** Eight seeds that differ a little; without the token the text repeats itself. */
+const trial = ({ seed }: Job) => ({
+  kept: one(`kept ${seed}`, 0.1 + 0.001 * seed, 2),
+  deleted: one(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
+  restored: one(`restored ${seed}`, 0.2, 2),
+});
+/** All that is ready has run. */
+const turn = () => new Promise((done) => setTimeout(done));
+
+beforeEach(() => {
+  tryOnce.mockReset();
+  tryOnce.mockImplementation(async (_: unknown, job: Job) => trial(job));
+});
+
+function part() {
+  const writer = { model: {}, tokenizer: {} };
+  const get = vi.fn(async () => writer);
+  let own!: WithoutFirst;
+  const made = roomOf(
+    (root, context, scope) => (own = new WithoutFirst(root, context, scope)),
+    pageOf({}, [], { models: { get } }),
+  );
+  return { ...made, own, get, jobs: () => tryOnce.mock.calls.map(([, job]) => job as Job) };
+}
+const frame = (context: number, change: Partial<Frame> = {}) =>
+  frameOf({ architecture: { ...frameOf().architecture, context }, ...change } as never);
+
+it('writes from the tokens of the text with eight seeds, and says what their numbers say', async () => {
+  const { own, root, text, texts, jobs, get, click, button } = part();
+  expect((root as HTMLElement).hidden).toBe(true);
+  await own.start(frame(99, { subject: 'softmax~silence(1,0)' }));
+  expect(get).toHaveBeenCalledWith('softmax', expect.anything());
+  expect(jobs().map(({ seed }) => seed)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(jobs()[0]).toMatchObject({ prompt: [0, 5, 6], count: 64 });
+  expect([text('h2'), (root as HTMLElement).hidden]).toEqual([
+    'Without the first token the text falls apart',
+    false,
+  ]);
+  expect(text('[role=status]')).toMatch(/^Over 8 seeds, 81% of the text written without it/);
+  // The texts are of seed 1, the numbers are means over all; no special token is read by a reader.
+  expect(texts('table')[0]).toContain('a=1,"x" deleted 1 81% 2.50');
+  expect(texts('caption')[0]).toMatch(/^Softmax model\. 64 tokens .* means over 8 seeds\./);
+  expect(texts('section[data-recorded-texts]')).toHaveLength(1);
+  expect(button('Put it back')).toBeDefined();
+  click('Put it back');
+  expect([(root as HTMLElement).hidden, root.textContent]).toEqual([true, '']);
+});
+
+it('writes as much as the context has room for, or says that there is too little', async () => {
+  const counts = async (context: number) => {
+    const { own, jobs, text } = part();
+    tryOnce.mockClear();
+    await own.start(frame(context));
+    return [jobs()[0]?.count, text('[role=status]')];
+  };
+  expect((await counts(3 + 64))[0]).toBe(64);
+  expect((await counts(3 + 65))[0]).toBe(64);
+  expect((await counts(3 + 30))[0]).toBe(30);
+  expect((await counts(3 + 16))[0]).toBe(16);
+  expect(await counts(3 + 15)).toEqual([
+    undefined,
+    'This text leaves the model room for 15 more tokens; it writes at least 16. Shorten the text.',
+  ]);
+  expect((await counts(1))[1]).toMatch(/room for 0 more tokens/);
+});
+
+it('says which seed it is at, and a start, a stop or the end of the room stops the one before', async () => {
+  const { own, text, texts, jobs, click, scope, root } = part();
+  const waiting: (() => void)[] = [];
+  tryOnce.mockImplementation(
+    (_: unknown, job: Job) => new Promise((done) => waiting.push(() => done(trial(job)))),
+  );
+  void own.start(frame(99));
+  await turn();
+  expect([text('[role=status]'), texts('table')]).toEqual([
+    'Softmax model has read your text and writes on without the start token “<s>”: seed 1 of 8.',
+    [],
+  ]);
+  waiting.shift()!();
+  await turn();
+  expect([text('[role=status]'), texts('caption')[0]]).toEqual([
+    expect.stringMatching(/seed 2 of 8\.$/),
+    expect.stringMatching(/means over 1 seed\./),
+  ]);
+  void own.start(frame(99, { title: 'Other' }));
+  await turn();
+  expect(jobs().map(({ signal }) => signal.aborted)).toEqual([true, true, false]);
+  // What comes late is not of the text that is shown.
+  waiting.shift()!();
+  await turn();
+  expect(text('[role=status]')).toMatch(/^Other .* seed 1 of 8\.$/);
+  click('Stop');
+  expect([jobs().at(-1)!.signal.aborted, root.textContent]).toEqual([true, '']);
+  void own.start(frame(99));
+  await turn();
+  scope.end();
+  expect(jobs().at(-1)!.signal.aborted).toBe(true);
+});
+
+it('says why it could not', async () => {
+  const { own, text, button } = part();
+  tryOnce.mockRejectedValueOnce(new Error('out of memory'));
+  await own.start(frame(99));
+  expect([text('[role=status]'), text('h2')]).toEqual([
+    'out of memory',
+    'What does the model write without its first token?',
+  ]);
+  expect(button('Put it back')).toBeDefined();
+});
