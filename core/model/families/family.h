@@ -30,6 +30,8 @@ void ss_family_names(char *text, size_t bytes);
  * those of soft caps unless caps says that the family reads them. */
 void ss_family_refuse(ss_json *json, bool caps);
 
+void ss_bert_load(ss_model *model, ss_loader *loader);
+void ss_bert_read(ss_arch *arch, ss_json *json);
 void ss_bloom_read(ss_arch *arch, ss_json *json);
 void ss_falcon_load(ss_model *model, ss_loader *loader);
 void ss_falcon_read(ss_arch *arch, ss_json *json);
