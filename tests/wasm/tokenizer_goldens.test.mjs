@@ -26,11 +26,19 @@ function fromGguf(name, change) {
   return openTokenizer(json, config);
 }
 
+function fromBert({ files, change }) {
+  const file = JSON.parse(read('tokenizer.json', new URL(`${files}/`, folder)));
+  Object.assign(file.normalizer, change);
+  return openTokenizer(file);
+}
+
 /** Name of a golden -> its tokenizer, and what its normalizer does to a text. */
 const cases = {
   gpt2: () => ({ tokenizer: fromVocabulary(new URL('gpt2/', folder)), form: null }),
   opt: () => ({ tokenizer: fromVocabulary(new URL('opt/', folder)), form: null }),
   gptneox: () => ({ tokenizer: fromFile(new URL('gptneox/', folder)), form: 'NFC' }),
+  bert: (golden) => ({ tokenizer: fromBert(golden) }),
+  'bert-cased': (golden) => ({ tokenizer: fromBert(golden) }),
   zoo: () => ({ tokenizer: fromFile(softmax), form: null }),
   smollm2: ({ files }) => ({ tokenizer: fromGguf(files), form: null }),
   qwen2: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: 'NFC' }),

@@ -12,7 +12,9 @@ large for this repository: `reduced` keeps the first merges of each, with everyt
 
 import argparse
 import json
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ import gguf
 import sentencepiece
 import tokenizers
 import transformers
-from tokenizers import Tokenizer, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, GPT2Tokenizer
 
 from ..files import write_json
@@ -59,25 +61,33 @@ def units(text: str, offsets: list[tuple[int, int]]) -> list[int]:
     return [at[place] for span in offsets for place in span]
 
 
-def write_case(name: str, tokenizer: Tokenizer, **more: Any) -> None:
+def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without: str = "",
+               **more: Any) -> None:
     """Of each line a hash of the ids, added ones included; of the spans of its own tokens, in
-    UTF-16 units; and of the characters of what its own ids decode to. No spans are given where the
-    tokens are not those of the whole text as it stands: there the library gives those of the
-    rest."""
-    texts = read_lines()
-    added = [tokenizer.encode(text) for text in texts]
-    own = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    UTF-16 units; and of the characters of what its own ids decode to. No spans are given of a line
+    that a tokenizer which keeps all characters does not decode to: there the library gives those
+    of the rest. Lines with one of the characters `without` are left out."""
+    texts = [None if set(text) & set(without) else text for text in read_lines()]
     # A post-processor may leave spaces out of spans: the spans of the text are wanted.
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
-    decoded = [tokenizer.decode(e.ids, skip_special_tokens=False) for e in own]
-    spans = [hash_of(units(text, bare.encode(text).offsets)) if whole == text else NOTHING
-             for text, whole in zip(texts, decoded)]
+
+    def spans(text: str) -> str:
+        encoding = bare.encode(text)
+        whole = tokenizer.decode(encoding.ids, skip_special_tokens=False) == text
+        return hash_of(units(text, encoding.offsets)) if whole or not keeps_all else NOTHING
+
+    def hashes(of: Callable[[str], str]) -> str:
+        return "".join(NOTHING if text is None else of(text) for text in texts)
+
+    def decoded(text: str) -> str:
+        return tokenizer.decode(tokenizer.encode(text, add_special_tokens=False).ids)
+
     write_json(FOLDER / f"{name}.json", more | {
-        "tokens": sum(len(e.ids) for e in added),
-        "ids": "".join(hash_of(e.ids) for e in added),
-        "spans": "".join(spans),
-        "decoded": "".join(hash_of(map(ord, tokenizer.decode(e.ids))) for e in own),
+        "tokens": sum(len(tokenizer.encode(text).ids) for text in texts if text is not None),
+        "ids": hashes(lambda text: hash_of(tokenizer.encode(text).ids)),
+        "spans": hashes(spans),
+        "decoded": hashes(lambda text: hash_of(map(ord, decoded(text)))),
     })
     print(f"{name}: {(FOLDER / f'{name}.json').stat().st_size} bytes")
 
@@ -153,6 +163,45 @@ def gptneox(source: Path) -> None:
     path = FOLDER / "gptneox" / "tokenizer.json"
     write_compact(path, file)
     write_case("gptneox", Tokenizer.from_file(str(path)), files="gptneox")
+
+
+BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def word_pieces() -> dict[str, int]:
+    """Beginnings and ends of the words of the lines, the most frequent ones with letters before all
+    others: a trainer of the library would choose others each time."""
+    counts: Counter[str] = Counter()
+    for line in read_lines():
+        if max(map(ord, line)) < 0x3000:
+            for word in re.findall(r"\w+|[^\w\s]", f"{line} {line.lower()}"):
+                counts.update(word[:n] for n in range(1, len(word) + 1))
+                counts.update(f"##{word[n:]}" for n in range(1, len(word)))
+                counts.update(f"##{letter}" for letter in word)
+    ranked = sorted(counts, key=lambda piece: (
+        len(piece.removeprefix("##")) > 1, -counts[piece] * len(piece), piece))
+    return {piece: i for i, piece in enumerate([*BERT_NAMES, *ranked[:2 * PIECES]])}
+
+
+def bert(_: Path) -> None:
+    """A WordPiece vocabulary in the stages of BERT's published files, uncased and cased. The library
+    knows the categories of characters of an older Unicode than JavaScript does."""
+    cased = {"lowercase": False, "strip_accents": False}
+    tokenizer = Tokenizer(models.WordPiece(word_pieces(), unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(list(BERT_NAMES))
+    ids = {name: BERT_NAMES.index(name) for name in ("[CLS]", "[SEP]")}
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=list(ids.items()))
+    (FOLDER / "bert").mkdir(exist_ok=True)
+    write_compact(FOLDER / "bert" / "tokenizer.json", json.loads(tokenizer.to_str()))
+    newer = {"keeps_all": False, "without": "\u09fd\u1885"}
+    write_case("bert", tokenizer, files="bert", **newer)
+    tokenizer.normalizer = normalizers.BertNormalizer(**cased)
+    write_case("bert-cased", tokenizer, files="bert", change=cased, **newer)
 
 
 def zoo(_: Path) -> None:
@@ -342,8 +391,8 @@ def full(source: Path) -> None:
     write_case("full-smollm2", smollm_splits(tokenizer))
 
 
-REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, zoo, smollm2, sentence_piece,
-                                             gemma)
+REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, smollm2,
+                                             sentence_piece, gemma)
 
 
 def main() -> None:
