@@ -124,6 +124,9 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
 void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
                        size_t F);
 
+/* The same of expert e, "mlp.experts.<e>"; in GGUF of all experts as one tensor. */
+void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
+
 /* Refuses what a feed-forward without gate is not computed with. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);
 
