@@ -43,6 +43,9 @@ const cases = {
   smollm2: ({ files }) => ({ tokenizer: fromGguf(files), form: null }),
   qwen2: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: 'NFC' }),
   llama3: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: null }),
+  dbrx: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: null }),
+  falcon: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: null }),
+  bloom: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: null }),
   sentencepiece: ({ files }) => ({ tokenizer: fromGguf(files) }),
   gemma: ({ files }) => ({ tokenizer: fromGguf(files) }),
 };

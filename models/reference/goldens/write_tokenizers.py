@@ -23,7 +23,7 @@ import gguf
 import sentencepiece
 import tokenizers
 import transformers
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, GPT2Tokenizer
 
 from ..files import write_json
@@ -269,6 +269,34 @@ def smollm2(source: Path) -> None:
     write_case("llama3", tokenizer, files="smollm2.gguf.json", change=change)
 
 
+CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+          r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def splits(_: Path) -> None:
+    """That vocabulary split as OLMo 2, Falcon and Bloom split theirs, by their own tokenizer.json."""
+    metadata = json.loads((FOLDER / "smollm2.gguf.json").read_text())
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False)
+
+    def isolate(pattern: str) -> pre_tokenizers.PreTokenizer:
+        return pre_tokenizers.Split(Regex(pattern), "isolated")
+
+    for pre, stages in {
+        "dbrx": [isolate(CL100K), letters],
+        "falcon": [pre_tokenizers.Punctuation("contiguous"), words, pre_tokenizers.Digits(False),
+                   isolate("[0-9][0-9][0-9]")],
+        "bloom": [isolate(r" ?[^(\s|[.,!?…。，、।۔،])]+"), letters],
+    }.items():
+        change = {"tokenizer.ggml.pre": pre}
+        tokenizer = gguf_tokenizer(metadata | change)
+        tokenizer.normalizer = None
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(stages)
+        # The library knows the punctuation of an older Unicode than JavaScript does.
+        without = "\u09fd" if pre == "falcon" else ""
+        write_case(pre, tokenizer, without=without, files="smollm2.gguf.json", change=change)
+
+
 def train_sentencepiece(folder: Path, symbols: list[str],
                         **more: Any) -> sentencepiece.SentencePieceProcessor:
     text = folder / "text.txt"
@@ -391,7 +419,7 @@ def full(source: Path) -> None:
     write_case("full-smollm2", smollm_splits(tokenizer))
 
 
-REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, smollm2,
+REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, smollm2, splits,
                                              sentence_piece, gemma)
 
 
