@@ -122,7 +122,8 @@ typedef struct ss_arch {
     int mask_token;               /* id of what masked diffusion hides tokens behind; or -1 */
     float embedding_scale;        /* token vectors are multiplied by it; usually 1 */
     int embedding_width;          /* of token vectors; projected to D, and back, where not D */
-    bool embedding_norm;          /* they are normed */
+    bool embedding_norm;          /* they are normed, with what is added to them */
+    int token_types;              /* rows of the table of token types; 0: there is none */
     ss_norm_kind norm;            /* before attention, before feed-forward, and at the end */
     float norm_eps;
     bool post_norm;    /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */

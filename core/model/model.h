@@ -51,13 +51,15 @@ typedef struct ss_layer {
 
 typedef struct ss_model {
     ss_arch arch;
-    ss_linear embedding;    /* outputs are token vectors: width -> V; the head too, where tied */
-    ss_linear head;         /* D -> V, or embedding width -> V */
-    ss_linear embedding_in; /* embedding width -> D; data NULL: they are the same */
-    ss_linear head_in;      /* D -> embedding width, likewise */
-    ss_norm embedding_norm; /* none in most models */
-    const float *positions; /* [context][D], learned positions only */
-    const float *rotary;    /* [rotary_width/2] frequencies, rotary and sinusoid */
+    ss_linear embedding;     /* outputs are token vectors: width -> V; the head too, where tied */
+    ss_linear head;          /* D -> V, or embedding width -> V; data NULL: there are no logits */
+    ss_linear embedding_in;  /* embedding width -> D; data NULL: they are the same */
+    ss_linear head_in;       /* D -> embedding width, likewise; with a norm of the head D -> D */
+    ss_norm head_norm;       /* of activation(head_in), before the head; none in most models */
+    ss_norm embedding_norm;  /* none in most models */
+    const float *positions;  /* [context][D], learned positions only */
+    const float *token_type; /* [D] of type 0, which every token has, or NULL */
+    const float *rotary;     /* [rotary_width/2] frequencies, rotary and sinusoid */
     const float *window_rotary; /* the same of windowed layers, where they have their own */
     ss_norm norm;               /* the last one; none with post norm */
     ss_layer *layers;           /* [L] */

@@ -17,7 +17,7 @@ static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, si
     }
 }
 
-static void activate(float *x, ss_activation activation, size_t n) {
+void ss_activate(float *x, ss_activation activation, size_t n) {
     static void (*const table[SS_ACTIVATION_N])(float *x, size_t n) = {
         [SS_ACTIVATION_GELU_TANH] = ss_gelu,
         [SS_ACTIVATION_GELU] = ss_gelu_erf,
@@ -33,7 +33,7 @@ static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
     } else if (arch->activation == SS_ACTIVATION_CLAMPED_SWIGLU) {
         clamped_swiglu(gate, up, arch, n);
     } else {
-        activate(gate, arch->activation, n);
+        ss_activate(gate, arch->activation, n);
         ss_multiply(gate, up, n);
     }
 }
@@ -81,7 +81,7 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
         ss_sigmoid(pass->gate, pass->up, 0.0f, inner);
         ss_multiply(pass->up, pass->gate, inner);
     } else {
-        activate(pass->up, arch->activation, inner);
+        ss_activate(pass->up, arch->activation, inner);
     }
     const float *in = arch->ffn == SS_FFN_GATED ? pass->gate : pass->up;
     ss_linear_rows(pass, out, in, &ffn->down, n);

@@ -48,7 +48,8 @@ static void embed_tokens(ss_pass *pass, int t0, int n) {
                         pass->pool);
 }
 
-/* x_t = the token's vector plus its position's where positions are vectors, and its norm. */
+/* x_t = the token's vector, plus its position's and its type's where these are vectors; normed in
+ * some models. */
 static void embed(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_angles *angles = pass->angles;
@@ -58,6 +59,7 @@ static void embed(ss_pass *pass, int t0, int n) {
         size_t t = (size_t)t0 + i;
         float *x = pass->x + i * D;
         if (model->positions) ss_add(x, model->positions + (size_t)pass->positions[t] * D, D);
+        if (model->token_type) ss_add(x, model->token_type, D);
         if (model->arch.positions != SS_POSITIONS_SINUSOID) continue;
         /* Sines, then cosines, as in Gu et al.'s code; their equation 5 interleaves them. */
         ss_add(x, angles->sine + i * half, half);
@@ -334,14 +336,17 @@ void ss_forward_begin(ss_pass *pass) {
 }
 
 /* Logits of rows [first, first+rows) of the chunk at t0, normed in y[n][embedding width]: recorded,
- * or for losses and ranks. */
+ * or for losses and ranks. NaN in a model without a head. */
 static void head_rows(ss_pass *pass, const float *y, int t0, int first, int rows, int total) {
     ss_trace *trace = pass->trace;
     const ss_model *model = trace->model;
     size_t V = (size_t)model->arch.V, width = (size_t)model->arch.embedding_width;
     float *recorded = ss_row(trace, SS_FIELD_LOGITS, 0, t0 + first);
     float *next = ss_floats(trace, SS_FIELD_NEXT), *out = recorded ? recorded : pass->logits;
-    ss_linear_rows(pass, out, y + (size_t)first * width, &model->head, (size_t)rows);
+    if (model->head.w.data)
+        ss_linear_rows(pass, out, y + (size_t)first * width, &model->head, (size_t)rows);
+    else
+        for (size_t i = 0; i < (size_t)rows * V; i++) out[i] = NAN;
     ss_soft_cap(out, model->arch.logit_cap, (size_t)rows * V);
     for (int i = 0; i < rows; i++) {
         int t = t0 + first + i;
@@ -349,6 +354,21 @@ static void head_rows(ss_pass *pass, const float *y, int t0, int first, int rows
         if (next && t == total - 1) memcpy(next, row, V * sizeof *row);
         if (t + 1 < total) record_predicted(trace, t + 1, row, recorded ? pass->logits : row);
     }
+}
+
+/* Rows [n][embedding width] that the head reads: the normed stream, or what is made of it. */
+static const float *head_input(ss_pass *pass, int n) {
+    const ss_model *model = pass->trace->model;
+    const ss_arch *arch = &model->arch;
+    size_t rows = (size_t)n, width = (size_t)arch->embedding_width;
+    before_block(pass, &model->norm, n);
+    if (!model->head_in.w.data) return pass->y;
+    ss_linear_rows(pass, pass->attn_out, pass->y, &model->head_in, rows);
+    if (model->head_norm.gain) {
+        ss_activate(pass->attn_out, arch->activation, rows * width);
+        norm(pass->attn_out, pass->attn_out, &model->head_norm, arch, rows, width);
+    }
+    return pass->attn_out;
 }
 
 /* The final norm, if any, and the head, only for the rows that somebody asked for. */
@@ -359,13 +379,7 @@ static void head(ss_pass *pass, int t0, int n, int total) {
     /* Each piece reads all weights of the head. */
     int most = trace->fields & SS_BIT(SS_FIELD_LOGITS) ? n : SS_LOGIT_ROWS;
     if (!every && !last) return;
-    before_block(pass, &trace->model->norm, n);
-    const ss_linear *head_in = &trace->model->head_in;
-    const float *y = pass->y;
-    if (head_in->w.data) {
-        ss_linear_rows(pass, pass->attn_out, y, head_in, (size_t)n);
-        y = pass->attn_out;
-    }
+    const float *y = head_input(pass, n);
     for (int first = every ? 0 : n - 1, rows; first < n; first += rows) {
         rows = n - first < most ? n - first : most;
         head_rows(pass, y, t0, first, rows, total);

@@ -329,6 +329,43 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
+  async 'an encoder without a head: its text stands between [CLS] and [SEP], and all keys are seen'(
+    stage,
+  ) {
+    const prompt = 'the cat sat on the mat and saw the old man at the sea';
+    const { page, hub } = await openPage(
+      stage,
+      `room=explore&prompt=${encodeURIComponent(prompt)}`,
+    );
+    const folder = `${root}tests/golden/hf-bert-bare`;
+    const [config, weights] = await Promise.all(
+      ['config.json', 'model.safetensors'].map((name) => readFile(`${folder}/${name}`)),
+    );
+    const letters = [...'abcdefghijklmnopqrstuvwxyz'];
+    const names = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'];
+    const words = [...names, ...letters, ...letters.map((letter) => `##${letter}`)];
+    await drop(page, {
+      'config.json': config,
+      'model.safetensors': weights,
+      'vocab.txt': Buffer.from(words.join('\n')),
+    });
+    await page.waitForFunction(() =>
+      /from your disk/.test(document.querySelector('.about')?.textContent),
+    );
+    await settled(page);
+    const tokens = await page.locator('.chip').allTextContents();
+    const T = prompt.replaceAll(' ', '').length + 2;
+    assert.equal(tokens.length, T);
+    assert.deepEqual([tokens[0], tokens[T - 1]], ['[CLS]', '[SEP]']);
+    // Of a causal model uniform attention would give the first key the mean of 1/n, 10%.
+    assert.match(
+      await finding(page),
+      new RegExp(`uniform attention would give ${Math.round(100 / T)}%`),
+    );
+    assert.equal(await page.getByText('NaN').count(), 0);
+    assert.deepEqual(troubles(page, hub), []);
+  },
+
   async 'a tokenizer that never ends is ended, and the page never freezes'(stage) {
     const { page } = await openPage(stage);
     const files = await folderOf('sigmoid');

@@ -51,6 +51,7 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define BLOOM                                                                                      \
     "\"model_type\":\"bloom\",\"n_layer\":1,\"n_head\":2,\"hidden_size\":8,\"vocab_size\":8"
 #define OSS "\"model_type\":\"gpt_oss\"," SIZES PLAIN_ROPE
+#define BERT "\"model_type\":\"bert\"," SIZES
 
 static void check_config(const char *text, ss_status status, const char *where) {
     char whole[1024];
@@ -71,7 +72,7 @@ static void refused_by_all(void) {
     static const char gemma2[] = GEMMA2;
     static const char *const families[] = {
         NEOX, NEO,       OPT,   LLAMA, MISTRAL, MIXTRAL,     QWEN2,  QWEN2_MOE, QWEN3, GEMMA,
-        OSS,  QWEN3_MOE, OLMO2, OLMO3, HUNYUAN, HUNYUAN_MOE, FALCON, BLOOM,     gemma2};
+        OSS,  QWEN3_MOE, OLMO2, OLMO3, HUNYUAN, HUNYUAN_MOE, FALCON, BLOOM,     BERT,  gemma2};
     static const struct {
         const char *key, *on, *off;
     } keys[] = {
@@ -234,6 +235,12 @@ static void refused_by_some(void) {
          "apply_residual_connection_post_layernorm"},
         {"\"model_type\":\"bloom\",\"n_layer\":1,\"n_head\":3,\"hidden_size\":8,\"vocab_size\":8",
          SS_UNSUPPORTED, "n_head"},
+        {BERT ",\"position_embedding_type\":\"absolute\"", SS_OK, ""},
+        {BERT ",\"position_embedding_type\":\"relative_key\"", SS_UNSUPPORTED,
+         "position_embedding_type"},
+        {BERT ",\"is_decoder\":true", SS_UNSUPPORTED, "is_decoder"},
+        {BERT ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
+        {BERT ",\"type_vocab_size\":0", SS_BAD_CONFIG, "type_vocab_size"},
         {"\"model_type\":\"mamba\"", SS_UNSUPPORTED, "model_type"},
         {OSS ",\"hidden_act\":\"gelu\"", SS_UNSUPPORTED, "hidden_act"},
         {"\"model_type\":\"gpt_oss\"," SIZES, SS_UNSUPPORTED, "rope_scaling"},
@@ -333,8 +340,11 @@ static const char *const folders[] = {
     "hf-olmo3-types",  "hf-hunyuan",         "hf-hunyuan_moe",    "hf-opt-350m",
     "hf-falcon",       "hf-falcon-groups",   "hf-falcon-serial",  "hf-bloom",
     "hf-bloom-bare",   "hf-gemma2",          "hf-gemma2-plain",   "hf-gemma3-whole",
+    "hf-bert",         "hf-bert-bare",       "hf-bert-old", /* the encoders, behind all others */
 };
 #define FOLDERS (sizeof folders / sizeof *folders)
+#define ENCODERS 3
+#define DECODERS (FOLDERS - ENCODERS)
 
 static const char *path_of(const char *folder) {
     static char path[128];
@@ -363,8 +373,8 @@ static void close_folder(opened_folder *opened) {
 }
 
 static void steps_are_prompts(void) {
-    CASE("token by token, every family computes the bits of the whole prompt");
-    for (size_t f = 0; f < FOLDERS; f++) {
+    CASE("token by token, every decoder computes the bits of the whole prompt");
+    for (size_t f = 0; f < DECODERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *whole = &opened->run.run.trace;
         ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
@@ -393,12 +403,14 @@ static void kept_panels(void) {
         ss_model *model = &opened->model.model;
         ss_arena measure = ss_arena_measure();
         ss_model_keep_panels(model, &measure);
-        CHECK(!model->head.w.panels);
+        bool has_head = model->head.w.data != NULL;
+        CHECK(!model->head.w.panels && !model->layers[0].q.w.panels);
         ss_arena arena = arena_of(measure.used);
         ss_model_keep_panels(model, &arena);
-        CHECK(model->head.w.panels && arena.used == arena.bytes);
+        CHECK(model->layers[0].q.w.panels && arena.used == arena.bytes);
+        CHECK_INT(model->head.w.panels != NULL, has_head);
         check_steps(whole, prompt, T_MAX, T_MAX);
-        check_steps(whole, prompt, T_MAX, 1);
+        if (f < DECODERS) check_steps(whole, prompt, T_MAX, 1);
         close_folder(opened);
         free(arena.block);
     }
@@ -437,8 +449,9 @@ static void windows_hide(void) {
                 for (int t = 0; t < T_MAX; t++) {
                     const float *row = att_row(trace, l, h, t);
                     int window = ss_arch_window(arch, l), first = window ? t + 1 - window : 0;
+                    int end = arch->prefix ? T_MAX : t + 1;
                     for (int j = 0; j < T_MAX; j++)
-                        if (j < first || j > t)
+                        if (j < first || j >= end)
                             hidden &= row[j] == 0.0f;
                         else
                             seen &= row[j] > 0.0f;
@@ -505,6 +518,35 @@ static void routers(void) {
               SS_BAD_REQUEST);
     CHECK(strstr(err.text, "experts") != NULL && !strcmp(err.where, "router"));
     close_folder(plain);
+}
+
+static void encoders(void) {
+    CASE(
+        "an encoder predicts no next token; without a head its logits are NaN, and one is sampled");
+    for (size_t f = DECODERS; f < FOLDERS; f++) {
+        opened_folder *opened = open_folder(folders[f]);
+        const ss_trace *trace = &opened->run.run.trace;
+        const ss_arch *arch = &trace->model->arch;
+        bool has_head = trace->model->head.w.data != NULL;
+        CHECK_INT(has_head, strcmp(folders[f], "hf-bert-bare") != 0);
+        CHECK(!strcmp(ss_mask_name(arch), "bidirectional"));
+        for (int t = 0; t < T_MAX; t++) {
+            CHECK(isnan(ss_floats(trace, SS_FIELD_LOSS)[t]));
+            CHECK(isnan(ss_floats(trace, SS_FIELD_RANK)[t]));
+            CHECK_INT(isnan(ss_row(trace, SS_FIELD_LOGITS, 0, t)[t]), !has_head);
+        }
+        int token = ss_run_sample(&opened->run.run, 0.8f, 5, 1u << 31);
+        CHECK(token >= 0 && token < arch->V);
+        float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
+        float *accuracy = measure(trace, "accuracy", 0.3f, 0, 0, 0, NULL);
+        float *even = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+        CHECK(isnan(*loss) && isnan(*accuracy));
+        CHECK_NEAR(even[0], 1.0 / T_MAX, 1e-7);
+        free(loss);
+        free(accuracy);
+        free(even);
+        close_folder(opened);
+    }
 }
 
 /* ---- what a config says is seen in the numbers -------------------------------------------- */
@@ -588,6 +630,8 @@ static void every_key_counts(void) {
         {"hf-falcon-groups", "\"bias\": true", "\"bias\": false"},
         {"hf-falcon-serial", "\"activation\": \"gelu\"", "\"activation\": \"relu\""},
         {"hf-bloom", "\"layer_norm_epsilon\": 1e-05", "\"layer_norm_epsilon\": 1e-02"},
+        {"hf-bert", "\"layer_norm_eps\": 1e-12", "\"layer_norm_eps\": 1e-02"},
+        {"hf-bert", "\"hidden_act\": \"gelu\"", "\"hidden_act\": \"relu\""},
         {"hf-gpt_oss", "\"swiglu_limit\": 1.5", "\"swiglu_limit\": 7.0"},
         {"hf-gpt_oss", "\"swiglu_alpha\": 1.702", "\"swiglu_alpha\": 1.5"},
         {"hf-gpt_oss", "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 3"},
@@ -669,6 +713,13 @@ static void missing_tensors(void) {
         {"hf-falcon-serial", "transformer.h.0.post_attention_layernorm.weight",
          "transformer.h.0.post_attention_mronreyal.weight"},
         {"hf-bloom-bare", "word_embeddings_layernorm.weight", "word_embeddings_mronreyal.weight"},
+        {"hf-bert", "cls.predictions.transform.LayerNorm.bias",
+         "cls.predictions.transform.LayerNorm.sabi"},
+        {"hf-bert", "cls.predictions.bias", "cls.predictions.sabi"},
+        {"hf-bert-old", "bert.encoder.layer.1.output.LayerNorm.beta",
+         "bert.encoder.layer.1.output.LayerNorm.atb_"},
+        {"hf-bert-bare", "embeddings.token_type_embeddings.weight",
+         "embeddings.token_type_embeddings.thgiew"},
         {"hf-opt-bare", "decoder.layers.1.final_layer_norm.bias",
          "decoder.layers.1.final_layer_norm.sabi"},
         {"hf-qwen2", "model.layers.0.self_attn.k_proj.bias",
@@ -836,6 +887,7 @@ int main(void) {
     interleaved();
     windows_hide();
     routers();
+    encoders();
     every_key_counts();
     missing_tensors();
     not_finite();

@@ -82,7 +82,8 @@ static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
 
 /* ---- metadata and tensors ------------------------------------------------------------------- */
 
-#define KEY(name, type, value) " t:llama." name " 4:" type " " value
+#define KEY_OF(architecture, name, type, value) " t:" architecture "." name " 4:" type " " value
+#define KEY(name, type, value) KEY_OF("llama", name, type, value)
 #define COUNTS(tensors, pairs) "r:GGUF 4:3 8:" tensors " 8:" pairs
 #define LLAMA " t:general.architecture 4:8 t:llama"
 #define SIZES                                                                                      \
@@ -249,6 +250,69 @@ static const broken meanings[] = {
     {"an adapter", WITH_PAIR(" t:general.type 4:8 t:adapter"), SS_UNSUPPORTED, "general.type"},
 };
 
+/* A file of another architecture: seven pairs, and more. */
+#define OTHER(architecture, norm, F, count, more)                                                  \
+    COUNTS("1", count)                                                                             \
+    " t:general.architecture 4:8 t:" architecture KEY_OF(architecture, "block_count", "4", "4:1")  \
+        KEY_OF(architecture, "embedding_length", "4", "4:4")                                       \
+            KEY_OF(architecture, "feed_forward_length", "4", "4:" F)                               \
+                KEY_OF(architecture, "attention.head_count", "4", "4:2")                           \
+                    KEY_OF(architecture, "attention." norm "_epsilon", "6", "4:925353388")         \
+                        KEY_OF(architecture, "context_length", "4", "4:16") more EMBEDDING DATA
+#define OF_LAYERS(architecture, F, count, more) OTHER(architecture, "layer_norm", F, count, more)
+#define OF_RMS(architecture, count, more) OTHER(architecture, "layer_norm_rms", "8", count, more)
+#define EXPERTS(architecture, n, top, F)                                                           \
+    KEY_OF(architecture, "expert_count", "4", "4:" n)                                              \
+    KEY_OF(architecture, "expert_used_count", "4", "4:" top)                                       \
+    KEY_OF(architecture, "expert_feed_forward_length", "4", "4:" F)
+
+static const broken families[] = {
+    {"an architecture that llama.cpp does not have",
+     COUNTS("0", "1") " t:general.architecture 4:8 t:opt z:32", SS_UNSUPPORTED,
+     "general.architecture"},
+    {"Bloom", OF_LAYERS("bloom", "16", "7", ""), SS_OK, ""},
+    {"Bloom with a narrow feed-forward", OF_LAYERS("bloom", "8", "7", ""), SS_UNSUPPORTED,
+     "bloom.feed_forward_length"},
+    {"Falcon", OF_LAYERS("falcon", "8", "7", ""), SS_OK, ""},
+    {"Falcon with more keys than queries",
+     OF_LAYERS("falcon", "8", "8", KEY_OF("falcon", "attention.head_count_kv", "4", "4:3")),
+     SS_BAD_CONFIG, "num_kv_heads"},
+    {"OLMo 2", OF_RMS("olmo2", "7", ""), SS_OK, ""},
+    {"OLMo 3, which has windows and the same name",
+     OF_RMS("olmo2", "8", KEY_OF("olmo2", "attention.sliding_window", "4", "4:4")), SS_UNSUPPORTED,
+     "olmo2.attention.sliding_window"},
+    {"Gemma 2 without a window", OF_RMS("gemma2", "7", ""), SS_BAD_CONFIG,
+     "gemma2.attention.sliding_window"},
+    {"Gemma 2 with another pattern",
+     OF_RMS("gemma2", "9",
+            KEY_OF("gemma2", "attention.sliding_window", "4", "4:4")
+                KEY_OF("gemma2", "attention.sliding_window_pattern", "4", "4:3")),
+     SS_UNSUPPORTED, "gemma2.attention.sliding_window_pattern"},
+    {"Qwen 3 with experts", OF_RMS("qwen3moe", "10", EXPERTS("qwen3moe", "4", "2", "6")), SS_OK,
+     ""},
+    {"Qwen 3 without a number of experts", OF_RMS("qwen3moe", "7", ""), SS_BAD_CONFIG,
+     "qwen3moe.expert_count"},
+    {"Qwen 3 with more experts chosen than there are",
+     OF_RMS("qwen3moe", "10", EXPERTS("qwen3moe", "4", "5", "6")), SS_BAD_CONFIG,
+     "num_experts_per_tok"},
+    {"Qwen 3 with an expert for all tokens",
+     OF_RMS("qwen3moe", "11",
+            EXPERTS("qwen3moe", "4", "2", "6")
+                KEY_OF("qwen3moe", "expert_shared_count", "4", "4:1")),
+     SS_UNSUPPORTED, "qwen3moe.expert_shared_count"},
+    {"Hunyuan", OF_RMS("hunyuan-dense", "7", ""), SS_OK, ""},
+    {"Hunyuan with experts", OF_RMS("hunyuan-moe", "10", EXPERTS("hunyuan-moe", "4", "2", "8")),
+     SS_OK, ""},
+    {"Hunyuan with narrow experts",
+     OF_RMS("hunyuan-moe", "10", EXPERTS("hunyuan-moe", "4", "2", "6")), SS_UNSUPPORTED,
+     "hunyuan-moe.expert_feed_forward_length"},
+    {"Hunyuan with two experts for all tokens",
+     OF_RMS("hunyuan-moe", "11",
+            EXPERTS("hunyuan-moe", "4", "2", "8")
+                KEY_OF("hunyuan-moe", "expert_shared_count", "4", "4:2")),
+     SS_UNSUPPORTED, "hunyuan-moe.expert_shared_count"},
+};
+
 static void check_table(const broken *table, size_t n) {
     for (size_t i = 0; i < n; i++) {
         CASE(table[i].name);
@@ -366,8 +430,9 @@ static void check_counts(void) {
 /* ---- damage --------------------------------------------------------------------------------- */
 
 #define GOLDEN "tests/golden/"
-static const char *const models[] = {GOLDEN "gguf-gemma3-bf16", GOLDEN "gguf-gpt_neox-q8_0",
-                                     GOLDEN "gguf-llama3-f16", GOLDEN "gguf-gpt2-plain-f16"};
+static const char *const models[] = {GOLDEN "gguf-gemma3-bf16",       GOLDEN "gguf-gpt_neox-q8_0",
+                                     GOLDEN "gguf-llama3-f16",        GOLDEN "gguf-gpt2-plain-f16",
+                                     GOLDEN "gguf-falcon-groups-f16", GOLDEN "gguf-qwen3_moe-q8_0"};
 #define MODELS_N (sizeof models / sizeof *models)
 
 static ss_bytes first_bytes(ss_bytes file, size_t n) {
@@ -437,6 +502,7 @@ int main(void) {
     CHECK_TABLE(pairs);
     CHECK_TABLE(tensors);
     CHECK_TABLE(meanings);
+    CHECK_TABLE(families);
     check_shards();
     check_values();
     check_counts();

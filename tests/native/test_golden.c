@@ -14,6 +14,7 @@
 #include "goldens.h"
 #include "model/families/family.h"
 #include "model/files/json.h"
+#include "model/gguf/gguf.h"
 #include "traces.h"
 
 #include <dirent.h>
@@ -33,6 +34,7 @@ typedef struct coverage {
     bool fields[SS_FIELD_N], metrics[METRICS_MAX], edits[EDITS_MAX], operations[OPERATIONS_MAX],
         formats[SS_FORMAT_N];
     char families[FAMILIES_BYTES]; /* " llama gpt2 " */
+    char of_gguf[FAMILIES_BYTES];  /* the same of GGUF files */
 } coverage;
 
 static float tolerance_of(const char *field, const ss_tensor *expected) {
@@ -177,19 +179,24 @@ static bool read_about(about *a, const char *folder) {
 }
 
 /* " NAME " in a list of names between spaces. */
-static bool has_family(const coverage *met, const char *name, size_t n) {
+static bool has_family(const char *families, const char *name) {
     char word[64];
-    snprintf(word, sizeof word, " %.*s ", (int)n, name);
-    return strstr(met->families, word) != NULL;
+    snprintf(word, sizeof word, " %s ", name);
+    return strstr(families, word) != NULL;
+}
+
+static void add_family(char *families, const char *name) {
+    size_t used = strlen(families);
+    if (!has_family(families, name)) snprintf(families + used, FAMILIES_BYTES - used, " %s ", name);
 }
 
 static void meet_model(coverage *met, const opened_model *model) {
     const ss_arch *arch = &model->model.arch;
-    size_t used = strlen(met->families);
     met->operations[ss_operation_find(arch->attention.operation)] = true;
-    met->formats[ss_container_format(model->weights.bytes)] = true;
-    if (!has_family(met, arch->family, strlen(arch->family)))
-        snprintf(met->families + used, FAMILIES_BYTES - used, " %s ", arch->family);
+    ss_format format = ss_container_format(model->weights.bytes);
+    met->formats[format] = true;
+    add_family(met->families, arch->family);
+    if (format == SS_GGUF) add_family(met->of_gguf, arch->family);
 }
 
 /* What runs take from others and from themselves changes no bit, of any model and edit: a run that
@@ -288,8 +295,16 @@ static void check_models(const coverage *met) {
     char names[FAMILIES_BYTES];
     ss_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "))
-        if (check_failed(has_family(met, name, strlen(name)), __FILE__, __LINE__, "has a golden"))
+        if (check_failed(has_family(met->families, name), __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", name);
+    CASE("and every architecture of GGUF");
+    ss_gguf_family_names(names, sizeof names);
+    for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", ")) {
+        ss_bytes word = {(const unsigned char *)name, strlen(name)};
+        const char *type = ss_gguf_model_type(ss_gguf_family_find(word));
+        if (check_failed(has_family(met->of_gguf, type), __FILE__, __LINE__, "has a golden"))
+            printf("    %s\n", name);
+    }
     for (int i = 0; i < SS_FORMAT_N; i++) CHECK(met->formats[i]);
 }
 

@@ -223,7 +223,7 @@ static void configs(void) {
         {"}", SS_BAD_CONFIG, "config.json"},
         {"{}", SS_UNSUPPORTED, "model_type"},
         {"{\"model_type\":5}", SS_BAD_CONFIG, "model_type"},
-        {"{\"model_type\":\"bert\"}", SS_UNSUPPORTED, "model_type"},
+        {"{\"model_type\":\"t5\"}", SS_UNSUPPORTED, "model_type"},
         {"{\"model_type\":\"llama\"}", SS_BAD_CONFIG, "num_hidden_layers"},
         {"{" LLAMA_KEYS "}", SS_OK, ""},
         {"{" LLAMA_KEYS ",\"rope_scaling\":null,\"head_dim\":null}", SS_OK, ""},

@@ -129,6 +129,16 @@ test('fewer sequences than were asked for are reported with the reason', async (
   assert.deepEqual([cut.asked, cut.sequences], [400, sequences]);
 });
 
+test('an encoder has no loss, and the reason is said', async () => {
+  const model = join(folder, 'bert');
+  cpSync(new URL('tests/golden/hf-bert', root), model, { recursive: true });
+  writeFileSync(join(model, 'vocab.txt'), '[UNK]\n[PAD]\n[CLS]\n[SEP]\na\n');
+  const { stdout } = await run('measure', model, '--ids', '2,7,9,11,7,3');
+  assert.match(stdout, /^note: every query sees every token, so that none is predicted/m);
+  assert.match(stdout, /^loss +-$/m);
+  assert.match(stdout, /^accuracy +-$/m);
+});
+
 test('layers and heads count from 0, as L1H3', async () => {
   const args = [zoo('softmax'), '--text-file', lines, '--lines', '--sequences', '2'];
   const { stdout } = await run('measure', ...args);

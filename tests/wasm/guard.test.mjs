@@ -112,6 +112,16 @@ test('a signal and close() end what is under way', async () => {
   assert.deepEqual([(await first).code, (await second).code], ['closed', 'closed']);
 });
 
+test('vocab.txt of BERT: a text stands between [CLS] and [SEP]', async () => {
+  const tokenizer = await guardTokenizer({ words: '[UNK]\n[CLS]\n[SEP]\nhi\n##s\n' });
+  const tokens = await tokenizer.encode('His hi');
+  assert.deepEqual(
+    tokens.map(({ id }) => id),
+    [1, 3, 4, 3, 2],
+  );
+  tokenizer.close();
+});
+
 test('vocab.json with merges.txt, a GGUF, and what is neither', async () => {
   const at = (name) => readFileSync(new URL(`tokenizers/${name}`, golden), 'utf8');
   const [vocab, merges] = ['gpt2/vocab.json', 'gpt2/merges.txt'].map(at);

@@ -11,7 +11,7 @@ import {
   openTokenizer,
   sweep,
 } from '../../wasm/index.js';
-import { failure, files, softmax, tiny, withEngine } from './helper.mjs';
+import { failure, files, golden, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
 const texts = [
@@ -32,6 +32,23 @@ test('of an array, each text gives its beginning, line breaks and all', async ()
   assert.deepEqual(found, own);
   assert.equal((await cut(texts, { sequences: 1 })).length, 1);
   await assert.rejects(cut(['Hi.', '']), { code: 'argument', where: 'text' });
+});
+
+test('what a tokenizer puts behind a text stands behind each sequence', async () => {
+  const bert = openTokenizer(
+    readFileSync(new URL('tokenizers/bert/tokenizer.json', golden), 'utf8'),
+  );
+  const ids = (text) => bert.encode(text, { special: 'none' }).map(({ id }) => id);
+  const [start, end] = bert.encode('').map(({ id }) => id);
+  const all = ids(texts[0]);
+  assert.deepEqual(await cutText(bert, texts[0], { tokens: 12, sequences: 2 }), [
+    [start, ...all.slice(0, 10), end],
+    [start, ...all.slice(10, 20), end],
+  ]);
+  assert.deepEqual(await cutText(bert, texts, { tokens: 12, sequences: 9, special: ['[CLS]'] }), [
+    [start, ...all.slice(0, 11)],
+    [start, ...ids(texts[2]).slice(0, 11)],
+  ]);
 });
 
 test('each sequence has its own numbers, and the means are theirs', async () => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/index.js';
+import { tokenizerOfWords } from '../../wasm/text/words.js';
 import { golden as goldens, softmax } from './helper.mjs';
 
 const folder = new URL('tokenizers/', goldens);
@@ -26,15 +27,26 @@ function fromGguf(name, change) {
   return openTokenizer(json, config);
 }
 
+function fromBert({ files, change }) {
+  const file = JSON.parse(read('tokenizer.json', new URL(`${files}/`, folder)));
+  Object.assign(file.normalizer, change);
+  return openTokenizer(file);
+}
+
 /** Name of a golden -> its tokenizer, and what its normalizer does to a text. */
 const cases = {
   gpt2: () => ({ tokenizer: fromVocabulary(new URL('gpt2/', folder)), form: null }),
   opt: () => ({ tokenizer: fromVocabulary(new URL('opt/', folder)), form: null }),
   gptneox: () => ({ tokenizer: fromFile(new URL('gptneox/', folder)), form: 'NFC' }),
+  bert: (golden) => ({ tokenizer: fromBert(golden) }),
+  'bert-cased': (golden) => ({ tokenizer: fromBert(golden) }),
   zoo: () => ({ tokenizer: fromFile(softmax), form: null }),
   smollm2: ({ files }) => ({ tokenizer: fromGguf(files), form: null }),
   qwen2: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: 'NFC' }),
   llama3: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: null }),
+  dbrx: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: null }),
+  falcon: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: null }),
+  bloom: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: null }),
   sentencepiece: ({ files }) => ({ tokenizer: fromGguf(files) }),
   gemma: ({ files }) => ({ tokenizer: fromGguf(files) }),
 };
@@ -72,6 +84,35 @@ function compare(what, expected, found) {
 
 /** Bytes for which SmolLM2's vocabulary has no token; its own library drops them, too. */
 const MISSING = /[\x04\x06\x13\x14\x16\x1d\u{40000}-\u{bffff}]/u;
+
+test('vocab.txt: the tokens of the same vocabulary in tokenizer.json, uncased and cased', () => {
+  const { model } = JSON.parse(read('bert/tokenizer.json'));
+  const words = Object.entries(model.vocab).sort((a, b) => a[1] - b[1]);
+  const text = words.map(([word]) => `${word}\r\n`).join('');
+  for (const [name, config] of [
+    ['bert', {}],
+    ['bert-cased', { do_lower_case: false }],
+  ]) {
+    const { json, config: roles } = tokenizerOfWords(text, config);
+    const tokenizer = openTokenizer(json, roles);
+    checkCase(name, tokenizer, undefined, JSON.parse(read(`${name}.json`)));
+    const kinds = tokenizer.specials.map((token) => token.kind);
+    assert.deepEqual(kinds, ['pad', 'unk', 'cls', 'sep', 'mask']);
+  }
+});
+
+test('a vocab.txt that is none is refused with its line', () => {
+  for (const [text, where] of [
+    ['', 'vocab.txt'],
+    ['a\nb\n', 'vocab.txt'],
+    ['[UNK]\n[CLS]\na', 'vocab.txt'],
+    ['[UNK]\n[CLS]\n[SEP]\na\na', 'vocab.txt line 5'],
+  ]) {
+    const error = { code: 'bad_tokenizer', where };
+    assert.throws(() => tokenizerOfWords(text), error, JSON.stringify(text));
+  }
+  assert.throws(() => tokenizerOfWords('a', '{'), { where: 'tokenizer_config.json' });
+});
 
 /** A byte-level text is found again in its tokens, but for what was typed as a special token. */
 function roundTrips(tokenizer, form) {

@@ -623,7 +623,11 @@ function summary(found, describe) {
   const { L, H, family } = found.architecture;
   const { sequences, T, special, first, arithmetic } = found;
   const all = found.byEps ?? [{ eps: found.eps, metrics: found.metrics }];
-  const notes = [cutWords(found), ...all.map(({ eps }) => tells({ T, eps }))].filter(Boolean);
+  const notes = [
+    cutWords(found),
+    maskWords(found.architecture),
+    ...all.map(({ eps }) => tells({ T, eps })),
+  ].filter(Boolean);
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)
     .flatMap((row) => {
@@ -680,6 +684,15 @@ function cutWords({ cut, T }) {
     `note: ${sequences} of the ${asked} sequences asked for: the text has ${read} tokens${texts}; ` +
     `fewer --tokens than ${T} or more text give more`
   );
+}
+
+/**
+ * Why there is no loss; empty where there is one.
+ * @param {Pick<import('../sinkscope.js').Architecture, 'mask'>} architecture
+ */
+function maskWords({ mask }) {
+  if (mask.kind !== 'bidirectional') return '';
+  return 'note: every query sees every token, so that none is predicted: no loss, no accuracy';
 }
 
 /**

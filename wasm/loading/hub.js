@@ -28,6 +28,7 @@ const USUAL = [
   'tokenizer.json',
   'tokenizer_config.json',
   'special_tokens_map.json',
+  'vocab.txt',
   'vocab.json',
   'merges.txt',
 ];

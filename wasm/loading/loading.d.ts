@@ -73,6 +73,7 @@ export interface Plan {
     readonly tokenizer?: PlanFile;
     readonly tokenizer_config?: PlanFile;
     readonly special_tokens_map?: PlanFile;
+    readonly words?: PlanFile;
     readonly vocab?: PlanFile;
     readonly merges?: PlanFile;
   };

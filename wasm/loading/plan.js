@@ -24,6 +24,7 @@ const SMALL = {
   tokenizer: 'tokenizer.json',
   tokenizer_config: 'tokenizer_config.json',
   special_tokens_map: 'special_tokens_map.json',
+  words: 'vocab.txt',
   vocab: 'vocab.json',
   merges: 'merges.txt',
 };

@@ -36,17 +36,17 @@ export async function cutText(tokenizer, text, options) {
   const pieces = isOne ? [text] : typeof text === 'string' ? linesOf(text) : text;
   /** @type {number[][]} */
   const cut = [];
-  const before = (await tokenizer.encode('', { special })).map(({ id }) => id);
-  const room = tokens - before.length;
-  expect(room > 0, 'tokens', `more than the ${before.length} special ones`, tokens);
+  const { length: added } = await tokenizer.encode('', { special });
+  const room = tokens - added;
+  expect(room > 0, 'tokens', `more than the ${added} special ones`, tokens);
   let read = 0;
   let short = 0;
   let longest = 0;
   for (const piece of pieces) {
-    const ids = (await tokenizer.encode(piece, { special: 'none' })).map(({ id }) => id);
+    const { before, ids, after } = apart(await tokenizer.encode(piece, { special }));
     const ends = isOne ? ids.length : Math.min(room, ids.length);
     for (let at = 0; at + room <= ends && cut.length < sequences; at += room) {
-      cut.push([...before, ...ids.slice(at, at + room)]);
+      cut.push([...before, ...ids.slice(at, at + room), ...after]);
     }
     read += ids.length;
     longest = Math.max(longest, ids.length);
@@ -57,6 +57,21 @@ export async function cutText(tokenizer, text, options) {
   if (cut.length > 0) return cut;
   const wanted = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
   throw new SinkscopeError('argument', 'text', wanted);
+}
+
+/**
+ * The ids of a text, and those that a tokenizer puts before and after it.
+ * @param {readonly import('../sinkscope.js').Token[]} tokens
+ */
+function apart(tokens) {
+  const ids = tokens.map(({ id }) => id);
+  const first = tokens.findIndex(({ special }) => !special);
+  const end = tokens.findLastIndex(({ special }) => !special) + 1;
+  return {
+    before: ids.slice(0, Math.max(0, first)),
+    ids: ids.slice(first, end),
+    after: ids.slice(end),
+  };
 }
 
 /** @param {string} text */

@@ -26,7 +26,7 @@ export interface Cut {
   readonly asked: number;
   /** Sequences found. */
   readonly sequences: number;
-  /** Tokens of text in a sequence: its length without the special tokens in front. */
+  /** Tokens of text in a sequence: its length without the special tokens before and after them. */
   readonly room: number;
   /** Tokens of all texts that were read. */
   readonly read: number;
@@ -38,7 +38,8 @@ export interface Cut {
 
 /**
  * Sequences of equal length; what is too short for one is left out. Of an array of texts, each gives
- * one sequence, its beginning.
+ * one sequence, its beginning. Each sequence has the special tokens that the tokenizer puts before and
+ * after a text.
  * @throws SinkscopeError 'argument' where the text is too short for any
  * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
  */

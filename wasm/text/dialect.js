@@ -10,6 +10,7 @@
  * - (?i:'s) is folded in ASCII, and does not match the long s.
  * - A byte without a token keeps those before and behind it from being merged.
  * - ByteFallback drops a byte order mark, and reads bytes that are no UTF-8 as fewer signs.
+ * - BertNormalizer misses the Chinese characters that take two units of UTF-16.
  */
 import { isByteLevel, letters } from './surface.js';
 import { refuse } from './vocabulary.js';
@@ -155,6 +156,45 @@ const byteReader = {
 };
 
 /** @typedef {{ config?: { type?: string }, text_decoder?: unknown, decoders?: Reader[] }} Reader */
+/**
+ * @typedef {{ tokenize_chinese_chars?: (text: string) => string, normalizers?: Normalizer[] }} Normalizer
+ */
+/**
+ * @typedef {{ config?: { type?: string }, unk_token?: string, tokens_to_ids: Map<string, number>,
+ *   encode: (words: string[]) => string[] }} Model
+ */
+
+/** The blocks of Chinese characters that BERT's own code lists. */
+const CHINESE =
+  /[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu;
+
+/**
+ * Has BertNormalizer put spaces around every Chinese character.
+ * @param {Normalizer | null | undefined} normalizer of the library
+ */
+export function mendNormalizer(normalizer) {
+  if (normalizer?.tokenize_chinese_chars) {
+    normalizer.tokenize_chinese_chars = (text) => text.replace(CHINESE, ' $& ');
+  }
+  for (const stage of normalizer?.normalizers ?? []) mendNormalizer(stage);
+}
+
+/**
+ * Has WordPiece keep a word that its vocabulary lacks: the token for the unknown, which the library
+ * returns instead, does not say which characters it covers.
+ * @param {Model} model of the library
+ */
+export function mendModel(model) {
+  if (model.config?.type !== 'WordPiece') return;
+  const encode = model.encode.bind(model);
+  model.encode = (words) =>
+    words.flatMap((word) => {
+      const pieces = encode([word]);
+      // A word that is too long for the model may be a token nevertheless.
+      const isLacking = pieces[0] === model.unk_token && !model.tokens_to_ids.has(word);
+      return pieces.length === 1 && isLacking ? [word] : pieces;
+    });
+}
 
 /**
  * Gives the stages that read single bytes a reader of their own: no words of tokenizer.json do.

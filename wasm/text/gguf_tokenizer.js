@@ -38,7 +38,7 @@ const laterWords = (numbers) =>
 /**
  * How a byte-level vocabulary splits text, by tokenizer.ggml.pre. The normal forms are those of the
  * models' own tokenizer.json: a GGUF does not hold them.
- * @typedef {{ split: object[], form?: string, ignoreMerges?: boolean, bos?: boolean }} Pre
+ * @typedef {{ split: object[], later?: object[], form?: string, ignoreMerges?: boolean, bos?: boolean }} Pre
  * @type {{ names: readonly string[], pre: Pre }[]}
  */
 const PRE_TOKENIZERS = [
@@ -56,6 +56,15 @@ const PRE_TOKENIZERS = [
     names: ['llama-bpe', 'llama3', 'llama-v3'],
     pre: { split: [isolate(laterWords('\\p{N}{1,3}'))], ignoreMerges: true, bos: true },
   },
+  { names: ['dbrx'], pre: { split: [isolate(laterWords('\\p{N}{1,3}'))] } },
+  {
+    names: ['falcon'],
+    pre: {
+      split: [isolate('[\\p{P}$+<=>^~|`]+'), isolate(WORDS)],
+      later: [isolate('\\p{N}+'), isolate('[0-9][0-9][0-9]')],
+    },
+  },
+  { names: ['bloom'], pre: { split: [isolate(' ?[^(\\s|.,!?…。，、।۔،)]+')] } },
 ];
 
 /** @type {typeof import('../sinkscope.js').tokenizerOfGguf} */
@@ -76,7 +85,9 @@ export function tokenizerOfGguf(read) {
  * @returns {TokenizerFiles}
  */
 function byteLevel(read) {
-  const { split, form, ignoreMerges, bos } = findPre(read('tokenizer.ggml.pre') ?? 'default');
+  const { split, later, form, ignoreMerges, bos } = findPre(
+    read('tokenizer.ggml.pre') ?? 'default',
+  );
   const { tokens, types } = readTokens(read);
   const spelled = tokens.map((token, i) => (isAdded(types[i]) ? token : spell(token)));
   const vocab = table(spelled);
@@ -88,6 +99,7 @@ function byteLevel(read) {
     added: addedTokens(tokens, types),
     normalizer: form ? { type: form } : null,
     split,
+    later,
     ignoreMerges,
     post: roles.post,
   });

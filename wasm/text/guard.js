@@ -30,6 +30,7 @@ const KNOWN_PIECE = 30;
 const KINDS = {
   tokenizer: 'text',
   config: 'text',
+  words: 'text',
   vocab: 'text',
   merges: 'text',
   special_tokens_map: 'text',

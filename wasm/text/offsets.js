@@ -20,13 +20,13 @@ const REACH = 256;
  * @param {readonly string[]} tokens
  * @param {Surface} surface
  * @param {{ normalizer: ((text: string) => string) | null, added_tokens: readonly { content: string }[] }} library
- * @param {boolean} isByteLevel else the sign U+2581 means a space
+ * @param {boolean} hasBlocks the sign U+2581 means a space
  * @returns {Uint32Array} [start, end] of each token, in UTF-16 units
  */
-export function locate(text, tokens, surface, { normalizer, added_tokens: added }, isByteLevel) {
+export function locate(text, tokens, surface, { normalizer, added_tokens: added }, hasBlocks) {
   const made = normalizer === null ? identity(text) : align(text, normalizer, added);
   // A space is as long as the sign in UTF-16, so that places in the text stay the same.
-  if (!isByteLevel) made.text = made.text.replaceAll('\u2581', ' ');
+  if (hasBlocks) made.text = made.text.replaceAll('\u2581', ' ');
   const bytes = encoder.encode(made.text);
   const spans = spansOfBytes(made, bytes.length);
   return walk(tokens, surface, bytes, spans, text.length);

@@ -47,15 +47,17 @@ async function sourceOf(plan, model, options) {
     for (const key of GGUF_KEYS) gguf.set(key, await model.metadata(key));
     return { gguf };
   }
-  const { tokenizer, vocab, merges } = plan.files;
+  const { tokenizer, words, vocab, merges } = plan.files;
   const read = (/** @type {PlanFile} */ file) => planText(plan, file, options);
   const readIf = async (/** @type {PlanFile | undefined} */ file) => file && read(file);
   const config = await readIf(plan.files.tokenizer_config);
   if (tokenizer) return { tokenizer: await read(tokenizer), config };
+  if (words) return { words: await read(words), config };
   if (vocab && merges) {
     const special_tokens_map = await readIf(plan.files.special_tokens_map);
     return { vocab: await read(vocab), merges: await read(merges), config, special_tokens_map };
   }
-  const wanted = 'expected tokenizer.json, or vocab.json with merges.txt, beside the weights';
+  const wanted =
+    'expected tokenizer.json, vocab.txt, or vocab.json with merges.txt, beside the weights';
   throw new SinkscopeError('bad_tokenizer', plan.id, wanted);
 }

@@ -42,7 +42,7 @@ export function createSurface(file, added) {
   const names = new Set(literal.map(({ content }) => content));
   const read = isBytes
     ? readLetters
-    : (/** @type {string} */ token) => readText(token, prefix, suffix);
+    : (/** @type {string} */ token) => readText(token, prefix, suffix, hasBlocks(file));
   return (token) => (names.has(token) ? token : read(token));
 }
 
@@ -53,6 +53,14 @@ export function createSurface(file, added) {
 export function isByteLevel(file) {
   const parts = [...stages(file.pre_tokenizer), ...stages(file.decoder)];
   return parts.some((part) => part?.type === 'ByteLevel');
+}
+
+/**
+ * Whether tokens write a space as U+2581, as SentencePiece does.
+ * @param {Pick<import('./shapes.js').TokenizerFile, 'model' | 'pre_tokenizer' | 'decoder'>} file
+ */
+export function hasBlocks(file) {
+  return !isByteLevel(file) && file.model.type !== 'WordPiece';
 }
 
 /**
@@ -75,11 +83,12 @@ function readLetters(token) {
  * @param {string} token
  * @param {string} prefix
  * @param {string} suffix
+ * @param {boolean} blocks
  */
-function readText(token, prefix, suffix) {
+function readText(token, prefix, suffix, blocks) {
   const byte = /^<0x([0-9A-F]{2})>$/.exec(token);
   if (byte) return Uint8Array.of(parseInt(byte[1], 16));
-  let text = token.replaceAll('\u2581', ' ');
+  let text = blocks ? token.replaceAll('\u2581', ' ') : token;
   if (prefix && text.startsWith(prefix)) text = text.slice(prefix.length);
   if (suffix && text.endsWith(suffix)) text = text.slice(0, -suffix.length);
   return text;

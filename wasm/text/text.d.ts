@@ -67,6 +67,8 @@ export type TokenizerSource =
       readonly config?: string;
       readonly special_tokens_map?: string;
     }
+  /** vocab.txt of BERT, one token a line. */
+  | { readonly words: string; readonly config?: string }
   | { readonly gguf: ReadonlyMap<string, ReturnType<GgufReader>> };
 
 /** Like a Tokenizer, but what may take long comes later, out of a worker that can be ended. */

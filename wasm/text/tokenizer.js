@@ -3,11 +3,11 @@
  * @huggingface/tokenizers; the offsets, which it does not give, are found in offsets.js.
  */
 import { Tokenizer as Library } from '@huggingface/tokenizers';
-import { mendDecoder, translate } from './dialect.js';
+import { mendDecoder, mendModel, mendNormalizer, translate } from './dialect.js';
 import { check } from '../abi/arguments.js';
 import { SinkscopeError, expect } from '../abi/errors.js';
 import { locate } from './offsets.js';
-import { createSurface, isByteLevel } from './surface.js';
+import { createSurface, hasBlocks } from './surface.js';
 import {
   ROLES,
   checkId,
@@ -108,6 +108,8 @@ function openLibrary(file, settings) {
   const library = new Library(whole, settings);
   if (ranks) Object.assign(library.model, { bpe_ranks: ranks });
   mendDecoder(library.decoder);
+  mendNormalizer(library.normalizer);
+  mendModel(library.model);
   return library;
 }
 
@@ -148,8 +150,10 @@ function libraryError(error) {
 class Tokenizer {
   #library;
   #surface;
-  #isByteLevel;
+  #hasBlocks;
   #added;
+  /** @type {string | null | undefined} of WordPiece, the token of words that the vocabulary lacks */
+  #unknown;
   /** @type {string[]} */
   #prefix = [];
   /** @type {string[]} */
@@ -164,7 +168,8 @@ class Tokenizer {
     this.#library = library;
     this.#added = library.get_added_tokens_decoder();
     this.#surface = createSurface(file, this.#added.values());
-    this.#isByteLevel = isByteLevel(file);
+    this.#hasBlocks = hasBlocks(file);
+    this.#unknown = file.model.type === 'WordPiece' ? file.model.unk_token : null;
     this.#readTemplate();
     this.size = library.model.vocab.length;
     this.bos = this.#findBos(settings);
@@ -237,7 +242,7 @@ class Tokenizer {
       // Half a surrogate pair has no UTF-8; the sign that replaces it is one unit long, too.
       const sound = text.replace(/\p{Surrogate}/gu, '\ufffd');
       const pieces = this.#tokenize(sound, false);
-      const spans = locate(sound, pieces, this.#surface, this.#library, this.#isByteLevel);
+      const spans = locate(sound, pieces, this.#surface, this.#library, this.#hasBlocks);
       return [
         ...before.map((piece) => token(piece)),
         ...pieces.map((piece, i) => token(piece, spans[2 * i], spans[2 * i + 1], false)),
@@ -284,6 +289,9 @@ class Tokenizer {
    */
   #token(piece, start, end, special) {
     const id = this.#id(piece);
+    if (id === undefined && this.#id(this.#unknown) !== undefined) {
+      return this.#token(String(this.#unknown), start, end, special);
+    }
     if (id === undefined) {
       const text = `"${piece.slice(0, 80)}" is not in the vocabulary, and there is no token for the unknown`;
       throw new SinkscopeError('bad_tokenizer', 'model.vocab', text);

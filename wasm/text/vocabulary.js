@@ -122,11 +122,13 @@ function addedTokens(vocab, settings, more) {
 /**
  * A tokenizer.json of the byte-level kind.
  * @param {{ vocab: object, merges: string[][], added: object[], post: object | null,
- *   prefixSpace?: boolean, normalizer?: object | null, split?: object[], ignoreMerges?: boolean }} parts
+ *   prefixSpace?: boolean, normalizer?: object | null, split?: object[], later?: object[],
+ *   ignoreMerges?: boolean }} parts
  *   split: stages that cut the text before it is written as bytes; default: the pattern of GPT-2
+ *   later: stages that cut the bytes
  */
 export function byteLevelFile(parts) {
-  const { vocab, merges, added, post, split, prefixSpace = false } = parts;
+  const { vocab, merges, added, post, split, later = [], prefixSpace = false } = parts;
   const bytes = {
     type: 'ByteLevel',
     add_prefix_space: prefixSpace,
@@ -137,7 +139,7 @@ export function byteLevelFile(parts) {
     version: '1.0',
     added_tokens: added,
     normalizer: parts.normalizer ?? null,
-    pre_tokenizer: split ? { type: 'Sequence', pretokenizers: [...split, bytes] } : bytes,
+    pre_tokenizer: split ? { type: 'Sequence', pretokenizers: [...split, bytes, ...later] } : bytes,
     post_processor: post,
     decoder: bytes,
     model: { type: 'BPE', ignore_merges: parts.ignoreMerges ?? false, vocab, merges },

@@ -7,6 +7,7 @@ import { packError } from '../abi/errors.js';
 import { tokenizerOfGguf } from './gguf_tokenizer.js';
 import { openTokenizer } from './tokenizer.js';
 import { tokenizerOfVocabulary } from './vocabulary.js';
+import { tokenizerOfWords } from './words.js';
 
 /** @typedef {import('./text.js').Tokenizer} Tokenizer */
 /** @typedef {import('./text.js').TokenizerSource} Source */
@@ -26,6 +27,7 @@ let tokenizer;
 function filesOf(source) {
   if ('gguf' in source) return tokenizerOfGguf((key) => source.gguf.get(key));
   if ('tokenizer' in source) return { json: source.tokenizer, config: source.config };
+  if ('words' in source) return tokenizerOfWords(source.words, source.config);
   const { vocab, merges, config, special_tokens_map } = source;
   return tokenizerOfVocabulary(vocab, merges, config, special_tokens_map);
 }

@@ -155,6 +155,15 @@ describe('secondary sinks', () => {
     );
   });
 
+  it('are any keys where all queries see them, as those of [SEP] in an encoder', () => {
+    const plain = frame(alphas);
+    const mask = { kind: 'bidirectional' } as const;
+    const both = { ...plain, architecture: { ...plain.architecture, mask } };
+    expect(keysByAttention(both)).toHaveLength(T - 1);
+    expect(keysByAttention(both)[1]).toMatchObject({ key: 6, birth: 1, lifetime: 1 });
+    expect(secondary.says(both, at)).toMatch(/^2 secondary sinks: token 2 .*; token 6 /);
+  });
+
   it('are said to be none where no key receives five times uniform attention', () => {
     const few = alphas.map((x) => Math.min(x, 0.5));
     expect(secondary.says(frame(few), at)).toMatch(

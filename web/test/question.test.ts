@@ -58,6 +58,45 @@ describe('a question', () => {
       expect(key(change)).not.toBe(key({}));
   });
 
+  it('ends each prompt with what the tokenizer puts behind a text', async () => {
+    const both = {
+      ...tokenizer,
+      encode: (text: string) => [
+        { id: 0, text: '<s>', special: true },
+        ...tokenizer.encode(text, { special: 'none' }),
+        { id: 1, text: '</s>', special: true },
+      ],
+    } as unknown as Tokenizer;
+    const asked = async (change: Partial<State>, texts: string[] = []) =>
+      promptsOf(both, questionOf({ ...defaults, T: 4, n: 9, ...change }), 99, texts);
+    const { tokens, dropped, ids } = await asked({ prompt: 'a bb ccc dddd eeeee' });
+    expect(tokens.map(({ text }) => text)).toEqual(['<s>', 'a', 'bb', '</s>']);
+    expect([dropped, ids]).toEqual([
+      3,
+      [
+        [0, 2, 3, 1],
+        [0, 4, 5, 1],
+      ],
+    ]);
+    const whole = await asked({ prompt: 'a bb', T: 9 });
+    expect([whole.dropped, whole.ids]).toEqual([0, [[0, 2, 3, 1]]]);
+    for (const input of ['random', 'repeat'] as const)
+      for (const one of (await asked({ input, n: 2 })).ids)
+        expect([one.length, one[0], one[3], one.slice(1, 3).some((id) => id < 2)]).toEqual([
+          4,
+          0,
+          1,
+          false,
+        ]);
+    const lines = await asked({ input: 'file' }, ['a bb ccc', 'dddd eeeee f']);
+    expect(lines.ids.map((one) => [one[0], one[3]])).toEqual([
+      [0, 1],
+      [0, 1],
+    ]);
+    expect(lines.tokens.map(({ special }) => special)).toEqual([true, false, false, true]);
+    expect((await specialWords(both)).automatic).toEqual(['<s>']);
+  });
+
   it('is the text, cut to T and to the context, and its further pieces', async () => {
     const { tokens, dropped, ids } = await ask({ prompt: 'a bb ccc dddd eeeee', T: 3, n: 9 });
     expect(tokens.map(({ text }) => text)).toEqual(['<s>', 'a', 'bb']);

@@ -1,7 +1,8 @@
 /*
  * bloom: LayerNorm, also of the token vectors, ALiBi positions, biases everywhere. falcon: rotary
  * positions; attention and feed-forward side by side behind one norm, or two; few key/value heads.
- * Both have one matrix for q, k and v: the queries of a group, its key, its value.
+ * Both have one matrix for q, k and v: the queries of a group, its key, its value; in GGUF all
+ * queries, all keys, all values.
  */
 #include "family.h"
 
@@ -71,15 +72,16 @@ void ss_falcon_read(ss_arch *arch, ss_json *json) {
 static void load_qkv(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K, G = (size_t)arch->G;
     size_t queries = (size_t)arch->H / G * K, step = queries + 2 * K;
+    bool blocks = ss_load_is(loader, SS_GGUF);
     ss_linear *linears[] = {&layer->q, &layer->k, &layer->v};
     for (size_t i = 0; i < 3; i++) {
-        size_t group = i ? K : queries;
+        size_t group = i ? K : queries, first = i ? queries + (i - 1) * K : 0;
         ss_place place = {.in = D,
                           .out = G * group,
                           .total = G * step,
-                          .first = i ? queries + (i - 1) * K : 0,
-                          .group = group,
-                          .step = step};
+                          .first = blocks ? G * first : first,
+                          .group = blocks ? 0 : group,
+                          .step = blocks ? 0 : step};
         ss_load_place(loader, linears[i], "h.%d.self_attention.query_key_value",
                       arch->attention_bias, &place);
     }
@@ -92,9 +94,11 @@ static void load_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
                  true, D);
     if (arch->parallel && !two)
         layer->ffn_norm = layer->attention_norm;
-    else
+    else if (two)
         ss_load_norm(loader, &layer->ffn_norm,
-                     two ? "h.%d.ln_mlp" : "h.%d.post_attention_layernorm", true, D);
+                     ss_load_is(loader, SS_GGUF) ? "h.%d.input_layernorm" : "h.%d.ln_mlp", true, D);
+    else
+        ss_load_norm(loader, &layer->ffn_norm, "h.%d.post_attention_layernorm", true, D);
 }
 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {

@@ -26,6 +26,7 @@ static const ss_family families[] = {
     {"falcon", false, ss_falcon_read, ss_falcon_load, false},
     {"bloom", false, ss_bloom_read, ss_falcon_load, false},
     {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load, false},
+    {"bert", false, ss_bert_read, ss_bert_load, false},
 };
 
 const ss_family *ss_family_find(const char *name) {

@@ -30,6 +30,8 @@ void ss_family_names(char *text, size_t bytes);
  * those of soft caps unless caps says that the family reads them. */
 void ss_family_refuse(ss_json *json, bool caps);
 
+void ss_bert_load(ss_model *model, ss_loader *loader);
+void ss_bert_read(ss_arch *arch, ss_json *json);
 void ss_bloom_read(ss_arch *arch, ss_json *json);
 void ss_falcon_load(ss_model *model, ss_loader *loader);
 void ss_falcon_read(ss_arch *arch, ss_json *json);
@@ -121,6 +123,9 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
 /* gate, up and down: "<name>.gate_proj" and so on, F wide. */
 void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
                        size_t F);
+
+/* The same of expert e, "mlp.experts.<e>"; in GGUF of all experts as one tensor. */
+void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
 
 /* Refuses what a feed-forward without gate is not computed with. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);

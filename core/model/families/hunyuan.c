@@ -6,7 +6,6 @@
 
 #include "../../math/scalar.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* The object that says how positions are scaled, by its name of today or of older files. */
@@ -62,17 +61,11 @@ void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json) {
     arch->shared_F = arch->F;
 }
 
-static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
-    char name[48];
-    snprintf(name, sizeof name, "layers.%%d.mlp.experts.%d", e);
-    ss_load_llama_ffn(expert, loader, name, arch, (size_t)arch->F);
-}
-
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
     ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate.wg", false, (size_t)arch->D,
                    (size_t)arch->E);
-    layer->experts = ss_load_experts(loader, arch, load_expert);
+    layer->experts = ss_load_experts(loader, arch, ss_load_llama_expert);
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_mlp", arch,
                       (size_t)arch->shared_F);
 }

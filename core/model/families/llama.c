@@ -147,16 +147,35 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
     if (!arch->branch_only) ss_load_norm(loader, &layer->ffn_norm, before_ffn, norm_bias, D);
 }
 
-void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
-                       size_t F) {
+/* place: which slice of its tensors, if of one. */
+static void load_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
+                     size_t F, ss_place place) {
     static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};
     ss_linear *linears[] = {&ffn->gate, &ffn->up, &ffn->down};
     size_t D = (size_t)arch->D;
     for (int i = arch->ffn == SS_FFN_GATED ? 0 : 1; i < 3; i++) {
         char full[64];
         snprintf(full, sizeof full, "%s.%s", name, parts[i]);
-        ss_load_linear(loader, linears[i], full, arch->ffn_bias, i == 2 ? F : D, i == 2 ? D : F);
+        place.in = i == 2 ? F : D;
+        place.out = i == 2 ? D : F;
+        ss_load_place(loader, linears[i], full, arch->ffn_bias, &place);
     }
+}
+
+void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
+                       size_t F) {
+    load_ffn(ffn, loader, name, arch, F, (ss_place){0});
+}
+
+void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
+    char name[48];
+    ss_place slice = {.slices = (size_t)arch->E, .slice = (size_t)e};
+    if (ss_load_is(loader, SS_GGUF)) {
+        load_ffn(expert, loader, "layers.%d.mlp.experts", arch, (size_t)arch->F, slice);
+        return;
+    }
+    snprintf(name, sizeof name, "layers.%%d.mlp.experts.%d", e);
+    ss_load_llama_ffn(expert, loader, name, arch, (size_t)arch->F);
 }
 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {

@@ -4,8 +4,6 @@
  */
 #include "family.h"
 
-#include <stdio.h>
-
 /* sliding_window counts only where use_sliding_window says so. */
 static void read_window(ss_arch *arch, ss_json *json) {
     bool used = ss_json_bool(json, "use_sliding_window", false);
@@ -78,17 +76,11 @@ void ss_qwen3_moe_read(ss_arch *arch, ss_json *json) {
     refuse_dense_layers(json);
 }
 
-static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
-    char name[48];
-    snprintf(name, sizeof name, "layers.%%d.mlp.experts.%d", e);
-    ss_load_llama_ffn(expert, loader, name, arch, (size_t)arch->F);
-}
-
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, E = (size_t)arch->E;
     ss_load_llama_attention(layer, loader, arch);
     ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate", false, D, E);
-    layer->experts = ss_load_experts(loader, arch, load_expert);
+    layer->experts = ss_load_experts(loader, arch, ss_load_llama_expert);
     if (!arch->shared_F) return;
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_expert", arch,
                       (size_t)arch->shared_F);

@@ -38,6 +38,13 @@ static const same_key llama_keys[] = {
     {NULL, NULL, 0.0},
 };
 
+static const same_key gemma2_keys[] = {
+    {"attention.sliding_window", "sliding_window", (double)NAN},
+    {"attn_logit_softcapping", "attn_logit_softcapping", 50.0},
+    {"final_logit_softcapping", "final_logit_softcapping", 30.0},
+    {NULL, NULL, 0.0},
+};
+
 static const same_key gemma3_keys[] = {
     {"attention.sliding_window", "sliding_window", (double)NAN},
     {"attention.sliding_window_pattern", "sliding_window_pattern", 6.0},
@@ -52,6 +59,29 @@ static const same_key gpt2_keys[] = {
     {"context_length", "n_positions", (double)NAN},
     {"attention.head_count", "n_head", (double)NAN},
     {"attention.layer_norm_epsilon", "layer_norm_epsilon", (double)NAN},
+    {NULL, NULL, 0.0},
+};
+
+static const same_key expert_keys[] = {
+    {"expert_count", "num_experts", (double)NAN},
+    {"expert_used_count", "num_experts_per_tok", (double)NAN},
+    {"expert_used_count", "moe_topk", (double)NAN},
+    {"expert_feed_forward_length", "moe_intermediate_size", (double)NAN},
+    {NULL, NULL, 0.0},
+};
+
+/* Falcon and Bloom call the same sizes by different names. */
+static const same_key falcon_keys[] = {
+    {"block_count", "num_hidden_layers", (double)NAN},
+    {"block_count", "n_layer", (double)NAN},
+    {"embedding_length", "hidden_size", (double)NAN},
+    {"feed_forward_length", "ffn_hidden_size", (double)NAN},
+    {"context_length", "max_position_embeddings", (double)NAN},
+    {"context_length", "seq_length", (double)NAN},
+    {"attention.head_count", "num_attention_heads", (double)NAN},
+    {"attention.head_count_kv", "num_kv_heads", 1.0},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon", (double)NAN},
+    {"rope.freq_base", "rope_theta", 10000.0},
     {NULL, NULL, 0.0},
 };
 
@@ -115,6 +145,19 @@ static const char *const known[] = {"block_count",
 static const char *const known_gemma3[] = {"attention.sliding_window",
                                            "attention.sliding_window_pattern", "rope.freq_base_swa",
                                            "final_logit_softcapping", "attn_logit_softcapping"};
+#define KNOWN_GEMMA3 (sizeof known_gemma3 / sizeof *known_gemma3)
+
+static const char *const known_moe[] = {"expert_feed_forward_length", "expert_shared_count",
+                                        "expert_shared_feed_forward_length"};
+#define KNOWN_MOE (sizeof known_moe / sizeof *known_moe)
+
+static bool is_type(const ss_gguf_source *source, const char *type) {
+    return !strcmp(ss_gguf_model_type(source->family), type);
+}
+
+static bool is_moe(const ss_gguf_source *source) {
+    return is_type(source, "qwen3_moe") || is_type(source, "hunyuan_v1_moe");
+}
 
 static bool is_in(const char *key, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -125,14 +168,14 @@ static bool is_in(const char *key, const char *const *list, size_t n) {
 /* Every other key of the architecture may change what the model computes. */
 static void refuse_unknown(ss_gguf_source *source) {
     size_t n = strlen(source->architecture);
-    bool gemma3 = !strcmp(source->architecture, "gemma3");
+    bool gemma = is_type(source, "gemma2") || is_type(source, "gemma3_text");
     const cJSON *item;
     cJSON_ArrayForEach(item, source->pairs) {
         if (strncmp(item->string, source->architecture, n) != 0 || item->string[n] != '.') continue;
         const char *key = item->string + n + 1;
         if (is_in(key, known, sizeof known / sizeof *known)) continue;
-        if (gemma3 && is_in(key, known_gemma3, sizeof known_gemma3 / sizeof *known_gemma3))
-            continue;
+        if (gemma && is_in(key, known_gemma3, KNOWN_GEMMA3)) continue;
+        if (is_moe(source) && is_in(key, known_moe, KNOWN_MOE)) continue;
         ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");
     }
 }
@@ -151,8 +194,10 @@ static void check_general(ss_gguf_source *source) {
     if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "model")))
         ss_gguf_refuse(source, SS_UNSUPPORTED, "general.type", "a model");
     must_be(source, "attention.causal", 1.0);
-    must_be(source, "expert_count", 0.0);
-    must_be(source, "expert_used_count", 0.0);
+    if (!is_moe(source)) {
+        must_be(source, "expert_count", 0.0);
+        must_be(source, "expert_used_count", 0.0);
+    }
     refuse_unknown(source);
 }
 
@@ -248,15 +293,36 @@ static double head_width(ss_gguf_source *source) {
     return K;
 }
 
-static void put_gemma3(ss_gguf_source *source, double K) {
+static void put_gemma(ss_gguf_source *source, double K) {
+    bool gemma3 = is_type(source, "gemma3_text");
     double L = ss_gguf_number(source, "block_count", (double)NAN);
     double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
-    copy(source, gemma3_keys);
-    must_be(source, "final_logit_softcapping", 0.0);
-    must_be(source, "attn_logit_softcapping", 0.0);
-    /* Only the largest of them, with 62 layers, divides scores by another width than K. */
+    copy(source, gemma3 ? gemma3_keys : gemma2_keys);
+    if (gemma3) {
+        must_be(source, "final_logit_softcapping", 0.0);
+        must_be(source, "attn_logit_softcapping", 0.0);
+    } else {
+        must_be(source, "attention.sliding_window_pattern", 2.0);
+    }
+    /* Only the largest of each, with 46 and 62 layers, divides scores by another width than K. */
     double D = ss_gguf_number(source, "embedding_length", (double)NAN);
-    put(source, "query_pre_attn_scalar", L == 62.0 && H >= 1.0 ? floor(D / H) : K);
+    put(source, "query_pre_attn_scalar",
+        L == (gemma3 ? 62.0 : 46.0) && H >= 1.0 ? floor(D / H) : K);
+}
+
+/* What llama.cpp computes without a key: Qwen's weights of experts sum to 1, Hunyuan has one expert
+ * for all tokens, as wide as the others. */
+static void put_experts(ss_gguf_source *source) {
+    double F = ss_gguf_number(source, "feed_forward_length", (double)NAN);
+    copy(source, expert_keys);
+    if (is_type(source, "qwen3_moe")) {
+        put_bool(source, "norm_topk_prob", true);
+        must_be(source, "expert_shared_count", 0.0);
+    } else {
+        must_be(source, "expert_feed_forward_length", F);
+        must_be(source, "expert_shared_feed_forward_length", F);
+        must_be(source, "expert_shared_count", 1.0);
+    }
 }
 
 static void put_llama(ss_gguf_source *source) {
@@ -268,7 +334,18 @@ static void put_llama(ss_gguf_source *source) {
     put_bool(source, "attention_bias", source->attention_bias);
     put_bool(source, "mlp_bias", source->ffn_bias);
     put_scaling(source, K);
-    if (!strcmp(source->architecture, "gemma3")) put_gemma3(source, K);
+    if (is_type(source, "gemma2") || is_type(source, "gemma3_text")) put_gemma(source, K);
+    if (is_moe(source)) put_experts(source);
+}
+
+/* Falcon with ALiBi has no GGUF; all others have attention and feed-forward side by side. */
+static void put_falcon(ss_gguf_source *source) {
+    copy(source, falcon_keys);
+    put_bool(source, "new_decoder_architecture", true);
+    put_bool(source, "bias", source->attention_bias);
+    if (is_type(source, "bloom"))
+        must_be(source, "feed_forward_length",
+                4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
 }
 
 static void put_gptneox(ss_gguf_source *source) {
@@ -297,6 +374,8 @@ static void put_config(ss_gguf_source *source) {
         copy(source, gpt2_keys);
     else if (!strcmp(type, "gpt_neox"))
         put_gptneox(source);
+    else if (!strcmp(type, "falcon") || !strcmp(type, "bloom"))
+        put_falcon(source);
     else
         put_llama(source);
 }

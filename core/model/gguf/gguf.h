@@ -16,7 +16,9 @@
  *               pair, j and K/2 + j, lie side by side
  *     gpt2      Conv1D matrices are transposed, to [out][in]
  *     gptneox   q, k, v of each head become all of q, all of k, all of v
- *     gemma3    norms keep 1 + w
+ *     falcon    the same of groups of heads; bloom as gptneox
+ *     gemma2    norms keep 1 + w, and so do those of gemma3
+ *     qwen3moe  the experts of a layer are one tensor, and so they are in hunyuan-moe
  */
 #ifndef SS_MODEL_GGUF_H
 #define SS_MODEL_GGUF_H

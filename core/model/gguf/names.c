@@ -9,12 +9,7 @@ typedef struct name {
     const char *gguf, *hugging_face;
 } name;
 
-/* The names of llama, and before them those that gemma3 has besides or instead. */
-static const name gemma3[] = {
-    {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
-    {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm"},
-    {"blk.#.post_ffw_norm", "model.layers.#.post_feedforward_layernorm"},
-#define LLAMA (gemma3 + 3)
+static const name llama[] = {
     {"token_embd", "model.embed_tokens"},
     {"output_norm", "model.norm"},
     {"output", "lm_head"},
@@ -29,6 +24,51 @@ static const name gemma3[] = {
     {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
     {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
     {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"},
+    {NULL, NULL},
+};
+
+/* What others have instead of, or beside, the names of llama. */
+static const name branches[] = {
+    {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
+    {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm"},
+    {"blk.#.post_ffw_norm", "model.layers.#.post_feedforward_layernorm"},
+    {NULL, NULL},
+};
+
+static const name qwen3_moe[] = {
+    {"blk.#.ffn_gate_inp", "model.layers.#.mlp.gate"},
+    {"blk.#.ffn_gate_exps", "model.layers.#.mlp.experts.gate_proj"},
+    {"blk.#.ffn_up_exps", "model.layers.#.mlp.experts.up_proj"},
+    {"blk.#.ffn_down_exps", "model.layers.#.mlp.experts.down_proj"},
+    {NULL, NULL},
+};
+
+static const name hunyuan[] = {
+    {"blk.#.attn_q_norm", "model.layers.#.self_attn.query_layernorm"},
+    {"blk.#.attn_k_norm", "model.layers.#.self_attn.key_layernorm"},
+    {"blk.#.ffn_gate_inp", "model.layers.#.mlp.gate.wg"},
+    {"blk.#.ffn_gate_exps", "model.layers.#.mlp.experts.gate_proj"},
+    {"blk.#.ffn_up_exps", "model.layers.#.mlp.experts.up_proj"},
+    {"blk.#.ffn_down_exps", "model.layers.#.mlp.experts.down_proj"},
+    {"blk.#.ffn_gate_shexp", "model.layers.#.mlp.shared_mlp.gate_proj"},
+    {"blk.#.ffn_up_shexp", "model.layers.#.mlp.shared_mlp.up_proj"},
+    {"blk.#.ffn_down_shexp", "model.layers.#.mlp.shared_mlp.down_proj"},
+    {NULL, NULL},
+};
+
+/* Of two norms the first is the feed-forward's, whatever it is called. */
+static const name falcon[] = {
+    {"token_embd", "word_embeddings"},
+    {"token_embd_norm", "word_embeddings_layernorm"},
+    {"output_norm", "ln_f"},
+    {"output", "lm_head"},
+    {"blk.#.attn_norm", "h.#.input_layernorm"},
+    {"blk.#.attn_norm_2", "h.#.ln_attn"},
+    {"blk.#.attn_qkv", "h.#.self_attention.query_key_value"},
+    {"blk.#.attn_output", "h.#.self_attention.dense"},
+    {"blk.#.ffn_norm", "h.#.post_attention_layernorm"},
+    {"blk.#.ffn_up", "h.#.mlp.dense_h_to_4h"},
+    {"blk.#.ffn_down", "h.#.mlp.dense_4h_to_h"},
     {NULL, NULL},
 };
 
@@ -61,12 +101,23 @@ static const name gpt_neox[] = {
 
 struct ss_gguf_family {
     const char *architecture, *model_type;
-    const name *names;
+    const name *names, *others; /* others where names has none; or NULL */
 };
 
 static const ss_gguf_family families[] = {
-    {"llama", "llama", LLAMA}, {"gpt2", "gpt2", gpt2},    {"gptneox", "gpt_neox", gpt_neox},
-    {"qwen2", "qwen2", LLAMA}, {"qwen3", "qwen3", LLAMA}, {"gemma3", "gemma3_text", gemma3},
+    {"llama", "llama", llama, NULL},
+    {"gpt2", "gpt2", gpt2, NULL},
+    {"gptneox", "gpt_neox", gpt_neox, NULL},
+    {"qwen2", "qwen2", llama, NULL},
+    {"qwen3", "qwen3", llama, NULL},
+    {"qwen3moe", "qwen3_moe", qwen3_moe, llama},
+    {"gemma2", "gemma2", branches, llama},
+    {"gemma3", "gemma3_text", branches, llama},
+    {"olmo2", "olmo2", branches, llama},
+    {"hunyuan-dense", "hunyuan_v1_dense", hunyuan, llama},
+    {"hunyuan-moe", "hunyuan_v1_moe", hunyuan, llama},
+    {"falcon", "falcon", falcon, NULL},
+    {"bloom", "bloom", falcon, NULL},
 };
 #define FAMILIES_N (sizeof families / sizeof *families)
 
@@ -104,19 +155,27 @@ static bool match(const char *pattern, ss_bytes text, ss_bytes *number) {
     return at == text.n;
 }
 
+/* The row whose pattern matches the stem, or NULL. */
+static const name *find(const name *row, ss_bytes stem, ss_bytes *number) {
+    for (; row && row->gguf; row++)
+        if (match(row->gguf, stem, number)) return row;
+    return NULL;
+}
+
 void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family, ss_bytes whole) {
     ss_bytes stem = whole, number;
     while (stem.n && stem.data[stem.n - 1] != '.') stem.n--;
     ss_bytes suffix = {stem.data + stem.n, whole.n - stem.n};
     if (stem.n) stem.n--; /* without its dot */
-    for (const name *row = family->names; row->gguf; row++) {
-        if (!match(row->gguf, stem, &number)) continue;
-        const char *hash = strchr(row->hugging_face, '#');
-        int before = hash ? (int)(hash - row->hugging_face) : (int)strlen(row->hugging_face);
-        snprintf(out, SS_GGUF_NAME_BYTES, "%.*s%.*s%s.%.*s", before, row->hugging_face,
-                 (int)number.n, (const char *)number.data, hash ? hash + 1 : "", (int)suffix.n,
-                 (const char *)suffix.data);
+    const name *row = find(family->names, stem, &number);
+    if (!row) row = find(family->others, stem, &number);
+    if (!row) {
+        snprintf(out, SS_GGUF_NAME_BYTES, "%.*s", (int)whole.n, (const char *)whole.data);
         return;
     }
-    snprintf(out, SS_GGUF_NAME_BYTES, "%.*s", (int)whole.n, (const char *)whole.data);
+    const char *hash = strchr(row->hugging_face, '#');
+    int before = hash ? (int)(hash - row->hugging_face) : (int)strlen(row->hugging_face);
+    snprintf(out, SS_GGUF_NAME_BYTES, "%.*s%.*s%s.%.*s", before, row->hugging_face, (int)number.n,
+             (const char *)number.data, hash ? hash + 1 : "", (int)suffix.n,
+             (const char *)suffix.data);
 }

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ..files import write_json
@@ -73,6 +74,8 @@ def trace_of(model: transformers.PreTrainedModel, final_norm: str,
     trace = hf_trace(model, model.get_submodule(final_norm), tokens)
     for hook in hooks:
         hook.remove()
+    if not model.can_generate():  # a query sees the token that it would have to predict
+        del trace["loss"]
     if weights:
         trace["router"] = torch.stack(weights)
     assert len(trace["hidden"]) == model.config.get_text_config().num_hidden_layers + 1
@@ -81,8 +84,10 @@ def trace_of(model: transformers.PreTrainedModel, final_norm: str,
 
 def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
          final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, centre: float = 1.0,
-         part: str = "", edit: Edit | None = None) -> None:
-    """Stores `part` of the model (all of it), and what all of it computes."""
+         part: str = "", edit: Edit | None = None,
+         rename: Callable[[str], str] | None = None, has_head: bool = True) -> None:
+    """Stores `part` of the model (all of it), and what it computes; rename gives the names that
+    tensors have in the file; has_head says whether that part has the weights of the logits."""
     generator = torch.Generator().manual_seed(23)
     model.eval()
     fill(model, generator, centre)
@@ -93,16 +98,23 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
     (model.get_submodule(part) if part else model).save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     (folder / "model.safetensors").chmod(0o644)
+    if rename:
+        weights = load_file(folder / "model.safetensors")
+        save_file({rename(key): w for key, w in weights.items()}, folder / "model.safetensors",
+                  metadata={"format": "pt"})
     config = json.loads((folder / "config.json").read_text())
     if edit:
         write_json(folder / "config.json", edit(config))
     read = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
                                        experts_implementation="eager")
     expected = trace_of(read, final_norm, tokens)
+    if not has_head:
+        del expected["logits"]
     store(folder, expected)
     (folder / "golden.safetensors").chmod(0o644)
     precise = trace_of(read.double(), final_norm, tokens)
-    worst = max(scaled_error(precise[key], expected[key]) for key in ("logits", "att", "hidden"))
+    worst = max(scaled_error(precise[key], expected[key])
+                for key in ("logits", "att", "hidden") if key in expected)
     describe(folder, model.config.model_type, "softmax", notes, script="write_families.py",
              f64_error=float(f"{worst:.2g}"))
 
@@ -209,6 +221,34 @@ def opt_350m() -> None:
     case("hf-opt-350m", opt(do_layer_norm_before=False, word_embed_proj_dim=20),
          "Norms after each half of a block; token vectors of 20 numbers, projected to D and back.",
          final_norm="model.decoder.project_out", dtype=torch.float16)
+
+
+def bert(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.BertForMaskedLM(transformers.BertConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=44,
+        vocab_size=61, max_position_embeddings=CONTEXT, attn_implementation="eager", **more))
+
+
+def bert_whole() -> None:
+    case("hf-bert", bert(type_vocab_size=3),
+         "An encoder: every query sees every key; a norm after each half of a block; a head with "
+         "a layer of its own predicts masked tokens.", final_norm="cls", dtype=torch.float16)
+
+
+def bert_bare() -> None:
+    case("hf-bert-bare", bert(hidden_act="gelu_new"),
+         "Names without a prefix and no head, as the base model writes them: logits are NaN.",
+         final_norm="cls", part="bert", has_head=False)
+
+
+def bert_old() -> None:
+    case("hf-bert-old", bert(), "The names of published files: LayerNorm.gamma and .beta.",
+         final_norm="cls", rename=old_bert)
+
+
+def old_bert(name: str) -> str:
+    return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias",
+                                                                       "LayerNorm.beta")
 
 
 def falcon(**more: Any) -> transformers.PreTrainedModel:
@@ -488,6 +528,9 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-opt": opt_whole,
     "hf-opt-bare": opt_bare,
     "hf-opt-350m": opt_350m,
+    "hf-bert": bert_whole,
+    "hf-bert-bare": bert_bare,
+    "hf-bert-old": bert_old,
     "hf-falcon": falcon_7b,
     "hf-falcon-groups": falcon_40b,
     "hf-falcon-serial": falcon_serial,

@@ -6,8 +6,8 @@
 Names of tensors and of keys are the `gguf` package's; this file does to the tensors what
 llama.cpp's converter does. The numbers are those of transformers, on the weights that transformers
 reads back from the file: its own reader undoes the converter's changes, with the package's
-dequantising, so that a mistake here shows as a difference there. Only gpt_neox, which transformers
-does not read from GGUF, is read back here.
+dequantising, so that a mistake here shows as a difference there. Only families that transformers
+does not read from GGUF, or whose converter's changes it does not undo, are read back here (OWN).
 """
 
 import math
@@ -32,13 +32,20 @@ T = 12
 
 ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "gpt_neox": gguf.MODEL_ARCH.GPTNEOX, "qwen2": gguf.MODEL_ARCH.QWEN2,
-                 "qwen3": gguf.MODEL_ARCH.QWEN3, "gemma3_text": gguf.MODEL_ARCH.GEMMA3}
+                 "qwen3": gguf.MODEL_ARCH.QWEN3, "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+                 "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE, "gemma2": gguf.MODEL_ARCH.GEMMA2,
+                 "olmo2": gguf.MODEL_ARCH.OLMO2, "falcon": gguf.MODEL_ARCH.FALCON,
+                 "bloom": gguf.MODEL_ARCH.BLOOM, "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
+                 "hunyuan_v1_moe": gguf.MODEL_ARCH.HUNYUAN_MOE}
+
+OWN = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe")
 
 # By how much of a tensor's largest magnitude a number may change.
 ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
             "Q4_0": 0.2, "Q4_1": 0.2}
 
-FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_norm"}
+FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_norm",
+               "falcon": "transformer.ln_f", "bloom": "transformer.ln_f"}
 
 # What llama.cpp takes where rows are no whole blocks of these types; else F16.
 FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
@@ -64,25 +71,52 @@ def converted(name: str, w: Tensor, config: Any) -> Tensor:
         return permuted(w, config.num_key_value_heads)
     if kind == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         return w.T
-    if kind == "gpt_neox" and ".query_key_value." in name:
-        heads = w.reshape(config.num_attention_heads, 3, -1, *w.shape[1:])
-        return heads.transpose(0, 1).reshape(w.shape)
-    if kind == "gemma3_text" and name.endswith("norm.weight"):
+    if ".query_key_value." in name:
+        groups = w.reshape(groups_of(config), -1, width_of(config), *w.shape[1:])
+        parts = (groups[:, :-2], groups[:, -2], groups[:, -1])
+        return torch.cat([part.reshape(-1, *w.shape[1:]) for part in parts])
+    if kind.startswith("gemma") and name.endswith("norm.weight"):
         return w + 1
     return w
 
 
-def read_back_neox(file: Path, config: Any, names: dict[str, str]) -> dict[str, Tensor]:
+def width_of(config: Any) -> int:
+    return config.hidden_size // config.num_attention_heads
+
+
+def groups_of(config: Any) -> int:
+    """Groups of query heads in a matrix of queries, keys and values."""
+    if config.model_type != "falcon":
+        return config.num_attention_heads
+    return config.num_kv_heads if config.new_decoder_architecture else 1
+
+
+def parts_of(name: str, w: Tensor) -> dict[str, Tensor]:
+    """The tensors that files have for one in memory."""
+    if name.endswith("experts.gate_up_proj"):
+        stem = name.removesuffix("gate_up_proj")
+        return dict(zip((f"{stem}gate_proj.weight", f"{stem}up_proj.weight"), w.chunk(2, 1)))
+    return {f"{name}.weight" if name.endswith("experts.down_proj") else name: w}
+
+
+def read_back_own(file: Path, model: transformers.PreTrainedModel,
+                  names: dict[str, str]) -> dict[str, Tensor]:
     """What load_gguf_checkpoint would give, did it know the architecture."""
-    weights = {}
+    config, parts = model.config, {}
     for tensor in GGUFReader(file).tensors:
         w = torch.from_numpy(quants.dequantize(tensor.data, tensor.tensor_type).copy())
         name = names[tensor.name]
         if ".query_key_value." in name:
-            q, k, v = (part.reshape(config.num_attention_heads, -1, *w.shape[1:])
-                       for part in w.chunk(3))
-            w = torch.stack([q, k, v], 1).reshape(w.shape)
-        weights[name] = w
+            G, K, more = groups_of(config), width_of(config), w.shape[1:]
+            q, k, v = w.split([w.shape[0] - 2 * G * K, G * K, G * K])
+            w = torch.cat([part.reshape(G, -1, K, *more) for part in (q, k, v)], 1)
+            w = w.reshape(-1, *more)
+        parts[name] = w
+    weights = {}
+    for name, w in model.state_dict().items():
+        own = [parts[part] for part in parts_of(name, w) if part in parts]
+        if own:
+            weights[name] = torch.cat(own, 1) if len(own) > 1 else own[0]
     return weights
 
 
@@ -134,7 +168,11 @@ def add_rope(writer: GGUFWriter, config: Any) -> None:
     rope = config.rope_parameters
     if config.model_type == "gemma3_text":
         rope = rope["full_attention"]
-    writer.add_rope_freq_base(rope["rope_theta"])
+    base = rope["rope_theta"]
+    if "alpha" in rope:
+        base *= rope["alpha"] ** (config.head_dim / (config.head_dim - 2))
+        writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
+    writer.add_rope_freq_base(base)
     if rope["rope_type"] == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
@@ -152,13 +190,42 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     if config.model_type != "qwen2":
         writer.add_key_length(K)
         writer.add_value_length(K)
-    if config.model_type == "gemma3_text":
+    if config.model_type.startswith("gemma"):
         writer.add_sliding_window(config.sliding_window)
+    if config.model_type == "gemma2":
+        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if config.model_type.endswith("_moe"):
+        add_experts(writer, config)
     add_rope(writer, config)
 
 
+def add_experts(writer: GGUFWriter, config: Any) -> None:
+    writer.add_expert_count(config.num_experts)
+    if config.model_type == "qwen3_moe":
+        writer.add_expert_used_count(config.num_experts_per_tok)
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    else:
+        writer.add_expert_used_count(config.moe_topk)
+        writer.add_expert_feed_forward_length(config.intermediate_size)
+        writer.add_expert_shared_feed_forward_length(config.intermediate_size)
+        writer.add_expert_shared_count(1)
+
+
+def add_falcon_like(writer: GGUFWriter, config: Any) -> None:
+    writer.add_layer_norm_eps(config.layer_norm_epsilon)
+    writer.add_head_count_kv(groups_of(config))
+    if config.model_type == "falcon":
+        writer.add_tensor_data_layout("jploski")
+        writer.add_feed_forward_length(config.ffn_hidden_size)
+        writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    else:
+        writer.add_feed_forward_length(4 * config.hidden_size)
+
+
 def add_config(writer: GGUFWriter, config: Any) -> None:
-    writer.add_context_length(config.max_position_embeddings)
+    # Bloom's ALiBi has no last position; its converter writes the length of its training.
+    writer.add_context_length(getattr(config, "max_position_embeddings", 2048))
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_head_count(config.num_attention_heads)
@@ -173,6 +240,8 @@ def add_config(writer: GGUFWriter, config: Any) -> None:
         writer.add_rope_dimension_count(int(rope["partial_rotary_factor"] * K))
         writer.add_rope_freq_base(rope["rope_theta"])
         writer.add_parallel_residual(config.use_parallel_residual)
+    elif config.model_type in ("falcon", "bloom"):
+        add_falcon_like(writer, config)
     else:
         add_llama_like(writer, config)
 
@@ -196,12 +265,14 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) ->
     for name, w in model.state_dict().items():
         if config.tie_word_embeddings and name in ("lm_head.weight", "embed_out.weight"):
             continue
-        own = table.get_name(name, try_suffixes=(".weight", ".bias"))
-        if own is None:
-            raise SystemExit(f"{name}: GGUF has no name for it")
-        names[own] = name
-        raw, kind = pack(converted(name, w, config).contiguous().numpy(), wanted, rng)
-        writer.add_tensor(own, raw, raw_dtype=kind)
+        for part, part_w in parts_of(name, w).items():
+            bare = part.removeprefix("transformer.") if config.model_type == "bloom" else part
+            own = table.get_name(bare, try_suffixes=(".weight", ".bias"))
+            if own is None:
+                raise SystemExit(f"{part}: GGUF has no name for it")
+            names[own] = part
+            raw, kind = pack(converted(part, part_w, config).contiguous().numpy(), wanted, rng)
+            writer.add_tensor(own, raw, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -212,12 +283,13 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) ->
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
               wanted: str) -> None:
     """Gives the model the weights of its file, having seen that rounding alone changed them."""
-    if model.config.model_type == "gpt_neox":
-        weights = read_back_neox(file, model.config, names)
+    if model.config.model_type in OWN:
+        weights = read_back_own(file, model, names)
     else:
         weights = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
     before = model.state_dict()
-    for name in names.values():
+    tied = ("lm_head.weight",) if model.config.tie_word_embeddings else ()
+    for name in set(before) - set(tied):
         off = (weights[name] - before[name]).abs().max() / before[name].abs().max()
         if wanted not in UNWRITTEN and off > ROUNDING[wanted]:
             raise SystemExit(f"{file}: {name} came back off by {off}")
@@ -231,6 +303,7 @@ def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str
     folder.mkdir(exist_ok=True)
     file = folder / "model.gguf"
     model.float().eval()
+    model.set_experts_implementation("eager")
     read_back(file, model, write_model(file, model, wanted), wanted)
     kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
@@ -293,6 +366,36 @@ def llama3() -> None:
          "The scaling of llama 3.1, which GGUF keeps as a tensor of factors.")
 
 
+def moe() -> None:
+    config = transformers.Qwen3MoeConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        head_dim=8, intermediate_size=40, moe_intermediate_size=32, num_experts=5,
+        num_experts_per_tok=2, norm_topk_prob=True, vocab_size=61, max_position_embeddings=48,
+        bos_token_id=0, eos_token_id=1, pad_token_id=None)
+    case("gguf-qwen3_moe-q8_0", fresh(transformers.Qwen3MoeForCausalLM(eager(config))), "Q8_0",
+         "The experts of a layer are one tensor for each of gate, up and down.")
+
+
+def falcon_groups() -> None:
+    config = transformers.FalconConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2,
+        new_decoder_architecture=True, bias=False, vocab_size=61, max_position_embeddings=48,
+        bos_token_id=0, eos_token_id=1, pad_token_id=None, tie_word_embeddings=True)
+    case("gguf-falcon-groups-f16", fresh(transformers.FalconForCausalLM(eager(config))), "F16",
+         "Two groups of queries, whose matrix becomes all queries, all keys, all values; a norm "
+         "for attention and one for the feed-forward.")
+
+
+def gemma2() -> None:
+    config = transformers.Gemma2Config(
+        hidden_size=24, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1,
+        head_dim=10, query_pre_attn_scalar=10, intermediate_size=24, vocab_size=61,
+        max_position_embeddings=48, sliding_window=5, attn_logit_softcapping=3.0,
+        final_logit_softcapping=2.0, bos_token_id=0, eos_token_id=1, pad_token_id=None)
+    case("gguf-gemma2-bf16", fresh(transformers.Gemma2ForCausalLM(eager(config)), 0.0), "BF16",
+         "Gains with 1 added; soft caps that are reached; even layers have a window of 5 keys.")
+
+
 def gemma3() -> None:
     config = transformers.Gemma3TextConfig(
         hidden_size=24, num_hidden_layers=7, num_attention_heads=2, num_key_value_heads=1,
@@ -314,6 +417,14 @@ CASES: dict[str, Callable[[], None]] = {
     "gguf-gpt_neox-serial-f16": lambda: of_golden("hf-gpt_neox-serial", "F16"),
     "gguf-qwen2-bf16": lambda: of_golden("hf-qwen2", "BF16"),
     "gguf-qwen3-bf16": lambda: of_golden("hf-qwen3", "BF16"),
+    "gguf-olmo2-bf16": lambda: of_golden("hf-olmo2", "BF16"),
+    "gguf-hunyuan-f16": lambda: of_golden("hf-hunyuan", "F16"),
+    "gguf-hunyuan_moe-f16": lambda: of_golden("hf-hunyuan_moe", "F16"),
+    "gguf-falcon-bf16": lambda: of_golden("hf-falcon", "BF16"),
+    "gguf-bloom-f16": lambda: of_golden("hf-bloom", "F16"),
+    "gguf-falcon-groups-f16": falcon_groups,
+    "gguf-qwen3_moe-q8_0": moe,
+    "gguf-gemma2-bf16": gemma2,
     "gguf-llama3-f16": llama3,
     "gguf-gemma3-bf16": gemma3,
     "gguf-narrow-q8_0": lambda: narrow("Q8_0"),

@@ -12,7 +12,9 @@ large for this repository: `reduced` keeps the first merges of each, with everyt
 
 import argparse
 import json
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ import gguf
 import sentencepiece
 import tokenizers
 import transformers
-from tokenizers import Tokenizer, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, GPT2Tokenizer
 
 from ..files import write_json
@@ -59,25 +61,33 @@ def units(text: str, offsets: list[tuple[int, int]]) -> list[int]:
     return [at[place] for span in offsets for place in span]
 
 
-def write_case(name: str, tokenizer: Tokenizer, **more: Any) -> None:
+def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without: str = "",
+               **more: Any) -> None:
     """Of each line a hash of the ids, added ones included; of the spans of its own tokens, in
-    UTF-16 units; and of the characters of what its own ids decode to. No spans are given where the
-    tokens are not those of the whole text as it stands: there the library gives those of the
-    rest."""
-    texts = read_lines()
-    added = [tokenizer.encode(text) for text in texts]
-    own = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    UTF-16 units; and of the characters of what its own ids decode to. No spans are given of a line
+    that a tokenizer which keeps all characters does not decode to: there the library gives those
+    of the rest. Lines with one of the characters `without` are left out."""
+    texts = [None if set(text) & set(without) else text for text in read_lines()]
     # A post-processor may leave spaces out of spans: the spans of the text are wanted.
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
-    decoded = [tokenizer.decode(e.ids, skip_special_tokens=False) for e in own]
-    spans = [hash_of(units(text, bare.encode(text).offsets)) if whole == text else NOTHING
-             for text, whole in zip(texts, decoded)]
+
+    def spans(text: str) -> str:
+        encoding = bare.encode(text)
+        whole = tokenizer.decode(encoding.ids, skip_special_tokens=False) == text
+        return hash_of(units(text, encoding.offsets)) if whole or not keeps_all else NOTHING
+
+    def hashes(of: Callable[[str], str]) -> str:
+        return "".join(NOTHING if text is None else of(text) for text in texts)
+
+    def decoded(text: str) -> str:
+        return tokenizer.decode(tokenizer.encode(text, add_special_tokens=False).ids)
+
     write_json(FOLDER / f"{name}.json", more | {
-        "tokens": sum(len(e.ids) for e in added),
-        "ids": "".join(hash_of(e.ids) for e in added),
-        "spans": "".join(spans),
-        "decoded": "".join(hash_of(map(ord, tokenizer.decode(e.ids))) for e in own),
+        "tokens": sum(len(tokenizer.encode(text).ids) for text in texts if text is not None),
+        "ids": hashes(lambda text: hash_of(tokenizer.encode(text).ids)),
+        "spans": hashes(spans),
+        "decoded": hashes(lambda text: hash_of(map(ord, decoded(text)))),
     })
     print(f"{name}: {(FOLDER / f'{name}.json').stat().st_size} bytes")
 
@@ -155,6 +165,45 @@ def gptneox(source: Path) -> None:
     write_case("gptneox", Tokenizer.from_file(str(path)), files="gptneox")
 
 
+BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def word_pieces() -> dict[str, int]:
+    """Beginnings and ends of the words of the lines, the most frequent ones with letters before all
+    others: a trainer of the library would choose others each time."""
+    counts: Counter[str] = Counter()
+    for line in read_lines():
+        if max(map(ord, line)) < 0x3000:
+            for word in re.findall(r"\w+|[^\w\s]", f"{line} {line.lower()}"):
+                counts.update(word[:n] for n in range(1, len(word) + 1))
+                counts.update(f"##{word[n:]}" for n in range(1, len(word)))
+                counts.update(f"##{letter}" for letter in word)
+    ranked = sorted(counts, key=lambda piece: (
+        len(piece.removeprefix("##")) > 1, -counts[piece] * len(piece), piece))
+    return {piece: i for i, piece in enumerate([*BERT_NAMES, *ranked[:2 * PIECES]])}
+
+
+def bert(_: Path) -> None:
+    """A WordPiece vocabulary in the stages of BERT's published files, uncased and cased. The library
+    knows the categories of characters of an older Unicode than JavaScript does."""
+    cased = {"lowercase": False, "strip_accents": False}
+    tokenizer = Tokenizer(models.WordPiece(word_pieces(), unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(list(BERT_NAMES))
+    ids = {name: BERT_NAMES.index(name) for name in ("[CLS]", "[SEP]")}
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=list(ids.items()))
+    (FOLDER / "bert").mkdir(exist_ok=True)
+    write_compact(FOLDER / "bert" / "tokenizer.json", json.loads(tokenizer.to_str()))
+    newer = {"keeps_all": False, "without": "\u09fd\u1885"}
+    write_case("bert", tokenizer, files="bert", **newer)
+    tokenizer.normalizer = normalizers.BertNormalizer(**cased)
+    write_case("bert-cased", tokenizer, files="bert", change=cased, **newer)
+
+
 def zoo(_: Path) -> None:
     write_case("zoo", Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json")))
 
@@ -218,6 +267,34 @@ def smollm2(source: Path) -> None:
     tokenizer = gguf_tokenizer(metadata | change)
     tokenizer.model.ignore_merges = True
     write_case("llama3", tokenizer, files="smollm2.gguf.json", change=change)
+
+
+CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+          r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def splits(_: Path) -> None:
+    """That vocabulary split as OLMo 2, Falcon and Bloom split theirs, by their own tokenizer.json."""
+    metadata = json.loads((FOLDER / "smollm2.gguf.json").read_text())
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False)
+
+    def isolate(pattern: str) -> pre_tokenizers.PreTokenizer:
+        return pre_tokenizers.Split(Regex(pattern), "isolated")
+
+    for pre, stages in {
+        "dbrx": [isolate(CL100K), letters],
+        "falcon": [pre_tokenizers.Punctuation("contiguous"), words, pre_tokenizers.Digits(False),
+                   isolate("[0-9][0-9][0-9]")],
+        "bloom": [isolate(r" ?[^(\s|[.,!?…。，、।۔،])]+"), letters],
+    }.items():
+        change = {"tokenizer.ggml.pre": pre}
+        tokenizer = gguf_tokenizer(metadata | change)
+        tokenizer.normalizer = None
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(stages)
+        # The library knows the punctuation of an older Unicode than JavaScript does.
+        without = "\u09fd" if pre == "falcon" else ""
+        write_case(pre, tokenizer, without=without, files="smollm2.gguf.json", change=change)
 
 
 def train_sentencepiece(folder: Path, symbols: list[str],
@@ -342,8 +419,8 @@ def full(source: Path) -> None:
     write_case("full-smollm2", smollm_splits(tokenizer))
 
 
-REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, zoo, smollm2, sentence_piece,
-                                             gemma)
+REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, smollm2, splits,
+                                             sentence_piece, gemma)
 
 
 def main() -> None:

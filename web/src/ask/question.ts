@@ -74,16 +74,42 @@ function drawId(tokenizer: Tokenizer, special: ReadonlySet<number>, draw: () => 
 function drawn(
   tokenizer: Tokenizer,
   { input, T, again }: Question,
-  begin: readonly Token[],
+  { before, after }: Around,
   seed: number,
 ): Token[] {
   const draw = draws(seed);
   const special = new Set(tokenizer.special);
-  const one = (again && begin.at(-1)?.id) ?? drawId(tokenizer, special, draw);
-  const rest = Array.from({ length: Math.max(0, T - begin.length) }, () =>
+  const one = (again && before.at(-1)?.id) ?? drawId(tokenizer, special, draw);
+  const rest = Array.from({ length: Math.max(0, T - before.length - after.length) }, () =>
     tokenOf(tokenizer, input === 'repeat' ? one : drawId(tokenizer, special, draw)),
   );
-  return [...begin, ...rest].slice(0, T);
+  return [...before, ...rest, ...after].slice(0, T);
+}
+
+/** The special tokens before and after a text. */
+interface Around {
+  readonly before: readonly Token[];
+  readonly after: readonly Token[];
+}
+
+function around(tokens: readonly Token[]): Around {
+  const before = tokens.slice(0, firstTokens(tokens).length);
+  const end = tokens.findLastIndex(({ special }) => !special) + 1;
+  return { before, after: tokens.slice(Math.max(end, before.length)) };
+}
+
+async function aroundText(tokenizer: Tokenizer, special: Special): Promise<Around> {
+  return around(await tokenizer.encode('a', { special }));
+}
+
+/** The tokens of a prompt that was cut from a text. */
+function tokensOf(
+  tokenizer: Tokenizer,
+  ids: readonly number[],
+  { before, after }: Around,
+): Token[] {
+  const end = ids.length - after.length;
+  return ids.map((id, t) => tokenOf(tokenizer, id, t < before.length || t >= end));
 }
 
 function tokenOf(tokenizer: Tokenizer, id: number, isSpecial = false): Token {
@@ -116,7 +142,7 @@ async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
   const isNamed = ({ kind }: SpecialToken) => kind !== 'other';
   const sorted = [...specials.filter(isNamed), ...specials.filter((one) => !isNamed(one))];
   return {
-    automatic: firstTokens(await tokenizer.encode('', { special: 'auto' })),
+    automatic: (await aroundText(tokenizer, 'auto')).before.map(({ text }) => text),
     bos:
       specials.find(({ id }) => id === bos)?.text ?? (bos === null ? null : tokenizer.piece(bos)),
     choices: sorted.slice(0, MOST_CHOICES).map(({ text }) => text),
@@ -182,7 +208,6 @@ async function promptsOfGroups(
 ): Promise<Prompts> {
   const each = Math.max(1, Math.floor(n / groups.length));
   const taken = groups.map(({ label, texts }) => ({ label, texts: texts.slice(0, each) }));
-  const begin = await tokenizer.encode('', { special });
   let tokens = T;
   for (const text of taken.flatMap(({ texts }) => texts))
     tokens = Math.min(tokens, (await tokenizer.encode(text, { special })).length);
@@ -193,7 +218,7 @@ async function promptsOfGroups(
     ids.push(...cut);
     labels.push(...cut.map(() => label));
   }
-  const first = ids[0]!.map((id, t) => tokenOf(tokenizer, id, t < begin.length));
+  const first = tokensOf(tokenizer, ids[0]!, await aroundText(tokenizer, special));
   return { tokens: first, dropped: 0, ids, groups: labels };
 }
 
@@ -205,13 +230,14 @@ async function piecesOf(
   special: Special,
 ): Promise<Prompts> {
   const all = await tokenizer.encode(text, { special });
-  const tokens = all.slice(0, T);
-  const before = all.slice(0, firstTokens(all).length).map(({ id }) => id);
-  const rest = all.slice(before.length).map(({ id }) => id);
-  const room = Math.max(1, tokens.length - before.length);
+  const { before, after } = around(all);
+  const words = all.slice(before.length, all.length - after.length);
+  const room = Math.max(1, Math.min(T, all.length) - before.length - after.length);
+  const piece = (from: number) => [...before, ...words.slice(from, from + room), ...after];
+  const tokens = piece(0).slice(0, T);
   const ids = [tokens.map(({ id }) => id)];
-  for (let from = room; from + room <= rest.length && ids.length < n; from += room)
-    ids.push([...before, ...rest.slice(from, from + room)]);
+  for (let from = room; from + room <= words.length && ids.length < n; from += room)
+    ids.push(piece(from).map(({ id }) => id));
   return { tokens, dropped: all.length - tokens.length, ids };
 }
 
@@ -230,7 +256,7 @@ export async function promptsOf(
   const asked = { ...question, T };
   const special = await specialOf(tokenizer, question.first);
   if (question.input === 'text') return ownText(tokenizer, asked, special);
-  const begin = await tokenizer.encode('', { special });
+  const begin = await aroundText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {
     const all = Array.from({ length: question.n }, (_, i) =>
       drawn(tokenizer, asked, begin, (question.seed + i) >>> 0),
@@ -243,8 +269,7 @@ export async function promptsOf(
   if (texts.length === 1)
     return { ...(await piecesOf(tokenizer, texts[0]!, asked, special)), dropped: 0 };
   const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });
-  const tokens = ids[0]!.map((id, t) => tokenOf(tokenizer, id, t < begin.length));
-  return { tokens, dropped: 0, ids };
+  return { tokens: tokensOf(tokenizer, ids[0]!, begin), dropped: 0, ids };
 }
 
 /* A file of prompts, which never leaves this machine. */

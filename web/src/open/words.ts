@@ -36,6 +36,7 @@ export function planRows(plan: Plan, kept: number): readonly (readonly [string, 
 function tokenizerWords({ format, files }: Plan): string {
   if (format === 'gguf') return 'in the GGUF file';
   if (files.tokenizer) return 'tokenizer.json';
+  if (files.words) return 'vocab.txt';
   if (files.vocab && files.merges) return 'vocab.json and merges.txt';
   return 'none found';
 }

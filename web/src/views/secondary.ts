@@ -1,5 +1,5 @@
 /** Secondary sinks: keys after the first that receive far more than uniform attention, and their life by layer. */
-import { mean, type Frame } from '../frame';
+import { isBidirectional, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { percent, quote, show } from '../words';
@@ -23,12 +23,17 @@ export interface Key {
   readonly norm: number;
 }
 
-/** Keys 2 to T / 2, the strongest first: later ones are averaged over few queries. */
-export function keysByAttention({ tensors, architecture: { L, H }, T }: Frame): Key[] {
+/**
+ * Keys 2 to T / 2, the strongest first: later ones are averaged over few queries. Keys 2 to T where all queries see all
+ * keys.
+ */
+export function keysByAttention(frame: Frame): Key[] {
+  const { tensors, architecture, T } = frame;
+  const { L, H } = architecture;
   const [alpha, uniform, norms] = ['alpha', 'alpha_uniform', 'hidden_norm'].map(
     (name) => tensors[name]!.data,
   ) as [Float32Array, Float32Array, Float32Array];
-  const last = Math.floor(T / 2);
+  const last = isBidirectional(frame) ? T : Math.floor(T / 2);
   const keys = Array.from({ length: Math.max(0, last - 1) }, (_, i) => i + 1).map((key): Key => {
     const times = Array.from({ length: L }, (_, l) => {
       const heads = Array.from({ length: H }, (_, h) => alpha[(l * H + h) * T + key]!);
@@ -78,8 +83,8 @@ export const secondary: View = {
   question: 'Do tokens after the first become sinks, and from which layer on?',
   how:
     `A secondary sink is a key after the first that receives more than ${TIMES} times uniform attention, averaged over the ` +
-    'heads of a layer. Lines: the keys that receive most, by layer. Only keys of the first half are counted: few queries ' +
-    'see later ones.',
+    'heads of a layer. Lines: the keys that receive most, by layer. Where queries see only keys before them, only keys of ' +
+    'the first half are counted: few queries see later ones.',
   formula: 'mean over heads of α_k / α_k under uniform attention',
   source: 'after arXiv 2512.22213; threshold of this project',
   reads: ['alpha', 'alpha_uniform', 'hidden_norm'],

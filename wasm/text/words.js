@@ -1,0 +1,65 @@
+/**
+ * The vocab.txt of the first BERT models, one token a line, said in the form of tokenizer.json. What
+ * tokenizer_config.json leaves open is as in transformers' BertTokenizer.
+ */
+import { checkVocab, nameOf, parseObject, refuse, template } from './vocabulary.js';
+
+/** @type {readonly (readonly [string, string])[]} */
+const NAMES = [
+  ['unk_token', '[UNK]'],
+  ['sep_token', '[SEP]'],
+  ['pad_token', '[PAD]'],
+  ['cls_token', '[CLS]'],
+  ['mask_token', '[MASK]'],
+];
+
+/**
+ * @param {string} text of vocab.txt
+ * @param {string | object} [config] tokenizer_config.json
+ * @returns {import('../sinkscope.js').TokenizerFiles}
+ */
+export function tokenizerOfWords(text, config = {}) {
+  const given = parseObject(config, 'tokenizer_config.json');
+  const vocab = readWords(text);
+  const roles = NAMES.map(([key, standard]) => [key, nameOf(given, key) ?? standard]);
+  const { unk_token, sep_token, cls_token } = Object.fromEntries(roles);
+  for (const name of [unk_token, sep_token, cls_token]) {
+    if (!Object.hasOwn(vocab, name)) refuse('vocab.txt', `expected a line "${name}", got none`);
+  }
+  const special = roles.filter(([, name]) => Object.hasOwn(vocab, name));
+  const json = {
+    version: '1.0',
+    added_tokens: special.map(([, content]) => ({ id: vocab[content], content, special: true })),
+    normalizer: {
+      type: 'BertNormalizer',
+      clean_text: true,
+      handle_chinese_chars: given.tokenize_chinese_chars !== false,
+      strip_accents: given.strip_accents ?? null,
+      lowercase: given.do_lower_case !== false,
+    },
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    post_processor: template(cls_token, sep_token),
+    decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
+    model: { type: 'WordPiece', vocab, unk_token, continuing_subword_prefix: '##' },
+  };
+  return { json, config: { ...given, ...Object.fromEntries(special) } };
+}
+
+/**
+ * The ids of tokens, which are the numbers of their lines.
+ * @param {string} text
+ */
+function readWords(text) {
+  /** @type {Map<string, number>} */
+  const ids = new Map();
+  text.split(/\r?\n/).forEach((word, id) => {
+    if (word === '') return;
+    const first = ids.get(word);
+    if (first !== undefined)
+      refuse(`vocab.txt line ${id + 1}`, `is that of line ${first + 1} again`);
+    ids.set(word, id);
+  });
+  const vocab = Object.fromEntries(ids);
+  checkVocab(vocab, 'vocab.txt');
+  return vocab;
+}
