@@ -150,7 +150,7 @@ export const table = {
   bits: number(6, 2, 8),
   exact: number(1, 1, 64),
   /** What is done to a model that may break it, and how often. */
-  perturbation: choice('repeat', 'repeat', 'channel', 'weight'),
+  perturbation: choice('repeat', 'repeat', 'channel', 'weight', 'tag'),
   times: number(100, 1, 4095),
   /** What the sink of models is drawn against, and beside which checkpoints. */
   against: choice('ratio', 'ratio', 'loss', 'size'),
