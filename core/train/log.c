@@ -112,7 +112,9 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
     add_ratios(tally, trace);
 }
 
-void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *ratios) {
+void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *ratios,
+                            int sequences) {
+    tally->sums->gradients += sequences;
     for (int t = 0; t < tally->T; t++) {
         tally->sums->key_squares[t > 0] += (double)squares[t];
         tally->sums->value_squares[t > 0] += (double)squares[tally->T + t];
@@ -145,7 +147,7 @@ ss_log_entry ss_tally_end(const ss_tally *tally, double targets) {
         .hidden_ratio = tally->sums->hidden_ratio / tally->sums->sequences,
         .key_gradient = ratio_of(tally->sums->key_squares, tally->T),
         .value_gradient = ratio_of(tally->sums->value_squares, tally->T),
-        .input_gradient = tally->sums->input_gradient / tally->sums->sequences,
-        .stream_gradient = tally->sums->stream_gradient / tally->sums->sequences,
+        .input_gradient = tally->sums->input_gradient / tally->sums->gradients,
+        .stream_gradient = tally->sums->stream_gradient / tally->sums->gradients,
     };
 }

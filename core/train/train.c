@@ -194,7 +194,7 @@ ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
         }
         if (!back) continue;
         ss_backward_run(&train->back, train->traces, n);
-        ss_tally_add_gradients(&train->tally, train->back.squares, train->back.ratios);
+        ss_tally_add_gradients(&train->tally, train->back.squares, train->back.ratios, n);
     }
     memcpy(gradient_of(train, train->part), train->gradients.numbers, bytes);
     return SS_OK;

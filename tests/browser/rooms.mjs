@@ -1143,6 +1143,7 @@ const commands = {
       'experiment=quantisation&runs=2&length=48&shown=sigmoid',
       'experiment=fragility&runs=2&times=20&shown=softmax',
       'experiment=fragility&perturbation=channel&runs=2&length=40&shown=softmax',
+      'experiment=fragility&perturbation=tag&runs=2&length=40&shown=softmax',
       'runs=1&length=300&positions=cache&shown=softmax',
     ]) {
       const page = await stage.open(`room=purpose&${hash}`);
@@ -1407,6 +1408,13 @@ const training = {
     await page.locator('.unmask-controls input[type="range"]').focus();
     await page.keyboard.press('Home');
     assert.equal(await page.locator('.unmask-text .hidden').count(), 6);
+    await page.getByRole('button', { name: 'the most attended', exact: true }).click();
+    await page.getByRole('button', { name: 'Unmask', exact: true }).click();
+    await page.waitForFunction(() =>
+      /hid its most attended token/.test(
+        document.querySelector('.unmask-controls + .caption').textContent,
+      ),
+    );
     assert.deepEqual(page.troubles, []);
   },
 

@@ -372,6 +372,7 @@ static void backcopy(void) {
     ss_log_entry entry = {0};
     ss_error err;
     must(train_look(train, &entry, &err), &err, "look");
+    CHECK(isnan(entry.key_gradient) && isnan(entry.input_gradient) && isnan(entry.stream_gradient));
     int triggers = 0;
     double surprise = 0, optimum = 0;
     for (int i = 0; i < 40; i++) {
