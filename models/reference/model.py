@@ -421,8 +421,8 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> 
 def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             product: Product = torch.matmul, visit: Visit = lambda name, layer, x: None) -> Trace:
     """tokens [..., T] -> everything the model computed on the way to its logits. The product is that
-    of all matrices but routers' and feature maps'. `visit` sees "stream" (the residual stream before each
-    layer), "input" (what its attention reads) and "values" [..., G, T, K], and may register hooks."""
+    of all matrices but routers' and feature maps'. `visit` sees "stream" (the residual stream before
+    each layer), "input" (what its attention reads) and "values" [..., G, T, K], and may add hooks."""
     model = _FAMILIES[arch.family](arch, weights, product)
     x = model.embed(tokens)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}

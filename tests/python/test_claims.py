@@ -226,6 +226,22 @@ def test_what_counts_as_a_statement() -> None:
         assert not unclaimed(file, text), text
 
 
+def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    units = [{"a": 1.0, "b": 0.5}, {"a": 2.0, "b": 0.5}, {"a": None, "b": 0.5}, {"a": 3.0, "b": 2.5}]
+    monkeypatch.setattr(claims, "measured", lambda: {"searches": units})
+
+    def found(outcome: str) -> Effect:
+        return claims.effect({"recipe": "searches", "outcome": outcome, "says": "more", "against": 0.5})
+
+    assert found("a").values == [1.0, 2.0, 3.0] and found("a").seeds == 3
+    assert found("a - b").values == [0.5, 1.5, 0.5]
+    assert found("a").found == pytest.approx(claims.level([1.0, 2.0, 3.0], 0.5, 0.95))
+    assert claims.command_of([found("a")]) == "python -m models.train.beyond --units"
+    units[1:] = []
+    assert (found("a").found, found("a").verdict) == (None, "undecided")
+
+
 def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
     said, row = {"says": "none"}, BY_ID["sigmoid"]
     assert is_backed(row, said)

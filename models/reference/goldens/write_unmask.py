@@ -39,7 +39,7 @@ class Without(Mask):
 
 
 def look(arch: Architecture, weights: Weights, ids: list[int], mask: Mask) -> tuple[Tensor, Tensor]:
-    """alpha [T], mean over heads, and the log-probabilities [T, V] among the tokens that may be put in."""
+    """alpha [T], mean over heads, and log-probabilities [T, V] among the tokens that may be put in."""
     own = Architecture(**{**vars(arch), "mask": mask})
     trace = forward(own, weights, torch.tensor(ids))
     logits = trace.logits.clone()
@@ -95,21 +95,23 @@ def main() -> None:
             j = i + (random() * (len(places) - i) >> 32)
             places[i], places[j] = places[j], places[i]
         hidden, seed = sorted(places[:count]), random()
-        own = {name or "baseline": unmask(arch, weights, answers, hidden, name, seed)
+        course = {name or "baseline": unmask(arch, weights, answers, hidden, name, seed)
                for name in (None, "strongest", "random")}
-        courses.append({"answers": answers, "hidden": hidden, "seed": seed} | own)
-        rows.append([scores(own[name]) for name in ("baseline", "strongest", "random")])
+        courses.append({"answers": answers, "hidden": hidden, "seed": seed} | course)
+        rows.append([scores(course[name]) for name in ("baseline", "strongest", "random")])
     found = torch.tensor(rows, dtype=torch.float64)  # [texts, conditions, scores]
     study: dict[str, Any] = {"prompts": len(TEXTS), "steps": STEPS,
                              "predicted": sum(len(one["hidden"]) for one in courses)}
     for i, name in enumerate(("baseline", "strongest", "random")):
-        study[name] = {what: mean_of(found[:, i, s]) | {"change": mean_of(found[:, i, s] - found[:, 0, s])}
+        own = found[:, i]
+        study[name] = {what: mean_of(own[:, s]) | {"change": mean_of(own[:, s] - found[:, 0, s])}
                        for s, what in enumerate(("loss", "accuracy"))}
     study |= {"alpha": mean_of(found[:, 0, 2]), "moves": mean_of(found[:, 0, 3])}
     folder = GOLDEN / "unmask"
     folder.mkdir(exist_ok=True)
     describe(folder, "llama", "softmax", "Hidden places, uncovered step by step.", "write_unmask.py",
-             model=MODEL, seed=SEED, steps=STEPS, masked=MASKED, never=NEVER, courses=courses, study=study)
+             model=MODEL, seed=SEED, steps=STEPS, masked=MASKED, never=NEVER, courses=courses,
+             study=study)
 
 
 if __name__ == "__main__":
