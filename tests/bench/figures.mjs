@@ -3,7 +3,7 @@
  * and the last figure of a page with five embeds, to the first figure of each lesson, and the bytes that each lesson
  * fetches before and with that figure. Seconds are medians of three visits and need an otherwise idle machine.
  *
- *     npm --prefix web run build && node tests/bench/figures.mjs
+ *     npm --prefix web run build && node tests/bench/figures.mjs [LESSON]
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -66,8 +66,11 @@ async function measure(name, path, count) {
   );
 }
 
-await measure('five embeds', 'examples/five.html', 5);
-const lessons = (await readdir(join(pageRoot, 'learn'))).filter((name) => /^\d/.test(name)).sort();
+const [only = ''] = process.argv.slice(2);
+if (!only) await measure('five embeds', 'examples/five.html', 5);
+const lessons = (await readdir(join(pageRoot, 'learn')))
+  .filter((name) => /^\d/.test(name) && name.startsWith(only))
+  .sort();
 for (const slug of lessons)
   await measure(`lesson ${parseInt(slug)}`, `learn/${slug}/index.html`, 1);
 await browser.close();

@@ -23,10 +23,11 @@ const describe_ = {
     metric('loss_mean'),
     metric('loss_at'),
     metric('alpha_uniform', { averaged: false }),
+    metric('massive_at', { averaged: false, fields: ['hidden'] }),
     metric('kl_mean', { arguments: ['base'] }),
     metric('qk_dot', { arguments: ['layer', 'head'] }),
   ],
-  fields: [],
+  fields: [{ name: 'hidden' }],
   edits: [{ name: 'hide_key', waits: false, fields: [] }],
   defaults: { eps: 0.3 },
 } as unknown as Describe;
@@ -92,9 +93,9 @@ describe('averages over prompts', () => {
     const all = (edits: { kind: string }[]) =>
       allAverages(describe_, opened, promptsOf([1, 2]), { edits: edits as never, eps: 0.3 }, watch);
     await all([]);
-    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at']);
+    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform']);
     await all([{ kind: 'hide_key' }]);
-    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'kl_mean']);
+    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform', 'kl_mean']);
     // Of a figure by itself, only what it reads.
     await allAverages(
       describe_,
@@ -103,7 +104,7 @@ describe('averages over prompts', () => {
       { edits: [], eps: 0.3, only: ['att'] },
       watch,
     );
-    expect(asked.at(-1)!.metrics).toEqual(['loss_mean']);
+    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'alpha_uniform']);
   });
 });
 

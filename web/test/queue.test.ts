@@ -31,7 +31,7 @@ const describe_ = {
       'value_ratio',
     ].map((name) => metric(name)),
     metric('alpha_uniform', false),
-    metric('bad', false),
+    { ...metric('bad', false), fields: ['att'] },
   ],
   fields: [
     { name: 'att', needs: null, standard: true },
@@ -678,6 +678,22 @@ describe('the queue', () => {
     expect(frame!.sequences).toBe(3);
     expect(frame!.perPrompt.sink_ratio).toEqual([0.5, 0.5, 0.5]);
     expect([...frame!.spread.sink_ratio!]).toEqual([0, 0, 0]);
-    expect(frame!.spread.alpha_uniform).toBeUndefined();
+    expect(frame!.tensors).not.toHaveProperty('bad');
+  });
+
+  it('runs no prompt again for a figure that reads nothing but averages', async () => {
+    const { ask, of, queue, runs, idle } = stageOf();
+    const question = questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 });
+    const figure = { question, isFixed: true, reads: ['sink_ratio'] };
+    ask(['a'], figure);
+    await idle();
+    expect([runs().length, of('a')!.frame!.sequences]).toEqual([3, 3]);
+    // The tokens that are added to the first prompt need its run.
+    await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
+    expect([runs().length, of('a')!.frame!.T]).toEqual([4, 3]);
+    // So does a name of a head.
+    ask(['a'], { ...figure, headReads: ['att'] });
+    await idle();
+    expect(of('a')!.frame!.head!.tensors).toHaveProperty('att');
   });
 });

@@ -7,18 +7,23 @@ let isTaken = false;
 
 /** Waits for the figure's turn; what it resolves to gives the turn back. */
 export async function takeTurn(host: Element): Promise<() => void> {
-  if (isTaken) await new Promise<void>((resolve) => waiting.set(host, resolve));
-  isTaken = true;
+  const turn = new Promise<void>((resolve) => waiting.set(host, resolve));
+  // Figures that ask in the same task are all there before one of them is chosen.
+  if (!isTaken) setTimeout(pass);
+  await turn;
   // A figure that goes on at once asks again before another one is chosen.
-  return () => void setTimeout(pass);
+  return () => {
+    isTaken = false;
+    setTimeout(pass);
+  };
 }
 
 function pass(): void {
   const isBefore = (one: Node, other: Node) =>
     one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1;
   const [next] = [...waiting].sort(([one], [other]) => isBefore(one, other));
-  isTaken = next !== undefined;
-  if (!next) return;
+  if (isTaken || !next) return;
+  isTaken = true;
   const [host, go] = next;
   waiting.delete(host);
   go();

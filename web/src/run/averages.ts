@@ -130,7 +130,10 @@ export async function allAverages(
 ): Promise<Averaged> {
   // What a setting costs is the difference of these means.
   const isRead = (name: string) => !only || [...ALWAYS, 'loss_mean', ...only].includes(name);
-  const averaged = describe.metrics.filter((one) => one.averaged && isRead(one.name));
+  // What no field decides is the same for every prompt.
+  const averaged = describe.metrics.filter(
+    (one) => (one.averaged || !one.fields.length) && isRead(one.name),
+  );
   // Metrics of one head are left out, and comparisons with the baseline where there is no edit.
   const isWhole = ({ arguments: needs }: (typeof averaged)[number]) =>
     !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));

@@ -422,7 +422,7 @@ export class Queue {
       });
     } catch (error) {
       if (signal.aborted) this.#runs.set(subject, { ...made.cached, key: '' });
-      else await made.cached.run.close().catch(() => {});
+      else await made.cached.run?.close().catch(() => {});
       throw error;
     }
   }
@@ -474,7 +474,7 @@ export class Queue {
   }
 
   /** The frame with every number that the request names. */
-  async #complete(frame: Frame, cached: OpenRun, request: Request): Promise<Frame> {
+  async #complete(frame: Frame, cached: CachedRun, request: Request): Promise<Frame> {
     const before = this.#entries.get(frame.subject)?.frame;
     const headOf = (one: Frame) => this.#headOf(one, request);
     const whole = await completed(this.#models.describe, frame, cached, request, {

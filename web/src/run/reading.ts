@@ -97,6 +97,16 @@ export function namesFor(
   });
 }
 
+/** Whether a frame holds every name that is wanted. */
+export function isAnswered(
+  frame: Frame,
+  describe: Describe,
+  { reads, headReads }: Wanted,
+): boolean {
+  const names = [...namesFor(describe, frame, reads), ...reads.filter(isMeasurement), ...headReads];
+  return names.every((name) => name in frame.tensors);
+}
+
 /** Fields that a run must record for the wanted names. */
 export function recordedFor(describe: Describe, { reads, headReads }: Wanted): string[] {
   const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
@@ -193,7 +203,7 @@ export async function emptyFrame(
 export async function completed(
   describe: Describe,
   frame: Frame,
-  { run, opened }: { readonly run: Run; readonly opened: OpenModel },
+  { run, opened }: { readonly run?: Run | undefined; readonly opened: OpenModel },
   { reads, headReads }: Wanted,
   look: { readonly before?: Frame; readonly headOf: (frame: Frame) => Head },
 ): Promise<Frame> {
@@ -213,7 +223,7 @@ export async function completed(
   const missing = (had: object) => headReads.filter((name) => !(name in had) && !isLacking(name));
   const early = guess ? missing(hadAt(guess)) : [];
   const asked = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
-  const found = asked.length ? await run.read(asked) : [];
+  const found = asked.length ? await run!.read(asked) : [];
   // Of a recording some may be missing.
   const named = (own: readonly string[], from: readonly Tensor[]) =>
     Object.fromEntries(own.flatMap((name, i) => (from[i] ? [[name, from[i]] as const] : [])));
@@ -225,7 +235,7 @@ export async function completed(
   const isAsGuessed = guess?.layer === at.layer && guess.head === at.head;
   const had = { ...hadAt(at), ...(isAsGuessed ? named(early, found.slice(names.length)) : {}) };
   const left = missing(had);
-  const own = left.length ? await run.read(left.map((name) => read(name, at))) : [];
+  const own = left.length ? await run!.read(left.map((name) => read(name, at))) : [];
   return { ...whole, head: { ...at, tensors: { ...had, ...named(left, own) } } };
 }
 

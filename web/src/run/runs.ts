@@ -6,7 +6,7 @@ import type { Frame } from '../frame';
 import { allAverages } from './averages';
 import type { Measurement } from './measurements';
 import type { OpenModel, Watch } from './opened';
-import { contextOf, emptyFrame, recordedFor } from './reading';
+import { contextOf, emptyFrame, isAnswered, recordedFor } from './reading';
 import type { Request } from './request';
 
 /** A shorter run waits for its end, and reports no progress. */
@@ -141,11 +141,14 @@ export function canFollow(
   return opened.model === now.model && capacity >= T && names.every((name) => fields.has(name));
 }
 
-/** Averages over all prompts, and runs the first one, which stays open. */
+/**
+ * Averages over all prompts, and runs the first one, which stays open. A figure whose views stay as they are needs no
+ * run where it reads nothing but averages.
+ */
 export async function runSubject(
   { subject, text, key, opened, prompts, request, before, last, base }: Given,
   watch: Watch,
-): Promise<{ readonly frame: Frame; readonly cached: OpenRun }> {
+): Promise<{ readonly frame: Frame; readonly cached: CachedRun }> {
   const began = performance.now();
   const { question } = request;
   const only = request.isFixed ? request.reads : undefined;
@@ -167,11 +170,17 @@ export async function runSubject(
       prompts.ids.length > 1
         ? await allAverages(describe, opened, prompts, { edits, eps: question.eps, only }, watch)
         : {};
+    const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
+    if (only && isAnswered({ ...frame, ...means }, describe, request)) {
+      close(last);
+      const milliseconds = performance.now() - began;
+      const cached = { key, capacity: 0, opened, fields: new Set(fields) };
+      return { frame: { ...frame, ...means, milliseconds }, cached };
+    }
     await last?.run.update(ids, job);
     const from = base && edits.length ? { from: { run: base } } : {};
     const run =
       last?.run ?? (await opened.model.run(ids, { edits, fields, capacity, ...from, ...job }));
-    const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
     const milliseconds = performance.now() - began;
     const recorded = last?.fields ?? new Set(fields);
     return {
