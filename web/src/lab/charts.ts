@@ -70,7 +70,7 @@ const CHARTS: readonly Chart[] = [
     isHalf: true,
   },
   {
-    title: 'gradient of attention’s input, first : others',
+    title: 'gradient of first input : others',
     lines: [{ column: 'input_gradient' }],
     isHalf: true,
   },
