@@ -1143,7 +1143,6 @@ const commands = {
       'experiment=quantisation&runs=2&length=48&shown=sigmoid',
       'experiment=fragility&runs=2&times=20&shown=softmax',
       'experiment=fragility&perturbation=channel&runs=2&length=40&shown=softmax',
-      'experiment=fragility&perturbation=tag&runs=2&length=40&shown=softmax',
       'runs=1&length=300&positions=cache&shown=softmax',
     ]) {
       const page = await stage.open(`room=purpose&${hash}`);
