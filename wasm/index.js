@@ -32,6 +32,12 @@ export async function searchSuffix(model, pair, options) {
   return suffix.searchSuffix(model, pair, options);
 }
 
+/** @type {typeof import('./sinkscope.js').measureUnmasking} */
+export async function measureUnmasking(model, sequences, options) {
+  const unmasking = await import('./study/unmasking.js');
+  return unmasking.measureUnmasking(model, sequences, options);
+}
+
 /** @type {typeof import('./sinkscope.js').textTask} */
 export async function textTask(sequences) {
   const tasks = await import('./study/tasks.js');

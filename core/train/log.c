@@ -25,6 +25,11 @@ static const ss_log_column columns[] = {
     COLUMN(gradient_norm, "", "of all weights, before it is clipped"),
     COLUMN(key_gradient, "", "gradient norm of the first keys over the mean of the others'"),
     COLUMN(value_gradient, "", "and of the first values"),
+    COLUMN(input_gradient, "",
+           "gradient norm by what attention reads, after the norm, of the first token over the "
+           "mean of "
+           "the others', mean over layers (R of arXiv 2603.17771)"),
+    COLUMN(stream_gradient, "", "the same by the residual stream, before the norm"),
     COLUMN(learning_rate, "", "of the step"),
 };
 
@@ -38,6 +43,7 @@ const ss_log_column *ss_log_columns(int *n) {
 void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, int T, ss_arena *arena) {
     size_t heads = (size_t)arch->L * (size_t)arch->H;
     tally->heads = (int)heads;
+    tally->L = arch->L;
     tally->T = T;
     tally->measured = ss_arena_take(arena, heads + 1, sizeof *tally->measured);
 }
@@ -106,10 +112,16 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
     add_ratios(tally, trace);
 }
 
-void ss_tally_add_squares(ss_tally *tally, const float *squares) {
+void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *ratios,
+                            int sequences) {
+    tally->sums->gradients += sequences;
     for (int t = 0; t < tally->T; t++) {
         tally->sums->key_squares[t > 0] += (double)squares[t];
         tally->sums->value_squares[t > 0] += (double)squares[tally->T + t];
+    }
+    for (int l = 0; l < tally->L; l++) {
+        tally->sums->input_gradient += (double)ratios[l] / tally->L;
+        tally->sums->stream_gradient += (double)ratios[tally->L + l] / tally->L;
     }
 }
 
@@ -135,5 +147,7 @@ ss_log_entry ss_tally_end(const ss_tally *tally, double targets) {
         .hidden_ratio = tally->sums->hidden_ratio / tally->sums->sequences,
         .key_gradient = ratio_of(tally->sums->key_squares, tally->T),
         .value_gradient = ratio_of(tally->sums->value_squares, tally->T),
+        .input_gradient = tally->sums->input_gradient / tally->sums->gradients,
+        .stream_gradient = tally->sums->stream_gradient / tally->sums->gradients,
     };
 }

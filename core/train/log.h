@@ -12,7 +12,8 @@ typedef struct ss_log_entry {
     double optimum_triggers, optimum_elsewhere;
     double first_elsewhere, first_triggers, first_most;
     double value_ratio, hidden_ratio;
-    double gradient_norm, key_gradient, value_gradient, learning_rate;
+    double gradient_norm, key_gradient, value_gradient, input_gradient, stream_gradient;
+    double learning_rate;
 } ss_log_entry;
 
 typedef struct ss_log_column {
@@ -34,6 +35,7 @@ typedef struct ss_sums {
     double first[3];                                 /* attention on the first token */
     double value_ratio, hidden_ratio, sequences;
     double key_squares[2], value_squares[2]; /* of gradients: at the first token, at the others */
+    double input_gradient, stream_gradient, gradients; /* the last: sequences of these */
 } ss_sums;
 
 /* Sums under way. */
@@ -41,7 +43,7 @@ typedef struct ss_tally {
     ss_sums *sums;
     double *of_heads; /* [L*H] behind them: attention on the first token elsewhere */
     float *measured;  /* of one metric */
-    int heads, T;
+    int heads, L, T;
 } ss_tally;
 
 void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, int T, ss_arena *arena);
@@ -59,8 +61,10 @@ void ss_tally_on(ss_tally *tally, double *sums);
 void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *sequence,
                   const float *losses);
 
-/* squares[2][T] of the derivatives by keys and values. */
-void ss_tally_add_squares(ss_tally *tally, const float *squares);
+/* Of so many sequences: squares[2][T] of the derivatives by keys and values, ratios[2][L] of those
+ * by what attention reads and by the stream before it. */
+void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *ratios,
+                            int sequences);
 
 /* targets: losses that the mean is over. */
 ss_log_entry ss_tally_end(const ss_tally *tally, double targets);

@@ -41,6 +41,9 @@ static const ss_setting table[] = {
     NUMBER(clip, 1, 0, 1e30, "norm that the gradient is cut to; 0: it is not"),
     WHOLE(warm_up, 0, 0, 1e9, "steps over which the learning rate rises from 0"),
     NUMBER(fall, 0, 0, 1, "last share of the steps, over which it falls to a tenth"),
+    NUMBER(
+        first_value_gradient, 1, 0, 1000,
+        "factor on the gradient of the first token's values, on its way back through each layer"),
     NUMBER(deviation, 0.02, 0, 100, "of a matrix's first numbers; 0: 1 / sqrt(3 inputs)"),
     NUMBER(embedding_deviation, 1, 0, 100, "of the token vectors' first numbers"),
     NUMBER(position_deviation, 0.02, 0, 100, "of the position vectors' first numbers"),

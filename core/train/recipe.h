@@ -14,7 +14,7 @@ typedef enum ss_optimiser { SS_ADAMW, SS_SGD, SS_OPTIMISER_N } ss_optimiser;
 typedef struct ss_recipe {
     double task, seed, steps, batch, length, triggers, share, first;
     double optimiser, learning_rate, beta1, beta2, weight_decay, embedding_decay, clip;
-    double warm_up, fall;
+    double warm_up, fall, first_value_gradient;
     double deviation, embedding_deviation, position_deviation;
 } ss_recipe;
 

@@ -124,6 +124,7 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
     train->task.arch = &train->weights.model.arch;
     train->back.model = &train->weights.model;
     train->back.sums = &train->gradients.model;
+    train->back.first_value = (float)train->recipe->first_value_gradient;
     memset(train->mean, 0, train->weights.n * sizeof(float));
     memset(train->square, 0, train->weights.n * sizeof(float));
     return SS_OK;
@@ -193,7 +194,7 @@ ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
         }
         if (!back) continue;
         ss_backward_run(&train->back, train->traces, n);
-        ss_tally_add_squares(&train->tally, train->back.squares);
+        ss_tally_add_gradients(&train->tally, train->back.squares, train->back.ratios, n);
     }
     memcpy(gradient_of(train, train->part), train->gradients.numbers, bytes);
     return SS_OK;

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -120,6 +121,12 @@ class Model:
         """The heads of a text that holds these keys alone."""
         blocks = self.blocks()
         return blocks.rotate(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
+
+    def without_biases(self) -> "_Llama | _Gpt2":
+        """The blocks as their matrices alone make them."""
+        zeros = {name: torch.zeros_like(w) if name.endswith("bias") else w
+                 for name, w in self.weights.items()}
+        return replace(self, weights=zeros).blocks()
 
     def blocks(self) -> _Llama | _Gpt2:
         kinds = {"llama": _Llama, "gpt2": _Gpt2, "gpt_neo": _GptNeo, "gpt_neox": _GptNeox}
@@ -345,8 +352,35 @@ def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tenso
     return x
 
 
+def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor | None]:
+    """The directions that an edit projects out, one for each head: None of a head that it does not mean.
+    v [H, T, K]"""
+    arch, found = model.arch, []
+    for h in range(arch.H):
+        if not (_holds(edit, "layer", layer) and _holds(edit, "head", h)):
+            found.append(None)
+            continue
+        alone = torch.zeros_like(v)
+        alone[h] = v[h]
+        own = v[h] if edit.get("from") == "heads" else model.without_biases().merge(alone, layer)
+        direction = own[_integer(edit, "key", 0)]
+        if edit.get("direction") == "random":
+            seed, head = _integer(edit, "seed", 1), layer * arch.H + h
+            drawn = [_drawn(seed, head, i) - 0.5 for i in range(len(direction))]
+            direction = torch.tensor(drawn, dtype=v.dtype)
+        found.append(direction)
+    return found
+
+
+def _projected(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
+    """x [T, n] less its part in the span of the directions, after the token whose they are."""
+    basis = torch.linalg.qr(torch.stack(directions, 1))[0]
+    after = _integer(edit, "key", 0) + 1
+    return torch.cat([x[:after], x[after:] - x[after:] @ basis @ basis.T])
+
+
 def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
-            rounded: Tensor) -> dict[str, Tensor]:
+            rounded: Tensor) -> dict[str, Any]:
     arch, blocks, T = model.arch, model.blocks(), len(y)
     at = _positions(edits, T)
     rotary = arch.positions == "rotary" and model.family in ("llama", "gpt_neox")
@@ -414,7 +448,16 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
         for h in range(arch.H):
             if _holds(edit, "layer", layer) and _holds(edit, "head", h):
                 mixed[h] = 0
-    return {"q": q, "k": k, "v": v, "att": att, "seen": seen, "evicted": evicted,
+    of_head = v.repeat_interleave(arch.H // arch.G, 0)
+    tags = []
+    for edit in _of(edits, "project"):
+        directions = _directions(model, layer, edit, of_head)
+        if edit.get("from") == "heads":
+            mixed = torch.stack([x if own is None else _projected(x, [own], edit)
+                                 for x, own in zip(mixed, directions)])
+        elif meant := [own for own in directions if own is not None]:
+            tags.append((edit, meant))
+    return {"tags": tags, "q": q, "k": k, "v": v, "att": att, "seen": seen, "evicted": evicted,
             "att_out": blocks.merge(mixed, layer)}
 
 
@@ -439,7 +482,10 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
         read = x if model.parallel else attended
         mlp_out, _ = blocks.feed_forward(blocks.before(read, layer, "post_attention"), layer)
         x = attended
-        x = _clamped(blocks.after(x + mlp_out, layer, "post_attention"), edits, layer + 1, rounded)
+        x = blocks.after(x + mlp_out, layer, "post_attention")
+        for edit, directions in record.pop("tags"):
+            x = _projected(x, directions, edit)
+        x = _clamped(x, edits, layer + 1, rounded)
         for name, value in (record | {"hidden": x}).items():
             steps.setdefault(name, []).append(value)
     stacked = {name: torch.stack(rows) for name, rows in steps.items()}

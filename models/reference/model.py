@@ -21,6 +21,8 @@ from .operations import OPERATIONS, Parameters, elu1
 Weights = dict[str, Tensor]
 # [..., in] times [in, out]
 Product = Callable[[Tensor, Tensor], Tensor]
+# What sees a tensor on its way: its name, the layer, the tensor
+Visit = Callable[[str, int, Tensor], None]
 
 
 @dataclass(frozen=True)
@@ -392,9 +394,10 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     return att, of_bias, mixed
 
 
-def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor) -> dict[str, Tensor]:
+def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> dict[str, Tensor]:
     """The attention half of a block: its trace, by the names of Trace."""
     arch = model.arch
+    visit("input", layer, y)
     q, k, v = model.qkv(y, layer)
     record = {}
     gate = None
@@ -403,6 +406,7 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor) -> dict[str, Tens
         record["gate"] = _every_head(arch, gate).mean(-1)
         if arch.gate.startswith("value"):
             v, gate = v * gate, None
+    visit("values", layer, v)
     att, of_bias, mixed = attend(model, layer, q, k, v)
     if of_bias is not None:
         record["att_bias"] = of_bias
@@ -415,14 +419,17 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor) -> dict[str, Tens
 
 
 def forward(arch: Architecture, weights: Weights, tokens: Tensor,
-            product: Product = torch.matmul) -> Trace:
+            product: Product = torch.matmul, visit: Visit = lambda name, layer, x: None) -> Trace:
     """tokens [..., T] -> everything the model computed on the way to its logits. The product is that
-    of all matrices but routers' and feature maps'."""
+    of all matrices but routers' and feature maps'. `visit` sees "stream" (the residual stream before
+    each layer), "input" (what its attention reads) and "values" [..., G, T, K], and may add hooks."""
     model = _FAMILIES[arch.family](arch, weights, product)
     x = model.embed(tokens)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(arch.L):
-        record = _attention(model, layer, model.before(x, layer, "input"))
+        visit("stream", layer, x)
+        y = model.before(x, layer, "input")
+        record = _attention(model, layer, y.clone() if y is x else y, visit)
         x = model.after(x + record["att_out"], layer, "input")
         mlp_out, router = model.feed_forward(model.before(x, layer, "post_attention"), layer)
         x = model.after(x + mlp_out, layer, "post_attention")

@@ -1,12 +1,44 @@
-"""What newer papers than Gu et al. say of sinks, on the weights of the zoo: a row for each model
-on held-out text, for the table "Beyond the paper" of models/README.md.
+"""What newer papers than Gu et al. say of sinks, measured on the weights of the zoo, on seeds of the
+lab's model, on fine-tunings and on searches of a suffix.
 
-    python -m models.train.beyond                every model of the zoo
+    python -m models.train.beyond                every model of the zoo, a row each
     python -m models.train.beyond softmax gated  these
+    python -m models.train.beyond --units        models/train/beyond.json: what the claims table rests on
+
+The rows are those of the table "Beyond the paper" of models/README.md. `--units` measures what the
+file lacks, writes it after each unit, and so continues where it was stopped; it needs node and the built
+wasm.
+
+beyond.json holds a list for each group of units. A unit has its name and these columns, null where one
+is not defined:
+    models with a sink   the models of inputs.py. sink_1, in percent; norm_ratio, the first token's norm
+                         over the others' after the layer where it is largest; valley and valley_others,
+                         as valley() says, with and without the first token; ffn_share, the share of
+                         q.k_1 in heads with alpha_1 > 0.3 that feed-forward layers write; next_loss and
+                         next_accuracy, the change in nats and in points when the first key is evicted
+                         after half of the text, and other_loss and other_accuracy with another key (48
+                         texts of 64 tokens)
+    seeds of the lab     a model of 3 layers that learns the task backcopy. The same columns, but for the
+                         keys: hidden_loss and hidden_accuracy when the first key is hidden from the
+                         start, other_loss and other_accuracy with the second one hidden
+    fine-tunings         a seed of the batches; for `plain`, `key_bias` and `gate` the rise of the loss
+                         on held-out text of the old kind (forgets_), the loss of the new text at the
+                         end (new_) and the attention on the first token there (first_)
+    searches             a seed and a text of its own for each; for each model (in its columns' names)
+                         the loss of the second half with the found suffix minus that with the best of as
+                         many random ones, on the text of the search (loss_) and on eight others
+                         (elsewhere_); the same of the first key's share of the attention (away_,
+                         away_elsewhere_)
 """
 
 import argparse
 import json
+import math
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import torch
 from sinkscope import metrics
@@ -17,10 +49,32 @@ from ..reference.files import read_model
 from ..reference.goldens import ZOO
 from ..reference.goldens.write_goldens import f64_trace
 from ..reference.goldens.write_variants import logit_parts
+from ..reference.model import Architecture, Trace, Weights
 from ..reference.operations import OPERATIONS
+from . import inputs
 
 SEQUENCES, T, N = 24, 64, 25
 SECONDARY = 5  # times what uniform attention would give
+FILE = Path(__file__).with_name("beyond.json")
+ROOT = Path(__file__).resolve().parents[2]
+HELD_OUT = ZOO / "heldout.json"
+
+LAB_SEEDS = (1, 2, 3, 4, 5)
+LAB_SETTINGS = ("--task=backcopy", "--layers=3", "--norm=rms", "--activation=gelu", "--steps=800")
+LAB_SAMPLES = """
+import { createEngine } from './wasm/index.js';
+const [config, recipe, n] = process.argv.slice(1).map((text) => JSON.parse(text));
+const engine = await createEngine({ lab: true });
+const training = await engine.train({ config, recipe });
+const samples = [];
+for (let i = 0; i < n; i++) samples.push([...(await training.sample(i))]);
+console.log(JSON.stringify(samples));
+await engine.close();
+"""
+TUNED = {"plain": (), "key_bias": ("--bias-key=head",), "gate": ("--gate=output_element",)}
+TUNED_SEEDS = (1, 2, 3)
+SEARCHED = {"loss": ("softmax", "sigmoid", "key-bias"), "away": ("softmax",)}
+SEARCH_SEEDS, SEARCH_TEXTS = (1, 2, 3, 4, 5), 9
 
 
 def valley(hidden: Tensor) -> float:
@@ -40,41 +94,194 @@ def induction(id: str) -> float:
     return metrics.accuracy(ranks[:, N:].flatten()).item()
 
 
+def alphas_of(arch: Architecture, trace: Trace) -> Tensor:
+    """[sequences, L, H, T]"""
+    share = OPERATIONS[arch.operation].share(trace.att)[..., -trace.att.shape[-2]:]
+    return metrics.alpha(share, arch.mask.kind)
+
+
+def norm_ratio(trace: Trace) -> float:
+    """The first token's norm over that of the others, after the inner layer where it is largest."""
+    return metrics.first_to_others(trace.hidden)[:, 1:-1].mean(0).max().item()
+
+
+def writers(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
+    """What embedding, attention and feed-forward write of the logits of the first key, summed over the
+    heads with alpha_1 > 0.3 of all sequences; 0 without such a head.  [3]"""
+    written, alphas = torch.zeros(3, dtype=torch.float64), alphas_of(arch, trace)[..., 0]
+    for i, of_heads in enumerate(alphas if arch.norm_place == "pre" else ()):
+        found = (of_heads > metrics.EPS).nonzero().tolist()
+        one = type(trace)(**{name: x[i] for name, x in trace.fields().items()})
+        parts = logit_parts(arch, weights, one)[..., :-1].nan_to_num() if found else None
+        for layer, head in found:
+            p = parts[layer, head]  # type: ignore[index]
+            written += torch.stack([p[0], p[1::2].sum(), p[2::2].sum()])
+    return written
+
+
+def held_out_ids(id: str, texts: list[str]) -> Tensor:
+    tokenizer = Tokenizer.from_file(str(ZOO / id / "tokenizer.json"))
+    return torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
+
+
 def row(id: str, texts: list[str]) -> str:
     arch, weights = read_model(ZOO / id)
-    tokenizer = Tokenizer.from_file(str(ZOO / id / "tokenizer.json"))
-    ids = torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
+    ids = held_out_ids(id, texts)
     trace = f64_trace(arch, weights, ids)
+    alphas = alphas_of(arch, trace)
     share = OPERATIONS[arch.operation].share(trace.att)[..., -T:]
-    alphas = metrics.alpha(share, arch.mask.kind)
     gini = metrics.head_gini(metrics.head_load(metrics.head_gate(share[..., 0])).mean(0))
     causal = torch.ones(T, T, dtype=torch.float64).tril()
     uniform = metrics.alpha(causal / torch.arange(1, T + 1)[:, None])
     # Late keys are averaged over few queries: only those of the first half are counted.
     secondary = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2].flatten(1).any(1).double().mean()
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
-    written = torch.zeros(3, dtype=torch.float64)  # embedding, attention, feed-forward
-    for i in range(len(ids) if arch.norm_place == "pre" else 0):
-        one = type(trace)(**{name: x[i] for name, x in trace.fields().items()})
-        parts = logit_parts(arch, weights, one)[..., :-1]
-        for layer, head in (alphas[i, ..., 0] > metrics.EPS).nonzero().tolist():
-            p = parts[layer, head].nan_to_num()
-            written += torch.stack([p[0], p[1::2].sum(), p[2::2].sum()])
-    return (f"| `{id}` | {metrics.sink(alphas)[0]:.1f} | "
-            f"{metrics.first_to_others(trace.hidden)[:, 1:-1].mean(0).max():.2f} | "
+    written = writers(arch, weights, trace)
+    return (f"| `{id}` | {metrics.sink(alphas)[0]:.1f} | {norm_ratio(trace):.2f} | "
             f"{valley(trace.hidden):.2f} | {valley(trace.hidden[:, :, 1:]):.2f} | "
             f"{written[2] / written.sum():.2f} of {written.sum() / max(len(ids), 1):.0f} | "
             f"{gini.max():.2f} | {accuracy:.3f} | {induction(id):.3f} | {secondary:.2f} |")
 
 
+# --- units ----------------------------------------------------------------------------------------
+
+Columns = dict[str, float]
+
+
+def streams(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
+    """The columns that models and seeds of the lab have in common."""
+    trace = f64_trace(arch, weights, ids)
+    written = writers(arch, weights, trace)
+    return {"sink_1": metrics.sink(alphas_of(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
+            "valley": valley(trace.hidden), "valley_others": valley(trace.hidden[:, :, 1:]),
+            "ffn_share": (written[2] / written.sum()).item()}
+
+
+def command_line(*arguments: object) -> list[Any]:
+    """The lines of JSON that the command line prints."""
+    done = subprocess.run(["node", ROOT / "wasm/cli.js", *map(str, arguments), "--json"], cwd=ROOT,
+                          check=True, capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def of_model(id: str) -> Columns:
+    arch, weights = read_model(ZOO / id)
+    texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
+    tasks = command_line("tasks", ZOO / id, "--text-file", HELD_OUT, "--lines", "--tokens", T,
+                         "--sequences", 2 * SEQUENCES, "--prompts", 1, "--copied", 2)[0]["tasks"]
+    task = next(one for one in tasks if one["name"] == "next")
+    found = streams(arch, weights, held_out_ids(id, texts))
+    for name, condition in (("next", "first"), ("other", "other")):
+        change = {key: task[condition][key]["change"]["mean"] for key in ("loss", "accuracy")}
+        found |= {f"{name}_loss": change["loss"], f"{name}_accuracy": 100 * change["accuracy"]}
+    return found
+
+
+def of_lab(seed: int) -> Columns:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "model"
+        command_line("train", *LAB_SETTINGS, "--seed", seed, "--every", 400, "--out", folder)
+        config, recipe = ((folder / one).read_text() for one in ("config.json", "recipe.json"))
+        settings = json.dumps(json.loads(recipe)["settings"])
+        samples = subprocess.run(
+            ["node", "--input-type=module", "-e", LAB_SAMPLES, config, settings, str(SEQUENCES)],
+            cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        ids = json.loads(samples)
+        given = [word for one in ids for word in ("--ids", ",".join(map(str, one)))]
+
+        def measured(*edit: str) -> Columns:
+            one = command_line("measure", folder, *given, *edit)[0]
+            return {"loss": one["loss"], "accuracy": 100 * one["metrics"]["accuracy"]["mean"][0]}
+
+        plain = measured()
+        found = streams(*read_model(folder), torch.tensor(ids))
+        for name, key in (("hidden", 0), ("other", 1)):
+            edited = measured("--edit", f"hide_key:key={key}")
+            found |= {f"{name}_{column}": edited[column] - plain[column] for column in plain}
+        return found
+
+
+def of_tuning(seed: int) -> Columns:
+    found: Columns = {}
+    for name, variant in TUNED.items():
+        lines = command_line("train", "--from", ZOO / "softmax", "--text-file", ROOT / "LICENSE",
+                             "--held-file", HELD_OUT, "--held", SEQUENCES, "--seed", seed,
+                             "--every", 100, *variant)
+        found |= {f"forgets_{name}": lines[-1]["loss_held"] - lines[0]["loss_held"],
+                  f"new_{name}": lines[-1]["loss"], f"first_{name}": lines[-1]["first_elsewhere"]}
+    return found
+
+
+def of_search(seed: int) -> Columns:
+    texts, found = json.loads(HELD_OUT.read_text()), {}
+    first = SEARCH_TEXTS * (seed - 1)
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "texts.json"
+        file.write_text(json.dumps(texts[first:first + SEARCH_TEXTS]))
+        for goal, models in SEARCHED.items():
+            sign, prefix = (1, "") if goal == "loss" else (-1, "away_")
+            for model in models:
+                one = command_line("suffix", ZOO / model, "--text-file", file, "--lines", "--tokens", 44,
+                                   "--sequences", SEARCH_TEXTS, "--width", 32, "--seed", seed,
+                                   "--goal", goal)[0]
+                others = {key: sum(one["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
+                column = model.replace("-", "_")
+                found |= {f"{goal}_{column}": sign * (one["score"] - one["random"]["best"]),
+                          f"{prefix}elsewhere_{column}": sign * (others["found"] - others["best"])}
+    return found
+
+
+def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
+    """Of each group what measures a unit, and the units."""
+    index = json.loads((ZOO / "index.json").read_text())
+    return {"models with a sink": (of_model, inputs.chosen(index)),
+            "seeds of the lab": (of_lab, LAB_SEEDS),
+            "fine-tunings": (of_tuning, TUNED_SEEDS),
+            "searches": (of_search, SEARCH_SEEDS)}
+
+
+def written_units(found: dict[str, list[dict[str, Any]]]) -> str:
+    """One line for each unit, so that a new one is a small difference."""
+    lists = (f"  {json.dumps(name)}: [\n" + ",\n".join("    " + json.dumps(unit) for unit in units)
+             + "\n  ]" for name, units in found.items())
+    return "{\n" + ",\n".join(lists) + "\n}\n"
+
+
+def read_units() -> dict[str, list[dict[str, Any]]]:
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
+
+
+def measure_units(chosen: Sequence[str]) -> None:
+    """Several commands may measure different groups at a time."""
+    for name, (measure, units) in groups().items():
+        known = {unit["unit"] for unit in read_units().get(name, [])}
+        for unit in units if name in chosen else ():
+            if unit in known:
+                continue
+            columns = {key: None if math.isnan(x) else round(x, 4) for key, x in measure(unit).items()}
+            found = read_units()
+            of_group = {one["unit"]: one for one in found.get(name, [])}
+            of_group[unit] = {"unit": unit} | columns
+            found[name] = [of_group[one] for one in units if one in of_group]
+            FILE.write_text(written_units({one: found[one] for one in groups() if one in found}))
+            print(name, of_group[unit], flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] if __doc__ else None)
     parser.add_argument("models", nargs="*", metavar="MODEL")
+    parser.add_argument("--units", nargs="*", choices=list(groups()), metavar="GROUP",
+                        help="write models/train/beyond.json, all groups of it or these")
     known = [entry["id"] for entry in json.loads((ZOO / "index.json").read_text())]
-    chosen = parser.parse_args().models or known
+    given = parser.parse_args()
+    chosen = given.models or known
     if unknown := set(chosen) - set(known):
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
-    texts = json.loads((ZOO / "heldout.json").read_text())[:SEQUENCES]
+    torch.set_num_threads(1)
+    if given.units is not None:
+        measure_units(given.units or list(groups()))
+        return
+    texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
     print("| model | Sink_1, % | ratio of norms | valley | without token 1 | "
           "feed-forward's part | Gini | "
           "accuracy | induction | secondary |\n|---|---|---|---|---|---|---|---|---|---|")

@@ -2,8 +2,8 @@
 
     python -m models.train.claims
 
-reads claims.toml, the recipes, the logs and inputs.json, and writes models/claims.json and the table
-of models/README.md. It needs neither torch nor weights.
+reads claims.toml, the recipes, the logs, inputs.json and beyond.json, and writes models/claims.json and
+the table of models/README.md. It needs neither torch nor weights.
 
 claims.json holds {"rule": str, "rows": [row]}. A row has
     id, claim   a name, and one plain sentence
@@ -19,12 +19,14 @@ claims.json holds {"rule": str, "rows": [row]}. A row has
     seen        the page's state that shows it, "#room=...", or null
     said        [{"file", "text", "says"}]: sentences of other files that rest on it
 An effect has
-    recipe      a recipe's id, or "shipped models" where models of the zoo are measured on other inputs
+    recipe      a recipe's id; "shipped models" where models of the zoo are measured on other inputs; or
+                a group of beyond.json
     against     the id of the recipe that is compared with, or a number for the mean over seeds or models
-    outcome     a column of the logs; of shipped models, of inputs.json, or a difference of two
+    outcome     a column of the logs; of shipped models, of inputs.json, and of a group, of beyond.json:
+                a column or a difference of two
     name        the outcome in words, or null where its column says enough
     protocol    "b", "a" or "shipped", or null where neither protocol has enough runs
-    seeds       whole runs of the recipe; for shipped models their number
+    seeds       whole runs of the recipe; for shipped models and groups the number of units
     step        the step that is compared, or null
     mean, low, high   difference and its interval, 97.5% in protocol B and 95% elsewhere; or null
     values      the outcome of each of those seeds at that step, or of each model
@@ -51,14 +53,19 @@ GU = "Gu et al. 2025"
 # Core seconds of a training step: a Zen 5 with the library of models/README.md, and an older EPYC.
 STEP_SECONDS = (0.13, 0.4)
 SHIPPED = "shipped models"
+# What effects may name beside recipes: who writes the measurements, and what one of them is of.
+MEASURED = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
+            "seeds of the lab": ("beyond --units", "seeds"),
+            "fine-tunings": ("beyond --units", "seeds"),
+            "searches": ("beyond --units", "seeds and texts")}
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in STEP_SECONDS)
 RULE = (
     "Protocol B of models/README.md: the interval of the effect below 0 is less, above 0 more. The "
     "same direction as the source agrees, the other differs; an interval that holds 0 is undecided, "
     "except that alpha within 0.1 of no effect agrees where the source saw no change. Where it saw "
     "no sink, alpha of each seed must be below 0.1, too. Protocol A's pairs, at 95%, count where "
-    "protocol B has too few runs, and shipped models, at 95% over models, where the claim is about "
-    "inputs. A claim with several effects agrees if all do, and differs if one does.")
+    "protocol B has too few runs, and other measurements, at 95% over their units, where the claim "
+    "is not about a recipe. A claim with several effects agrees if all do, and differs if one does.")
 # Every figure and table of Gu et al. whose claims must have a row.
 REQUIRED = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16))
@@ -166,24 +173,27 @@ def by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | 
 
 
 @cache
-def measured() -> list[dict[str, Any]]:
-    """What inputs.py measured of shipped models."""
-    return json.loads(SOURCE.with_name("inputs.json").read_text())
+def measured() -> dict[str, list[dict[str, Any]]]:
+    """The units of inputs.json and of each group of beyond.json."""
+    return {SHIPPED: json.loads(SOURCE.with_name("inputs.json").read_text())} | json.loads(
+        SOURCE.with_name("beyond.json").read_text())
 
 
-def by_shipped(given: dict[str, Any]) -> Effect:
-    """Mean over models of a column of inputs.json, or of "one - other"."""
-    outcome, against = given["outcome"], given.get("against", 0)
-    first, _, second = outcome.partition(" - ")
-    values = [round(one[first] - (one[second] if second else 0), 4) for one in measured()]
-    return Effect(SHIPPED, against, outcome, given.get("name"), given["says"], "shipped", len(values),
-                  None, level(values, against, 0.95), values, 0)
+def by_units(given: dict[str, Any]) -> Effect:
+    """Mean over units of a column, or of "one - other"; units without it do not count."""
+    group, outcome, against = given["recipe"], given["outcome"], given.get("against", 0)
+    names = outcome.split(" - ")
+    known = [[one[name] for name in names] for one in measured().get(group, [])]
+    values = [round(x[0] - sum(x[1:]), 4) for x in known if None not in x]
+    found = level(values, against, 0.95) if len(values) > 1 else None
+    return Effect(group, against, outcome, given.get("name"), given["says"], found and "shipped",
+                  len(values), None, found, values if found else [], 0)
 
 
 def effect(given: dict[str, Any]) -> Effect:
     """Protocol B where it has enough runs, else protocol A, else what is missing."""
-    if given["recipe"] == SHIPPED:
-        return by_shipped(given)
+    if given["recipe"] in MEASURED:
+        return by_units(given)
     id, outcome = given["recipe"], given.get("outcome", "alpha")
     against = given.get("against", "softmax")
     says = given.get("says") or factors.reported(recipes()[id].paper)
@@ -229,8 +239,8 @@ def command_of(effects: list[Effect]) -> str:
         names = " ".join(runs[id][0].id for id in ids if id in runs)
         if names:
             commands.append(f"python -m models.train.all --protocol {name}{options} --seeds 3 {names}")
-    if any(one.recipe == SHIPPED for one in effects):
-        commands.append("python -m models.train.inputs")
+    programs = dict.fromkeys(MEASURED[one.recipe][0] for one in effects if one.recipe in MEASURED)
+    commands += [f"python -m models.train.{program}" for program in programs]
     return "; ".join(commands)
 
 
@@ -265,7 +275,8 @@ def written(rows: list[dict[str, Any]]) -> str:
 
 
 def effect_words(one: dict[str, Any]) -> str:
-    name = one["recipe"] if one["recipe"] == SHIPPED else f"`{one['recipe']}`"
+    is_measured = one["recipe"] in MEASURED
+    name = one["recipe"] if is_measured else f"`{one['recipe']}`"
     if one["outcome"] != "alpha":
         name += f", {one['name'] or one['outcome'].replace('_', ' ')}"
     if isinstance(one["against"], str):
@@ -275,7 +286,8 @@ def effect_words(one: dict[str, Any]) -> str:
     if one["mean"] is None:
         return f"{name}: {one['seeds']} of {protocol.TOO_FEW} seeds"
     found = Difference(one["mean"], one["low"], one["high"])
-    source = "models" if one["recipe"] == SHIPPED else f"seeds, protocol {one['protocol'].upper()}"
+    source = (MEASURED[one["recipe"]][1] if is_measured
+              else f"seeds, protocol {one['protocol'].upper()}")
     return f"{name}: {found}, {one['seeds']} {source}"
 
 

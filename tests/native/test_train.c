@@ -75,7 +75,11 @@ static double loss_of(float *d, const float *logits, const int32_t *tokens, int 
 /* The same text in both sequences of a batch, so that the sums are twice those of one. */
 #define SEQUENCES 2
 
-static double backward(live_model *live, const int32_t *tokens, int T, bool back) {
+#define LAYERS_MAX 8
+
+/* The loss. With `ratios`, the derivatives by weights are added to live->sums, and ratios[2][L] are
+ * those of the log, of one sequence. */
+static double backward(live_model *live, const int32_t *tokens, int T, float *ratios) {
     ss_error err;
     ss_run_desc desc = {&live->model, T, ss_backward_fields(&live->model.arch), NULL, 0, NULL, 0,
                         NULL};
@@ -97,7 +101,9 @@ static double backward(live_model *live, const int32_t *tokens, int T, bool back
         loss = loss_of(pass.logits + (size_t)(s * T * V),
                        ss_recorded(&traces[s], SS_FIELD_LOGITS, 0, -1), tokens, T, V);
     }
-    if (back) ss_backward_run(&pass, traces, SEQUENCES);
+    if (ratios) ss_backward_run(&pass, traces, SEQUENCES);
+    for (int i = 0; ratios && i < 2 * live->model.arch.L; i++)
+        ratios[i] = pass.ratios[i] / SEQUENCES;
     for (int s = 0; s < SEQUENCES; s++) close_run(&runs[s]);
     free(arena.block);
     return loss;
@@ -148,7 +154,15 @@ static void golden_gradients(void) {
         opened_file text = open_file(folder, "golden.safetensors");
         const ss_tensor *tokens = find(&text, "tokens");
         live_model *live = open_both(folder);
-        double loss = backward(live, tokens->data, (int)tokens->dims[0], true);
+        float ratios[2 * LAYERS_MAX];
+        CHECK(live->model.arch.L <= LAYERS_MAX);
+        double loss = backward(live, tokens->data, (int)tokens->dims[0], ratios);
+        const ss_tensor *expected = find(&golden, "gradient_ratios");
+        CHECK_INT((int)ss_tensor_count(expected), 2 * live->model.arch.L);
+        for (size_t i = 0; i < ss_tensor_count(expected); i++) {
+            float ratio = ((const float *)expected->data)[i];
+            CHECK_NEAR(ratios[i] / ratio, 1, 1e-4);
+        }
         CHECK_NEAR(loss, *(const float *)find(&golden, "loss")->data, 1e-4);
         double error = compare(folder, live, &golden);
         CHECK(error <= 1e-4);
@@ -190,7 +204,8 @@ static void finite_differences(const char *folder, float embedding_scale) {
     int T = (int)tokens->dims[0];
     live_model *live = open_both(folder);
     live->model.arch.embedding_scale = embedding_scale;
-    backward(live, tokens->data, T, true);
+    float ratios[2 * LAYERS_MAX];
+    backward(live, tokens->data, T, ratios);
     double square = 0;
     size_t n;
     for (size_t i = 0; i < live->sums_file.container.n; i++) {
@@ -199,9 +214,9 @@ static void finite_differences(const char *folder, float embedding_scale) {
     }
     float step = (float)(0.004 / sqrt(square));
     move(live, step);
-    double above = backward(live, tokens->data, T, false);
+    double above = backward(live, tokens->data, T, NULL);
     move(live, -2 * step);
-    double below = backward(live, tokens->data, T, false);
+    double below = backward(live, tokens->data, T, NULL);
     CHECK_NEAR((above - below) / (2 * (double)step) * SEQUENCES / square, 1, 1e-2);
     close_both(live);
     close_file(&text);
@@ -357,6 +372,7 @@ static void backcopy(void) {
     ss_log_entry entry = {0};
     ss_error err;
     must(train_look(train, &entry, &err), &err, "look");
+    CHECK(isnan(entry.key_gradient) && isnan(entry.input_gradient) && isnan(entry.stream_gradient));
     int triggers = 0;
     double surprise = 0, optimum = 0;
     for (int i = 0; i < 40; i++) {
@@ -578,7 +594,7 @@ static void logged(void) {
                                   "\"learning_rate\":0.02}");
     ss_train *train = &opened->train;
     double loss[3] = {0}, optimum[3] = {0}, first[3] = {0}, of_heads[LOGGED_HEADS] = {0};
-    double value = 0, hidden = 0, squares[4] = {0};
+    double value = 0, hidden = 0, squares[4] = {0}, ratios[2] = {0};
     int positions[3] = {0};
     ss_error err;
     for (int part = 0; part < LOGGED_SEQUENCES; part++) {
@@ -606,6 +622,7 @@ static void logged(void) {
             value += first_to_others(ss_recorded(trace, SS_FIELD_V, i / 2, i % 2), LOGGED_T, 8) /
                      LOGGED_HEADS;
         }
+        for (int i = 0; i < 2 * 3; i++) ratios[i / 3] += (double)train->back.ratios[i] / 3;
         double most = 0;
         for (int l = 1; l <= 3; l++)
             most = fmax(most,
@@ -638,6 +655,8 @@ static void logged(void) {
     CHECK_NEAR(entry.hidden_ratio, hidden / LOGGED_SEQUENCES, 1e-5);
     CHECK_NEAR(entry.key_gradient, sqrt(squares[0] / (squares[1] / (LOGGED_T - 1))), 1e-5);
     CHECK_NEAR(entry.value_gradient, sqrt(squares[2] / (squares[3] / (LOGGED_T - 1))), 1e-5);
+    CHECK_NEAR(entry.input_gradient, ratios[0] / LOGGED_SEQUENCES, 1e-5);
+    CHECK_NEAR(entry.stream_gradient, ratios[1] / LOGGED_SEQUENCES, 1e-5);
     CHECK(isnan(entry.gradient_norm));
     close_train(opened);
 }
@@ -961,6 +980,7 @@ int main(void) {
     golden_training("tests/golden/training/adamw");
     golden_training("tests/golden/training/sgd");
     golden_training("tests/golden/training/onward");
+    golden_training("tests/golden/training/value-gradient");
     rows_back();
     backcopy();
     conditional();

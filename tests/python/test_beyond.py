@@ -2,11 +2,13 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from models.reference.files import read_model  # noqa: E402
 from models.train import beyond  # noqa: E402
 
 # What models/README.md says of each, in the order of the columns; None: it says nothing.
@@ -39,6 +41,37 @@ def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
     assert "| nan of 0 |" in beyond.row("post-norm", texts)
     # What is written to the logits of the sink heads, over the sequences.
     assert "| 1.02 of 22 |" in beyond.row("softmax", texts)
+
+
+def test_the_units_are_complete_and_one_is_measured_again() -> None:
+    torch.set_num_threads(1)
+    found = json.loads(beyond.FILE.read_text())
+    for name, (_, units) in beyond.groups().items():
+        assert [one["unit"] for one in found[name]] == list(units), "run beyond --units"
+    kept = next(one for one in found["models with a sink"] if one["unit"] == "heads-8")
+    texts = json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES]
+    again = beyond.streams(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
+    for name, value in again.items():
+        # A head near the threshold may fall on either side on another processor.
+        assert value == pytest.approx(kept[name], abs=0.5 if name == "sink_1" else 1e-3), name
+
+
+def test_units_are_measured_once_and_kept_in_order(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    measured: list[int] = []
+
+    def measure(unit: int) -> dict[str, float]:
+        measured.append(unit)
+        return {"a": unit / 3, "b": float("nan")}
+
+    monkeypatch.setattr(beyond, "FILE", tmp_path / "units.json")
+    monkeypatch.setattr(beyond, "groups", lambda: {"one": (measure, (3, 1)), "two": (measure, (2,))})
+    beyond.measure_units(["two"])
+    assert json.loads(beyond.FILE.read_text()) == {"two": [{"unit": 2, "a": 0.6667, "b": None}]}
+    beyond.measure_units(["one", "two"])
+    assert measured == [2, 3, 1]
+    found = json.loads(beyond.FILE.read_text())
+    assert [list(found), [one["unit"] for one in found["one"]]] == [["one", "two"], [3, 1]]
 
 
 def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:

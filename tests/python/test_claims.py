@@ -84,7 +84,7 @@ def test_every_row_says_what_it_rests_on() -> None:
     for row in ROWS:
         assert row["verdict"] in claims.VERDICTS
         for effect in row["effects"]:
-            assert effect["recipe"] == claims.SHIPPED or effect["recipe"] in known, row["id"]
+            assert effect["recipe"] in claims.MEASURED or effect["recipe"] in known, row["id"]
             assert not isinstance(effect["against"], str) or effect["against"] in known, row["id"]
             assert (effect["mean"] is None) == (effect["protocol"] is None), row["id"]
             if effect["mean"] is not None:
@@ -224,6 +224,22 @@ def test_what_counts_as_a_statement() -> None:
         assert unclaimed(file, text), text
     for text in ("Does the sink disappear?", "The sink appears during training.", "It measures sinks."):
         assert not unclaimed(file, text), text
+
+
+def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    units = [{"a": 1.0, "b": 0.5}, {"a": 2.0, "b": 0.5}, {"a": None, "b": 0.5}, {"a": 3.0, "b": 2.5}]
+    monkeypatch.setattr(claims, "measured", lambda: {"searches": units})
+
+    def found(outcome: str) -> Effect:
+        return claims.effect({"recipe": "searches", "outcome": outcome, "says": "more", "against": 0.5})
+
+    assert found("a").values == [1.0, 2.0, 3.0] and found("a").seeds == 3
+    assert found("a - b").values == [0.5, 1.5, 0.5]
+    assert found("a").found == pytest.approx(claims.level([1.0, 2.0, 3.0], 0.5, 0.95))
+    assert claims.command_of([found("a")]) == "python -m models.train.beyond --units"
+    units[1:] = []
+    assert (found("a").found, found("a").verdict) == (None, "undecided")
 
 
 def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:

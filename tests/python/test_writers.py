@@ -26,7 +26,7 @@ RUNS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "write_gguf": ([], ("gguf",)), "write_variants": ([], ()), "write_edits": ([], ()),
     "write_eight": ([], ()), "write_gradients": ([], ()), "write_training": ([], ()),
     "write_zoo": ([], ()), "write_unpack": ([], ("gguf",)), "write_seeds": ([], ("gguf",)),
-    "write_suffix": ([], ()), "write_tasks": ([], ()),
+    "write_suffix": ([], ()), "write_tasks": ([], ()), "write_unmask": ([], ()),
     "write_peers": (["zoo.i8"], ("gguf",)),
     # The other tokenizers are cut from published files, which are not in the tree.
     "write_tokenizers": (["reduced", "--only", "zoo"], ("sentencepiece", "gguf")),

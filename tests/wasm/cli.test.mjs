@@ -287,7 +287,7 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
     ],
     [
       ['grow'],
-      /command: expected "measure", "record", "compare", "suffix", "tasks", "train" or "describe"/,
+      /command: expected "measure", "record", "compare", "suffix", "tasks", "unmask", "train" or "describe"/,
     ],
   ];
   for (const [args, message] of cases) {

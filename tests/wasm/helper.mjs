@@ -1,4 +1,5 @@
 // What several tests need: the repository, its models, the two binaries.
+import assert from 'node:assert/strict';
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
 import { createEngine } from '../../wasm/index.js';
 import { tensorsOf } from '../safetensors.mjs';
@@ -116,4 +117,14 @@ export async function failure(promise) {
     (error) => error,
   );
   return { name: error.name, code: error.code, where: error.where, text: error.text };
+}
+
+/** Numbers to a part of the tolerance of F32, all else exactly. */
+export function near(found, expected, where) {
+  if (typeof expected === 'number')
+    return assert.ok(Math.abs(found - expected) < 2e-5, `${where}: ${found}, not ${expected}`);
+  if (typeof expected !== 'object' || expected === null)
+    return assert.equal(found, expected, where);
+  assert.deepEqual(Object.keys(found).sort(), Object.keys(expected).sort(), where);
+  for (const key of Object.keys(expected)) near(found[key], expected[key], `${where}.${key}`);
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { copyTask, measureTask, openTokenizer, recallTask, textTask } from '../../wasm/index.js';
-import { failure, files, golden, root, softmax, withEngine } from './helper.mjs';
+import { failure, files, golden, near, root, softmax, withEngine } from './helper.mjs';
 
 const known = JSON.parse(readFileSync(new URL('tasks/golden.json', golden), 'utf8'));
 const { seed, first, never, length } = known;
@@ -17,16 +17,6 @@ async function withModel(use, engine = {}) {
   await withEngine(engine, async (one) =>
     use(await one.open(files(new URL(`${known.model}/`, golden)))),
   );
-}
-
-/** Numbers to a part of the tolerance of F32, all else exactly. */
-function near(found, expected, where) {
-  if (typeof expected === 'number')
-    return assert.ok(Math.abs(found - expected) < 2e-5, `${where}: ${found}, not ${expected}`);
-  if (typeof expected !== 'object' || expected === null)
-    return assert.equal(found, expected, where);
-  assert.deepEqual(Object.keys(found).sort(), Object.keys(expected).sort(), where);
-  for (const key of Object.keys(expected)) near(found[key], expected[key], `${where}.${key}`);
 }
 
 for (const workers of [1, 2])

@@ -1,8 +1,12 @@
 // Unmasking: what is uncovered, in which order, what is reported of it, and what is refused.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { unmask } from '../../wasm/index.js';
-import { failure, files, golden, randomModel, tiny, withEngine } from './helper.mjs';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { readFileSync } from 'node:fs';
+import { measureUnmasking, unmask } from '../../wasm/index.js';
+import { failure, files, golden, near, randomModel, root, tiny, withEngine } from './helper.mjs';
 
 /** 20 tokens, one of them the mask; every query sees every key. */
 const bidirectional = new URL('var-bidirectional/', golden);
@@ -161,3 +165,76 @@ test('a signal stops it between two steps and inside one, and no run stays open'
     }
     assert.equal(await engine.memory(), before);
   }));
+
+const known = JSON.parse(readFileSync(new URL('unmask/golden.json', golden), 'utf8'));
+
+test('with answers, each step without a key reports what the reference does', () =>
+  withModel(async (model) => {
+    const { steps, never } = known;
+    for (const course of known.courses)
+      for (const [name, without] of [
+        ['baseline', undefined],
+        ['strongest', 'strongest'],
+        ['random', 'random'],
+      ]) {
+        const { answers, seed } = course;
+        const tokens = answers.map((id, place) => (course.hidden.includes(place) ? MASK : id));
+        const given = { steps, never, answers, seed, ...(without ? { without } : {}) };
+        const made = await unmask(model, tokens, given);
+        const shown = made.map(({ alpha: _, ...step }) => step);
+        near(shown, course[name], name);
+      }
+  }));
+
+for (const workers of [1, 2])
+  test(`what a model loses without its strongest key is the reference's, with ${workers} workers`, () =>
+    withEngine({ workers }, async (engine) => {
+      const model = await engine.open(files(bidirectional));
+      const { seed, steps, never, masked } = known;
+      const heard = [];
+      const onProgress = ({ done, total }) => heard.push([done, total]);
+      const texts = known.courses.map(({ answers }) => answers);
+      const found = await measureUnmasking(model, texts, {
+        seed,
+        steps,
+        never,
+        masked,
+        onProgress,
+      });
+      near(found, known.study, 'study');
+      assert.deepEqual(heard.at(-1), [9, 9]);
+    }));
+
+test('what cannot be measured without a key is refused', () =>
+  withModel(async (model) => {
+    const at = async (job) => (await failure(job)).where;
+    const one = (options) => unmask(model, HIDDEN, { steps: 2, ...options });
+    assert.equal(await at(one({ without: 'first' })), 'without');
+    assert.equal(await at(one({ seed: -1 })), 'seed');
+    assert.equal(await at(unmask(model, [MASK], { steps: 1, without: 'random' })), 'tokens.length');
+    assert.equal(await at(one({ answers: [0] })), 'answers.length');
+    assert.equal(await at(one({ answers: HIDDEN.with(4, 20) })), 'answers[4]');
+    assert.equal(await at(one({ answers: HIDDEN.map(() => 2), never: [2] })), 'answers[0]');
+    const study = (texts, options) => measureUnmasking(model, texts, options);
+    assert.equal(await at(study([[0]])), 'sequences[0].length');
+    assert.equal(await at(study([PROMPT], { masked: 0 })), 'masked');
+    assert.equal(await at(study([PROMPT], { seed: 0.5 })), 'seed');
+  }));
+
+test('the command line measures a model of the zoo, and says what it found', async () => {
+  const run = promisify(execFile);
+  const path = (name) => fileURLToPath(new URL(name, root));
+  const given = [path('wasm/cli.js'), 'unmask', path('models/zoo/diffusion'), '--lines'];
+  const text = ['--text-file', path('models/zoo/heldout.json'), '--tokens', '12'];
+  const options = [...given, ...text, '--sequences', '2', '--steps', '3', '--masked', '0.25'];
+  const found = JSON.parse((await run('node', [...options, '--json'])).stdout);
+  assert.deepEqual(
+    [found.model, found.prompts, found.predicted, found.steps],
+    ['diffusion', 2, 6, 3],
+  );
+  const { stdout } = await run('node', options);
+  const { loss, accuracy } = found.strongest;
+  assert.match(stdout, /^diffusion: 6 hidden places of 2 texts, uncovered in 3 steps;/);
+  const line = `  without the strongest key +${loss.mean.toFixed(3)} +${loss.change.mean.toFixed(3)} \u00b1 .* ${(100 * accuracy.mean).toFixed(1)}%$`;
+  assert.match(stdout, new RegExp(line, 'm'));
+});

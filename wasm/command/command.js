@@ -25,6 +25,7 @@ import {
 import { listOf, readText } from './text_file.js';
 import { searchOpened, suffixText } from './suffix.js';
 import { makeTasks, measureTasks, tasksText } from './tasks.js';
+import { unmaskOpened, unmaskText } from './unmask.js';
 import { sourceOf, train, trainUsage } from './train.js';
 
 /** @param {import('../sinkscope.js').Describe} describe */
@@ -92,6 +93,11 @@ sinkscope tasks MODEL --text-file FILE   accuracy with every key, with the first
   --between N[,N...] sentences between a name and the question for it (1,4)
   --prompts N        prompts of the copies and of each recall (24)
   --seed S           (0)
+sinkscope unmask MODEL --text-file FILE   loss of a masked diffusion model at hidden places, uncovered step by step, with every
+                            key, without the strongest key of each step, and without a random one
+  --masked SHARE     of the tokens after the first that is hidden (0.5)
+  --steps N          (20)
+  --seed S           (0)
 sinkscope train --help      train a small model
 sinkscope describe [--json] every metric, field, edit and attention operation
 sinkscope --version         the version of the package
@@ -136,6 +142,7 @@ const OPTIONS = /** @type {const} */ ({
   width: { type: 'string', default: '64' },
   seed: { type: 'string', default: '0' },
   prompt: { type: 'string' },
+  masked: { type: 'string', default: '0.5' },
   copied: { type: 'string', default: '25' },
   between: { type: 'string', default: '1,4' },
   prompts: { type: 'string', default: '24' },
@@ -172,8 +179,9 @@ async function main(args, print) {
       const { describe } = engine;
       return print(values.json ? `${JSON.stringify(describe)}\n` : tables(describe));
     }
-    const known = '"measure", "record", "compare", "suffix", "tasks", "train" or "describe"';
-    const ours = ['measure', 'record', 'compare', 'suffix', 'tasks'];
+    const known =
+      '"measure", "record", "compare", "suffix", "tasks", "unmask", "train" or "describe"';
+    const ours = ['measure', 'record', 'compare', 'suffix', 'tasks', 'unmask'];
     expect(ours.includes(command), 'command', known, command);
     if (command === 'compare') {
       const found = await compare(engine, names, values);
@@ -191,6 +199,14 @@ async function main(args, print) {
     if (command === 'tasks') {
       const found = await doTasks(engine, name, values);
       return print(values.json ? `${JSON.stringify(found)}\n` : tasksText(found));
+    }
+    if (command === 'unmask') {
+      const found = await unmaskOpened(await openModel(engine, name, values), {
+        masked: number(values.masked, 0, 1, '--masked'),
+        steps: whole(values.steps, '--steps'),
+        seed: count(values.seed, '--seed'),
+      });
+      return print(values.json ? `${JSON.stringify(found)}\n` : unmaskText(found));
     }
     const found =
       command === 'record'

@@ -185,8 +185,11 @@ export interface Filled {
   /** 0-based. */
   readonly place: number;
   readonly token: number;
-  /** Of the token at this position, among those that the model may choose. */
+  /** Of the token at this position, or of `guess`, among those that the model may choose. */
   readonly probability: number;
+  /** With answers: the token that the model would have put in, and the answer's loss in nats. */
+  readonly guess?: number;
+  readonly loss?: number;
 }
 
 export interface UnmaskStep {
@@ -198,6 +201,8 @@ export interface UnmaskStep {
   readonly alpha: Tensor;
   /** Where alpha is largest. */
   readonly sink: { readonly place: number; readonly alpha: number };
+  /** The key that was hidden when the places were chosen and filled; null: none. */
+  readonly without: number | null;
 }
 
 export interface UnmaskOptions extends Pick<Options, 'signal'> {
@@ -207,6 +212,15 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
   readonly never?: readonly number[];
   /** What-ifs under which every step is run. */
   readonly edits?: readonly Edit[];
+  /**
+   * The key that each step hides: the one that receives the most attention in a run with every key, or as a control a random
+   * other one. Places are chosen and filled by a second run. arXiv 2510.15731.
+   */
+  readonly without?: 'strongest' | 'random';
+  /** Of the random keys. Default: 0. */
+  readonly seed?: number;
+  /** What the text has at each place: a place that is uncovered gets this token, and its loss is reported. */
+  readonly answers?: readonly number[];
   /** Called with each step. */
   readonly onStep?: (step: UnmaskStep, index: number) => void;
 }
@@ -225,6 +239,51 @@ export function unmask(
   tokens: ArrayLike<number>,
   options: UnmaskOptions,
 ): Promise<UnmaskStep[]>;
+
+/** Over prompts, with the difference to the runs that have every key, paired by prompt. */
+export interface UnmaskScores {
+  /** Nats, of the text's token at a place when it is uncovered, mean over the hidden places. */
+  readonly loss: TaskScore;
+  /** The share of hidden places where the text's token is the model's first choice. */
+  readonly accuracy: TaskScore;
+}
+
+export interface UnmaskFound {
+  readonly prompts: number;
+  /** Hidden places of all prompts together. */
+  readonly predicted: number;
+  readonly steps: number;
+  readonly baseline: UnmaskScores;
+  /** Each step without its strongest key. */
+  readonly strongest: UnmaskScores;
+  /** Each step without a random other key. */
+  readonly random: UnmaskScores;
+  /** With every key: alpha of the strongest key, mean over steps, and the share of steps after the first in which it is another. */
+  readonly alpha: TaskMean;
+  readonly moves: TaskMean;
+}
+
+export interface UnmaskStudyOptions
+  extends Options, Pick<UnmaskOptions, 'never' | 'edits' | 'seed'> {
+  /** Share of the tokens after the first that is hidden. Default: 0.5. */
+  readonly masked?: number;
+  /** Default: 8. */
+  readonly steps?: number;
+}
+
+/**
+ * What a model of masked diffusion loses without its sink: places of each text are hidden and uncovered step by step, the surest
+ * first and as the text has them, with every key, without the strongest key of each step, and without a random one.
+ * @throws SinkscopeError 'argument' where the model is not of masked diffusion
+ * @example
+ * const { strongest, random } = await measureUnmasking(model, sequences);
+ * strongest.loss.change; // { mean: 0.02, error: 0.01 }
+ */
+export function measureUnmasking(
+  model: Studied & Pick<Model, 'architecture' | 'describe'>,
+  sequences: readonly (readonly number[])[],
+  options?: UnmaskStudyOptions,
+): Promise<UnmaskFound>;
 
 /* Suffixes: whether a text can move the sink, or break what follows. */
 

@@ -265,7 +265,7 @@ function pick(n, random) {
  * @param {number} n
  * @param {() => number} random
  */
-function drawSome(list, n, random) {
+export function drawSome(list, n, random) {
   const copy = [...list];
   for (let i = 0; i < n; i++) {
     const j = i + pick(copy.length - i, random);
@@ -284,7 +284,7 @@ function mean(values) {
  * @param {readonly number[]} values
  * @returns {TaskMean}
  */
-function meanOf(values) {
+export function meanOf(values) {
   const n = values.length;
   const middle = mean(values);
   const squares = values.reduce((sum, x) => sum + (x - middle) ** 2, 0);

@@ -1,32 +1,57 @@
 /**
  * Text out of a model of masked diffusion: in each step it says what every hidden place is, and the
- * places that it is surest of are uncovered.
+ * places that it is surest of are uncovered. A step may do without its strongest key, or a random one.
  */
-import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.js';
 import { check, checkOptions } from '../abi/arguments.js';
+import { randomBits } from '../engine/random.js';
 import { fieldsFor } from './measure.js';
 
 /** @typedef {import('../sinkscope.js').Filled} Filled */
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
 
 const MOST_STEPS = 2 ** 16;
+export const WITHOUT = /** @type {const} */ (['strongest', 'random']);
 
 /** @type {typeof import('../sinkscope.js').unmask} */
 export async function unmask(model, tokens, options) {
   check(model, 'model', 'model');
-  checkOptions(options, { signal: 'signal', never: 'list', edits: 'list', onStep: 'call' });
-  const { steps, edits, signal, onStep } = options;
+  checkOptions(options, {
+    signal: 'signal',
+    never: 'list',
+    edits: 'list',
+    answers: 'list',
+    onStep: 'call',
+  });
+  const { steps, edits = [], signal, onStep, without, seed = 0, answers } = options;
+  const { V, context } = model.architecture;
   const mask = maskOf(model);
   expectInteger(steps, 1, MOST_STEPS, 'steps');
-  const out = new Set([mask, ...idsOf(options.never ?? [], model.architecture.V)]);
-  const now = hiddenIn(tokens, mask, model.architecture.context);
+  expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
+  if (without !== undefined && !WITHOUT.includes(without))
+    throw unlike('without', WITHOUT.join(' or '), without);
+  const out = new Set([mask, ...idsOf(options.never ?? [], V)]);
+  const now = hiddenIn(tokens, mask, context);
+  if (without !== undefined) expectInteger(now.length, 2, context, 'tokens.length');
+  if (answers) checkAnswers(answers, now, out, V);
+  const random = randomBits(seed);
   const made = [];
   for (let left = steps; now.includes(mask); left--) {
-    const { alpha, logits } = await look(model, now, { edits, signal });
+    const whole = await look(model, now, { edits, signal });
+    const { alpha } = whole;
+    const sink = strongest(alpha);
+    const key =
+      without && (without === 'random' ? otherThan(sink.place, now.length, random) : sink.place);
+    const hidden = key === undefined ? [] : [{ kind: 'hide_key', key }];
+    const { logits } = hidden.length
+      ? await look(model, now, { edits: [...edits, ...hidden], signal })
+      : whole;
     const guesses = placesOf(now, mask).map((place) => likeliest(logits, place, out));
-    const filled = surest(guesses, Math.ceil(guesses.length / left));
+    const filled = surest(guesses, Math.ceil(guesses.length / left)).map((one) =>
+      answers ? answered(one, answers[one.place], logits, out) : one,
+    );
     for (const { place, token } of filled) now[place] = token;
-    const step = { tokens: [...now], filled, alpha, sink: strongest(alpha) };
+    const step = { tokens: [...now], filled, alpha, sink, without: key ?? null };
     made.push(step);
     onStep?.(step, made.length - 1);
   }
@@ -37,7 +62,7 @@ export async function unmask(model, tokens, options) {
  * The id that hides a token.
  * @param {Pick<import('../sinkscope.js').Model, 'architecture'>} model
  */
-function maskOf({ architecture: { mask, mask_token: token } }) {
+export function maskOf({ architecture: { mask, mask_token: token } }) {
   if (token !== null && mask.kind === 'bidirectional') return token;
   const found = `${mask.kind} attention and ${token === null ? 'no' : 'a'} mask_token`;
   const expected = 'a mask_token and attention in both directions';
@@ -65,6 +90,31 @@ function idsOf(never, V) {
   never.forEach((id, i) => expectInteger(id, 0, V - 1, `never[${i}]`));
   expect(new Set(never).size < V - 1, 'never', 'fewer tokens than there are', never.length);
   return never;
+}
+
+/**
+ * @param {ArrayLike<number>} answers
+ * @param {readonly number[]} tokens
+ * @param {ReadonlySet<number>} out
+ * @param {number} V
+ */
+function checkAnswers(answers, tokens, out, V) {
+  expectInteger(answers.length, tokens.length, tokens.length, 'answers.length');
+  Array.from(answers, (id, i) => {
+    expectInteger(id, 0, V - 1, `answers[${i}]`);
+    expect(!out.has(id) || tokens[i] === id, `answers[${i}]`, 'a token that may be put in', id);
+  });
+}
+
+/**
+ * Another place, each as likely.
+ * @param {number} place
+ * @param {number} T
+ * @param {() => number} random
+ */
+function otherThan(place, T, random) {
+  const drawn = Math.floor((random() * (T - 1)) / 2 ** 32);
+  return drawn < place ? drawn : drawn + 1;
 }
 
 /**
@@ -114,6 +164,21 @@ function likeliest({ shape: [, V], data }, place, out) {
   let sum = 0;
   row.forEach((x, id) => (sum += out.has(id) ? 0 : Math.exp(x - row[token])));
   return { place, token, probability: 1 / sum };
+}
+
+/**
+ * What the text has at a place, beside what the model would have put in.
+ * @param {Filled} guess
+ * @param {number} token
+ * @param {Tensor} logits [T, V]
+ * @param {ReadonlySet<number>} out
+ * @returns {Filled}
+ */
+function answered({ place, token: guess, probability }, token, { shape: [, V], data }, out) {
+  const row = data.subarray(place * V, (place + 1) * V);
+  let sum = 0;
+  row.forEach((x, id) => (sum += out.has(id) ? 0 : Math.exp(x - row[guess])));
+  return { place, token, probability, guess, loss: Math.log(sum) + row[guess] - row[token] };
 }
 
 /**

@@ -472,6 +472,23 @@ describe('fragility', () => {
     const weight = plan(fragility, { perturbation: 'weight' }, lead()).edits;
     expect(weight.slice(0, 2)).toEqual(['', '~scale_weight(down,0,3,5,0)']);
     expect([weight.length, new Set(weight).size]).toEqual([7, 7]);
+    expect(plan(fragility, { perturbation: 'tag', seed: 3 }, lead()).edits).toEqual([
+      ...['', '~project', '~project(tag,heads)'],
+      ...[3, 4, 5, 6, 7].map((seed) => `~project(random,seed=${seed})`),
+    ]);
+    // Where a norm or a gate turns what a head writes, its tag is no direction of the stream.
+    for (const turned of [
+      { norm_place: 'post' },
+      { branch_norms: true },
+      { gate: 'output_element' },
+    ])
+      expect(
+        plan(
+          fragility,
+          { perturbation: 'tag' },
+          lead({ architecture: { ...frameOf().architecture, ...turned } }),
+        ).edits,
+      ).toEqual(['']);
     for (const one of weight.slice(2)) expect(one).toMatch(/^~scale_weight\(down,0,[0-7],\d+,0\)$/);
     const none = {
       ...lead(),
@@ -591,6 +608,37 @@ describe('fragility', () => {
       text: 'None of these models sends all tokens through the same feed-forward layer.',
     });
     expect(fragility.says([], stateOf({ perturbation: 'weight' })).text).toBe('');
+  });
+
+  it('says whether later tokens need the tag, and what the heads write of it', () => {
+    const project = (loss: number, more: object = {}) =>
+      setting(loss, { kind: 'project', ...more });
+    const random = (loss: number, seed: number) => project(loss, { direction: 'random', seed });
+    const says = (stream: number, heads: number) =>
+      fragility.says(
+        [
+          group(
+            'A',
+            ...[setting(2), project(stream), project(heads, { from: 'heads' })],
+            ...[random(2.125, 1), random(2.25, 2)],
+          ),
+        ],
+        stateOf({ perturbation: 'tag' }),
+      );
+    expect(says(3, 2.03125)).toEqual({
+      heading: 'Later tokens use the directions of the tag, but hardly what the sink writes there',
+      text:
+        'A: projecting the first token’s tags, W_O v₁ of each head, out of the residual stream changes the loss by +1.000 ' +
+        'nats, as many random directions, drawn 2 times, by at most +0.250; v₁ out of the output of each head, where the tag ' +
+        'is written, by +0.031. Sink₁ 50.0% → 50.0%.',
+    });
+    expect(says(3, 2.75).heading).toBe('Later tokens use the tag that the sink writes');
+    expect(says(2.75, 2.75).heading).toBe(
+      'Later tokens need the sink’s tag no more than random directions',
+    );
+    expect(fragility.says([group('A', setting(2))], stateOf({ perturbation: 'tag' })).text).toBe(
+      'None of these models adds the output of its heads to the stream as W_O makes it.',
+    );
   });
 
   it('has norms in its table, and repetitions where a token is repeated', () => {

@@ -184,6 +184,7 @@ describe('unmasking', () => {
       tokens.map((_, t) => (t === place ? 0.5 : 0.125)),
     ),
     sink: { place, alpha: 0.5 },
+    without: null,
   });
   const steps = [step([0, 1, MASK, 5], 0, 3), step([0, 1, 6, 5], 3, 2)];
   const opened = { tokenizer: { piece: (id: number) => `w${id}` } } as unknown as OpenModel;
@@ -193,21 +194,22 @@ describe('unmasking', () => {
     const given: {
       ids: readonly number[];
       count: number;
+      without: string | undefined;
       signal: AbortSignal;
       onStep: (i: number) => void;
     }[] = [];
     const run = (
       _: Frame,
       ids: readonly number[],
-      count: number,
+      { steps: count, without }: { steps: number; without?: string },
       signal: AbortSignal,
       onStep: (...all: unknown[]) => void,
     ) => {
-      given.push({ ids, count, signal, onStep: (i) => onStep(steps[i], i, opened) });
+      given.push({ ids, count, without, signal, onStep: (i) => onStep(steps[i], i, opened) });
       return job.promise;
     };
     const of = frame();
-    const options = { masked: 2, denoise: 12, ...change };
+    const options = { masked: 2, denoise: 12, without: 'none' as const, ...change };
     return {
       ...drawn(unmasking, of, { reach: { unmask: run }, ...options }),
       job,
@@ -281,6 +283,9 @@ describe('unmasking', () => {
     const { click, text, given, map, of } = unmask({ denoise: 1 });
     click('Unmask');
     expect(given[0]!.count).toBe(1);
+    const hides = unmask({ without: 'random' });
+    hides.click('Unmask');
+    expect([given[0]!.without, hides.given[0]!.without]).toEqual([undefined, 'random']);
     const two = unmask();
     two.click('Unmask');
     two.given[0]!.onStep(0);

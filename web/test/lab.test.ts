@@ -31,7 +31,13 @@ const cards = [
 /** A trainer's defaults by name, unlike the real one's in steps, seed and optimiser. */
 const usual = {
   ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0, optimiser: 'sgd' },
-  ...{ learning_rate: 0.003, weight_decay: 0.01, embedding_deviation: 1, deviation: 0.02 },
+  ...{
+    learning_rate: 0.003,
+    weight_decay: 0.01,
+    first_value_gradient: 1,
+    embedding_deviation: 1,
+    deviation: 0.02,
+  },
   task: 'backcopy',
 };
 const settings = Object.entries(usual).map(([name, value]) => ({ name, default: value }));
@@ -135,6 +141,7 @@ describe('the settings of a lab', () => {
       'optimiser adamw *sgd',
       'learning_rate 0.003 0..1e+30',
       'weight_decay 0.01 0..1000',
+      'first_value_gradient 1 0..1000',
       'embedding_deviation 1 0..100',
       'deviation 0.02 0..100',
       'task *backcopy conditional',

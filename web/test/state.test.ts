@@ -45,6 +45,7 @@ const EXAMPLES: Partial<State> = {
   topK: 5,
   masked: 3,
   denoise: 2,
+  without: 'random',
   goal: 'steal',
   suffix: 7,
   view: 'norms',

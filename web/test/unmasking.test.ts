@@ -31,6 +31,7 @@ function step(tokens: number[], place: number, filled: readonly [number, number]
     filled: filled.map(([at, probability]) => ({ place: at, token: tokens[at]!, probability })),
     alpha: { shape: [tokens.length], data },
     sink: { place, alpha: 0.5 },
+    without: null,
   };
 }
 
@@ -69,6 +70,12 @@ describe('a course', () => {
   it('says where it is as the run saw it', () => {
     expect(sentence(course(), tokenizer)).toMatch(
       /^The most attended token changes once in 2 steps, among 2 positions: from position 0 “a” in the first step to position 3 “w5” in the last\. It receives 0\.500 of all attention; uniform attention would give each token 0\.250\.$/,
+    );
+    expect(sentence({ ...course(), without: 'strongest' }, tokenizer)).toBe(
+      `${sentence(course(), tokenizer)} Each step hid its most attended token from every query when it filled positions in.`,
+    );
+    expect(sentence({ ...course(), without: 'random' }, tokenizer)).toMatch(
+      /Each step hid another token, a random one, from every query/,
     );
     expect(sentence(course([2, 2]), tokenizer)).toMatch(
       /^The most attended token is position 2 \(masked\) in 2 steps\./,

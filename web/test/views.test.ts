@@ -1201,7 +1201,7 @@ describe('caches and settings', () => {
       );
     const group = [setting({}), clamp(7, [6, 8]), clamp(3, [1.5, 3.5])];
     const view = drawn(perturbations, group[1]!, { group, frames: group });
-    expect(view.lines()).toEqual([['the selected one, then random ones', 4, -0.5]]);
+    expect(view.lines()).toEqual([['the selected ones, then random ones', 4, -0.5]]);
     expect(view.text('.caption')).toBe(
       '1, channel 7 to zero: +4.000; 2, channel 3 to zero: −0.500',
     );

@@ -13,6 +13,7 @@
 #include "../../math/kernels.h"
 #include "../../math/scalar.h"
 #include "hook.h"
+#include "random.h"
 #include "rows.h"
 
 #include <limits.h>
@@ -140,17 +141,6 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
 
 /* ---- eviction scores ----------------------------------------------------------------------- */
 
-static uint32_t hash(uint32_t x) {
-    x = (x ^ x >> 16) * 0x7feb352du;
-    x = (x ^ x >> 15) * 0x846ca68bu;
-    return x ^ x >> 16;
-}
-
-/* A number in [0, 1) of the seed, the head and the key. */
-static float draw(uint32_t seed, uint32_t head, uint32_t key) {
-    return (float)(hash(hash(hash(seed) + head) + key) >> 8) / 16777216.0f;
-}
-
 /* The first score of the query's own key. */
 static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = hook->pass->trace;
@@ -170,7 +160,7 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
     }
     if ((int)e->policy == RANDOM)
         cache->score[own] =
-            draw((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
+            ss_drawn((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
 }
 
 /* Adds the weights of query t to the scores of the keys. */

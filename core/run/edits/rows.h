@@ -39,6 +39,12 @@ SS_APPLY(evict);
 SS_CHECK(evict);
 int ss_idle_evict(const float *values);
 
+/* project.c */
+SS_APPLY(project);
+SS_CHECK(project);
+size_t ss_keeps_project(const float *values, const ss_arch *arch);
+int ss_idle_project(const float *values);
+
 /* quantise.c */
 SS_APPLY(quantise);
 SS_CHECK(quantise);

@@ -44,6 +44,9 @@ static const char *const grains[] = {"tensor", "token", "channel", "group", NULL
 static const char *const grain_labels[] = {"one scale per layer", "one scale per token",
                                            "one scale per channel", "one scale per group of values",
                                            NULL};
+static const char *const directions[] = {"tag", "random", NULL};
+static const char *const tagged[] = {"stream", "heads", NULL};
+static const char *const tagged_labels[] = {"the residual stream", "the output of each head", NULL};
 static const char *const answers[] = {"no", "yes", NULL};
 
 static const ss_edit_kind table[] = {
@@ -180,6 +183,37 @@ static const ss_edit_kind table[] = {
      .keeps = ss_keeps_clamp_channel,
      .idle = ss_idle_clamp_channel,
      .source = "Sun et al. 2024, table 3 (massive activations)"},
+    {.name = "project",
+     .meaning =
+         "what lies along a token's tag is taken out of every later token: along its value in "
+         "each head, or along W_O v in the residual stream after the head's layer",
+     .label = "direction=random?random directions projected out of {from}{at}|tag of {key} "
+              "projected out of {from}{at}",
+     .counterfactual = true,
+     .hook_points = SS_AT_VALUES | SS_AT_HEADS | SS_AT_HIDDEN,
+     .parameters =
+         {{.name = "direction",
+           .type = SS_EDIT_CHOICE,
+           .choices = directions,
+           .meaning = "the token's, or as many random ones as a control"},
+          {.name = "from",
+           .type = SS_EDIT_CHOICE,
+           .choices = tagged,
+           .labels = tagged_labels,
+           .meaning = "the residual stream after each layer, its heads together, or the "
+                      "output of each head"},
+          LAYER,
+          HEAD,
+          {.name = "key",
+           .type = SS_EDIT_INDEX,
+           .below = "T",
+           .meaning = "position of the token whose tag it is"},
+          {.name = "seed", COUNT, .standard = 1, .meaning = "seed of the random directions"}},
+     .apply = ss_apply_project,
+     .check = ss_check_project,
+     .idle = ss_idle_project,
+     .keeps = ss_keeps_project,
+     .source = "arXiv 2502.00919 (catch, tag, release)"},
     {.name = "swap_positions",
      .meaning = "two tokens exchange their positions (vectors, angles or distances), or one takes "
                 "the other's",

@@ -5,6 +5,7 @@
 #include "linear.h"
 #include "slopes.h"
 
+#include <math.h>
 #include <string.h>
 
 uint32_t ss_backward_fields(const ss_arch *arch) {
@@ -66,7 +67,7 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     size_t R = (size_t)sequences * (size_t)T, D = (size_t)arch->D, F = (size_t)arch->F;
     size_t HK = (size_t)arch->H * (size_t)arch->K, GK = (size_t)arch->G * (size_t)arch->K;
     size_t gated = gate_width(arch);
-    *back = (ss_backward){.T = T};
+    *back = (ss_backward){.T = T, .first_value = 1.0f};
     back->logits = take(arena, R, (size_t)arch->V);
     back->dx = take(arena, R, D);
     back->x = take(arena, R, D);
@@ -85,6 +86,7 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     back->gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
     back->d_gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
     back->squares = take(arena, 2, (size_t)T);
+    back->ratios = take(arena, 2, (size_t)arch->L);
     back->rotary = take(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
     back->work = take(arena, largest_work(arch, R), 1);
     ss_attention_back_lay_out(&back->attention, arch, T, arena);
@@ -283,6 +285,16 @@ static void add_squares(const ss_backward *b, float *sums, const float *rows, si
         sums[i % (size_t)b->T] += ss_dot(rows + i * width, rows + i * width, width);
 }
 
+/* Adds, of each sequence, the norm of the first of rows[n][T][D] over the mean of the others'. */
+static void add_ratios(const ss_backward *b, float *sum, const float *rows, int n) {
+    size_t D = (size_t)b->model->arch.D, T = (size_t)b->T;
+    for (int s = 0; s < n; s++, rows += T * D) {
+        float others = 0.0f;
+        for (size_t t = 1; t < T; t++) others += sqrtf(ss_dot(rows + t * D, rows + t * D, D));
+        *sum += sqrtf(ss_dot(rows, rows, D)) * (float)(T - 1) / others;
+    }
+}
+
 /* From d[R][D], the derivative by what attention adds, to dy; y is what it reads. */
 static void attention_back(const ss_backward *b, const float *d, const ss_trace *traces, int n,
                            int l) {
@@ -298,6 +310,7 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
                               b->d_v + s * T * GK, b->d_head_out + s * T * HK, &traces[s], l, sums);
     add_squares(b, b->squares, b->d_k, GK, R);
     add_squares(b, b->squares + T, b->d_v, GK, R);
+    for (size_t s = 0; s < (size_t)n; s++) ss_scale(b->d_v + s * T * GK, b->first_value, GK);
     if (arch->positions == SS_POSITIONS_ROTARY) {
         find_rotary(b, l);
         rotate_back(b, b->d_q, (size_t)arch->H, R);
@@ -337,9 +350,11 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
         norm_rows(b->y, b->x, norm, arch, R);
     }
     (ffn ? ffn_back : attention_back)(b, b->dx, traces, n, l);
+    if (!ffn) add_ratios(b, b->ratios + l, b->dy, n);
     if (!arch->post_norm)
         ss_norm_back(b->dy, b->x, norm, of_norm, arch->norm, arch->norm_eps, R, D);
     ss_add(b->dx, b->dy, R * D);
+    if (!ffn) add_ratios(b, b->ratios + arch->L + l, b->dx, n);
 }
 
 /* logits -> dx by the stream behind the last layer. */
@@ -372,6 +387,7 @@ static void embedding_back(const ss_backward *b, const ss_trace *traces, int n) 
 void ss_backward_run(const ss_backward *b, const ss_trace *traces, int sequences) {
     const ss_arch *arch = &b->model->arch;
     memset(b->squares, 0, 2 * (size_t)b->T * sizeof *b->squares);
+    memset(b->ratios, 0, 2 * (size_t)arch->L * sizeof *b->ratios);
     head_back(b, traces, sequences);
     for (int l = arch->L; l-- > 0;) {
         block_back(b, traces, sequences, l, true);

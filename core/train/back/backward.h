@@ -29,8 +29,12 @@ typedef struct ss_backward {
     float *gates, *d_gates;       /* [R][gated heads * gate width] */
     float *up, *d_up;             /* [R][F] */
     float *gate, *d_gate;         /* [R][F], gated feed-forward only */
-    float *squares; /* [2][T] of the derivatives by keys and values at a position, summed */
-    float *rotary;  /* [T][rotary_width/2] twice: cosines, then sines */
+    float first_value; /* what the derivative by the first token's values is multiplied by; 1 */
+    float *squares;    /* [2][T] of the derivatives by keys and values at a position, summed */
+    float *ratios; /* [2][L] of the derivatives by what attention reads, and by the stream before
+                      its norm: the first token's norm over the mean of the others', summed over
+                      sequences */
+    float *rotary; /* [T][rotary_width/2] twice: cosines, then sines */
     float *work;
     ss_attention_back attention;
 } ss_backward;

@@ -4,6 +4,9 @@ the loss by every weight, by PyTorch's autograd in F64.
     python -m models.reference.goldens.write_gradients                  every case
     python -m models.reference.goldens.write_gradients ref-softmax      these cases
 
+`gradient_ratios` [2, L] is, of the derivatives by what attention reads and by the residual stream before
+its norm, the norm at the first token over the mean of the others' (arXiv 2603.17771).
+
 The loss is the mean surprise of tokens 1..T-1 of the golden, each predicted by the one before it,
 whatever the mask lets that see.
 """
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
+from sinkscope import metrics
 from torch import Tensor
 
 from ..files import read_model
@@ -31,13 +35,21 @@ def gradients(folder: Path) -> dict[str, Tensor]:
     arch, stored = read_model(folder)
     weights = {name: w.double().requires_grad_() for name, w in stored.items()}
     tokens = load_file(folder / "golden.safetensors")["tokens"].long()
-    logits = forward(arch, weights, tokens).logits
+    inputs: dict[str, list[Tensor]] = {"input": [], "stream": [], "values": []}
+
+    def visit(name: str, layer: int, x: Tensor) -> None:
+        x.retain_grad()
+        inputs[name].append(x)
+
+    logits = forward(arch, weights, tokens, visit=visit).logits
     loss = torch.nn.functional.cross_entropy(logits[:-1], tokens[1:])
     loss.backward()
     found = {name: w.grad for name, w in weights.items() if w.grad is not None}
     if missing := set(weights) - set(found):
         raise AssertionError(f"{folder.name}: no gradient by {', '.join(sorted(missing))}")
-    return found | {"loss": loss.detach()}
+    ratios = torch.stack([torch.stack([metrics.first_to_others(x.grad) for x in inputs[name]])
+                          for name in ("input", "stream")])
+    return found | {"loss": loss.detach(), "gradient_ratios": ratios}
 
 
 def write(name: str) -> None:

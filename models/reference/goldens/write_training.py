@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..files import read_weights, to_int8, write_json, write_model, write_stored
-from ..model import Weights, architecture, forward
+from ..model import Visit, Weights, architecture, forward
 from ..shapes import shapes
 from . import GOLDEN
 from .write_goldens import describe, lively, store, write_cases
@@ -47,6 +47,11 @@ CASES = {
         COMMON | {"optimiser": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
         {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
         {"num_key_value_heads": 2}),
+    # The gradient of the first token's values is a quarter of what it is.
+    "value-gradient": Case(
+        COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
+                  "first_value_gradient": 0.25},
+        {"gate": "value_element"}, {"num_key_value_heads": 2}),
     # A softmax model goes on with sink logits, which its file lacks: they begin as 0.
     "onward": Case(
         COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
@@ -104,12 +109,24 @@ def optimiser(recipe: dict[str, Any], weights: Weights) -> torch.optim.Optimizer
     return torch.optim.SGD(weights.values(), momentum=recipe["beta1"])
 
 
+def scale_first_values(factor: float) -> Visit:
+    """Multiplies the gradient of the first token's values, which autograd passes on."""
+    def visit(name: str, layer: int, x: Tensor) -> None:
+        if name == "values" and factor != 1:
+            factors = torch.ones(x.shape[-2], 1, dtype=x.dtype)
+            factors[0] = factor
+            x.register_hook(lambda gradient: gradient * factors)
+
+    return visit
+
+
 def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) -> list[float]:
     arch, recipe, losses = architecture(config), case.recipe, []
     steps = optimiser(recipe, weights)
+    visit = scale_first_values(recipe.get("first_value_gradient", 1))
     for step in range(recipe["steps"]):
         tokens = batch(recipe, text, step)
-        logits = forward(arch, weights, tokens[:, :-1]).logits
+        logits = forward(arch, weights, tokens[:, :-1], visit=visit).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
         losses.append(loss.item())
         loss.backward()

@@ -120,6 +120,8 @@ export const table = {
   /** Places that are hidden behind the text of a masked diffusion model, and the steps to fill them. */
   masked: number(24, 1, 1024),
   denoise: number(12, 1, 1024),
+  /** The key that each step of unmasking hides. */
+  without: choice('none', 'none', 'strongest', 'random'),
   /** What a search for a suffix wants, and the tokens of one. */
   goal: choice('loss', 'loss', 'away', 'steal'),
   suffix: number(5, 1, 32),
@@ -150,7 +152,7 @@ export const table = {
   bits: number(6, 2, 8),
   exact: number(1, 1, 64),
   /** What is done to a model that may break it, and how often. */
-  perturbation: choice('repeat', 'repeat', 'channel', 'weight'),
+  perturbation: choice('repeat', 'repeat', 'channel', 'weight', 'tag'),
   times: number(100, 1, 4095),
   /** What the sink of models is drawn against, and beside which checkpoints. */
   against: choice('ratio', 'ratio', 'loss', 'size'),

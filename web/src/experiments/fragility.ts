@@ -33,6 +33,10 @@ function others(n: number, not: number, seed: number): number[] {
   return [...found];
 }
 
+/** Whether the stream receives what a head writes as W_O makes it. */
+const addsHeads = ({ architecture: { norm_place, branch_norms, gate } }: Frame) =>
+  norm_place !== 'post' && !branch_norms && gate !== 'output_element';
+
 function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
   const { D, F } = lead.architecture;
   const with_ = (edits: string): Setting => ({ edits, question, measures: MEASURES });
@@ -49,6 +53,12 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
       ...(token === 0 ? alone.map(with_) : []),
       ...others(D, channel, state.seed).map((one) => with_(`~clamp_channel(${one})`)),
     ];
+  }
+  if (state.perturbation === 'tag') {
+    const seeds = Array.from({ length: OTHERS }, (_, i) => state.seed + i);
+    const random = seeds.map((seed) => with_(`~project(random,seed=${seed})`));
+    const own = ['~project', '~project(tag,heads)'].map(with_);
+    return [with_(''), ...(addsHeads(lead) ? [...own, ...random] : [])];
   }
   const found = superWeightOf(lead);
   if (!found) return [with_('')];
@@ -105,21 +115,42 @@ function sayRepeat(groups: readonly Group[]) {
   };
 }
 
-function sayPerturbation(groups: readonly Group[], { perturbation }: State) {
-  const kind = perturbation === 'channel' ? 'clamp_channel' : 'scale_weight';
+/** Whether later tokens need the directions of the tag more than random ones, and what the heads write there. */
+function sayTag({
+  own,
+  most,
+  written = 0,
+}: {
+  own: number;
+  most: number;
+  written?: number | undefined;
+}) {
+  if (own <= 0.02 || own <= 3 * most)
+    return 'Later tokens need the sink’s tag no more than random directions';
+  return written > own / 2
+    ? 'Later tokens use the tag that the sink writes'
+    : 'Later tokens use the directions of the tag, but hardly what the sink writes there';
+}
+
+function sayPerturbation(groups: readonly Group[], perturbation: Struck) {
+  const kind = KINDS[perturbation];
   const results = groups.flatMap(({ title, frames }) => {
     const whole = wholeOf(frames);
     const struck = frames.filter((frame) => givenOf(frame, kind));
     const [first, ...rest] = struck;
     if (!whole || !first) return [];
     const own = cost(frames, (frame) => frame === first)!.mean;
-    const costs = (is: (token: unknown, to: unknown) => boolean) =>
+    const costs = (is: (given: NonNullable<ReturnType<typeof givenOf>>) => boolean) =>
       rest
-        .filter((frame) => is(givenOf(frame, kind)!.token, givenOf(frame, kind)!.to))
+        .filter((frame) => is(givenOf(frame, kind)!))
         .map((frame) => cost(frames, (one) => one === frame)!.mean);
-    const beside = costs((token) => token === undefined);
-    const [alone] = costs((token, to) => token !== undefined && to !== 'value');
-    const [fixed] = costs((_, to) => to === 'value');
+    const isTag = perturbation === 'tag';
+    const beside = costs(({ token, direction }) =>
+      isTag ? direction === 'random' : token === undefined,
+    );
+    const [alone] = costs(({ token, to }) => token !== undefined && to !== 'value');
+    const [fixed] = costs(({ to }) => to === 'value');
+    const [written] = costs(({ from }) => from === 'heads');
     if (!beside.length) return [];
     const sinks = [whole, first].map(({ tensors }) => percent(tensors.sink_ratio!.data[0]!));
     return [
@@ -131,46 +162,65 @@ function sayPerturbation(groups: readonly Group[], { perturbation }: State) {
         sinks,
         alone,
         fixed,
+        written,
       },
     ];
   });
   const [main] = results;
-  const one = perturbation === 'channel' ? 'channel' : 'weight';
+  const one = perturbation;
   const carries = ({ own, most }: (typeof results)[number]) => own > 0.02 && own > 3 * most;
   const isAlone = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
   if (!main)
     return {
       heading: `What does one ${one} carry?`,
-      text:
-        isAlone && perturbation === 'weight'
-          ? 'None of these models sends all tokens through the same feed-forward layer.'
-          : '',
+      text: isAlone && perturbation !== 'channel' ? NONE[perturbation] : '',
     };
   return {
-    heading: results.some(carries)
-      ? `A single ${one} carries much of ${carries(main) ? 'the loss' : 'one model’s loss'}`
-      : `No single ${one} matters more than others here`,
+    heading:
+      perturbation === 'tag'
+        ? sayTag(main)
+        : results.some(carries)
+          ? `A single ${one} carries much of ${carries(main) ? 'the loss' : 'one model’s loss'}`
+          : `No single ${one} matters more than others here`,
     text: results
       .map(
-        ({ title, own, most, count, sinks, alone, fixed }) =>
-          `${title}: zeroing the ${WORDS[perturbation]} changes the loss by ${signed(own)} nats, zeroing one of ${count} random ones by at most ${signed(most)}` +
+        ({ title, own, most, count, sinks, alone, fixed, written }) =>
+          `${title}: ${WORDS[perturbation]} changes the loss by ${signed(own)} nats, ${OF_RANDOM[perturbation](count)} by at most ${signed(most)}` +
           `${alone === undefined ? '' : `; at the first token alone, ${signed(alone)}`}` +
-          `${fixed === undefined ? '' : `, or fixed to its value in the first prompt, ${signed(fixed)}`}. Sink₁ ${sinks.join(' → ')}.`,
+          `${fixed === undefined ? '' : `, or fixed to its value in the first prompt, ${signed(fixed)}`}` +
+          `${written === undefined ? '' : `; v₁ out of the output of each head, where the tag is written, by ${signed(written)}`}. Sink₁ ${sinks.join(' → ')}.`,
       )
       .join(' '),
   };
 }
 
-const WORDS = {
-  repeat: '',
-  channel: 'channel with the largest activation',
-  weight: 'weight that writes the largest activation',
+type Struck = Exclude<State['perturbation'], 'repeat'>;
+
+const KINDS = { channel: 'clamp_channel', weight: 'scale_weight', tag: 'project' } as const;
+
+const WORDS: Readonly<Record<Struck, string>> = {
+  channel: 'zeroing the channel with the largest activation',
+  weight: 'zeroing the weight that writes the largest activation',
+  tag: 'projecting the first token’s tags, W_O v₁ of each head, out of the residual stream',
+};
+
+const zeroed = (count: number) => `zeroing one of ${count} random ones`;
+const OF_RANDOM: Readonly<Record<Struck, (count: number) => string>> = {
+  channel: zeroed,
+  weight: zeroed,
+  tag: (count) => `as many random directions, drawn ${count} times,`,
+};
+
+const NONE = {
+  weight: 'None of these models sends all tokens through the same feed-forward layer.',
+  tag: 'None of these models adds the output of its heads to the stream as W_O makes it.',
 } as const;
 
 const PERTURBATIONS = [
   ['repeat', 'repeat a token'],
   ['channel', 'zero a channel'],
   ['weight', 'zero a weight'],
+  ['tag', 'project the tag out'],
 ] as const;
 
 /** The chart follows what is done. */
@@ -203,7 +253,9 @@ export const fragility: Experiment = {
   },
   lead: 9,
   says: (groups, state) =>
-    state.perturbation === 'repeat' ? sayRepeat(groups) : sayPerturbation(groups, state),
+    state.perturbation === 'repeat'
+      ? sayRepeat(groups)
+      : sayPerturbation(groups, state.perturbation),
   table: (groups, file) =>
     settingsTable(
       groups,

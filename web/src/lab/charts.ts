@@ -69,6 +69,16 @@ const CHARTS: readonly Chart[] = [
     lines: [{ column: 'value_gradient' }],
     isHalf: true,
   },
+  {
+    title: 'gradient of first input : others',
+    lines: [{ column: 'input_gradient' }],
+    isHalf: true,
+  },
+  {
+    title: 'the same before the norm',
+    lines: [{ column: 'stream_gradient' }],
+    isHalf: true,
+  },
 ];
 
 /** A line of the log in at most POINTS places, each a mean. */

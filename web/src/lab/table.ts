@@ -133,6 +133,9 @@ export const FROM_SCRATCH: readonly Row[] = [
   OPTIMISER,
   RATE,
   DECAY,
+  real('first_value_gradient', 'gradient of v₁ ×', [0, 1000], {
+    hint: 'factor on the gradient of the first token’s values on its way back; 0: nothing is learnt through them',
+  }),
   real('embedding_deviation', 'embedding deviation', [0, 100], {
     hint: 'standard deviation of the initial embeddings',
   }),

@@ -10,6 +10,7 @@ import type {
   SuffixOptions,
   SuffixPair,
   TaskFound,
+  UnmaskOptions,
   UnmaskStep,
 } from 'sinkscope';
 import type { Frame, Head } from '../frame';
@@ -56,7 +57,7 @@ export interface Reach {
   readonly unmask: (
     frame: Frame,
     tokens: readonly number[],
-    steps: number,
+    options: Pick<UnmaskOptions, 'steps' | 'without'>,
     signal: AbortSignal,
     onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
   ) => Promise<void>;

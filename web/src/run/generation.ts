@@ -11,6 +11,7 @@ import {
   type SuffixOptions,
   type SuffixPair,
   type TaskFound,
+  type UnmaskOptions,
   type UnmaskStep,
 } from 'sinkscope';
 import { InputError, sentence } from '../ask/errors';
@@ -215,13 +216,13 @@ export class Generation {
   async unmask(
     frame: Frame,
     tokens: readonly number[],
-    steps: number,
+    options: Pick<UnmaskOptions, 'steps' | 'without'>,
     signal: AbortSignal,
     onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
   ): Promise<void> {
     const opened = this.#opened(frame);
     await unmask(opened.model, tokens, {
-      steps,
+      ...options,
       // No text contains these tokens.
       never: opened.tokenizer.special,
       edits: frame.edits,

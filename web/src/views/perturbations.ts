@@ -11,7 +11,7 @@ export const perturbations: View = {
   title: 'Loss by perturbation',
   question: 'Is this one special, or would any other do the same?',
   how:
-    'The first bar is the perturbed channel or weight; the others are random ones of the same kind (set by the seed). ' +
+    'The first bar is the perturbed channel, weight or tag; the last ones are random ones of the same kind (set by the seed). ' +
     'Height: loss above the baseline, mean over prompts.',
   source: 'Sun et al. 2024, table 3; Yu et al. 2024 (super weights)',
   reads: ['loss_mean'],
@@ -46,7 +46,7 @@ export const perturbations: View = {
         label: `${frame.model.title}. ${text}.`,
         series: [
           {
-            name: 'the selected one, then random ones',
+            name: 'the selected ones, then random ones',
             color: '--sink',
             values: own.map(({ mean }) => mean),
           },

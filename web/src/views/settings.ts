@@ -21,6 +21,12 @@ const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> =
         : ` of token ${token} ${Number(layer) ? `after layer ${Number(layer) - 1}` : 'at the embedding'}`;
     return `channel ${channel}${where} to ${to === 'value' ? value : to}`;
   },
+  project: ({ direction = 'tag', from = 'stream', layer, head, seed = 1 }) => {
+    const where = layer === undefined ? '' : ` of layer ${layer}`;
+    const whose = head === undefined ? where : `${where}, head ${head}`;
+    const what = direction === 'random' ? `random directions ${seed}` : 'tag';
+    return `${what}${whose} out of the ${from}`;
+  },
   scale_weight: ({ matrix, row, column, factor = 0 }) =>
     `${matrix} (${row}, ${column}) × ${factor}`,
 };

@@ -36,7 +36,7 @@ export const tags: View = {
   how:
     'A head that gives the first token attention adds a multiple of W_O v₁ to each other token, a tag. Each cell is a ' +
     'head; its color is the share of what it mixes for the other tokens along v₁. Where the ' +
-    'first value is small, there is hardly a tag. To see what the tag is good for, zero the first token’s value.',
+    'first value is small, there is hardly a tag. What the tag is good for: Why it matters, Fragility, projects it out.',
   formula: 'Σₜ ((hₜ − h̄) · u)² / Σₜ ‖hₜ − h̄‖²,  u = W_O v₁ / ‖W_O v₁‖,  t > 1',
   source: 'arXiv 2502.00919 (catch, tag, release), of the first key',
   reads: ['tag_stream', 'tag_share'],

@@ -4,7 +4,7 @@
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { numberField } from '../page/controls';
+import { numberField, segmented } from '../page/controls';
 import { isMasked, largest, type Frame } from '../frame';
 import type { OpenModel } from '../run/opened';
 import { sequential } from '../plot/color';
@@ -31,6 +31,12 @@ interface Made {
   readonly tokenizer: OpenModel['tokenizer'];
 }
 
+const HIDES = [
+  ['none', 'no key hidden'],
+  ['strongest', 'the most attended'],
+  ['random', 'a random one'],
+] as const;
+
 /** What was made last of a frame's tokens: sentences and files are of it. */
 const made = new WeakMap<Frame['tokens'], Made>();
 
@@ -45,9 +51,10 @@ async function run(
   const tokens = hide(frame, state.masked);
   const hidden = tokens.filter(({ id }) => id === frame.architecture.mask_token).length;
   const count = Math.min(state.denoise, hidden);
-  let course: Course = { frame, tokens, count, steps: [] };
+  const hides = state.without === 'none' ? {} : { without: state.without };
+  let course: Course = { frame, tokens, count, steps: [], ...hides };
   const ids = tokens.map(({ id }) => id);
-  await reach.unmask(frame, ids, count, signal, (step, _, { tokenizer }) => {
+  await reach.unmask(frame, ids, { steps: count, ...hides }, signal, (step, _, { tokenizer }) => {
     course = { ...course, steps: [...course.steps, step] };
     onMade({ course, data: alphas(course), tokenizer });
   });
@@ -60,8 +67,9 @@ export const unmasking: View = {
   how:
     'Positions after the text are masked. In each step the model fills in those it is ' +
     'most certain of. Row: step; column: token; color: mean attention it receives, ' +
-    'outlined at the maximum.',
-  source: 'arXiv 2510.15731 reports that this maximum moves from step to step in large models',
+    'outlined at the maximum. A step can hide its most attended key, or a random one, when it fills positions in.',
+  source:
+    'arXiv 2510.15731 reports that this maximum moves from step to step in large models, and that hiding it costs little',
   reads: ['alpha'],
   fits: isMasked,
   numbers: (frame) => {
@@ -118,6 +126,7 @@ export const unmasking: View = {
           </button>
           ${numberField('masked positions', 'masked', [1, frame.architecture.context - 1, 1], context)}
           ${numberField('steps', 'denoise', [1, 1024, 1], context)}
+          ${segmented('hidden key', HIDES, state.without, (without) => reach.set({ without }))}
           ${count > 1 ? slider(count) : nothing}`,
         controls,
       );
@@ -160,7 +169,7 @@ export const unmasking: View = {
     };
     return createJob(root, reach, {
       made,
-      settings: ['masked', 'denoise'],
+      settings: ['masked', 'denoise', 'without'],
       run: (frame, state, signal, onMade) =>
         run(frame, state, reach, signal, (one) => {
           step = one.course.steps.length - 1;

@@ -9,6 +9,8 @@ export interface Course {
   readonly frame: Frame;
   /** The tokens before the first step. */
   readonly tokens: readonly Token[];
+  /** The key that each step hides from every query while places are chosen. */
+  readonly without?: 'strongest' | 'random';
   /** Steps that were asked for. */
   readonly count: number;
   readonly steps: readonly UnmaskStep[];
@@ -85,8 +87,19 @@ export function named(
   return `position ${place} “${readable(isKept ? kept : tokenizer.piece(before!))}”`;
 }
 
-/** What moved, in a sentence. */
+const WITHOUT = {
+  strongest: ' Each step hid its most attended token from every query when it filled positions in.',
+  random:
+    ' Each step hid another token, a random one, from every query when it filled positions in.',
+} as const;
+
+/** What moved, in a sentence, and which key was hidden. */
 export function sentence(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
+  const { without } = course;
+  return `${attended(course, tokenizer)}${without ? WITHOUT[without] : ''}`;
+}
+
+function attended(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   const { steps } = course;
   const alphas = steps.map(({ sink }) => sink.alpha);
   const [least, most] = [Math.min(...alphas), Math.max(...alphas)].map((alpha) => show(alpha, 3));

@@ -1,0 +1,122 @@
+/*
+ * The tag of a sink, projected out: a head that attends to the first token adds a multiple of one
+ * vector to the others, its value v; in the residual stream that is W_O v. The run keeps these
+ * directions when it computes the token's values, and takes what lies along them out of every later
+ * token. As many random directions are the control.
+ */
+#include "hook.h"
+#include "random.h"
+#include "rows.h"
+
+#include "../../math/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DIRECTION, FROM, LAYER, HEAD, KEY, SEED };
+enum { TAG, RANDOM };
+enum { STREAM, HEADS };
+
+/* A direction shorter than this share of what it was adds nothing to the ones before it. */
+#define DEPENDENT 1e-4f
+
+static size_t width_of(const float *values, const ss_arch *arch) {
+    return (size_t)((int)values[FROM] == STREAM ? arch->D : arch->K);
+}
+
+/* A direction for each head: in the stream those of a layer are orthonormal, else of length 1;
+ * zeros where there is none. */
+size_t ss_keeps_project(const float *values, const ss_arch *arch) {
+    return (size_t)arch->L * (size_t)arch->H * width_of(values, arch);
+}
+
+int ss_idle_project(const float *values) {
+    return (int)values[KEY];
+}
+
+ss_status ss_check_project(const ss_pass *pass, const float *values, const char *where,
+                           ss_error *err) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    bool normed = (int)values[FROM] == STREAM && (arch->post_norm || arch->branch_norms);
+    if (!normed && arch->gate != SS_GATE_OUTPUT_ELEMENT) return SS_OK;
+    return ss_fail(err, SS_UNSUPPORTED, where,
+                   "expected a model that adds a head's output as it is%s, and this %s has %s",
+                   normed ? " to the stream" : "", arch->family,
+                   normed ? "a norm after attention" : "a gate for each number of it");
+}
+
+/* x[n] less what lies along a direction of length 1. */
+static void take_out(float *x, const float *direction, size_t n) {
+    float along = ss_dot(x, direction, n);
+    for (size_t i = 0; i < n; i++) x[i] -= along * direction[i];
+}
+
+/* directions[count][n], one after the other, become orthonormal. */
+static void orthonormalise(float *directions, size_t count, size_t n) {
+    for (size_t a = 0; a < count; a++) {
+        float *own = directions + a * n, whole = sqrtf(ss_dot(own, own, n));
+        /* What rounding leaves after the first time goes the second time. */
+        for (size_t b = 0; b < 2 * a; b++) take_out(own, directions + b % a * n, n);
+        float left = sqrtf(ss_dot(own, own, n));
+        bool has_own = left > DEPENDENT * whole;
+        for (size_t i = 0; i < n; i++) own[i] = has_own ? own[i] / left : 0.0f;
+    }
+}
+
+/* directions[H][n]: the values of the key, or what W_O makes of them, from values[G][K]; zeros of
+ * heads that are not meant. */
+static void find_tags(const ss_hook *hook, const float *values, const float *key_values,
+                      float *directions, size_t n) {
+    const ss_model *model = hook->pass->trace->model;
+    const ss_arch *arch = &model->arch;
+    size_t H = (size_t)arch->H, K = (size_t)arch->K, share = H / (size_t)arch->G;
+    bool is_stream = (int)values[FROM] == STREAM;
+    float *row = hook->pass->work;
+    for (size_t d = 0; d < n; d++) {
+        if (is_stream) ss_matrix_output(row, &model->layers[hook->l].o.w, d);
+        for (size_t h = 0; h < H; h++) {
+            const float *v = key_values + h / share * K;
+            const float *of_head = row + (arch->added_heads ? 0 : h * K);
+            bool is_meant = ss_edit_holds(values[HEAD], (int)h);
+            directions[h * n + d] = !is_meant ? 0.0f : is_stream ? ss_dot(of_head, v, K) : v[d];
+        }
+    }
+}
+
+static void draw(const float *values, int l, float *directions, size_t heads, size_t n) {
+    for (size_t i = 0; i < heads * n; i++) {
+        uint32_t head = (uint32_t)((size_t)l * heads + i / n);
+        float drawn = ss_drawn((uint32_t)values[SEED], head, (uint32_t)(i % n)) - 0.5f;
+        directions[i] = ss_edit_holds(values[HEAD], (int)(i / n)) ? drawn : 0.0f;
+    }
+}
+
+static void keep_directions(const ss_hook *hook, const float *values, float *directions, size_t n) {
+    int row = (int)values[KEY] - hook->t;
+    size_t H = (size_t)hook->pass->trace->model->arch.H;
+    if (row < 0 || row >= hook->n) return;
+    if ((int)values[DIRECTION] == TAG)
+        find_tags(hook, values, hook->rows + (size_t)row * hook->heads * hook->width, directions,
+                  n);
+    else
+        draw(values, hook->l, directions, H, n);
+    bool is_stream = (int)values[FROM] == STREAM;
+    for (size_t h = 0; h < (is_stream ? 1 : H); h++)
+        orthonormalise(directions + h * n, is_stream ? H : 1, n);
+}
+
+void ss_apply_project(const ss_hook *hook, const float *values) {
+    const ss_arch *arch = &hook->pass->trace->model->arch;
+    int layer = hook->l - (hook->point == SS_AT_HIDDEN);
+    size_t H = (size_t)arch->H, n = width_of(values, arch);
+    unsigned point = (int)values[FROM] == STREAM ? SS_AT_HIDDEN : SS_AT_HEADS;
+    if (layer < 0 || !ss_edit_holds(values[LAYER], layer)) return;
+    float *directions = ss_kept_of(hook, values) + (size_t)layer * H * n;
+    if (hook->point == SS_AT_VALUES) keep_directions(hook, values, directions, n);
+    if (hook->point != point) return;
+    for (int i = 0; i < hook->n; i++) {
+        float *row = hook->rows + (size_t)i * hook->heads * hook->width;
+        for (size_t h = 0; h < H && hook->t + i > (int)values[KEY]; h++)
+            take_out(point == SS_AT_HEADS ? row + h * n : row, directions + h * n, n);
+    }
+}

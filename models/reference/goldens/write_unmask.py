@@ -1,0 +1,118 @@
+"""Write tests/golden/unmask: what a tiny model of masked diffusion makes of hidden places, step by step,
+with every key, without the strongest key of each step, and without a random one.
+
+    python -m models.reference.goldens.write_unmask
+
+The model is var-bidirectional, computed in F64; its weights are random. Random numbers are those of
+splitmix32, as in write_suffix and write_tasks.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from sinkscope import metrics
+from torch import Tensor
+
+from ..files import read_model
+from ..model import Architecture, Mask, Weights, forward
+from . import GOLDEN
+from .write_goldens import describe
+from .write_suffix import splitmix32
+from .write_tasks import mean_of
+
+MODEL = "var-bidirectional"
+SEED, STEPS, MASKED, MASK_TOKEN, NEVER = 6, 3, 0.6, 1, [0]
+TEXTS = [[0, 7, 12, 3, 9, 5, 5, 18, 2], [0, 13, 4, 8, 8, 17, 6, 2, 10], [0, 11, 2, 6, 19, 4, 14, 3, 3]]
+
+
+@dataclass(frozen=True)
+class Without(Mask):
+    """Every query sees all keys but one."""
+
+    kind: str = "bidirectional"
+    key: int = 0
+
+    def seen(self, T: int, device: torch.device) -> Tensor:
+        return (torch.arange(T, device=device) != self.key).expand(T, T)
+
+
+def look(arch: Architecture, weights: Weights, ids: list[int], mask: Mask) -> tuple[Tensor, Tensor]:
+    """alpha [T], mean over heads, and log-probabilities [T, V] among the tokens that may be put in."""
+    own = Architecture(**{**vars(arch), "mask": mask})
+    trace = forward(own, weights, torch.tensor(ids))
+    logits = trace.logits.clone()
+    logits[:, [MASK_TOKEN, *NEVER]] = -math.inf
+    return metrics.alpha(trace.att, "bidirectional").mean((0, 1)), logits.log_softmax(-1)
+
+
+def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: list[int],
+           without: str | None, seed: int) -> list[dict[str, Any]]:
+    ids = [MASK_TOKEN if place in hidden else id for place, id in enumerate(answers)]
+    random, steps = splitmix32(seed), []
+    for left in range(STEPS, 0, -1):
+        alpha, chosen = look(arch, weights, ids, arch.mask)
+        sink, key = int(alpha.argmax()), None
+        if without:
+            drawn = random() * (len(ids) - 1) >> 32 if without == "random" else 0
+            key = sink if without == "strongest" else drawn + (drawn >= sink)
+            chosen = look(arch, weights, ids, Without(key=key))[1]
+        places = [place for place, id in enumerate(ids) if id == MASK_TOKEN]
+        places.sort(key=lambda place: -chosen[place].max().item())
+        filled = []
+        for place in places[:math.ceil(len(places) / left)]:
+            ids[place] = answers[place]
+            filled.append({"place": place, "token": answers[place],
+                           "probability": chosen[place].max().exp().item(),
+                           "guess": int(chosen[place].argmax()),
+                           "loss": -chosen[place, answers[place]].item()})
+        steps.append({"tokens": list(ids), "filled": filled, "without": key,
+                      "sink": {"place": sink, "alpha": alpha[sink].item()}})
+    return steps
+
+
+def scores(steps: list[dict[str, Any]]) -> list[float]:
+    filled = [one for step in steps for one in step["filled"]]
+    sinks = [step["sink"] for step in steps]
+    moved = [a["place"] != b["place"] for a, b in zip(sinks, sinks[1:])]
+    return [sum(one["loss"] for one in filled) / len(filled),
+            sum(one["guess"] == one["token"] for one in filled) / len(filled),
+            sum(sink["alpha"] for sink in sinks) / len(sinks), sum(moved) / len(moved)]
+
+
+def main() -> None:
+    arch, stored = read_model(GOLDEN / MODEL)
+    weights = {name: w.double() for name, w in stored.items()}
+    random = splitmix32(SEED)
+    courses: list[dict[str, Any]] = []
+    rows: list[list[list[float]]] = []
+    for answers in TEXTS:
+        # One stream draws the places of each text, then the seed of its random keys.
+        places = list(range(1, len(answers)))
+        count = round(MASKED * len(places))
+        for i in range(count):
+            j = i + (random() * (len(places) - i) >> 32)
+            places[i], places[j] = places[j], places[i]
+        hidden, seed = sorted(places[:count]), random()
+        course = {name or "baseline": unmask(arch, weights, answers, hidden, name, seed)
+               for name in (None, "strongest", "random")}
+        courses.append({"answers": answers, "hidden": hidden, "seed": seed} | course)
+        rows.append([scores(course[name]) for name in ("baseline", "strongest", "random")])
+    found = torch.tensor(rows, dtype=torch.float64)  # [texts, conditions, scores]
+    study: dict[str, Any] = {"prompts": len(TEXTS), "steps": STEPS,
+                             "predicted": sum(len(one["hidden"]) for one in courses)}
+    for i, name in enumerate(("baseline", "strongest", "random")):
+        own = found[:, i]
+        study[name] = {what: mean_of(own[:, s]) | {"change": mean_of(own[:, s] - found[:, 0, s])}
+                       for s, what in enumerate(("loss", "accuracy"))}
+    study |= {"alpha": mean_of(found[:, 0, 2]), "moves": mean_of(found[:, 0, 3])}
+    folder = GOLDEN / "unmask"
+    folder.mkdir(exist_ok=True)
+    describe(folder, "llama", "softmax", "Hidden places, uncovered step by step.", "write_unmask.py",
+             model=MODEL, seed=SEED, steps=STEPS, masked=MASKED, never=NEVER, courses=courses,
+             study=study)
+
+
+if __name__ == "__main__":
+    main()
