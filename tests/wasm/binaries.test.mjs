@@ -8,14 +8,14 @@ import { chooseBinary } from '../../wasm/abi/variants.js';
 
 /** Each with the most bytes that it may have, compressed. */
 const most = {
-  'sinkscope.wasm': 84 * 1024,
-  'sinkscope.simd.wasm': 87 * 1024,
-  'sinkscope.lab.wasm': 105 * 1024,
-  'sinkscope.lab.simd.wasm': 109 * 1024,
-  'sinkscope.threads.simd.wasm': 87 * 1024,
-  'sinkscope.relaxed.wasm': 93 * 1024,
-  'sinkscope.int8.simd.wasm': 91 * 1024,
-  'sinkscope.int8.relaxed.wasm': 97 * 1024,
+  'sinkscope.wasm': 86 * 1024,
+  'sinkscope.simd.wasm': 88 * 1024,
+  'sinkscope.lab.wasm': 106 * 1024,
+  'sinkscope.lab.simd.wasm': 110 * 1024,
+  'sinkscope.threads.simd.wasm': 88 * 1024,
+  'sinkscope.relaxed.wasm': 94 * 1024,
+  'sinkscope.int8.simd.wasm': 92 * 1024,
+  'sinkscope.int8.relaxed.wasm': 98 * 1024,
 };
 const names = Object.keys(most);
 const read = (name) => readFileSync(new URL(name, binaries));

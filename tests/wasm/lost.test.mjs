@@ -68,7 +68,9 @@ test('a recording whose worker has ended is opened again, to the same bits', asy
   const engine = await createEngine({ base: binaries });
   const model = await engine.open(files(softmax));
   const run = await model.run(ids, { fields: ['att'] });
-  const recording = await engine.openRecording(await run.record({ strings: (ids) => ids.map(String) }));
+  const recording = await engine.openRecording(
+    await run.record({ strings: (ids) => ids.map(String) }),
+  );
   const before = await recording.field('att');
   await started.at(-1).terminate();
   await new Promise(setImmediate);

@@ -190,7 +190,7 @@ describe('a model of a hub', () => {
     ]);
     const { weights } = plan().files;
     const none =
-      'The model has no tokenizer: expected tokenizer.json, or vocab.json with merges.txt.';
+      'The model has no tokenizer: expected tokenizer.json, vocab.txt, or vocab.json with merges.txt.';
     const file = { name: 'x', bytes: 1, url: URL_ };
     expect(await problem({ files: { weights } })).toEqual([none, 'Back']);
     expect((await problem({ files: { weights, vocab: file } }))[0]).toBe(none);
