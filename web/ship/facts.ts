@@ -75,6 +75,7 @@ function ofLogs(id: string): Record<string, unknown> {
 const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
   zoo: () => byName(read('zoo/index.json') as Named[]),
   reported: () => byName((read('zoo/reported.json') as { models: Named[] }).models),
+  claims: () => byName((read('claims.json') as { rows: Named[] }).rows),
   long: ([id = '']) => ({ [id]: ofLogs(id) }),
   seeds: ([id = '']) => ({
     [id]: byName(
