@@ -234,7 +234,7 @@ export const experiments = {
     // sigmoid twin has no such place.
     assert.match(
       await finding(page),
-      /at least half of it have 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
+      /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
     );
     // In another's page copies are copies, too.
     await page.locator('[data-view="firsts"] .code').click();

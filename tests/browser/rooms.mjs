@@ -1405,7 +1405,7 @@ const training = {
     await page.locator('.unmask-controls input[type="range"]').focus();
     await page.keyboard.press('Home');
     assert.equal(await page.locator('.unmask-text .hidden').count(), 6);
-    await page.getByRole('button', { name: 'the most attended', exact: true }).click();
+    await page.getByRole('button', { name: 'strongest', exact: true }).click();
     await page.getByRole('button', { name: 'Unmask', exact: true }).click();
     await page.waitForFunction(() =>
       /hid its most attended token/.test(

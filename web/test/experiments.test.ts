@@ -551,7 +551,7 @@ describe('fragility', () => {
     expect(says(text(4), copies(7), copies(9, 'first'))).toEqual({
       heading: 'Repeated tokens behave like first tokens',
       text:
-        'A: the first token’s hidden norm is 4.0× that of the others; at least half of it have 7 of 19 copies of a random ' +
+        'A: the first token’s hidden norm is 4.0× that of the others; the norm is at least half as large for 7 of 19 copies of a random ' +
         'word, 9 of 19 copies of “<s>”, and 1 of 19 ordinary tokens. Sink₁ 50.0% on text, 25.0% on a random word, 25.0% on “<s>”.',
     });
     expect(says(text(4), copies(6), copies(7, 'first')).heading).toBe(

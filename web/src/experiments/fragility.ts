@@ -107,7 +107,7 @@ function sayRepeat(groups: readonly Group[]) {
           `${title}: ${
             ratio < STANDS_OUT
               ? `the first token’s hidden norm is only ${ratio.toFixed(1)}× that of the others, so no copy can stand out`
-              : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; at least half of it have ${copies.join(', ')}, and ${own} of ${T - 1} ordinary tokens`
+              : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copies.join(', ')}, and ${own} of ${T - 1} ordinary tokens`
           }. ` + `Sink₁ ${sinks.join(', ')}.`
         );
       })

@@ -32,9 +32,9 @@ interface Made {
 }
 
 const HIDES = [
-  ['none', 'no key hidden'],
-  ['strongest', 'the most attended'],
-  ['random', 'a random one'],
+  ['none', 'hide no key'],
+  ['strongest', 'strongest'],
+  ['random', 'random'],
 ] as const;
 
 /** What was made last of a frame's tokens: sentences and files are of it. */
