@@ -42,6 +42,7 @@ const {
   tokenizerOfGguf,
   copyTask,
   measureTask,
+  measureUnmasking,
   recallTask,
   searchSuffix,
   textTask,
@@ -256,6 +257,20 @@ const FACE = {
     { signal: new AbortController().signal },
   ],
   unmask: [unmask, model, [1, 2], { steps: 1, never: [], edits: [], onStep: () => {} }],
+  measureUnmasking: [
+    measureUnmasking,
+    model,
+    [[1, 2]],
+    {
+      masked: 0.5,
+      steps: 1,
+      seed: 1,
+      never: [],
+      edits: [],
+      signal: new AbortController().signal,
+      onProgress: () => {},
+    },
+  ],
   textTask: [textTask, [[1, 2, 3]]],
   copyTask: [copyTask, 9, { first: [0], never: [1], length: 2, prompts: 1, seed: 1 }],
   recallTask: [

@@ -28,11 +28,9 @@ const labels = {
     'channel 3 set to zero at the embedding at the first token',
   'clamp_channel:channel=3,layer=2,to=mean': 'channel 3 set to mean after layer 1',
   'clamp_channel:channel=3,to=value,value=2.5': 'channel 3 set to 2.5',
-  project: 'tag of the first token projected out of the residual stream',
-  'project:from=heads,layer=1,head=2':
-    'tag of the first token projected out of the output of each head in L1H2',
-  'project:direction=random,layer=1':
-    'random directions projected out of the residual stream in layer 1',
+  project: 'tag of the first token projected out of the stream',
+  'project:from=heads,layer=1,head=2': 'tag of the first token projected out of the heads in L1H2',
+  'project:direction=random,layer=1': 'random directions projected out of the stream in layer 1',
   'swap_positions:a=0,b=5': 'positions of the first token and token 5 swapped',
   'swap_positions:a=0,b=5,replace=yes': 'first token moved to the position of token 5',
   'evict:policy=window,budget=24': 'KV cache of 24 keys, policy window',

@@ -187,8 +187,8 @@ static const ss_edit_kind table[] = {
      .meaning =
          "what lies along a token's tag is taken out of every later token: along its value in "
          "each head, or along W_O v in the residual stream after the head's layer",
-     .label = "direction=random?random directions projected out of {from}{at}|tag of {key} "
-              "projected out of {from}{at}",
+     .label = "direction=random?random directions projected out of the {from}{at}|tag of {key} "
+              "projected out of the {from}{at}",
      .counterfactual = true,
      .hook_points = SS_AT_VALUES | SS_AT_HEADS | SS_AT_HIDDEN,
      .parameters =
