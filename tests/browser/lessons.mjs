@@ -196,6 +196,19 @@ export const lessons = {
     assert.deepEqual(await violations(page), []);
   },
 
+  async 'a page of the course is one column of text, in its own style alone'(stage) {
+    for (const slug of [...slugs, 'glossary']) {
+      const page = await open(stage, slug, { width: 1280 });
+      const widest = await page.$$eval('main p, main h2', (all) =>
+        Math.max(...all.map((one) => one.getBoundingClientRect().width)),
+      );
+      assert.ok(widest > 300 && widest <= 760, `${slug}: ${widest} px`);
+      const size = await page.evaluate(() => getComputedStyle(document.body).fontSize);
+      assert.equal(size, '17px', slug);
+      await page.close();
+    }
+  },
+
   async 'without JavaScript every lesson has its text, its answers and its pictures'(stage) {
     const context = await stage.browser.newContext({ javaScriptEnabled: false });
     const page = await context.newPage();

@@ -41,7 +41,6 @@ function page(title: string, slug: string, main: string): string {
     <meta name="color-scheme" content="light dark" />
     <title>${escaped(title)} · Sinkscope</title>
     <link rel="icon" href="data:," />
-    <link rel="stylesheet" href="/src/page/base.css" />
     <link rel="stylesheet" href="/src/learn/learn.css" />
   </head>
   <body data-lesson="${escaped(slug)}">

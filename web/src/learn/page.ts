@@ -1,5 +1,4 @@
 /** What makes a lesson's page live: figures, numbers of their runs, guesses, and how far the reader came. */
-import '../page/base.css';
 import './learn.css';
 import '../embed/element';
 import './row_toy';
