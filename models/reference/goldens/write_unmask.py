@@ -34,7 +34,7 @@ class Without(Mask):
     kind: str = "bidirectional"
     key: int = 0
 
-    def seen(self, T: int, device: torch.device) -> Tensor:
+    def visible(self, T: int, device: torch.device) -> Tensor:
         return (torch.arange(T, device=device) != self.key).expand(T, T)
 
 
