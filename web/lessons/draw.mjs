@@ -1,5 +1,5 @@
 /**
- * Draws the picture of each figure of the course, which stands in print and until the figure is live, and
+ * Draws the picture of each figure of the course, which is shown in print and until the figure is live, and
  * writes what its text states of the run behind it. Run it after a change of a figure or a lesson's numbers:
  *
  *     SINKSCOPE_DRAWS=1 npm --prefix web run build && node web/lessons/draw.mjs [NAME]

@@ -1,6 +1,6 @@
 /**
  * What a preview of a shared link shows: a title, a sentence and a picture for each room and each lesson. The rooms
- * are states of one page, which a preview cannot tell apart: each has a page of its own, which leads there.
+ * are states of one page, which a preview cannot distinguish: each has a page of its own, which leads there.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ export interface Card {
   readonly figures: readonly string[];
 }
 
-/** Figures that stand for the rooms. */
+/** The figure of each room. */
 const FIGURES: Readonly<Record<RoomName, readonly string[]>> = {
   start: ['1-map', '1-twin'],
   explore: ['1-heads'],
@@ -93,7 +93,7 @@ export function tagsOf(card: Card, home: string): readonly Readonly<Record<strin
 const GOES = `location.replace('../index.html' + (location.hash || document.currentScript.getAttribute('data-hash')));
 `;
 
-/** The page of a room, whose picture stands where scripts do not run. */
+/** The page of a room, whose picture is shown where scripts do not run. */
 function roomPage(card: Card, home: string): string {
   const tags = [...POLICY_TAGS, ...tagsOf(card, home)].map(
     (attributes) =>

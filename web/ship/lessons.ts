@@ -23,7 +23,7 @@ export const listed = ({ slug, number, title, description, minutes }: Lesson) =>
   ...{ slug, number, title, description, minutes },
 });
 
-/** A text as it stands in HTML, also within quotes. */
+/** A text as HTML, also within quotes. */
 export const escaped = (text: string) =>
   text.replace(
     /[&<>"]/g,

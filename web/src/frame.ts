@@ -128,7 +128,7 @@ export function seenBy(
   return Math.min(T, Math.max(query + 1, mask.prefix ?? 0));
 }
 
-/** Rows, and columns, of a map, and how many tokens each of them stands for. */
+/** Rows, and columns, of a map, and how many tokens each of them covers. */
 export function gridOf({ pooled, T }: Pick<Frame, 'pooled' | 'T'>) {
   const side = pooled ?? T;
   return { side, block: Math.ceil(T / side) };

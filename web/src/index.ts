@@ -128,7 +128,7 @@ async function start(): Promise<void> {
     // Threads need headers that set the page apart; a model of the zoo is too small to need threads.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
     const onLost = (error: Error) => notify(sentence(error));
-    // An embed may show recordings alone; a page opens models, too, and wants threads for them.
+    // An embed may show recordings alone; a page opens models, too, and needs threads for them.
     const lab = isEmbed && areRecordings(state.peek().shown);
     const [first, zoo] = await Promise.all([
       createEngine({ base: new URL(ENGINE, base), threads, lab, onLost }),

@@ -351,7 +351,7 @@ describe('tasks', () => {
       ...{ percent: true, reach: [0, 0.1], yLabel: 'accuracy' },
       xNames: ['all keys', 'first gone', 'other gone', 'first hidden'],
     });
-    // Their bars stand to both sides of the condition.
+    // Their bars are on both sides of the condition.
     expect(chart!.series.map(({ places }) => places)).toEqual([
       [-0.025, 0.975, 1.975, 2.975],
       [0.025, 1.025, 2.025, 3.025],

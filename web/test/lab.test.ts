@@ -267,7 +267,7 @@ const named = (lab: Lab, name: string): NamedLab => ({
 });
 
 describe('what a lab says', () => {
-  it('tells who parked, since when, and what it cost', () => {
+  it('says which head parked, since when, and what it cost', () => {
     const left = named(trained('', 0.6, 0.6), 'softmax');
     const right = named(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(

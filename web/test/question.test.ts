@@ -175,7 +175,7 @@ describe('what a vocabulary and a source allow', () => {
     // As wide as the text is asked to be, the start token among it; never wider.
     const wide = await ask({ input: 'random', T: 5 });
     expect([wide.tokens.length, wide.dropped]).toEqual([5, 0]);
-    // What is drawn stands nowhere in a text.
+    // What is drawn is in no text.
     expect(wide.tokens[1]).toMatchObject({ start: 0, end: 0, special: false });
     expect((await ask({ input: 'repeat', T: 1 })).ids).toEqual([[0]]);
     const again = {

@@ -293,7 +293,7 @@ describe('the queue', () => {
     expect(runs()).toHaveLength(before + 3);
   });
 
-  it('tells of a first frame at once, and of what is replaced together', async () => {
+  it('publishes a first frame at once, and together what is replaced', async () => {
     const { queue, ask, hold, idle } = stageOf();
     const reported: string[] = [];
     effect(() => {

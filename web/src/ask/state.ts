@@ -122,7 +122,7 @@ export const table = {
   denoise: number(12, 1, 1024),
   /** The key that each step of unmasking hides. */
   without: choice('none', 'none', 'strongest', 'random'),
-  /** What a search for a suffix wants, and the tokens of one. */
+  /** The goal of a search for a suffix, and the tokens of one. */
   goal: choice('loss', 'loss', 'away', 'steal'),
   suffix: number(5, 1, 32),
   /** The view in the inspector, and the one that embed.html shows. */

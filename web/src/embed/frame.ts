@@ -8,7 +8,7 @@
 import type { Theme } from '../plot/color';
 
 /**
- * Ways to lay out, the most legible first: the zoom, whether the caption stands at the figure's side and the parts of a
+ * Ways to lay out, the most legible first: the zoom, whether the caption is at the figure's side and the parts of a
  * figure beside each other, and the figure's width.
  */
 interface Layout {

@@ -43,7 +43,7 @@ function script(base: URL): string {
   return `<script type="module" src=${quoted(new URL('sink-scope.js', base).href)}></script>`;
 }
 
-/** Its place is reserved before the script is there, so that nothing moves when the figure comes. */
+/** Its place is reserved before the script has loaded, so that nothing moves when the figure appears. */
 function attributes(state: State, { width, height }: Size): readonly (readonly [string, string])[] {
   const narrow = width ? `; max-width: ${width}px` : '';
   const style = `display: block; min-height: ${height}px; --sinkscope-height: ${height}px${narrow}`;

@@ -1,4 +1,4 @@
-/** The theme of a host's page, of which nothing is known but how it looks. */
+/** The theme of a host's page, read from how it looks. */
 import type { Theme } from '../plot/color';
 
 let pixel: CanvasRenderingContext2D | null | undefined;

@@ -37,12 +37,12 @@ import { EXPERIMENT } from '../views/index';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
 
-/** The state as its figures have it: a experiment has prompts of its own. */
+/** The state as its figures have it: an experiment has prompts of its own. */
 function inner(state: State): State {
   return { ...state, input: state.from, T: state.length, n: state.runs };
 }
 
-/** Models without what is done to them: a experiment does that itself. */
+/** Models without what is done to them: an experiment does that itself. */
 function basesOf({ shown }: State): string[] {
   const bare = shown.flatMap((text) => {
     const parsed = parseSubject(text);

@@ -102,7 +102,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     });
   }
 
-  /** Before the first training there is nothing to draw: a host's picture, or a sentence, stands in its place. */
+  /** Before the first training there is nothing to draw: a host's picture, or a sentence, is shown in its place. */
   function waits(): void {
     const isWaiting = !pair.isReady;
     if (grid.hidden === isWaiting) return;

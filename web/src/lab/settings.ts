@@ -1,6 +1,6 @@
 /**
  * A lab's settings, by the tables of table.ts. A link writes a lab as the settings that are not the defaults, `operation:relu,width:32` or
- * `from:softmax,first:any`, and any text that is not of its table is refused with what stood there.
+ * `from:softmax,first:any`, and any text that is not of its table is refused with the text itself.
  */
 import type { Describe } from 'sinkscope';
 import { LAB_MODEL } from 'sinkscope';

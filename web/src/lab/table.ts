@@ -176,7 +176,7 @@ const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).reci
 
 /** A model of the zoo that is fine-tuned on a text. */
 export const FINE_TUNE: readonly Row[] = [
-  // The models are those of the zoo; which one it is always stands in the link.
+  // The models are those of the zoo; the link always says which one.
   chosen('from', 'model', [], { default: '' }),
   chosen('operation', 'operation', OWN),
   chosen('bias_key', 'key bias', [...OWN, ['head', 'one per head'], ['shared', 'shared']], {

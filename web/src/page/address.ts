@@ -28,7 +28,7 @@ export function set(change: Partial<State>): void {
 const absolute = (hash: string, page = '') =>
   new URL(`./${page}${hash}`, location.href.split('#')[0]).href;
 
-/** A link to send: by the page of the state's room, of which a preview shows the title and a picture. */
+/** A link to send: by the page of the state's room, whose title and picture a preview shows. */
 export function shared(hash: string): string {
   const { room } = state.peek();
   return absolute(hash, room === defaults.room ? '' : `${room}/index.html`);

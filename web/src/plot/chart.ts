@@ -29,7 +29,7 @@ export interface ChartData {
   /** The first value's place on the x axis. */
   readonly from?: number;
   readonly xLabel: string;
-  /** Of places that are no numbers: what stands at 0, 1 and so on. */
+  /** Of places that are no numbers: the words at 0, 1 and so on. */
   readonly xNames?: readonly string[];
   readonly yLabel: string;
   /** One sentence that describes the picture. */

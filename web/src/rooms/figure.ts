@@ -86,7 +86,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       one.classList.toggle('unseen', isPrinted);
     }
   }
-  // A figure is drawn when it comes into sight, which may be later than its sentence.
+  // A figure is drawn when the reader scrolls to it, which may be later than its sentence.
   const watcher = new MutationObserver(showOnce);
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());

@@ -99,7 +99,7 @@ const INTRODUCTION = html`A small language model reads the text below<span class
     on your machine</span
   >. ${ROWS}`;
 
-/** Who read the text: a model on this machine, or one elsewhere, of which a recording was made. */
+/** Who read the text: a model on this machine, or one elsewhere, by its recording. */
 function introduction(frame: Frame): TemplateResult {
   const { recording, sequences, pooled } = frame;
   if (!recording) return INTRODUCTION;

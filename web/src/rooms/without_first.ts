@@ -16,9 +16,9 @@ import './without_first.css';
 
 /** Over so many seeds the texts are compared; the first one's are shown. */
 const SEEDS = 8;
-/** Tokens of each text, and the fewest that tell something. */
+/** Tokens of each text, and the fewest that decide anything. */
 const [COUNT, LEAST] = [64, 16];
-/** From here on a text is said to fall apart: half of it repeats what stood before, or e times less likely tokens. */
+/** From here on a text is said to fall apart: half of it repeats itself, or e times less likely tokens. */
 const [REPEATED, RISE] = [0.5, 1];
 
 type Numbers = Readonly<Record<Name, Measures>>;
@@ -61,8 +61,8 @@ export function verdictOf(trials: readonly Numbers[], count: number): Verdict | 
   const share = (name: Name, measure: keyof Measures) => percent(of(name, measure), 0);
   const nats = (name: Name) => of(name, 'loss').toFixed(2);
   const measured =
-    `Over ${trials.length} seeds, ${share('deleted', 'repeated')} of the text written without it repeats three tokens that stood ` +
-    `before, against ${share('kept', 'repeated')} with it; its loss under the unedited model is ${nats('deleted')} nats ` +
+    `Over ${trials.length} seeds, ${share('deleted', 'repeated')} of the text written without it repeats three earlier ` +
+    `tokens, against ${share('kept', 'repeated')} with it; its loss under the unedited model is ${nats('deleted')} nats ` +
     `per token, against ${nats('kept')}${rise.mean < 0 && repeats.isAbove ? ': repetition is easy to predict' : ''}.`;
   if (kind === 'same')
     return {
@@ -117,7 +117,7 @@ function table(
 
 const conditions = (count: number, seeds: number) =>
   `${count} tokens at temperature 0.6 from the 40 likeliest; texts of seed 1, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'}. ` +
-  'Repeated: tokens that end three which stood in the text before. Loss: nats per token under the unedited model.';
+  'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
 /** The published model's texts. */
 function published(): TemplateResult {

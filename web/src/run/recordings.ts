@@ -265,7 +265,7 @@ export async function recordedFrame(
   return withoutGaps(frame);
 }
 
-/** Rows of the pooled maps that stand for those of a long text; undefined where the file has the maps. */
+/** Rows of the pooled maps that replace those of a long text; undefined where the file has the maps. */
 function pooledOf({ tensors }: Recording): number | undefined {
   return tensors.has('0.att') ? undefined : tensors.get('0.att_pooled')?.shape.at(-1);
 }

@@ -28,7 +28,7 @@ export const NAMES = Object.keys(CONDITIONS) as readonly Name[];
 export interface Measures {
   /** Under the unedited model, nats per token. */
   readonly loss: number;
-  /** Of the written tokens, the share that ends a sequence of three tokens which stood in the text before. */
+  /** Of the written tokens, the share that ends a sequence of three that the text already had. */
   readonly repeated: number;
   /** The same of the second half alone. */
   readonly late: number;

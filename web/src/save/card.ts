@@ -51,7 +51,7 @@ function mapOf(frame: Frame): HTMLCanvasElement | undefined {
   return map;
 }
 
-/** @param at a head of which the frame has the map, else the strongest is named */
+/** @param at a head whose map the frame has, else the strongest is named */
 export function cardOf(frame: Frame, at: Head, link: string): HTMLCanvasElement {
   const card = document.createElement('canvas');
   Object.assign(card, { width: WIDTH, height: HEIGHT });

@@ -104,7 +104,7 @@ export const attention: View = {
     const head = part(root, 'map-head');
     const title = part(head, 'subtitle', 'p');
     const legend = part(head, 'legend-place');
-    /** Tokens of a row, and of a column; the first one of a block stands for it elsewhere on the page. */
+    /** Tokens of a row, and of a column; elsewhere on the page the first one of a block represents it. */
     let block = 1;
     const tokensOf = ({ row, col }: Cell) => ({ query: row * block, key: col * block });
     const cellOf = (query: number, key: number): Cell | undefined =>
