@@ -32,9 +32,9 @@ size_t ss_matrix_place(const ss_matrix *w, size_t n) {
     return w->first + n / w->group * w->step + n % w->group;
 }
 
-/* Whether output o is one of eight that are interleaved. */
-static bool is_interleaved(const ss_matrix *w, size_t o) {
-    return w->interleaved && o < w->out / SS_PANEL * SS_PANEL;
+/* Outputs, from the first on, that are interleaved. */
+static size_t interleaved(const ss_matrix *w) {
+    return w->interleaved ? w->out / SS_PANEL * SS_PANEL : 0;
 }
 
 /* Where the interleaved panel is that begins with output n. */
@@ -278,7 +278,7 @@ static size_t times_interleaved(const product *p, size_t n, size_t end, float *p
     const ss_matrix *w = p->w;
     size_t begin = n;
     bool is_float = w->type == SS_F32, is_wide = is_float && (p->T > 1 || w->in >= NARROW);
-    end = smaller(end, w->out / SS_PANEL * SS_PANEL);
+    end = smaller(end, interleaved(w));
     for (size_t columns; n < end; n += columns) {
         const float *numbers = (const float *)(const void *)panel_at(w, n);
         columns = is_wide ? together(w, n, end - n) : SS_PANEL;
@@ -297,7 +297,7 @@ static void times_piece(const void *job, size_t i, size_t worker) {
         times_panels(p, n, end - n, w->panels + n * w->in);
         return;
     }
-    if (w->interleaved) n += times_interleaved(p, n, end, panels);
+    n += times_interleaved(p, n, end, panels);
     if (n >= end) return;
     if (p->T == 1) {
         row_times(p, n, end, strips);
@@ -498,7 +498,7 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
 }
 
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
-    if (is_interleaved(w, n)) {
+    if (n < interleaved(w)) {
         float strip[64 * SS_PANEL];
         const unsigned char *panel = panel_at(w, n - n % SS_PANEL);
         for (size_t k = 0, count; k < w->in; k += count) {

@@ -27,8 +27,7 @@ static const ss_log_column columns[] = {
     COLUMN(value_gradient, "", "and of the first values"),
     COLUMN(input_gradient, "",
            "gradient norm by what attention reads, after the norm, of the first token over the "
-           "mean of "
-           "the others', mean over layers (R of arXiv 2603.17771)"),
+           "mean of the others', mean over layers (R of arXiv 2603.17771)"),
     COLUMN(stream_gradient, "", "the same by the residual stream, before the norm"),
     COLUMN(learning_rate, "", "of the step"),
 };

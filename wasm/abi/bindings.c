@@ -83,7 +83,7 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
 
 #ifdef SS_INT8
 /* Here there has to be room: it is what this binary is for. */
-static ss_status keep_panels(wasm_model *opened) {
+static ss_status prepare_weights(wasm_model *opened) {
     ss_model *model = &opened->model;
     ss_arena arena = ss_arena_measure();
     ss_model_keep_int8(model, &arena, NULL);
@@ -105,7 +105,7 @@ static void interleave(wasm_model *opened) {
 }
 
 /* Where there is no room, it runs without. */
-static ss_status keep_panels(wasm_model *opened) {
+static ss_status prepare_weights(wasm_model *opened) {
     if (opened->model.parameters > KEPT_NUMBERS) {
         interleave(opened);
         return SS_OK;
@@ -130,7 +130,7 @@ static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
     status = ss_model_open(&opened->model, arch, container, &arena, &wasm_error);
     ss_choice own;
     if (status == SS_OK) status = ss_operation_own(&own, &opened->model, &wasm_error);
-    return status == SS_OK ? keep_panels(opened) : status;
+    return status == SS_OK ? prepare_weights(opened) : status;
 }
 
 static bool is_gguf(const wasm_model *model) {

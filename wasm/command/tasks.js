@@ -43,7 +43,7 @@ function nameOf({ name, distance = NaN }) {
   return `name recalled over ${distance.toFixed(0)} tokens`;
 }
 
-const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`;
+export const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`;
 
 /** @param {import('../sinkscope.js').TaskMean} score */
 function shown({ mean, error }) {

@@ -1,5 +1,6 @@
 /** The command line's unmasking: what a model of masked diffusion loses without its sink. */
 import { measureUnmasking } from '../index.js';
+import { percent } from './tasks.js';
 
 /**
  * @param {import('./command.js').OpenedModel} opened
@@ -15,8 +16,6 @@ export async function unmaskOpened({ id, model, tokenizer, sequences, edits }, o
   };
 }
 
-const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`;
-
 /** @param {Awaited<ReturnType<typeof unmaskOpened>>} found */
 export function unmaskText({
   model,
@@ -29,8 +28,8 @@ export function unmaskText({
   alpha,
   moves,
 }) {
-  const plusMinus = (/** @type {number | null} */ error, digits = 3) =>
-    error === null ? '' : ` \u00b1 ${error.toFixed(digits)}`;
+  const plusMinus = (/** @type {number | null} */ error) =>
+    error === null ? '' : ` \u00b1 ${error.toFixed(3)}`;
   const row = (
     /** @type {string} */ name,
     /** @type {import('../sinkscope.js').UnmaskScores} */ { loss, accuracy },

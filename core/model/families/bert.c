@@ -16,16 +16,11 @@ static void refuse_others(ss_arch *arch, ss_json *json) {
     if (ss_json_bool(json, "is_decoder", false))
         ss_json_refuse(json, "is_decoder", "false", "true");
     ss_check_plain(arch, json, "hidden_act");
-    if (arch->D % arch->H)
-        ss_json_refuse(json, "num_attention_heads", "a divisor of hidden_size", "another number");
+    ss_check_width(arch, json, "num_attention_heads", "hidden_size");
 }
 
 void ss_bert_read(ss_arch *arch, ss_json *json) {
-    arch->L = ss_json_int(json, "num_hidden_layers", SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, "num_attention_heads", SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
-    arch->G = arch->H;
-    arch->D = ss_json_int(json, "hidden_size", SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
-    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+    ss_read_heads(arch, json, "num_hidden_layers", "num_attention_heads", "hidden_size");
     arch->F = ss_json_int(json, "intermediate_size", SS_JSON_REQUIRED, 1, SS_FFN_MAX);
     arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
     arch->context = ss_json_int(json, "max_position_embeddings", 512, 1, SS_CONTEXT_MAX);

@@ -16,8 +16,7 @@ static void read_sizes(ss_arch *arch, ss_json *json, const char *layers, const c
     arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
     arch->G = arch->H;
     arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
-    if (arch->D % arch->H)
-        ss_json_refuse(json, heads, "a divisor of hidden_size", "another number");
+    ss_check_width(arch, json, heads, "hidden_size");
     arch->norm = SS_NORM_LAYER;
     arch->norm_eps = (float)ss_json_number(json, "layer_norm_epsilon", 1e-5, 0.0, 1.0);
     arch->ffn = SS_FFN_PLAIN;

@@ -170,6 +170,21 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "layer_types", "one word for each layer", "another number of them");
 }
 
+void ss_read_heads(ss_arch *arch, ss_json *json, const char *layers, const char *heads,
+                   const char *width) {
+    arch->L = ss_json_int(json, layers, SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
+    arch->H = ss_json_int(json, heads, SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
+    arch->G = arch->H;
+    arch->D = ss_json_int(json, width, SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
+    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+}
+
+void ss_check_width(const ss_arch *arch, ss_json *json, const char *heads, const char *width) {
+    char expected[64];
+    snprintf(expected, sizeof expected, "a divisor of %s", width);
+    if (arch->D % arch->H) ss_json_refuse(json, heads, expected, "another number");
+}
+
 void ss_check_heads(const ss_arch *arch, ss_json *json) {
     if (arch->H % arch->G)
         ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",

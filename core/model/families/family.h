@@ -130,6 +130,13 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 /* Refuses what a feed-forward without gate is not computed with. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);
 
+/* Reads L, H and D by the family's keys; every query head has keys of its own, D/H wide. */
+void ss_read_heads(ss_arch *arch, ss_json *json, const char *layers, const char *heads,
+                   const char *width);
+
+/* Refuses, by the keys of ss_read_heads, heads among which the width cannot be divided. */
+void ss_check_width(const ss_arch *arch, ss_json *json, const char *heads, const char *width);
+
 /* Bounds for sizes in a config: far above any published model, far below overflow. */
 #define SS_HEADS_MAX 1024
 #define SS_WIDTH_MAX 65536

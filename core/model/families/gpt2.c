@@ -4,11 +4,7 @@
 #include <math.h>
 
 void ss_gpt2_read(ss_arch *arch, ss_json *json) {
-    arch->L = ss_json_int(json, "n_layer", SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, "n_head", SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
-    arch->G = arch->H;
-    arch->D = ss_json_int(json, "n_embd", SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
-    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+    ss_read_heads(arch, json, "n_layer", "n_head", "n_embd");
     arch->F = ss_json_int(json, "n_inner", 4 * arch->D, 1, SS_FFN_MAX);
     arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
     int context = ss_json_int(json, "n_ctx", 1024, 1, SS_CONTEXT_MAX);
@@ -25,7 +21,7 @@ void ss_gpt2_read(ss_arch *arch, ss_json *json) {
     arch->ffn_bias = true;
     arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
     ss_check_plain(arch, json, "activation_function");
-    if (arch->D % arch->H) ss_json_refuse(json, "n_head", "a divisor of n_embd", "another number");
+    ss_check_width(arch, json, "n_head", "n_embd");
 }
 
 /* Outputs [first, first + out) of a Conv1D of total outputs, which GGUF transposes. */

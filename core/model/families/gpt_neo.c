@@ -48,11 +48,7 @@ static void read_types(ss_arch *arch, ss_json *json) {
 }
 
 void ss_gpt_neo_read(ss_arch *arch, ss_json *json) {
-    arch->L = ss_json_int(json, "num_layers", SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, "num_heads", SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
-    arch->G = arch->H;
-    arch->D = ss_json_int(json, "hidden_size", SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
-    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+    ss_read_heads(arch, json, "num_layers", "num_heads", "hidden_size");
     arch->F = ss_json_int(json, "intermediate_size", 4 * arch->D, 1, SS_FFN_MAX);
     arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
     arch->context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
@@ -68,8 +64,7 @@ void ss_gpt_neo_read(ss_arch *arch, ss_json *json) {
     arch->output_bias = true;
     arch->ffn_bias = true;
     arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
-    if (arch->D % arch->H)
-        ss_json_refuse(json, "num_heads", "a divisor of hidden_size", "another number");
+    ss_check_width(arch, json, "num_heads", "hidden_size");
 }
 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
