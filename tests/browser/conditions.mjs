@@ -169,4 +169,3 @@ export const conditions = {
 };
 for (const [name, test] of Object.entries(conditions))
   conditions[name] = (stage) => test.call({ stage }, stage);
-conditions['two builds at once wait for each other'].seconds = 120;

@@ -653,8 +653,3 @@ export const embed = {
     return kinds.join(', ');
   },
 };
-
-// Every view in four sizes: a hundred layouts.
-embed[
-  'every view fits the frame that it gets: no control and no picture is outside of it'
-].seconds = 120;

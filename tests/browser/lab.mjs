@@ -149,7 +149,6 @@ async function contrast(stage) {
   );
   assert.deepEqual(page.troubles, []);
 }
-contrast.seconds = 120;
 
 export const lab = {
   'the lab: a sink comes in the softmax model and none in its sigmoid twin, digit for digit':

@@ -112,4 +112,3 @@ export const monkey = {
     return `${done} acts, seed ${SEED}`;
   },
 };
-monkey['half a minute of anything leaves no error behind'].seconds = SECONDS;

@@ -955,9 +955,17 @@ const reading = {
     const page = await stage.open('room=explore');
     const before = (await chips(page)).length;
     await page.locator('summary', { hasText: 'Generate text' }).click();
-    await page.getByRole('button', { name: 'Generate 16 tokens' }).click();
+    // The first token's chip is answered within the page: from here, sixteen may be made before a click arrives.
+    await page.evaluate(() => {
+      const button = document.querySelector('.generate button');
+      new MutationObserver((_, observer) => {
+        if (!document.querySelector('.chip.made')) return;
+        observer.disconnect();
+        if (/Stop/.test(button.textContent)) button.click();
+      }).observe(document.body, { childList: true, subtree: true });
+      button.click();
+    });
     await page.waitForSelector('.chip.made');
-    await page.evaluate(() => [...document.querySelectorAll('.generate button')][0].click());
     await page.waitForFunction(() =>
       /Generate/.test(document.querySelector('.generate button').textContent),
     );

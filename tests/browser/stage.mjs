@@ -87,6 +87,13 @@ export async function openStage() {
   const server = createHost({ allowed });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const browser = await chromium.launch(CHROMIUM);
+  // A busy machine may take long; the limit of a test ends what hangs.
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(120_000);
+    return context;
+  };
   const origin = `http://127.0.0.1:${server.address().port}`;
   return {
     browser,
