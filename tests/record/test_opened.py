@@ -67,7 +67,7 @@ def page(files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> di
     if not PAGE.exists() or not Path(chromium).exists():
         pytest.skip("the page is not built, or there is no Chromium")
     run = subprocess.run(["node", "tests/record/page.mjs", tmp_path_factory.mktemp("pictures"),
-                          *files.values()], cwd=ROOT, capture_output=True, text=True, timeout=300)
+                          *files.values()], cwd=ROOT, capture_output=True, text=True, timeout=1800)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 

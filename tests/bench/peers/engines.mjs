@@ -39,9 +39,9 @@ export async function ours(address) {
   const index = (name) => describe.fields.findIndex((field) => field.name === name);
   const bit = (name) => 1 << index(name);
   let model, file, run;
-  const extend = (tokens) => {
+  const give = (name, tokens) => {
     const at = put(Int32Array.from(tokens));
-    if (call('extend', run, at, tokens.length)) fail();
+    if (call(name, run, at, tokens.length)) fail();
     call('release', at);
   };
   return {
@@ -59,10 +59,18 @@ export async function ours(address) {
       const fields = recorded.reduce((mask, name) => mask | bit(name), 0);
       run = call('start', model, capacity, fields, 0, 0, 0, 0);
       if (!run) fail();
-      extend(tokens);
+      give('extend', tokens);
     },
     async step(token) {
-      extend([token]);
+      give('extend', [token]);
+    },
+    /** Goes on from what the run and these tokens begin with. */
+    async update(tokens) {
+      give('update', tokens);
+      let left;
+      do left = call('step', run);
+      while (left > 0);
+      if (left) fail();
     },
     async top(n) {
       call('field', run, index('next'), -1, -1, view);
@@ -132,6 +140,10 @@ export async function wllama({ type }) {
     async step(token) {
       await engine.decode([token], {});
     },
+    async update(tokens) {
+      await engine.kvRemove(tokens.length - 1, -1);
+      await engine.decode(tokens.slice(-1), {});
+    },
     top: (n) => engine.getLogits(n),
     close: () => engine.exit(),
   };
@@ -180,7 +192,7 @@ export async function onnxruntime({ shape, type, eight = false }) {
     };
     return {
       tolerance: eight ? 'rounded' : 'exact',
-      can: ({ kind }) => kind !== 'measure' && (kind !== 'load' || shows),
+      can: ({ kind }) => !['measure', 'key'].includes(kind) && (kind !== 'load' || shows),
       async read(tokens, { capacity = tokens.length, all = false } = {}) {
         P = 0;
         past = Object.fromEntries(caches.map((name) => [name, nothing]));

@@ -76,6 +76,10 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     const { tokens, steps } = textOf(file, row);
     const reading = () => engine.read(tokens, { capacity: T + steps.length, all });
     if (kind === 'read') return clock(reading);
+    if (kind === 'key') {
+      await engine.read([...tokens.slice(0, -1), tokens[0]]);
+      return clock(() => engine.update(tokens));
+    }
     await reading();
     if (kind === 'measure') return engine.measure();
     const stepping = await clock(async () => {

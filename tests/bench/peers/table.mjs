@@ -74,6 +74,6 @@ export function least(file, row) {
     flops += 2 * n * (isHead && !all ? 1 : T);
     read += type === 'i8' ? n : bytes;
   }
-  if (kind === 'decode') return read < CACHED ? {} : { bytes: read };
+  if (kind === 'decode' || kind === 'key') return read < CACHED ? {} : { bytes: read };
   return kind === 'read' ? { flops } : {};
 }

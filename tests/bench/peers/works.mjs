@@ -6,16 +6,16 @@
  */
 import { SHAPES, randomFile } from './gguf.mjs';
 
-/** Files, `shape.type`, and the rows of each. */
+/** Files, `shape.type`, and the rows of each; `key`: of a text that was read the last token becomes another. */
 export const TABLE = {
   'gpt2.f32': [
-    ...['load', 'decode', 'read 64, all logits', 'read 64', 'measure 64'],
+    ...['load', 'decode', 'key 64', 'read 64, all logits', 'read 64', 'measure 64'],
     ...['read 256, all logits', 'read 256', 'measure 256'],
   ],
   'gpt2.q8_0': ['load', 'decode', 'read 64', 'read 256'],
-  'smollm2.f32': ['load', 'decode', 'read 256', 'measure 256'],
-  'smollm2.q8_0': ['decode', 'read 64'],
-  'smollm2.q4_1': ['decode', 'read 64'],
+  'smollm2.f32': ['load', 'decode', 'key 256', 'read 256', 'measure 256'],
+  'smollm2.q8_0': ['decode', 'key 64', 'read 64'],
+  'smollm2.q4_1': ['decode', 'key 64', 'read 64'],
   'zoo.f32': ['decode', 'read 64', 'measure 64', 'read 128', 'measure 128'],
   'zoo.i8': ['decode', 'read 64', 'measure 64', 'read 128'],
 };
