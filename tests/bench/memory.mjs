@@ -19,7 +19,15 @@ import {
 } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
-import { CHROMIUM, TYPES, chromium, createHost, root, settled } from '../browser/stage.mjs';
+import {
+  CHROMIUM,
+  TYPES,
+  chromium,
+  createHost,
+  openFiles,
+  root,
+  settled,
+} from '../browser/stage.mjs';
 import { openHub } from '../hub/server.mjs';
 import { SHAPES, randomFile } from './peers/gguf.mjs';
 import { onnxFile } from './peers/onnx.mjs';
@@ -82,7 +90,7 @@ const pageFrom = (choose) => async (page, file) => {
 const fromDisk = pageFrom((page, file) => ({
   async open() {
     const path = fileOf(file, 'gguf');
-    await page.setInputFiles('#open .file:not(.folder) input', path);
+    await openFiles(page, path);
     await shows(page, `${file}.gguf`);
   },
 }));
