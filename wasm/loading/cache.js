@@ -2,14 +2,14 @@
  * What was downloaded, kept for the next visit: finished files, and what came of unfinished ones.
  *
  * A file is kept in parts, each whole or not there. The names say all that has to be known of a part:
- * `<key>.<first byte>.<bytes>`; beside them `<key>.json` says of what file they are. So a page that
+ * `<key>.<first byte>.<bytes>.<hash>`; beside them `<key>.json` says of what file they are. So a page that
  * is closed in the middle of a download loses one part, and no file is ever held in memory.
  */
 import { openStore } from '#store';
 import { placeOf } from './ask.js';
 import { openDownload } from './download.js';
 import { SinkscopeError } from '../abi/errors.js';
-import { Keeper, chain, keyOf, partOf, readCard, removeKey } from './parts.js';
+import { Keeper, bytesOfCard, chain, hashOf, keyOf, partOf, readCard, removeKey } from './parts.js';
 
 /** @typedef {import('./parts.js').Store} Store */
 /** @typedef {import('./parts.js').Card} Card */
@@ -123,7 +123,7 @@ async function readPlan(kept, name) {
  * file whose address says its version is not even asked about.
  * @param {URL} address
  * @param {KeepOptions} options
- * @returns {Promise<{ bytes: number | undefined, stream: ReadableStream<Uint8Array> }>}
+ * @returns {Promise<import('./files.js').Opened>}
  */
 export async function openCached(address, options) {
   options = { ...options, unstored: true };
@@ -153,6 +153,8 @@ class Kept {
   /** @type {Part[]} */
   #parts = [];
   #position = 0;
+  /** Nobody compares the file again, for all its parts were. */
+  #isApproved = false;
   #first;
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
   #network;
@@ -194,7 +196,20 @@ class Kept {
       },
       { highWaterMark: 0 },
     );
-    return { bytes: this.#card.bytes, stream };
+    const { bytes, sha256 } = this.#card;
+    this.#isApproved = kept === bytes && sha256 !== undefined;
+    const approve = (/** @type {string} */ found) => this.#approve(found);
+    return { bytes, stream, ...(this.#isApproved ? { sha256 } : { approve }) };
+  }
+
+  /**
+   * Notes that the whole file, if it is kept, is the one that the hub lists.
+   * @param {string} sha256
+   */
+  async #approve(sha256) {
+    const card = await readCard(this.#store, this.#key);
+    if (card)
+      await this.#store.put(`${this.#key}.json`, bytesOfCard({ ...card, sha256 })).catch(() => {});
   }
 
   async #leaveFirst() {
@@ -223,9 +238,12 @@ class Kept {
     const part = this.#parts.shift();
     if (!part) return undefined;
     const bytes = await this.#store.get(part.name).catch(() => undefined);
-    if (bytes?.length !== part.bytes) {
+    const isWhole = bytes?.length === part.bytes;
+    if (!isWhole || (part.hash && (await hashOf(bytes)) !== part.hash)) {
       this.#parts = [];
       await this.#store.remove(part.name);
+      if (this.#isApproved)
+        throw this.#error('expected a file as it was kept, found it damaged; try again');
       return undefined;
     }
     this.#position += bytes.length;
@@ -263,10 +281,16 @@ class Kept {
     if (bytes === this.#card.bytes && tag === this.#card.version) return stream;
     await stream.cancel();
     await removeKey(this.#store, this.#key);
-    const { url, version } = this.#card;
+    const { version } = this.#card;
     const found = `${bytes} bytes of ${tag}`;
-    const text = `expected ${this.#card.bytes} bytes of ${version}, found ${found}; try again`;
-    throw new SinkscopeError('read', placeOf(new URL(url)), text);
+    throw this.#error(
+      `expected ${this.#card.bytes} bytes of ${version}, found ${found}; try again`,
+    );
+  }
+
+  /** @param {string} text */
+  #error(text) {
+    return new SinkscopeError('read', placeOf(new URL(this.#card.url)), text);
   }
 
   /** @param {unknown} reason */

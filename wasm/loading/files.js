@@ -2,7 +2,7 @@
 import { placeOf, reasonOf } from './ask.js';
 import { openDownload } from './download.js';
 import { SinkscopeError } from '../abi/errors.js';
-import { sha256 } from './hash.js';
+import { createSha256 } from './hash.js';
 import { createMeter } from './meter.js';
 import { piecesOf } from './pieces.js';
 
@@ -12,7 +12,13 @@ import { piecesOf } from './pieces.js';
 /** @typedef {import('../sinkscope.js').ReadFacts} ReadFacts */
 /** @typedef {(done: number, total: number, facts?: ReadFacts) => void} Report */
 /** @typedef {import('../sinkscope.js').RemoteFile} RemoteFile */
-/** @typedef {{ bytes: number | undefined, stream: ReadableStream<Uint8Array> }} Opened */
+/**
+ * sha256: that of the whole file, where it was compared on an earlier visit; approve: called with it when it was
+ * compared now.
+ * @typedef {{ bytes: number | undefined, stream: ReadableStream<Uint8Array>, sha256?: string,
+ *   approve?: (sha256: string) => Promise<void> }} Opened
+ */
+/** @typedef {Awaited<ReturnType<typeof createSha256>>} Hash */
 
 /** All that 32 bits can address. */
 const MOST_BYTES = 2 ** 32;
@@ -42,7 +48,7 @@ export async function readAll(source, signal = new AbortController().signal) {
   const isLocal = isOfDisk(source);
   const kept = [];
   let bytes = 0;
-  for await (const chunk of chunks(stream, where, signal, isLocal)) {
+  for await (const chunk of chunks(stream, where, signal, { isLocal })) {
     bytes += chunk.length;
     if (bytes > LONGEST_TEXT) {
       throw new SinkscopeError('read', where, `expected at most ${LONGEST_TEXT} bytes, more came`);
@@ -74,21 +80,20 @@ export async function readWeights(module, weights, signal, report) {
   }
   const where = nameOf(weights);
   const reporter = makeReporter(report);
-  const { bytes, stream } = await openSource(weights, signal, reporter.note);
+  const opened = await openSource(weights, signal, reporter.note);
+  const { bytes, stream } = opened;
+  const expected = isOfDisk(weights) ? undefined : remote(weights).sha256;
+  const hash = expected === opened.sha256 ? undefined : await createSha256();
+  const pieces = chunks(stream, where, signal, { isLocal: isOfDisk(weights), hash });
   reporter.progress(0, bytes ?? NaN);
-  if (bytes === undefined) return gather(module, stream, where, signal, reporter.progress);
-  const filled = await fill(
-    module,
-    stream,
-    bytes,
-    where,
-    signal,
-    reporter.progress,
-    isOfDisk(weights),
-  );
-  if (isOfDisk(weights)) return filled;
+  const filled =
+    bytes === undefined
+      ? await gather(module, pieces, where, reporter.progress)
+      : await fill(module, pieces, bytes, where, reporter.progress);
+  if (!hash || isOfDisk(weights)) return filled;
   try {
-    await compare(module, filled, remote(weights), where);
+    await compare(hash.digest(), remote(weights), where);
+    if (expected) await opened.approve?.(expected);
   } catch (error) {
     module.release(filled.address);
     throw error;
@@ -96,22 +101,14 @@ export async function readWeights(module, weights, signal, report) {
   return filled;
 }
 
-/** Memory that threads share has to be copied for its hash; of more than this it is not computed. */
-const MOST_COPIED = 2 ** 29;
-
 /**
- * What came is what the hub lists, or it is not kept. Pages of plain http have no hashes.
- * @param {Module} module
- * @param {{ address: number, bytes: number }} filled
+ * What came is what the hub lists, or it is not kept.
+ * @param {string} found
  * @param {RemoteFile} file
  * @param {string} where
  */
-async function compare(module, { address, bytes }, { sha256: expected, id, cache }, where) {
-  const content = module.bytes(address, bytes);
-  const isShared = !(content.buffer instanceof ArrayBuffer);
-  if (expected === undefined || (isShared && bytes > MOST_COPIED)) return;
-  const found = await sha256(isShared ? content.slice() : content);
-  if (found === undefined || found === expected) return;
+async function compare(found, { sha256: expected, id, cache }, where) {
+  if (found === expected) return;
   if (cache && id) await (await import('./cache.js')).cacheClear(id);
   const removed = cache ? ', which is not kept: try again' : '';
   throw new SinkscopeError(
@@ -200,19 +197,17 @@ function nameOf(source) {
 /**
  * Copies chunks into place as they arrive: the page never holds the file twice.
  * @param {Module} module
- * @param {ReadableStream<Uint8Array>} stream
+ * @param {AsyncIterable<Uint8Array>} pieces
  * @param {number} length
  * @param {string} where
- * @param {AbortSignal} signal
  * @param {Report} report
- * @param {boolean} isLocal
  */
-async function fill(module, stream, length, where, signal, report, isLocal) {
+async function fill(module, pieces, length, where, report) {
   const address = module.reserve(Math.max(length, 1));
   const isDue = clock();
   let done = 0;
   try {
-    for await (const chunk of chunks(stream, where, signal, isLocal)) {
+    for await (const chunk of pieces) {
       if (done + chunk.length > length) {
         throw new SinkscopeError('read', where, `${length} bytes were announced, more came`);
       }
@@ -230,16 +225,15 @@ async function fill(module, stream, length, where, signal, report, isLocal) {
 /**
  * Like fill, but of unknown length: the chunks are kept until the end.
  * @param {Module} module
- * @param {ReadableStream<Uint8Array>} stream
+ * @param {AsyncIterable<Uint8Array>} pieces
  * @param {string} where
- * @param {AbortSignal} signal
  * @param {Report} report
  */
-async function gather(module, stream, where, signal, report) {
+async function gather(module, pieces, where, report) {
   const kept = [];
   const isDue = clock();
   let bytes = 0;
-  for await (const chunk of chunks(stream, where, signal)) {
+  for await (const chunk of pieces) {
     bytes += chunk.length;
     if (bytes > MOST_BYTES - module.size)
       throw new SinkscopeError(
@@ -274,9 +268,10 @@ function clock() {
  * @param {ReadableStream<Uint8Array>} stream
  * @param {string} where
  * @param {AbortSignal} signal
- * @param {boolean} [isLocal] whether it is a file of this machine
+ * @param {{ isLocal?: boolean, hash?: Hash }} [options] isLocal: whether it is a file of this machine; hash: of all
+ *   that came
  */
-async function* chunks(stream, where, signal, isLocal = false) {
+async function* chunks(stream, where, signal, { isLocal = false, hash } = {}) {
   const pieces = piecesOf(stream);
   // A server that falls silent is left at once, not when its next byte comes.
   const stop = () => void pieces.cancel(signal.reason).catch(() => {});
@@ -294,6 +289,7 @@ async function* chunks(stream, where, signal, isLocal = false) {
       });
       signal.throwIfAborted();
       if (!piece) return;
+      hash?.update(piece);
       yield piece;
     }
   } finally {

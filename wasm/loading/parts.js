@@ -1,5 +1,6 @@
 /** How a file lies in a store: in parts, with a card beside them that says of what file they are. */
 import { reasonOf } from './ask.js';
+import { sha256 } from './hash.js';
 
 /**
  * @typedef {object} Store
@@ -9,8 +10,14 @@ import { reasonOf } from './ask.js';
  * @property {(name: string) => Promise<void>} remove
  * @property {() => Promise<string[]>} names
  */
-/** @typedef {{ url: string, id: string, version: string, bytes: number }} Card */
-/** @typedef {{ name: string, key: string, start: number, bytes: number }} Part */
+/**
+ * sha256: of the whole file, once it was compared with what the hub lists.
+ * @typedef {{ url: string, id: string, version: string, bytes: number, sha256?: string }} Card
+ */
+/**
+ * hash: of its bytes; an older version named none.
+ * @typedef {{ name: string, key: string, start: number, bytes: number, hash?: string }} Part
+ */
 
 /** A part is written when it is this large, or this old: a slow line loses seconds, not megabytes. */
 const PART_BYTES = 2 ** 23;
@@ -47,8 +54,7 @@ export class Keeper {
   }
 
   begin() {
-    const text = JSON.stringify(this.#card);
-    return this.#put(`${this.#key}.json`, new TextEncoder().encode(text));
+    return this.#put(`${this.#key}.json`, bytesOfCard(this.#card));
   }
 
   /** @param {Uint8Array} chunk */
@@ -74,7 +80,7 @@ export class Keeper {
     this.#bytes = 0;
     this.#start += part.length;
     this.#since = performance.now();
-    await this.#put(`${this.#key}.${start}.${part.length}`, part);
+    await this.#put(`${this.#key}.${start}.${part.length}.${await hashOf(part)}`, part);
   }
 
   /**
@@ -109,24 +115,29 @@ export async function readCard(store, key) {
   }
 }
 
+/** @param {Card} card */
+export const bytesOfCard = (card) => new TextEncoder().encode(JSON.stringify(card));
+
+/**
+ * 128 bits of a hash; where there is a store, there is crypto.
+ * @param {Uint8Array | string} data
+ */
+export const hashOf = async (data) => (await sha256(data))?.slice(0, 32) ?? '';
+
 /**
  * @param {string} address
  * @param {string} version
  */
-export async function keyOf(address, version) {
-  const text = new TextEncoder().encode(`${address}\n${version}`);
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', text));
-  return Array.from(hash.subarray(0, 16), (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
+export const keyOf = (address, version) => hashOf(`${address}\n${version}`);
 
 /**
  * @param {string} name
  * @returns {Part | undefined}
  */
 export function partOf(name) {
-  const match = /^([0-9a-f]{32})\.(\d+)\.(\d+)$/.exec(name);
+  const match = /^([0-9a-f]{32})\.(\d+)\.(\d+)(?:\.([0-9a-f]{32}))?$/.exec(name);
   return match
-    ? { name, key: match[1], start: Number(match[2]), bytes: Number(match[3]) }
+    ? { name, key: match[1], start: Number(match[2]), bytes: Number(match[3]), hash: match[4] }
     : undefined;
 }
 
