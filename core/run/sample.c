@@ -2,14 +2,9 @@
 
 #include "../math/scalar.h"
 
+#include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
-
-static int descending(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
 
 static int largest(const float *logits, int V) {
     int best = 0;
@@ -18,13 +13,29 @@ static int largest(const float *logits, int V) {
     return best;
 }
 
-/* How many logits equal to the smallest admitted one are admitted, and that one. */
-static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, float *work) {
-    memcpy(work, logits, (size_t)V * sizeof *work);
-    qsort(work, (size_t)V, sizeof *work, descending);
-    *cutoff = work[top_k - 1];
+/* Moves heap[at] down to its place in a heap of n numbers, whose smallest is its first. */
+static void sink(float *heap, int n, int at) {
+    float x = heap[at];
+    for (int child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && heap[child + 1] < heap[child]) child++;
+        if (!(heap[child] < x)) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = x;
+}
+
+/* How many logits equal to the smallest admitted one are admitted, and that one; top_k < V. */
+static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, float *heap) {
+    memcpy(heap, logits, (size_t)top_k * sizeof *heap);
+    for (int at = top_k / 2; at-- > 0;) sink(heap, top_k, at);
+    for (int v = top_k; v < V; v++) {
+        if (!(logits[v] > heap[0])) continue;
+        heap[0] = logits[v];
+        sink(heap, top_k, 0);
+    }
+    *cutoff = heap[0];
     int equal = 0;
-    for (int i = 0; i < top_k; i++) equal += work[i] == *cutoff;
+    for (int i = 0; i < top_k; i++) equal += heap[i] == *cutoff;
     return equal;
 }
 
@@ -32,9 +43,9 @@ int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t
               float *work) {
     int best = largest(logits, V);
     if (!(temperature > 0.0f)) return best;
-    if (top_k < 1 || top_k > V) top_k = V;
-    float cutoff;
-    int equal = find_cutoff(&cutoff, logits, V, top_k, work);
+    float cutoff = -INFINITY;
+    int equal = V;
+    if (top_k > 0 && top_k < V) equal = find_cutoff(&cutoff, logits, V, top_k, work);
     double sum = 0.0;
     for (int v = 0; v < V; v++) {
         bool admitted = logits[v] > cutoff || (logits[v] == cutoff && equal-- > 0);

@@ -408,6 +408,20 @@ static void ties(void) {
     static const float logits[] = {1, 2, 3, 2, 2};
     static const int admitted[] = {31, 4, 6, 14, 30, 31, 31}; /* by top_k; 0 and above V: all */
     for (int top_k = 0; top_k <= 6; top_k++) CHECK_INT(drawn_of(logits, top_k), admitted[top_k]);
+
+    CASE("tokens with a probability are the top_k of any logits, in whatever order these are");
+    enum { V = 60 };
+    float many[V], work[V];
+    for (int v = 0; v < V; v++) many[v] = (float)(v * 37 % V / 2); /* each value twice */
+    for (int top_k = 1; top_k <= V; top_k++) {
+        ss_sample(many, V, 1000, top_k, 0, work);
+        for (int v = 0; v < V; v++) {
+            int before = 0; /* tokens that are preferred to v */
+            for (int u = 0; u < V; u++)
+                before += many[u] > many[v] || (many[u] == many[v] && u < v);
+            CHECK_INT(work[v] > 0, before < top_k);
+        }
+    }
     static const float equal[] = {7, 7, 7, 7, 7};
     for (int top_k = 1; top_k <= 5; top_k++) CHECK_INT(drawn_of(equal, top_k), (1 << top_k) - 1);
 }

@@ -8,13 +8,13 @@ import { chooseBinary } from '../../wasm/abi/variants.js';
 
 /** Each with the most bytes that it may have, compressed. */
 const most = {
-  'sinkscope.wasm': 86 * 1024,
-  'sinkscope.simd.wasm': 89 * 1024,
-  'sinkscope.lab.wasm': 107 * 1024,
-  'sinkscope.lab.simd.wasm': 111 * 1024,
-  'sinkscope.threads.simd.wasm': 89 * 1024,
+  'sinkscope.wasm': 84 * 1024,
+  'sinkscope.simd.wasm': 87 * 1024,
+  'sinkscope.lab.wasm': 105 * 1024,
+  'sinkscope.lab.simd.wasm': 109 * 1024,
+  'sinkscope.threads.simd.wasm': 87 * 1024,
   'sinkscope.relaxed.wasm': 95 * 1024,
-  'sinkscope.int8.simd.wasm': 92 * 1024,
+  'sinkscope.int8.simd.wasm': 91 * 1024,
   'sinkscope.int8.relaxed.wasm': 98 * 1024,
 };
 const names = Object.keys(most);

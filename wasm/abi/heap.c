@@ -107,7 +107,7 @@ void *realloc(void *pointer, size_t bytes) {
     size_t room = span_of((block *)((uintptr_t)pointer - ALIGN)) - ALIGN;
     if (bytes <= room) return pointer;
     void *moved = malloc(bytes);
-    if (moved) memcpy(moved, pointer, room);
+    if (moved) __builtin_memcpy(moved, pointer, room);
     if (moved) free(pointer);
     return moved;
 }
@@ -115,7 +115,7 @@ void *realloc(void *pointer, size_t bytes) {
 void *calloc(size_t n, size_t bytes) {
     uint64_t all = (uint64_t)n * bytes;
     void *pointer = all <= SIZE_MAX ? malloc((size_t)all) : NULL;
-    return pointer ? memset(pointer, 0, (size_t)all) : NULL;
+    return pointer ? __builtin_memset(pointer, 0, (size_t)all) : NULL;
 }
 
 /* No caller needs more than ALIGN. */

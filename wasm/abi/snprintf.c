@@ -50,9 +50,15 @@ static void strip(decimal *x) {
 
 /* All digits of a finite value. */
 static void all_digits(decimal *out, double value) {
-    int power;
-    uint64_t fraction = (uint64_t)(frexp(fabs(value), &power) * 0x1p53);
-    power -= 53;
+    uint64_t fraction;
+    memcpy(&fraction, &value, sizeof value);
+    int power = fraction >> 52 & 0x7ff;
+    fraction &= ((uint64_t)1 << 52) - 1;
+    if (power)
+        fraction |= (uint64_t)1 << 52;
+    else
+        power = 1; /* a subnormal number has the exponent of the smallest normal one */
+    power -= 1075;
     for (; fraction && !(fraction & 1); power++) fraction >>= 1;
     whole x = {.words = {(uint32_t)fraction, (uint32_t)(fraction >> 32)}, .n = 2};
     out->point = power < 0 ? power : 0;

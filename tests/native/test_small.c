@@ -1,0 +1,57 @@
+/* The binary's own functions on texts and lists against the C library's. */
+#include "check.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t ss_strlen(const char *text);
+void *ss_memchr(const void *bytes, int wanted, size_t n);
+char *ss_strchr(const char *text, int wanted);
+void ss_qsort(void *items, size_t n, size_t bytes, int (*order)(const void *, const void *));
+
+typedef struct item {
+    uint32_t key;
+    char rest[7]; /* which makes items of a size that is no power of two */
+} item;
+
+static int by_key(const void *a, const void *b) {
+    uint32_t x = ((const item *)a)->key, y = ((const item *)b)->key;
+    return x < y ? -1 : x > y;
+}
+
+static void check_sort(size_t n, uint32_t keys) {
+    item found[300], expected[300];
+    memset(found, 0, sizeof found);
+    uint32_t state = (uint32_t)n * 7919 + keys;
+    for (size_t i = 0; i < n; i++) {
+        state = state * 1664525 + 1013904223;
+        found[i].key = (state >> 8) % keys;
+        /* Of equal items the order is open: they are alike. */
+        found[i].rest[6] = (char)found[i].key;
+    }
+    memcpy(expected, found, sizeof found);
+    ss_qsort(found, n, sizeof *found, by_key);
+    qsort(expected, n, sizeof *expected, by_key);
+    CHECK(!memcmp(found, expected, n * sizeof *found));
+}
+
+int main(void) {
+    CASE("a text's length, and where a byte is in it");
+    static const char *const texts[] = {"", "a", "ab", "abcabc", " \n\r\t", "\xff\x80"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *text = texts[i];
+        size_t n = strlen(text);
+        CHECK_INT(ss_strlen(text), n);
+        for (int c = -1; c < 256; c++) {
+            CHECK(ss_strchr(text, c) == strchr(text, c));
+            for (size_t most = 0; most <= n; most++)
+                CHECK(ss_memchr(text, c, most) == memchr(text, c, most));
+        }
+    }
+    CASE("lists in order, of any length and with as many equal items as there are");
+    static const uint32_t keys[] = {1, 2, 5, 1u << 20};
+    for (size_t n = 0; n < 300; n++)
+        for (size_t i = 0; i < 4; i++) check_sort(n, keys[i]);
+    return check_done();
+}
