@@ -675,6 +675,45 @@ static void learning_rates(void) {
     CHECK_NEAR(ss_learning_rate(&recipe, 19), 2, 1e-12);
 }
 
+/* splitmix64 as Steele, Lea and Flood (2014) print it. */
+static uint64_t splitmix(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static double between(uint64_t bits) {
+    return (double)(bits >> 11) / 9007199254740992.0;
+}
+
+static void first_numbers(void) {
+    CASE("a matrix begins with normal numbers of splitmix64, by the seed and its name alone");
+    opened_train *opened =
+        open_train(lab("softmax"), "{\"length\":12,\"batch\":1,\"seed\":7,\"deviation\":0.5}");
+    int checked = 0;
+    for (size_t i = 0; i < opened->train.weights.container.n; i++) {
+        const ss_entry *entry = &opened->train.weights.container.entries[i];
+        if (entry->tensor.rank < 2 || !strstr(entry->name, "_proj")) continue;
+        uint64_t state = 7, stream = splitmix(&state);
+        for (const char *sign = entry->name; *sign; sign++) {
+            state = (stream ^ (uint64_t)(unsigned char)*sign) - 0x9e3779b97f4a7c15u;
+            stream = splitmix(&state);
+        }
+        state = stream - 0x9e3779b97f4a7c15u;
+        state = splitmix(&state);
+        const float *numbers = (const float *)entry->tensor.data;
+        for (int n = 0; n < 3; n++) {
+            double size = sqrt(-2.0 * log(1.0 - between(splitmix(&state))));
+            double normal = size * cos(6.283185307179586 * between(splitmix(&state)));
+            CHECK_NEAR(numbers[n], 0.5 * normal, 1e-6);
+        }
+        checked++;
+    }
+    CHECK(checked >= 4);
+    close_train(opened);
+}
+
 static void falls(const char *operation) {
     CASE("the loss falls, and two trainings of one recipe have the same bits");
     const char *recipe = "{\"batch\":16,\"length\":12,\"triggers\":3,\"steps\":40,"
@@ -988,6 +1027,7 @@ int main(void) {
     text_draws();
     logged();
     learning_rates();
+    first_numbers();
     falls("softmax");
     falls("relu");
     parts();

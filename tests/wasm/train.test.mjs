@@ -19,6 +19,7 @@ import {
   openTimeline,
   openTokenizer,
 } from '../../wasm/index.js';
+import { Trainer } from '../../wasm/lab/trainer.js';
 import { openOut } from '../../wasm/command/out_folder.js';
 import { root } from './helper.mjs';
 
@@ -105,6 +106,37 @@ for (const worker of [true, false]) {
     }
   });
 }
+
+test('a training that ends waits for no helper', async () => {
+  const calls = [];
+  const module = {
+    reserve: () => 8,
+    release: (at) => calls.push(['release', at]),
+    bytes: () => new Uint8Array(4),
+    lend: (_, use) => use(0),
+    handle: () => 16,
+    call: (...all) => calls.push(all),
+  };
+  const trainer = new Trainer(module, 1);
+  const id = trainer.begin({ config: '{}', recipe: '{}', text: Int32Array.of(1) });
+  const { port1, port2 } = new MessageChannel();
+  trainer.lead(id, [port1], []);
+  // The helper is asked for its parts, and never answers.
+  const step = assert.rejects(trainer.steps(id, 1, 0), { code: 'closed', where: 'training' });
+  await once(
+    port2.on('message', () => {}),
+    'message',
+  );
+  const ended = trainer.end(id);
+  port2.close();
+  await ended;
+  await step;
+  assert.deepEqual(calls, [
+    ['train_end', 16],
+    ['release', 8],
+  ]);
+  assert.throws(() => trainer.config(id), { code: 'closed' });
+});
 
 test('a training continues from its state to the same bits, alone or shared; other bytes are refused', async () => {
   const config = labConfig(SMALL);

@@ -1,5 +1,10 @@
-import { describe, expect, it } from 'vitest';
-import { linesOf } from '../src/save/card';
+// @vitest-environment happy-dom
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { cardOf, linesOf, pictureOf } from '../src/save/card';
+import type { Frame } from '../src/frame';
+import { css, sequential } from '../src/plot/color';
+import { finding, stampWords } from '../src/words';
+import { frameOf, tensor } from './fixture';
 
 const upTo = (most: number) => (line: string) => line.length <= most;
 
@@ -18,5 +23,79 @@ describe('the picture to share', () => {
     expect(linesOf('one two three four five', 3, upTo(5))).toEqual(['one', 'two', 'three…']);
     expect(linesOf('  one\n two  ', 1, upTo(9))).toEqual(['one two']);
     expect(linesOf('', 1, upTo(9))).toEqual([]);
+  });
+});
+
+describe('what is drawn on it', () => {
+  let written: string[] = [];
+  const images: unknown[][] = [];
+  let pixels: ImageData | undefined;
+  const text = (from: number) => written.slice(from).join(' ');
+  beforeEach(() => {
+    [written, images.length, pixels] = [[], 0, undefined];
+    vi.stubGlobal(
+      'ImageData',
+      class {
+        constructor(
+          readonly data: Uint8ClampedArray,
+          readonly width: number,
+        ) {}
+      },
+    );
+    vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue({
+      fillRect: () => {},
+      // Ten pixels a letter, whatever the font: 636 pixels have 63 of them.
+      measureText: (line: string) => ({ width: 10 * line.length }),
+      fillText: (line: string) => void written.push(line),
+      drawImage: (...all: unknown[]) => void images.push(all),
+      putImageData: (image: ImageData) => (pixels = image),
+    } as never);
+  });
+  const att = { att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]) };
+  const at = { layer: 1, head: 0 };
+  const frame = (change: Partial<Frame> = {}) =>
+    frameOf({ head: { ...at, tensors: att }, ...change } as never);
+
+  it('is the text, the share, the finding, its conditions, the map and the link', () => {
+    const own = frame();
+    const card = cardOf(own, at, 'https://page.example/#a');
+    expect([card.width, card.height]).toEqual([1200, 630]);
+    expect(written[0]).toMatch(/^“.*”?$/);
+    const after = written.indexOf('90%') + 1;
+    expect(text(after)).toBe(
+      `${finding(own, at)} ${stampWords(own)} Softmax model, head L1H0: rows attend to columns ` +
+        'Sinkscope · https://page.example/#a',
+    );
+    expect(images.map(([, ...place]) => place)).toEqual([[732, 48, 420, 420]]);
+    const { colors } = sequential('light', 1, true);
+    const cells = new Uint32Array(pixels!.data.buffer);
+    expect([cells.length, cells[0]]).toEqual([9, colors.at(-1)]);
+    const hidden = sequential('light', 1, true).hidden;
+    expect([cells[1], cells[2], cells[5]]).toEqual([hidden, hidden, hidden]);
+    expect(css(sequential('light', 1, true), 0.9)).toBeTruthy();
+  });
+
+  it('has two lines of conditions at most, and no long link', () => {
+    const title = 'word '.repeat(40).trim();
+    const long = `https://page.example/#${'a'.repeat(71)}`;
+    cardOf(frame({ title }), at, long);
+    const stamp = stampWords(frame({ title }));
+    const from = written.findIndex((line) => stamp.startsWith(line));
+    const [first, second, third] = written.slice(from);
+    expect([stamp.startsWith(`${first} `), second!.endsWith('…')]).toEqual([true, true]);
+    expect(third).toBe(`${title}, head L1H0: rows attend to columns`);
+    expect(written.at(-1)).toBe('Sinkscope · https://page.example/');
+    cardOf(frame(), at, long.slice(0, -1));
+    expect(written.at(-1)).toBe(`Sinkscope · ${long.slice(0, -1)}`);
+  });
+
+  it('has no map where the frame has none, and is a picture', async () => {
+    vi.spyOn(HTMLCanvasElement.prototype, 'toBlob').mockImplementation((done) =>
+      done(new Blob(['png'])),
+    );
+    const file = await pictureOf(frame({ pooled: 2 } as never), at, 'https://page.example/');
+    expect([file.name, file.type, images]).toEqual(['sinkscope.png', 'image/png', []]);
+    vi.mocked(HTMLCanvasElement.prototype.toBlob).mockImplementation((done) => done(null));
+    await expect(pictureOf(frame(), at, '')).rejects.toThrow('The picture was not made.');
   });
 });

@@ -224,12 +224,17 @@ describe('the rest of the room', () => {
     grid.innerHTML =
       '<div class="cell"></div><div class="cell" style="position: absolute"><p></p></div>';
     stage.append(grid);
+    const heard = vi.fn();
+    stage.querySelectorAll('.cell').forEach((cell) => cell.addEventListener('click', heard));
     const tap = (on: Element) => on.dispatchEvent(new MouseEvent('click', { bubbles: true }));
     tap(grid.children[0]!);
     tap(stage);
     expect(context.set).not.toHaveBeenCalled();
+    expect(heard).toHaveBeenCalledTimes(1);
     tap(grid.querySelector('p')!);
     expect(context.set).toHaveBeenCalledExactlyOnceWith({ at: 1 });
+    // The map behind the tap chooses no cell of its own.
+    expect(heard).toHaveBeenCalledTimes(1);
     root.remove();
   });
 

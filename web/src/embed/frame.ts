@@ -90,11 +90,13 @@ export function startFrame(onTheme: (theme: Theme) => void): void {
       const isResized = width !== innerWidth || height !== innerHeight;
       if (isFit && room && (isResized || isCut(room))) {
         [width, height] = [innerWidth, innerHeight];
-        // A chart takes its new width a moment later, and may then need the next layout.
         const from = isResized || room !== last.room ? 0 : place;
-        if (from < LAYOUTS.length) place = fit(room, from);
         last.room = room;
-        setTimeout(look, SETTLED_MS);
+        if (from < LAYOUTS.length) {
+          place = fit(room, from);
+          // A chart takes its new width a moment later, and may then need the next layout.
+          setTimeout(look, SETTLED_MS);
+        }
       }
       report();
     });

@@ -1,0 +1,459 @@
+// @vitest-environment happy-dom
+/** The room of the lab, and its pair of labs, as a reader uses them; the labs train nothing. */
+import { signal } from '@preact/signals-core';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { LogEntry } from 'sinkscope';
+import type { State } from '../src/ask/state';
+import { Pair } from '../src/lab/pair';
+import { fromScratch, fineTune } from '../src/lab/presets';
+import type { Settings } from '../src/lab/settings';
+import { Scope } from '../src/page/context';
+import { build } from '../src/rooms/lab';
+import { pageOf, roomOf } from './page';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+
+const engine = {
+  describe: {
+    operations: ['softmax', 'sigmoid_log_n', 'relu'].map((name) => ({
+      ...{ name, label: name, trainable: true, features: 'none', normalises: name === 'softmax' },
+    })),
+    training: {
+      log: [{ name: 'step' }, { name: 'loss' }],
+      settings: Object.entries({
+        ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0 },
+        ...{ optimiser: 'adamw', learning_rate: 0.003, weight_decay: 0.01, task: 'backcopy' },
+        ...{ first_value_gradient: 1, embedding_deviation: 1, deviation: 0.02 },
+      }).map(([name, value]) => ({ name, default: value })),
+    },
+  },
+};
+
+interface Fake {
+  readonly changed: { value: number };
+  readonly calls: string[];
+  readonly isKept?: boolean;
+  stage: string;
+  settings: Settings;
+  log: LogEntry[];
+  seconds: number;
+  trouble: string;
+}
+const made = vi.hoisted(() => ({
+  labs: [] as Fake[],
+  /** Steps of the training that is restored, and why no engine can be had. */
+  kept: 0,
+  refuses: '',
+}));
+vi.mock('../src/lab/lab', () => ({
+  Lab: class implements Fake {
+    readonly changed = signal(0);
+    readonly calls: string[] = [];
+    stage = 'loading';
+    settings: Settings = {};
+    log: LogEntry[] = [];
+    sample: number[] = [];
+    picture = undefined;
+    isThere = true;
+    setup = undefined;
+    seconds = 0;
+    trouble = '';
+    stepSeconds = 0.1;
+    words: string[] = [];
+    constructor(
+      readonly side: number,
+      _: unknown,
+      readonly isKept?: boolean,
+    ) {
+      made.labs.push(this);
+    }
+    get step() {
+      return this.log.length;
+    }
+    get isRunning() {
+      return this.stage === 'running';
+    }
+    async engine() {
+      if (made.refuses) throw new Error(made.refuses);
+      return engine;
+    }
+    #now(call: string, stage = this.stage) {
+      this.calls.push(call);
+      this.stage = stage;
+      this.changed.value = this.changed.peek() + 1;
+    }
+    async restore(settings: Settings) {
+      this.settings = settings;
+      this.log = Array.from({ length: made.kept }, (_, step) => ({ step, loss: 1 }) as LogEntry);
+      this.#now('restore', 'ready');
+    }
+    async begin(settings: Settings) {
+      this.settings = settings;
+      this.log = [];
+      this.#now('begin', 'ready');
+    }
+    adjust(settings: Settings) {
+      this.settings = settings;
+      this.#now('adjust');
+    }
+    async run(until: number, pace = Infinity) {
+      this.#now(`run ${until} ${pace}`, 'running');
+    }
+    async pause() {
+      this.#now('pause', this.stage === 'running' ? 'ready' : this.stage);
+    }
+    async end() {
+      this.#now('end');
+    }
+  },
+}));
+
+const cards = ['softmax', 'relu'].map((id) => ({ id, title: `The ${id}` }));
+const pageWith = (change: Partial<State> = {}, more = {}) =>
+  pageOf({ room: 'lab', ...change } as Partial<State>, [], {
+    models: { zoo: { cards } },
+    fail: vi.fn(),
+    ...more,
+  });
+
+/** All that is due has been drawn. */
+const drawn = () => vi.advanceTimersByTimeAsync(1000);
+let isHidden = false;
+const hide = (now: boolean) => {
+  isHidden = now;
+  document.dispatchEvent(new Event('visibilitychange'));
+};
+beforeEach(() => {
+  vi.useFakeTimers();
+  made.kept = 0;
+  made.refuses = '';
+  isHidden = false;
+  vi.spyOn(document, 'hidden', 'get').mockImplementation(() => isHidden);
+  // The labs outlive their room: each test has them as they are at first.
+  for (const lab of made.labs)
+    Object.assign(lab, { stage: 'loading', settings: {}, log: [], seconds: 0, trouble: '' });
+});
+afterEach(() => vi.useRealTimers());
+
+async function opened(change: Partial<State> = {}) {
+  const own = roomOf(build, pageWith(change));
+  await drawn();
+  const labs = made.labs.slice(0, 2) as [Fake, Fake];
+  for (const lab of labs) lab.calls.length = 0;
+  const calls = () => labs.map((lab) => lab.calls.splice(0));
+  const press = (key: string, more = {}, target: Element = own.all('.lab-pair')[0]!) => {
+    const event = new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more });
+    target.dispatchEvent(event);
+    return event.defaultPrevented;
+  };
+  return { ...own, labs, said: calls, press };
+}
+
+describe('the room of the lab', () => {
+  it('says what the two models are and what to look for before anything is trained', async () => {
+    const { text, texts, scope, labs, all } = await opened({ right: 'operation:sigmoid_log_n' });
+    expect(text('[data-finding]')).toBe(fromScratch[0]!.claim);
+    expect(labs.map(({ settings }) => settings.operation)).toEqual(['softmax', 'sigmoid_log_n']);
+    expect(labs.map(({ settings }) => settings.steps)).toEqual([700, 700]);
+    expect(labs.map(({ isKept }) => isKept)).toEqual([undefined, undefined]);
+    expect(texts('.lab-map strong')).toEqual(
+      texts('.lab-set[aria-label^=Lab]').map((_, i) =>
+        all('.lab-set')
+          [i]!.getAttribute('aria-label')!
+          .replace(/^Lab \d: /, ''),
+      ),
+    );
+    expect(text('.lab-step')).toBe('step 0 of 700 · 0.0 s · about 1 min to go');
+    expect(text('.train')).toBe('Train');
+    expect(text('.lab-foot p')).toContain('sequences over 64 tokens');
+    expect(all('.lab-trouble p')).toEqual([]);
+    expect(all('.save')).toHaveLength(1);
+    scope.end();
+  });
+
+  it('has another lead for settings of no preset, and says which part of a link is none', async () => {
+    const { text, texts, scope, labs } = await opened({ left: 'width:33,seed:9', right: 'huh:1' });
+    expect(text('[data-finding]')).toContain('does the first column of their maps become a sink?');
+    expect(texts('.lab-trouble p')).toEqual([
+      'Lab 1: width: expected 16, 32, 64, 128, found “33”. The default is used.',
+      'Lab 2: expected a lab setting, found “huh”. The default is used.',
+    ]);
+    expect(labs.map(({ settings }) => settings.seed)).toEqual([9, 5]);
+    scope.end();
+  });
+
+  it('hides what an embed does not have', async () => {
+    const { all, state, scope } = await opened();
+    expect(all('[data-finding]')[0]!.hidden).toBe(false);
+    expect(all('.lab-bar .save, .lab-bar .save-menu').some((one) => one.hidden)).toBe(false);
+    state.value = { ...state.value, hide: ['finding', 'save'] };
+    await drawn();
+    expect(all('[data-finding]')[0]!.hidden).toBe(true);
+    expect(all('.lab-bar [hidden]')).toHaveLength(1);
+    scope.end();
+  });
+
+  it('trains both labs, pauses, takes a step, and begins again, by buttons and by keys', async () => {
+    const { click, said, text, press, scope, button } = await opened();
+    click('Train');
+    await drawn();
+    expect([said(), text('.train')]).toEqual([Array(2).fill(['run 700 Infinity']), 'Pause']);
+    expect(button('One step').disabled).toBe(true);
+    expect(text('[data-finding]')).toContain('Two models with the same task and seed.');
+    click('Pause');
+    await drawn();
+    expect(said()).toEqual(Array(2).fill(['pause']));
+    click('One step');
+    expect(said()).toEqual(Array(2).fill(['run 1 Infinity']));
+    click('Reset');
+    await drawn();
+    expect(said()).toEqual(Array(2).fill(['begin']));
+    expect(press('t')).toBe(true);
+    expect(said()).toEqual(Array(2).fill(['run 700 Infinity']));
+    expect(press('t')).toBe(true);
+    await drawn();
+    expect(said()).toEqual(Array(2).fill(['pause']));
+    expect([press('s'), said()]).toEqual([true, Array(2).fill(['run 1 Infinity'])]);
+    expect([press('r'), said()]).toEqual([true, Array(2).fill(['begin'])]);
+    // Other keys, those of the browser and what is typed into a field are not the room's.
+    for (const more of [{ ctrlKey: true }, { metaKey: true }, { altKey: true }])
+      expect(press('t', more)).toBe(false);
+    expect(press('x')).toBe(false);
+    const field = document.querySelector('.lab-controls input, .lab-controls select')!;
+    expect(press('t', {}, field)).toBe(false);
+    expect(said()).toEqual([[], []]);
+    scope.end();
+  });
+
+  it('trains anew where a setting is another one, and goes on where only its view is', async () => {
+    const { state, said, labs, scope, ...own } = await opened();
+    state.value = { ...state.value, right: 'operation:relu' };
+    await drawn();
+    expect(said()).toEqual(Array(2).fill(['restore']));
+    expect(labs[1].settings.operation).toBe('relu');
+    state.value = { ...state.value, left: 'steps:900,head:0', right: 'operation:relu,steps:900' };
+    await drawn();
+    expect(said()).toEqual(Array(2).fill(['adjust']));
+    expect(own.text('.lab-step')).toContain('step 0 of 900');
+    // Another speed takes hold at once of what is running.
+    own.click('Train');
+    said();
+    state.value = { ...state.value, left: 'steps:900,speed:2', right: 'operation:relu,speed:2' };
+    await drawn();
+    expect(said()).toEqual([
+      ['adjust', 'pause', 'run 900 2'],
+      ['adjust', 'pause', 'run 700 2'],
+    ]);
+    state.value = { ...state.value, right: 'operation:relu,speed:2,head:0' };
+    await drawn();
+    expect(said()).toEqual(Array(2).fill(['adjust']));
+    scope.end();
+  });
+
+  it('restores the training of the last visit and says at which step', async () => {
+    made.kept = 12;
+    const { scope, text } = await opened();
+    expect(text('.lab-step')).toContain('step 12 of 700');
+    scope.end();
+    const page = pageWith();
+    for (const lab of made.labs) lab.settings = {};
+    const again = roomOf(build, page);
+    await drawn();
+    expect(page.calls.notify.mock.calls).toEqual([['Your training is restored at step 12.']]);
+    again.scope.end();
+  });
+
+  it('pauses while its tab is hidden, and goes on only with what was running then', async () => {
+    const page = pageWith();
+    const room = roomOf(build, page);
+    await drawn();
+    const calls = () => made.labs.slice(0, 2).map((lab) => lab.calls.splice(0));
+    calls();
+    hide(true);
+    hide(false);
+    expect(calls()).toEqual([[], []]);
+    room.click('Train');
+    calls();
+    hide(true);
+    await drawn();
+    expect(calls()).toEqual(Array(2).fill(['pause']));
+    expect(page.calls.notify).not.toHaveBeenCalled();
+    hide(false);
+    expect(calls()).toEqual(Array(2).fill(['run 700 Infinity']));
+    expect(page.calls.notify.mock.calls).toEqual([['Training paused while this tab was hidden.']]);
+    hide(false);
+    expect(calls()).toEqual([[], []]);
+    // Who leaves the room pauses, and nothing follows the tab any more.
+    room.scope.end();
+    expect(calls()).toEqual(Array(2).fill(['pause']));
+    hide(true);
+    hide(false);
+    expect(calls()).toEqual([[], []]);
+  });
+
+  it('gives a training that has ended as many steps more as a new one has', async () => {
+    const { labs, text, click, state, said, scope, button } = await opened({
+      ...{ left: 'steps:100', right: 'steps:100' },
+    });
+    const stages = async (left: string, right: string) => {
+      [labs[0].stage, labs[1].stage] = [left, right];
+      labs[0].changed.value++;
+      await drawn();
+      return [text('.train'), button(text('.train')).disabled];
+    };
+    expect(await stages('ended', 'ready')).toEqual(['Train', false]);
+    expect(await stages('diverged', 'diverged')).toEqual(['Train', true]);
+    expect(await stages('loading', 'ready')).toEqual(['Train', true]);
+    expect(text('.lab-step')).toMatch(/· loading …$/);
+    expect(await stages('ended', 'diverged')).toEqual(['700 more steps', false]);
+    expect(await stages('ended', 'ended')).toEqual(['700 more steps', false]);
+    expect(text('.lab-step')).toBe('step 0 of 100 · 0.0 s');
+    said();
+    click('700 more steps');
+    await drawn();
+    expect([state.value.left, state.value.right]).toEqual(['steps:800', 'steps:800']);
+    expect(said()).toEqual(Array(2).fill(['adjust', 'run 800 Infinity']));
+    scope.end();
+  });
+
+  it('says the step of the lab that is behind, and the time of the one that takes longer', async () => {
+    const { labs, text, scope } = await opened();
+    labs[0].log = [
+      { step: 0, loss: 3 },
+      { step: 1, loss: 2 },
+    ] as LogEntry[];
+    labs[1].log = [{ step: 0, loss: 3 }] as LogEntry[];
+    labs[0].seconds = 2;
+    Object.assign(labs[1], { seconds: 5.25, stepSeconds: 2 });
+    labs[0].changed.value++;
+    await drawn();
+    // 699 steps of two seconds.
+    expect(text('.lab-step')).toBe('step 1 of 700 · 5.3 s · about 23 min to go');
+    expect(text('[data-finding]')).toMatch(
+      /gives the first token .* Loss above the best possible/s,
+    );
+    Object.assign(labs[1], { stepSeconds: 0.1 });
+    scope.end();
+  });
+
+  it('changes one lab or both by its fields, and copies of a preset', async () => {
+    const { state, enter, all, scope } = await opened();
+    const field = (name: string, i: number) => {
+      const found = all(`.lab-set [aria-label="${name}"]`)[i]!;
+      found.id = 'this';
+      return '#this';
+    };
+    enter(field('operation', 1), 'relu');
+    expect([state.value.left, state.value.right]).toEqual(['', 'operation:relu']);
+    await drawn();
+    all('#this').forEach((one) => one.removeAttribute('id'));
+    enter(field('experiment', 0), '1');
+    expect([state.value.left, state.value.right]).toEqual([
+      fromScratch[1]!.left,
+      fromScratch[1]!.right,
+    ]);
+    scope.end();
+  });
+
+  it('fine-tunes trained models, and says of which text', async () => {
+    const { state, click, text, labs, scope } = await opened();
+    click('Fine-tune');
+    await drawn();
+    expect([state.value.left, state.value.right]).toEqual([fineTune[0]!.left, fineTune[0]!.right]);
+    expect(labs.map(({ settings }) => settings.from)).toEqual(['relu', 'relu']);
+    expect(text('.lab-foot p')).toContain('passages of children’s books');
+    const { steps, batch, length } = labs[0].settings;
+    Object.assign(labs[0], { setup: { text: { name: 'the passages', tokens: 10_000 } } });
+    Object.assign(labs[0], { stage: 'loading' });
+    labs[0].changed.value++;
+    await drawn();
+    const times = (Number(steps) * Number(batch) * Number(length)) / 10_000;
+    expect(text('.lab-foot p')).toContain(
+      `10,000 tokens. ${steps} steps read each token about ${times.toFixed(1)} times`,
+    );
+    Object.assign(labs[0], { setup: { text: { name: 'mine.txt', tokens: 10_000 } } });
+    labs[0].changed.value++;
+    await drawn();
+    expect(text('.lab-foot p')).toContain('on your text mine.txt: 10,000 tokens');
+    Object.assign(labs[0], { setup: undefined });
+    scope.end();
+  });
+
+  it('says why its engine cannot be had, and fetches it again by Reset', async () => {
+    made.refuses = 'no engine';
+    const page = pageWith();
+    const room = roomOf(build, page);
+    await drawn();
+    expect(page.context.fail).toHaveBeenCalledTimes(1);
+    expect(room.all('.lab-controls *')).toEqual([]);
+    made.refuses = '';
+    room.click('Reset');
+    await drawn();
+    expect(room.all('.lab-set')).toHaveLength(3);
+    expect(made.labs[0]!.settings.operation).toBe('softmax');
+    room.scope.end();
+  });
+
+  it('draws nothing once it was left, and begins where the engine comes later', async () => {
+    const page = pageWith();
+    const { value } = page.engine;
+    page.engine.value = undefined;
+    const room = roomOf(build, page);
+    await drawn();
+    expect(room.all('.lab-set')).toEqual([]);
+    page.engine.value = value;
+    await drawn();
+    expect(room.all('.lab-set')).toHaveLength(3);
+    room.scope.end();
+    const left = roomOf(build, pageWith());
+    left.scope.end();
+    await drawn();
+    expect(left.all('.lab-set')).toEqual([]);
+  });
+
+  it('shares its picture and its code', async () => {
+    const own = pageWith();
+    const room = roomOf(build, own);
+    await drawn();
+    room.click('Embed the lab');
+    expect(own.calls.embed.mock.calls[0]![0]).toBe('lab');
+    room.scope.end();
+  });
+});
+
+describe('a pair of its own', () => {
+  it('keeps nothing for the next visit, and ends with its scope', async () => {
+    const { context } = pageWith();
+    const scope = new Scope();
+    const pair = new Pair(context, scope, true);
+    const own = made.labs.slice(-2);
+    expect(own).toEqual(pair.labs);
+    expect(own.map(({ isKept }) => isKept)).toEqual([false, false]);
+    expect([pair.isReady, pair.columns, pair.isRunning]).toEqual([false, [], false]);
+    await pair.open({ zoo: { cards: [] } } as never);
+    expect([pair.isReady, pair.columns]).toEqual([true, ['step', 'loss']]);
+    expect(pair.steps).toBe(0);
+    scope.end();
+    await Promise.resolve();
+    expect(own.map(({ calls }) => calls)).toEqual(Array(2).fill(['end', 'pause']));
+    const shared = [new Pair(context, new Scope()), new Pair(context, new Scope())];
+    expect(shared[0]!.labs).toBe(shared[1]!.labs);
+  });
+
+  it('knows the operation of its model by its settings, and of a trained one by its config', async () => {
+    const { context } = pageWith({ right: 'operation:relu' });
+    const scope = new Scope();
+    const pair = new Pair(context, scope, true);
+    await pair.open({ zoo: { cards } } as never);
+    pair.follow();
+    const [left, right] = pair.labs as unknown as { setup: unknown }[];
+    left!.setup = { options: { config: { sinkscope: { attention: { operation: 'relu' } } } } };
+    right!.setup = { options: { config: {} } };
+    const named = pair.named();
+    expect(named.map(({ operation }) => operation?.name)).toEqual(['relu', 'softmax']);
+    expect(named[1].command).toBe('sinkscope train --operation relu --json');
+    expect(new Set(named.map(({ name }) => name)).size).toBe(2);
+    scope.end();
+  });
+});

@@ -1,0 +1,282 @@
+// @vitest-environment happy-dom
+/** A figure as a file: each part of a cell, whose boxes and styles are known, in the SVG that is saved. */
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { figureOf, pngOf, svgText } from '../src/save/figure';
+
+const about = {
+  title: 'A map',
+  description: 'Of one head.',
+  facts: { eps: 0.3 },
+  note: 'Sinkscope 1.2.3',
+};
+
+type Box = readonly [left: number, top: number, width: number, height: number];
+/** By the data-box of an element, else that of the nearest parent. */
+const boxOf = (one: Element | null): Box =>
+  (one?.closest<HTMLElement>('[data-box]')?.dataset.box ?? '0,0,0,0')
+    .split(',')
+    .map(Number) as never;
+const rect = ([left, top, width, height]: Box) => ({ left, top, width, height }) as DOMRect;
+
+/** What an element's data-style says, else what the page has. */
+const styleOf = (one: Element, pseudo?: string) => {
+  const own = (one as HTMLElement).dataset?.[pseudo ? 'before' : 'style'] ?? '';
+  const given = new Map(
+    own.split(';').map((row) => row.split(/:(.*)/s).slice(0, 2) as [string, string]),
+  );
+  const of = (name: string, usual: string) => given.get(name) ?? usual;
+  return {
+    color: of('color', 'rgb(1, 2, 3)'),
+    fontSize: of('font-size', '10px'),
+    fontWeight: of('font-weight', '400'),
+    backgroundImage: of('background-image', 'none'),
+    backgroundColor: of('background-color', 'none'),
+    writingMode: of('writing-mode', 'horizontal-tb'),
+    getPropertyValue: (name: string) => of(name, `${name} of ${one.tagName.toLowerCase()}`),
+  };
+};
+
+let pixels: { width: number; height: number; data: Uint8ClampedArray };
+const drawn: unknown[][] = [];
+beforeEach(() => {
+  document.body.replaceChildren();
+  drawn.length = 0;
+  vi.spyOn(Element.prototype, 'getBoundingClientRect').mockImplementation(function (this: Element) {
+    return rect(boxOf(this));
+  });
+  // Words of six pixels a letter in lines of 60; a line is twelve pixels high.
+  vi.spyOn(Range.prototype, 'getBoundingClientRect').mockImplementation(function (this: Range) {
+    const [left, top] = boxOf(this.startContainer.parentElement);
+    const line = Math.floor((6 * this.startOffset) / 60);
+    return rect([
+      left + 6 * this.startOffset - 60 * line,
+      top + 12 * line,
+      6 * this.toString().length,
+      12,
+    ]);
+  });
+  Object.defineProperty(Element.prototype, 'checkVisibility', {
+    value(this: Element) {
+      return !this.closest('[hidden]');
+    },
+    configurable: true,
+  });
+  vi.stubGlobal('getComputedStyle', styleOf);
+  vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue({
+    measureText: (text: string) => ({ width: 6 * [...text].length }),
+    getImageData: () => pixels,
+    drawImage: (...all: unknown[]) => void drawn.push(all),
+  } as never);
+  vi.spyOn(HTMLCanvasElement.prototype, 'toDataURL').mockReturnValue('data:image/png;base64,AA');
+});
+
+/** The saved figure of a cell that lies at 100, 200. */
+function saved(markup: string, more: Partial<typeof about> = {}) {
+  document.body.innerHTML = `<section data-box="100,200,300.2,150.5">${markup}</section>`;
+  const svg = figureOf(document.querySelector('section')!, { ...about, ...more });
+  const all = (selector: string) => [...svg.querySelectorAll(selector)];
+  const of = (one: Element | undefined, ...names: string[]) =>
+    names.map((name) => one?.getAttribute(name));
+  const texts = all('text').slice(1, -1);
+  return { svg, all, of, texts, said: texts.map(({ textContent }) => textContent) };
+}
+const CELL = [12, 34] as const;
+
+describe('a figure as SVG', () => {
+  it('has the size of its cell with a margin, its title above, its note below, and what programs learn', () => {
+    const { svg, all, of } = saved('');
+    expect(of(svg, 'width', 'height', 'viewBox', 'role')).toEqual([
+      ...['325', '213', '0 0 325 213'],
+      'img',
+    ]);
+    expect(['title', 'desc', 'metadata'].map((name) => all(name)[0]!.textContent)).toEqual([
+      ...['A map', 'Of one head.'],
+      '{"eps":0.3}',
+    ]);
+    expect(of(all('rect')[0], 'width', 'height', 'fill')).toEqual(['325', '213', '#ffffff']);
+    const [title, note] = all('text');
+    expect([title!.textContent, note!.textContent]).toEqual(['A map', 'Sinkscope 1.2.3']);
+    expect(of(title, 'x', 'y', 'font-size', 'font-weight', 'fill')).toEqual([
+      ...['12', '22', '15', '600'],
+      'rgb(1, 2, 3)',
+    ]);
+    expect(of(note, 'y', 'font-size')).toEqual(['203', '10']);
+    // 301 pixels have fifty letters of six, one of which is the ellipsis.
+    expect(saved('', { title: 'a'.repeat(50) }).all('text')[0]!.textContent).toBe('a'.repeat(50));
+    expect(saved('', { title: 'a'.repeat(51) }).all('text')[0]!.textContent).toBe(
+      `${'a'.repeat(49)}…`,
+    );
+  });
+
+  it('has a map as one path for each color, over whole runs of cells', () => {
+    const [red, half, none] = [0xff0000ff, 0x80c00a00, 0x00ffffff];
+    const cells = Uint32Array.of(red, red, none, half, red, red);
+    pixels = { width: 3, height: 2, data: new Uint8ClampedArray(cells.buffer) };
+    const { all, of } = saved('<canvas width="3" height="2" data-box="110,220,30,40"></canvas>');
+    expect(of(all('g')[0], 'transform', 'shape-rendering')).toEqual([
+      `translate(${10 + CELL[0]} ${20 + CELL[1]}) scale(10 20)`,
+      'crispEdges',
+    ]);
+    expect(all('path').map((path) => of(path, 'd', 'fill'))).toEqual([
+      ['M0 0h2v1h-2zM1 1h2v1h-2z', '#ff0000'],
+      ['M0 1h1v1h-1z', '#000ac0'],
+    ]);
+    expect(all('image')).toEqual([]);
+  });
+
+  it('has a large map as pixels, each larger than any program would smooth', () => {
+    const data = new Uint8ClampedArray(4);
+    pixels = { width: 200, height: 200, data: new Uint8ClampedArray(4 * 40_000) };
+    expect(saved('<canvas data-box="100,200,9,9"></canvas>').all('image')).toEqual([]);
+    pixels = { width: 40_001, height: 1, data };
+    saved('<canvas></canvas>');
+    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 40_001, 1]);
+    pixels = { width: 300, height: 200, data };
+    const { all, of } = saved('<canvas data-box="110,220,30,40"></canvas>');
+    expect(of(all('image')[0], 'x', 'y', 'width', 'height', 'href', 'preserveAspectRatio')).toEqual(
+      ['22', '54', '30', '40', 'data:image/png;base64,AA', 'none'],
+    );
+    // 2048 pixels are seven times 300, almost.
+    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 2100, 1400]);
+  });
+
+  it('has a chart with the styles of the page in its parts, and no sheet of its own', () => {
+    const { all, of } = saved(
+      '<svg class="chart" style="width: 9px" data-box="110,220,30,40">' +
+        '<path class="line" data-style="stroke:red"></path><text>ε</text><style>a{}</style></svg>',
+    );
+    const chart = all('svg')[0]!;
+    expect(of(chart, 'x', 'y', 'width', 'height', 'class', 'style', 'color')).toEqual([
+      ...['22', '54', '30', '40'],
+      ...[null, null, 'rgb(1, 2, 3)'],
+    ]);
+    expect(of(chart.querySelector('path')!, 'stroke', 'fill', 'stroke-width', 'class')).toEqual([
+      ...['red', 'fill of path', 'stroke-width of path'],
+      null,
+    ]);
+    expect(chart.querySelector('style')).toBeNull();
+    const text = chart.querySelector('text')!;
+    expect(of(text, 'text-anchor')).toEqual(['text-anchor of text']);
+    expect(text.getAttribute('font-family')).toMatch(/^Helvetica/);
+    // What is on the page keeps its own.
+    expect(document.querySelector('svg path')!.getAttribute('class')).toBe('line');
+  });
+
+  it('has a scale as a gradient, and the bar behind a word as long as its share', () => {
+    const mixed = 'linear-gradient(color(srgb 0.5 0 1 / 0.5), rgb(1, 2, 3), color(srgb 1 0 0))';
+    const { all, of } = saved(
+      `<i class="legend-bar" data-box="110,220,30,40" data-style="background-image:${mixed}"></i>` +
+        '<ul class="next"><li style="--share: 0.25" data-box="110,220,40,8" ' +
+        'data-style="background-image:linear-gradient(rgba(0, 0, 0, 0.1))"></li>' +
+        '<li style="--share: 1" data-box="110,220,40,8"></li><li hidden></li></ul>',
+    );
+    expect(all('stop').map((stop) => of(stop, 'offset', 'stop-color'))).toEqual([
+      ['0', 'rgba(128,0,255,0.5)'],
+      ['0.5', 'rgb(1, 2, 3)'],
+      ['1', 'rgba(255,0,0,1)'],
+    ]);
+    expect(
+      all('rect')
+        .slice(1)
+        .map((bar) => of(bar, 'x', 'y', 'width', 'height', 'fill')),
+    ).toEqual([
+      ['22', '54', '30', '40', 'url(#scale-0)'],
+      ['22', '54', '10', '8', 'rgba(0, 0, 0, 0.1)'],
+      ['22', '54', '40', '8', 'none'],
+    ]);
+    expect(all('linearGradient').map(({ id }) => id)).toEqual(['scale-0']);
+  });
+
+  it('has its texts line by line as they are broken on the screen, and no control', () => {
+    const { texts, of, said } = saved(
+      '<p data-box="110,220,60,24" data-style="font-weight:700;color:red">one  two  three four</p>' +
+        '<button>Train</button><label>ε <input></label><details><summary>More</summary></details>' +
+        '<p hidden>hidden</p><p data-box="110,300,60,24"><span class="term"><button>sink</button></span></p>' +
+        '<div class="segmented"><button aria-pressed="true" data-style="color:white">mean</button>' +
+        '<button aria-pressed="false">all</button></div><p>  </p>',
+    );
+    expect(said).toEqual(['one two', 'three four', 'sink', 'mean']);
+    const names = ['x', 'y', 'textLength', 'fill', 'font-weight', 'font-size'];
+    expect(of(texts[0], ...names).map((one) => (isNaN(Number(one)) ? one : Number(one)))).toEqual([
+      ...[10 + CELL[0], 20 + CELL[1] + 0.78 * 12, 6 * 'one  two'.length, 'red', 700],
+      '10px',
+    ]);
+    // "three" begins at the tenth letter, which is the first of the second line.
+    expect(Number(of(texts[1], 'y')[0])).toBeCloseTo(20 + CELL[1] + 12 + 0.78 * 12, 9);
+    // On a pressed button the letters are light; on paper they are those of the cell.
+    expect(of(texts[3], 'fill')).toEqual(['rgb(1, 2, 3)']);
+  });
+
+  it('has the words of a map in their own boxes, shortened to them', () => {
+    const { texts, of, said } = saved(
+      '<div class="row-words"><span data-box="110,220,41,10">abcdef</span><span></span></div>' +
+        '<div class="col-words"><span data-box="110,220,40,10">abcdefgh</span>' +
+        '<span data-box="110,220,10,22" data-style="writing-mode:vertical-rl">abcd</span></div>',
+    );
+    // 41 pixels less 5 are six letters.
+    expect(said).toEqual(['abcdef', 'abcde…', 'ab…']);
+    expect(texts.map((text) => of(text, 'text-anchor')[0])).toEqual(['end', 'middle', 'start']);
+    expect(of(texts[0], 'x', 'y').map(Number)).toEqual([22 + 41 - 5, 54 + 5 + 3.6]);
+    expect(of(texts[1], 'x', 'y').map(Number)).toEqual([22 + 20, 54 + 5 + 3.6]);
+    const [, x, y] = /translate\(([\d.]+) ([\d.]+)\) rotate\(90\)/.exec(
+      of(texts[2], 'transform')[0]!,
+    )!;
+    expect([x, y].map(Number)).toEqual([22 + 5 - 3.6, 58]);
+    expect(of(texts[2], 'x')).toEqual([null]);
+  });
+
+  it('has frames of outlined cells, the squares of a key, and the names of axes', () => {
+    const { all, of, said } = saved(
+      '<i class="mark outlined" data-box="110,220,4,4"></i><i class="mark chosen"></i>' +
+        '<p class="chart-key"><span data-box="110,220,50,16" data-before="background-color:red"></span>' +
+        '<span><svg></svg></span></p>' +
+        '<div class="map-inner" data-row="query" data-box="110,220,30,40"></div>',
+    );
+    expect(
+      all('rect')
+        .slice(1)
+        .map((one) => of(one, 'x', 'y', 'width', 'height', 'fill')),
+    ).toEqual([
+      ['22', '54', '4', '4', 'none'],
+      ['22', '57', '10', '10', 'red'],
+    ]);
+    expect(of(all('rect')[1], 'stroke', 'stroke-width')).toEqual(['rgb(1, 2, 3)', '1.5']);
+    expect(said).toEqual(['query']);
+    const named = saved('<div class="map-inner" data-col="key" data-box="110,220,30,40"></div>');
+    expect(named.said).toEqual(['key']);
+    expect(named.of(named.texts[0], 'x', 'y')).toEqual(['52', '93']);
+  });
+});
+
+describe('the file', () => {
+  it('has nothing that XML cannot hold', () => {
+    const { svg } = saved('', { description: 'a\u0000b\u001fc\ufffed\te\nf' });
+    expect(svgText(svg)).toContain('<desc>a\ufffdb\ufffdc\ufffdd\te\nf</desc>');
+    expect(svgText(svg).endsWith('\n')).toBe(true);
+  });
+
+  it('has two pixels for each of the screen’s, and says where it is too large', async () => {
+    let source = '';
+    vi.stubGlobal(
+      'Image',
+      class {
+        set src(value: string) {
+          source = value;
+        }
+        decode = async () => {};
+      },
+    );
+    const { svg } = saved('');
+    const made = vi.spyOn(document, 'createElement');
+    vi.spyOn(HTMLCanvasElement.prototype, 'toBlob').mockImplementation((done) =>
+      done(new Blob(['png'])),
+    );
+    expect((await pngOf(svg)).size).toBe(3);
+    const canvas = made.mock.results.at(-1)!.value as HTMLCanvasElement;
+    expect([canvas.width, canvas.height]).toEqual([650, 426]);
+    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 650, 426]);
+    expect(decodeURIComponent(source.split(',')[1]!)).toContain('<title>A map</title>');
+    vi.mocked(HTMLCanvasElement.prototype.toBlob).mockImplementation((done) => done(null));
+    await expect(pngOf(svg)).rejects.toThrow('The picture is too large.');
+  });
+});
