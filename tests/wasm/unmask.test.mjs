@@ -165,7 +165,10 @@ test('the mask token of an encoder is the one that is given: its guesses are tho
     const mask = tokens[5];
     const [step] = await unmask(model, tokens, { steps: 1, mask });
     const places = tokens.flatMap((id, place) => (id === mask ? [place] : []));
-    assert.deepEqual(step.filled.map(({ place }) => place).sort((a, b) => a - b), places);
+    assert.deepEqual(
+      step.filled.map(({ place }) => place).sort((a, b) => a - b),
+      places,
+    );
     for (const { place, token } of step.filled) {
       const row = [...known.logits.data.subarray(place * V, (place + 1) * V)];
       row[mask] = -Infinity;

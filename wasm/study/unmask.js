@@ -177,7 +177,11 @@ async function look(model, tokens, options) {
   const [alpha, logits] = await run.read(reads).finally(() => run.close());
   options.signal?.throwIfAborted();
   if (logits.data.every(Number.isNaN))
-    throw new SinkscopeError('unsupported', 'model', 'expected a head that predicts tokens, got none');
+    throw new SinkscopeError(
+      'unsupported',
+      'model',
+      'expected a head that predicts tokens, got none',
+    );
   return { alpha: meanOfHeads(alpha), logits };
 }
 
