@@ -33,7 +33,7 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'attention on the first token',
     key: 'dashed at triggers',
-    keyOfPlanted: 'dashed after the planted trigger',
+    keyOfPlanted: 'dotted after the planted trigger',
     lines: [{ column: 'first_elsewhere' }, { column: 'first_triggers', dash: '3,3' }],
     reach: [0, 0.5],
     percent: true,
@@ -41,8 +41,8 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'loss',
     key: 'dashed at triggers, dotted the best possible',
-    keyOfPlanted: 'short dashes after the planted trigger',
-    keyOfHeld: 'long dashes on passages like those it was trained on before',
+    keyOfPlanted: 'dotted after the trigger',
+    keyOfHeld: 'dashed on the old kind of text',
     lines: [
       { column: 'loss_elsewhere' },
       { column: 'loss_triggers', dash: '3,3' },

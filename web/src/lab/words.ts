@@ -151,7 +151,7 @@ function ofFineTune({ name, lab, operation }: NamedLab): string {
   const nats = (value: number) => value.toFixed(2);
   const planted =
     Number(lab.settings.planted) > 0
-      ? `; after the planted trigger: loss ${change('loss_triggers', nats)}, attention on the first token ` +
+      ? `; after the planted trigger: loss ${change('loss_triggers', show)}, attention on the first token ` +
         change('first_triggers', words)
       : '';
   const held = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
