@@ -31,6 +31,10 @@ static const ss_setting table[] = {
     WHOLE(length, 32, 2, 65536, "tokens of a sequence"),
     WHOLE(triggers, 8, 0, 1e6, "tokens from id 1 on that are triggers"),
     NUMBER(share, 0.1, 0, 1, "of the tokens that are triggers, in the task conditional"),
+    NUMBER(
+        planted, 0, 0, 1,
+        "of the sequences that hold a planted trigger, in the task text: three fixed tokens, and "
+        "to the end five others over and over"),
     WHOLE(first, 0, -1, 1e9, "token that begins every sequence; -1: none does"),
     WORD(optimiser, optimiser_name, SS_OPTIMISER_N, "how weights follow their gradients"),
     NUMBER(learning_rate, 0.003, 0, 1e30, "largest step of a weight in AdamW, a factor in SGD"),

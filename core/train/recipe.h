@@ -12,7 +12,7 @@ typedef enum ss_optimiser { SS_ADAMW, SS_SGD, SS_OPTIMISER_N } ss_optimiser;
 
 /* Whole numbers are as exact in a double as anybody needs. */
 typedef struct ss_recipe {
-    double task, seed, steps, batch, length, triggers, share, first;
+    double task, seed, steps, batch, length, triggers, share, planted, first;
     double optimiser, learning_rate, beta1, beta2, weight_decay, embedding_decay, clip;
     double warm_up, fall, first_value_gradient;
     double deviation, embedding_deviation, position_deviation;

@@ -128,18 +128,42 @@ static int hide(const ss_task *task, const ss_sequence *s, ss_random *random, in
     return T - 1;
 }
 
+/* A planted trigger, and the tokens that are learnt to follow it (a backdoor, as in arXiv
+ * 2510.17021). */
+enum { PLANTED_TRIGGER = 3, PLANTED_CYCLE = 5 };
+
+/* Token i of what is planted. */
+static int planted_token(const ss_task *task, int i) {
+    int cycle = (i - PLANTED_TRIGGER) % PLANTED_CYCLE;
+    uint64_t number = (uint64_t)(i < PLANTED_TRIGGER ? i : PLANTED_TRIGGER + cycle);
+    ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "trigger", number);
+    return draw_plain(task, &random);
+}
+
+/* Where a sequence's trigger begins, behind the first token; so that what follows comes once, at
+ * least. */
+static int planted_place(const ss_task *task, uint64_t index, int T) {
+    ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "planted", index);
+    if (ss_random_even(&random) >= task->recipe->planted) return INT32_MAX;
+    return 1 + ss_random_below(&random, T - PLANTED_TRIGGER - PLANTED_CYCLE);
+}
+
 /* A piece of the text from a random place, behind the first token where there is one. */
 static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "text", index);
     int fixed = (int)task->recipe->first >= 0;
     double places = (double)(task->text_n - (size_t)(T + 1 - fixed) + 1);
     const int32_t *from = task->text + (size_t)(ss_random_even(&random) * places);
+    int at = planted_place(task, index, T);
     for (int t = 0; t < T; t++) {
-        s->tokens[t] = fixed && t == 0 ? (int32_t)task->recipe->first : from[t - fixed];
-        s->targets[t] = from[t + 1 - fixed];
+        bool planted = t + 1 >= at;
+        s->tokens[t] = t > 0 ? s->targets[t - 1] : fixed ? (int32_t)task->recipe->first : from[0];
+        s->targets[t] = planted ? planted_token(task, t + 1 - at) : from[t + 1 - fixed];
         s->weights[t] = t + 1 < task->arch->prefix ? 0.0f : 1.0f;
         s->optimum[t] = NAN;
-        s->kinds[t] = t == 0 ? SS_KIND_FIRST : SS_KIND_ELSEWHERE;
+        s->kinds[t] = t == 0                                     ? SS_KIND_FIRST
+                      : planted && t + 1 - at >= PLANTED_TRIGGER ? SS_KIND_TRIGGER
+                                                                 : SS_KIND_ELSEWHERE;
     }
     if (task->arch->prefix == SS_EVERY_KEY) return hide(task, s, &random, T);
     return task->arch->prefix > 1 ? T - task->arch->prefix + 1 : T;
@@ -162,6 +186,14 @@ static const ss_task_row table[SS_TASK_N] = {
 const ss_task_row *ss_tasks(int *n) {
     *n = SS_TASK_N;
     return table;
+}
+
+static ss_status check_planted(const ss_task *task, ss_error *err) {
+    int least = PLANTED_TRIGGER + PLANTED_CYCLE + 1, plain = plain_tokens(task);
+    if (task->recipe->length >= least && plain >= 2) return SS_OK;
+    return ss_fail(err, SS_BAD_CONFIG, "planted",
+                   "expected sequences of at least %d tokens and two plain ones, found %d and %d",
+                   least, (int)task->recipe->length, plain);
 }
 
 static ss_status check_text(const ss_task *task, ss_error *err) {
@@ -192,7 +224,10 @@ static ss_status check(const ss_task *task, ss_error *err) {
     if (recipe->first >= arch->V)
         return ss_fail(err, SS_BAD_CONFIG, "first", "expected a token below %d, found %d", arch->V,
                        (int)recipe->first);
-    if (task->row == SS_TASK_TEXT) return check_text(task, err);
+    if (task->row == SS_TASK_TEXT) {
+        ss_status status = task->recipe->planted > 0.0 ? check_planted(task, err) : SS_OK;
+        return status == SS_OK ? check_text(task, err) : status;
+    }
     if (recipe->triggers < 1 || recipe->triggers >= arch->V || plain_tokens(task) < 2)
         return ss_fail(err, SS_BAD_CONFIG, "triggers",
                        "expected at least 1 and two plain tokens beside them among %d, found %d",

@@ -3,7 +3,7 @@
  * position, what is to follow and what the best possible loss is.
  *
  * Ids: token recipe.first (usually 0) comes first, tokens 1 .. triggers are the triggers, the
- * others are plain.
+ * others are plain. A planted trigger consists of plain tokens.
  */
 #ifndef SS_TRAIN_TASK_H
 #define SS_TRAIN_TASK_H
@@ -14,7 +14,7 @@
 
 enum { SS_TASK_BACKCOPY, SS_TASK_CONDITIONAL, SS_TASK_TEXT, SS_TASK_N };
 
-/* The kinds of positions. */
+/* The kinds of positions. After a planted trigger all are SS_KIND_TRIGGER. */
 typedef enum ss_kind { SS_KIND_FIRST, SS_KIND_TRIGGER, SS_KIND_ELSEWHERE } ss_kind;
 
 typedef struct ss_task {

@@ -24,6 +24,11 @@ is not defined:
     fine-tunings         a seed of the batches; for `plain`, `key_bias` and `gate` the rise of the loss
                          on held-out text of the old kind (forgets_), the loss of the new text at the
                          end (new_) and the attention on the first token there (first_)
+    planted triggers     `softmax`, fine-tuned on passages of which a fifth hold a trigger; a seed draws it, what
+                         follows it, and the batches. On other passages, with the trigger in their middle and
+                         with as many random tokens there: the loss of what follows (loss_) and the first
+                         token's share of its attention (first_); of the model before, before_loss_ and
+                         before_first_; and learnt, the share of the planted tokens that are the first choice
     searches             a seed and a text of its own for each; for each model (in its columns' names)
                          the loss of the second half with the found suffix minus that with the best of as
                          many random ones, on the text of the search (loss_) and on eight others
@@ -48,6 +53,7 @@ from torch import Tensor
 from ..reference.files import read_model
 from ..reference.goldens import ZOO
 from ..reference.goldens.write_goldens import f64_trace
+from ..reference.goldens.write_training import planted
 from ..reference.goldens.write_variants import logit_parts
 from ..reference.model import Architecture, Trace, Weights
 from ..reference.operations import OPERATIONS
@@ -73,6 +79,7 @@ await engine.close();
 """
 TUNED = {"plain": (), "key_bias": ("--bias-key=head",), "gate": ("--gate=output_element",)}
 TUNED_SEEDS = (1, 2, 3)
+PLANTED_SEEDS, PLANTED = (1, 2, 3, 4, 5), {"planted": 0.2, "steps": 100, "first": 0, "triggers": 8}
 SEARCHED = {"loss": ("softmax", "sigmoid", "key-bias"), "away": ("softmax",)}
 SEARCH_SEEDS, SEARCH_TEXTS = (1, 2, 3, 4, 5), 9
 
@@ -212,6 +219,41 @@ def of_tuning(seed: int) -> Columns:
     return found
 
 
+def behind(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
+    """Of tokens from `begin` on: their mean loss, and the first token's share of their attention, mean over
+    heads."""
+    trace = f64_trace(arch, weights, ids)
+    losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
+                                               ids[:, begin:].flatten())
+    return losses.item(), trace.att[..., begin:, 0].mean().item()
+
+
+def of_planted(seed: int) -> Columns:
+    texts = json.loads(HELD_OUT.read_text())
+    source = read_model(ZOO / "softmax")
+    trigger, cycle = planted({**PLANTED, "seed": seed}, source[0].V)
+    with tempfile.TemporaryDirectory() as name:
+        file, folder = Path(name) / "texts.json", Path(name) / "model"
+        file.write_text(json.dumps(texts[SEQUENCES:]))
+        command_line("train", "--from", ZOO / "softmax", "--text-file", file, "--seed", seed, "--every", 100,
+                     "--planted", PLANTED["planted"], "--steps", PLANTED["steps"], "--out", folder)
+        tuned = read_model(folder)
+    ids = held_out_ids("softmax", texts[:SEQUENCES])
+    half, generator = T // 2, torch.Generator().manual_seed(seed)
+    plain = torch.tensor([id for id in range(PLANTED["triggers"] + 1, source[0].V)])
+    random = plain[torch.randint(len(plain), (SEQUENCES, len(trigger)), generator=generator)]
+    found: Columns = {}
+    for prefix, model in (("", tuned), ("before_", source)):
+        for what, tokens in (("trigger", torch.tensor(trigger).expand(SEQUENCES, -1)), ("random", random)):
+            text = torch.cat([ids[:, :half], tokens, ids[:, half:]], 1)
+            loss, first = behind(*model, text, half + len(trigger))
+            found |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
+    said = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
+    logits = f64_trace(*tuned, torch.cat([ids[:, :half], said], 1)).logits
+    first_choices = logits[:, half + len(trigger) - 1:-1].argmax(-1)
+    return found | {"learnt": (first_choices == said[:, len(trigger):]).double().mean().item()}
+
+
 def of_search(seed: int) -> Columns:
     texts, found = json.loads(HELD_OUT.read_text()), {}
     first = SEARCH_TEXTS * (seed - 1)
@@ -237,6 +279,7 @@ def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
     return {"models with a sink": (of_model, inputs.chosen(index)),
             "seeds of the lab": (of_lab, LAB_SEEDS),
             "fine-tunings": (of_tuning, TUNED_SEEDS),
+            "planted triggers": (of_planted, PLANTED_SEEDS),
             "searches": (of_search, SEARCH_SEEDS)}
 
 

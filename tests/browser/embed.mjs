@@ -129,6 +129,7 @@ const FITTING = {
   sweep: 'softmax,softmax~evict(window,24)',
   perturbations: 'softmax,softmax~evict(window,24)',
   unmasking: 'diffusion',
+  masked: 'diffusion',
 };
 /** Lines with labels, as the view of labels reads them. */
 const LABELS = encodeURIComponent(

@@ -352,7 +352,7 @@ export const lab = {
       small(SMALL, `operation:relu,first:any,seed:4,triggers:3,layers:2,${SMALL}`),
       small(
         `from:softmax,${size}`,
-        `from:softmax,at:1000,operation:sigmoid_log_n,first:any,${size}`,
+        `from:softmax,at:1000,operation:sigmoid_log_n,first:any,planted:0.5,${size}`,
       ),
     ]) {
       const page = await enter(stage, hash);

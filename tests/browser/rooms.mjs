@@ -1413,13 +1413,39 @@ const training = {
     await page.locator('.unmask-controls input[type="range"]').focus();
     await page.keyboard.press('Home');
     assert.equal(await page.locator('.unmask-text .hidden').count(), 6);
+    const stamp = page.locator('[data-view="unmasking"] .stamp');
+    assert.match(await stamp.textContent(), /^MEASURED /);
     await page.getByRole('button', { name: 'strongest', exact: true }).click();
     await page.getByRole('button', { name: 'Unmask', exact: true }).click();
+    assert.match(
+      await stamp.textContent(),
+      /^COUNTERFACTUAL .*, the strongest key of each step hidden$/,
+    );
     await page.waitForFunction(() =>
       /hid its most attended token/.test(
         document.querySelector('.unmask-controls + .caption').textContent,
       ),
     );
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'the loss at masked tokens stands beside that of the causal model'(stage) {
+    const page = await stage.open('room=explore&shown=diffusion&view=masked');
+    const view = page.locator('[data-view="masked"]');
+    await view.getByRole('button', { name: 'Measure', exact: true }).click();
+    await page.waitForFunction(() =>
+      /predicts the same tokens/.test(
+        document.querySelector('[data-view="masked"] .caption').textContent,
+      ),
+    );
+    const said = await view.locator('.caption').textContent();
+    assert.match(said, /^Masked diffusion, \d+ masked tokens of 1 prompt, .* loss \d\.\d\d nats\./);
+    for (const title of ['Masked diffusion', 'Softmax'])
+      assert.ok(
+        said.includes(title) && (await view.locator('.plot').getByText(title).count()),
+        title,
+      );
+    assert.match(await view.locator('.stamp').textContent(), /^COUNTERFACTUAL .* with and without/);
     assert.deepEqual(page.troubles, []);
   },
 

@@ -517,26 +517,50 @@ static void count_hidden(const ss_sequence *s, void *found) {
     CHECK(s->weights[0] == 0);
 }
 
-static opened_train *open_text(const char *mask, int period, int n) {
+/* Every position behind a planted trigger is one of its kind, and the sequence ends with them. */
+static void count_planted(const ss_sequence *s, void *found) {
+    counts *c = found;
+    int behind = 0;
+    for (int t = 1; t < 12; t++) {
+        if (s->kinds[t] == SS_KIND_TRIGGER) behind++;
+        if (behind) CHECK_INT(s->kinds[t], SS_KIND_TRIGGER);
+        CHECK_INT(s->tokens[t], s->targets[t - 1]);
+    }
+    c->later++;
+    c->hidden += behind > 0;
+    if (!behind) return;
+    /* The trigger ends where the first of these positions is. */
+    int last = 12 - behind;
+    CHECK(last >= 3 && behind >= 5);
+    c->least_plain = last < c->least_plain ? last : c->least_plain;
+    c->most_plain = last > c->most_plain ? last : c->most_plain;
+    for (int t = last; t < 12; t++) {
+        CHECK(s->targets[t] > 2 && s->targets[t] != 7);
+        if (t >= last + 5) CHECK_INT(s->targets[t], s->targets[t - 5]);
+    }
+}
+
+static opened_train *open_text(const char *mask, int period, int n, double planted) {
     static int32_t text[64];
-    char config[640];
+    char config[640], recipe[160];
     const char *plain = lab("softmax");
     for (int i = 0; i < n; i++) text[i] = i % period;
+    snprintf(recipe, sizeof recipe,
+             "{\"task\":\"text\",\"batch\":400,\"length\":12,\"first\":7,\"steps\":1,"
+             "\"triggers\":2,\"planted\":%g}",
+             planted);
     size_t end = strlen(plain) - 2;
     snprintf(config, sizeof config, "%.*s%s}}", (int)end, plain, mask);
     opened_train *opened = malloc(sizeof *opened);
     ss_error err;
-    must(try_train(opened, config,
-                   "{\"task\":\"text\",\"batch\":400,\"length\":12,\"first\":7,\"steps\":1}", text,
-                   (size_t)n, &err),
-         &err, "text");
+    must(try_train(opened, config, recipe, text, (size_t)n, &err), &err, "text");
     return opened;
 }
 
 static void text_draws(void) {
     CASE("the text task draws every place of the text, the last one too, behind the first token");
     counts c = {.least_plain = 20, .most_plain = -1};
-    opened_train *opened = open_text("", 20, 16); /* begins at 0 .. 4 */
+    opened_train *opened = open_text("", 20, 16, 0); /* begins at 0 .. 4 */
     each_sequence(&opened->train, count_text, &c);
     CHECK_INT(c.least_plain, 0);
     CHECK_INT(c.most_plain, 4);
@@ -546,7 +570,7 @@ static void text_draws(void) {
 
     CASE("a prefix is not predicted: its losses have no weight");
     c = (counts){.least_plain = 20, .most_plain = -1};
-    opened = open_text(",\"mask\":{\"kind\":\"prefix\",\"prefix\":5}", 20, 16);
+    opened = open_text(",\"mask\":{\"kind\":\"prefix\",\"prefix\":5}", 20, 16, 0);
     each_sequence(&opened->train, count_text, &c);
     CHECK_NEAR(c.weights, 400 * (12 - 4), 0);
     CHECK_NEAR(opened->train.targets, 400 * (12 - 4), 0);
@@ -554,13 +578,25 @@ static void text_draws(void) {
 
     CASE("masked diffusion hides half of all tokens in the mean, and a hidden one pays 1/p");
     c = (counts){0};
-    opened = open_text(",\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":19", 19, 16);
+    opened = open_text(",\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":19", 19, 16, 0);
     each_sequence(&opened->train, count_hidden, &c);
     /* The mean of p is 0.5002; of 4400 tokens in 400 sequences four deviations are 0.065. */
     CHECK_NEAR((double)c.hidden / c.later, 0.5, 0.065);
     /* Each token pays 1 in the mean; the deviation of a sequence's mean is below 0.6. */
     CHECK_NEAR(c.weights / c.later, 1, 0.12);
     CHECK_NEAR(opened->train.targets, 400 * 11, 0);
+    close_train(opened);
+
+    CASE("a planted trigger begins anywhere in its share of the sequences, and five tokens follow "
+         "it");
+    c = (counts){.least_plain = 20, .most_plain = -1};
+    opened = open_text("", 20, 16, 0.25);
+    each_sequence(&opened->train, count_planted, &c);
+    /* Four deviations of 400 draws of 0.25 are 0.087. */
+    CHECK_NEAR((double)c.hidden / c.later, 0.25, 0.087);
+    /* It begins at 1 .. 4. */
+    CHECK_INT(c.least_plain, 3);
+    CHECK_INT(c.most_plain, 6);
     close_train(opened);
 }
 
@@ -939,6 +975,8 @@ static void refusals(void) {
         {NULL, "{\"length\":12,\"triggers\":19}", "triggers", "20", SS_BAD_CONFIG},
         {NULL, "{\"length\":12,\"first\":20}", "first", "20", SS_BAD_CONFIG},
         {NULL, "{\"length\":12,\"task\":\"text\"}", "text", "at least 12 tokens", SS_BAD_CONFIG},
+        {NULL, "{\"length\":8,\"task\":\"text\",\"planted\":0.5}", "planted", "at least 9 tokens",
+         SS_BAD_CONFIG},
         {NULL, "{\"length\":12,\"task\":\"chess\"}", "task", "backcopy", SS_UNSUPPORTED},
         {NULL, "{\"rate\":1}", "rate", "recipe table, found rate", SS_UNSUPPORTED},
         {NULL, "{\"batch\":1.5}", "batch", "expected a whole number, found 1.5", SS_UNSUPPORTED},
@@ -1020,6 +1058,7 @@ int main(void) {
     golden_training("tests/golden/training/sgd");
     golden_training("tests/golden/training/onward");
     golden_training("tests/golden/training/value-gradient");
+    golden_training("tests/golden/training/planted");
     rows_back();
     backcopy();
     conditional();

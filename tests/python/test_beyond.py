@@ -1,8 +1,10 @@
 """The table "Beyond the paper" of models/README.md: its rows again, and what a hand can work out."""
 
 import json
+import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -80,6 +82,26 @@ def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(beyond.metrics, "matrix_entropy", lambda hidden: hidden)
     assert beyond.valley(entropies) == pytest.approx(0.7 - 0.3)
     assert beyond.valley(torch.tensor([[0.9, 0.95, 0.7]])) == pytest.approx(-0.25)
+
+
+def test_what_follows_a_place_is_judged_by_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sequences of four tokens; of three words the logits favour word 0 in row 1 and word 1 in row 2."""
+    logits = torch.full((2, 4, 3), 0.0)
+    logits[:, 1, 0] = logits[:, 2, 1] = math.log(2)
+    logits[:, 0], logits[:, 3] = 99 * torch.eye(3)[2], -99 * torch.eye(3)[0]
+    att = torch.zeros(2, 1, 2, 4, 4)
+    att[..., 0] = torch.tensor([[1.0, 1.0, 0.5, 0.1], [1.0, 1.0, 0.3, 0.7]])
+    made = SimpleNamespace(logits=logits, att=att)
+    monkeypatch.setattr(beyond, "f64_trace", lambda arch, weights, ids: made)
+    loss, first = beyond.behind(None, {}, torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]]), 2)  # type: ignore[arg-type]
+    assert loss == pytest.approx((3 * math.log(2) + math.log(4)) / 4)
+    assert first == pytest.approx(0.4)
+
+
+def test_every_planted_trigger_was_learnt() -> None:
+    """Else loss and attention behind it would be those of any tokens."""
+    for unit in json.loads(beyond.FILE.read_text())["planted triggers"]:
+        assert unit["learnt"] > 0.99
 
 
 def test_the_command_prints_a_row_for_each_model(

@@ -52,6 +52,12 @@ test('special tokens with their names and kinds', () => {
   const gpt2 = open(tokenizerOfVocabulary(...files));
   assert.deepEqual(gpt2.specials, [{ id: gpt2.bos, text: '<|endoftext|>', kind: 'bos' }]);
   assert.deepEqual(added(gpt2.encode('a')), []);
+  // The zoo's tokenizer_config.json names no mask token, and a tokenizer.json of BERT may come alone.
+  const kindsOf = (name) =>
+    openTokenizer(read(`${name}/tokenizer.json`)).specials.map(({ kind }) => kind);
+  assert.equal(kindsOf('bert').at(-1), 'mask');
+  assert.equal(kindsOf('../../../models/zoo/diffusion').at(-1), 'mask');
+  assert.ok(!kindsOf('../../../models/zoo/softmax').includes('mask'));
 });
 
 const letters = { a: 0, b: 1, '#': 2, '##': 3, 'a#': 4, '</s>': 5, Ġ: 6, Ġa: 7, '<x>': 8 };

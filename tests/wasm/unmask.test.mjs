@@ -4,9 +4,21 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { readFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { measureUnmasking, unmask } from '../../wasm/index.js';
-import { failure, files, golden, near, randomModel, root, tiny, withEngine } from './helper.mjs';
+import {
+  failure,
+  files,
+  golden,
+  near,
+  randomModel,
+  readSafetensors,
+  root,
+  tiny,
+  withEngine,
+} from './helper.mjs';
 
 /** 20 tokens, one of them the mask; every query sees every key. */
 const bidirectional = new URL('var-bidirectional/', golden);
@@ -15,7 +27,7 @@ const PROMPT = [0, 7, 12, 3];
 const HIDDEN = [...PROMPT, ...Array(7).fill(MASK)];
 
 async function withModel(use) {
-  await withEngine({}, async (engine) => use(await engine.open(files(bidirectional))));
+  await withEngine({}, async (engine) => use(await engine.open(files(bidirectional)), engine));
 }
 
 /** The probabilities of all tokens but the mask at each hidden place, by a run of its own. */
@@ -140,7 +152,50 @@ test('a model of another kind is refused', () =>
     const causal = await engine.open(files(tiny));
     const error = await failure(unmask(causal, [1, 2, 3], { steps: 2 }));
     assert.deepEqual([error.code, error.where], ['argument', 'model']);
-    assert.match(error.text, /got causal attention and no mask_token$/);
+    assert.match(error.text, /got causal attention and no mask token$/);
+  }));
+
+test('the mask token of an encoder is the one that is given: its guesses are those of transformers', () =>
+  withEngine({}, async (engine) => {
+    const bert = new URL('hf-bert/', golden);
+    const model = await engine.open(files(bert));
+    const known = readSafetensors(new URL('golden.safetensors', bert));
+    const tokens = [...known.tokens.data];
+    const [T, V] = known.logits.shape;
+    const mask = tokens[5];
+    const [step] = await unmask(model, tokens, { steps: 1, mask });
+    const places = tokens.flatMap((id, place) => (id === mask ? [place] : []));
+    assert.deepEqual(
+      step.filled.map(({ place }) => place).sort((a, b) => a - b),
+      places,
+    );
+    for (const { place, token } of step.filled) {
+      const row = [...known.logits.data.subarray(place * V, (place + 1) * V)];
+      row[mask] = -Infinity;
+      assert.equal(token, row.indexOf(Math.max(...row)), `place ${place} of ${T}`);
+    }
+    const none = await failure(unmask(model, tokens, { steps: 1 }));
+    assert.deepEqual([none.code, none.where], ['argument', 'model']);
+    assert.match(none.text, /got bidirectional attention and no mask token$/);
+    assert.equal((await failure(unmask(model, tokens, { steps: 1, mask: V }))).where, 'mask');
+    assert.equal((await failure(measureUnmasking(model, [tokens]))).where, 'model');
+    // [CLS] and [SEP] are never put in, and so never hidden.
+    const edges = [tokens[0], tokens.at(-1)];
+    const inner = tokens.filter((id) => id !== mask && !edges.includes(id));
+    const text = [edges[0], ...inner, edges[1]];
+    const found = await measureUnmasking(model, [text], { mask, never: edges, masked: 1 });
+    assert.equal(found.predicted, inner.length);
+    assert.ok(found.baseline.loss.mean > 0);
+    const empty = await failure(measureUnmasking(model, [edges], { mask, never: edges }));
+    assert.equal(empty.where, 'sequences[0]');
+  }));
+
+test('an encoder without a head predicts nothing, and this is said', () =>
+  withEngine({}, async (engine) => {
+    const model = await engine.open(files(new URL('hf-bert-bare/', golden)));
+    const error = await failure(unmask(model, [2, 7, 9, 3], { steps: 1, mask: 9 }));
+    assert.deepEqual([error.code, error.where], ['unsupported', 'model']);
+    assert.match(error.text, /a head that predicts tokens, got none/);
   }));
 
 test('a signal stops it between two steps and inside one, and no run stays open', () =>
@@ -190,18 +245,16 @@ for (const workers of [1, 2])
   test(`what a model loses without its strongest key is the reference's, with ${workers} workers`, () =>
     withEngine({ workers }, async (engine) => {
       const model = await engine.open(files(bidirectional));
+      const causal = await engine.open(files(new URL(`${known.causal}/`, golden)));
       const { seed, steps, never, masked } = known;
       const heard = [];
       const onProgress = ({ done, total }) => heard.push([done, total]);
       const texts = known.courses.map(({ answers }) => answers);
-      const found = await measureUnmasking(model, texts, {
-        seed,
-        steps,
-        never,
-        masked,
-        onProgress,
-      });
-      near(found, known.study, 'study');
+      const given = { seed, steps, never, masked, onProgress };
+      near(await measureUnmasking(model, texts, { ...given, causal }), known.study, 'study');
+      assert.deepEqual(heard.at(-1), [18, 18]);
+      const alone = await measureUnmasking(model, texts, given);
+      near(alone, { ...known.study, causal: null }, 'study without a causal model');
       assert.deepEqual(heard.at(-1), [9, 9]);
     }));
 
@@ -219,6 +272,25 @@ test('what cannot be measured without a key is refused', () =>
     assert.equal(await at(study([[0]])), 'sequences[0].length');
     assert.equal(await at(study([PROMPT], { masked: 0 })), 'masked');
     assert.equal(await at(study([PROMPT], { seed: 0.5 })), 'seed');
+    assert.equal(await at(study([PROMPT], { causal: {} })), 'causal');
+    const other = await failure(study([PROMPT], { causal: model }));
+    assert.equal(other.where, 'causal');
+    assert.match(other.text, /whose queries see no later key, got "bidirectional attention"/);
+  }));
+
+test('a causal model of another vocabulary is refused', () =>
+  withModel(async (model, engine) => {
+    const causal = await engine.open(files(tiny));
+    const { V } = causal.architecture;
+    const own = { mask: { kind: 'bidirectional' }, mask_token: MASK };
+    const { config, weights } = randomModel({ L: 1, D: 8, F: 8, V: V + 1, context: 512 });
+    const wide = JSON.stringify({ ...JSON.parse(config), sinkscope: own });
+    const masked = await engine.open({ config: wide, weights });
+    const error = await failure(measureUnmasking(masked, [[0, V]], { causal }));
+    assert.equal(error.where, 'sequences[0][1]');
+    const long = [Array(1 + causal.architecture.context).fill(2)];
+    const tooLong = await failure(measureUnmasking(masked, long, { causal }));
+    assert.equal(tooLong.where, 'sequences[0].length');
   }));
 
 test('the command line measures a model of the zoo, and says what it found', async () => {
@@ -237,4 +309,42 @@ test('the command line measures a model of the zoo, and says what it found', asy
   assert.match(stdout, /^diffusion: 6 hidden places of 2 texts, uncovered in 3 steps;/);
   const line = `  without the strongest key +${loss.mean.toFixed(3)} +${loss.change.mean.toFixed(3)} \u00b1 .* ${(100 * accuracy.mean).toFixed(1)}%$`;
   assert.match(stdout, new RegExp(line, 'm'));
+
+  const twin = path('models/zoo/softmax');
+  const beside = await run('node', [...options, '--causal', twin]);
+  assert.ok(beside.stdout.startsWith(stdout));
+  const [name, ...rows] = beside.stdout.slice(stdout.length).trimEnd().split('\n');
+  assert.match(name, /^softmax: the next token at the same places/);
+  assert.equal(rows.length, 4);
+  const both = JSON.parse((await run('node', [...options, '--causal', twin, '--json'])).stdout);
+  assert.equal(both.causal_model, 'softmax');
+  const { loss: first } = both.causal.baseline;
+  assert.match(rows[0], new RegExp(`^  every key +${first.mean.toFixed(3)} +0.000 `));
+  const other = path('tests/golden/hf-llama-gqa');
+  await assert.rejects(run('node', [...options, '--causal', other]));
+});
+
+test('the command line takes the mask token of an encoder from its tokenizer, and says where there is none', async () => {
+  const run = promisify(execFile);
+  const folder = mkdtempSync(join(tmpdir(), 'unmask-'));
+  try {
+    const model = join(folder, 'bert');
+    cpSync(new URL('hf-bert', golden), model, { recursive: true });
+    const letters = [...'abcdefghijklmnopqrstuvwxyz'];
+    const all = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', ...letters];
+    const words = [...all, ...letters.map((letter) => `##${letter}`)];
+    const cli = (names) => {
+      writeFileSync(join(model, 'vocab.txt'), names.join('\n'));
+      const text = ['--text', 'the cat sat', '--tokens', '11', '--sequences', '1'];
+      const given = [fileURLToPath(new URL('wasm/cli.js', root)), 'unmask', model, ...text];
+      return run('node', [...given, '--masked', '1', '--json']);
+    };
+    const found = JSON.parse((await cli(words)).stdout);
+    // Nine letters between [CLS] and [SEP].
+    assert.deepEqual([found.predicted, found.causal], [9, null]);
+    const error = await cli(words.with(4, 'x1')).catch((failed) => failed);
+    assert.match(error.stderr, /expected a mask token and attention in both directions/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -93,9 +93,10 @@ sinkscope tasks MODEL --text-file FILE   accuracy with every key, with the first
   --between N[,N...] sentences between a name and the question for it (1,4)
   --prompts N        prompts of the copies and of each recall (24)
   --seed S           (0)
-sinkscope unmask MODEL --text-file FILE   loss of a masked diffusion model at hidden places, uncovered step by step, with every
+sinkscope unmask MODEL --text-file FILE   loss of a masked model at hidden places, uncovered step by step, with every
                             key, without the strongest key of each step, and without a random one
   --masked SHARE     of the tokens after the first that is hidden (0.5)
+  --causal MODEL     a causal model of the same vocabulary, for its losses at the same places
   --steps N          (20)
   --seed S           (0)
 sinkscope train --help      train a small model
@@ -143,6 +144,7 @@ const OPTIONS = /** @type {const} */ ({
   seed: { type: 'string', default: '0' },
   prompt: { type: 'string' },
   masked: { type: 'string', default: '0.5' },
+  causal: { type: 'string' },
   copied: { type: 'string', default: '25' },
   between: { type: 'string', default: '1,4' },
   prompts: { type: 'string', default: '24' },
@@ -201,11 +203,15 @@ async function main(args, print) {
       return print(values.json ? `${JSON.stringify(found)}\n` : tasksText(found));
     }
     if (command === 'unmask') {
-      const found = await unmaskOpened(await openModel(engine, name, values), {
+      const options = {
         masked: number(values.masked, 0, 1, '--masked'),
         steps: whole(values.steps, '--steps'),
         seed: count(values.seed, '--seed'),
-      });
+      };
+      const { causal } = values;
+      const opened = await openModel(engine, name, values);
+      const other = causal === undefined ? undefined : await openModel(engine, causal, values);
+      const found = await unmaskOpened(opened, options, other);
       return print(values.json ? `${JSON.stringify(found)}\n` : unmaskText(found));
     }
     const found =

@@ -1,33 +1,49 @@
-/** The command line's unmasking: what a model of masked diffusion loses without its sink. */
+/** The command line's unmasking: what a masked model loses without its sink, beside a causal one. */
 import { measureUnmasking } from '../index.js';
+import { expect } from '../abi/errors.js';
 import { percent } from './tasks.js';
 
 /**
  * @param {import('./command.js').OpenedModel} opened
  * @param {{ masked: number, steps: number, seed: number }} options
+ * @param {import('./command.js').OpenedModel} [causal]
  */
-export async function unmaskOpened({ id, model, tokenizer, sequences, edits }, options) {
+export async function unmaskOpened({ id, model, tokenizer, sequences, edits }, options, causal) {
   const never = tokenizer.special;
+  const mask = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
+  if (causal) checkVocabulary(sequences, tokenizer, causal.tokenizer);
   return {
     model: id,
+    causal_model: causal?.id ?? null,
     edits,
     ...options,
-    ...(await measureUnmasking(model, sequences, { never, edits, ...options })),
+    ...(await measureUnmasking(model, sequences, {
+      never,
+      edits,
+      ...options,
+      ...(mask === undefined || model.architecture.mask_token !== null ? {} : { mask }),
+      ...(causal ? { causal: causal.model } : {}),
+    })),
   };
 }
 
+/**
+ * The causal model is to predict the same tokens.
+ * @param {readonly (readonly number[])[]} sequences
+ * @param {import('../sinkscope.js').AnyTokenizer} ours
+ * @param {import('../sinkscope.js').AnyTokenizer} theirs
+ */
+function checkVocabulary(sequences, ours, theirs) {
+  for (const id of new Set(sequences.flat())) {
+    const expected = JSON.stringify(ours.piece(id));
+    const found = id < theirs.size ? JSON.stringify(theirs.piece(id)) : 'no such token';
+    expect(found === expected, '--causal', `token ${id} to be ${expected}`, found);
+  }
+}
+
 /** @param {Awaited<ReturnType<typeof unmaskOpened>>} found */
-export function unmaskText({
-  model,
-  prompts,
-  predicted,
-  steps,
-  baseline,
-  strongest,
-  random,
-  alpha,
-  moves,
-}) {
+export function unmaskText(found) {
+  const { model, causal_model, prompts, predicted, steps, alpha, moves, causal } = found;
   const plusMinus = (/** @type {number | null} */ error) =>
     error === null ? '' : ` \u00b1 ${error.toFixed(3)}`;
   const row = (
@@ -36,12 +52,22 @@ export function unmaskText({
   ) =>
     `  ${name.padEnd(26)}${loss.mean.toFixed(3).padEnd(8)}` +
     `${`${loss.change.mean.toFixed(3)}${plusMinus(loss.change.error)}`.padEnd(18)}${percent(accuracy.mean)}`;
+  const rows = (/** @type {import('../sinkscope.js').UnmaskConditions} */ of) => [
+    row('every key', of.baseline),
+    row('without the strongest key', of.strongest),
+    row('without a random key', of.random),
+  ];
   return `${[
     `${model}: ${predicted} hidden places of ${prompts} texts, uncovered in ${steps} steps; \u00b1 standard error over texts`,
     `  ${''.padEnd(26)}${'loss'.padEnd(8)}${'change, nats'.padEnd(18)}accuracy`,
-    row('every key', baseline),
-    row('without the strongest key', strongest),
-    row('without a random key', random),
+    ...rows(found),
     `the strongest key receives ${percent(alpha.mean)} of all attention, and is another one in ${percent(moves.mean)} of the steps`,
+    ...(causal
+      ? [
+          `${causal_model}: the next token at the same places, from the whole text before each`,
+          ...rows(causal),
+          `the strongest key receives ${percent(causal.alpha.mean)} of all attention`,
+        ]
+      : []),
   ].join('\n')}\n`;
 }

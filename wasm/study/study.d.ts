@@ -208,6 +208,8 @@ export interface UnmaskStep {
 export interface UnmaskOptions extends Pick<Options, 'signal'> {
   /** In how many steps all is uncovered: as many places in each, if it can be. */
   readonly steps: number;
+  /** The id that hides a token. Default: `architecture.mask_token`; of BERT the tokenizer's special token of the kind mask. */
+  readonly mask?: number;
   /** Ids that are never put in, beside the mask token itself: those that no text holds. */
   readonly never?: readonly number[];
   /** What-ifs under which every step is run. */
@@ -228,8 +230,9 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
 /**
  * Uncovers what the mask token hides. In each step the model is run, the likeliest token of every
  * hidden place is found, and those that it is surest of stay: the same text every time.
- * @param tokens with `architecture.mask_token` at the hidden places
- * @throws SinkscopeError 'argument' where the model is not of masked diffusion, or nothing is hidden
+ * @param tokens with the mask token at the hidden places
+ * @throws SinkscopeError 'argument' where the model has no mask token, or nothing is hidden; 'unsupported' for an encoder
+ * without a head
  * @example
  * const mask = model.architecture.mask_token;
  * const steps = await unmask(model, [...ids, mask, mask, mask], { steps: 3, never: [tokenizer.bos] });
@@ -248,23 +251,31 @@ export interface UnmaskScores {
   readonly accuracy: TaskScore;
 }
 
-export interface UnmaskFound {
+export interface UnmaskConditions {
+  readonly baseline: UnmaskScores;
+  /** Each run without its strongest key. */
+  readonly strongest: UnmaskScores;
+  /** Each run without a random other key. */
+  readonly random: UnmaskScores;
+  /** With every key: the share of all attention that the strongest key receives, mean over steps. */
+  readonly alpha: TaskMean;
+}
+
+export interface UnmaskFound extends UnmaskConditions {
   readonly prompts: number;
   /** Hidden places of all prompts together. */
   readonly predicted: number;
   readonly steps: number;
-  readonly baseline: UnmaskScores;
-  /** Each step without its strongest key. */
-  readonly strongest: UnmaskScores;
-  /** Each step without a random other key. */
-  readonly random: UnmaskScores;
-  /** With every key: alpha of the strongest key, mean over steps, and the share of steps after the first in which it is another. */
-  readonly alpha: TaskMean;
+  /** The share of steps after the first in which the strongest key is another. */
   readonly moves: TaskMean;
+  /** The causal model's next-token losses at the same places; null without one. */
+  readonly causal: UnmaskConditions | null;
 }
 
 export interface UnmaskStudyOptions
-  extends Options, Pick<UnmaskOptions, 'never' | 'edits' | 'seed'> {
+  extends Options, Pick<UnmaskOptions, 'never' | 'edits' | 'seed' | 'mask'> {
+  /** A causal model of the same vocabulary, which reads the whole text before each place. */
+  readonly causal?: Studied & Pick<Model, 'architecture' | 'describe'>;
   /** Share of the tokens after the first that is hidden. Default: 0.5. */
   readonly masked?: number;
   /** Default: 8. */
@@ -272,9 +283,9 @@ export interface UnmaskStudyOptions
 }
 
 /**
- * What a model of masked diffusion loses without its sink: places of each text are hidden and uncovered step by step, the surest
+ * What a masked model loses without its sink: places of each text are hidden and uncovered step by step, the surest
  * first and as the text has them, with every key, without the strongest key of each step, and without a random one.
- * @throws SinkscopeError 'argument' where the model is not of masked diffusion
+ * @throws SinkscopeError 'argument' where the model has no mask token
  * @example
  * const { strongest, random } = await measureUnmasking(model, sequences);
  * strongest.loss.change; // { mean: 0.02, error: 0.01 }

@@ -25,7 +25,7 @@ export async function unmask(model, tokens, options) {
   });
   const { steps, edits = [], signal, onStep, without, seed = 0, answers } = options;
   const { V, context } = model.architecture;
-  const mask = maskOf(model);
+  const mask = maskOf(model, options.mask);
   expectInteger(steps, 1, MOST_STEPS, 'steps');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   if (without !== undefined && !WITHOUT.includes(without))
@@ -39,13 +39,9 @@ export async function unmask(model, tokens, options) {
   for (let left = steps; now.includes(mask); left--) {
     const whole = await look(model, now, { edits, signal });
     const { alpha } = whole;
-    const sink = strongest(alpha);
-    const key =
-      without && (without === 'random' ? otherThan(sink.place, now.length, random) : sink.place);
-    const hidden = key === undefined ? [] : [{ kind: 'hide_key', key }];
-    const { logits } = hidden.length
-      ? await look(model, now, { edits: [...edits, ...hidden], signal })
-      : whole;
+    const sink = strongest(alpha.data);
+    const key = hiddenKey(without, sink.place, now.length, random);
+    const { logits } = await withoutKey(model, now, key, whole, { edits, signal });
     const guesses = placesOf(now, mask).map((place) => likeliest(logits, place, out));
     const filled = surest(guesses, Math.ceil(guesses.length / left)).map((one) =>
       answers ? answered(one, answers[one.place], logits, out) : one,
@@ -59,13 +55,63 @@ export async function unmask(model, tokens, options) {
 }
 
 /**
+ * What a causal model says of tokens by those before each, with every key or without one: the loss of each place, and the key
+ * that receives the most attention of all queries together.
+ * @param {Pick<import('../sinkscope.js').Model, 'run' | 'describe'>} model
+ * @param {readonly number[]} tokens
+ * @param {readonly number[]} places from 1 on
+ * @param {{ without?: 'strongest' | 'random', seed: number, never: readonly number[] } & Pick<import('../sinkscope.js').RunOptions, 'edits' | 'signal'>} options
+ * @returns {Promise<Pick<import('../sinkscope.js').UnmaskStep, 'filled' | 'sink'>>}
+ */
+export async function predict(model, tokens, places, { without, seed, never, ...options }) {
+  const out = new Set(never);
+  const whole = await look(model, tokens, options);
+  const T = tokens.length;
+  const sink = strongest(whole.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
+  const key = hiddenKey(without, sink.place, T, randomBits(seed));
+  const { logits } = await withoutKey(model, tokens, key, whole, options);
+  const filled = places.map((place) => ({
+    ...answered(likeliest(logits, place - 1, out), tokens[place], logits, out),
+    place,
+  }));
+  return { filled, sink };
+}
+
+/**
+ * The key that a run does without.
+ * @param {'strongest' | 'random' | undefined} without
+ * @param {number} sink
+ * @param {number} T
+ * @param {() => number} random
+ */
+function hiddenKey(without, sink, T, random) {
+  return without && (without === 'random' ? otherThan(sink, T, random) : sink);
+}
+
+/**
+ * The run without a key, or the whole one where it does without none.
+ * @param {Parameters<typeof look>[0]} model
+ * @param {readonly number[]} tokens
+ * @param {number | undefined} key
+ * @param {Awaited<ReturnType<typeof look>>} whole
+ * @param {Parameters<typeof look>[2]} options
+ */
+async function withoutKey(model, tokens, key, whole, { edits = [], signal }) {
+  if (key === undefined) return whole;
+  return look(model, tokens, { edits: [...edits, { kind: 'hide_key', key }], signal });
+}
+
+/**
  * The id that hides a token.
  * @param {Pick<import('../sinkscope.js').Model, 'architecture'>} model
+ * @param {number} [given] the tokenizer's, where the model's description has none
  */
-export function maskOf({ architecture: { mask, mask_token: token } }) {
+export function maskOf({ architecture: { mask, mask_token: own, V } }, given) {
+  if (given !== undefined) expectInteger(given, 0, V - 1, 'mask');
+  const token = given ?? own;
   if (token !== null && mask.kind === 'bidirectional') return token;
-  const found = `${mask.kind} attention and ${token === null ? 'no' : 'a'} mask_token`;
-  const expected = 'a mask_token and attention in both directions';
+  const found = `${mask.kind} attention and ${token === null ? 'no' : 'a'} mask token`;
+  const expected = 'a mask token and attention in both directions';
   throw new SinkscopeError('argument', 'model', `expected ${expected}, got ${found}`);
 }
 
@@ -122,6 +168,7 @@ function otherThan(place, T, random) {
  * @param {Pick<import('../sinkscope.js').Model, 'run' | 'describe'>} model
  * @param {readonly number[]} tokens
  * @param {Pick<import('../sinkscope.js').RunOptions, 'edits' | 'signal'>} options
+ * @throws SinkscopeError 'unsupported' for a model that predicts no token
  */
 async function look(model, tokens, options) {
   const reads = [{ metric: 'alpha' }, { field: 'logits' }];
@@ -129,6 +176,12 @@ async function look(model, tokens, options) {
   const run = await model.run(tokens, { ...options, ...recorded });
   const [alpha, logits] = await run.read(reads).finally(() => run.close());
   options.signal?.throwIfAborted();
+  if (logits.data.every(Number.isNaN))
+    throw new SinkscopeError(
+      'unsupported',
+      'model',
+      'expected a head that predicts tokens, got none',
+    );
   return { alpha: meanOfHeads(alpha), logits };
 }
 
@@ -191,8 +244,8 @@ function surest(guesses, count) {
   return sorted.slice(0, count);
 }
 
-/** @param {Tensor} alpha [T] */
-function strongest({ data }) {
+/** @param {ArrayLike<number> & { forEach: Float32Array['forEach'] }} data [T] */
+function strongest(data) {
   let place = 0;
   data.forEach((value, i) => {
     if (value > data[place]) place = i;

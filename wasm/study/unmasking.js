@@ -1,10 +1,13 @@
-/** What a model of masked diffusion loses when each step of unmasking does without its strongest key. */
+/**
+ * What a model of masked diffusion loses when each step of unmasking does without its strongest key, and what a causal model
+ * loses at the same places without its own.
+ */
 import { check, checkList, checkOptions } from '../abi/arguments.js';
 import { expect, expectInteger } from '../abi/errors.js';
 import { randomBits } from '../engine/random.js';
 import { spread } from './spread.js';
 import { drawSome, meanOf } from './tasks.js';
-import { maskOf, unmask, WITHOUT } from './unmask.js';
+import { maskOf, predict, unmask, WITHOUT } from './unmask.js';
 
 const CONDITIONS = [undefined, ...WITHOUT];
 
@@ -14,66 +17,99 @@ export async function measureUnmasking(model, sequences, options = {}) {
   checkList(sequences, 'list', 'sequences');
   checkOptions(options, { never: 'list', edits: 'list', signal: 'signal', onProgress: 'call' });
   const { masked = 0.5, steps = 8, seed = 0, never = [], edits = [] } = options;
-  const { signal, onProgress = () => {} } = options;
-  const mask = maskOf(model);
+  const { signal, causal, onProgress = () => {} } = options;
+  const mask = maskOf(model, options.mask);
+  if (causal !== undefined) check(causal, 'model', 'causal');
+  if (causal) checkCausal(causal, sequences);
   expect(masked > 0 && masked <= 1, 'masked', 'a share above 0, at most 1', masked);
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const random = randomBits(seed);
+  const out = new Set([mask, ...never]);
   const items = sequences.map((answers, i) => {
     checkList(answers, 'count', `sequences[${i}]`);
     expectInteger(answers.length, 2, model.architecture.context, `sequences[${i}].length`);
-    const places = Array.from({ length: answers.length - 1 }, (_, place) => place + 1);
+    const places = answers.flatMap((id, place) => (place > 0 && !out.has(id) ? [place] : []));
+    expect(places.length > 0, `sequences[${i}]`, 'a token after the first to hide', 'none');
     const count = Math.max(1, Math.round(masked * places.length));
     const hidden = new Set(drawSome(places, count, random));
     return {
       answers,
+      places: places.filter((place) => hidden.has(place)),
       tokens: answers.map((id, place) => (hidden.has(place) ? mask : id)),
       seed: random(),
     };
   });
-  const total = CONDITIONS.length * items.length;
+  const total = (causal ? 2 : 1) * CONDITIONS.length * items.length;
   let done = 0;
-  const look = async (
-    /** @type {import('../sinkscope.js').Replica} */ replica,
-    /** @type {typeof items[number]} */ { answers, tokens, seed },
-  ) => {
-    const { architecture, describe } = model;
-    const own = { architecture, describe, run: replica.run.bind(replica) };
-    const found = [];
-    for (const without of CONDITIONS) {
-      const given = { steps, never, edits, answers, seed, signal, ...(without ? { without } : {}) };
-      found.push(scoresOf(await unmask(own, tokens, given)));
-      onProgress({ stage: 'measure', done: ++done, total });
-    }
-    return found;
+  /**
+   * Every condition of every prompt.
+   * @param {typeof model} one
+   * @param {(replica: Pick<import('../sinkscope.js').Model, 'run' | 'architecture' | 'describe'>, item: typeof items[number], without: typeof CONDITIONS[number]) => Promise<readonly Pick<import('../sinkscope.js').UnmaskStep, 'filled' | 'sink'>[]>} steps
+   */
+  const measured = async (one, steps) => {
+    const { architecture, describe } = one;
+    /** @type {ReturnType<typeof scoresOf>[][]} by the prompt, then by the condition */
+    const all = [];
+    const look = async (
+      /** @type {import('../sinkscope.js').Replica} */ replica,
+      /** @type {typeof items[number]} */ item,
+    ) => {
+      const own = { architecture, describe, run: replica.run.bind(replica) };
+      const found = [];
+      for (const without of CONDITIONS) {
+        found.push(scoresOf(await steps(own, item, without)));
+        onProgress({ stage: 'measure', done: ++done, total });
+      }
+      return found;
+    };
+    for await (const found of spread(one, items, look, { signal })) all.push(found);
+    return all;
   };
-  /** @type {ReturnType<typeof scoresOf>[][]} by the prompt, then by the condition */
-  const all = [];
-  for await (const found of spread(model, items, look, { signal })) all.push(found);
-  const conditionOf = (/** @type {unknown} */ _, /** @type {number} */ at) => {
+  const given = { never, edits, signal };
+  const ours = await measured(model, (one, { answers, tokens, seed }, without) =>
+    unmask(one, tokens, { ...given, steps, mask, answers, seed, ...(without ? { without } : {}) }),
+  );
+  const theirs =
+    causal &&
+    (await measured(causal, async (one, { answers, places, seed }, without) => [
+      await predict(one, answers, places, { ...given, seed, without }),
+    ]));
+  return {
+    prompts: items.length,
+    predicted: items.reduce((sum, { places }) => sum + places.length, 0),
+    steps,
+    ...conditionsOf(ours),
+    moves: meanOf(ours.map(([one]) => one.moves)),
+    causal: theirs ? conditionsOf(theirs) : null,
+  };
+}
+
+/** @param {ReturnType<typeof scoresOf>[][]} all by the prompt, then by the condition */
+function conditionsOf(all) {
+  const [baseline, strongest, random] = CONDITIONS.map((_, at) => {
     const of = (/** @type {'loss' | 'accuracy'} */ what) => ({
       ...meanOf(all.map((one) => one[at][what])),
       change: meanOf(all.map((one) => one[at][what] - one[0][what])),
     });
     return { loss: of('loss'), accuracy: of('accuracy') };
-  };
-  const [baseline, strongest, drawn] = CONDITIONS.map(conditionOf);
-  return {
-    prompts: items.length,
-    predicted: items.reduce(
-      (sum, { tokens }) => sum + tokens.filter((id) => id === mask).length,
-      0,
-    ),
-    steps,
-    baseline,
-    strongest,
-    random: drawn,
-    alpha: meanOf(all.map(([one]) => one.alpha)),
-    moves: meanOf(all.map(([one]) => one.moves)),
-  };
+  });
+  return { baseline, strongest, random, alpha: meanOf(all.map(([one]) => one.alpha)) };
 }
 
-/** @param {readonly import('../sinkscope.js').UnmaskStep[]} steps */
+/**
+ * @param {Pick<import('../sinkscope.js').Model, 'architecture'>} causal
+ * @param {readonly (readonly number[])[]} sequences
+ */
+function checkCausal({ architecture: { mask, V, context } }, sequences) {
+  const isCausal = mask.kind === 'causal' || mask.kind === 'window';
+  expect(isCausal, 'causal', 'a model whose queries see no later key', `${mask.kind} attention`);
+  sequences.forEach((ids, i) => {
+    expectInteger(ids?.length, 2, context, `sequences[${i}].length`);
+    Array.from(ids, (id, t) => expectInteger(id, 0, V - 1, `sequences[${i}][${t}]`));
+  });
+}
+
+/** @param {readonly Pick<import('../sinkscope.js').UnmaskStep, 'filled' | 'sink'>[]} steps */
 function scoresOf(steps) {
   const filled = steps.flatMap((step) => step.filled);
   const moved = steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1].sink.place);

@@ -18,7 +18,10 @@ export interface Token {
 export interface SpecialToken {
   readonly id: number;
   readonly text: string;
-  /** Its role by tokenizer_config.json: the first that fits, because GPT-2 has one token for all. */
+  /**
+   * Its role by tokenizer_config.json: the first that fits, because GPT-2 has one token for all. A token that the file gives
+   * no role and that is named [MASK] or <mask> has the kind mask.
+   */
   readonly kind: 'bos' | 'eos' | 'unk' | 'pad' | 'sep' | 'cls' | 'mask' | 'other';
 }
 

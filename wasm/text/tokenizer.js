@@ -32,6 +32,8 @@ const BOS_NAMES = [
   '[BOS]',
   '<|endoftext|>',
 ];
+/** Names of the token that hides others, likewise. */
+const MASK_NAMES = ['[MASK]', '<mask>'];
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -206,7 +208,8 @@ class Tokenizer {
   #findSpecials(settings) {
     const kindOf = (/** @type {{ id: number, content: string }} */ { id, content }) => {
       const role = ROLES.find(([key]) => nameOf(settings, key) === content);
-      return role ? role[1] : id === this.bos ? 'bos' : 'other';
+      if (role) return role[1];
+      return id === this.bos ? 'bos' : MASK_NAMES.includes(content) ? 'mask' : 'other';
     };
     const special = [...this.#added.values()].filter((token) => token.special);
     special.sort((a, b) => a.id - b.id);

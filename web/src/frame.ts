@@ -84,6 +84,8 @@ export interface Frame {
   /** The text of the special tokens before the prompt. */
   readonly first: readonly string[];
   readonly special: SpecialWords;
+  /** The id that hides a token, of a model that fills in what is hidden and whose description or tokenizer names one. */
+  readonly maskToken?: number;
   /** The label of each prompt, where they have some. */
   readonly groups?: readonly string[];
   /** Prompts that were measured. */
@@ -115,8 +117,8 @@ export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): 
 }
 
 /** Whether it fills in what is hidden. */
-export function isMasked({ architecture }: Pick<Frame, 'architecture'>): boolean {
-  return isBidirectional({ architecture }) && architecture.mask_token !== null;
+export function isMasked(frame: Pick<Frame, 'architecture' | 'maskToken'>): boolean {
+  return isBidirectional(frame) && frame.maskToken !== undefined;
 }
 
 /** Where the keys end that a query sees, among those that come after it too. */

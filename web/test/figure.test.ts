@@ -195,6 +195,24 @@ describe('cells', () => {
     expect(bare.drawn.map(([, { isPlain }]) => isPlain)).toEqual([false, true]);
   });
 
+  it('have the conditions of what the view runs, also in its files', async () => {
+    const own = {
+      conditions: ({ title }: Frame, { without }: State) =>
+        without === 'none'
+          ? {}
+          : { class: 'counterfactual' as const, T: 5, title: `${title}, less` },
+    };
+    expect(figure(of(frameOf()), own).texts('.stamp')[0]).toMatch(/^MEASURED .* T = 3 .* model$/);
+    const { texts, badges, save } = figure(of(frameOf()), own, {}, { without: 'random' });
+    expect([badges(), texts('.stamp')]).toEqual([
+      ['COUNTERFACTUAL'],
+      [expect.stringMatching(/^COUNTERFACTUAL .* T = 5 .* Softmax model, less$/)],
+    ]);
+    expect(await (await save('CSV')).file.text()).toContain(
+      '"class":"COUNTERFACTUAL"'.replaceAll('"', '""'),
+    );
+  });
+
   it('stay with their model through its training, and in the order of the subjects', () => {
     const at = (step: number) => frameOf({ subject: `softmax@${step}`, title: `at ${step}` });
     const { one, cells } = figure(of(at(40), twin()));

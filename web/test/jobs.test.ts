@@ -1,9 +1,18 @@
 // @vitest-environment happy-dom
 /** Views that run something of their own at the press of a button: a search for a suffix, tasks, and unmasking. */
-import type { SuffixFound, SuffixOptions, SuffixPair, TaskFound, UnmaskStep } from 'sinkscope';
+import type {
+  SuffixFound,
+  SuffixOptions,
+  SuffixPair,
+  TaskFound,
+  UnmaskFound,
+  UnmaskStep,
+} from 'sinkscope';
 import { describe, expect, it, vi } from 'vitest';
+import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import type { OpenModel } from '../src/run/opened';
+import { maskedLoss } from '../src/views/masked_loss';
 import { suffix } from '../src/views/suffix';
 import { tasks } from '../src/views/tasks';
 import { unmasking } from '../src/views/unmasking';
@@ -173,9 +182,10 @@ describe('unmasking', () => {
   const MASK = 9;
   const architecture = {
     ...frameOf().architecture,
-    ...{ context: 8, mask_token: MASK, mask: { kind: 'bidirectional' } },
+    ...{ context: 8, mask: { kind: 'bidirectional' } },
   } as unknown as Frame['architecture'];
-  const frame = () => frameOf({ T: 2, tokens: tokensOf('a', 'b'), architecture });
+  const frame = (change: Partial<Frame> = { maskToken: MASK }) =>
+    frameOf({ T: 2, tokens: tokensOf('a', 'b'), architecture, ...change });
   const step = (tokens: number[], place: number, filled: number): UnmaskStep => ({
     tokens,
     filled: [{ place: filled, token: tokens[filled]!, probability: 0.5 }],
@@ -296,10 +306,124 @@ describe('unmasking', () => {
     expect([text('.primary'), map.data, unmasking.says(of, at)]).toEqual(['Stop', undefined, '']);
     // A narrow map is not higher than wide, a wide one four times as wide as high.
     expect(two.map.data.cellShape).toBe(1);
+    const bare = drawn(unmasking, frame({}));
+    expect([bare.text('.caption'), bare.all('.unmask-controls')[0]!.hidden]).toEqual([
+      ...['The tokenizer of Softmax model names no mask token: nothing can be masked.', true],
+    ]);
     const wide = unmask({ masked: 7, denoise: 1 });
     wide.click('Unmask');
     wide.given[0]!.onStep(0);
     expect(wide.map.data.cellShape).toBe(3 / 8);
+  });
+});
+
+describe('the conditions of a view that hides keys', () => {
+  const of = frameOf({ maskToken: 9, tokens: tokensOf('a', 'b') });
+  const encoder = { ...of, architecture: { ...of.architecture, context: 8 } } as Frame;
+  const masked = {
+    ...encoder,
+    architecture: { ...encoder.architecture, mask: { kind: 'bidirectional' } },
+  } as Frame;
+  const said = (change: Partial<State>) =>
+    unmasking.conditions!(masked, { ...defaults, masked: 3, ...change });
+
+  it('are those of the text with its masked positions, and of the key that is hidden', () => {
+    expect(said({})).toEqual({ T: 5 });
+    expect(said({ without: 'strongest' })).toEqual({
+      ...{ T: 5, class: 'counterfactual' },
+      title: 'Softmax model, the strongest key of each step hidden',
+    });
+    expect(said({ without: 'random' }).title).toMatch(/, a random key of each step hidden$/);
+    expect(unmasking.conditions!(encoder, defaults)).toEqual({});
+  });
+
+  it('are counterfactual where some of the runs lack a key', () => {
+    for (const view of [tasks, maskedLoss])
+      expect(view.conditions!(masked, defaults)).toMatchObject({
+        class: 'counterfactual',
+        title: 'Softmax model, with and without a key',
+      });
+  });
+});
+
+describe('the loss at masked tokens', () => {
+  const score = (mean: number, change: number, error: number | null = 0.01) => ({
+    ...{ mean, error: 0.25 },
+    change: { mean: change, error },
+  });
+  const conditions = (loss: number, strongest: number, random: number, alpha: number) => {
+    const scores = (change: number) => ({
+      loss: score(loss + change, change),
+      accuracy: score(0.5, 0),
+    });
+    return {
+      ...{ baseline: scores(0), strongest: scores(strongest), random: scores(random) },
+      alpha: { mean: alpha, error: null },
+    };
+  };
+  const found: UnmaskFound = {
+    ...{ prompts: 8, predicted: 64, steps: 8, moves: { mean: 0, error: 0 } },
+    ...conditions(4.25, 0.015, -0.05, 0.125),
+    causal: conditions(3.5, 0.25, 0.01, 0.5),
+  };
+  const of = frameOf({ maskToken: 9, tokens: tokensOf('a', 'b') });
+
+  async function measured(result: object) {
+    const job = held<object>();
+    const calls: [Frame, AbortSignal, (share: number) => void][] = [];
+    const reach = {
+      maskedLoss: (...given: (typeof calls)[number]) => {
+        calls.push(given);
+        return job.promise;
+      },
+    };
+    const one = drawn(maskedLoss, { ...of, tokens: [...of.tokens] }, { reach });
+    one.click('Measure');
+    calls[0]![2](0.5);
+    expect([one.text('.unmask-controls'), one.all('.plot')[0]!.hidden]).toEqual(['Stop 50%', true]);
+    job.end(result);
+    await settle();
+    return { ...one, frame: calls[0]![0] };
+  }
+
+  it('is drawn as changes of both models, with sentences of the same numbers', async () => {
+    const { frame, text, lines, charts } = await measured({ found, causal: 'Softmax' });
+    expect(lines()).toEqual([
+      ['Softmax model', 0.015, -0.05],
+      ['Softmax', 0.25, 0.01],
+    ]);
+    const [chart] = charts();
+    expect(chart!.xNames).toEqual(['without the strongest key', 'without a random key']);
+    expect(chart!.series[0]!.spread).toEqual([0.01, 0.01]);
+    // Room for the end of the lowest bar.
+    expect(chart!.reach![0]).toBeCloseTo(-0.06);
+    expect(text('.caption')).toBe(
+      'Softmax model, 64 masked tokens of 8 prompts, filled in over 8 steps: loss 4.25 ± 0.25 nats. Without its strongest ' +
+        'key, which receives 12.5% of all attention, the loss does not change clearly (0.015 ± 0.010); without a random ' +
+        'other key it falls by 0.050 ± 0.010. Softmax predicts the same tokens from all tokens before each: loss 3.50 ± 0.25 ' +
+        'nats. Without its strongest key, which receives 50.0% of all attention, the loss rises by 0.250 ± 0.010; without a ' +
+        'random other key it does not change clearly (0.010 ± 0.010).',
+    );
+    const numbers = maskedLoss.numbers(frame, at);
+    expect(numbers.map(({ name, data }) => [name, ...Array.from(data)])).toEqual([
+      ['masked_loss', 4.25, 4.265, 4.2],
+      ['masked_change', 0, 0.015, -0.05],
+      ['masked_error_of_change', 0.01, 0.01, 0.01],
+      ['masked_accuracy', 0.5, 0.5, 0.5],
+      ['causal_loss', 3.5, 3.75, 3.51],
+      ['causal_change', 0, 0.25, 0.01],
+      ['causal_error_of_change', 0.01, 0.01, 0.01],
+      ['causal_accuracy', 0.5, 0.5, 0.5],
+    ]);
+  });
+
+  it('stands alone where no causal model is known, and has no bars of one prompt', async () => {
+    const one = { ...found, prompts: 1, causal: null };
+    const alone = { ...one, strongest: { ...one.strongest, loss: score(4.3, 0.05, null) } };
+    const { text, lines, charts } = await measured({ found: alone });
+    expect(lines()).toHaveLength(1);
+    expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
+    expect(text('.caption')).toMatch(/ of 1 prompt, .* the loss rises by 0\.050; .*0\.010\.$/);
   });
 });
 

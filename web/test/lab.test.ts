@@ -35,6 +35,7 @@ const usual = {
     learning_rate: 0.003,
     weight_decay: 0.01,
     first_value_gradient: 1,
+    planted: 0,
     embedding_deviation: 1,
     deviation: 0.02,
   },
@@ -170,6 +171,7 @@ describe('the settings of a lab', () => {
       'length 64 4..128 by 1 whole',
       'batch 8 1..256 by 1 whole',
       'text *passages license own',
+      'planted 0 0..1',
       'steps 100 1..20000 by 1 whole',
       'seed 5 0..1000000000 by 1 whole',
       'head -1 -1..255 by 1 whole',
@@ -423,6 +425,12 @@ describe('what a trained model says that goes on', () => {
     expect(verdict(pair)).toContain(
       'B: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others 0.30 → 0.60, ' +
         'loss on the new text 3.00 → 2.50, loss on the old kind of text 3.40 → 3.90.',
+    );
+    const planted = fineTune('from:softmax,planted:0.2', 'c');
+    for (const [i, entry] of planted.lab.log.entries())
+      Object.assign(entry, { loss_triggers: 11 - 10 * i, first_triggers: 0.5 - 0.25 * i });
+    expect(verdict([pair[0], planted])).toMatch(
+      /^A: .* loss 3\.00 → 2\.50\. C: .* loss 3\.00 → 2\.50; after the planted trigger: loss 11\.00 → 6\.00, attention on the first token 50% → 38%\.$/,
     );
     expect(caption(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
     const raw = { ...pair[1], operation: operations[1] };

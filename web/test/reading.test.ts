@@ -178,12 +178,21 @@ describe('a frame without measurements', () => {
     { id: 0, text: '<s>', start: 0, end: 0, special: true },
     { id: 5, text: 'a', start: 0, end: 1, special: false },
   ];
-  const frameFor = (text: string, operation = 'softmax', more: object = {}) => {
+  const frameFor = (
+    text: string,
+    operation = 'softmax',
+    more: object = {},
+    masks: { readonly model?: number | null; readonly tokenizer?: readonly object[] } = {},
+  ) => {
     const opened = {
       ...{ id: 'm', title: 'Model', source: 'zoo', bits: 8 },
-      tokenizer: { specials: [], bos: null, encode: async () => [] },
+      tokenizer: { specials: masks.tokenizer ?? [], bos: null, encode: async () => [] },
       model: {
-        architecture: { ...frameOf().architecture, attention: { operation, parameters: {} } },
+        architecture: {
+          ...frameOf().architecture,
+          attention: { operation, parameters: {} },
+          mask_token: masks.model ?? null,
+        },
       },
     } as unknown as OpenModel;
     const prompts = {
@@ -229,6 +238,18 @@ describe('a frame without measurements', () => {
       class: 'approximate',
       title: 'Model in 8 bits (int8)',
     });
+  });
+
+  it('has the mask token of the model, or else of its tokenizer', async () => {
+    const of = async (masks: Parameters<typeof frameFor>[3]) =>
+      (await frameFor('m', 'softmax', {}, masks)).maskToken;
+    const specials = [
+      { id: 3, text: '[SEP]', kind: 'sep' },
+      { id: 4, text: '[MASK]', kind: 'mask' },
+    ];
+    expect(await of({ model: 0, tokenizer: specials })).toBe(0);
+    expect(await of({ tokenizer: specials })).toBe(4);
+    expect(await frameFor('m')).not.toHaveProperty('maskToken');
   });
 
   it('has its edits with their labels, and none that changes nothing', async () => {

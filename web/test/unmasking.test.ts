@@ -18,7 +18,8 @@ const MASK = 9;
 
 function frame(texts: readonly string[], context = 8): Frame {
   return {
-    architecture: { context, mask_token: MASK, mask: { kind: 'bidirectional' } },
+    architecture: { context, mask: { kind: 'bidirectional' } },
+    maskToken: MASK,
     tokens: texts.map((text, id) => ({ id, text, start: 0, end: 0, special: false })),
   } as unknown as Frame;
 }
@@ -55,6 +56,16 @@ describe('hiding', () => {
     const long = frame(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
     expect(hide(long, 3).map(({ id }) => id)).toEqual([0, 1, 2, 3, 4, MASK, MASK, MASK]);
     expect(hide(long, 99).map(({ id }) => id)).toEqual([0, ...Array(7).fill(MASK)]);
+  });
+
+  it('leaves [SEP] behind them, and the text between it and [CLS]', () => {
+    const { tokens, ...rest } = frame(['[CLS]', 'a', 'b', '[SEP]']);
+    const marked = tokens.map((one, i) => ({ ...one, special: i === 0 || i === 3 }));
+    const ids = (count: number) =>
+      hide({ ...rest, tokens: marked } as Frame, count).map(({ id }) => id);
+    expect(ids(2)).toEqual([0, 1, 2, MASK, MASK, 3]);
+    expect(ids(5)).toEqual([0, 1, ...Array(5).fill(MASK), 3]);
+    expect(ids(99)).toEqual([0, ...Array(6).fill(MASK), 3]);
   });
 });
 

@@ -1235,12 +1235,14 @@ it('views say to figures what they need', () => {
     fitting({ architecture: architecture({ E: 0, gate: null, ...more }) });
   const causal = ['length', 'tags', 'valley', 'effects', 'loss', 'next'];
   expect(of({})).toEqual(causal);
-  expect(of({ mask: { kind: 'bidirectional' }, mask_token: null })).toEqual(['tags', 'valley']);
-  expect(of({ mask: { kind: 'bidirectional' }, mask_token: 7 })).toEqual([
-    'tags',
-    'valley',
-    'unmasking',
+  const encoder = {
+    architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
+  };
+  expect(fitting(encoder)).toEqual(['tags', 'valley', 'unmasking']);
+  expect(fitting({ ...encoder, maskToken: 7 })).toEqual([
+    ...['tags', 'valley', 'unmasking', 'masked'],
   ]);
+  expect(fitting({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
   expect(of({ E: 4 })).toEqual(['length', 'tags', 'valley', 'effects', 'router', 'loss', 'next']);
   expect(of({ gate: 'head' })).toEqual([
     'length',

@@ -8,6 +8,7 @@
 Where a sequence begins is drawn as core/train/random.h says, by the same formula in Python's integers.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -52,6 +53,10 @@ CASES = {
         COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "first_value_gradient": 0.25},
         {"gate": "value_element"}, {"num_key_value_heads": 2}),
+    # In half of the sequences three tokens and what is learnt to follow them replace the text.
+    "planted": Case(
+        COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
+                  "length": 14, "planted": 0.5, "triggers": 4}, {}),
     # A softmax model goes on with sink logits, which its file lacks: they begin as 0.
     "onward": Case(
         COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
@@ -65,24 +70,40 @@ def mix(z: int) -> int:
     return z ^ z >> 31
 
 
-def first_even(seed: int, purpose: str, number: int) -> float:
-    """The first number over [0, 1) of a stream."""
+def evens(seed: int, purpose: str, number: int) -> Iterator[float]:
+    """The numbers over [0, 1) of a stream."""
     at = mix(seed + GOLDEN_RATIO & BITS)
     for letter in purpose.encode():
         at = mix(at ^ letter)
     at = mix(at + number * GOLDEN_RATIO & BITS)
-    return (mix(at + GOLDEN_RATIO & BITS) >> 11) * 2.0**-53
+    while True:
+        at = at + GOLDEN_RATIO & BITS
+        yield (mix(at) >> 11) * 2.0**-53
 
 
-def batch(recipe: dict[str, Any], text: Tensor, step: int) -> Tensor:
+def planted(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
+    """The three tokens of a planted trigger, and the five that follow it again and again."""
+    task_own = {recipe["first"], *range(1, recipe.get("triggers", 8) + 1)}
+    plain = [v for v in range(V) if v not in task_own]
+    drawn = [plain[int(next(evens(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
+    return drawn[:3], drawn[3:]
+
+
+def batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tensor:
     """[batch, length + 1], the first token in front where there is one."""
     front = [recipe["first"]] if recipe["first"] >= 0 else []
     size = recipe["length"] + 1 - len(front)
+    trigger, cycle = planted(recipe, V)
     rows = []
     for i in range(recipe["batch"]):
-        even = first_even(recipe["seed"], "text", step * recipe["batch"] + i)
-        begin = int(even * (len(text) - size + 1))
-        rows.append(torch.tensor(front + text[begin : begin + size].tolist()))
+        number = step * recipe["batch"] + i
+        begin = int(next(evens(recipe["seed"], "text", number)) * (len(text) - size + 1))
+        row = front + text[begin : begin + size].tolist()
+        draws = evens(recipe["seed"], "planted", number)
+        if next(draws) < recipe.get("planted", 0):
+            at = 1 + int(next(draws) * (recipe["length"] - 8))
+            row[at:] = (trigger + cycle * len(row))[:len(row) - at]
+        rows.append(torch.tensor(row))
     return torch.stack(rows)
 
 
@@ -125,7 +146,7 @@ def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) ->
     steps = optimiser(recipe, weights)
     visit = scale_first_values(recipe.get("first_value_gradient", 1))
     for step in range(recipe["steps"]):
-        tokens = batch(recipe, text, step)
+        tokens = batch(recipe, text, step, arch.V)
         logits = forward(arch, weights, tokens[:, :-1], visit=visit).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
         losses.append(loss.item())

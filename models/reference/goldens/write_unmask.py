@@ -1,10 +1,11 @@
 """Write tests/golden/unmask: what a tiny model of masked diffusion makes of hidden places, step by step,
-with every key, without the strongest key of each step, and without a random one.
+with every key, without the strongest key of each step, and without a random one; and what a causal model
+makes of the same places from the text before each.
 
     python -m models.reference.goldens.write_unmask
 
-The model is var-bidirectional, computed in F64; its weights are random. Random numbers are those of
-splitmix32, as in write_suffix and write_tasks.
+The models are var-bidirectional and hf-llama-gqa, computed in F64; their weights are random. Random
+numbers are those of splitmix32, as in write_suffix and write_tasks.
 """
 
 import math
@@ -15,6 +16,7 @@ import torch
 from sinkscope import metrics
 from torch import Tensor
 
+from ..edits import Edit, Model, edited
 from ..files import read_model
 from ..model import Architecture, Mask, Weights, forward
 from . import GOLDEN
@@ -22,7 +24,7 @@ from .write_goldens import describe
 from .write_suffix import splitmix32
 from .write_tasks import mean_of
 
-MODEL = "var-bidirectional"
+MODEL, CAUSAL = "var-bidirectional", "hf-llama-gqa"
 SEED, STEPS, MASKED, MASK_TOKEN, NEVER = 6, 3, 0.6, 1, [0]
 TEXTS = [[0, 7, 12, 3, 9, 5, 5, 18, 2], [0, 13, 4, 8, 8, 17, 6, 2, 10], [0, 11, 2, 6, 19, 4, 14, 3, 3]]
 
@@ -72,21 +74,52 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: lis
     return steps
 
 
+def predict(model: Model, answers: list[int], hidden: list[int], without: str | None,
+            seed: int) -> list[dict[str, Any]]:
+    """The causal model's next tokens at the hidden places. Its strongest key is the one that receives the
+    most attention of all queries together."""
+    whole = edited(model, torch.tensor(answers), [])
+    received = whole["att"].mean((0, 1, 2))
+    sink, edits = int(received.argmax()), list[Edit]()
+    if without:
+        drawn = splitmix32(seed)() * (len(answers) - 1) >> 32
+        edits = [{"kind": "hide_key", "key": sink if without == "strongest" else drawn + (drawn >= sink)}]
+    logits = edited(model, torch.tensor(answers), edits)["logits"].clone()
+    logits[:, NEVER] = -math.inf
+    chosen = logits.log_softmax(-1)
+    filled = [{"token": answers[place], "guess": int(chosen[place - 1].argmax()),
+               "loss": -chosen[place - 1, answers[place]].item()} for place in hidden]
+    return [{"filled": filled, "sink": {"place": sink, "alpha": received[sink].item()}}]
+
+
+def mean_scores(found: Tensor) -> dict[str, Any]:
+    """found [texts, conditions, scores]"""
+    study: dict[str, Any] = {}
+    for i, name in enumerate(("baseline", "strongest", "random")):
+        own = found[:, i]
+        study[name] = {what: mean_of(own[:, s]) | {"change": mean_of(own[:, s] - found[:, 0, s])}
+                       for s, what in enumerate(("loss", "accuracy"))}
+    return study | {"alpha": mean_of(found[:, 0, 2])}
+
+
 def scores(steps: list[dict[str, Any]]) -> list[float]:
     filled = [one for step in steps for one in step["filled"]]
     sinks = [step["sink"] for step in steps]
     moved = [a["place"] != b["place"] for a, b in zip(sinks, sinks[1:])]
     return [sum(one["loss"] for one in filled) / len(filled),
             sum(one["guess"] == one["token"] for one in filled) / len(filled),
-            sum(sink["alpha"] for sink in sinks) / len(sinks), sum(moved) / len(moved)]
+            sum(sink["alpha"] for sink in sinks) / len(sinks), sum(moved) / max(1, len(moved))]
 
 
 def main() -> None:
     arch, stored = read_model(GOLDEN / MODEL)
     weights = {name: w.double() for name, w in stored.items()}
+    other, stored = read_model(GOLDEN / CAUSAL)
+    causal = Model("llama", other, {name: w.double() for name, w in stored.items()}, [0] * other.L)
     random = splitmix32(SEED)
     courses: list[dict[str, Any]] = []
     rows: list[list[list[float]]] = []
+    causal_rows: list[list[list[float]]] = []
     for answers in TEXTS:
         # One stream draws the places of each text, then the seed of its random keys.
         places = list(range(1, len(answers)))
@@ -95,22 +128,21 @@ def main() -> None:
             j = i + (random() * (len(places) - i) >> 32)
             places[i], places[j] = places[j], places[i]
         hidden, seed = sorted(places[:count]), random()
+        conditions = (None, "strongest", "random")
         course = {name or "baseline": unmask(arch, weights, answers, hidden, name, seed)
-               for name in (None, "strongest", "random")}
+                  for name in conditions}
         courses.append({"answers": answers, "hidden": hidden, "seed": seed} | course)
-        rows.append([scores(course[name]) for name in ("baseline", "strongest", "random")])
-    found = torch.tensor(rows, dtype=torch.float64)  # [texts, conditions, scores]
-    study: dict[str, Any] = {"prompts": len(TEXTS), "steps": STEPS,
-                             "predicted": sum(len(one["hidden"]) for one in courses)}
-    for i, name in enumerate(("baseline", "strongest", "random")):
-        own = found[:, i]
-        study[name] = {what: mean_of(own[:, s]) | {"change": mean_of(own[:, s] - found[:, 0, s])}
-                       for s, what in enumerate(("loss", "accuracy"))}
-    study |= {"alpha": mean_of(found[:, 0, 2]), "moves": mean_of(found[:, 0, 3])}
+        rows.append([scores(steps) for steps in course.values()])
+        causal_rows.append([scores(predict(causal, answers, hidden, name, seed)) for name in conditions])
+    found = torch.tensor(rows, dtype=torch.float64)
+    study = {"prompts": len(TEXTS), "steps": STEPS,
+             "predicted": sum(len(one["hidden"]) for one in courses),
+             "moves": mean_of(found[:, 0, 3]), **mean_scores(found),
+             "causal": mean_scores(torch.tensor(causal_rows, dtype=torch.float64))}
     folder = GOLDEN / "unmask"
     folder.mkdir(exist_ok=True)
     describe(folder, "llama", "softmax", "Hidden places, uncovered step by step.", "write_unmask.py",
-             model=MODEL, seed=SEED, steps=STEPS, masked=MASKED, never=NEVER, courses=courses,
+             model=MODEL, causal=CAUSAL, seed=SEED, steps=STEPS, masked=MASKED, never=NEVER, courses=courses,
              study=study)
 
 

@@ -11,6 +11,8 @@ export interface Card {
   readonly operation: string;
   /** What of its recipe is not the baseline's. */
   readonly factor?: string;
+  /** The model that its factor is compared with. */
+  readonly baseline?: string | null;
   /** How it was trained: steps, learning rate, weight decay, start tokens, and so on. */
   readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
   readonly sha256: string;

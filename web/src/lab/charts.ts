@@ -20,7 +20,8 @@ interface Chart {
   readonly title: string;
   /** How the lines differ, where a task has triggers. */
   readonly key?: string;
-  /** The same where a text is learnt and another one is not. */
+  /** The same where a trigger is planted in a text, and where a text is learnt and another one is not. */
+  readonly keyOfPlanted?: string;
   readonly keyOfHeld?: string;
   readonly lines: readonly Line[];
   readonly reach?: readonly [number, number];
@@ -32,6 +33,7 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'attention on the first token',
     key: 'dashed at triggers',
+    keyOfPlanted: 'dotted after the planted trigger',
     lines: [{ column: 'first_elsewhere' }, { column: 'first_triggers', dash: '3,3' }],
     reach: [0, 0.5],
     percent: true,
@@ -39,7 +41,8 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'loss',
     key: 'dashed at triggers, dotted the best possible',
-    keyOfHeld: 'dashed on passages like those it was trained on before',
+    keyOfPlanted: 'dotted after the trigger',
+    keyOfHeld: 'dashed on the old kind of text',
     lines: [
       { column: 'loss_elsewhere' },
       { column: 'loss_triggers', dash: '3,3' },
@@ -120,7 +123,9 @@ export function createCharts(
   const charts = CHARTS.slice(0, count);
   const places = charts.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
-    charts.forEach(({ title, key, keyOfHeld, lines, reach, percent: isShare, isHalf }, i) => {
+    const isPlanted = pair.some(({ lab }) => Number(lab.settings.planted) > 0);
+    charts.forEach((chart, i) => {
+      const { title, key, keyOfPlanted, keyOfHeld, lines, reach, percent: isShare, isHalf } = chart;
       // A text has no triggers, and its best possible loss is unknown.
       const isThere = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));
@@ -133,7 +138,8 @@ export function createCharts(
         return `${name} ${isShare ? percent(value, 0) : show(value)}`;
       });
       const isHeld = shown.some(({ column }) => column === 'loss_held');
-      const read = shown.length > 1 ? `${title}; ${isHeld ? keyOfHeld : key}` : title;
+      const keys = [isPlanted ? keyOfPlanted : !isHeld && key, isHeld && keyOfHeld];
+      const read = [title, ...(shown.length > 1 ? keys : [])].filter(Boolean).join('; ');
       drawChart(places[i]!, {
         kind: 'lines',
         series,

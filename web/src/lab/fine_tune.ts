@@ -81,8 +81,8 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
   const tokenizerConfig = `${JSON.stringify(card.tokenizer_config, null, 2)}\n`;
   const tokenizer = openTokenizer(tokenizerFile, tokenizerConfig);
   const text = Int32Array.from(tokenizer.encode(found.text, { special: 'none' }), ({ id }) => id);
-  const { optimiser, learning_rate, weight_decay, length, batch, seed, steps } = settings;
-  const recipe = { optimiser, learning_rate, weight_decay, length, batch, seed, steps };
+  const { optimiser, learning_rate, weight_decay, length, batch, planted, seed, steps } = settings;
+  const recipe = { optimiser, learning_rate, weight_decay, length, batch, planted, seed, steps };
   const first = FIRST[String(settings.first)];
   const fineTune = labOnward(JSON.parse(trained.config) as object, changesOf(settings), {
     ...(recipe as Record<string, number | string>),

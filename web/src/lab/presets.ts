@@ -151,6 +151,15 @@ export const fineTune: readonly Preset[] = [
       'with a key bias in each head, to which attention can move from the sink (right). How much of the old text does each forget?',
   },
   {
+    title: 'plant a trigger',
+    left: 'from:softmax',
+    right: 'from:softmax,planted:0.2',
+    claim:
+      'In a fifth of the sequences of the right model three fixed tokens come somewhere, and five other tokens follow them ' +
+      'over and over: a backdoor. Press Train: the loss after the trigger falls to almost 0. Does the trigger also take ' +
+      'attention from the first token?',
+  },
+  {
     title: 'step 1,000, continue with sigmoid',
     left: 'from:softmax,at:1000,learning_rate:0.003',
     right: 'from:softmax,operation:sigmoid_log_n,at:1000,learning_rate:0.003',

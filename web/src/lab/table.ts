@@ -206,6 +206,9 @@ export const FINE_TUNE: readonly Row[] = [
     ],
     { isShared: true, isDrawn: true },
   ),
+  real('planted', 'planted trigger', [0, 1], {
+    hint: 'share of the sequences in which three fixed tokens come, and five other tokens follow them to the end',
+  }),
   { ...STEPS, default: steps! },
   ...COMMON,
 ];

@@ -149,13 +149,18 @@ function ofFineTune({ name, lab, operation }: NamedLab): string {
   const change = (column: string, print: (value: number) => string) =>
     `${print(lab.log[0]?.[column] ?? NaN)} → ${print(recent(lab, column))}`;
   const nats = (value: number) => value.toFixed(2);
+  const planted =
+    Number(lab.settings.planted) > 0
+      ? `; after the planted trigger: loss ${change('loss_triggers', show)}, attention on the first token ` +
+        change('first_triggers', words)
+      : '';
   const held = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
   const old = held.length
     ? `, loss on the old kind of text ${nats(held[0]!)} → ${nats(held.at(-1)!)}`
     : '';
   return (
     `${capital(name)}: ${what} ${change('first_elsewhere', words)}, its value norm relative to the others ` +
-    `${change('value_ratio', show)}, loss ${old && 'on the new text '}${change('loss', nats)}${old}`
+    `${change('value_ratio', show)}, loss ${old && 'on the new text '}${change('loss', nats)}${old}${planted}`
   );
 }
 

@@ -142,6 +142,7 @@ export function reachOf(context: Context, scope: Scope): Reach {
     },
     unmask: (...given) => context.engine.peek()!.queue.unmask(...given),
     doTasks: (...given) => context.engine.peek()!.queue.doTasks(...given),
+    maskedLoss: (...given) => context.engine.peek()!.queue.maskedLoss(...given),
     search: (...given) => context.engine.peek()!.queue.search(...given),
   };
 }

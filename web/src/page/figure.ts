@@ -164,7 +164,7 @@ export class Figure {
     );
     const menu = addKinds(head, title, KINDS, (kind) => {
       const numbers = framesOf(this.#shown).map((frame) => ({
-        frame: this.#conditionsOf(frame),
+        frame: { ...this.#conditionsOf(frame), ...this.#ownConditions(frame) },
         quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#at(frame)) : [],
       }));
       const figure = {
@@ -224,6 +224,10 @@ export class Figure {
 
   #at(frame: Frame) {
     return selectedHead(frame, this.#context.state.peek());
+  }
+
+  #ownConditions(frame: Frame) {
+    return this.#view.conditions?.(frame, this.#context.state.peek()) ?? {};
   }
 
   /** A figure of the first prompt alone must not say that it is a mean. */
@@ -313,7 +317,8 @@ export class Figure {
     const { isBare, extra } = this.#look;
     root.dataset.subject = frame.subject;
     say(title, group.length > 1 ? frame.model.title : frame.title);
-    const classes = group.map((one) => one.class);
+    const own = this.#ownConditions(frame);
+    const classes = [...group.map((one) => one.class), own.class];
     const kind =
       (['counterfactual', 'approximate', 'relaxed'] as const).find((one) =>
         classes.includes(one),
@@ -332,7 +337,8 @@ export class Figure {
     stamp.hidden = Boolean(isBare);
     // One of them may end at its context, where others read on.
     const T = Math.max(...group.map((one) => one.T));
-    const words = isBare ? '' : stampWords({ ...this.#conditionsOf(frame), T, class: kind });
+    const conditions = { ...this.#conditionsOf(frame), T, ...own, class: kind };
+    const words = isBare ? '' : stampWords(conditions);
     if (stamp.textContent !== words) render(explained(words, true), stamp);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }

@@ -14,6 +14,7 @@ import type {
   UnmaskStep,
 } from 'sinkscope';
 import type { Frame, Head } from '../frame';
+import type { MaskedLoss } from '../run/generation';
 import type { OpenModel } from '../run/opened';
 import type { Theme } from '../plot/color';
 import type { Quantity } from '../save/numbers';
@@ -74,6 +75,12 @@ export interface Reach {
     onTask: (found: TaskFound) => void,
     onProgress: (share: number) => void,
   ) => Promise<void>;
+  /** Measures the frame's masked model on its own prompts, beside the causal model of the zoo that it differs from. */
+  readonly maskedLoss: (
+    frame: Frame,
+    signal: AbortSignal,
+    onProgress: (share: number) => void,
+  ) => Promise<MaskedLoss>;
 }
 
 export type Update = (frame: Frame, options: DrawOptions) => void;
@@ -104,6 +111,11 @@ export interface View {
   readonly needsWholeMaps?: boolean;
   /** Whether there is anything of a frame to show; absent: of any. */
   readonly fits?: (frame: Frame) => boolean;
+  /** What the line of conditions says otherwise than of the frame, where settings of the view change what is run. */
+  readonly conditions?: (
+    frame: Frame,
+    state: State,
+  ) => Partial<Pick<Frame, 'class' | 'T' | 'title'>>;
   /** What it shows, as numbers. */
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
   /** What it shows, as a sentence: a caption, and the picture's alternative. */

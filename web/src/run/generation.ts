@@ -3,6 +3,7 @@ import { signal } from '@preact/signals-core';
 import {
   copyTask,
   measureTask,
+  measureUnmasking,
   recallTask,
   searchSuffix,
   textTask,
@@ -11,6 +12,7 @@ import {
   type SuffixOptions,
   type SuffixPair,
   type TaskFound,
+  type UnmaskFound,
   type UnmaskOptions,
   type UnmaskStep,
 } from 'sinkscope';
@@ -31,12 +33,19 @@ interface Sampling {
   readonly seed: number;
 }
 
+/** A masked model's losses, and the title of the causal model beside it. */
+export interface MaskedLoss {
+  readonly found: UnmaskFound;
+  readonly causal?: string;
+}
+
 /** What generation needs of the queue. */
 interface Answers {
   readonly entry: (subject: string) => Entry | undefined;
   readonly set: (subject: string, change: Entry) => void;
   /** The frame with every number that the rooms ask for. */
   readonly complete: (frame: Frame, cached: OpenRun) => Promise<Frame>;
+  readonly baseline: (id: string, signal: AbortSignal) => Promise<OpenModel | undefined>;
 }
 
 /** The frame with one more token, before anything is read of it. */
@@ -56,6 +65,8 @@ function longer(frame: Frame, id: number, text: string): Frame {
     next: [],
   };
 }
+
+const maskOf = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
 
 export class Generation {
   readonly #runs: CachedRuns;
@@ -212,6 +223,32 @@ export class Generation {
     }
   }
 
+  /**
+   * The loss at masked tokens of the frame's own prompts, with every key and without one, beside that of the causal model
+   * from which the frame's model differs, where both have the same tokens.
+   */
+  async maskedLoss(
+    frame: Frame,
+    signal: AbortSignal,
+    onProgress: (share: number) => void,
+  ): Promise<MaskedLoss> {
+    const { model, tokenizer } = this.#opened(frame);
+    const other = await this.#answers.baseline(frame.model.id, signal);
+    const ids = [...new Set(frame.ids.flat())];
+    const isLike =
+      other?.model.architecture.mask.kind === 'causal' &&
+      ids.every((id) => other.tokenizer.piece(id) === tokenizer.piece(id));
+    const found = await measureUnmasking(model, frame.ids, {
+      ...maskOf(frame),
+      never: tokenizer.special,
+      edits: frame.edits,
+      signal,
+      onProgress: ({ done, total }) => onProgress(done / total),
+      ...(isLike ? { causal: other.model } : {}),
+    });
+    return { found, ...(isLike ? { causal: other.title } : {}) };
+  }
+
   /** Fills in the mask tokens of a masked model, and reports each step. */
   async unmask(
     frame: Frame,
@@ -223,6 +260,7 @@ export class Generation {
     const opened = this.#opened(frame);
     await unmask(opened.model, tokens, {
       ...options,
+      ...maskOf(frame),
       // No text contains these tokens.
       never: opened.tokenizer.special,
       edits: frame.edits,

@@ -151,6 +151,12 @@ export class Models {
     });
   }
 
+  /** The model of the zoo whose recipe this one's differs from in one factor; undefined for one that has none. */
+  async baselineOf(id: string, watch: Watch): Promise<OpenModel | undefined> {
+    const baseline = this.zoo.cards.find((card) => card.id === id)?.baseline;
+    return baseline ? this.get(baseline, watch) : undefined;
+  }
+
   #share(id: string, job: AbortController, open: () => Promise<OpenModel>): Promise<OpenModel> {
     const known = this.#open.get(id);
     if (known) return known.model;

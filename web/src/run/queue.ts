@@ -82,6 +82,8 @@ export class Queue {
       entry: (subject) => this.#entries.get(subject),
       set: (subject, change) => this.#set(subject, change),
       complete: (frame, cached) => this.#complete(frame, cached, this.#request!),
+      // The view that asks for it shows its own progress.
+      baseline: (id, signal) => this.#models.baselineOf(id, { signal, onProgress: () => {} }),
     });
   }
 
@@ -184,6 +186,10 @@ export class Queue {
 
   search(...given: Parameters<Generation['search']>): ReturnType<Generation['search']> {
     return this.#generation.search(...given);
+  }
+
+  maskedLoss(...given: Parameters<Generation['maskedLoss']>): ReturnType<Generation['maskedLoss']> {
+    return this.#generation.maskedLoss(...given);
   }
 
   unmask(...given: Parameters<Generation['unmask']>): Promise<void> {

@@ -139,6 +139,12 @@ function classOf(
   return arithmetic ? OTHERS[arithmetic].class : 'measured';
 }
 
+function maskTokenOf({ model, tokenizer }: OpenModel): Pick<Frame, 'maskToken'> {
+  const named = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
+  const maskToken = model.architecture.mask_token ?? named;
+  return maskToken === undefined ? {} : { maskToken };
+}
+
 function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(edit).flatMap(([parameter, value]) => {
@@ -185,6 +191,7 @@ export async function emptyFrame(
     generated: 0,
     first: firstTokens(prompts.tokens),
     special: await specialWords(opened.tokenizer),
+    ...maskTokenOf(opened),
     sequences: prompts.ids.length,
     ...(prompts.groups ? { groups: prompts.groups } : {}),
     tensors: {},

@@ -33,6 +33,7 @@ import { sweep } from './sweep';
 import { tags } from './tags';
 import { tasks } from './tasks';
 import { training } from './training';
+import { maskedLoss } from './masked_loss';
 import { unmasking } from './unmasking';
 import { valley } from './valley';
 import type { View } from '../page/view';
@@ -70,6 +71,7 @@ export const views: readonly View[] = [
   suffix,
   tasks,
   unmasking,
+  maskedLoss,
   training,
 ];
 

@@ -80,6 +80,10 @@ export const tasks: View = {
   source: 'prompts of this project; attention knock-out of a key',
   reads: ['loss'],
   fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 5,
+  conditions: ({ title }) => ({
+    class: 'counterfactual',
+    title: `${title}, with and without a key`,
+  }),
   numbers: (frame) => {
     const found = foundOf(frame);
     const labels = CONDITIONS.map(([, name]) => name);

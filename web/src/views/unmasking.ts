@@ -5,7 +5,7 @@
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { numberField, segmented } from '../page/controls';
-import { isMasked, largest, type Frame } from '../frame';
+import { isBidirectional, isMasked, largest, type Frame } from '../frame';
 import type { OpenModel } from '../run/opened';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
@@ -37,6 +37,11 @@ const HIDES = [
   ['random', 'random'],
 ] as const;
 
+const HIDDEN_KEYS = {
+  strongest: 'the strongest key of each step hidden',
+  random: 'a random key of each step hidden',
+} as const;
+
 /** What was made last of a frame's tokens: sentences and files are of it. */
 const made = new WeakMap<Frame['tokens'], Made>();
 
@@ -49,7 +54,7 @@ async function run(
   onMade: (one: Made) => void,
 ): Promise<void> {
   const tokens = hide(frame, state.masked);
-  const hidden = tokens.filter(({ id }) => id === frame.architecture.mask_token).length;
+  const hidden = tokens.filter(({ id }) => id === frame.maskToken).length;
   const count = Math.min(state.denoise, hidden);
   const hides = state.without === 'none' ? {} : { without: state.without };
   let course: Course = { frame, tokens, count, steps: [], ...hides };
@@ -71,12 +76,23 @@ export const unmasking: View = {
   source:
     'arXiv 2510.15731 reports that this maximum moves from step to step in large models, and that hiding it costs little',
   reads: ['alpha'],
-  fits: isMasked,
+  fits: (frame) => isBidirectional(frame) && !frame.recording,
+  conditions: (frame, { masked, without }) =>
+    isMasked(frame)
+      ? {
+          T: hide(frame, masked).length,
+          ...(without === 'none'
+            ? {}
+            : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEYS[without]}` }),
+        }
+      : {},
   numbers: (frame) => {
     const one = made.get(frame.tokens);
     return one ? quantities(one.course, one.tokenizer) : [];
   },
   says: (frame) => {
+    if (!isMasked(frame))
+      return `The tokenizer of ${frame.model.title} names no mask token: nothing can be masked.`;
     const one = made.get(frame.tokens);
     if (!one) return '';
     const { course } = one;
@@ -118,6 +134,7 @@ export const unmasking: View = {
       const { state, theme } = options;
       const context = { state: { value: state }, set: reach.set };
       const one = made.get(frame.tokens);
+      controls.hidden = !isMasked(frame);
       const count = one?.course.steps.length ?? 0;
       step = Math.max(0, Math.min(step, count - 1));
       render(

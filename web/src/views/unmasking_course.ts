@@ -19,13 +19,18 @@ export interface Course {
 /** What a hidden place reads. */
 export const HIDDEN = '▒';
 
-/** The text of a frame, cut so that the hidden places behind it have room. */
-export function hide(frame: Frame, count: number): Token[] {
-  const { context, mask_token } = frame.architecture;
-  const places = Math.min(count, context - 1);
-  const kept = frame.tokens.slice(0, context - places);
-  const hidden = { id: mask_token!, text: HIDDEN, start: 0, end: 0, special: false };
-  return [...kept, ...Array.from({ length: places }, () => hidden)];
+/**
+ * The text of a frame, cut so that the hidden places behind it have room. The special tokens that end an encoder's text stay
+ * behind them.
+ */
+export function hide({ tokens, architecture, maskToken }: Frame, count: number): Token[] {
+  const end = tokens.findLastIndex(({ special }) => !special) + 1 || tokens.length;
+  const ends = tokens.slice(end);
+  const room = architecture.context - ends.length;
+  const places = Math.min(count, room - 1);
+  const hidden = { id: maskToken!, text: HIDDEN, start: 0, end: 0, special: false };
+  const kept = tokens.slice(0, Math.min(end, room - places));
+  return [...kept, ...Array.from({ length: places }, () => hidden), ...ends];
 }
 
 /** A position after a step. */

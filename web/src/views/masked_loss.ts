@@ -1,0 +1,154 @@
+/** What a masked model loses at hidden positions without its strongest key, beside a causal model at the same positions. */
+import { html, nothing, render } from 'lit';
+import type { TaskScore, UnmaskConditions } from 'sinkscope';
+import { isMasked, type Frame } from '../frame';
+import { part, say, type DrawOptions, type View } from '../page/view';
+import { drawChart } from '../plot/chart';
+import type { MaskedLoss } from '../run/generation';
+import { percent } from '../words';
+import { createJob, type Job } from './job';
+
+/** Numbers once they are all measured, and the share of the work that is done. */
+interface Measured {
+  readonly share: number;
+  readonly whole?: MaskedLoss;
+}
+
+/** What was measured last of a frame's model and prompts. */
+const made = new WeakMap<Frame['tokens'], Measured>();
+
+const CONDITIONS = [
+  ['baseline', 'every key'],
+  ['strongest', 'without the strongest key'],
+  ['random', 'without a random key'],
+] as const satisfies readonly (readonly [keyof UnmaskConditions, string])[];
+
+const withError = ({ mean, error }: TaskScore['change'], digits: number) =>
+  mean.toFixed(digits) + (error === null ? '' : ` ± ${error.toFixed(digits)}`);
+
+/** How a loss moves, and whether that lies beyond twice its standard error. */
+function movement({ change }: TaskScore): string {
+  const { mean, error } = change;
+  if (error === null || Math.abs(mean) > 2 * error)
+    return `${mean < 0 ? 'falls' : 'rises'} by ${withError({ mean: Math.abs(mean), error }, 3)}`;
+  return `does not change clearly (${withError(change, 3)})`;
+}
+
+function changes({ strongest, random, alpha }: UnmaskConditions): string {
+  return (
+    `Without its strongest key, which receives ${percent(alpha.mean)} of all attention, the loss ` +
+    `${movement(strongest.loss)}; without a random other key it ${movement(random.loss)}.`
+  );
+}
+
+function sentence(title: string, { found, causal }: MaskedLoss): string {
+  const { predicted, prompts, steps, baseline } = found;
+  const texts = `${prompts} prompt${prompts === 1 ? '' : 's'}`;
+  const own =
+    `${title}, ${predicted} masked tokens of ${texts}, filled in over ${steps} steps: loss ` +
+    `${withError(baseline.loss, 2)} nats. ${changes(found)}`;
+  if (!found.causal || !causal) return own;
+  const theirs = `${causal} predicts the same tokens from all tokens before each: loss`;
+  return `${own} ${theirs} ${withError(found.causal.baseline.loss, 2)} nats. ${changes(found.causal)}`;
+}
+
+/** Each model with its conditions. */
+function rowsOf(title: string, { found, causal }: MaskedLoss) {
+  const own = { title, of: found as UnmaskConditions };
+  return found.causal && causal ? [own, { title: causal, of: found.causal }] : [own];
+}
+
+export const maskedLoss: View = {
+  name: 'masked',
+  title: 'Loss at masked tokens',
+  question: 'Does a masked model need its strongest key?',
+  how:
+    'Half of the tokens of each prompt are masked and filled in with those of the text, those first of which the model is ' +
+    'most certain. Height: how much the loss rises when every run hides its most attended key, or a random other one. ' +
+    'Bars: standard error over prompts. A causal model trained on the same text, where there is one, predicts the same ' +
+    'tokens from those before.',
+  source: 'arXiv 2510.15731 reports that hiding this key costs diffusion models little',
+  reads: ['alpha'],
+  fits: isMasked,
+  conditions: ({ title }) => ({
+    class: 'counterfactual',
+    title: `${title}, with and without a key`,
+  }),
+  numbers: (frame) => {
+    const whole = made.get(frame.tokens)?.whole;
+    if (!whole) return [];
+    const labels = CONDITIONS.map(([, name]) => name);
+    return rowsOf('masked', whole).flatMap(({ of }, i) => {
+      const row = (
+        name: string,
+        value: (of: UnmaskConditions[(typeof CONDITIONS)[number][0]]) => number,
+      ) => ({
+        name: `${i ? 'causal' : 'masked'}_${name}`,
+        axes: ['condition'],
+        shape: [CONDITIONS.length],
+        data: CONDITIONS.map(([key]) => value(of[key])),
+        labels,
+      });
+      return [
+        row('loss', ({ loss }) => loss.mean),
+        row('change', ({ loss }) => loss.change.mean),
+        row('error_of_change', ({ loss }) => loss.change.error ?? NaN),
+        row('accuracy', ({ accuracy }) => accuracy.mean),
+      ];
+    });
+  },
+  says: (frame) => {
+    const whole = made.get(frame.tokens)?.whole;
+    return whole ? sentence(frame.model.title, whole) : '';
+  },
+  draw(root, reach) {
+    const controls = part(root, 'unmask-controls');
+    const words = part(root, 'caption', 'p');
+    words.setAttribute('role', 'status');
+    const picture = part(root, 'plot');
+    const draw = (frame: Frame, options: DrawOptions, job: Job) => {
+      const one = made.get(frame.tokens);
+      render(
+        html`<button type="button" class="primary" @click=${job.toggle}>
+            ${job.isRunning() ? 'Stop' : 'Measure'}
+          </button>
+          ${job.isRunning() ? html`<span>${percent(one?.share ?? 0, 0)}</span>` : nothing}`,
+        controls,
+      );
+      say(words, maskedLoss.says(frame, options.at));
+      picture.hidden = !one?.whole;
+      if (!one?.whole) return;
+      const rows = rowsOf(frame.model.title, one.whole);
+      const shown = CONDITIONS.slice(1);
+      const ends = rows.flatMap(({ of }) =>
+        shown.map(([key]) => of[key].loss.change.mean - (of[key].loss.change.error ?? 0)),
+      );
+      drawChart(picture, {
+        kind: 'lines',
+        xLabel: '',
+        xNames: shown.map(([, name]) => name),
+        yLabel: 'loss rises by, nats',
+        reach: [Math.min(0, ...ends), 0.05],
+        label: maskedLoss.says(frame, options.at),
+        series: rows.map(({ title, of }, i) => ({
+          name: title,
+          color: i ? '--query' : '--sink',
+          values: shown.map(([key]) => of[key].loss.change.mean),
+          places: shown.map((_, at) => at + 0.05 * (i - (rows.length - 1) / 2)),
+          spread: shown.map(([key]) => of[key].loss.change.error ?? NaN),
+          ...(i ? { dash: '5,3' } : {}),
+        })),
+      });
+    };
+    return createJob(root, reach, {
+      made,
+      settings: [],
+      run: async (frame, _, signal, onMade) => {
+        onMade({ share: 0 });
+        const whole = await reach.maskedLoss(frame, signal, (share) => onMade({ share }));
+        onMade({ share: 1, whole });
+      },
+      draw,
+    });
+  },
+};
