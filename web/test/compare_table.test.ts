@@ -177,7 +177,7 @@ describe('the scatter', () => {
     ...more,
   });
   const drawn = (
-    ...[shown, checkpoints, against]: Parameters<typeof drawScatter> extends [
+    ...[shown, checkpoints, against, width]: Parameters<typeof drawScatter> extends [
       unknown,
       ...infer Rest,
     ]
@@ -185,7 +185,7 @@ describe('the scatter', () => {
       : never
   ) => {
     const root = document.createElement('div');
-    drawScatter(root, shown, checkpoints, against);
+    drawScatter(root, shown, checkpoints, against, width);
     const marks = (selector: string, ...names: string[]) =>
       [...root.querySelectorAll(selector)].map((one) =>
         names.map((name) => Number(one.getAttribute(name))),
@@ -196,6 +196,12 @@ describe('the scatter', () => {
       );
     return { root, marks, texts };
   };
+
+  it('is drawn for the width of its place, so that letters keep their size', () => {
+    const { root, marks } = drawn([point(0.2, 1), point(0.4, 10)], [], 'ratio', 360);
+    expect(root.querySelector('svg')!.getAttribute('viewBox')).toBe('0 0 360 300');
+    expect(marks('circle.shown', 'cx')).toEqual([[56], [340]]);
+  });
 
   it('has a dot for each model and each checkpoint, at its numbers', () => {
     const shown = [

@@ -299,7 +299,7 @@ describe('cells', () => {
   });
 
   it('have all subjects in one where the view says so', () => {
-    const { cells, drawn, one } = figure(
+    const { cells, drawn, one, texts } = figure(
       [{ subject: 'gone', isStale: true }, ...of(frameOf(), twin())],
       { isOfAll: true },
     );
@@ -308,6 +308,7 @@ describe('cells', () => {
       'Softmax model',
       2,
     ]);
+    expect(texts('.stamp')[0]).toMatch(/ · Softmax model, Sigmoid model$/);
     one.update([
       { subject: 'softmax', isStale: true },
       { subject: 'sigmoid', isStale: true },

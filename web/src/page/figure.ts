@@ -337,7 +337,11 @@ export class Figure {
     stamp.hidden = Boolean(isBare);
     // One of them may end at its context, where others read on.
     const T = Math.max(...group.map((one) => one.T));
-    const conditions = { ...this.#conditionsOf(frame), T, ...own, class: kind };
+    // A picture with the lines of all names all of them.
+    const all = this.#view.isOfAll
+      ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
+      : {};
+    const conditions = { ...this.#conditionsOf(frame), T, ...all, ...own, class: kind };
     const words = isBare ? '' : stampWords(conditions);
     if (stamp.textContent !== words) render(explained(words, true), stamp);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');

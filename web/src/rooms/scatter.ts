@@ -146,7 +146,9 @@ export function scatterWords(points: readonly Point[], against: Against): string
   return said.join(' ');
 }
 
-const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [640, 300, 48, 12, 24, 36];
+const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 48, 12, 24, 36];
+/** Letters have one size: the picture is as wide as its place, up to this. */
+const MOST_WIDTH = 720;
 
 /** The picture: what is shown in the colors of its maps, checkpoints as small dots behind. */
 export function drawScatter(
@@ -154,6 +156,7 @@ export function drawScatter(
   shown: readonly Point[],
   checkpoints: readonly Point[],
   against: Against,
+  width = 640,
 ): void {
   const axis = AXES[against];
   const [front, back] = [drawable(shown, against), drawable(checkpoints, against)];
@@ -165,7 +168,7 @@ export function drawScatter(
   const domain = isOne ? [low / 2, low * 2] : [low, high];
   const x = (axis.isLog ? scaleLog() : scaleLinear())
     .domain(domain)
-    .range([LEFT + 8, WIDTH - RIGHT - 8]);
+    .range([LEFT + 8, width - RIGHT - 8]);
   const alphas = all.map(({ alpha }) => alpha);
   const y = scaleLinear()
     .domain([Math.min(0, ...alphas), Math.max(SINK, ...alphas)])
@@ -180,13 +183,14 @@ export function drawScatter(
   render(
     html`<svg
         class="chart-picture scatter-picture"
-        viewBox="0 0 ${WIDTH} ${HEIGHT}"
+        style="max-width: ${MOST_WIDTH}px"
+        viewBox="0 0 ${width} ${HEIGHT}"
         role="img"
         aria-label="α₁ above uniform attention against ${axis.title}. ${scatterWords(all, against)}"
       >
         ${y.ticks(5).map(
           (tick) =>
-            svg`<line class="grid" x1=${LEFT} x2=${WIDTH - RIGHT} y1=${y(tick)} y2=${y(tick)}></line>
+            svg`<line class="grid" x1=${LEFT} x2=${width - RIGHT} y1=${y(tick)} y2=${y(tick)}></line>
               <text x=${LEFT - 5} y=${y(tick) + 3.5} text-anchor="end">${fixed(tick, 1)}</text>`,
         )}
         ${rough.map(
@@ -196,7 +200,7 @@ export function drawScatter(
         ${back.map((point) => dot(point, 2, '--ink-3', 'checkpoint'))}
         ${shown.flatMap((point, i) => (front.includes(point) ? dot(point, 5, `--run-${i + 1}`, 'shown') : []))}
         <text class="axis" x="6" y="12">α₁ above uniform attention</text>
-        <text class="axis" x=${WIDTH - RIGHT} y=${HEIGHT - 3} text-anchor="end">${axis.label}</text>
+        <text class="axis" x=${width - RIGHT} y=${HEIGHT - 3} text-anchor="end">${axis.label}</text>
       </svg>
       <p class="chart-key">
         ${shown.map((point, i) => html`<span style="--swatch: var(--run-${i + 1})">${point.title}</span>`)}
@@ -232,6 +236,13 @@ export function addScatter(
   const caption = part(place, 'caption', 'p');
   const hint = part(place, 'hint', 'p');
   const runs = signal<readonly Runs[] | undefined>(undefined);
+  const width = signal(640);
+  const watcher = new ResizeObserver(([entry]) => {
+    const found = Math.round(entry!.contentRect.width);
+    if (found) width.value = Math.min(MOST_WIDTH, Math.max(280, found));
+  });
+  watcher.observe(chart);
+  scope.onEnd(() => watcher.disconnect());
   render(
     html`<h2>Sink and size, loss, norm</h2>
       <p class="question">
@@ -269,7 +280,7 @@ export function addScatter(
       )}`,
       controls,
     );
-    drawScatter(chart, points, logged, against);
+    drawScatter(chart, points, logged, against, width.value);
     say(caption, scatterWords([...points, ...logged], against));
     const seeds = (runs.value ?? []).flatMap(([, , all]) => all).length;
     say(
