@@ -223,7 +223,7 @@ describe('a figure in its element', () => {
     pick();
     const [first, second] = vi.mocked(window.open).mock.calls;
     expect(first).toEqual(second);
-    const [address, ...how] = first as [string, ...string[]];
+    const [address, ...how] = first as unknown as [string, ...string[]];
     expect(how).toEqual(['_blank', 'noopener']);
     expect(address.startsWith(base.href)).toBe(true);
     const there = parseHash(new URL(address).hash.slice(1)).state;
