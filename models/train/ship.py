@@ -129,16 +129,22 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
     })
 
 
-def seeds(runs: Path, texts: list[str]) -> list[dict[str, Any]]:
-    """The numbers of every seed of a recipe that has several, on the weights of the run."""
+def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """
+    The numbers of every seed of a recipe that has several, on the weights of its run; of a seed whose run is
+    not in this folder, the row that was there before.
+    """
+    kept = {(row["id"], row["seed"]): row for row in before}
     rows = []
     for recipe in recipes().values():
-        for seed in recipe.seeds:
-            if len(recipe.seeds) > 1 and last(recipe, seed, runs).exists():
+        for seed in recipe.seeds if len(recipe.seeds) > 1 else ():
+            if last(recipe, seed, runs).exists():
                 weights = load_file(last(recipe, seed, runs))
                 measured = measure(architecture(recipe.config), weights,
                                    ids_of(recipe, texts, corpus_tokenizer(runs)))
                 rows.append({"id": recipe.id, "seed": seed, "measured": measured})
+            elif (recipe.id, seed) in kept:
+                rows.append(kept[recipe.id, seed])
     return rows
 
 
@@ -195,9 +201,11 @@ def main() -> None:
             if chosen and last(recipe, recipe.seeds[0], runs).exists():
                 take(recipe, runs, held_out)
     texts = json.loads((ZOO / "heldout.json").read_text())
+    known_seeds = ZOO / "seeds.json"
+    more = json.loads(known_seeds.read_text()) if known_seeds.exists() else []
     if runs is not None:
-        write_json(ZOO / "seeds.json", seeds(runs, texts))
-    more = json.loads((ZOO / "seeds.json").read_text())
+        more = seeds(runs, texts, more)
+        write_json(known_seeds, more)
     rows = {id: facts(recipe, texts) for id, recipe in known.items()
             if (ZOO / id / "model.safetensors").exists()}
     for file, text in pages(list(rows.values()), more, MODELS / "README.md", ZOO).items():

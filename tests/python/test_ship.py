@@ -152,11 +152,15 @@ def test_every_seed_that_was_trained_is_measured_on_its_last_weights(
     write_run(alone, 3, runs)
     ids = ship.ids_of(several, TEXTS, TOKENIZER)
     assert ids[:, :2].tolist() == [[1024, 0]] * 2
-    assert ship.seeds(runs, TEXTS) == [
-        {"id": "sink-token", "seed": seed, "measured": fake_measure(None, last[seed], ids)}
-        for seed in (3, 4)]
+    rows = [{"id": "sink-token", "seed": seed, "measured": fake_measure(None, last[seed], ids)}
+            for seed in (3, 4)]
+    assert ship.seeds(runs, TEXTS, []) == rows
     (runs / "sink-token-4/step-0030.safetensors").unlink()
-    assert [row["seed"] for row in ship.seeds(runs, TEXTS)] == [3]
+    assert ship.seeds(runs, TEXTS, []) == rows[:1]
+    # A run that lies elsewhere keeps its row; what no recipe has any more, and what is measured anew, does not.
+    old = [{"id": id, "seed": seed, "measured": {}} for id, seed in (
+        ("sink-token", 3), ("sink-token", 4), ("sink-token", 5), ("relu", 3), ("gone", 3))]
+    assert ship.seeds(runs, TEXTS, old) == [rows[0], old[1]]
 
 
 @pytest.mark.parametrize("id", ["softmax", "relu"])

@@ -227,6 +227,21 @@ describe('a model that writes with three caches', () => {
     ]).toEqual([[], '7', false]);
   });
 
+  it('never draws into the recorded texts, which may be parsed after its tag, nor twice where it is moved', async () => {
+    borrowed.borrowModels.mockResolvedValue({ get: async () => ({}) });
+    const { text, texts, click, all } = placed('<sink-write></sink-write>');
+    const element = all('sink-write')[0]!;
+    element.insertAdjacentHTML('beforeend', '<p class="recorded">recorded</p>');
+    click('Generate');
+    expect([text('.recorded'), texts('button')]).toEqual(['recorded', ['Generating …']]);
+    await vi.waitUntil(() => text('button') === 'Generate', PATIENCE);
+    expect([all('.recorded'), all('tbody tr').length]).toEqual([[], 3]);
+    const section = document.createElement('section');
+    document.body.append(section);
+    section.append(element);
+    expect([all('textarea').length, all('table').length]).toEqual([1, 1]);
+  });
+
   it('says why it could not', async () => {
     borrowed.borrowModels.mockRejectedValueOnce(new Error('no network'));
     const { text, click, all, enter } = placed('<sink-write></sink-write>');

@@ -27,12 +27,13 @@ export class SinkWrite extends HTMLElement {
   #isBusy = false;
   #problem = '';
   readonly #written = new Map<string, Written>();
+  /** The controls and what was written; the recorded texts beside it may be parsed after it is there. */
+  readonly #place = document.createElement('div');
 
   connectedCallback(): void {
     this.#prompt = this.getAttribute('prompt') ?? '';
     // What the build wrote stays until the reader lets the model write.
-    const place = document.createElement('div');
-    this.append(place);
+    this.append(this.#place);
     this.#draw();
   }
 
@@ -120,7 +121,7 @@ export class SinkWrite extends HTMLElement {
           /></label>
           <span role="status">${this.#problem}</span>
         </p>`,
-      this.lastElementChild as HTMLElement,
+      this.#place,
     );
   }
 

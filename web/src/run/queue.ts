@@ -20,7 +20,7 @@ import { previewId } from './models';
 import type { Watch } from './opened';
 import { loadedWords } from './progress';
 import { recordedFrame, recordedRun } from './recordings';
-import { completed, contextOf, namesFor, recordedFor } from './reading';
+import { completed, contextOf, isAnswered, recordedFor } from './reading';
 import { studyKey, type Entry, type Request, type Study, type Work } from './request';
 import {
   CachedRuns,
@@ -259,16 +259,9 @@ export class Queue {
     const cached = this.#runs.get(subject);
     if (!frame || cached?.key !== this.#key(subject) || this.#isToBeExact(frame, cached))
       return false;
-    const { headReads, reads } = this.#request!;
     const at = this.#headOf(frame, this.#request!);
-    const isHead = frame.head?.layer === at.layer && frame.head.head === at.head;
-    const isLacking = (name: string) => name in (frame.lacks ?? {});
-    const isThere = (name: string) => name in frame.tensors || isLacking(name);
-    const ofHead = headReads.filter((name) => !isLacking(name));
     return (
-      namesFor(this.#models.describe, frame, reads).every(isThere) &&
-      !this.#measurementFor(frame) &&
-      (!ofHead.length || (isHead && ofHead.every((name) => name in frame.head!.tensors)))
+      isAnswered(frame, this.#models.describe, this.#request!, at) && !this.#measurementFor(frame)
     );
   }
 

@@ -97,14 +97,22 @@ export function namesFor(
   });
 }
 
-/** Whether a frame holds every name that is wanted. */
+/**
+ * Whether a frame holds all that is wanted and can be had; measurements apart.
+ * @param at the head that is shown; absent: there is no run to read one of
+ */
 export function isAnswered(
-  frame: Frame,
+  { tensors, head, lacks = {}, ...frame }: Frame,
   describe: Describe,
   { reads, headReads }: Wanted,
+  at?: Head,
 ): boolean {
-  const names = [...namesFor(describe, frame, reads), ...reads.filter(isMeasurement), ...headReads];
-  return names.every((name) => name in frame.tensors);
+  const ofHead = headReads.filter((name) => !(name in lacks));
+  const own = head && at && head.layer === at.layer && head.head === at.head ? head.tensors : {};
+  return (
+    namesFor(describe, frame, reads).every((name) => name in tensors || name in lacks) &&
+    ofHead.every((name) => name in own)
+  );
 }
 
 /** Fields that a run must record for the wanted names. */

@@ -4,7 +4,7 @@ import type { Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import type { Frame } from '../frame';
 import { allAverages } from './averages';
-import type { Measurement } from './measurements';
+import { isMeasurement, type Measurement } from './measurements';
 import type { OpenModel, Watch } from './opened';
 import { contextOf, emptyFrame, isAnswered, recordedFor } from './reading';
 import type { Request } from './request';
@@ -171,7 +171,9 @@ export async function runSubject(
         ? await allAverages(describe, opened, prompts, { edits, eps: question.eps, only }, watch)
         : {};
     const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
-    if (only && isAnswered({ ...frame, ...means }, describe, request)) {
+    // What is measured beside a run needs one.
+    const isMeasured = request.reads.some(isMeasurement);
+    if (only && !isMeasured && isAnswered({ ...frame, ...means }, describe, request)) {
       close(last);
       const milliseconds = performance.now() - began;
       const cached = { key, capacity: 0, opened, fields: new Set(fields) };

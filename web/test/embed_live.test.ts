@@ -1,0 +1,342 @@
+// @vitest-environment happy-dom
+/** What <sink-scope> shows: its state, what it reports to its host, and the models that the figures of a document share. */
+import { signal } from '@preact/signals-core';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createEngine } from 'sinkscope';
+import { base } from '../src/base';
+import { defaults, parseHash, type State } from '../src/ask/state';
+import { idOfAddress } from '../src/ask/recordings';
+import { borrowModels, Live, returnModels } from '../src/embed/live';
+import type { Frame } from '../src/frame';
+import type { Context, Scope } from '../src/page/context';
+import { viewNamed } from '../src/views/index';
+import { frameOf as frameOf_, tensor } from './fixture';
+
+interface Given {
+  readonly models: { release: (shown: ReadonlySet<string>) => void; knows: () => string };
+  readonly admit: (id: string) => Promise<boolean>;
+}
+const made = vi.hoisted(() => ({
+  queues: [] as { entries: { value: Map<string, object> }; stop: () => void; given: unknown }[],
+  rooms: [] as { root: Element; context: unknown; scope: unknown }[],
+  released: [] as string[][],
+  admitted: [] as string[],
+  describe: { version: '1.2.3', fields: [] as object[] },
+}));
+vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), createEngine: vi.fn() }));
+vi.mock('../src/ask/zoo', async (load) => ({
+  ...(await load<object>()),
+  openZoo: async () => ({ cards: [] }),
+}));
+vi.mock('../src/run/models', () => ({
+  Models: class {
+    describe = made.describe;
+    recordings = { admit: (id: string) => void made.admitted.push(id) };
+    name = 'one for all';
+    knows() {
+      return this.name;
+    }
+    release(shown: ReadonlySet<string>) {
+      made.released.push([...shown].sort());
+    }
+  },
+}));
+vi.mock('../src/run/queue', () => ({
+  Queue: class {
+    entries = signal(new Map<string, object>());
+    stop = vi.fn();
+    constructor(readonly given: unknown) {
+      made.queues.push(this);
+    }
+  },
+}));
+vi.mock('../src/rooms/figure', () => ({
+  build: (root: Element, context: unknown, scope: unknown) =>
+    void made.rooms.push({ root, context, scope }),
+}));
+
+/** With every number that the view of these tests reads. */
+const frameOf = (change: Partial<Frame> = {}) => {
+  const missing = viewNamed('sinks').reads.map((name) => [name, tensor([1], [0])]);
+  return frameOf_(change, { ...Object.fromEntries(missing), ...frameOf_().tensors });
+};
+
+const holder = vi.hoisted(() => ({ theme: 'light', look: () => {}, isWatched: false }));
+vi.mock('../src/embed/theme', () => ({
+  themeOf: () => holder.theme,
+  watchTheme: (_: Element, look: () => void) => {
+    Object.assign(holder, { look, isWatched: true });
+    return () => void (holder.isWatched = false);
+  },
+}));
+
+beforeEach(() => {
+  document.body.replaceChildren();
+  for (const list of [made.queues, made.rooms, made.released, made.admitted]) list.length = 0;
+  made.describe.fields = [];
+  holder.theme = 'light';
+  vi.mocked(createEngine)
+    .mockReset()
+    .mockResolvedValue({} as never);
+  vi.stubGlobal('open', vi.fn());
+});
+const lives: Live[] = [];
+afterEach(() => {
+  for (const live of lives.splice(0)) live.end();
+});
+const turn = () => new Promise((done) => setTimeout(done));
+
+function hosted(hash = '', attributes: Record<string, string> = {}) {
+  const host = document.createElement('p');
+  for (const [name, value] of Object.entries(attributes)) host.setAttribute(name, value);
+  document.body.append(host);
+  const inside = host.attachShadow({ mode: 'open' });
+  const reports: [string, object][] = [];
+  const internals = { ariaLabel: '' };
+  Object.assign(host, {
+    internals,
+    report: (name: string, detail: object) => void reports.push([name, detail]),
+  });
+  const live = new Live(host as never, inside, parseHash(hash));
+  lives.push(live);
+  const room = () => made.rooms.at(-1)!;
+  return {
+    ...{ host, inside, live, reports, internals, room },
+    root: inside.querySelector('.room-figure')!,
+    context: () => room().context as Context,
+    /** What the queue knows of the subjects. */
+    know: (entries: Record<string, { frame?: Frame; isStale?: boolean; error?: string }>) => {
+      made.queues.at(-1)!.entries.value = new Map(Object.entries(entries));
+    },
+    runs: () => reports.filter(([name]) => name === 'run').map(([, detail]) => detail),
+    errors: () => reports.filter(([name]) => name === 'error').map(([, detail]) => detail),
+  };
+}
+async function opened(hash = 'view=sinks&shown=softmax', attributes = {}) {
+  const own = hosted(hash, attributes);
+  await turn();
+  return { ...own, given: made.queues.at(-1)?.given as Given };
+}
+
+describe('the engine of a document', () => {
+  it('that cannot be had is reported and said in the figure; the next figure may have more luck', async () => {
+    vi.mocked(createEngine).mockRejectedValue(new Error('no engine'));
+    const { errors, root } = await opened();
+    expect(errors()).toEqual([{ message: 'no engine' }]);
+    expect(root.textContent).toBe('no engine');
+    vi.mocked(createEngine)
+      .mockReset()
+      .mockResolvedValue({} as never);
+    const { context, root: other } = await opened();
+    expect([other.textContent, made.queues.length]).toEqual(['', 1]);
+    expect(vi.mocked(createEngine).mock.calls[0]![0]).toMatchObject({ lab: false });
+    expect(context().engine.value!.models.describe.version).toBe('1.2.3');
+    // There is one for all figures.
+    await opened();
+    expect(createEngine).toHaveBeenCalledTimes(1);
+  });
+
+  it('keeps a model open as long as one figure shows it', async () => {
+    const [one, other] = [await opened(), await opened()];
+    expect(one.given.models.knows()).toBe('one for all');
+    one.given.models.release(new Set(['softmax', 'relu']));
+    other.given.models.release(new Set(['sigmoid']));
+    const borrower = {};
+    const models = await borrowModels(borrower, ['gelu']);
+    one.given.models.release(new Set(['softmax']));
+    expect(made.released).toEqual([
+      ['relu', 'softmax'],
+      ['relu', 'sigmoid', 'softmax'],
+      ['gelu', 'sigmoid', 'softmax'],
+    ]);
+    void models.release(new Set(['tanh']));
+    expect(made.released.at(-1)).toEqual(['sigmoid', 'softmax', 'tanh']);
+    other.live.end();
+    returnModels(borrower);
+    one.given.models.release(new Set());
+    expect(made.released.at(-1)).toEqual([]);
+  });
+
+  it('fetches the recording that the host names, and those of this site, and nothing else', async () => {
+    const own = idOfAddress(new URL('a.safetensors', document.baseURI));
+    const { given } = await opened('', { recording: 'a.safetensors' });
+    const near = idOfAddress(new URL('b.safetensors', base));
+    const far = idOfAddress('https://other.example/c.safetensors');
+    const asked = [own, near, far, 'hub:owner/name'];
+    expect(await Promise.all(asked.map((id) => given.admit(id)))).toEqual([
+      ...[true, true],
+      ...[false, false],
+    ]);
+    expect(made.admitted).toEqual([own, near]);
+  });
+});
+
+describe('a figure in its element', () => {
+  it('is built in the shadow, under the style of the page, once for each view', async () => {
+    const { root, inside, live, room, context } = await opened();
+    expect([room().root, inside.firstElementChild]).toEqual([root, root]);
+    expect(inside.adoptedStyleSheets).toHaveLength(1);
+    const ended = vi.fn();
+    (room().scope as Scope).onEnd(ended);
+    root.append('drawn');
+    live.follow({ state: { ...context().state.value, eps: 0.5 }, problems: [] });
+    await turn();
+    expect([made.rooms.length, context().state.value.eps, ended.mock.calls.length]).toEqual([
+      ...[1, 0.5],
+      0,
+    ]);
+    live.follow({ state: { ...context().state.value, view: 'norms' }, problems: [] });
+    await turn();
+    expect([made.rooms.length, root.textContent, ended.mock.calls.length]).toEqual([2, '', 1]);
+    // The sheet is one for all figures.
+    expect((await opened()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
+  });
+
+  it('reports what cannot be read in its attributes, at first and later', async () => {
+    const { errors, live, context } = await opened('view=sinks&eps=many');
+    expect(errors()).toHaveLength(1);
+    live.follow({ state: context().state.value, problems: ['T: expected a number'] });
+    expect(errors().at(-1)).toEqual({ message: 'T: expected a number' });
+    context().fail(new Error('broken'));
+    expect(errors().at(-1)).toEqual({ message: 'broken' });
+  });
+
+  it('writes what the reader changes into its attributes, and reports a place that was selected', async () => {
+    const { context, host, reports } = await opened('view=sinks&layer=1');
+    const { set } = context();
+    set({ layer: 1 });
+    expect([reports, host.hasAttribute('layer')]).toEqual([[], false]);
+    set({ eps: 0.5 });
+    expect([reports, host.getAttribute('eps')]).toEqual([[], '0.5']);
+    set({ head: 2, key: 3 });
+    const { query, channel } = context().state.value;
+    expect(reports).toEqual([['select', { layer: 1, head: 2, query, key: 3, channel }]]);
+    expect([host.getAttribute('head'), host.getAttribute('key')]).toEqual(['2', '3']);
+    context().point({ key: 1 } as never);
+    expect(context().pointed.value).toEqual({ key: 1 });
+  });
+
+  it('opens the page for what it cannot do itself', async () => {
+    const { context } = await opened('view=sinks&prompt=Hello&eps=0.4');
+    const { open, pick, embed, choose, inside, trust, notify, link, facts } = context();
+    open();
+    pick();
+    const [first, second] = vi.mocked(window.open).mock.calls;
+    expect(first).toEqual(second);
+    const [address, ...how] = first as unknown as [string, ...string[]];
+    expect(how).toEqual(['_blank', 'noopener']);
+    expect(address.startsWith(base.href)).toBe(true);
+    const there = parseHash(new URL(address).hash.slice(1)).state;
+    expect([there.room, there.prompt, there.eps]).toEqual(['explore', 'Hello', 0.4]);
+    expect(facts()).toEqual({
+      corpus: { kind: defaults.input, text: 'Hello' },
+      version: '1.2.3',
+      link: link({ room: 'explore' }),
+    });
+    // None of these is the business of another's page.
+    for (const other of [embed, choose, inside, trust, notify] as (() => unknown)[])
+      expect(other()).toBeUndefined();
+  });
+
+  it('reports an answer once, when all of it is there', async () => {
+    const view = viewNamed('sinks');
+    const { know, runs, errors, host, internals } = await opened('view=sinks&shown=softmax,relu');
+    const frame = frameOf();
+    const relu = frameOf({ subject: 'relu', title: 'ReLU model' });
+    know({ softmax: { frame } });
+    know({ softmax: { frame }, relu: { frame: relu, isStale: true } });
+    expect([runs(), host.hasAttribute('data-live')]).toEqual([[], false]);
+    know({ softmax: { frame }, relu: { frame: relu } });
+    const at = { layer: 1, head: 0 };
+    expect(runs()).toEqual([
+      {
+        view: 'sinks',
+        results: [frame, relu].map((one) => ({
+          ...{ subject: one.subject, title: one.title, T: 3, eps: 0.3, sequences: 1 },
+          tokens: ['<s>', ' a', '=1,"x"\n'],
+          says: view.says(one, at),
+          numbers: view.numbers(one, at),
+        })),
+      },
+    ]);
+    expect(internals.ariaLabel).toBe(
+      `${view.title}. ${view.says(frame, at)}. ${view.says(relu, at)}`,
+    );
+    expect(host.hasAttribute('data-live')).toBe(true);
+    know({ softmax: { frame }, relu: { frame: relu } });
+    expect(runs()).toHaveLength(1);
+    // What failed is reported, and does not keep the others.
+    const other = frameOf({ title: 'Another' });
+    know({ softmax: { frame: other }, relu: { error: 'no such model' } });
+    expect(errors()).toEqual([{ message: 'no such model' }]);
+    expect((runs()[1] as { results: object[] }).results).toHaveLength(1);
+  });
+
+  it('waits for the numbers that its view reads', async () => {
+    const { know, runs } = await opened('view=sinks&shown=softmax');
+    const { alpha: _, ...tensors } = frameOf().tensors;
+    know({ softmax: { frame: { ...frameOf(), tensors } as Frame } });
+    expect(runs()).toEqual([]);
+    know({ softmax: { frame: frameOf() } });
+    expect(runs()).toHaveLength(1);
+  });
+
+  it('of the lab or of an experiment says itself that it waits, is built and has ended', async () => {
+    const { host, root, runs, internals, know } = await opened('view=lab');
+    know({ softmax: { frame: frameOf() } });
+    expect([runs(), host.hasAttribute('data-live')]).toEqual([[], false]);
+    const tell = (name: string, detail?: unknown) =>
+      root.dispatchEvent(new CustomEvent(name, { detail }));
+    tell('waits', true);
+    expect(host.hasAttribute('data-waits')).toBe(true);
+    tell('waits', false);
+    expect(host.hasAttribute('data-waits')).toBe(false);
+    tell('built');
+    expect(host.hasAttribute('data-live')).toBe(true);
+    tell('ended', { view: 'lab', says: 'Both have a sink.' });
+    expect(internals.ariaLabel).toMatch(/\. Both have a sink\.$/);
+    expect(runs()).toEqual([{ view: 'lab', says: 'Both have a sink.' }]);
+  });
+
+  it('ends with its element, and leaves nothing behind', async () => {
+    const { live, host, root, inside, room, know, runs } = await opened();
+    know({ softmax: { frame: frameOf() } });
+    host.toggleAttribute('data-waits', true);
+    const ended = vi.fn();
+    (room().scope as Scope).onEnd(ended);
+    live.end();
+    expect([host.hasAttribute('data-live'), host.hasAttribute('data-waits')]).toEqual([
+      ...[false, false],
+    ]);
+    expect(inside.contains(root)).toBe(false);
+    expect([ended, made.queues[0]!.stop].map((one) => vi.mocked(one).mock.calls.length)).toEqual([
+      1, 1,
+    ]);
+    know({ softmax: { frame: frameOf({ title: 'Another' }) } });
+    expect(runs()).toHaveLength(1);
+  });
+});
+
+describe('its theme', () => {
+  it('is its own, else the host’s, and light on paper', async () => {
+    const { host, context, live } = await opened('view=sinks&theme=dark');
+    const theme = () => [context().theme.value, host.getAttribute('data-theme')];
+    const follow = (change: Partial<State>) =>
+      live.follow({ state: { ...context().state.value, ...change }, problems: [] });
+    expect(theme()).toEqual(['dark', 'dark']);
+    dispatchEvent(new Event('beforeprint'));
+    expect(theme()).toEqual(['light', 'light']);
+    dispatchEvent(new Event('afterprint'));
+    expect(theme()).toEqual(['dark', 'dark']);
+    follow({ theme: 'auto' });
+    expect(theme()).toEqual(['light', 'light']);
+    holder.theme = 'dark';
+    holder.look();
+    expect(theme()).toEqual(['dark', 'dark']);
+    expect(holder.isWatched).toBe(true);
+    live.end();
+    expect(holder.isWatched).toBe(false);
+    follow({ theme: 'light' });
+    expect(host.getAttribute('data-theme')).toBe('dark');
+  });
+});
