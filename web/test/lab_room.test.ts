@@ -24,7 +24,7 @@ const engine = {
       settings: Object.entries({
         ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0 },
         ...{ optimiser: 'adamw', learning_rate: 0.003, weight_decay: 0.01, task: 'backcopy' },
-        ...{ first_value_gradient: 1, embedding_deviation: 1, deviation: 0.02 },
+        ...{ first_value_gradient: 1, embedding_deviation: 1, deviation: 0.02, planted: 0 },
       }).map(([name, value]) => ({ name, default: value })),
     },
   },
