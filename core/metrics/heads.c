@@ -59,6 +59,19 @@ static void find_head_statistics(const ss_trace *trace, int head, int T, float *
     }
 }
 
+static void statistics_piece(const void *shared, size_t head, size_t worker) {
+    const ss_metric_job *job = shared;
+    size_t T = (size_t)job->T;
+    (void)worker;
+    find_head_statistics(job->trace, (int)head, job->T, job->out + head * T,
+                         (size_t)ss_heads(job->trace) * T);
+}
+
+void ss_share_heads(const ss_metric_job *job, ss_piece *piece) {
+    uint64_t heads = (uint64_t)ss_heads(job->trace), T = (uint64_t)job->T;
+    ss_pool_run(job->trace->pool, piece, job, (size_t)heads, heads * T * T);
+}
+
 const float *ss_find_statistic(const ss_trace *trace, int T, ss_statistic what) {
     const ss_kept *kept = &trace->kept;
     const float *found =
@@ -66,11 +79,11 @@ const float *ss_find_statistic(const ss_trace *trace, int T, ss_statistic what) 
     if (found && T == trace->T) return found;
     ss_row_statistics *statistics = trace->statistics;
     size_t apart = (size_t)ss_heads(trace) * (size_t)T;
-    if (statistics->T != T)
-        for (int head = 0; head < ss_heads(trace); head++)
-            find_head_statistics(trace, head, T, statistics->numbers + (size_t)head * (size_t)T,
-                                 apart);
-    statistics->T = T;
+    if (statistics->T != T) {
+        ss_metric_job job = {.trace = trace, .T = T, .out = statistics->numbers};
+        ss_share_heads(&job, statistics_piece);
+        statistics->T = T;
+    }
     return statistics->numbers + (size_t)what * apart;
 }
 
@@ -80,7 +93,14 @@ void ss_copy_statistic(const ss_trace *trace, const ss_metric_args *args, ss_sta
            (size_t)ss_heads(trace) * (size_t)args->T * sizeof *out);
 }
 
+static void value_piece(const void *shared, size_t head, size_t worker) {
+    const ss_metric_job *job = shared;
+    (void)worker;
+    job->out[head] = job->value(job->trace, (int)head, job->T);
+}
+
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
                   float (*value)(const ss_trace *trace, int head, int T), float *out) {
-    for (int head = 0; head < ss_heads(trace); head++) out[head] = value(trace, head, args->T);
+    ss_metric_job job = {.trace = trace, .T = args->T, .value = value, .out = out};
+    ss_share_heads(&job, value_piece);
 }

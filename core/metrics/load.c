@@ -30,6 +30,7 @@ static float load_of(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    ss_find_statistic(trace, args->T, SS_FACTOR);
     ss_each_head(trace, args, load_of, out);
 }
 

@@ -136,7 +136,21 @@ static inline float ss_norm_of(const ss_trace *trace, ss_field_id field, int row
 
 /* heads.c */
 
-/* out[L][H] = value of each head over its first T tokens. */
+/* A metric in pieces that the run's threads share: of a head each, or of a row of the stream. */
+typedef struct ss_metric_job {
+    const ss_trace *trace;
+    int T;
+    int first; /* token of the stream that counts */
+    ss_field_id field;
+    float (*value)(const ss_trace *trace, int head, int T);
+    float *out;
+} ss_metric_job;
+
+/* Does a piece for each head; each reads the rows of a map. */
+void ss_share_heads(const ss_metric_job *job, ss_piece *piece);
+
+/* out[L][H] = value of each head over its first T tokens. Threads share the heads: a
+ * value works in no memory but its own, and row statistics that it reads are found before. */
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
                   float (*value)(const ss_trace *trace, int head, int T), float *out);
 

@@ -51,10 +51,19 @@ static float row_entropy(const ss_trace *trace, int head, int t, float factor) {
     return count == 1.0f ? 0.0f : (float)(entropy / (double)ss_logf(count));
 }
 
+static void entropy_piece(const void *shared, size_t head, size_t worker) {
+    const ss_metric_job *job = shared;
+    size_t at = head * (size_t)job->T;
+    const float *factors = ss_find_statistic(job->trace, job->T, SS_FACTOR) + at;
+    (void)worker;
+    for (int t = 0; t < job->T; t++)
+        job->out[at + (size_t)t] = row_entropy(job->trace, (int)head, t, factors[t]);
+}
+
 void ss_measure_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const float *factors = ss_find_statistic(trace, args->T, SS_FACTOR);
-    for (int head = 0; head < ss_heads(trace); head++)
-        for (int t = 0; t < args->T; t++) *out++ = row_entropy(trace, head, t, *factors++);
+    ss_metric_job job = {.trace = trace, .T = args->T, .out = out};
+    ss_find_statistic(trace, args->T, SS_FACTOR);
+    ss_share_heads(&job, entropy_piece);
 }
 
 static float mean_entropy(const ss_trace *trace, int head, int T) {
@@ -65,6 +74,7 @@ static float mean_entropy(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    ss_find_statistic(trace, args->T, SS_FACTOR);
     ss_each_head(trace, args, mean_entropy, out);
 }
 

@@ -80,10 +80,17 @@ void ss_measure_contribution(const ss_trace *trace, const ss_metric_args *args, 
     ss_each_head(trace, args, contribution, out);
 }
 
+static void keys_piece(const void *shared, size_t head, size_t worker) {
+    const ss_metric_job *job = shared;
+    (void)worker;
+    contributions(job->trace, job->field, (int)head, job->T, job->T,
+                  job->out + head * (size_t)job->T);
+}
+
 static void every_key(const ss_trace *trace, const ss_metric_args *args, ss_field_id field,
                       float *out) {
-    for (int head = 0; head < ss_heads(trace); head++, out += args->T)
-        contributions(trace, field, head, args->T, args->T, out);
+    ss_metric_job job = {.trace = trace, .T = args->T, .field = field, .out = out};
+    ss_share_heads(&job, keys_piece);
 }
 
 void ss_measure_contribution_at(const ss_trace *trace, const ss_metric_args *args, float *out) {

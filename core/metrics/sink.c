@@ -92,6 +92,7 @@ static float alpha_bias(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_alpha_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    if (ss_floats(trace, SS_FIELD_ATT_BIAS)) ss_find_statistic(trace, args->T, SS_FACTOR);
     ss_each_head(trace, args, alpha_bias, out);
 }
 

@@ -122,11 +122,20 @@ static float entropy_of(double *work, const float *h, size_t n, size_t D) {
     return (float)(entropy / ss_log((double)size));
 }
 
+static void layer_piece(const void *shared, size_t row, size_t worker) {
+    const ss_metric_job *job = shared;
+    const ss_trace *trace = job->trace;
+    size_t n = (size_t)(job->T > job->first ? job->T - job->first : 0);
+    job->out[row] = entropy_of(trace->spectrum + worker * trace->spectrum_n,
+                               ss_row(trace, SS_FIELD_HIDDEN, (int)row, job->first), n,
+                               (size_t)trace->model->arch.D);
+}
+
 static void by_layer(const ss_trace *trace, int first, int T, float *out) {
-    size_t D = (size_t)trace->model->arch.D, n = (size_t)(T > first ? T - first : 0);
-    for (int row = 0; row <= trace->model->arch.L; row++)
-        out[row] = entropy_of(trace->spectrum,
-                              ss_row(trace, SS_FIELD_HIDDEN, row, 0) + (size_t)first * D, n, D);
+    ss_metric_job job = {.trace = trace, .T = T, .first = first, .out = out};
+    uint64_t pairs = (uint64_t)T * (uint64_t)T, rows = (uint64_t)trace->model->arch.L + 1;
+    ss_pool_run(trace->pool, layer_piece, &job, (size_t)rows,
+                rows * pairs * (uint64_t)trace->model->arch.D);
 }
 
 void ss_measure_matrix_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {

@@ -59,11 +59,11 @@ static void mean_of(const ss_trace *trace, int layer, int T, double *mean) {
     }
 }
 
-static float tag_stream(const ss_trace *trace, int head, int T) {
+static float tag_stream(const ss_trace *trace, int head, int T, double *room) {
     const ss_arch *arch = &trace->model->arch;
     size_t D = (size_t)arch->D;
     int layer = head / arch->H + 1;
-    double *direction = trace->spectrum, *mean = direction + D, along = 0.0, whole = 0.0;
+    double *direction = room, *mean = direction + D, along = 0.0, whole = 0.0;
     double size = write_direction(trace, head, direction, (float *)(void *)mean);
     mean_of(trace, layer, T, mean);
     for (int t = 1; t < T; t++) {
@@ -79,10 +79,17 @@ static float tag_stream(const ss_trace *trace, int head, int T) {
     return (float)(along / (size * whole));
 }
 
+static void tag_piece(const void *shared, size_t head, size_t worker) {
+    const ss_metric_job *job = shared;
+    double *room = job->trace->spectrum + worker * job->trace->spectrum_n;
+    job->out[head] = tag_stream(job->trace, (int)head, job->T, room);
+}
+
 /* NaN also where a gate or a norm turns what a head writes. */
 void ss_measure_tag_stream(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     bool turned = arch->post_norm || arch->branch_norms || arch->gate == SS_GATE_OUTPUT_ELEMENT;
     for (int head = 0; turned && head < ss_heads(trace); head++) out[head] = NAN;
-    if (!turned) ss_each_head(trace, args, tag_stream, out);
+    ss_metric_job job = {.trace = trace, .T = args->T, .out = out};
+    if (!turned) ss_share_heads(&job, tag_piece);
 }

@@ -189,6 +189,7 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     if (fields & SS_FIELDS_PREDICTED) fields |= SS_BIT(SS_FIELD_NEXT);
     if (fields & SS_BIT(SS_FIELD_ATT)) fields |= SS_BIT(SS_FIELD_ATT_BIAS);
     *trace = (ss_trace){.model = desc->model,
+                        .pool = desc->pool,
                         .capacity = desc->capacity,
                         .slots = desc->capacity,
                         .fields = fields & (ss_fields_of(arch) | SS_STREAMS)};

@@ -232,8 +232,10 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
         size_t H = (size_t)arch->H, K = (size_t)arch->K;
         size_t parts = H * (D + H + 1) + K + (D > H * K ? D : H * K);
         if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX - 1;
-        size_t most = numbers / 2 + 1 > parts ? numbers / 2 + 1 : parts;
-        trace->spectrum = ss_arena_take(arena, most, sizeof *trace->spectrum);
+        trace->spectrum_n = numbers / 2 + 1 > parts ? numbers / 2 + 1 : parts;
+        if (!ss_mul_size(&numbers, trace->spectrum_n, ss_pool_workers(trace->pool)))
+            numbers = SIZE_MAX;
+        trace->spectrum = ss_arena_take(arena, numbers, sizeof *trace->spectrum);
     }
 }
 

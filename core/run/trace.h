@@ -101,7 +101,9 @@ typedef struct ss_trace {
     ss_choice *choices;            /* [L][H] what each head computes */
     bool edited;                   /* it is a run of something else than the model */
     ss_row_statistics *statistics; /* of att, where that is recorded */
-    double *spectrum;              /* where hidden is: room that metrics of it work in */
+    ss_pool *pool;                 /* whose threads share a metric; or NULL */
+    double *spectrum;              /* where hidden is: room that metrics of it work in, */
+    size_t spectrum_n;             /*     so many numbers for each of the pool's workers */
     void *buffers[SS_FIELD_N];     /* as their rows' shapes, capacity for T; NULL: not recorded */
     size_t rooms[SS_FIELD_N];      /* tokens, or slots, that a field has room for */
     size_t widths[SS_FIELD_N];     /* numbers of one token; of a field without tokens, all */

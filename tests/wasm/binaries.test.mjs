@@ -16,6 +16,9 @@ const most = {
   'sinkscope.relaxed.wasm': 95 * 1024,
   'sinkscope.int8.simd.wasm': 91 * 1024,
   'sinkscope.int8.relaxed.wasm': 98 * 1024,
+  'sinkscope.threads.relaxed.wasm': 95 * 1024,
+  'sinkscope.threads.int8.simd.wasm': 91 * 1024,
+  'sinkscope.threads.int8.relaxed.wasm': 98 * 1024,
 };
 const names = Object.keys(most);
 const read = (name) => readFileSync(new URL(name, binaries));

@@ -52,6 +52,9 @@ test(
       'sinkscope.relaxed.wasm',
       'sinkscope.int8.simd.wasm',
       'sinkscope.int8.relaxed.wasm',
+      'sinkscope.threads.relaxed.wasm',
+      'sinkscope.threads.int8.simd.wasm',
+      'sinkscope.threads.int8.relaxed.wasm',
     ]) {
       assert.ok(existsSync(inside(path)), `${path} is in the package`);
     }

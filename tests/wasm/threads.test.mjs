@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -31,31 +31,46 @@ const large = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });
 const ids = Array.from({ length: 200 }, (_, i) => (i * 37) % 2048);
 
 /** A backend whose threads share everything, however small. */
-async function openBackend(threads) {
-  const module = await loadModule(new URL('sinkscope.threads.simd.wasm', binaries), true);
+async function openBackend(threads, kind = 'simd') {
+  const module = await loadModule(new URL(`sinkscope.threads.${kind}.wasm`, binaries), true);
   return new Backend(module, () => {}, new ThreadPool(module, threads, 0));
 }
 
-/** Every field of a run of the golden's tokens, the last three token by token. */
+/** Their bytes; which of its bits a NaN has is left to the compiler of the host. */
+function bitsOf(data) {
+  data.forEach((x, i) => {
+    if (Number.isNaN(x)) data[i] = NaN;
+  });
+  return Buffer.from(data.buffer);
+}
+
+/** Every field and metric of a run of the golden's tokens. */
 async function fieldsOf(backend, folder, tokens) {
   const { config, weights } = files(folder);
   const { model, architecture } = await backend.open(QUIET, { config, weights: [weights] });
-  const { fields } = await backend.describe();
+  const { fields, metrics } = await backend.describe();
   const known = fields.filter(({ needs }) => !needs || architecture[needs]);
   const names = known.map(({ name }) => name);
   const capacity = tokens.length;
   const run = await backend.run(QUIET, model, tokens, { fields: names, capacity });
-  const read = await backend.read(
-    run,
-    names.map((field) => ({ field })),
-  );
+  const given = { eps: 0.3, tokens: capacity, layer: 0, head: 0 };
+  const measured = metrics
+    .filter((one) => !one.arguments.includes('base'))
+    .map(({ name, arguments: own }) => ({
+      metric: name,
+      ...Object.fromEntries(own.map((key) => [key, given[key]])),
+    }));
+  const reads = [...names.map((field) => ({ field })), ...measured];
+  const read = await backend.read(run, reads);
   await backend.closeModel(model);
-  return Object.fromEntries(read.map(({ data }, i) => [names[i], Buffer.from(data.buffer)]));
+  return Object.fromEntries(
+    read.map(({ data }, i) => [reads[i].field ?? reads[i].metric, bitsOf(data)]),
+  );
 }
 
 test('one, two and three threads give the bits of the base binary, in every golden', async () => {
   const base = new Backend(await loadModule(new URL('sinkscope.wasm', binaries)), () => {});
-  const backends = await Promise.all([1, 2, 3].map(openBackend));
+  const backends = await Promise.all([1, 2, 3].map((threads) => openBackend(threads)));
   for (const folder of goldenModels()) {
     const tokens = Int32Array.from(
       readSafetensors(new URL('golden.safetensors', folder)).tokens.data,
@@ -72,6 +87,35 @@ test('one, two and three threads give the bits of the base binary, in every gold
   assert.equal(started.length, 3);
   for (const backend of backends) await backend.end();
 });
+
+for (const kind of ['relaxed', 'int8.simd', 'int8.relaxed']) {
+  const bytes = readFileSync(new URL(`sinkscope.threads.${kind}.wasm`, binaries));
+  // Node 20 has no relaxed SIMD.
+  const skip = !WebAssembly.validate(bytes);
+  test(
+    `${kind}: one, two and three threads give the bits of its binary without`,
+    { skip },
+    async () => {
+      const count = started.length;
+      const alone = new URL(`sinkscope.${kind}.wasm`, binaries);
+      const base = new Backend(await loadModule(alone), () => {});
+      const backends = await Promise.all([1, 2, 3].map((threads) => openBackend(threads, kind)));
+      for (const name of ['hf-gpt2-plain', 'hf-llama-bias', 'gguf-narrow-q8_0']) {
+        const folder = goldenModels().find(({ pathname }) => pathname.endsWith(`/${name}/`));
+        assert.ok(folder, name);
+        const { tokens } = readSafetensors(new URL('golden.safetensors', folder));
+        const expected = await fieldsOf(base, folder, Int32Array.from(tokens.data));
+        for (const backend of backends) {
+          const actual = await fieldsOf(backend, folder, Int32Array.from(tokens.data));
+          for (const [what, own] of Object.entries(expected))
+            assert.ok(own.equals(actual[what]), what);
+        }
+      }
+      assert.equal(started.length, count + 3);
+      for (const backend of backends) await backend.end();
+    },
+  );
+}
 
 for (const worker of [false, true]) {
   const where = worker ? 'in a worker' : 'here';

@@ -20,10 +20,11 @@ const files = {
 export const ARITHMETICS = { exact: 'run', int8: 'int8', relaxed: 'relaxed' };
 
 /**
- * The same again, on memory that threads can share, of those that have it.
- * @type {Readonly<Record<string, string | undefined>>}
+ * The name of the binary that does the same on memory that threads can share: those with SIMD that run models have one.
+ * @param {string} binary
  */
-export const SHARED = { 'sinkscope.simd.wasm': 'sinkscope.threads.simd.wasm' };
+export const sharedBinary = (binary) =>
+  /^sinkscope\.(int8\.)?(simd|relaxed)/.test(binary) ? binary.replace('.', '.threads.') : undefined;
 
 /** @typedef {keyof typeof files} Purpose */
 

@@ -3,7 +3,7 @@ import { transfer } from 'comlink';
 import { canShare, cores, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
-import { ARITHMETICS, SHARED, chooseBinary } from '../abi/variants.js';
+import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.js';
 import { QUIET } from './job.js';
 import { Link } from './link.js';
 import { randomBits } from './random.js';
@@ -45,7 +45,7 @@ export async function createEngine(options = {}) {
   const at = (/** @type {string} */ file) => new URL(file, folder(options.base)).href;
   const linksFor = async (/** @type {import('../abi/variants.js').Purpose} */ purpose) => {
     const binary = await chooseBinary(kernels, purpose);
-    const better = threads > 1 && canShare() ? SHARED[binary] : undefined;
+    const better = threads > 1 && canShare() ? sharedBinary(binary) : undefined;
     // The first does all that is done alone; the others are for many things at a time.
     const shared = better ? { address: at(better), threads } : undefined;
     return Array.from(
