@@ -11,45 +11,64 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { draw } from './draw.mjs';
-import { rooms } from './rooms.mjs';
+import { roomNames, roomOf } from './rooms.mjs';
 import { each } from './work.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    count: { type: 'string', default: '24' },
-    checked: { type: 'boolean', default: false },
-    seed: { type: 'string', default: new Date().toISOString().slice(0, 10).replaceAll('-', '') },
-  },
-});
-const chosen = positionals.length ? positionals : Object.keys(rooms);
-const share = Math.ceil(Number(values.count) / chosen.length);
-let all = 0;
-let alive = 0;
-for (const name of chosen) {
-  const open = rooms[name];
-  if (!open)
-    throw new Error(`there is no room ${name} (there are: ${Object.keys(rooms).join(' ')})`);
-  const { files, killerOf } = await open();
-  const texts = new Map(files.map((file) => [file, readFileSync(file, 'utf8')]));
-  if (!values.checked && (await killerOf(files[0], texts.get(files[0]) ?? '', `fresh-${name}`)))
-    throw new Error(`the tests of ${name} fail without any edit`);
-  // Some are no program; the next ones are taken in their place.
-  const drawn = draw(texts, 3 * share, Number(values.seed)).map((edit, i) => ({ ...edit, i }));
-  let met = 0;
-  let lived = 0;
-  while (met < share && drawn.length)
-    await each(drawn.splice(0, share - met), async ({ file, line, before, after, text, i }) => {
-      const killer = await killerOf(file, text, `fresh-${name}-${i}`);
-      if (killer === null) return;
-      met++;
-      if (killer === undefined) lived++;
-      const end = killer === undefined ? 'ALIVE' : `killed by ${killer}`;
-      console.log(`${file}:${line}: ${before} -> ${after}: ${end}`);
-    });
-  console.log(`${name}: ${lived} of ${met} edits live, seed ${values.seed}`);
-  all += met;
-  alive += lived;
+
+/**
+ * @param {number} count
+ * @param {{ seed?: number, names?: readonly string[], isChecked?: boolean }} [options] `isChecked`: the tests
+ *   have just passed without an edit
+ */
+export async function meetDrawn(
+  count,
+  { seed = today(), names = roomNames, isChecked = false } = {},
+) {
+  const share = Math.ceil(count / names.length);
+  let all = 0;
+  let alive = 0;
+  for (const name of names) {
+    const { files, killerOf } = await roomOf(name);
+    const texts = new Map(files.map((file) => [file, readFileSync(file, 'utf8')]));
+    if (!isChecked && (await killerOf(files[0], texts.get(files[0]) ?? '', `fresh-${name}`)))
+      throw new Error(`the tests of ${name} fail without any edit`);
+    // Some are no program; the next ones are taken in their place.
+    const drawn = draw(texts, 3 * share, seed).map((edit, i) => ({ ...edit, i }));
+    let met = 0;
+    let lived = 0;
+    while (met < share && drawn.length)
+      await each(drawn.splice(0, share - met), async ({ file, line, before, after, text, i }) => {
+        const killer = await killerOf(file, text, `fresh-${name}-${i}`);
+        if (killer === null) return;
+        met++;
+        if (killer === undefined) lived++;
+        const end = killer === undefined ? 'ALIVE' : `killed by ${killer}`;
+        console.log(`${file}:${line}: ${before} -> ${after}: ${end}`);
+      });
+    console.log(`${name}: ${lived} of ${met} edits live, seed ${seed}`);
+    all += met;
+    alive += lived;
+  }
+  console.log(`${alive} of ${all} drawn edits live (${((100 * alive) / all).toFixed(1)} %)`);
 }
-console.log(`${alive} of ${all} drawn edits live (${((100 * alive) / all).toFixed(1)} %)`);
+
+function today() {
+  return Number(new Date().toISOString().slice(0, 10).replaceAll('-', ''));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      count: { type: 'string', default: '24' },
+      checked: { type: 'boolean', default: false },
+      seed: { type: 'string', default: String(today()) },
+    },
+  });
+  await meetDrawn(Number(values.count), {
+    seed: Number(values.seed),
+    isChecked: values.checked,
+    ...(positionals.length ? { names: positionals } : {}),
+  });
+}

@@ -107,13 +107,22 @@ export async function openNative() {
      */
     async killerOf(file, text, name, killers = []) {
       const first = killers.map((killer) => `tests/native/test_${killer}.c`);
-      const order = [...first, ...tests.filter((other) => !first.includes(other))];
-      for (const sanitizers of [[], SANITIZERS]) {
+      for (const test of first)
+        if (!tests.includes(test)) throw new Error(`there is no test ${test}`);
+      const others = tests.filter((other) => !first.includes(other));
+      /** An edit that named tests notice under the sanitizers alone waits for no other test. @type {[string[], string[]][]} */
+      const rounds = [
+        [[], first],
+        [SANITIZERS, first],
+        [[], others],
+        [SANITIZERS, others],
+      ];
+      for (const [sanitizers, order] of rounds) {
+        if (!order.length) continue;
         const object = join(build, `mutant-${name}.o`);
         if (!existsSync(file) || !(await compile(file, object, sanitizers, text))) return null;
         if (sanitizers.length) await (sanitized ??= compileAll(sanitizers));
         for (const test of order) {
-          if (!tests.includes(test)) throw new Error(`there is no test ${test}`);
           if (!(await passes(test, `${object}.program`, sanitizers, new Map([[file, object]]))))
             return basename(test, '.c');
         }

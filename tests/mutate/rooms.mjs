@@ -162,4 +162,18 @@ async function models() {
 }
 
 /** @type {Record<string, () => Promise<Room>>} */
-export const rooms = { core: openNative, wasm, web, models };
+const open = { core: openNative, wasm, web, models };
+export const roomNames = Object.keys(open);
+
+/** @type {Map<string, Promise<Room>>} */
+const opened = new Map();
+/**
+ * A room is opened once for all of its edits: to compile the core and to time its tests takes a minute.
+ * @param {string} name
+ */
+export function roomOf(name) {
+  if (!open[name]) throw new Error(`there is no room ${name} (there are: ${roomNames.join(' ')})`);
+  const room = opened.get(name) ?? open[name]();
+  opened.set(name, room);
+  return room;
+}

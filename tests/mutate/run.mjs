@@ -2,24 +2,21 @@
 //
 //     node tests/mutate/run.mjs              all of them
 //     node tests/mutate/run.mjs sink ReLU    those whose name or file holds one of these words
-//
-// fresh.mjs draws random edits, of all four languages.
+//     node tests/mutate/run.mjs --drawn 8    all, then 8 random ones, as fresh.mjs draws them
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { meetDrawn } from './fresh.mjs';
 import mutants from './mutants.mjs';
-import { rooms } from './rooms.mjs';
+import { roomNames, roomOf } from './rooms.mjs';
 import { each } from './work.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
-/** @type {Map<string, ReturnType<rooms[string]>>} */
-const opened = new Map();
-/** @param {string} name */
-const roomOf = (name) => {
-  const room = opened.get(name) ?? rooms[name]();
-  opened.set(name, room);
-  return room;
-};
+const { values, positionals: words } = parseArgs({
+  allowPositionals: true,
+  options: { drawn: { type: 'string' } },
+});
 
 let passed = 0;
 let failed = 0;
@@ -32,7 +29,7 @@ function report(good, line) {
 
 /** @param {import('./mutants.mjs').default[number]} mutant */
 async function meet([name, path, code, edited, killers]) {
-  const other = Object.keys(rooms).find((room) => path.startsWith(`${room}/`));
+  const other = roomNames.find((room) => path.startsWith(`${room}/`));
   const file = other ? path : join('core', path);
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const times = text.split(code).length - 1;
@@ -46,10 +43,10 @@ async function meet([name, path, code, edited, killers]) {
   report(killer !== undefined, `${name}: ${killer ? `killed by ${killer}` : 'ALIVE'}`);
 }
 
-const words = process.argv.slice(2);
 const chosen = mutants.filter(
   ([name, file]) => !words.length || words.some((word) => `${name} ${file}`.includes(word)),
 );
 await each(chosen, meet);
 console.log(`${passed} passed, ${failed} failed`);
+if (values.drawn) await meetDrawn(Number(values.drawn), { isChecked: true });
 process.exitCode = failed ? 1 : 0;

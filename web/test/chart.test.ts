@@ -283,6 +283,8 @@ describe('axes', () => {
   it('are lower, with fewer ticks, in a small chart, and longer without a label below', () => {
     const small = drawn([line([0, 4])], { height: 100 });
     expect(small.yTicks).toEqual(['0', '2', '4']);
+    // Its scale ends at a round number of these few.
+    expect(drawn([line([0, 7])], { height: 100 }).yTicks).toEqual(['0', '5', '10']);
     expect(small.paths).toEqual(['M46.0,68.0L330.0,22.0']);
     expect(drawn([line([0, 4])], { height: 110 }).yTicks).toHaveLength(5);
     expect(drawn([line([0, 4])], { xLabel: '' }).paths).toEqual(['M46.0,157.0L330.0,22.0']);

@@ -464,7 +464,12 @@ describe('generating', () => {
       frameOf({ subject: 'b', architecture: masked } as never),
       frameOf({ subject: 'c', recording: {} } as never),
     ];
-    const { button } = shown(generateControls(as(own), frames));
+    const { button, all } = shown(generateControls(as(own), frames));
+    const ranges = all<HTMLInputElement>('input').map(({ min, max, step }) => [min, max, step]);
+    expect(ranges).toEqual([
+      ['0', '5', '0.1'],
+      ['0', '100000', '1'],
+    ]);
     button('Generate 16 tokens').click();
     expect(own.queue.generate).toHaveBeenCalledExactlyOnceWith(['softmax'], {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },

@@ -502,9 +502,13 @@ describe('messages', () => {
 describe('the address', () => {
   it('follows the state after a moment, and the state follows a link', () => {
     vi.useFakeTimers();
+    // A slider that is dragged writes one address, for browsers refuse those that change too often.
+    set({ eps: 0.35 });
+    vi.advanceTimersByTime(100);
     set({ eps: 0.45 });
-    vi.advanceTimersByTime(149);
     const before = location.hash;
+    vi.advanceTimersByTime(149);
+    expect(location.hash).toBe(before);
     vi.advanceTimersByTime(1);
     expect([before === location.hash, parseHash(location.hash).state.eps]).toEqual([false, 0.45]);
     expect(address().split('#')[1]).toBe(printHash(state.value));

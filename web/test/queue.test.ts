@@ -724,6 +724,18 @@ describe('the queue', () => {
     expect(recordStudy.mock.lastCall![1]).toEqual([[1, 1, 2, 2]]);
   });
 
+  it('adds no more tokens once it is stopped', async () => {
+    const { queue, ask, idle, of } = stageOf({}, 2 ** 20);
+    ask(['a']);
+    await idle();
+    const generating = queue.generate(['a'], { count: 7, temperature: 0, topK: 0, seed: 1 });
+    await vi.waitUntil(() => queue.isGenerating);
+    queue.stopGenerating();
+    await generating;
+    expect(queue.isGenerating).toBe(false);
+    expect(of('a')!.frame!.generated).toBeLessThan(7);
+  });
+
   it('stops writing for another question, and for that alone', async () => {
     const { queue, ask, idle } = stageOf();
     const stop = vi.spyOn(queue, 'stopGenerating');

@@ -33,7 +33,7 @@ export const domains: View = {
   title: 'Sink by label',
   question: 'Does the sink depend on what the text is about?',
   how:
-    'Sink₁ of each prompt as a dot, from 0 to 100%, and the mean of each label. A label is what stands before the ' +
+    'Sink₁ of each prompt as a dot, from 0 to 100%, and the mean of each label. A label is the text before the ' +
     'tab in a line of a file or of your text: “label, tab, text”.',
   formula: 'Sink₁: share of heads with α₁ > ε',
   source: 'Gu et al., ICLR 2025, figure 9',

@@ -5,7 +5,7 @@ import type { DrawOptions, Reach } from '../page/view';
 
 export interface Job {
   isRunning(): boolean;
-  /** Stops what runs, or else begins anew. */
+  /** Stops the job that runs, or starts it again. */
   readonly toggle: () => void;
   /** Draws what was drawn last once more. */
   readonly draw: () => void;

@@ -13,7 +13,7 @@ export interface Parts {
   readonly attention: readonly number[];
   readonly ffn: readonly number[];
   readonly biases: number;
-  /** The head of a layer below that adds the most, or takes the most away; absent where heads are not told apart. */
+  /** The head of a layer below that adds the most, or takes the most away; absent where the parts are not split by head. */
   readonly head?: Head & { readonly part: number };
 }
 

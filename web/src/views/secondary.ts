@@ -67,14 +67,14 @@ function sentence(frame: Frame): string {
       `No secondary sink: after the first, ${name(most)} receives most, at most ${show(Math.max(...most.times), 1)} times ` +
       `uniform attention in a layer. ${beside}`
     );
-  const told = sinks
+  const described = sinks
     .slice(0, DRAWN)
     .map(
       (one) =>
         `${name(one)} from layer ${one.birth} on in ${one.lifetime} layer${one.lifetime > 1 ? 's' : ''} (up to ` +
         `${show(Math.max(...one.times), 1)} times, its norm ${show(one.norm)} of the mean)`,
     );
-  return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${told.join('; ')}. ${beside}`;
+  return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${described.join('; ')}. ${beside}`;
 }
 
 export const secondary: View = {

@@ -76,7 +76,7 @@ export const tasks: View = {
     'Accuracy with every key; with the first key, or another one drawn for each prompt, evicted once the prompt was read; ' +
     'and with the first key hidden from the start, where another token may become the sink. ' +
     'Next token: in the second half of each prompt. Copying: the second copy of different random tokens. ' +
-    'Recall: a name that a sentence told, among up to 8 names. Bars: standard error over prompts.',
+    'Recall: a name that an earlier sentence gave, among up to 8 names. Bars: standard error over prompts.',
   source: 'prompts of this project; attention knock-out of a key',
   reads: ['loss'],
   fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 5,
