@@ -61,5 +61,10 @@ describe('the sink by label', () => {
       /largest for “prose” \(60\.0% ± 10\.0%, 3 prompts\) and smallest for “code” \(25\.0% ± 0\.0%, 2 prompts\)/,
     );
     expect(domains.fits!({} as Frame)).toBe(false);
+    // What is shown as equal is neither largest nor smallest.
+    const even = { ...frame, perPrompt: { sink_ratio: frame.groups!.map(() => 0.5) } } as Frame;
+    expect(domains.says(even, { layer: 0, head: 0 })).toBe(
+      'Sink₁ is 50.0% for every label; ± is the standard deviation over prompts.',
+    );
   });
 });

@@ -51,6 +51,8 @@ export const domains: View = {
     const sorted = all.toSorted((a, b) => b.mean - a.mean);
     const [most, least] = [sorted[0], sorted.at(-1)];
     if (!most || !least || all.some(({ mean: one }) => !Number.isFinite(one))) return '';
+    if (percent(most.mean) === percent(least.mean))
+      return `Sink₁ is ${percent(most.mean)} for every label; ± is the standard deviation over prompts.`;
     return (
       `Sink₁ is largest for “${most.label}” (${percent(most.mean)}${spreadWords(most)}, ${most.values.length} prompts) and ` +
       `smallest for “${least.label}” (${percent(least.mean)}${spreadWords(least)}, ${least.values.length} prompts); ± is the ` +
