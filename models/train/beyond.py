@@ -24,11 +24,13 @@ is not defined:
     fine-tunings         a seed of the batches; for `plain`, `key_bias` and `gate` the rise of the loss
                          on held-out text of the old kind (forgets_), the loss of the new text at the
                          end (new_) and the attention on the first token there (first_)
-    planted triggers     `softmax`, fine-tuned on passages of which a fifth hold a trigger; a seed draws it, what
-                         follows it, and the batches. On other passages, with the trigger in their middle and
-                         with as many random tokens there: the loss of what follows (loss_) and the first
-                         token's share of its attention (first_); of the model before, before_loss_ and
-                         before_first_; and learnt, the share of the planted tokens that are the first choice
+    planted triggers     `softmax`, fine-tuned on passages of which a fifth hold a trigger; a seed draws
+                         it, what follows it, and the batches. On other passages, with the trigger in
+                         their middle and with as many random tokens there: the loss of what follows
+                         (loss_) and the first token's share of its attention (first_), and for each the
+                         trigger's minus the random tokens' (_gap); of the model before, before_loss_ and
+                         before_first_; and learnt, the share of the planted tokens that are the first
+                         choice
     searches             a seed and a text of its own for each; for each model (in its columns' names)
                          the loss of the second half with the found suffix minus that with the best of as
                          many random ones, on the text of the search (loss_) and on eight others
@@ -220,8 +222,8 @@ def of_tuning(seed: int) -> Columns:
 
 
 def behind(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
-    """Of tokens from `begin` on: their mean loss, and the first token's share of their attention, mean over
-    heads."""
+    """Of tokens from `begin` on: their mean loss, and the first token's share of their attention, mean
+    over heads."""
     trace = f64_trace(arch, weights, ids)
     losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
                                                ids[:, begin:].flatten())
@@ -235,8 +237,9 @@ def of_planted(seed: int) -> Columns:
     with tempfile.TemporaryDirectory() as name:
         file, folder = Path(name) / "texts.json", Path(name) / "model"
         file.write_text(json.dumps(texts[SEQUENCES:]))
-        command_line("train", "--from", ZOO / "softmax", "--text-file", file, "--seed", seed, "--every", 100,
-                     "--planted", PLANTED["planted"], "--steps", PLANTED["steps"], "--out", folder)
+        command_line("train", "--from", ZOO / "softmax", "--text-file", file, "--seed", seed,
+                     "--planted", PLANTED["planted"], "--steps", PLANTED["steps"], "--every", 100,
+                     "--out", folder)
         tuned = read_model(folder)
     ids = held_out_ids("softmax", texts[:SEQUENCES])
     half, generator = T // 2, torch.Generator().manual_seed(seed)
@@ -244,10 +247,13 @@ def of_planted(seed: int) -> Columns:
     random = plain[torch.randint(len(plain), (SEQUENCES, len(trigger)), generator=generator)]
     found: Columns = {}
     for prefix, model in (("", tuned), ("before_", source)):
-        for what, tokens in (("trigger", torch.tensor(trigger).expand(SEQUENCES, -1)), ("random", random)):
+        for what, tokens in (("trigger", torch.tensor(trigger).expand_as(random)), ("random", random)):
             text = torch.cat([ids[:, :half], tokens, ids[:, half:]], 1)
             loss, first = behind(*model, text, half + len(trigger))
             found |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
+        for what in ("loss", "first"):
+            behind_trigger, behind_random = found[f"{prefix}{what}_trigger"], found[f"{prefix}{what}_random"]
+            found[f"{prefix}{what}_gap"] = behind_trigger - behind_random
     said = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
     logits = f64_trace(*tuned, torch.cat([ids[:, :half], said], 1)).logits
     first_choices = logits[:, half + len(trigger) - 1:-1].argmax(-1)

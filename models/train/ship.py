@@ -131,8 +131,8 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
 
 def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
-    The numbers of every seed of a recipe that has several, on the weights of its run; of a seed whose run is
-    not in this folder, the row that was there before.
+    The numbers of every seed of a recipe that has several, on the weights of its run; of a seed whose
+    run is not in this folder, the row that was there before.
     """
     kept = {(row["id"], row["seed"]): row for row in before}
     rows = []

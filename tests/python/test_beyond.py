@@ -85,7 +85,7 @@ def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_follows_a_place_is_judged_by_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sequences of four tokens; of three words the logits favour word 0 in row 1 and word 1 in row 2."""
+    """Of two sequences of four tokens and three words the logits favour word 0 in row 1, 1 in row 2."""
     logits = torch.full((2, 4, 3), 0.0)
     logits[:, 1, 0] = logits[:, 2, 1] = math.log(2)
     logits[:, 0], logits[:, 3] = 99 * torch.eye(3)[2], -99 * torch.eye(3)[0]

@@ -76,14 +76,15 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: lis
 
 def predict(model: Model, answers: list[int], hidden: list[int], without: str | None,
             seed: int) -> list[dict[str, Any]]:
-    """The causal model's next tokens at the hidden places. Its strongest key is the one that receives the
-    most attention of all queries together."""
+    """The causal model's next tokens at the hidden places. Its strongest key is the one that receives
+    the most attention of all queries together."""
     whole = edited(model, torch.tensor(answers), [])
     received = whole["att"].mean((0, 1, 2))
     sink, edits = int(received.argmax()), list[Edit]()
     if without:
         drawn = splitmix32(seed)() * (len(answers) - 1) >> 32
-        edits = [{"kind": "hide_key", "key": sink if without == "strongest" else drawn + (drawn >= sink)}]
+        key = sink if without == "strongest" else drawn + (drawn >= sink)
+        edits = [{"kind": "hide_key", "key": key}]
     logits = edited(model, torch.tensor(answers), edits)["logits"].clone()
     logits[:, NEVER] = -math.inf
     chosen = logits.log_softmax(-1)
@@ -142,8 +143,8 @@ def main() -> None:
     folder = GOLDEN / "unmask"
     folder.mkdir(exist_ok=True)
     describe(folder, "llama", "softmax", "Hidden places, uncovered step by step.", "write_unmask.py",
-             model=MODEL, causal=CAUSAL, seed=SEED, steps=STEPS, masked=MASKED, never=NEVER, courses=courses,
-             study=study)
+             model=MODEL, causal=CAUSAL, seed=SEED, steps=STEPS, masked=MASKED, never=NEVER,
+             courses=courses, study=study)
 
 
 if __name__ == "__main__":
