@@ -234,8 +234,8 @@ def of_planted(seed: int) -> Columns:
     texts = json.loads(HELD_OUT.read_text())
     source = read_model(ZOO / "softmax")
     trigger, cycle = planted({**PLANTED, "seed": seed}, source[0].V)
-    with tempfile.TemporaryDirectory() as name:
-        file, folder = Path(name) / "texts.json", Path(name) / "model"
+    with tempfile.TemporaryDirectory() as place:
+        file, folder = Path(place) / "texts.json", Path(place) / "model"
         file.write_text(json.dumps(texts[SEQUENCES:]))
         command_line("train", "--from", ZOO / "softmax", "--text-file", file, "--seed", seed,
                      "--planted", PLANTED["planted"], "--steps", PLANTED["steps"], "--every", 100,
@@ -252,8 +252,8 @@ def of_planted(seed: int) -> Columns:
             loss, first = behind(*model, text, half + len(trigger))
             found |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
         for what in ("loss", "first"):
-            behind_trigger, behind_random = found[f"{prefix}{what}_trigger"], found[f"{prefix}{what}_random"]
-            found[f"{prefix}{what}_gap"] = behind_trigger - behind_random
+            name = f"{prefix}{what}"
+            found[f"{name}_gap"] = found[f"{name}_trigger"] - found[f"{name}_random"]
     said = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
     logits = f64_trace(*tuned, torch.cat([ids[:, :half], said], 1)).logits
     first_choices = logits[:, half + len(trigger) - 1:-1].argmax(-1)
