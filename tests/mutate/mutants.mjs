@@ -459,8 +459,8 @@ export default [
   [
     'the least probable of top_k',
     'run/sample.c',
-    'x < y ? 1 : x > y ? -1 : 0',
-    'x < y ? -1 : x > y ? 1 : 0',
+    'if (!(logits[v] > heap[0])) continue;',
+    'if (!(logits[v] < heap[0])) continue;',
     'run',
   ],
   [
