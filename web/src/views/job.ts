@@ -1,7 +1,7 @@
 /** What a view's button starts and stops: one job at a time, whose results are drawn as they come. */
 import type { State } from '../ask/state';
 import type { Frame } from '../frame';
-import type { DrawOptions, Reach } from '../page/view';
+import { part, type DrawOptions, type Reach } from '../page/view';
 
 export interface Job {
   isRunning(): boolean;
@@ -24,6 +24,14 @@ interface Work<T> {
     onMade: (one: T) => void,
   ) => Promise<void>;
   readonly draw: (frame: Frame, options: DrawOptions, job: Job) => void;
+}
+
+/** Where a view has its job's button, and below it the sentence of what was found, which is read out when it changes. */
+export function jobParts(root: HTMLElement) {
+  const controls = part(root, 'unmask-controls');
+  const words = part(root, 'caption', 'p');
+  words.setAttribute('role', 'status');
+  return { controls, words };
 }
 
 /** The function that draws a frame of the view, and stops a job of another one. */

@@ -6,7 +6,7 @@ import { part, say, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/generation';
 import { percent } from '../words';
-import { createJob, type Job } from './job';
+import { createJob, jobParts, type Job } from './job';
 
 /** Numbers once they are all measured, and the share of the work that is done. */
 interface Measured {
@@ -102,9 +102,7 @@ export const maskedLoss: View = {
     return whole ? sentence(frame.model.title, whole) : '';
   },
   draw(root, reach) {
-    const controls = part(root, 'unmask-controls');
-    const words = part(root, 'caption', 'p');
-    words.setAttribute('role', 'status');
+    const { controls, words } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const one = made.get(frame.tokens);

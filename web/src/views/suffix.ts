@@ -6,7 +6,7 @@ import { html, nothing, render } from 'lit';
 import type { SuffixFound, SuffixGoal } from 'sinkscope';
 import { numberField, segmented } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
-import { createJob, type Job } from './job';
+import { createJob, jobParts, type Job } from './job';
 import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { State } from '../ask/state';
@@ -114,9 +114,7 @@ export const suffix: View = {
   },
   says: (frame) => sentence(made.get(frame.tokens) ?? { goal: 'loss', scores: [] }),
   draw(root, reach) {
-    const controls = part(root, 'unmask-controls');
-    const words = part(root, 'caption', 'p');
-    words.setAttribute('role', 'status');
+    const { controls, words } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const { state } = options;

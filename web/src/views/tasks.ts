@@ -5,7 +5,7 @@ import { isBidirectional, type Frame } from '../frame';
 import { part, say, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { percent } from '../words';
-import { createJob, type Job } from './job';
+import { createJob, jobParts, type Job } from './job';
 
 /** Tasks that were measured, and the share of all work that is done. */
 interface Measured {
@@ -115,9 +115,7 @@ export const tasks: View = {
   },
   says: (frame) => sentence(foundOf(frame)),
   draw(root, reach) {
-    const controls = part(root, 'unmask-controls');
-    const words = part(root, 'caption', 'p');
-    words.setAttribute('role', 'status');
+    const { controls, words } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const found = foundOf(frame);

@@ -21,7 +21,7 @@ import {
   sentence,
   type Course,
 } from './unmasking_course';
-import { createJob, type Job } from './job';
+import { createJob, jobParts, type Job } from './job';
 import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
 
 /** A course, the numbers of its map, and who knows how its tokens read. */
@@ -102,9 +102,7 @@ export const unmasking: View = {
       : `Step ${course.steps.length} of ${course.count}.`;
   },
   draw(root, reach) {
-    const controls = part(root, 'unmask-controls');
-    const words = part(root, 'caption', 'p');
-    words.setAttribute('role', 'status');
+    const { controls, words } = jobParts(root);
     const legend = part(root, 'legend-place');
     const picture = part(root, 'plot unmask-map');
     const text = part(root, 'unmask-text', 'p');
