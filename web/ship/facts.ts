@@ -131,6 +131,8 @@ export interface Claim {
     readonly outcome: string;
     /** The outcome in words, where its column says too little. */
     readonly name: string | null;
+    /** Of the runs that were compared; null: shipped models, seeds of the lab, searches. */
+    readonly protocol: 'a' | 'b' | null;
     readonly seeds: number;
     readonly mean: number | null;
     readonly low: number | null;
@@ -138,6 +140,8 @@ export interface Claim {
   }[];
   readonly verdict: string;
   readonly why: string | null;
+  /** The least and the most core hours of the runs that are left. */
+  readonly hours: readonly [number, number] | null;
   /** A state of the page. */
   readonly seen: string | null;
 }

@@ -179,38 +179,55 @@ function costs(ids: readonly string[]): Node {
 
 /** Outcomes of the tests, as the course names them. */
 const OUTCOMES: Readonly<Record<string, string>> = {
-  alpha: 'α₁',
+  alpha: 'α₁ above uniform',
   value_ratio: 'value ratio',
   hidden_ratio: 'hidden ratio',
   eviction: 'loss, first token evicted',
 };
 const NOT_TESTED = 'not tested';
 
-/** Each effect with its recipe where there are several; against a number, the difference to it. */
-function effectsOf({ effects }: Claim): string {
-  const all = effects.flatMap(({ recipe, against, outcome, name, seeds, mean, low, high }) => {
-    if (mean === null) return [];
-    const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
-    const from = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
-    const of = effects.length > 1 ? `${recipe}: ` : '';
-    const interval =
-      low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`;
-    return `${of}${words}${from}: ${minus(mean, 2)}${interval}, n = ${seeds}`;
-  });
-  return all.join('; ') || '–';
+/** Each effect: which recipe against which, the difference with its interval, how many seeds, by which protocol. */
+function effectsOf({ effects }: Claim): Node {
+  const all = effects.flatMap(
+    ({ recipe, against, outcome, name, protocol, seeds, mean, low, high }) => {
+      if (mean === null) return [];
+      const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
+      const from = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
+      const other = typeof against === 'string' ? ` against ${against}` : '';
+      const interval =
+        low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`;
+      const by = protocol ? `, protocol ${protocol.toUpperCase()}` : '';
+      return `${recipe}${other}: ${words}${from} ${minus(mean, 2)}${interval}, n = ${seeds}${by}`;
+    },
+  );
+  const lines = all.length ? all : ['–'];
+  return make(
+    'div',
+    {},
+    lines.map((line) => make('div', {}, [text(line)])),
+  );
+}
+
+/** Why a claim has no verdict: what nothing here can test, or the runs that are missing. */
+function whyNot({ hours, why }: Claim): string {
+  const runs = hours && `Its runs are not trained yet: ${hours.join(' to ')} core hours.`;
+  return [runs, why && typeset(why)].filter(Boolean).join(' ');
 }
 
 const typeset = (said: string) =>
   said
     .replace(/(^|[\s(])-(?=\d)/g, '$1−')
-    .replaceAll('Sink_1', 'Sink₁')
-    .replaceAll('Sink_*', 'Sink∗');
+    .replaceAll('`', '')
+    .replace(/Sink_(\d)/g, (_, digit: string) => `Sink${'₀₁₂₃₄₅₆₇₈₉'[Number(digit)]}`)
+    .replaceAll('Sink_*', 'Sink∗')
+    .replace(/\balpha\b/g, 'α₁')
+    .replace(/\beps\b/g, 'ε');
 
 /** The claims that were tested, and below them those that were not. */
 function claimsTables(hrefOf: (state: string) => string): Node[] {
   const all = claims();
   const linked = ({ claim, seen }: Claim) =>
-    seen ? make('a', { href: hrefOf(seen) }, [text(claim)]) : claim;
+    seen ? make('a', { href: hrefOf(seen) }, [text(typeset(claim))]) : typeset(claim);
   const where = ({ source, section }: Claim) => `${source.replace(/ \(.*/, '')}, ${section}`;
   const tested = all.filter(({ verdict }) => verdict !== NOT_TESTED);
   const others = all.filter(({ verdict }) => verdict === NOT_TESTED);
@@ -236,12 +253,7 @@ function claimsTables(hrefOf: (state: string) => string): Node[] {
       make('summary', {}, [text(`The ${others.length} claims that are ${NOT_TESTED}`)]),
       table(
         ['Claim', 'Where', 'The source', 'Why not'],
-        others.map((one) => [
-          linked(one),
-          where(one),
-          typeset(one.paper ?? '–'),
-          one.why ?? 'Its runs are not trained yet.',
-        ]),
+        others.map((one) => [linked(one), where(one), typeset(one.paper ?? '–'), whyNot(one)]),
       ),
     ]),
   ];

@@ -129,10 +129,14 @@ describe('the course', () => {
     expect(losses.sort((a, b) => a[0] - b[0])[0]![1]).toBe('gated');
   });
 
-  it('shows every claim in lesson 6', () => {
+  it('shows every claim in lesson 6, with the symbols of the course', () => {
     const { html } = all.at(-1)!;
+    const symbols = { Sink_1: 'Sink₁', eps: 'ε', '&': '&#x26;', '<': '&#x3C;' };
     for (const { claim } of claims())
-      expect(html).toContain(claim.replaceAll('&', '&#x26;').replaceAll('<', '&#x3C;'));
+      expect(html).toContain(
+        claim.replace(/Sink_1|\beps\b|[&<]/g, (plain) => symbols[plain as keyof typeof symbols]),
+      );
+    expect(html.replace(/<[^>]*>/g, ' ')).not.toMatch(/Sink_\d|\beps\b|\balpha\b|`/);
   });
 
   it('is pages that can be found: a title and a next lesson each', () => {
