@@ -64,7 +64,7 @@ class Architecture:
     rope_theta: float = 10000.0
     positions: str = "rotary"  # none, learned, sinusoid, alibi, relative
     mask: Mask = Mask()
-    norm_place: str = "pre"  # of each half of a block, or "post": after its sum
+    norm_place: str = "pre"  # of each half of a block; post: after its sum; sandwich: before and after
     norm_kind: str = "rms"  # or "layer"
     feed_forward: str = "gated"  # or "plain"
     activation: str = "silu"  # gelu (with erf), relu
@@ -75,6 +75,7 @@ class Architecture:
     gate: str = "none"  # {output,value}_{element,head}, value_state
     E: int = 0  # experts; 0: one feed-forward for all tokens
     top_k: int = 0  # experts that one token goes through
+    qk_norm: bool = False  # of each query and key, before rotation (qwen3)
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
     standard, given = OPERATIONS[operation].standard, attention.get("parameters", {})
     _unknown(given, standard, operation)
     parameters = {**standard, **given}
-    if config["model_type"] in ("llama", "mistral", "mixtral"):
+    if config["model_type"] in ("llama", "mistral", "mixtral", "qwen3"):
         D, H = config["hidden_size"], config["num_attention_heads"]
         # transformers 5 moved the base of the rotation into a sub-object
         rope = config.get("rope_parameters") or {}
@@ -138,6 +139,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
             own.get("heads", "joined"),
             *(own.get(key, "none") for key in ("bias_key", "bias_key_value", "value_bias", "gate")),
             config.get("num_local_experts", 0), config.get("num_experts_per_tok", 0),
+            config["model_type"] == "qwen3",
         )
     if config["model_type"] == "gpt2":
         D, H = config["n_embd"], config["n_head"]
@@ -147,7 +149,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
             True, operation, parameters,
         )
     raise ValueError(f"model_type is {config['model_type']!r}, expected 'llama', 'mistral', "
-                     "'mixtral' or 'gpt2'")
+                     "'mixtral', 'qwen3' or 'gpt2'")
 
 
 def _heads(x: Tensor, count: int) -> Tensor:
@@ -230,11 +232,19 @@ class _Llama:
         """What the half "input" (attention) or "post_attention" (feed-forward) reads."""
         if self.arch.norm_place == "post":
             return x
+        if self.arch.norm_place == "sandwich" and half == "post_attention":
+            half = "pre_feedforward"  # Gemma 2's names: the other one is that of what attention adds
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
+
+    def added(self, x: Tensor, layer: int, half: str) -> Tensor:
+        """What is added to the stream, of what the half "attention" or "feedforward" gives."""
+        if self.arch.norm_place != "sandwich":
+            return x
+        return self._norm(x, f"model.layers.{layer}.post_{half}_layernorm")
 
     def after(self, x: Tensor, layer: int, half: str) -> Tensor:
         """The stream once that half is added."""
-        if self.arch.norm_place == "pre":
+        if self.arch.norm_place != "post":
             return x
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
@@ -250,6 +260,8 @@ class _Llama:
         q = _heads(self._linear(y, at + "self_attn.q_proj"), arch.H)
         k = _heads(self._linear(y, at + "self_attn.k_proj"), arch.G)
         v = _heads(self._linear(y, at + "self_attn.v_proj"), arch.G)
+        if arch.qk_norm:
+            q, k = self._norm(q, at + "self_attn.q_norm"), self._norm(k, at + "self_attn.k_norm")
         if arch.positions == "rotary":
             q, k = _rotate(q, arch.rope_theta), _rotate(k, arch.rope_theta)
         return q, k, v
@@ -315,8 +327,10 @@ class _Gpt2:
     def before(self, x: Tensor, layer: int, half: str) -> Tensor:
         return self._norm(x, f"h.{layer}.{'ln_1' if half == 'input' else 'ln_2'}")
 
-    def after(self, x: Tensor, layer: int, half: str) -> Tensor:
+    def added(self, x: Tensor, layer: int, half: str) -> Tensor:
         return x
+
+    after = added
 
     def embed(self, tokens: Tensor) -> Tensor:
         return self.weights["wte.weight"][tokens] + self.weights["wpe.weight"][: tokens.shape[-1]]
@@ -415,7 +429,8 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> 
         mixed = mixed + value_bias[:, None]
     if gate is not None:
         mixed = mixed * gate
-    return record | {"q": q, "k": k, "v": v, "att": att, "att_out": model.merge(mixed, layer)}
+    out = model.added(model.merge(mixed, layer), layer, "attention")
+    return record | {"q": q, "k": k, "v": v, "att": att, "att_out": out}
 
 
 def forward(arch: Architecture, weights: Weights, tokens: Tensor,
@@ -432,6 +447,7 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
         record = _attention(model, layer, y.clone() if y is x else y, visit)
         x = model.after(x + record["att_out"], layer, "input")
         mlp_out, router = model.feed_forward(model.before(x, layer, "post_attention"), layer)
+        mlp_out = model.added(mlp_out, layer, "feedforward")
         x = model.after(x + mlp_out, layer, "post_attention")
         record |= {"hidden": x, "mlp_out": mlp_out}
         if router is not None:

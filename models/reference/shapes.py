@@ -36,6 +36,8 @@ def _added(arch: Architecture) -> Shapes:
         heads = H if arch.gate.startswith("output") else G
         reads = G * K if arch.gate == "value_state" else D
         shapes["gate_proj.weight"] = (heads * (1 if arch.gate.endswith("head") else K), reads)
+    if arch.qk_norm:
+        shapes |= {"q_norm.weight": (K,), "k_norm.weight": (K,)}
     if OPERATIONS[arch.operation].features == "mlp":
         shapes |= {"kernel_in.weight": (K, K), "kernel_out.weight": (K, K)}
     return {f"self_attn.{name}": shape for name, shape in shapes.items()}
@@ -56,7 +58,7 @@ def shapes(arch: Architecture) -> Shapes:
     result: Shapes = {"model.embed_tokens.weight": (arch.V, D)}
     for layer in range(arch.L):
         result |= {f"model.layers.{layer}.{name}": shape for name, shape in block.items()}
-    if arch.norm_place == "pre":
+    if arch.norm_place != "post":
         result |= _norm(arch, "model.norm")
     if not arch.tied:
         result["lm_head.weight"] = (arch.V, D)
@@ -66,8 +68,11 @@ def shapes(arch: Architecture) -> Shapes:
 def added(arch: Architecture) -> Shapes:
     """The tensors that only a variant has. They come last, so that a variant shares every other
     weight with the model it varies when both are drawn from one seed."""
+    in_layer = _added(arch)
+    if arch.norm_place == "sandwich":
+        in_layer |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")
     result = {f"model.layers.{layer}.{name}": shape
-              for layer in range(arch.L) for name, shape in _added(arch).items()}
+              for layer in range(arch.L) for name, shape in in_layer.items()}
     if arch.positions == "learned":
         result["model.embed_positions.weight"] = (arch.context, arch.D)
     return result

@@ -118,7 +118,7 @@ def writers(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     """What embedding, attention and feed-forward write of the logits of the first key, summed over the
     heads with alpha_1 > 0.3 of all sequences; 0 without such a head.  [3]"""
     written, alphas = torch.zeros(3, dtype=torch.float64), alphas_of(arch, trace)[..., 0]
-    for i, of_heads in enumerate(alphas if arch.norm_place == "pre" else ()):
+    for i, of_heads in enumerate(alphas if arch.norm_place != "post" else ()):
         found = (of_heads > metrics.EPS).nonzero().tolist()
         one = type(trace)(**{name: x[i] for name, x in trace.fields().items()})
         parts = logit_parts(arch, weights, one)[..., :-1].nan_to_num() if found else None

@@ -139,10 +139,10 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
     load_additions(layer, loader, arch);
     const char *before_ffn = "layers.%d.post_attention_layernorm";
     if (arch->branch_norms) {
-        ss_load_norm(loader, &layer->attention_out_norm, before_ffn, false, D);
+        ss_load_norm(loader, &layer->attention_out_norm, before_ffn, norm_bias, D);
         before_ffn = "layers.%d.pre_feedforward_layernorm";
-        ss_load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm", false,
-                     D);
+        ss_load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm",
+                     norm_bias, D);
     }
     if (!arch->branch_only) ss_load_norm(loader, &layer->ffn_norm, before_ffn, norm_bias, D);
 }

@@ -141,8 +141,12 @@ static void read_additions(ss_arch *arch, ss_json *own) {
 }
 
 static void read_block(ss_arch *arch, ss_json *own) {
-    static const char *const places[] = {"pre", "post"}, *const heads[] = {"joined", "added"};
-    arch->post_norm = read_word(own, "norm", places, 2, 0) == 1;
+    enum { PRE, POST, SANDWICH, PLACES };
+    static const char *const places[] = {"pre", "post", "sandwich"};
+    static const char *const heads[] = {"joined", "added"};
+    int place = read_word(own, "norm", places, PLACES, PRE);
+    arch->post_norm = place == POST;
+    arch->branch_norms = place == SANDWICH;
     arch->norm =
         (ss_norm_kind)read_word(own, "norm_kind", ss_norm_words, SS_NORM_N, (int)arch->norm);
     arch->ffn = (ss_ffn_kind)read_word(own, "feed_forward", ss_ffn_words, SS_FFN_N, (int)arch->ffn);

@@ -72,6 +72,9 @@ CASES: dict[str, Case] = {
                           "feed_forward": "plain"}, {"hidden_act": "gelu"}),
     "var-learned": Case({"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
                         {"hidden_act": "relu"}),
+    "var-sandwich": Case({"norm": "sandwich", "bias_key": "head"}, GROUPED),
+    "var-sandwich-layer": Case(_does("sigmoid", norm="sandwich", norm_kind="layer",
+                                     feed_forward="plain", positions="alibi")),
     "var-none": Case({"positions": "none", "norm": "post", "feed_forward": "plain"}),
     "var-geglu": Case(_does("relu", norm="post", gate="output_element"), {"hidden_act": "gelu"}),
     "var-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "positions": "alibi"}),
@@ -126,14 +129,14 @@ class _Watched(_Llama):
 def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     """[L, T, 5]"""
     model = _Watched(arch, {name: w.double() for name, w in weights.items()})
-    inputs = []
+    inputs, outputs = [], []
     for layer, x in enumerate(trace.hidden[:-1] + trace.att_out):
         attended = model.after(x, layer, "input")
-        model.feed_forward(model.before(attended, layer, "post_attention"), layer)
+        outputs.append(model.feed_forward(model.before(attended, layer, "post_attention"), layer)[0])
         inputs.append(model.inner)
     down = torch.stack([model.weights[f"model.layers.{layer}.mlp.down_proj.weight"]
                         for layer in range(arch.L)])
-    return metrics.spikes(torch.stack(inputs), trace.mlp_out, down)
+    return metrics.spikes(torch.stack(inputs), torch.stack(outputs), down)
 
 
 def _mixed(model: _Llama, trace: Trace, layer: int) -> Tensor:
@@ -207,7 +210,7 @@ def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     the derivative of that logit along it, the norm's scale held.  [L, H, 2L+2]"""
     model = _model(arch, weights)
     found = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
-    for layer in range(arch.L if arch.norm_place == "pre" else 0):
+    for layer in range(arch.L if arch.norm_place != "post" else 0):
         components = [trace.hidden[0, 0]] + [out[below, 0] for below in range(layer)
                                              for out in (trace.att_out, trace.mlp_out)]
         assert torch.allclose(torch.stack(components).sum(0), trace.hidden[layer, 0], atol=1e-12)

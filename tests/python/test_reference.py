@@ -1,0 +1,25 @@
+"""The reference computes what transformers computed on small random checkpoints (tests/golden/hf-*)."""
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from safetensors.torch import load_file  # noqa: E402
+
+from models.reference.files import read_model  # noqa: E402
+from models.reference.model import forward  # noqa: E402
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+
+
+@pytest.mark.parametrize("name", ["llama-gqa", "llama-bias", "mistral", "mixtral", "qwen3",
+                                  "gpt2-plain"])
+def test_family_is_that_of_transformers(name: str) -> None:
+    arch, weights = read_model(GOLDEN / f"hf-{name}")
+    golden = load_file(GOLDEN / f"hf-{name}" / "golden.safetensors")
+    trace = forward(arch, {name: w.double() for name, w in weights.items()}, golden["tokens"].long())
+    for field, tolerance in (("att", 1e-5), ("hidden", 1e-4), ("logits", 1e-4)):
+        torch.testing.assert_close(getattr(trace, field).float(), golden[field].float(),
+                                   atol=tolerance, rtol=0)
