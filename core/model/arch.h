@@ -26,7 +26,7 @@ typedef enum ss_positions {
     SS_POSITIONS_N
 } ss_positions;
 typedef enum ss_norm_kind { SS_NORM_LAYER, SS_NORM_RMS, SS_NORM_N } ss_norm_kind;
-typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED, SS_FFN_N } ss_ffn_kind;
+typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED, SS_FFN_NONE, SS_FFN_N } ss_ffn_kind;
 
 /* Whether attention has such a vector, and whose it is. */
 typedef enum ss_owner {

@@ -173,9 +173,8 @@ const ss_field *ss_fields(void) {
 
 uint32_t ss_fields_of(const ss_arch *arch) {
     uint32_t fields = SS_FIELDS_ALL;
-    if (arch->E == 0)
-        fields &= ~SS_BIT(SS_FIELD_ROUTER);
-    else
+    if (arch->E == 0) fields &= ~SS_BIT(SS_FIELD_ROUTER);
+    if (arch->E || arch->ffn == SS_FFN_NONE)
         fields &= ~(SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE) | SS_BIT(SS_FIELD_SPIKES));
     if (arch->ffn != SS_FFN_GATED) fields &= ~SS_BIT(SS_FIELD_FFN_GATE);
     if (arch->bias_key == SS_OWNER_NONE) fields &= ~SS_BIT(SS_FIELD_ATT_BIAS);

@@ -66,7 +66,7 @@ class Architecture:
     mask: Mask = Mask()
     norm_place: str = "pre"  # of each half of a block; post: after its sum; sandwich: before and after
     norm_kind: str = "rms"  # or "layer"
-    feed_forward: str = "gated"  # or "plain"
+    feed_forward: str = "gated"  # plain, none
     activation: str = "silu"  # gelu (with erf), relu
     heads: str = "joined"  # or "added": W_O reads the sum of the heads' outputs
     bias_key: str = "none"  # a key of no token: "head" (one each) or "shared" by the heads
@@ -228,9 +228,13 @@ class _Llama:
         bias = self.weights.get(name + ".bias")
         return y if bias is None else y + bias
 
+    def has(self, half: str) -> bool:
+        """A block of attention alone has no second half, and no norm of one."""
+        return half in ("input", "attention") or self.arch.feed_forward != "none"
+
     def before(self, x: Tensor, layer: int, half: str) -> Tensor:
         """What the half "input" (attention) or "post_attention" (feed-forward) reads."""
-        if self.arch.norm_place == "post":
+        if self.arch.norm_place == "post" or not self.has(half):
             return x
         if self.arch.norm_place == "sandwich" and half == "post_attention":
             half = "pre_feedforward"  # Gemma 2's names: the other one is that of what attention adds
@@ -238,13 +242,13 @@ class _Llama:
 
     def added(self, x: Tensor, layer: int, half: str) -> Tensor:
         """What is added to the stream, of what the half "attention" or "feedforward" gives."""
-        if self.arch.norm_place != "sandwich":
+        if self.arch.norm_place != "sandwich" or not self.has(half):
             return x
         return self._norm(x, f"model.layers.{layer}.post_{half}_layernorm")
 
     def after(self, x: Tensor, layer: int, half: str) -> Tensor:
         """The stream once that half is added."""
-        if self.arch.norm_place != "post":
+        if self.arch.norm_place != "post" or not self.has(half):
             return x
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
@@ -289,6 +293,8 @@ class _Llama:
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor | None]:
         """What is added to the stream, and the weight of each expert where there are any."""
         at = f"model.layers.{layer}."
+        if self.arch.feed_forward == "none":
+            return torch.zeros_like(y), None
         if self.arch.E == 0:
             return self._expert(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
         at += "block_sparse_moe."

@@ -19,6 +19,8 @@ def _feed_forward(arch: Architecture) -> Shapes:
             at = f"block_sparse_moe.experts.{e}."
             shapes |= {at + "w1.weight": (F, D), at + "w3.weight": (F, D), at + "w2.weight": (D, F)}
         return shapes
+    if arch.feed_forward == "none":
+        return {}
     gate: Shapes = {"mlp.gate_proj.weight": (F, D)} if arch.feed_forward == "gated" else {}
     return gate | {"mlp.up_proj.weight": (F, D), "mlp.down_proj.weight": (D, F)}
 
@@ -43,6 +45,11 @@ def _added(arch: Architecture) -> Shapes:
     return {f"self_attn.{name}": shape for name, shape in shapes.items()}
 
 
+def has_second_norm(arch: Architecture) -> bool:
+    """Before the feed-forward, or, of a sandwich, behind attention."""
+    return arch.feed_forward != "none" or arch.norm_place == "sandwich"
+
+
 def shapes(arch: Architecture) -> Shapes:
     """Of a llama. The order is that in which weights are drawn; see `added`."""
     D, HK, GK = arch.D, arch.H * arch.K, arch.G * arch.K
@@ -52,7 +59,7 @@ def shapes(arch: Architecture) -> Shapes:
         "self_attn.k_proj.weight": (GK, D),
         "self_attn.v_proj.weight": (GK, D),
         "self_attn.o_proj.weight": (D, arch.K if arch.heads == "added" else HK),
-        **_norm(arch, "post_attention_layernorm"),
+        **(_norm(arch, "post_attention_layernorm") if has_second_norm(arch) else {}),
         **_feed_forward(arch),
     }
     result: Shapes = {"model.embed_tokens.weight": (arch.V, D)}
@@ -69,7 +76,7 @@ def added(arch: Architecture) -> Shapes:
     """The tensors that only a variant has. They come last, so that a variant shares every other
     weight with the model it varies when both are drawn from one seed."""
     in_layer = _added(arch)
-    if arch.norm_place == "sandwich":
+    if arch.norm_place == "sandwich" and arch.feed_forward != "none":
         in_layer |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")
     result = {f"model.layers.{layer}.{name}": shape
               for layer in range(arch.L) for name, shape in in_layer.items()}

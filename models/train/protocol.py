@@ -55,7 +55,7 @@ B_ORDER = (
     "gated-by-value", "sink-logit", "experts", "diffusion",
     "batch-half", "batch-double", "muon", "sgd", "noise", "little-text-noise",
     "key-bias-dimensions-1", "key-bias-dimensions-8", "window-8", "window-64", "heads-2",
-    "sandwich-norm", "qk-norm", "rotary-base",
+    "sandwich-norm", "qk-norm", "rotary-base", "no-ffn",
 )
 
 

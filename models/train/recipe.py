@@ -30,7 +30,7 @@ CHOICES: dict[str, Collection[str]] = {
 ARCHITECTURE: dict[str, Collection[str]] = {
     "positions": ("rotary", "none", "learned", "sinusoid", "alibi", "relative"),
     "norm": ("pre", "post", "sandwich"), "norm_kind": ("rms", "layer"),
-    "feed_forward": ("gated", "plain"),
+    "feed_forward": ("gated", "plain", "none"),
     "heads": ("joined", "added"), "bias_key": OWNERS, "bias_key_value": OWNERS, "value_bias": OWNERS,
     "gate": ("none", "output_element", "output_head", "value_element", "value_head", "value_state"),
 }

@@ -808,6 +808,8 @@ static void refusals(void) {
         {LLAMA, "swap_positions:a=0,b=13,replace=yes", "edits[0].b", SS_BAD_REQUEST},
         {LLAMA, "quantise:what=weights,bits=4,by=channel,first=1", "edits[0].quantise",
          SS_BAD_REQUEST},
+        {"tests/golden/var-no-ffn", "scale_weight:matrix=down,layer=0,row=0,column=0",
+         "edits[0].scale_weight", SS_UNSUPPORTED},
         {LLAMA, "scale_weight:matrix=q,layer=0,row=9999,column=0", "edits[0].scale_weight",
          SS_BAD_REQUEST},
     };

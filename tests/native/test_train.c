@@ -965,6 +965,11 @@ static void divergence(void) {
     close_train(opened);
 }
 
+#define LLAMA_WITH(own)                                                                            \
+    "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":1,\"hidden_size\":" \
+    "8,"                                                                                           \
+    "\"intermediate_size\":8,\"vocab_size\":20,\"sinkscope\":{" own "}}"
+
 static void refusals(void) {
     CASE("what cannot be trained is refused with its place and what was expected");
     static const struct {
@@ -984,6 +989,8 @@ static void refusals(void) {
         {"{\"model_type\":\"qwen3\",\"num_hidden_layers\":1,\"num_attention_heads\":1,"
          "\"hidden_size\":8,\"head_dim\":8,\"intermediate_size\":8,\"vocab_size\":20}",
          "{}", "train", "norms of queries and keys", SS_UNSUPPORTED},
+        {LLAMA_WITH("\"norm\":\"sandwich\""), "{}", "train", "branch norms", SS_UNSUPPORTED},
+        {LLAMA_WITH("\"feed_forward\":\"none\""), "{}", "train", "no feed-forward", SS_UNSUPPORTED},
         {"{\"model_type\":\"bloom\",\"n_layer\":1,\"n_head\":1,\"hidden_size\":8,\"vocab_size\":"
          "20}",
          "{}", "train", "normed embeddings", SS_UNSUPPORTED},

@@ -413,7 +413,8 @@ static void configs(void) {
         {"\"gate\":\"output\"}}", SS_UNSUPPORTED, "sinkscope.gate"},
         {"\"norm\":\"both\"}}", SS_UNSUPPORTED, "sinkscope.norm"},
         {"\"norm_kind\":\"batch\"}}", SS_UNSUPPORTED, "sinkscope.norm_kind"},
-        {"\"feed_forward\":\"none\"}}", SS_UNSUPPORTED, "sinkscope.feed_forward"},
+        {"\"feed_forward\":\"both\"}}", SS_UNSUPPORTED, "sinkscope.feed_forward"},
+        {"\"positions\":\"none\",\"feed_forward\":\"none\"}}", SS_OK, ""},
         {"\"heads\":\"mean\"}}", SS_UNSUPPORTED, "sinkscope.heads"},
         {"\"mask\":\"causal\"}}", SS_BAD_CONFIG, "mask"},
         {"\"mask\":{}}}", SS_UNSUPPORTED, "sinkscope.mask.kind"},
@@ -438,15 +439,19 @@ static void configs(void) {
             printf("    %s: %s: %s\n", table[i].own, err.where, err.text);
     }
 
-    CASE("other families have another operation at most, and mistral one mask");
+    CASE("other families have another operation at most, mistral one mask, and experts are "
+         "feed-forwards");
     const char *others[] = {
         "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":8,\"vocab_size\":8,"
         "\"sinkscope\":{\"gate\":\"output_head\"}}",
         "{\"model_type\":\"mistral\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
         "\"num_key_value_heads\":2,\"hidden_size\":8,\"intermediate_size\":8,\"vocab_size\":8,"
-        "\"sinkscope\":{\"mask\":{\"kind\":\"bidirectional\"}}}"};
-    const char *places[] = {"sinkscope", "sinkscope.mask"};
-    for (int i = 0; i < 2; i++) {
+        "\"sinkscope\":{\"mask\":{\"kind\":\"bidirectional\"}}}",
+        "{\"model_type\":\"mixtral\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+        "\"hidden_size\":8,\"intermediate_size\":8,\"vocab_size\":8,\"num_local_experts\":2,"
+        "\"num_key_value_heads\":2,\"sinkscope\":{\"feed_forward\":\"none\"}}"};
+    const char *places[] = {"sinkscope", "sinkscope.mask", "sinkscope.feed_forward"};
+    for (int i = 0; i < 3; i++) {
         ss_error err = {0};
         ss_arch arch;
         ss_bytes text = {(const unsigned char *)others[i], strlen(others[i])};

@@ -233,7 +233,7 @@ export interface Architecture {
   readonly qk_norm: 'head' | 'head_rotated' | 'all_heads' | null;
   /** Attention and feed-forward read the same residual stream. */
   readonly parallel: boolean;
-  readonly feed_forward: 'plain' | 'gated';
+  readonly feed_forward: 'plain' | 'gated' | 'none';
   /** One feed-forward for all tokens, no experts; and whether it has a gate. */
   readonly dense: boolean;
   readonly gated: boolean;

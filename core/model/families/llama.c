@@ -138,8 +138,10 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
         layer->sinks = ss_load_numbers(loader, "layers.%d.self_attn.sinks", 0, (size_t)arch->H);
     load_additions(layer, loader, arch);
     const char *before_ffn = "layers.%d.post_attention_layernorm";
-    if (arch->branch_norms) {
+    if (arch->branch_norms)
         ss_load_norm(loader, &layer->attention_out_norm, before_ffn, norm_bias, D);
+    if (arch->ffn == SS_FFN_NONE) return;
+    if (arch->branch_norms) {
         before_ffn = "layers.%d.pre_feedforward_layernorm";
         ss_load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm",
                      norm_bias, D);
@@ -153,6 +155,7 @@ static void load_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_
     static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};
     ss_linear *linears[] = {&ffn->gate, &ffn->up, &ffn->down};
     size_t D = (size_t)arch->D;
+    if (arch->ffn == SS_FFN_NONE) return;
     for (int i = arch->ffn == SS_FFN_GATED ? 0 : 1; i < 3; i++) {
         char full[64];
         snprintf(full, sizeof full, "%s.%s", name, parts[i]);

@@ -9,7 +9,7 @@
 const char *const ss_positions_words[] = {"none",     "learned", "rotary",
                                           "sinusoid", "alibi",   "relative"};
 const char *const ss_norm_words[] = {"layer", "rms"};
-const char *const ss_ffn_words[] = {"plain", "gated"};
+const char *const ss_ffn_words[] = {"plain", "gated", "none"};
 const char *const ss_owner_words[] = {NULL, "head", "shared"};
 const char *const ss_gate_words[] = {NULL,         "output_element", "output_head", "value_element",
                                      "value_head", "value_state"};
@@ -150,6 +150,9 @@ static void read_block(ss_arch *arch, ss_json *own) {
     arch->norm =
         (ss_norm_kind)read_word(own, "norm_kind", ss_norm_words, SS_NORM_N, (int)arch->norm);
     arch->ffn = (ss_ffn_kind)read_word(own, "feed_forward", ss_ffn_words, SS_FFN_N, (int)arch->ffn);
+    if (arch->ffn == SS_FFN_NONE && arch->E)
+        ss_json_refuse(own, "sinkscope.feed_forward", "plain or gated experts", "none");
+    if (arch->ffn == SS_FFN_NONE) arch->F = 0;
     arch->added_heads = read_word(own, "heads", heads, 2, 0) == 1;
 }
 

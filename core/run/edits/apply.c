@@ -158,7 +158,7 @@ ss_status ss_check_scale_weight(const ss_pass *pass, const float *values, const 
     if (status != SS_OK) return status;
     if (!linear->w.data)
         return ss_fail(err, SS_UNSUPPORTED, where,
-                       "expected a matrix that this %s has beside its experts",
+                       "expected a matrix that the layers of this %s have",
                        pass->trace->model->arch.family);
     if ((size_t)values[2] < linear->w.out && (size_t)values[3] < linear->w.in) return SS_OK;
     return ss_fail(err, SS_BAD_REQUEST, where,

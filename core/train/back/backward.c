@@ -20,6 +20,7 @@ uint32_t ss_backward_fields(const ss_arch *arch) {
 
 ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
     const char *what = arch->E                           ? "experts"
+                       : arch->ffn == SS_FFN_NONE        ? "no feed-forward"
                        : arch->branch_norms              ? "branch norms"
                        : arch->parallel                  ? "parallel blocks"
                        : arch->qk_norm                   ? "norms of queries and keys"

@@ -25,11 +25,12 @@ from . import GOLDEN
 from .write_goldens import store, write_cases
 from .write_variants import CASES as VARIANTS
 
-# Every operation, every block of a variant that the core trains (no experts, I8 or norms before and
-# after), biases and Conv1D.
+# Every operation, every block of a variant that the core trains (no experts, I8, norms before and
+# after, or attention alone), biases and Conv1D.
 NAMES = sorted(folder.name for folder in GOLDEN.glob("ref-*")) + [
     name for name, case in VARIANTS.items()
     if not case.int8 and case.family != "mixtral" and case.own.get("norm") != "sandwich"
+    and case.own.get("feed_forward") != "none"
 ] + ["hf-llama-bias"]
 
 

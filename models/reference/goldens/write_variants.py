@@ -75,6 +75,9 @@ CASES: dict[str, Case] = {
     "var-sandwich": Case({"norm": "sandwich", "bias_key": "head"}, GROUPED),
     "var-sandwich-layer": Case(_does("sigmoid", norm="sandwich", norm_kind="layer",
                                      feed_forward="plain", positions="alibi")),
+    "var-no-ffn": Case({"feed_forward": "none", "gate": "output_head", "positions": "learned"}, GROUPED),
+    "var-no-ffn-sandwich": Case({"feed_forward": "none", "norm": "sandwich", "value_bias": "head"}),
+    "var-no-ffn-post": Case(_does("softmax1", feed_forward="none", norm="post", norm_kind="layer")),
     "var-none": Case({"positions": "none", "norm": "post", "feed_forward": "plain"}),
     "var-geglu": Case(_does("relu", norm="post", gate="output_element"), {"hidden_act": "gelu"}),
     "var-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "positions": "alibi"}),
@@ -292,7 +295,7 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
     found["logit_parts"] = logit_parts(arch, weights, trace)
     found["logit_parts_heads"] = logit_parts_heads(arch, weights, trace)
     found |= tags(arch, weights, trace)
-    if arch.E == 0:
+    if arch.E == 0 and arch.feed_forward != "none":
         found["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):
         found["loss_at"] = torch.cat([torch.full((1,), torch.nan), metrics.loss(trace.logits, tokens)])
@@ -338,7 +341,7 @@ def write(name: str, case: Case) -> None:
     trace = f64_trace(arch, weights, tokens)
     found = {"tokens": tokens} | trace.fields() | measurements(arch, weights, trace, tokens)
     found["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
-    if arch.E == 0:
+    if arch.E == 0 and arch.feed_forward != "none":
         found["spikes"] = spikes(arch, weights, trace)
     if arch.mask.kind in ("causal", "window"):  # else earlier tokens have seen later ones
         found["loss"] = _loss(arch, trace, tokens)
