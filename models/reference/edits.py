@@ -141,8 +141,9 @@ def _of(edits: list[Edit], *kinds: str) -> list[Edit]:
     return [edit for edit in edits if edit["kind"] in kinds]
 
 
-def _integer(edit: Edit, key: str, standard: int) -> int:
-    return int(float(edit.get(key, standard)))
+def _integer(edit: Edit, key: str, standard: int | None = None) -> int:
+    """None: the table of edits asks for the parameter."""
+    return int(float(edit[key] if standard is None else edit.get(key, standard)))
 
 
 # --- quantisation ---------------------------------------------------------------------------------
@@ -313,7 +314,7 @@ class _Cache:
 def _positions(edits: list[Edit], T: int) -> list[int]:
     at = list(range(T))
     for edit in _of(edits, "swap_positions"):
-        a, b = _integer(edit, "a", 0), _integer(edit, "b", 0)
+        a, b = _integer(edit, "a"), _integer(edit, "b")
         at[a], at[b] = at[b], at[b] if edit.get("replace") == "yes" else at[a]
     return at
 
@@ -341,7 +342,7 @@ def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tenso
                 exact, x = x, _quantised(x, edit)
                 _count_error(rounded[layer], 0, exact, x, edit)
             continue
-        channel, to = _integer(edit, "channel", 0), edit.get("to", "zero")
+        channel, to = _integer(edit, "channel"), edit.get("to", "zero")
         prompt = x[: _integer(edit, "prompt", len(x))]
         value = (float(edit["value"]) if to == "value" else
                  float(prompt[:, channel].mean()) if to == "mean" else 0.0)
@@ -363,7 +364,7 @@ def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor 
         alone = torch.zeros_like(v)
         alone[h] = v[h]
         own = v[h] if edit.get("from") == "heads" else model.without_biases().merge(alone, layer)
-        direction = own[_integer(edit, "key", 0)]
+        direction = own[_integer(edit, "key")]
         if edit.get("direction") == "random":
             seed, head = _integer(edit, "seed", 1), layer * arch.H + h
             drawn = [_drawn(seed, head, i) - 0.5 for i in range(len(direction))]
@@ -375,7 +376,7 @@ def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor 
 def _projected(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
     """x [T, n] less its part in the span of the directions, after the token whose they are."""
     basis = torch.linalg.qr(torch.stack(directions, 1))[0]
-    after = _integer(edit, "key", 0) + 1
+    after = _integer(edit, "key") + 1
     return torch.cat([x[:after], x[after:] - x[after:] @ basis @ basis.T])
 
 
@@ -395,7 +396,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
         for g in range(arch.G):
             if _holds(edit, "layer", layer) and _holds(edit, "group", g):
                 v = v.clone()
-                v[g, _integer(edit, "key", 0)] *= float(edit.get("factor", 0))
+                v[g, _integer(edit, "key")] *= float(edit.get("factor", 0))
     v = _quantised_heads(v, edits, "values", layer, rounded)
     plain = replace(model, arch=replace(arch, positions="none")) if rotary else model
     q0, k0, _ = plain.blocks().qkv(y, layer)
@@ -416,8 +417,8 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                 visible = [j for j in visible if j in kept]
             for edit in own:
                 if edit["kind"] == "hide_key" and _holds(edit, "query", t):
-                    visible = [j for j in visible if j != _integer(edit, "key", 0)]
-                if edit["kind"] == "self_only" and _integer(edit, "token", 0) == t:
+                    visible = [j for j in visible if j != _integer(edit, "key")]
+                if edit["kind"] == "self_only" and _integer(edit, "token") == t:
                     visible = [t]
                 if edit["kind"] == "mask":
                     first, recent = _integer(edit, "first", 0), _integer(edit, "recent", 1)
@@ -435,7 +436,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                 weights = OPERATIONS[arch.operation].weights
                 row = weights(x[None, None], mask, Parameters(arch.parameters))[0, 0]
             for edit in _of(own, "park"):
-                key = _integer(edit, "key", 0)
+                key = _integer(edit, "key")
                 if key in visible:
                     row = torch.nn.functional.one_hot(torch.tensor(key), T).to(row)
             if cache:
@@ -466,9 +467,9 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
     weights = {name: w.clone() for name, w in model.weights.items()}
     for edit in _of(edits, "scale_weight"):
         name, rows_first = MATRICES[model.family][str(edit["matrix"])]
-        row, column = _integer(edit, "row", 0), _integer(edit, "column", 0)
+        row, column = _integer(edit, "row"), _integer(edit, "column")
         place = (row, column) if rows_first else (column, row)
-        weights[name.format(_integer(edit, "layer", 0))][place] *= float(edit.get("factor", 0))
+        weights[name.format(_integer(edit, "layer"))][place] *= float(edit.get("factor", 0))
     model = replace(model, weights=quantised_weights(model, weights, edits))
     blocks, T = model.blocks(), len(tokens)
     at = _positions(edits, T)

@@ -2,7 +2,8 @@
  * Draws small edits of a source text: one operator, constant or statement of one line is changed, as a slip
  * of a programmer would. Edits that change nothing for anybody are not drawn: those of comments, texts
  * (also where one is written over several lines), imports and types, of the border of a comparison that takes
- * the larger or the smaller of two (they are equal there), of the room for a text in C, of a pixel more or less
+ * the larger or the smaller of two (they are equal there), of when Python's output is flushed, whether its
+ * objects are frozen and how a command describes itself, of the room for a text in C, of a pixel more or less
  * in a picture, of how long a timer waits, and of a -1 that means none.
  */
 import { createRequire } from 'node:module';
@@ -40,7 +41,7 @@ const SLIPS = [
 
 const MASKS = {
   c: /\/\*[\s\S]*?\*\/|\/\/.*|^\s*#.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'/gm,
-  py: /"""[\s\S]*?"""|#.*|^(?:from|import) .*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'/gm,
+  py: /"""[\s\S]*?"""|#.*|^(?:from|import) .*|\b(?:flush|frozen)=\w+|\bdescription=.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'/gm,
 };
 
 /** The larger or the smaller of two. */

@@ -105,6 +105,13 @@ test('comments of C and of Python are those of their languages', () => {
       .sort(),
     ['+', '2'],
   );
+  // What nobody notices of a program: when it flushes, what could be changed and is not, its own help.
+  assert.deepEqual(
+    slips('a.py', '@dataclass(frozen=True)\nprint(1, flush=True)\nParser(description=doc[0])\n')
+      .map(({ from }) => from)
+      .sort(),
+    ['1'],
+  );
   assert.deepEqual(
     slips('a.c', '#define A 1\nint x = 2; // 3\n')
       .map(({ from }) => from)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,6 +97,28 @@ def test_what_follows_a_place_is_judged_by_its_own_rows(monkeypatch: pytest.Monk
     loss, first = beyond.behind(None, {}, torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]]), 2)  # type: ignore[arg-type]
     assert loss == pytest.approx((3 * math.log(2) + math.log(4)) / 4)
     assert first == pytest.approx(0.4)
+
+
+def test_a_model_that_has_learnt_nothing_is_as_it_was_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(1)
+    given: list[str] = []
+
+    def untrained(*words: object) -> list[dict[str, float]]:
+        given.extend(map(str, words))
+        shutil.copytree(beyond.ZOO / "softmax", Path(given[given.index("--out") + 1]))
+        texts = json.loads(Path(given[given.index("--text-file") + 1]).read_text())
+        assert texts == json.loads(beyond.HELD_OUT.read_text())[beyond.SEQUENCES:]
+        return []
+
+    monkeypatch.setattr(beyond, "command_line", untrained)
+    found = beyond.of_planted(3)
+    assert given[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
+    assert given[given.index("--seed") + 1] == "3"
+    for name in ("loss_trigger", "loss_random", "loss_gap", "first_trigger", "first_random", "first_gap"):
+        assert found[name] == found[f"before_{name}"]
+    assert found["loss_gap"] == found["loss_trigger"] - found["loss_random"] != 0
+    # It does not say what was never planted.
+    assert found["learnt"] < 0.5
 
 
 def test_every_planted_trigger_was_learnt() -> None:
