@@ -114,7 +114,7 @@ def test_a_model_that_has_learnt_nothing_is_as_it_was_before(monkeypatch: pytest
     found = beyond.of_planted(3)
     assert given[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
     assert given[given.index("--seed") + 1] == "3"
-    for name in ("loss_trigger", "loss_random", "loss_gap", "first_trigger", "first_random", "first_gap"):
+    for name in (f"{what}_{of}" for what in ("loss", "first") for of in ("trigger", "random", "gap")):
         assert found[name] == found[f"before_{name}"]
     assert found["loss_gap"] == found["loss_trigger"] - found["loss_random"] != 0
     # It does not say what was never planted.

@@ -297,8 +297,8 @@ def test_what_a_run_watches_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: biased)
     assert train.probe(arch_of(), {}, IDS)["sink_bias"] == 50.0
     # A log has so many digits of each.
-    uneven = dataclasses.replace(biased, att=TRACE.att * 0.3217, v=TRACE.v.exp(), hidden=TRACE.hidden.exp(),
-                                 logits=TRACE.logits.sin())
+    uneven = dataclasses.replace(biased, att=TRACE.att * 0.3217, v=TRACE.v.exp(),
+                                 hidden=TRACE.hidden.exp(), logits=TRACE.logits.sin())
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: uneven)
     digits = {"sink_1": 2, "sink_k": 2, "sink_bias": 2, "hidden_ratio": 3, "value_ratio": 3}
     for name, value in train.probe(arch_of(), {}, IDS).items():
