@@ -122,7 +122,7 @@ export const maskedLoss: View = {
         shown.map(([key]) => of[key].loss.change.mean - (of[key].loss.change.error ?? 0)),
       );
       drawChart(picture, {
-        kind: 'lines',
+        kind: 'points',
         xLabel: '',
         xNames: shown.map(([, name]) => name),
         yLabel: 'loss rises by, nats',
@@ -132,9 +132,7 @@ export const maskedLoss: View = {
           name: title,
           color: i ? '--query' : '--sink',
           values: shown.map(([key]) => of[key].loss.change.mean),
-          places: shown.map((_, at) => at + 0.05 * (i - (rows.length - 1) / 2)),
           spread: shown.map(([key]) => of[key].loss.change.error ?? NaN),
-          ...(i ? { dash: '5,3' } : {}),
         })),
       });
     };

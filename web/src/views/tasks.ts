@@ -26,7 +26,6 @@ const CONDITIONS = [
   ['unseen', 'first never seen', 'first hidden'],
 ] as const satisfies readonly (readonly [keyof TaskFound, string, string])[];
 const COLORS = ['--sink', '--query', '--run-2', '--run-4'];
-const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 
 export function taskName({ name, distance = NaN }: Pick<TaskFound, 'name' | 'distance'>): string {
   if (name === 'next') return 'next token';
@@ -131,7 +130,7 @@ export const tasks: View = {
       picture.hidden = !found.length;
       if (!found.length) return;
       drawChart(picture, {
-        kind: 'lines',
+        kind: 'points',
         xLabel: '',
         xNames: CONDITIONS.map(([, , short]) => short),
         yLabel: 'accuracy',
@@ -144,10 +143,7 @@ export const tasks: View = {
             name: taskName(task) + (task.can ? '' : ' (cannot)'),
             color: COLORS[i % COLORS.length]!,
             values: scores.map(({ mean }) => mean),
-            // Bars of several lines would cover each other.
-            places: scores.map((_, at) => at + 0.05 * (i - (found.length - 1) / 2)),
             spread: scores.map(({ error }) => error ?? NaN),
-            ...(DASHES[i % DASHES.length] ? { dash: DASHES[i % DASHES.length]! } : {}),
           };
         }),
       });
