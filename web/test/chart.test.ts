@@ -239,7 +239,7 @@ describe('bars', () => {
 describe('axes', () => {
   it('begin at 0, below it where values are, and near the values where that is asked for', () => {
     expect(drawn([line([2, 4])]).yTicks[0]).toBe('0');
-    expect(drawn([line([-2, 4])]).yTicks[0]).toBe('-2');
+    expect(drawn([line([-2, 4])]).yTicks[0]).toBe('−2');
     // A hair below 0 is drawn below the axis.
     const hair = drawn([line([-0.1, 4])]);
     expect(hair.yTicks[0]).toBe('0');

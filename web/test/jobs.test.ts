@@ -343,6 +343,8 @@ describe('the conditions of a view that hides keys', () => {
         class: 'counterfactual',
         title: 'Softmax model, with and without a key',
       });
+    // All of its prompts are read, and not the first alone.
+    expect(tasks.conditions!({ ...masked, sequences: 8 }, defaults).sequences).toBe(8);
   });
 });
 
@@ -364,7 +366,7 @@ describe('the loss at masked tokens', () => {
   const found: UnmaskFound = {
     ...{ prompts: 8, predicted: 64, steps: 8, moves: { mean: 0, error: 0 } },
     ...conditions(4.25, 0.015, -0.05, 0.125),
-    causal: conditions(3.5, 0.25, 0.01, 0.5),
+    causal: conditions(3.5, 0.25, -0.01, 0.5),
   };
   const of = frameOf({ maskToken: 9, tokens: tokensOf('a', 'b') });
 
@@ -390,7 +392,7 @@ describe('the loss at masked tokens', () => {
     const { frame, text, lines, charts } = await measured({ found, causal: 'Softmax' });
     expect(lines()).toEqual([
       ['Softmax model', 0.015, -0.05],
-      ['Softmax', 0.25, 0.01],
+      ['Softmax', 0.25, -0.01],
     ]);
     const [chart] = charts();
     expect([chart!.kind, chart!.xNames]).toEqual([
@@ -404,7 +406,7 @@ describe('the loss at masked tokens', () => {
         'key, which receives 12.5% of all attention, the loss does not change clearly (0.015 ± 0.010); without a random ' +
         'other key it falls by 0.050 ± 0.010. Softmax predicts the same tokens from all tokens before each: loss 3.50 ± 0.25 ' +
         'nats. Without its strongest key, which receives 50.0% of all attention, the loss rises by 0.250 ± 0.010; without a ' +
-        'random other key it does not change clearly (0.010 ± 0.010).',
+        'random other key it does not change clearly (−0.010 ± 0.010).',
     );
     const numbers = maskedLoss.numbers(frame, at);
     expect(numbers.map(({ name, data }) => [name, ...Array.from(data)])).toEqual([
@@ -412,8 +414,8 @@ describe('the loss at masked tokens', () => {
       ['masked_change', 0, 0.015, -0.05],
       ['masked_error_of_change', 0.01, 0.01, 0.01],
       ['masked_accuracy', 0.5, 0.5, 0.5],
-      ['causal_loss', 3.5, 3.75, 3.51],
-      ['causal_change', 0, 0.25, 0.01],
+      ['causal_loss', 3.5, 3.75, 3.49],
+      ['causal_change', 0, 0.25, -0.01],
       ['causal_error_of_change', 0.01, 0.01, 0.01],
       ['causal_accuracy', 0.5, 0.5, 0.5],
     ]);

@@ -78,10 +78,11 @@ const watcher =
 
 /** A tick is a round number but for what its sum rounds, however near the next one is. */
 const round = (x: number) => Number(x.toPrecision(7));
-const short = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : String(round(x)));
+const sign = (text: string) => text.replace(/^-/, '−');
+const short = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : sign(String(round(x))));
 
 function yTickWords({ percent }: ChartData): (value: number) => string {
-  if (percent) return (value) => `${round(100 * value)}%`;
+  if (percent) return (value) => sign(`${round(100 * value)}%`);
   return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : short(value));
 }
 

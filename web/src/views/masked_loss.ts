@@ -5,6 +5,7 @@ import { isMasked, type Frame } from '../frame';
 import { part, say, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/generation';
+import { fixed } from '../timeline/seeds';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
@@ -24,7 +25,7 @@ const CONDITIONS = [
 ] as const satisfies readonly (readonly [keyof UnmaskConditions, string])[];
 
 const withError = ({ mean, error }: TaskScore['change'], digits: number) =>
-  mean.toFixed(digits) + (error === null ? '' : ` ± ${error.toFixed(digits)}`);
+  fixed(mean, digits) + (error === null ? '' : ` ± ${fixed(error, digits)}`);
 
 /** How a loss moves, and whether that lies beyond twice its standard error. */
 function movement({ change }: TaskScore): string {

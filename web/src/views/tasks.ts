@@ -79,9 +79,11 @@ export const tasks: View = {
   source: 'prompts of this project; attention knock-out of a key',
   reads: ['loss'],
   fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 5,
-  conditions: ({ title }) => ({
+  conditions: ({ title, sequences }) => ({
     class: 'counterfactual',
     title: `${title}, with and without a key`,
+    // Unlike the loss of each token, which is the first prompt's.
+    sequences,
   }),
   numbers: (frame) => {
     const found = foundOf(frame);
