@@ -274,7 +274,9 @@ describe('the scatter', () => {
     expect(text('.caption')).toMatch(
       /^Of 1 with a sink .* 0 have a hidden ratio below 2; of 1 with .* 0 have no sink\. Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
     );
+    expect(text('.question')).toMatch(/^Do models with a large hidden norm/);
     state.value = { ...defaults, checkpoints: 'all', against: 'loss' };
+    expect(text('.question')).toMatch(/^Do models that predict better/);
     engine.value = { models: { zoo: { cards } } };
     await vi.waitUntil(() => dots('checkpoint') || fail.mock.lastCall, { timeout: 30_000 });
     const logs = readdirSync(`${zoo}softmax/seeds`).map((file) =>

@@ -30,6 +30,7 @@ export interface Point {
 
 interface Axis {
   readonly title: string;
+  readonly question: string;
   readonly label: string;
   readonly isLog: boolean;
 }
@@ -37,11 +38,22 @@ interface Axis {
 export const AXES: Readonly<Record<Against, Axis>> = {
   ratio: {
     title: 'hidden ratio',
+    question: 'Do models with a large hidden norm have a sink, and the other way round?',
     label: 'largest ‖h₁‖ / mean ‖h‖ of a layer',
     isLog: true,
   },
-  loss: { title: 'loss', label: 'loss (nats per token)', isLog: false },
-  size: { title: 'size', label: 'parameters', isLog: true },
+  loss: {
+    title: 'loss',
+    question: 'Do models that predict better have a stronger sink?',
+    label: 'loss (nats per token)',
+    isLog: false,
+  },
+  size: {
+    title: 'size',
+    question: 'Do larger models have a stronger sink?',
+    label: 'parameters',
+    isLog: true,
+  },
 };
 
 /** What is read beside them where an operation does not normalize; a recording has it for no other. */
@@ -253,13 +265,6 @@ export function addScatter(
   });
   watcher.observe(chart);
   scope.onEnd(() => watcher.disconnect());
-  render(
-    html`<h2>Sink and size, loss, norm</h2>
-      <p class="question">
-        Do models with a large hidden norm have a sink, and the other way round?
-      </p>`,
-    head,
-  );
   scope.effect(() => {
     const { checkpoints } = context.state.value;
     if (checkpoints === 'none' || runs.value || !context.engine.value) return;
@@ -272,6 +277,11 @@ export function addScatter(
       .map(pointOf);
     const logged = checkpoints === 'all' ? pointsOfRuns(runs.value ?? []) : [];
     place.hidden = !points.length;
+    render(
+      html`<h2>Sink and size, loss, norm</h2>
+        <p class="question">${AXES[against].question}</p>`,
+      head,
+    );
     render(
       html`${segmented(
         'Against',
