@@ -66,11 +66,11 @@ export const domains: View = {
     return (frame) => {
       say(words, domains.says(frame, { layer: 0, head: 0 }));
       render(
-        html`<table class="seeds">
+        html`<table class="seeds labels">
           <thead>
             <tr>
               <th scope="col">Label</th>
-              <th scope="col">Sink₁</th>
+              <th scope="col">Sink₁, 0-100%</th>
               <th scope="col">Mean</th>
             </tr>
           </thead>
