@@ -79,17 +79,19 @@ void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int con
     json->status = inner.status;
 }
 
+const cJSON *ss_rope_object(ss_json *json) {
+    const cJSON *scaling = ss_json_object(json, "rope_scaling");
+    return scaling && scaling->child ? scaling : ss_json_object(json, "rope_parameters");
+}
+
 void ss_read_rotary(ss_rotary *rotary, ss_json *json) {
     int context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
     context = ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
     rotary->size = 1.0f;
     rotary->base = ss_json_number(json, "rope_theta", rotary->base, 1.0, 1e12);
     rotary->part = ss_json_number(json, "partial_rotary_factor", rotary->part, 0.0, 1.0);
-    const char *keys[] = {"rope_scaling", "rope_parameters"};
-    for (int i = 0; i < 2; i++) {
-        const cJSON *object = ss_json_object(json, keys[i]);
-        if (object) ss_read_rope(rotary, object, json, context);
-    }
+    const cJSON *object = ss_rope_object(json);
+    if (object) ss_read_rope(rotary, object, json, context);
 }
 
 /* ---- frequencies -------------------------------------------------------------------------- */

@@ -46,6 +46,44 @@ function drawn(series: Series[], more: Partial<ChartData> = {}) {
   };
 }
 
+describe('points', () => {
+  it('stand side by side over the name of their place, each series in a shape, and no line joins them', () => {
+    const two = [line([1, 2], { spread: [0.5, NaN] }), line([4, 3], { color: '--query' })];
+    const { root, paths, marks, xTicks } = drawn(two, {
+      kind: 'points',
+      xNames: ['first', 'other'],
+    });
+    const points = [...root.querySelectorAll('.chart-picture .point')];
+    expect(paths).toEqual([]);
+    expect(points.map((one) => one.getAttribute('style'))).toEqual([
+      ...['fill: var(--sink)', 'fill: var(--sink)', 'fill: var(--query)', 'fill: var(--query)'],
+    ]);
+    // From 0.04 before the first place to 0.04 behind the second, and 0.4 around: 284 / 1.88 pixels a place; 30.5 a unit.
+    const middle = (at: number) => 46 + (284 * (0.44 + at)) / 1.88;
+    const where = points.map((one) =>
+      one
+        .getAttribute('transform')!
+        .match(/[\d.]+/g)!
+        .map(Number),
+    );
+    [
+      [-0.04, 1],
+      [0.96, 2],
+      [0.04, 4],
+      [1.04, 3],
+    ].forEach(([at, value], i) => {
+      expect(where[i]![0]).toBeCloseTo(middle(at!), 0);
+      expect(where[i]![1]).toBeCloseTo(144 - 30.5 * value!, 1);
+    });
+    expect(marks('.spread', 'y1', 'y2')).toHaveLength(1);
+    expect(xTicks).toEqual(['first', 'other']);
+    const shapes = (selector: string) =>
+      [...root.querySelectorAll(selector)].map((one) => one.getAttribute('d'));
+    expect(new Set(shapes('.chart-picture .point')).size).toBe(2);
+    expect(shapes('.chart-key .point')).toEqual([...new Set(shapes('.chart-picture .point'))]);
+  });
+});
+
 describe('lines', () => {
   it('go through their values, each with a dot, over ticks and a grid', () => {
     // The axis ends at 4: a unit is 122 / 4 = 30.5 pixels.
@@ -201,7 +239,7 @@ describe('bars', () => {
 describe('axes', () => {
   it('begin at 0, below it where values are, and near the values where that is asked for', () => {
     expect(drawn([line([2, 4])]).yTicks[0]).toBe('0');
-    expect(drawn([line([-2, 4])]).yTicks[0]).toBe('-2');
+    expect(drawn([line([-2, 4])]).yTicks[0]).toBe('−2');
     // A hair below 0 is drawn below the axis.
     const hair = drawn([line([-0.1, 4])]);
     expect(hair.yTicks[0]).toBe('0');

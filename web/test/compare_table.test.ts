@@ -34,6 +34,8 @@ const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
       key_ratio: tensor([2, 2], [1, 0.5, 2, 1]),
       value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
       entropy_mean: tensor([2, 2], [1, NaN, 2, 3]),
+      // Spread evenly, 0.1 on the first token of each row.
+      row_mass: tensor([2, 2, 3], [0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3]),
       ...tensors,
     },
   );
@@ -224,7 +226,7 @@ describe('the scatter', () => {
       'One: α₁ 0.20, hidden ratio 1.00',
     );
     expect(texts('end')).toEqual(['0.0', '0.1', '0.2', '0.3', '0.4']);
-    expect(texts('middle')).toEqual(['1.00', '2.00', '5.00', '10.00', '20.00', '50.00', '100.00']);
+    expect(texts('middle')).toEqual(['1', '2', '5', '10', '20', '50', '100']);
     expect([...root.querySelectorAll('.chart-key span')].map((one) => one.textContent)).toEqual([
       ...['One', 'a', 'Three', 'checkpoints of long runs'],
     ]);
@@ -268,11 +270,13 @@ describe('the scatter', () => {
     const text = (selector: string) => root.querySelector(selector)!.textContent!.trim();
     const dots = (kind: string) => root.querySelectorAll(`circle.${kind}`).length;
     expect([dots('shown'), dots('checkpoint'), text('.hint')]).toEqual([1, 0, '']);
-    // Over the four heads 0.425, less 0.1 of uniform attention; 8 is the largest ratio after a layer.
+    // Over the four heads 0.425, less 0.1 of evenly spread rows; 8 is the largest ratio after a layer.
     expect(text('.caption')).toMatch(
       /^Of 1 with a sink .* 0 have a hidden ratio below 2; of 1 with .* 0 have no sink\. Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
     );
+    expect(text('.question')).toMatch(/^Do models with a large hidden norm/);
     state.value = { ...defaults, checkpoints: 'all', against: 'loss' };
+    expect(text('.question')).toMatch(/^Do models that predict better/);
     engine.value = { models: { zoo: { cards } } };
     await vi.waitUntil(() => dots('checkpoint') || fail.mock.lastCall, { timeout: 30_000 });
     const logs = readdirSync(`${zoo}softmax/seeds`).map((file) =>

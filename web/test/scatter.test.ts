@@ -30,24 +30,29 @@ describe('the scatter of models', () => {
     expect(rankCorrelation([1, 1], [1, 2])).toBeNaN();
   });
 
-  it('places a frame by α₁ above uniform attention and the largest ratio after a layer', () => {
+  it('places a frame by α₁ above evenly spread rows and the largest ratio after a layer', () => {
     const data = (...values: number[]) => ({ data: Float32Array.from(values) });
-    const frame = {
-      ...{ title: 'Softmax', T: 2, eps: 0.3, operation: { normalises: true } },
-      architecture: { L: 1, H: 2, parameters: 700_000 },
-      tensors: {
-        // [L, H, T]: the first column of two heads.
-        alpha: { shape: [1, 2, 2], ...data(0.9, 0.2, 0.8, 0.4) },
-        alpha_uniform: data(0.75),
-        sink_ratio: data(1),
-        sink_ratio_raw: data(1),
-        // The embedding's 50 is no layer's.
-        hidden_ratio: data(50, 4, 3),
-        loss_mean: data(2.5),
-      },
-    } as unknown as Frame;
-    const { alpha, ...rest } = pointOf(frame);
+    const frame = (tensors: object) =>
+      ({
+        ...{ title: 'Softmax', T: 2, eps: 0.3, operation: { normalises: true } },
+        architecture: { L: 1, H: 2, parameters: 700_000, mask: { kind: 'causal' } },
+        tensors: {
+          // [L, H, T]: the first column of two heads.
+          alpha: { shape: [1, 2, 2], ...data(0.9, 0.2, 0.8, 0.4) },
+          row_mass: { shape: [1, 2, 2], ...data(1, 1, 1, 1) },
+          // The embedding's 50 is no layer's.
+          hidden_ratio: data(50, 4, 3),
+          loss_mean: data(2.5),
+          ...tensors,
+        },
+      }) as unknown as Frame;
+    const { alpha, ...rest } = pointOf(frame({}));
     expect(alpha).toBeCloseTo(0.1, 6);
+    // Rows that sum to less, as beside a bias key, are compared with less; weights that need not sum to 1 as they are.
+    const less = { row_mass: { shape: [1, 2, 2], ...data(0.5, 0.4, 0.3, 0.2) } };
+    expect(pointOf(frame(less)).alpha).toBeCloseTo(0.85 - (0.5 + 0.2 + 0.3 + 0.1) / 4, 6);
+    const raw = { alpha_raw: { shape: [1, 2, 2], ...data(0.3, 0.2, 0.5, 0.4) } };
+    expect(pointOf(frame({ ...less, ...raw })).alpha).toBeCloseTo(0.4 - 1.1 / 4, 6);
     expect(rest).toEqual({ title: 'Softmax', ratio: 4, loss: 2.5, size: 700_000 });
   });
 

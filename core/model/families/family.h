@@ -71,6 +71,10 @@ void ss_qwen3_moe_read(ss_arch *arch, ss_json *json);
 /* The activation that key names; standard where it is absent. */
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard);
 
+/* The object that says how positions are scaled: as in transformers, rope_scaling where it says
+ * anything, else rope_parameters. NULL where neither stands. */
+const cJSON *ss_rope_object(ss_json *json);
+
 /*
  * rope_theta with rope_parameters, or rope_scaling as files before transformers 5 call it, into
  * rotary, which holds base and part as defaults. Refuses types and keys that it does not know.

@@ -8,16 +8,10 @@
 
 #include <string.h>
 
-/* The object that says how positions are scaled, by its name of today or of older files. */
-static const cJSON *rope_of(ss_json *json) {
-    const cJSON *object = ss_json_object(json, "rope_parameters");
-    return object ? object : ss_json_object(json, "rope_scaling");
-}
-
 /* "dynamic" with an alpha does not look at the length of the text: it stretches the base alone, and
  * the keys beside it are not read. */
 static bool read_alpha(ss_arch *arch, ss_json *json) {
-    ss_json rope = {rope_of(json), json->file, json->status, json->err};
+    ss_json rope = {ss_rope_object(json), json->file, json->status, json->err};
     if (!rope.object) return false;
     const char *type = ss_json_text(&rope, "rope_type", ss_json_text(&rope, "type", "default"));
     double alpha = ss_json_number(&rope, "alpha", 0.0, 0.0, 1e9), K = (double)arch->K;

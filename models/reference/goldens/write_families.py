@@ -134,9 +134,14 @@ def old_rope(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"rope_theta": theta, "rope_scaling": rope}
 
 
+def old_beside_new(config: dict[str, Any]) -> dict[str, Any]:
+    """Both forms: transformers reads the older one, and nothing of the other."""
+    return old_rope(config) | {"rope_parameters": {"rope_type": "linear", "factor": 4.0}}
+
+
 def old_linear(config: dict[str, Any]) -> dict[str, Any]:
     """The oldest form: "type" instead of "rope_type"."""
-    config = old_rope(config)
+    config = old_beside_new(config)
     config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
     return config
 
@@ -297,7 +302,7 @@ def mistral() -> None:
     case("hf-mistral", transformers.MistralForCausalLM(eager(transformers.MistralConfig(
         **SIZES | {"head_dim": 10}, sliding_window=6))),
         "Every layer has a window of 6 keys; head_dim is explicit, H*K != D.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=old_beside_new)
 
 
 def qwen2(**more: Any) -> transformers.PreTrainedModel:

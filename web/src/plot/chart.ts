@@ -1,5 +1,5 @@
 /**
- * Lines and bars as SVG, updated in place. Scales and their ticks are d3's; the rest is two paths and
+ * Lines, bars and points as SVG, updated in place. Scales and their ticks are d3's; the rest is two paths and
  * some text, which costs a millisecond where a general library takes a dozen.
  */
 import { scaleLinear, scaleLog, scaleSymlog } from 'd3-scale';
@@ -23,8 +23,8 @@ export interface Series {
 }
 
 export interface ChartData {
-  readonly kind: 'lines' | 'bars';
-  /** Of bars, the first series; the others are lines over them. */
+  readonly kind: 'lines' | 'bars' | 'points';
+  /** Of bars, the first series; the others are lines over them. Points are of places without an order. */
   readonly series: readonly Series[];
   /** The first value's place on the x axis. */
   readonly from?: number;
@@ -78,10 +78,11 @@ const watcher =
 
 /** A tick is a round number but for what its sum rounds, however near the next one is. */
 const round = (x: number) => Number(x.toPrecision(7));
-const short = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : String(round(x)));
+const sign = (text: string) => text.replace(/^-/, '−');
+const short = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : sign(String(round(x))));
 
 function yTickWords({ percent }: ChartData): (value: number) => string {
-  if (percent) return (value) => `${round(100 * value)}%`;
+  if (percent) return (value) => sign(`${round(100 * value)}%`);
   return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : short(value));
 }
 
@@ -97,6 +98,16 @@ export function apart(ticks: readonly number[], y: (value: number) => number): n
   return kept;
 }
 
+/** Shapes of points, a series each, where colours alone do not distinguish them. */
+const SHAPES = [
+  'M-3,-3h6v6h-6z',
+  'M0,-4.2l4.2,4.2l-4.2,4.2l-4.2,-4.2z',
+  'M0,-4l4,7h-8z',
+  'M0,4l4,-7h-8z',
+];
+/** Between series at one place, so that error bars do not cover each other. */
+const BESIDE = 0.08;
+
 /** Places and values that can be drawn, in pieces without gaps. */
 function pieces(series: Series, from: number, isLog: boolean): [number, number][][] {
   const found: [number, number][][] = [[]];
@@ -107,6 +118,11 @@ function pieces(series: Series, from: number, isLog: boolean): [number, number][
     else if (found.at(-1)!.length) found.push([]);
   }
   return found;
+}
+
+function pointOf(color: string, i: number, x = 0, y = 0) {
+  return svg`<path class="point" style=${`fill: var(${color})`} transform="translate(${x.toFixed(1)},${y.toFixed(1)})"
+    d=${SHAPES[i % SHAPES.length]!}></path>`;
 }
 
 /** How a line looks, where colours alone do not distinguish the lines. */
@@ -122,6 +138,12 @@ function sample({ color, dash, band, faint }: Series) {
   </svg>`;
 }
 
+function pointSample({ color }: Series, i: number) {
+  return html`<svg class="sample" viewBox="-5 -5 10 10" aria-hidden="true">
+    ${pointOf(color, i)}
+  </svg>`;
+}
+
 /** The same chart in the same place is updated. */
 export function drawChart(root: HTMLElement, data: ChartData): void {
   if (!SHOWN.has(root)) watcher?.observe(root);
@@ -129,7 +151,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const width = Math.max(180, WIDTHS.get(root) ?? 340);
   const bottom = data.xLabel ? BOTTOM : BOTTOM - 13;
   const { series, log = false, from = 0, kind, cursor, onChoose, height = HEIGHT } = data;
-  const all = series.map((one) => pieces(one, from, log));
+  const isOfPoints = kind === 'points';
+  const all = series.map((one, i) =>
+    pieces(one, from + (isOfPoints ? BESIDE * (i - (series.length - 1) / 2) : 0), log),
+  );
   const points = all.flat(2);
   const xs = points.map(([x]) => x);
   const ends = series.flatMap(({ values, spread, band }) => [
@@ -141,7 +166,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const ys = [...points.map(([, y]) => y), ...ends, ...(data.reach ?? [])].filter(
     (value) => Number.isFinite(value) && (!log || value > 0),
   );
-  const pad = kind === 'bars' ? 0.6 : data.xNames ? 0.4 : 0;
+  const pad = kind === 'bars' ? 0.6 : isOfPoints ? 0.4 : 0;
   const domain = [Math.min(...xs) - pad, Math.max(...xs) + pad];
   const x = (data.steps ? scaleSymlog().constant(100) : data.doubling ? scaleLog() : scaleLinear())
     .domain(xs.length ? domain : [0, 1])
@@ -195,6 +220,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       const to = y(b + half);
       return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
     });
+    if (isOfPoints)
+      return [bars, all[i]!.flat().map(([a, b]) => pointOf(one.color, i, x(a), y(b)))];
     const dots =
       data.dots !== false && !one.band && points.length < 400 && all[i]!.flat().length < 40;
     const band = one.band?.low.length
@@ -251,7 +278,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         ${named.map(
           (one) =>
             html`<span style="--swatch: var(${one.color})"
-              >${isSampled ? sample(one) : nothing}${one.name}</span
+              >${isOfPoints ? pointSample(one, series.indexOf(one)) : isSampled ? sample(one) : nothing}${one.name}</span
             >`,
         )}
       </p>`,

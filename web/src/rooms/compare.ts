@@ -41,7 +41,7 @@ import {
   type Sorting,
 } from './metrics';
 import { metricsTable } from './metrics_table';
-import { addScatter } from './scatter';
+import { addScatter, RAW, READS } from './scatter';
 import { seedsTable } from './seeds_table';
 import '../views/views.css';
 import './panes.css';
@@ -182,7 +182,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   asks(context, scope, (_, engine) => ({
     views: [attention, sinks, inspector.viewFor(framesOf(shown()))],
-    more: readsOf(tableFor(engine)),
+    more: [...readsOf(tableFor(engine)), ...READS, RAW],
   }));
   appearsWhole(root, scope, shown);
 

@@ -7,18 +7,18 @@ import { scaleLinear, scaleLog } from 'd3-scale';
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, svg, type TemplateResult } from 'lit';
 import type { State } from '../ask/state';
-import type { Frame } from '../frame';
+import { alphaOfKey, mean, seenBy, type Frame } from '../frame';
 import { segmented } from '../page/controls';
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
 import { part, say } from '../page/view';
 import { seedRuns, type SeedRun } from '../timeline/seeds';
-import { judged, meanAlpha, show } from '../words';
+import { show } from '../words';
 
 export type Against = State['against'];
 
 export interface Point {
   readonly title: string;
-  /** Mean attention on the first token over all heads, minus uniform attention's. */
+  /** Mean weight on the first token over all heads, above what it would get if each row spread its sum evenly. */
   readonly alpha: number;
   /** ‖h₁‖ over the mean of the others, at the layer where it is largest. */
   readonly ratio: number;
@@ -30,6 +30,7 @@ export interface Point {
 
 interface Axis {
   readonly title: string;
+  readonly question: string;
   readonly label: string;
   readonly isLog: boolean;
 }
@@ -37,21 +38,42 @@ interface Axis {
 export const AXES: Readonly<Record<Against, Axis>> = {
   ratio: {
     title: 'hidden ratio',
+    question: 'Do models with a large hidden norm have a sink, and the other way round?',
     label: 'largest ‖h₁‖ / mean ‖h‖ of a layer',
     isLog: true,
   },
-  loss: { title: 'loss', label: 'loss (nats per token)', isLog: false },
-  size: { title: 'size', label: 'parameters', isLog: true },
+  loss: {
+    title: 'loss',
+    question: 'Do models that predict better have a stronger sink?',
+    label: 'loss (nats per token)',
+    isLog: false,
+  },
+  size: {
+    title: 'size',
+    question: 'Do larger models have a stronger sink?',
+    label: 'parameters',
+    isLog: true,
+  },
 };
 
+/** What is read beside them where an operation does not normalize; a recording has it for no other. */
+export const RAW = 'alpha_raw';
+
 /** Names that a frame must have. */
-export const READS = ['alpha', 'alpha_uniform', 'hidden_ratio', 'loss_mean'];
+export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
+
+/** As the logs of the long runs have it (models/README.md, "Seeds"): of the weights that the model uses. */
+function aboveEven(frame: Frame): number {
+  const { data } = frame.tensors.row_mass!;
+  const even = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
+  return mean(alphaOfKey(frame, 0, RAW in frame.tensors ? RAW : 'alpha')) - mean(even);
+}
 
 export function pointOf(frame: Frame): Point {
   const { tensors, architecture, title } = frame;
   return {
     title,
-    alpha: meanAlpha(frame) - judged(frame).even,
+    alpha: aboveEven(frame),
     // The embedding is no layer's.
     ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
     loss: tensors.loss_mean?.data[0] ?? NaN,
@@ -195,7 +217,7 @@ export function drawScatter(
         )}
         ${rough.map(
           (tick) =>
-            svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${words(tick)}</text>`,
+            svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${against === 'ratio' ? tick : words(tick)}</text>`,
         )}
         ${back.map((point) => dot(point, 2, '--ink-3', 'checkpoint'))}
         ${shown.flatMap((point, i) => (front.includes(point) ? dot(point, 5, `--run-${i + 1}`, 'shown') : []))}
@@ -243,13 +265,6 @@ export function addScatter(
   });
   watcher.observe(chart);
   scope.onEnd(() => watcher.disconnect());
-  render(
-    html`<h2>Sink and size, loss, norm</h2>
-      <p class="question">
-        Do models with a large hidden norm have a sink, and the other way round?
-      </p>`,
-    head,
-  );
   scope.effect(() => {
     const { checkpoints } = context.state.value;
     if (checkpoints === 'none' || runs.value || !context.engine.value) return;
@@ -262,6 +277,11 @@ export function addScatter(
       .map(pointOf);
     const logged = checkpoints === 'all' ? pointsOfRuns(runs.value ?? []) : [];
     place.hidden = !points.length;
+    render(
+      html`<h2>Sink and size, loss, norm</h2>
+        <p class="question">${AXES[against].question}</p>`,
+      head,
+    );
     render(
       html`${segmented(
         'Against',
@@ -286,7 +306,7 @@ export function addScatter(
     say(
       hint,
       logged.length
-        ? `Small dots: ${logged.length} checkpoints of ${seeds} runs, over 100 held-out sequences, T = 64. Large dots: the models above, on the text above.`
+        ? `Small dots: ${logged.length} checkpoints of ${seeds} runs, over 100 held-out sequences, T = 64; those of one run are not independent. Large dots: the models above, on the text above.`
         : '',
     );
   });

@@ -24,6 +24,8 @@ export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'per
 
 const spreadWords = (group: Group) =>
   Number.isFinite(group.deviation) ? ` ± ${percent(group.deviation)}` : '';
+const groupWords = (group: Group) =>
+  `“${group.label}” (${percent(group.mean)}${spreadWords(group)}, ${group.values.length} prompt${group.values.length === 1 ? '' : 's'})`;
 const [WIDTH, HEIGHT, EDGE] = [240, 20, 6];
 const at = (share: number) => EDGE + share * (WIDTH - 2 * EDGE);
 const dot = (share: number) => svg`<circle r="2.6" cx=${at(share)} cy="10"></circle>`;
@@ -53,11 +55,10 @@ export const domains: View = {
     if (!most || !least || all.some(({ mean: one }) => !Number.isFinite(one))) return '';
     if (percent(most.mean) === percent(least.mean))
       return `Sink₁ is ${percent(most.mean)} for every label; ± is the standard deviation over prompts.`;
-    return (
-      `Sink₁ is largest for “${most.label}” (${percent(most.mean)}${spreadWords(most)}, ${most.values.length} prompts) and ` +
-      `smallest for “${least.label}” (${percent(least.mean)}${spreadWords(least)}, ${least.values.length} prompts); ± is the ` +
-      'standard deviation over prompts.'
-    );
+    const spread = [most, least].some(spreadWords)
+      ? '; ± is the standard deviation over prompts'
+      : '';
+    return `Sink₁ is largest for ${groupWords(most)} and smallest for ${groupWords(least)}${spread}.`;
   },
   draw(root) {
     const place = part(root, 'table-place');
@@ -65,11 +66,11 @@ export const domains: View = {
     return (frame) => {
       say(words, domains.says(frame, { layer: 0, head: 0 }));
       render(
-        html`<table class="seeds">
+        html`<table class="seeds labels">
           <thead>
             <tr>
               <th scope="col">Label</th>
-              <th scope="col">Sink₁</th>
+              <th scope="col">Sink₁, 0-100%</th>
               <th scope="col">Mean</th>
             </tr>
           </thead>

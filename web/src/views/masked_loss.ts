@@ -5,6 +5,7 @@ import { isMasked, type Frame } from '../frame';
 import { part, say, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/generation';
+import { fixed } from '../timeline/seeds';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
@@ -24,7 +25,7 @@ const CONDITIONS = [
 ] as const satisfies readonly (readonly [keyof UnmaskConditions, string])[];
 
 const withError = ({ mean, error }: TaskScore['change'], digits: number) =>
-  mean.toFixed(digits) + (error === null ? '' : ` ± ${error.toFixed(digits)}`);
+  fixed(mean, digits) + (error === null ? '' : ` ± ${fixed(error, digits)}`);
 
 /** How a loss moves, and whether that lies beyond twice its standard error. */
 function movement({ change }: TaskScore): string {
@@ -122,7 +123,7 @@ export const maskedLoss: View = {
         shown.map(([key]) => of[key].loss.change.mean - (of[key].loss.change.error ?? 0)),
       );
       drawChart(picture, {
-        kind: 'lines',
+        kind: 'points',
         xLabel: '',
         xNames: shown.map(([, name]) => name),
         yLabel: 'loss rises by, nats',
@@ -132,9 +133,7 @@ export const maskedLoss: View = {
           name: title,
           color: i ? '--query' : '--sink',
           values: shown.map(([key]) => of[key].loss.change.mean),
-          places: shown.map((_, at) => at + 0.05 * (i - (rows.length - 1) / 2)),
           spread: shown.map(([key]) => of[key].loss.change.error ?? NaN),
-          ...(i ? { dash: '5,3' } : {}),
         })),
       });
     };

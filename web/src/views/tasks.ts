@@ -26,7 +26,6 @@ const CONDITIONS = [
   ['unseen', 'first never seen', 'first hidden'],
 ] as const satisfies readonly (readonly [keyof TaskFound, string, string])[];
 const COLORS = ['--sink', '--query', '--run-2', '--run-4'];
-const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 
 export function taskName({ name, distance = NaN }: Pick<TaskFound, 'name' | 'distance'>): string {
   if (name === 'next') return 'next token';
@@ -80,9 +79,11 @@ export const tasks: View = {
   source: 'prompts of this project; attention knock-out of a key',
   reads: ['loss'],
   fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 5,
-  conditions: ({ title }) => ({
+  conditions: ({ title, sequences }) => ({
     class: 'counterfactual',
     title: `${title}, with and without a key`,
+    // Unlike the loss of each token, which is the first prompt's.
+    sequences,
   }),
   numbers: (frame) => {
     const found = foundOf(frame);
@@ -131,7 +132,7 @@ export const tasks: View = {
       picture.hidden = !found.length;
       if (!found.length) return;
       drawChart(picture, {
-        kind: 'lines',
+        kind: 'points',
         xLabel: '',
         xNames: CONDITIONS.map(([, , short]) => short),
         yLabel: 'accuracy',
@@ -144,10 +145,7 @@ export const tasks: View = {
             name: taskName(task) + (task.can ? '' : ' (cannot)'),
             color: COLORS[i % COLORS.length]!,
             values: scores.map(({ mean }) => mean),
-            // Bars of several lines would cover each other.
-            places: scores.map((_, at) => at + 0.05 * (i - (found.length - 1) / 2)),
             spread: scores.map(({ error }) => error ?? NaN),
-            ...(DASHES[i % DASHES.length] ? { dash: DASHES[i % DASHES.length]! } : {}),
           };
         }),
       });
