@@ -299,6 +299,13 @@ test('what is no file, or part of another one, is never joined with the rest', a
       [[200, { ...size, etag: '"a"' }, whole.subarray(0, 100), true], rest],
       /go on with "a", found "b"/,
     ],
+    [
+      [
+        [200, { ...size, etag: '"b"' }, whole.subarray(0, 100), true],
+        [206, { 'content-length': '400', etag: '"b"' }, whole.subarray(100, 500)],
+      ],
+      /expected 531 bytes as announced, found 500/,
+    ],
   ];
   for (const [answers, said] of cases) {
     const { address, server } = await openServer(answers);
@@ -313,10 +320,18 @@ test('what is no file, or part of another one, is never joined with the rest', a
     server.closeAllConnections();
     server.close();
   }
-  // An honest cut goes on, with the ETag of the first answer and with a weak one, which promises nothing.
-  for (const etag of ['"b"', 'W/"x"']) {
+  // An honest cut goes on, with the ETag of the first answer and with a weak one, which promises nothing; also
+  // where the answer hides its range, and where it hides its length too.
+  const [status, { 'content-range': _, ...open }, body] = rest;
+  const { 'content-length': __, ...chunked } = open;
+  for (const [etag, headers] of [
+    ['"b"', rest[1]],
+    ['W/"x"', rest[1]],
+    ['"b"', open],
+    ['"b"', chunked],
+  ]) {
     const first = [200, { ...size, etag }, whole.subarray(0, 100), true];
-    const { address, asked, server } = await openServer([first, rest]);
+    const { address, asked, server } = await openServer([first, [status, headers, body]]);
     const { stream } = await openDownload(address, { version: 'commit', bytes: 531, wait: 5 });
     const chunks = [];
     for await (const chunk of stream) chunks.push(Buffer.from(chunk));

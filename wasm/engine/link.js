@@ -178,9 +178,9 @@ export class Link {
       if (generation !== this.#generation || !this.#backend) return clearInterval(pulse);
       if (this.#waiting.size === 0) return;
       const seconds = (PULSE.wait * PULSE.tries) / 1000;
-      if (unanswered === PULSE.tries)
+      if (unanswered++ === PULSE.tries)
         this.#lose(generation, gone(`it has not answered for ${seconds} s`));
-      else if (unanswered++ === 0) backend.memory().then(() => (unanswered = 0));
+      else backend.memory().then(() => (unanswered = 0));
     }, PULSE.wait);
   }
 
