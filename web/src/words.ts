@@ -95,7 +95,7 @@ function recordedWords({ model, prompts, licence, versions, command }: Condition
 }
 
 /** What a number depends on. */
-export type Stamped = Pick<
+type Stamped = Pick<
   Frame,
   'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model'
 >;
@@ -108,7 +108,7 @@ export function firstWords({ first, special }: Pick<Frame, 'first' | 'special'>)
 }
 
 /** The conditions of a measurement, without the model. */
-export function settingWords(frame: Stamped): string {
+function settingWords(frame: Stamped): string {
   const { eps, T, sequences } = frame;
   const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
   return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;

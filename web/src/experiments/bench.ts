@@ -65,7 +65,7 @@ function inTurns(lists: readonly (readonly Study[])[], lead: number): Study[] {
 }
 
 /** What a figure says of itself once all settings are measured: the detail of `ended`. */
-export interface Ended {
+interface Ended {
   readonly view: 'experiment';
   readonly says: string;
   /** The settings of each model, as they are called in its table. */

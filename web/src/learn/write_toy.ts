@@ -21,7 +21,7 @@ const CACHES: readonly (Condition & { readonly name: string })[] = [
 
 const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
 
-export class SinkWrite extends HTMLElement {
+class SinkWrite extends HTMLElement {
   #prompt = '';
   #seed = 3;
   #isBusy = false;

@@ -14,7 +14,7 @@ import {
 } from './metrics';
 
 /** A frame, and whether it answers the question that is asked now. */
-export interface Shown {
+interface Shown {
   readonly frame: Frame;
   readonly isStale: boolean;
 }

@@ -14,7 +14,7 @@ import { part, say } from '../page/view';
 import { seedRuns, type SeedRun } from '../timeline/seeds';
 import { judged, meanAlpha, show } from '../words';
 
-export type Against = State['against'];
+type Against = State['against'];
 
 export interface Point {
   readonly title: string;
@@ -34,7 +34,7 @@ interface Axis {
   readonly isLog: boolean;
 }
 
-export const AXES: Readonly<Record<Against, Axis>> = {
+const AXES: Readonly<Record<Against, Axis>> = {
   ratio: {
     title: 'hidden ratio',
     label: 'largest ‖h₁‖ / mean ‖h‖ of a layer',
@@ -45,7 +45,7 @@ export const AXES: Readonly<Record<Against, Axis>> = {
 };
 
 /** Names that a frame must have. */
-export const READS = ['alpha', 'alpha_uniform', 'hidden_ratio', 'loss_mean'];
+const READS = ['alpha', 'alpha_uniform', 'hidden_ratio', 'loss_mean'];
 
 export function pointOf(frame: Frame): Point {
   const { tensors, architecture, title } = frame;

@@ -1,9 +1,9 @@
 /** What the first key does for tasks: accuracy with every key, and with the first key or another evicted. */
-import { html, nothing, render } from 'lit';
 import type { TaskFound, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
-import { part, say, type DrawOptions, type View } from '../page/view';
+import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
+import { labelled } from '../save/numbers';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
@@ -28,7 +28,7 @@ const CONDITIONS = [
 const COLORS = ['--sink', '--query', '--run-2', '--run-4'];
 const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 
-export function taskName({ name, distance = NaN }: Pick<TaskFound, 'name' | 'distance'>): string {
+function taskName({ name, distance = NaN }: Pick<TaskFound, 'name' | 'distance'>): string {
   if (name === 'next') return 'next token';
   if (name === 'copy') return 'copying random tokens';
   return `recalling a name over ${distance.toFixed(0)} tokens`;
@@ -85,49 +85,30 @@ export const tasks: View = {
     title: `${title}, with and without a key`,
   }),
   numbers: (frame) => {
-    const found = foundOf(frame);
-    const labels = CONDITIONS.map(([, name]) => name);
-    return found.flatMap((task) => {
+    return foundOf(frame).flatMap((task) => {
       const name = task.name === 'recall' ? `recall_${task.distance!.toFixed(0)}` : task.name;
-      const row = (what: string, values: readonly number[]) => ({
-        name: `${name}_${what}`,
-        axes: ['condition'],
-        shape: [CONDITIONS.length],
-        data: values,
-        labels,
-      });
-      const scores = CONDITIONS.map(([key]) => scoreOf(task[key]));
+      const row = (what: string, value: (scores: TaskScores) => number) =>
+        labelled(
+          `${name}_${what}`,
+          'condition',
+          CONDITIONS.map(([key, label]) => [label, value(task[key])]),
+        );
       return [
-        row(
-          'accuracy',
-          scores.map(({ mean }) => mean),
-        ),
-        row(
-          'error',
-          scores.map(({ error }) => error ?? NaN),
-        ),
-        row(
-          'loss',
-          CONDITIONS.map(([key]) => task[key].loss.mean),
-        ),
+        row('accuracy', (scores) => scoreOf(scores).mean),
+        row('error', (scores) => scoreOf(scores).error ?? NaN),
+        row('loss', ({ loss }) => loss.mean),
       ];
     });
   },
   says: (frame) => sentence(foundOf(frame)),
   draw(root, reach) {
-    const { controls, words } = jobParts(root);
+    const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const found = foundOf(frame);
-      render(
-        html`<button type="button" class="primary" @click=${job.toggle}>
-            ${job.isRunning() ? 'Stop' : 'Measure'}
-          </button>
-          ${job.isRunning() ? html`<span>${percent(made.get(frame.tokens)?.share ?? 0, 0)}</span>` : nothing}`,
-        controls,
-      );
-      // While it runs the sentence would change, and be read out, with every task.
-      say(words, job.isRunning() ? '' : tasks.says(frame, options.at));
+      showJob(job, 'Measure', tasks.says(frame, options.at), {
+        progress: percent(made.get(frame.tokens)?.share ?? 0, 0),
+      });
       picture.hidden = !found.length;
       if (!found.length) return;
       drawChart(picture, {
