@@ -40,10 +40,13 @@ const scoreOf = ({ choice, accuracy }: TaskScores): TaskScore => choice ?? accur
 const withError = ({ mean, error }: { mean: number; error: number | null }) =>
   percent(mean) + (error === null ? '' : ` ± ${percent(error)}`);
 
-/** Whether a change lies beyond twice its standard error, which one prompt does not have. */
-function direction({ mean, error }: TaskScore['change']): 'falls' | 'rises' | 'unclear' {
-  if (error === null || Math.abs(mean) <= 2 * error) return 'unclear';
-  return mean < 0 ? 'falls' : 'rises';
+/** How a score moved; a change within twice its standard error, which one prompt does not have, is not clear. */
+function movement(score: TaskScore): string {
+  const { mean, error } = score.change;
+  const to = withError(score);
+  if (mean !== 0 && (error === null || Math.abs(mean) <= 2 * error))
+    return `does not change clearly (${to})`;
+  return `${['falls to', 'stays at', 'rises to'][Math.sign(mean) + 1]} ${to}`;
 }
 
 function sentenceOf(task: TaskFound): string {
@@ -53,16 +56,10 @@ function sentenceOf(task: TaskFound): string {
   const with_ = withError(scoreOf(baseline));
   if (!can)
     return `${start}the model cannot do this, its accuracy is ${with_}, by chance ${percent(chance)}.`;
-  const change = (score: TaskScore) => {
-    const to = withError(score);
-    const way = direction(score.change);
-    if (score.change.mean === 0) return `stays at ${to}`;
-    return way === 'unclear' ? `does not change clearly (${to})` : `${way} to ${to}`;
-  };
   return (
     `${start}accuracy is ${with_}, by chance ${percent(chance)}. With the first key evicted it ` +
-    `${change(scoreOf(first))}, with another key evicted it ${change(scoreOf(other))}, with the first key hidden from ` +
-    `the start it ${change(scoreOf(unseen))}.`
+    `${movement(scoreOf(first))}, with another key evicted it ${movement(scoreOf(other))}, with the first key hidden from ` +
+    `the start it ${movement(scoreOf(unseen))}.`
   );
 }
 
