@@ -415,7 +415,7 @@ export class Queue {
       const whole = await this.#complete(made.frame, made.cached, request);
       signal.throwIfAborted();
       this.#runs.set(subject, made.cached);
-      this.#publish(subject, whole);
+      this.#settle(subject, whole);
     } catch (error) {
       if (signal.aborted) this.#runs.set(subject, { ...made.cached, key: '' });
       else await made.cached.run?.close().catch(() => {});
@@ -424,7 +424,7 @@ export class Queue {
   }
 
   /** Shows what was measured, which is stale where another question has come meanwhile. */
-  #publish(subject: string, frame: Frame): void {
+  #settle(subject: string, frame: Frame): void {
     batch(() => {
       this.#set(subject, { frame, isStale: false, error: undefined });
       this.#mark();
@@ -446,7 +446,7 @@ export class Queue {
     const whole = await this.#complete(frame, cached, request);
     watch.signal.throwIfAborted();
     this.#runs.set(subject, cached);
-    this.#publish(subject, whole);
+    this.#settle(subject, whole);
   }
 
   /** Reads from the open run what the frame lacks, and takes the measurements beside it. */
