@@ -186,7 +186,7 @@ export function finding(frame: Frame, at: Head): string {
   const chosen =
     `${capital(headWords(at))} gives ${firstName(frame)} ${own} ${share}; the mean over all ${L * H} heads is ` +
     `${percent(meanAlpha(frame), 0)}, uniform attention would give ${percent(verdict.even, 0)}.`;
-  if (!verdict.tells) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
+  if (!verdict.conclusive) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
   const how = normalises ? '' : ', both as a share and as a raw weight';
   const sums = normalises
     ? ''
@@ -211,7 +211,7 @@ function nameOf({ title, class: kind }: Frame): string {
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
-  const short = all.find(({ verdict }) => !verdict.tells);
+  const short = all.find(({ verdict }) => !verdict.conclusive);
   if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
   const order = [...all].sort((a, b) => b.verdict.sink - a.verdict.sink);
   const [most, least] = [order[0]!, order.at(-1)!];

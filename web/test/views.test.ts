@@ -244,7 +244,7 @@ describe('the sink map', () => {
       ['sink_1', 0.5],
       ['sink_1_raw', 0.25],
       ['alpha_of_even_attention', 0.125],
-      ['tells', 1],
+      ['conclusive', 1],
     ]);
   });
 });

@@ -222,12 +222,12 @@ let escaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
 /** A fragment may hold more than a form: what subjects are written with stays readable. */
 function escape(value: string): string {
   // A page has many links, and all of them hold the same text.
-  if (value.length < 20) return escapeAnew(value);
-  if (escaped.of !== value) escaped = { of: value, as: escapeAnew(value) };
+  if (value.length < 20) return encode(value);
+  if (escaped.of !== value) escaped = { of: value, as: encode(value) };
   return escaped.as;
 }
 
-function escapeAnew(value: string): string {
+function encode(value: string): string {
   const plain: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
   // Half a surrogate cannot be written; the replacement character can.
   return encodeURIComponent(

@@ -43,8 +43,8 @@ export interface Facts {
 }
 
 function verdictOf(frame: Frame) {
-  const { sink, of, even, tells, least } = judged(frame);
-  return { sink_1: sink, of, uniform_alpha_1: even, tells, least_tokens: least };
+  const { sink, of, even, conclusive, least } = judged(frame);
+  return { sink_1: sink, of, uniform_alpha_1: even, conclusive, least_tokens: least };
 }
 
 /** What was measured of a subject, and what is needed to measure it again. */
