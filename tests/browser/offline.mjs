@@ -221,7 +221,7 @@ export const offline = {
         return registration.waiting;
       });
       await second.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
-      // What keeps it from coming is said at once, with its reason.
+      // An error ends the wait at once, with its reason.
       await second.waitForSelector('.metrics tr[data-subject], .trouble, .message.error');
       assert.deepEqual(await second.locator('.trouble, .message.error').allTextContents(), []);
       const middle = await allOf(second, host.address, pageRoot);

@@ -34,7 +34,7 @@ test('of an array, each text gives its beginning, line breaks and all', async ()
   await assert.rejects(cut(['Hi.', '']), { code: 'argument', where: 'text' });
 });
 
-test('what a tokenizer puts behind a text stands behind each sequence', async () => {
+test('what a tokenizer puts after a text ends each sequence', async () => {
   const bert = openTokenizer(
     readFileSync(new URL('tokenizers/bert/tokenizer.json', golden), 'utf8'),
   );

@@ -220,7 +220,7 @@ function asError(thrown, where = '') {
 
 /** @param {string} why */
 function gone(why) {
-  const next = 'what is asked next starts it anew and opens the model again';
+  const next = 'the next call starts it again and reopens the model';
   return new SinkscopeError('lost', 'worker', `it ended (${why}); ${next}`);
 }
 

@@ -409,7 +409,7 @@ export function textTask(sequences: readonly ArrayLike<number>[]): Promise<Task>
 export function copyTask(
   V: number,
   options?: {
-    /** Ids in front, such as the start token; without them one random token stands there. */
+    /** Ids in front, such as the start token; without them one random token comes first. */
     readonly first?: readonly number[];
     /** Ids that are never drawn. */
     readonly never?: readonly number[];

@@ -477,7 +477,7 @@ describe('the router', () => {
     expect(tokens!.lit).toEqual({ row: -1, col: 0 });
     view.pointed.value = { query: -1 };
     expect(tokens!.lit).toBeUndefined();
-    // The other layer of the same frame is drawn anew.
+    // The other layer of the same frame is drawn again.
     view.draw(frame, { layer: 0, head: 0 });
     expect([...tokens!.data.data]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
     expect(tokens!.data.chosen).toBeUndefined();

@@ -27,7 +27,7 @@ class SinkWrite extends HTMLElement {
   #isBusy = false;
   #problem = '';
   readonly #written = new Map<string, Written>();
-  /** The controls and what was written; the recorded texts beside it may be parsed after it is there. */
+  /** The controls and what was written; the recorded texts beside it may be parsed after it. */
   readonly #place = document.createElement('div');
 
   connectedCallback(): void {
