@@ -185,8 +185,12 @@ describe('the room', () => {
     expect(state.value).toMatchObject({ prompt: 'My own.', from: 'text' });
     enter('[aria-label="tokens ≤"]', '7');
     expect(state.value.length).toBe(8);
+    enter('[aria-label="tokens ≤"]', '65537');
+    expect(state.value.length).toBe(65536);
     enter('[aria-label="prompts ≤"]', '0');
     expect(state.value.runs).toBe(1);
+    enter('[aria-label="prompts ≤"]', '1001');
+    expect(state.value.runs).toBe(1000);
     state.value = { ...state.value, from: 'file' };
     expect(all('input[type=file]')).toHaveLength(1);
   });

@@ -350,8 +350,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
         )}
         ${from === 'text' ? textField(outer, 3, 'from') : from === 'file' ? fileField(outer) : nothing}
         <div class="numbers">
-          ${numberField('tokens ≤', 'length', [8, 65536, 1], outer)}
-          ${numberField('prompts ≤', 'runs', [1, 1000, 1], outer)} ${firstField(outer, frames)}
+          ${numberField('tokens ≤', 'length', outer)} ${numberField('prompts ≤', 'runs', outer)}
+          ${firstField(outer, frames)}
         </div>
         <p class="hint">
           ${ran.length ? `Only ${ran.join(', ')} tokens ran${where}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}

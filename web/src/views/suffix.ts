@@ -117,7 +117,7 @@ export const suffix: View = {
       const most = Math.max(1, frame.architecture.context - frame.T);
       showJob(job, 'Search', suffix.says(frame, options.at), {
         settings: html`${segmented('goal', GOALS, state.goal, (goal) => reach.set({ goal }))}
-        ${numberField('tokens', 'suffix', [1, Math.min(32, most), 1], context)}`,
+        ${numberField('tokens', 'suffix', context, most)}`,
         progress: `step ${one?.scores.length ?? 0} of ${STEPS}`,
       });
       picture.hidden = !one;

@@ -136,8 +136,8 @@ export const unmasking: View = {
       const count = one?.course.steps.length ?? 0;
       step = Math.max(0, Math.min(step, count - 1));
       showJob(job, 'Unmask', unmasking.says(frame, options.at), {
-        settings: html`${numberField('masked positions', 'masked', [1, frame.architecture.context - 1, 1], context)}
-        ${numberField('steps', 'denoise', [1, 1024, 1], context)}
+        settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
+        ${numberField('steps', 'denoise', context)}
         ${segmented('hidden key', HIDES, state.without, (without) => reach.set({ without }))}
         ${count > 1 ? slider(count) : nothing}`,
       });
