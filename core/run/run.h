@@ -24,9 +24,9 @@ typedef struct ss_run_desc {
     uint32_t fields;       /* mask of SS_BIT(field); SS_FIELDS_ALWAYS is added, or SS_STREAMS */
     const ss_edit *edits;  /* applied in order; of two that say one thing the last one wins */
     int edits_n;
-    /* A run of the same model that this one begins from: its residual stream behind `layer` layers
-     * is taken as it was recorded, what lies below is copied, and only what lies above is computed
-     * anew. NULL: from the tokens. It may be closed once this one is made. */
+    /* A run of the same model that this one begins from: its residual stream after `layer` layers
+     * is taken as it was recorded, what lies below is copied, and only what lies above is computed.
+     * NULL: from the tokens. It may be closed once this one is made. */
     const ss_trace *from;
     /* 0, the embedding, .. L. SS_BY_EDITS: the layers below the first that an edit touches, and all
      * of the first tokens that no edit touches, as far as both have recorded what this takes; of a

@@ -88,8 +88,8 @@ typedef struct ss_kept {
         *factors;                   /* [L][H][T], as ss_row_statistics has them */
     const float *norms[SS_FIELD_N]; /* of a field [rows][T][width]: [rows][T] */
     uint32_t fields; /* SS_BIT(field) of those whose metrics need no more than what was kept */
-    bool recorded;   /* the trace is a recording's: a model may have had what is not there */
-    int pooled;      /* the side of pooled maps that stand for att; 0: none do */
+    bool recorded;   /* the trace is a recording's: a model may have had what it lacks */
+    int pooled;      /* the side of pooled maps in place of att; 0: none do */
 } ss_kept;
 
 typedef struct ss_trace {
@@ -107,7 +107,7 @@ typedef struct ss_trace {
     void *buffers[SS_FIELD_N];     /* as their rows' shapes, capacity for T; NULL: not recorded */
     size_t rooms[SS_FIELD_N];      /* tokens, or slots, that a field has room for */
     size_t widths[SS_FIELD_N];     /* numbers of one token; of a field without tokens, all */
-    ss_kept kept;                  /* of a recording: what stands for what it lacks */
+    ss_kept kept;                  /* of a recording: what replaces what it lacks */
 } ss_trace;
 
 /* The numbers of a field of SS_F32, capacity for T in its shape; NULL where it is not recorded. */

@@ -221,7 +221,9 @@ export const offline = {
         return registration.waiting;
       });
       await second.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
-      await second.waitForSelector('.metrics tr[data-subject]');
+      // An error ends the wait at once, with its reason.
+      await second.waitForSelector('.metrics tr[data-subject], .trouble, .message.error');
+      assert.deepEqual(await second.locator('.trouble, .message.error').allTextContents(), []);
       const middle = await allOf(second, host.address, pageRoot);
       // A model that was not seen is gone with the old build: said, and never taken from the new.
       await second.goto(`${host.address}#room=explore&shown=gated`);

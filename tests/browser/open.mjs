@@ -329,7 +329,7 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'an encoder without a head: its text stands between [CLS] and [SEP], and all keys are seen'(
+  async 'an encoder without a head: its text is between [CLS] and [SEP], and all keys are seen'(
     stage,
   ) {
     const prompt = 'the cat sat on the mat and saw the old man at the sea';

@@ -1429,7 +1429,7 @@ const training = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'the loss at masked tokens stands beside that of the causal model'(stage) {
+  async 'the loss at masked tokens is shown beside that of the causal model'(stage) {
     const page = await stage.open('room=explore&shown=diffusion&view=masked');
     const view = page.locator('[data-view="masked"]');
     await view.getByRole('button', { name: 'Measure', exact: true }).click();

@@ -226,7 +226,7 @@ export const saving = {
     );
     for (const one of json.subjects) {
       assert.deepEqual(
-        [one.T, one.eps, one.verdict.tells, one.verdict.least_tokens],
+        [one.T, one.eps, one.verdict.conclusive, one.verdict.least_tokens],
         [12, 0.3, true, 10],
       );
       assert.equal(one.quantities.find(({ name }) => name === 'alpha_1').data.length, 24);

@@ -449,6 +449,8 @@ static void shapes(void) {
         {"0.loss", "F32", "[2]", 8, SS_OK, ""},
         {"0.loss", "F32", "[0]", 0, SS_BAD_TENSOR, "[2]"},
         {"0.alpha", "F16", "[1,2,2]", 8, SS_BAD_TENSOR, "F32"},
+        {"0.alpha", "F32", "[2,2]", 16, SS_BAD_TENSOR, "[1, 2, 2]"},
+        {"0.att", "F32", "[2,2,2]", 32, SS_BAD_TENSOR, "[1, 2, 2, 2]"},
         {"0.value_norm", "F32", "[1,2,2]", 16, SS_BAD_TENSOR, "[1, 1, 2]"},
         {"0.att_pooled", "U8", "[1,2,2,2]", 8, SS_BAD_TENSOR, "scales"},
         {"0.att_pooled", "U8", "[1,2,2,1]", 4, SS_BAD_TENSOR, "[1, 2, 1, 1]"},

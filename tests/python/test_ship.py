@@ -157,7 +157,7 @@ def test_every_seed_that_was_trained_is_measured_on_its_last_weights(
     assert ship.seeds(runs, TEXTS, []) == rows
     (runs / "sink-token-4/step-0030.safetensors").unlink()
     assert ship.seeds(runs, TEXTS, []) == rows[:1]
-    # A run that lies elsewhere keeps its row; what no recipe has any more, and what is measured anew,
+    # A run that lies elsewhere keeps its row; what no recipe has any more, and what is measured again,
     # does not.
     old = [{"id": id, "seed": seed, "measured": {}} for id, seed in (
         ("sink-token", 3), ("sink-token", 4), ("sink-token", 5), ("relu", 3), ("gone", 3))]

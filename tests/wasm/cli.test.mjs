@@ -235,8 +235,8 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
     short.stdout,
     /too short: uniform attention alone exceeds eps 0\.3; Sink_1 needs at least 10 tokens/,
   );
-  const { tells, least_tokens: least } = JSON.parse((await run(...args, '--json')).stdout);
-  assert.deepEqual([tells, least], [true, 10]);
+  const { conclusive, least_tokens: least } = JSON.parse((await run(...args, '--json')).stdout);
+  assert.deepEqual([conclusive, least], [true, 10]);
   assert.match((await run('--help')).stdout, /sinkscope measure MODEL/);
   const cases = [
     [['measure', zoo('softmax')], /text: expected one of --text-file, --text and --ids/],

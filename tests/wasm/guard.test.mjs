@@ -112,7 +112,7 @@ test('a signal and close() end what is under way', async () => {
   assert.deepEqual([(await first).code, (await second).code], ['closed', 'closed']);
 });
 
-test('vocab.txt of BERT: a text stands between [CLS] and [SEP]', async () => {
+test('vocab.txt of BERT: a text is between [CLS] and [SEP]', async () => {
   const tokenizer = await guardTokenizer({ words: '[UNK]\n[CLS]\n[SEP]\nhi\n##s\n' });
   const tokens = await tokenizer.encode('His hi');
   assert.deepEqual(

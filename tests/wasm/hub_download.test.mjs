@@ -252,6 +252,14 @@ test('reports say the rate, what remains, and why there is a pause', async () =>
   assert.ok(reports.every((one, i) => i === 0 || one.done >= reports[i - 1].done));
 });
 
+const servers = [];
+after(() => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 /** A server that gives these answers in turn, the last one for good: [status, headers, body, is cut]. */
 async function openServer(answers) {
   const asked = [];
@@ -262,8 +270,9 @@ async function openServer(answers) {
     if (!isCut) return response.end(body);
     response.write(body, () => setTimeout(() => response.destroy(), 20));
   });
+  servers.push(server);
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { address: `http://127.0.0.1:${server.address().port}/model.safetensors`, asked, server };
+  return { address: `http://127.0.0.1:${server.address().port}/model.safetensors`, asked };
 }
 
 test('a wait that is no number of seconds and no date is the package’s own', async () => {
@@ -299,9 +308,16 @@ test('what is no file, or part of another one, is never joined with the rest', a
       [[200, { ...size, etag: '"a"' }, whole.subarray(0, 100), true], rest],
       /go on with "a", found "b"/,
     ],
+    [
+      [
+        [200, { ...size, etag: '"b"' }, whole.subarray(0, 100), true],
+        [206, { 'content-length': '400', etag: '"b"' }, whole.subarray(100, 500)],
+      ],
+      /expected 531 bytes as announced, found 500/,
+    ],
   ];
   for (const [answers, said] of cases) {
-    const { address, server } = await openServer(answers);
+    const { address } = await openServer(answers);
     const options = { version: 'commit', bytes: 531, wait: 5, tries: 2 };
     await assert.rejects(
       async () => {
@@ -310,19 +326,23 @@ test('what is no file, or part of another one, is never joined with the rest', a
       },
       { code: 'read', message: said },
     );
-    server.closeAllConnections();
-    server.close();
   }
-  // An honest cut goes on, with the ETag of the first answer and with a weak one, which promises nothing.
-  for (const etag of ['"b"', 'W/"x"']) {
+  // An honest cut goes on, with the ETag of the first answer and with a weak one, which promises nothing; also
+  // where the answer hides its range, and where it hides its length too.
+  const [status, { 'content-range': _, ...open }, body] = rest;
+  const { 'content-length': __, ...chunked } = open;
+  for (const [etag, headers] of [
+    ['"b"', rest[1]],
+    ['W/"x"', rest[1]],
+    ['"b"', open],
+    ['"b"', chunked],
+  ]) {
     const first = [200, { ...size, etag }, whole.subarray(0, 100), true];
-    const { address, asked, server } = await openServer([first, rest]);
+    const { address, asked } = await openServer([first, [status, headers, body]]);
     const { stream } = await openDownload(address, { version: 'commit', bytes: 531, wait: 5 });
     const chunks = [];
     for await (const chunk of stream) chunks.push(Buffer.from(chunk));
     assert.ok(Buffer.concat(chunks).equals(whole));
     assert.equal(asked[1].range, 'bytes=100-');
-    server.closeAllConnections();
-    server.close();
   }
 });

@@ -34,7 +34,7 @@ test('of an array, each text gives its beginning, line breaks and all', async ()
   await assert.rejects(cut(['Hi.', '']), { code: 'argument', where: 'text' });
 });
 
-test('what a tokenizer puts behind a text stands behind each sequence', async () => {
+test('what a tokenizer puts after a text ends each sequence', async () => {
   const bert = openTokenizer(
     readFileSync(new URL('tokenizers/bert/tokenizer.json', golden), 'utf8'),
   );
@@ -272,19 +272,19 @@ test('the fields that reads need are recorded, and what is measured can be chose
 
 test('heads are counted where uniform attention alone is not above eps, and not elsewhere', () => {
   const known = { eps: 0.3, sink: 0.4, sinkRaw: 0.1, normalises: true };
-  for (const [even, tells] of [
+  for (const [even, conclusive] of [
     [0.1, true],
     [0.16, true],
     [0.3, true],
     [0.3001, false],
     [1, false],
   ])
-    assert.equal(judge({ ...known, even }).tells, tells, `uniform attention ${even}`);
+    assert.equal(judge({ ...known, even }).conclusive, conclusive, `uniform attention ${even}`);
   assert.deepEqual(judge({ ...known, even: 0.1 }), {
     sink: 0.4,
     of: 'weights',
     even: 0.1,
-    tells: true,
+    conclusive: true,
     least: leastTokens(0.3),
   });
   // Rows that need not sum to 1: a sink is one by share and by weight.

@@ -54,7 +54,10 @@ test('a recording prints the digits of the model that it was made of', async () 
   }
   const json = JSON.parse((await run('measure', file, '--json')).stdout);
   const own = JSON.parse((await run('measure', zoo('softmax'), ...size, '--json')).stdout);
-  assert.deepEqual([json.T, json.sequences, json.tells], [own.T, own.sequences, own.tells]);
+  assert.deepEqual(
+    [json.T, json.sequences, json.conclusive],
+    [own.T, own.sequences, own.conclusive],
+  );
   own.metrics.alpha.mean.forEach((x, i) =>
     assert.equal(json.metrics.alpha.mean[i], Math.fround(x)),
   );

@@ -146,6 +146,19 @@ test('an unknown token reaches to the next known one', () => {
   );
 });
 
+test('what a normalizer makes of several characters at once covers all of them', () => {
+  const normalizer = { type: 'Replace', pattern: { String: 'ab' }, content: '!' };
+  const replacing = openTokenizer({ ...JSON.parse(file), normalizer }, config);
+  const spans = replacing
+    .encode('<s>cab', { special: 'none' })
+    .map(({ text, start, end }) => [text, start, end]);
+  assert.deepEqual(spans, [
+    ['<s>', 0, 3],
+    ['c', 3, 4],
+    ['!', 4, 6],
+  ]);
+});
+
 test('a normalizer that joins characters: spans are those of the text as typed', () => {
   const joined = openTokenizer({ ...JSON.parse(file), normalizer: { type: 'NFC' } }, config);
   const text = 'cafe\u0301 \u1112\u1161\u11ab <s> e\u0301a';

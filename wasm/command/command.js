@@ -469,7 +469,7 @@ async function measureModel(engine, name, values) {
   const loss = result.metrics.loss_mean?.mean[0];
   const kind = classOf(edits, describe);
   const least_tokens = leastTokens(result.eps);
-  const length = { tells: result.T >= least_tokens, least_tokens };
+  const length = { conclusive: result.T >= least_tokens, least_tokens };
   return {
     model: name,
     class: kind,
@@ -648,7 +648,7 @@ function summary(found, describe) {
   const notes = [
     cutWords(found),
     maskWords(found.architecture),
-    ...all.map(({ eps }) => tells({ T, eps })),
+    ...all.map(({ eps }) => lengthWords({ T, eps })),
   ].filter(Boolean);
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)
@@ -721,7 +721,7 @@ function maskWords({ mask }) {
  * A warning where the text is too short to interpret Sink_1, by the rule of the page; else empty.
  * @param {{ T: number, eps: number }} found
  */
-function tells({ T, eps }) {
+function lengthWords({ T, eps }) {
   const least = leastTokens(eps);
   return T >= least
     ? ''

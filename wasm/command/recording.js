@@ -66,7 +66,7 @@ export async function readRecording(engine, path, thresholds) {
     edits: conditions.edits,
     cut: undefined,
     loss: result.metrics.loss_mean?.mean[0],
-    tells: result.T >= least_tokens,
+    conclusive: result.T >= least_tokens,
     least_tokens,
     ...result,
   };

@@ -178,9 +178,9 @@ export class Link {
       if (generation !== this.#generation || !this.#backend) return clearInterval(pulse);
       if (this.#waiting.size === 0) return;
       const seconds = (PULSE.wait * PULSE.tries) / 1000;
-      if (unanswered === PULSE.tries)
+      if (unanswered++ === PULSE.tries)
         this.#lose(generation, gone(`it has not answered for ${seconds} s`));
-      else if (unanswered++ === 0) backend.memory().then(() => (unanswered = 0));
+      else backend.memory().then(() => (unanswered = 0));
     }, PULSE.wait);
   }
 
@@ -220,7 +220,7 @@ function asError(thrown, where = '') {
 
 /** @param {string} why */
 function gone(why) {
-  const next = 'what is asked next starts it anew and opens the model again';
+  const next = 'the next call starts it again and reopens the model';
   return new SinkscopeError('lost', 'worker', `it ended (${why}); ${next}`);
 }
 

@@ -153,7 +153,7 @@ class Kept {
   /** @type {Part[]} */
   #parts = [];
   #position = 0;
-  /** Nobody compares the file again, for all its parts were. */
+  /** The file is not compared again, for all its parts were. */
   #isApproved = false;
   #first;
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */

@@ -33,11 +33,11 @@ export function judge(known) {
     expect(typeof known[key] === 'number', key, 'a number', known[key]);
   }
   const { eps, even, normalises, sink, sinkRaw } = known;
-  const tells = even <= eps;
+  const conclusive = even <= eps;
   const judged = normalises
     ? { sink, of: /** @type {const} */ ('weights') }
     : { sink: Math.min(sink, sinkRaw), of: /** @type {const} */ ('shares and raw weights') };
-  return { ...judged, even, tells, least: leastTokens(eps) };
+  return { ...judged, even, conclusive, least: leastTokens(eps) };
 }
 
 /** @type {typeof import('../sinkscope.js').labelHead} */

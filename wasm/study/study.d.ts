@@ -409,7 +409,7 @@ export function textTask(sequences: readonly ArrayLike<number>[]): Promise<Task>
 export function copyTask(
   V: number,
   options?: {
-    /** Ids in front, such as the start token; without them one random token stands there. */
+    /** Ids in front, such as the start token; without them one random token comes first. */
     readonly first?: readonly number[];
     /** Ids that are never drawn. */
     readonly never?: readonly number[];
@@ -506,14 +506,14 @@ export interface Judgement {
   readonly of: 'weights' | 'shares and raw weights';
   readonly even: number;
   /** False where uniform attention alone gives the first token more than eps: the text is too short. */
-  readonly tells: boolean;
-  /** The smallest number of tokens of a causal text at which `tells` is true: 10 at eps 0.3. */
+  readonly conclusive: boolean;
+  /** The smallest number of tokens of a causal text at which `conclusive` is true: 10 at eps 0.3. */
   readonly least: number;
 }
 
 /**
  * Whether Sink_1 can be interpreted; its definition is the paper's at any length.
- * @example judge({ eps: 0.3, even: 0.46, normalises: true, sink: 1, sinkRaw: 1 }).tells; // false: 5 tokens
+ * @example judge({ eps: 0.3, even: 0.46, normalises: true, sink: 1, sinkRaw: 1 }).conclusive; // false: 5 tokens
  */
 export function judge(known: Judged): Judgement;
 

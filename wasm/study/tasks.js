@@ -85,10 +85,10 @@ export async function recallTask(tokenizer, options = {}) {
     tokenizer.encode(text, special === undefined ? {} : { special });
   const make = async (/** @type {string} */ name, /** @type {number} */ round) => {
     const filler = (/** @type {number} */ i) => FILLERS[(round + i) % FILLERS.length];
-    const told = `${filler(0)} ${CUE} ${name}.`;
+    const statement = `${filler(0)} ${CUE} ${name}.`;
     const fillers = Array.from({ length: between }, (_, i) => filler(1 + i));
-    const asked = [told, ...fillers, CUE].join(' ');
-    const end = told.length - 1;
+    const asked = [statement, ...fillers, CUE].join(' ');
+    const end = statement.length - 1;
     const tokens = await encode(`${asked} ${name}`);
     // The token that the answer begins with is the first that reaches beyond the question.
     const from = tokens.findIndex((token) => token.end > asked.length);

@@ -100,6 +100,8 @@ function alignSection(section, made, normalizer, start, from, to) {
   const alone = remember((/** @type {string} */ part) => normalizer(part).slice(prefix.length));
   const prefix = prefixOf(normalizer);
   let at = 0;
+  /** Of the section. */
+  let aligned = 0;
   const put = (
     /** @type {number} */ length,
     /** @type {number} */ place,
@@ -108,6 +110,7 @@ function alignSection(section, made, normalizer, start, from, to) {
     from.fill(start + place, at, at + length);
     to.fill(start + place + part.length, at, at + length);
     at += length;
+    if (length) aligned = place + part.length;
   };
   // What is put before a text belongs to its first character.
   if (made.startsWith(prefix)) put(prefix.length, 0, firstOf(section));
@@ -124,7 +127,8 @@ function alignSection(section, made, normalizer, start, from, to) {
       put(form?.length ?? 0, index, cluster);
     }
   }
-  from.fill(start + section.length, at);
+  // What several clusters became together covers all that follows what was aligned.
+  from.fill(start + aligned, at);
   to.fill(start + section.length, at);
 }
 

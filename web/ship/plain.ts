@@ -25,7 +25,7 @@ const REASONS = {
   host: 'Its scripts could not be fetched, or this browser is older than they are. Try again.',
 };
 /** In the words of browsers that know no modules. */
-const TELLS = `(function () {
+const SHOWS_REASON = `(function () {
   var why = location.protocol === 'file:' ? 'file' : self.origin === 'null' ? 'sandbox' : 'host';
   var all = ['file', 'sandbox', 'host'];
   for (var i = 0; i < 3; i++) document.getElementById('plain-' + all[i]).hidden = all[i] !== why;
@@ -34,13 +34,13 @@ const TELLS = `(function () {
 const STYLE =
   '#plain{max-width:60rem;margin:1rem auto;padding:0 1rem;animation:plain-waits 3s step-end}' +
   '#plain img{max-width:100%;height:auto}' +
-  // As far away as it is, its picture is not fetched either.
+  // So far off the screen, its picture is not fetched either.
   '@keyframes plain-waits{from{position:absolute;left:-9999px;visibility:hidden}}';
 
 export function plain(): Plugin {
   return {
     name: 'plain',
-    // A lesson can be read as it is.
+    // A lesson can be read without them.
     transformIndexHtml: (_, { path }) =>
       isLesson(path)
         ? []
@@ -71,7 +71,7 @@ export function plain(): Plugin {
     generateBundle() {
       const source = readFileSync(join(import.meta.dirname, '..', PICTURE));
       this.emitFile({ type: 'asset', fileName: PICTURE, source });
-      this.emitFile({ type: 'asset', fileName: SCRIPT, source: TELLS });
+      this.emitFile({ type: 'asset', fileName: SCRIPT, source: SHOWS_REASON });
     },
   };
 }

@@ -34,7 +34,7 @@ export interface Head {
 }
 
 /** What was read of one head of the first prompt, by the names in describe. */
-export interface HeadFrame extends Head {
+interface HeadFrame extends Head {
   readonly tensors: Readonly<Record<string, Tensor>>;
 }
 
@@ -151,7 +151,7 @@ export function masked(
 }
 
 /** The same map with NaN for keys that the head's cache had lost. */
-export function withoutForgotten(frame: Frame, map: Float32Array, { layer, head }: Head) {
+function withoutForgotten(frame: Frame, map: Float32Array, { layer, head }: Head) {
   const { T, tensors, architecture } = frame;
   const gone = tensors.evicted?.data.subarray((layer * architecture.H + head) * T);
   for (let k = 0; gone && k < T; k++) for (let t = gone[k]!; t < T; t++) map[t * T + k] = NaN;
@@ -275,7 +275,7 @@ export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'ten
 }
 
 /** A number of a layer's down projection, and what it writes there. */
-export interface SuperWeight {
+interface SuperWeight {
   readonly layer: number;
   readonly row: number;
   readonly column: number;

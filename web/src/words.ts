@@ -95,7 +95,7 @@ function recordedWords({ model, prompts, licence, versions, command }: Condition
 }
 
 /** What a number depends on. */
-export type Stamped = Pick<
+type Stamped = Pick<
   Frame,
   'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model'
 >;
@@ -108,7 +108,7 @@ export function firstWords({ first, special }: Pick<Frame, 'first' | 'special'>)
 }
 
 /** The conditions of a measurement, without the model. */
-export function settingWords(frame: Stamped): string {
+function settingWords(frame: Stamped): string {
   const { eps, T, sequences } = frame;
   const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
   return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;
@@ -186,7 +186,7 @@ export function finding(frame: Frame, at: Head): string {
   const chosen =
     `${capital(headWords(at))} gives ${firstName(frame)} ${own} ${share}; the mean over all ${L * H} heads is ` +
     `${percent(meanAlpha(frame), 0)}, uniform attention would give ${percent(verdict.even, 0)}.`;
-  if (!verdict.tells) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
+  if (!verdict.conclusive) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
   const how = normalises ? '' : ', both as a share and as a raw weight';
   const sums = normalises
     ? ''
@@ -211,7 +211,7 @@ function nameOf({ title, class: kind }: Frame): string {
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
-  const short = all.find(({ verdict }) => !verdict.tells);
+  const short = all.find(({ verdict }) => !verdict.conclusive);
   if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
   const order = [...all].sort((a, b) => b.verdict.sink - a.verdict.sink);
   const [most, least] = [order[0]!, order.at(-1)!];

@@ -108,7 +108,7 @@ describe('averages over prompts', () => {
   });
 });
 
-describe('losses with a window that is read anew', () => {
+describe('losses with a window whose tokens are run again', () => {
   // The loss of a token in a piece: which token it is and how many are before it, NaN for the first.
   const answer = (_: string, ids: readonly number[]) => ids.map((id, t) => (t ? 10 * id + t : NaN));
 

@@ -51,7 +51,7 @@ describe('what is said of a drawn map', () => {
   it('holds in the cells of the picture, on any map', () => {
     const seen = new Set<string>();
     for (const { T, map } of cases) {
-      // Counted anew, cell by cell.
+      // Counted again, cell by cell.
       let [strong, first, rows] = [0, 0, 0];
       for (let t = 1; t < T; t++, rows++) {
         first += map[t * T]!;

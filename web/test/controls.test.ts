@@ -39,9 +39,9 @@ function context(change: Partial<State> = {}, more: object = {}) {
 const as = ({ made }: ReturnType<typeof context>) => made;
 
 describe('a number', () => {
-  const field = (name: 'T' | 'eps' = 'T', range: [number, number, number] = [1, 512, 1]) => {
+  const field = (name: 'T' | 'eps' = 'T', most = Infinity) => {
     const own = context();
-    const { enter, all } = shown(numberField('size', name, range, as(own)));
+    const { enter, all } = shown(numberField('size', name, as(own), most));
     return {
       own,
       enter: (value: string) => [
@@ -53,7 +53,7 @@ describe('a number', () => {
   };
 
   it('stays within its bounds, whole where it is counted, and its default where it is none', () => {
-    const { enter, all } = field();
+    const { enter, all } = field('T', 512);
     expect([enter('7'), enter('0'), enter('513'), enter('2.6'), enter(''), enter('x')]).toEqual([
       ['7', 7],
       ['1', 1],
@@ -66,7 +66,8 @@ describe('a number', () => {
     expect(['min', 'max', 'step', 'type'].map((name) => input!.getAttribute(name))).toEqual([
       ...['1', '512', '1', 'number'],
     ]);
-    expect(field('eps', [0, 1, 0.05]).enter('0.25')).toEqual(['0.25', 0.25]);
+    expect(field('eps').enter('0.25')).toEqual(['0.25', 0.25]);
+    expect(field().enter('5000')).toEqual(['4096', 4096]);
   });
 });
 

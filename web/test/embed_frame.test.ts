@@ -171,7 +171,7 @@ describe('an embed in a frame', () => {
     expect([before, layout().zoom]).toEqual([0.8, 0.9]);
   });
 
-  it('scrolls where nothing fits, without trying for ever, until its frame has another size', () => {
+  it('scrolls where nothing fits, and stops trying, until its frame has another size', () => {
     fits = () => false;
     start();
     place();

@@ -225,7 +225,7 @@ describe('what may be said of a sink', () => {
     expect(judge({ ...known, normalises: true })).toMatchObject({
       sink: 0.4,
       of: 'weights',
-      tells: true,
+      conclusive: true,
     });
     expect(judge({ ...known, normalises: false })).toMatchObject({
       sink: 0.1,
@@ -233,10 +233,10 @@ describe('what may be said of a sink', () => {
     });
     // A weight that all others have as well is none.
     expect(judge({ ...known, sinkRaw: 1, normalises: false }).sink).toBe(0.4);
-    expect(judge({ ...known, even: 0.46, normalises: true }).tells).toBe(false);
+    expect(judge({ ...known, even: 0.46, normalises: true }).conclusive).toBe(false);
     // At the bound itself a uniform head is not above eps.
-    expect(judge({ ...known, even: 0.3, normalises: true }).tells).toBe(true);
-    expect(judge({ ...known, even: 0.3001, normalises: true }).tells).toBe(false);
+    expect(judge({ ...known, even: 0.3, normalises: true }).conclusive).toBe(true);
+    expect(judge({ ...known, even: 0.3001, normalises: true }).conclusive).toBe(false);
   });
 
   it('is printed beside uniform attention and the mean over all heads', () => {

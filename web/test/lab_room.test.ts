@@ -223,7 +223,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('trains anew where a setting is another one, and goes on where only its view is', async () => {
+  it('trains again where a setting differs, and continues where only its view does', async () => {
     const { state, said, labs, scope, ...own } = await opened();
     state.value = { ...state.value, right: 'operation:relu' };
     await drawn();

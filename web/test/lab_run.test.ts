@@ -305,7 +305,7 @@ describe('a lab that trains', () => {
     expect([calls.single, lab.step, clock]).toEqual([4, 4, 4 * (50 + 100)]);
   });
 
-  it.each([Infinity, 10])('pauses where it is, and goes on from there (pace %s)', async (pace) => {
+  it.each([Infinity, 10])('pauses, and continues from the same step (pace %s)', async (pace) => {
     const lab = await ready();
     let paused: Promise<void> | undefined;
     befalls = (step) => {
@@ -385,14 +385,14 @@ describe('a lab of the last visit', () => {
     ['whose log is cut', { ...kept, step: 3, of: NAME }],
     ['without a state', { ...kept, state: 'x', of: NAME }],
     ['that is nothing', undefined],
-  ])('%s begins anew', async (_, found) => {
+  ])('%s starts over', async (_, found) => {
     stored.set('lab-1', found);
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);
     expect([lab.stage, lab.step, given[0]!.state]).toEqual(['ready', 0, undefined]);
   });
 
-  it('whose state this build does not know begins anew', async () => {
+  it('whose state this build does not know starts over', async () => {
     stored.set('lab-1', { ...kept, of: NAME });
     engine.train.mockRejectedValueOnce(new SinkscopeError('bad_file', 'state', 'another version'));
     const lab = new Lab(1, async () => setup);

@@ -18,7 +18,7 @@ import {
 } from '../src/learn/rows';
 import { TERMS } from '../src/page/glossary';
 import { rooms } from '../src/rooms/index';
-import { isFigure } from '../src/views/index';
+import { views } from '../src/views/index';
 
 const all = lessons();
 const recordings = new Set(
@@ -38,7 +38,10 @@ function troublesOf(hash: string): string[] {
     ...names
       .filter((id) => !ids.has(id) && !id.startsWith('hub:') && !recordings.has(id))
       .map((id) => `no model ${id}`),
-    ...(given.has('view') && !isFigure(state.view) ? [`no view ${state.view}`] : []),
+    ...(given.has('view') &&
+    ![...views.map(({ name }) => name), 'lab', 'experiment'].includes(state.view)
+      ? [`no view ${state.view}`]
+      : []),
     ...(given.has('room') && !rooms.some(({ name }) => name === state.room)
       ? [`no room ${state.room}`]
       : []),

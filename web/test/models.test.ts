@@ -166,7 +166,7 @@ describe('a model of the zoo', () => {
     ]);
   });
 
-  it('that could not be opened is tried anew by the next who asks', async () => {
+  it('that could not be opened is tried again by the next request', async () => {
     const own = models();
     befalls = () => {
       throw new SinkscopeError('memory', 'engine', 'no memory is left');

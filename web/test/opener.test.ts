@@ -388,9 +388,10 @@ describe('what a link asks for', () => {
     const { opener, text, press, opened, dialog } = opening();
     await opener.admit('hub:owner/name', signal);
     await opener.admit('hub:owner/name', signal);
-    await opener.admit('hub:second/x', signal);
     expect(text('strong')).toBe('owner/name');
     await press('Look it up');
+    // What is asked now waits until the first is open.
+    await opener.admit('hub:second/x', signal);
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'asked');
     expect([dialog.open, text('strong')]).toEqual([true, 'second/x']);

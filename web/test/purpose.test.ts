@@ -185,8 +185,12 @@ describe('the room', () => {
     expect(state.value).toMatchObject({ prompt: 'My own.', from: 'text' });
     enter('[aria-label="tokens ≤"]', '7');
     expect(state.value.length).toBe(8);
+    enter('[aria-label="tokens ≤"]', '65537');
+    expect(state.value.length).toBe(65536);
     enter('[aria-label="prompts ≤"]', '0');
     expect(state.value.runs).toBe(1);
+    enter('[aria-label="prompts ≤"]', '1001');
+    expect(state.value.runs).toBe(1000);
     state.value = { ...state.value, from: 'file' };
     expect(all('input[type=file]')).toHaveLength(1);
   });
@@ -209,6 +213,19 @@ describe('the room', () => {
     ready = 3;
     made.state.value = { ...made.state.value, eps: 0.31 };
     expect(made.all('.experiment-picture .cell.stale')).toEqual([]);
+    // A figure of more settings than three is kept as well, until the last of them is there.
+    const missing = new Set<string>();
+    const sweep = room({ shown: ['softmax'], experiment: 'quantisation' }, ({ subject }) =>
+      missing.has(subject) ? undefined : { frame: measured(subject) },
+    );
+    const all = sweep.studies().map(({ subject }) => subject);
+    expect(all.length).toBeGreaterThan(3);
+    missing.add(all.at(-1)!);
+    sweep.state.value = { ...sweep.state.value, eps: 0.31 };
+    expect(sweep.all('.experiment-picture .cell.stale').length).toBeGreaterThan(0);
+    missing.clear();
+    sweep.state.value = { ...sweep.state.value, eps: 0.32 };
+    expect(sweep.all('.experiment-picture .cell.stale')).toEqual([]);
     // Without anything whole there is what has come.
     expect(
       room({}, ({ subject }) =>
@@ -226,6 +243,11 @@ describe('the room', () => {
       'Sigmoid model: out of memory. Try again',
     ]);
     expect(made.text('.lead')).toBe('');
+    // What came before it failed is shown all the same.
+    const one = room({ shown: ['softmax'] }, ({ subject }) =>
+      subject === 'softmax' ? { frame: measured(subject) } : { error: 'too long' },
+    );
+    expect(one.text('.trouble p')).toMatch(/too long. The last good result is shown\./);
     made.click('Try again');
     expect(made.queue.retry).toHaveBeenCalled();
     expect(room({}, () => undefined).text('.lead')).toBe('Measuring …');

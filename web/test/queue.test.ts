@@ -468,7 +468,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
-  it('goes on writing in a run with room for it, up to the context', async () => {
+  it('generates more in a run with room for it, up to the context', async () => {
     const { ask, of, queue, log, idle } = stageOf({}, 2 ** 20);
     ask(['a']);
     await idle();
@@ -504,7 +504,7 @@ describe('the queue', () => {
     expect(acts().slice(6)).toEqual(['end a', 'end a', 'run b']);
   });
 
-  it('runs anew what an update cannot follow: more fields, or a text beyond its room', async () => {
+  it('runs again what an update cannot follow: more fields, or a text beyond its room', async () => {
     const { ask, log, idle } = stageOf({}, 2 ** 20);
     ask(['a'], {}, 'abc');
     await idle();
@@ -559,7 +559,7 @@ describe('the queue', () => {
     expect(runs()).toEqual(['run a', 'update a']);
   });
 
-  it('goes on from an update that was stopped, and from no run that failed', async () => {
+  it('continues from an update that was stopped, and from no run that failed', async () => {
     const { ask, of, log, hold, idle, queue } = stageOf();
     ask(['a']);
     await idle();

@@ -59,7 +59,7 @@ describe('a file of numbers', () => {
       subject: 'hub:=a/b',
       title: hostile.title,
       class: 'COUNTERFACTUAL',
-      verdict: { sink_1: 0.5, of: 'weights', tells: true, least_tokens: 10 },
+      verdict: { sink_1: 0.5, of: 'weights', conclusive: true, least_tokens: 10 },
       tokens_of_first_prompt: [{ id: 0 }, { id: 5 }, { id: 6, text: '=1,"x"\n' }],
     });
     expect(parse(text, { comment: '#' })).toHaveLength(1 + 3 + 2);

@@ -12,9 +12,11 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
 /** Made up: long runs of a model, by their Sink_1 at the last step. */
 const logs: Record<string, number[]> = { softmax: [10, 30], lost: [] };
+const fetched: string[] = [];
 vi.mock('../src/timeline/seeds', async (load) => ({
   ...(await load<object>()),
   seedRuns: async (id: string) => {
+    fetched.push(id);
     if (id === 'lost') throw new Error('no network');
     return (logs[id] ?? []).map((sink, i) => ({
       seed: i + 1,
@@ -114,6 +116,15 @@ describe('the curves', () => {
     expect(text('.caption')).toContain('Over 2 seeds, at step 8,000 of runs of 16,000: ');
     expect(text('.caption').split(OTHER_RUNS)).toHaveLength(2);
     expect(training.says(of('softmax'), { layer: 0, head: 0 })).toContain(OTHER_RUNS);
+  });
+
+  it('fetch long runs once, and again only where that failed', async () => {
+    fetched.length = 0;
+    await Promise.all([view([of('gated')]), view([of('gated')])]);
+    await view([of('gated')]);
+    await view([of('lost')]);
+    await view([of('lost')]);
+    expect(fetched).toEqual(['gated', 'lost', 'lost']);
   });
 
   it('have the checkpoints of a hub that were visited, as each text was asked', async () => {

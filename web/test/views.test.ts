@@ -244,7 +244,7 @@ describe('the sink map', () => {
       ['sink_1', 0.5],
       ['sink_1_raw', 0.25],
       ['alpha_of_even_attention', 0.125],
-      ['tells', 1],
+      ['conclusive', 1],
     ]);
   });
 });
@@ -477,7 +477,7 @@ describe('the router', () => {
     expect(tokens!.lit).toEqual({ row: -1, col: 0 });
     view.pointed.value = { query: -1 };
     expect(tokens!.lit).toBeUndefined();
-    // The other layer of the same frame is drawn anew.
+    // The other layer of the same frame is drawn again.
     view.draw(frame, { layer: 0, head: 0 });
     expect([...tokens!.data.data]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
     expect(tokens!.data.chosen).toBeUndefined();
@@ -1337,7 +1337,7 @@ describe('what else there is of a frame', () => {
       perPrompt: { sink_ratio: [0.5, 0.75, 0.25, 1] },
     } as never);
     expect(drawn(domains, three).text('.caption')).toMatch(
-      /^Sink₁ is largest for “b” \(87\.5% ± 17\.7%, 2 prompts\) and smallest for “c” \(25\.0%, 1 prompts\)/,
+      /^Sink₁ is largest for “b” \(87\.5% ± 17\.7%, 2 prompts\) and smallest for “c” \(25\.0%, 1 prompt\)/,
     );
     expect(domains.says(base({ groups: [] } as never), at)).toBe('');
   });

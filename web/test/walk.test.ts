@@ -181,7 +181,7 @@ describe('playing', () => {
     ]);
   });
 
-  it('goes on from a step in the middle, and pauses', async () => {
+  it('continues from a step in the middle, and pauses', async () => {
     const { button, shown, draw, scope } = await walkOf(['softmax@40', 'short']);
     button('Play').click();
     expect(shown()).toBe('softmax@40 short');

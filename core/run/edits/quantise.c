@@ -7,7 +7,7 @@
  *     else        scale = (max x - min x) / (2^bits - 1), x rounded as min x + whole * scale
  *
  * Of weights a tensor is one matrix of a layer, a channel is one output of it, and a group is of
- * one output. They are never stored: the product is computed anew with what its weights have
+ * one output. They are never stored: the product is computed again with what its weights have
  * become.
  */
 #include "hook.h"
@@ -186,7 +186,7 @@ static bool is_of_activations(const ss_pass *pass, const ss_edit *edit) {
            (int)edit->values[WHAT] != WEIGHTS;
 }
 
-/* Weights come anew out of a quantisation, which would undo or double a factor; and in eight bits
+/* A quantisation writes the weights again, which would undo or double a factor; and in eight bits
  * products do not read the weights that an edit would change. */
 ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
                            ss_error *err) {

@@ -64,7 +64,7 @@ export async function ours(address) {
     async step(token) {
       give('extend', [token]);
     },
-    /** Goes on from what the run and these tokens begin with. */
+    /** Continues from the longest prefix that the run and these tokens share. */
     async update(tokens) {
       give('update', tokens);
       let left;

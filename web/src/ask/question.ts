@@ -74,7 +74,7 @@ function drawId(tokenizer: Tokenizer, special: ReadonlySet<number>, draw: () => 
 function drawn(
   tokenizer: Tokenizer,
   { input, T, again }: Question,
-  { before, after }: Around,
+  { before, after }: Affixes,
   seed: number,
 ): Token[] {
   const draw = draws(seed);
@@ -87,26 +87,26 @@ function drawn(
 }
 
 /** The special tokens before and after a text. */
-interface Around {
+interface Affixes {
   readonly before: readonly Token[];
   readonly after: readonly Token[];
 }
 
-function around(tokens: readonly Token[]): Around {
+function affixesOf(tokens: readonly Token[]): Affixes {
   const before = tokens.slice(0, firstTokens(tokens).length);
   const end = tokens.findLastIndex(({ special }) => !special) + 1;
   return { before, after: tokens.slice(Math.max(end, before.length)) };
 }
 
-async function aroundText(tokenizer: Tokenizer, special: Special): Promise<Around> {
-  return around(await tokenizer.encode('a', { special }));
+async function affixesOfText(tokenizer: Tokenizer, special: Special): Promise<Affixes> {
+  return affixesOf(await tokenizer.encode('a', { special }));
 }
 
 /** The tokens of a prompt that was cut from a text. */
 function tokensOf(
   tokenizer: Tokenizer,
   ids: readonly number[],
-  { before, after }: Around,
+  { before, after }: Affixes,
 ): Token[] {
   const end = ids.length - after.length;
   return ids.map((id, t) => tokenOf(tokenizer, id, t < before.length || t >= end));
@@ -142,7 +142,7 @@ async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
   const isNamed = ({ kind }: SpecialToken) => kind !== 'other';
   const sorted = [...specials.filter(isNamed), ...specials.filter((one) => !isNamed(one))];
   return {
-    automatic: (await aroundText(tokenizer, 'auto')).before.map(({ text }) => text),
+    automatic: (await affixesOfText(tokenizer, 'auto')).before.map(({ text }) => text),
     bos:
       specials.find(({ id }) => id === bos)?.text ?? (bos === null ? null : tokenizer.piece(bos)),
     choices: sorted.slice(0, MOST_CHOICES).map(({ text }) => text),
@@ -218,7 +218,7 @@ async function promptsOfGroups(
     ids.push(...cut);
     labels.push(...cut.map(() => label));
   }
-  const first = tokensOf(tokenizer, ids[0]!, await aroundText(tokenizer, special));
+  const first = tokensOf(tokenizer, ids[0]!, await affixesOfText(tokenizer, special));
   return { tokens: first, dropped: 0, ids, groups: labels };
 }
 
@@ -230,7 +230,7 @@ async function piecesOf(
   special: Special,
 ): Promise<Prompts> {
   const all = await tokenizer.encode(text, { special });
-  const { before, after } = around(all);
+  const { before, after } = affixesOf(all);
   const words = all.slice(before.length, all.length - after.length);
   const room = Math.max(1, Math.min(T, all.length) - before.length - after.length);
   const piece = (from: number) => [...before, ...words.slice(from, from + room), ...after];
@@ -256,7 +256,7 @@ export async function promptsOf(
   const asked = { ...question, T };
   const special = await specialOf(tokenizer, question.first);
   if (question.input === 'text') return ownText(tokenizer, asked, special);
-  const begin = await aroundText(tokenizer, special);
+  const begin = await affixesOfText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {
     const all = Array.from({ length: question.n }, (_, i) =>
       drawn(tokenizer, asked, begin, (question.seed + i) >>> 0),

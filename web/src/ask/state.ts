@@ -63,13 +63,18 @@ function subjects(...standard: readonly string[]): Row<readonly string[]> {
   };
 }
 
-function number(standard: number, low: number, high: number, whole = true): Row<number> {
+interface NumberRow extends Row<number> {
+  /** Of a whole number 1; otherwise what a field's buttons add. */
+  readonly range: { readonly low: number; readonly high: number; readonly step: number };
+}
+
+function number(standard: number, low: number, high: number, step = 1): NumberRow {
   const parse = (t: string) => {
     const value = t.trim() === '' ? NaN : Number(t);
-    const fits = value >= low && value <= high && (!whole || Number.isInteger(value));
+    const fits = value >= low && value <= high && (step !== 1 || Number.isInteger(value));
     return fits ? value : undefined;
   };
-  return { default: standard, parse, print: String };
+  return { default: standard, parse, print: String, range: { low, high, step } };
 }
 
 /** Every word of it is one token of the zoo's vocabulary, so that rows and columns read as words. */
@@ -98,7 +103,7 @@ export const table = {
   first: text('', 64),
   /** Tokens that are run and measured, at most. */
   T: number(64, 1, 4096),
-  eps: number(0.3, 0, 1, false),
+  eps: number(0.3, 0, 1, 0.05),
   /** Prompts that are averaged. */
   n: number(1, 1, 1000),
   /** -1: the head with the largest sink score. */
@@ -115,7 +120,7 @@ export const table = {
   scale: choice('root', 'root', 'linear'),
   /** What the geometry view maps. */
   map: choice('cos', 'cos', 'dot', 'norm', 'angle'),
-  temperature: number(0.8, 0, 5, false),
+  temperature: number(0.8, 0, 5, 0.1),
   topK: number(40, 0, 100000),
   /** Places that are hidden behind the text of a masked diffusion model, and the steps to fill them. */
   masked: number(24, 1, 1024),
@@ -172,6 +177,10 @@ export type State = {
     : never;
 };
 
+export type NumberName = {
+  [Name in keyof typeof table]: (typeof table)[Name] extends NumberRow ? Name : never;
+}[keyof typeof table];
+
 const rows = Object.entries(table) as [keyof State, Row<unknown>][];
 
 export const defaults = Object.fromEntries(
@@ -222,12 +231,12 @@ let escaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
 /** A fragment may hold more than a form: what subjects are written with stays readable. */
 function escape(value: string): string {
   // A page has many links, and all of them hold the same text.
-  if (value.length < 20) return escapeAnew(value);
-  if (escaped.of !== value) escaped = { of: value, as: escapeAnew(value) };
+  if (value.length < 20) return encode(value);
+  if (escaped.of !== value) escaped = { of: value, as: encode(value) };
   return escaped.as;
 }
 
-function escapeAnew(value: string): string {
+function encode(value: string): string {
   const plain: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
   // Half a surrogate cannot be written; the replacement character can.
   return encodeURIComponent(

@@ -62,7 +62,7 @@ export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): 
 }
 
 /** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */
-export interface Difference {
+interface Difference {
   readonly seeds: number;
   /** alpha_1 above uniform attention with its interval, and what a paper reports. */
   readonly says: string;
@@ -92,7 +92,7 @@ export interface OpenModels {
 }
 
 /** What a model is opened from. */
-export interface Files {
+interface Files {
   readonly config: string;
   readonly weights: Uint8Array;
 }

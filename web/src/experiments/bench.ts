@@ -65,7 +65,7 @@ function inTurns(lists: readonly (readonly Study[])[], lead: number): Study[] {
 }
 
 /** What a figure says of itself once all settings are measured: the detail of `ended`. */
-export interface Ended {
+interface Ended {
   readonly view: 'experiment';
   readonly says: string;
   /** The settings of each model, as they are called in its table. */
@@ -350,8 +350,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
         )}
         ${from === 'text' ? textField(outer, 3, 'from') : from === 'file' ? fileField(outer) : nothing}
         <div class="numbers">
-          ${numberField('tokens ≤', 'length', [8, 65536, 1], outer)}
-          ${numberField('prompts ≤', 'runs', [1, 1000, 1], outer)} ${firstField(outer, frames)}
+          ${numberField('tokens ≤', 'length', outer)} ${numberField('prompts ≤', 'runs', outer)}
+          ${firstField(outer, frames)}
         </div>
         <p class="hint">
           ${ran.length ? `Only ${ran.join(', ')} tokens ran${where}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}

@@ -22,7 +22,7 @@ const FIRST_SEEN_OF_FINE_TUNE = ['from', 'operation', 'learning_rate'];
 const MINUTE = 60;
 
 /** A time that somebody waits. */
-export function duration(seconds: number): string {
+function duration(seconds: number): string {
   if (!Number.isFinite(seconds)) return '';
   if (seconds < MINUTE) return `${Math.max(1, Math.round(seconds))} s`;
   return `${Math.round(seconds / MINUTE)} min`;

@@ -33,7 +33,7 @@ export interface Row {
   readonly g: number;
 }
 
-export interface Weighed {
+interface Weighed {
   /** Of the tokens. */
   readonly weights: readonly number[];
   /** What goes to no token. */

@@ -21,13 +21,13 @@ const CACHES: readonly (Condition & { readonly name: string })[] = [
 
 const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
 
-export class SinkWrite extends HTMLElement {
+class SinkWrite extends HTMLElement {
   #prompt = '';
   #seed = 3;
   #isBusy = false;
   #problem = '';
   readonly #written = new Map<string, Written>();
-  /** The controls and what was written; the recorded texts beside it may be parsed after it is there. */
+  /** The controls and what was written; the recorded texts beside it may be parsed after it. */
   readonly #place = document.createElement('div');
 
   connectedCallback(): void {

@@ -7,7 +7,7 @@ import { hubName, isOfHub, nameOfId, isOfDisk } from '../ask/ids';
 import { isOfRecording } from '../ask/recordings';
 import { NO_WEIGHTS } from '../run/recordings';
 import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from '../ask/question';
-import { defaults, type State } from '../ask/state';
+import { defaults, table, type NumberName, type State } from '../ask/state';
 import { MOST, parseSubject, titleOf } from '../ask/subject';
 import { explained, field } from './terms';
 import { firstWords, readable, word } from '../words';
@@ -37,25 +37,17 @@ export function choices(
   );
 }
 
+/** A number of the state, within its range; of some models the largest is less. */
 export function numberField(
   label: string,
-  name:
-    | 'T'
-    | 'eps'
-    | 'n'
-    | 'seed'
-    | 'temperature'
-    | 'topK'
-    | 'length'
-    | 'runs'
-    | 'masked'
-    | 'denoise'
-    | 'suffix',
-  [min, max, step]: readonly [number, number, number],
+  name: NumberName,
   { state, set }: { readonly state: { readonly value: State }; readonly set: Context['set'] },
+  most = Infinity,
 ): TemplateResult {
-  return numberInput(label, state.value[name], [min, max, step], (value) => {
-    const bounded = Math.min(max, Math.max(min, Number.isFinite(value) ? value : defaults[name]));
+  const { low, high, step } = table[name].range;
+  const max = Math.min(high, most);
+  return numberInput(label, state.value[name], [low, max, step], (value) => {
+    const bounded = Math.min(max, Math.max(low, Number.isFinite(value) ? value : defaults[name]));
     const kept = step === 1 ? Math.round(bounded) : bounded;
     set({ [name]: kept });
     return kept;
@@ -314,10 +306,10 @@ export function questionControls(
   const state = context.state.value;
   const { input, n } = state;
   const isDrawn = input === 'random' || input === 'repeat';
-  const longest = Math.min(4096, ...frames.map(({ architecture }) => architecture.context));
+  const longest = Math.min(...frames.map(({ architecture }) => architecture.context));
   const ran = [...new Set(frames.map(({ T }) => T))].filter((T) => T !== state.T);
   const numbers = html`<div class="numbers">
-      ${numberField('T ≤', 'T', [1, longest, 1], context)}
+      ${numberField('T ≤', 'T', context, longest)}
       ${ran.length ? html`<span class="hint">T = ${ran.join(', ')} here</span>` : nothing}
       ${segmented(
         'Prompts',
@@ -336,9 +328,9 @@ export function questionControls(
     <details class="more">
       <summary>Prompts, start token, ε, colors</summary>
       <div class="numbers">
-        ${numberField('prompts', 'n', [1, 1000, 1], context)} ${firstField(context, frames)}
-        ${numberField('threshold ε', 'eps', [0, 1, 0.05], context)}
-        ${isDrawn ? numberField('seed', 'seed', [0, 4294967295, 1], context) : nothing}
+        ${numberField('prompts', 'n', context)} ${firstField(context, frames)}
+        ${numberField('threshold ε', 'eps', context)}
+        ${isDrawn ? numberField('seed', 'seed', context) : nothing}
         ${choices(
           'map colors',
           state.scale,
@@ -499,8 +491,7 @@ export function generateControls(
       <button type="button" class="primary" @click=${go}>
         ${isRunning ? 'Stop' : 'Generate 16 tokens'}
       </button>
-      ${numberField('temperature', 'temperature', [0, 5, 0.1], context)}
-      ${numberField('top k', 'topK', [0, 100000, 1], context)}
+      ${numberField('temperature', 'temperature', context)} ${numberField('top k', 'topK', context)}
       <span class="hint">Temperature 0 is greedy.</span>
     </div>
   </details>`;

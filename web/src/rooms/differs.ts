@@ -4,14 +4,14 @@
  */
 
 /** One place of the descriptions where they are not alike. */
-export interface Difference {
+interface Difference {
   /** Where: keys from the outside in. */
   readonly path: readonly string[];
   /** What each description has there, in words; undefined where it has nothing. */
   readonly values: readonly (string | undefined)[];
 }
 
-export interface Differences {
+interface Differences {
   readonly differences: readonly Difference[];
   /** Places where all of them are alike. */
   readonly alike: number;

@@ -14,7 +14,7 @@ import {
 } from './metrics';
 
 /** A frame, and whether it answers the question that is asked now. */
-export interface Shown {
+interface Shown {
   readonly frame: Frame;
   readonly isStale: boolean;
 }
@@ -91,7 +91,7 @@ function rowOf(
   const { sequences, model } = frame;
   const n = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
   const stored = model.bits ? `, stored at ${model.bits.toFixed(1)} bits per weight` : '';
-  const short = judged(frame).tells ? '' : ', text too short to count heads';
+  const short = judged(frame).conclusive ? '' : ', text too short to count heads';
   return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
     <th scope="row">
       ${frame.title}

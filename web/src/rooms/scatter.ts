@@ -14,7 +14,7 @@ import { part, say } from '../page/view';
 import { seedRuns, type SeedRun } from '../timeline/seeds';
 import { show } from '../words';
 
-export type Against = State['against'];
+type Against = State['against'];
 
 export interface Point {
   readonly title: string;
@@ -35,7 +35,7 @@ interface Axis {
   readonly isLog: boolean;
 }
 
-export const AXES: Readonly<Record<Against, Axis>> = {
+const AXES: Readonly<Record<Against, Axis>> = {
   ratio: {
     title: 'hidden ratio',
     question: 'Do models with a large hidden norm have a sink, and the other way round?',

@@ -37,11 +37,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const said = fresh.map((frame) => {
       const verdict = judged(frame);
       // A clause here, and a sentence elsewhere.
-      if (!verdict.tells) return shortWords(verdict, frame.T, frame.eps).slice(0, -1);
+      if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps).slice(0, -1);
       return `${frame.title}: ${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
     const isFailed = all.some(({ error }) => error);
-    const evens = fresh.map(judged).flatMap((one) => (one.tells ? percent(one.even, 0) : []));
+    const evens = fresh.map(judged).flatMap((one) => (one.conclusive ? percent(one.even, 0) : []));
     const even = evens.length
       ? `; uniform attention would give it ${[...new Set(evens)].join(' / ')}`
       : '';

@@ -130,7 +130,7 @@ function published(): TemplateResult {
   </section>`;
 }
 
-export interface Trying {
+interface Trying {
   readonly frame: Frame;
   readonly count: number;
   readonly texts?: Readonly<Record<Name, string>>;

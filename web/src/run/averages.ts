@@ -13,7 +13,7 @@ export const ALWAYS = [
   'row_mass_summary',
 ];
 
-export type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
+type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
 
 /** Means, standard deviations and the numbers of each prompt, for each list of edits. */
 export async function averages(

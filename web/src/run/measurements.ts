@@ -14,7 +14,7 @@ import {
 import { deviation, isBidirectional, mean } from '../frame';
 import type { OpenModel } from './opened';
 
-export interface Measured {
+interface Measured {
   readonly tensors: Readonly<Record<string, Tensor>>;
   /** Standard deviations over the prompts; of one prompt, NaN. */
   readonly spread: Readonly<Record<string, Float32Array>>;

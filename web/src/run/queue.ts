@@ -415,15 +415,20 @@ export class Queue {
       const whole = await this.#complete(made.frame, made.cached, request);
       signal.throwIfAborted();
       this.#runs.set(subject, made.cached);
-      batch(() => {
-        this.#set(subject, { frame: whole, isStale: false, error: undefined });
-        this.#mark();
-      });
+      this.#settle(subject, whole);
     } catch (error) {
       if (signal.aborted) this.#runs.set(subject, { ...made.cached, key: '' });
       else await made.cached.run?.close().catch(() => {});
       throw error;
     }
+  }
+
+  /** Shows what was measured, which is stale where another question has come meanwhile. */
+  #settle(subject: string, frame: Frame): void {
+    batch(() => {
+      this.#set(subject, { frame, isStale: false, error: undefined });
+      this.#mark();
+    });
   }
 
   /** A recording answers every question with what it holds. */
@@ -441,10 +446,7 @@ export class Queue {
     const whole = await this.#complete(frame, cached, request);
     watch.signal.throwIfAborted();
     this.#runs.set(subject, cached);
-    batch(() => {
-      this.#set(subject, { frame: whole, isStale: false, error: undefined });
-      this.#mark();
-    });
+    this.#settle(subject, whole);
   }
 
   /** Reads from the open run what the frame lacks, and takes the measurements beside it. */

@@ -108,7 +108,7 @@ export class Recordings {
 }
 
 /** How the model that was recorded is called, with what was changed during its runs. */
-export function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): string {
+function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): string {
   const name = conditions.model.id.slice(0, 120) || nameOfRecording(id);
   return [name, ...conditions.edits.map(({ label }) => label.slice(0, 120))].join(', ');
 }

@@ -22,6 +22,17 @@ export function quantity(name: string, axes: readonly string[], tensor: Tensor):
   return { name, axes, shape: tensor.shape, data: tensor.data };
 }
 
+/** Numbers along one axis that have a label each. */
+export function labelled(
+  name: string,
+  axis: string,
+  numbers: readonly (readonly [label: string, number: number])[],
+): Quantity {
+  const data = numbers.map(([, number]) => number);
+  const labels = numbers.map(([label]) => label);
+  return { name, axes: [axis], shape: [data.length], data, labels };
+}
+
 /** Of the page, in the state in which the numbers were taken. */
 export interface Facts {
   /** The kind of prompts, and their file. */
@@ -32,8 +43,8 @@ export interface Facts {
 }
 
 function verdictOf(frame: Frame) {
-  const { sink, of, even, tells, least } = judged(frame);
-  return { sink_1: sink, of, uniform_alpha_1: even, tells, least_tokens: least };
+  const { sink, of, even, conclusive, least } = judged(frame);
+  return { sink_1: sink, of, uniform_alpha_1: even, conclusive, least_tokens: least };
 }
 
 /** What was measured of a subject, and what is needed to measure it again. */

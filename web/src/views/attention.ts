@@ -89,7 +89,7 @@ export const attention: View = {
     const { T, eps, title, operation } = frame;
     const verdict = judged(frame);
     const what = operation.normalises ? 'on average' : 'of what its rows carry, on average';
-    const short = verdict.tells ? '' : ` ${shortWords(verdict, T, eps)}`;
+    const short = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
     const { side, block } = gridOf(frame);
     const cells = frame.pooled
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`

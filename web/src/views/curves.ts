@@ -151,9 +151,9 @@ export const length: View = {
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
-    return (frame) => {
+    return (frame, { at }) => {
       const { sink, mean, uniform } = byLength(frame);
-      const says = length.says(frame, { layer: 0, head: 0 });
+      const says = length.says(frame, at);
       say(words, says);
       drawChart(place, {
         kind: 'lines',

@@ -90,8 +90,6 @@ export const LAB = 'lab';
 export const EXPERIMENT = 'experiment';
 const WHOLE: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };
 export const isWholeRoom = (name: string): boolean => Object.hasOwn(WHOLE, name);
-export const isFigure = (name: string): boolean =>
-  isWholeRoom(name) || views.some((view) => view.name === name);
 /** Of what an embed shows. */
 export const titleOf = (name: string): string => WHOLE[name] ?? viewNamed(name).title;
 

@@ -1,7 +1,8 @@
 /** What a view's button starts and stops: one job at a time, whose results are drawn as they come. */
+import { html, nothing, render } from 'lit';
 import type { State } from '../ask/state';
 import type { Frame } from '../frame';
-import { part, type DrawOptions, type Reach } from '../page/view';
+import { part, say, type DrawOptions, type Reach } from '../page/view';
 
 export interface Job {
   isRunning(): boolean;
@@ -26,12 +27,29 @@ interface Work<T> {
   readonly draw: (frame: Frame, options: DrawOptions, job: Job) => void;
 }
 
-/** Where a view has its job's button, and below it the sentence of what was found, which is read out when it changes. */
+/** A view's place for its job's button, settings and progress, and below it for the sentence of what was found. */
 export function jobParts(root: HTMLElement) {
   const controls = part(root, 'unmask-controls');
   const words = part(root, 'caption', 'p');
   words.setAttribute('role', 'status');
-  return { controls, words };
+  const showJob = (
+    { isRunning, toggle }: Job,
+    label: string,
+    sentence: string,
+    { settings = nothing, progress = nothing }: { settings?: unknown; progress?: unknown },
+  ) => {
+    render(
+      html`<button type="button" class="primary" @click=${toggle}>
+          ${isRunning() ? 'Stop' : label}
+        </button>
+        ${settings}
+        ${isRunning() && progress !== nothing ? html`<span>${progress}</span>` : nothing}`,
+      controls,
+    );
+    // While it runs the sentence would change, and be read out, with every step.
+    say(words, isRunning() ? '' : sentence);
+  };
+  return { controls, showJob };
 }
 
 /** The function that draws a frame of the view, and stops a job of another one. */

@@ -1,10 +1,10 @@
 /** What a masked model loses at hidden positions without its strongest key, beside a causal model at the same positions. */
-import { html, nothing, render } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';
 import { isMasked, type Frame } from '../frame';
-import { part, say, type DrawOptions, type View } from '../page/view';
+import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/generation';
+import { labelled } from '../save/numbers';
 import { fixed } from '../timeline/seeds';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
@@ -78,18 +78,16 @@ export const maskedLoss: View = {
   numbers: (frame) => {
     const whole = made.get(frame.tokens)?.whole;
     if (!whole) return [];
-    const labels = CONDITIONS.map(([, name]) => name);
     return rowsOf('masked', whole).flatMap(({ of }, i) => {
       const row = (
         name: string,
         value: (of: UnmaskConditions[(typeof CONDITIONS)[number][0]]) => number,
-      ) => ({
-        name: `${i ? 'causal' : 'masked'}_${name}`,
-        axes: ['condition'],
-        shape: [CONDITIONS.length],
-        data: CONDITIONS.map(([key]) => value(of[key])),
-        labels,
-      });
+      ) =>
+        labelled(
+          `${i ? 'causal' : 'masked'}_${name}`,
+          'condition',
+          CONDITIONS.map(([key, label]) => [label, value(of[key])]),
+        );
       return [
         row('loss', ({ loss }) => loss.mean),
         row('change', ({ loss }) => loss.change.mean),
@@ -103,18 +101,13 @@ export const maskedLoss: View = {
     return whole ? sentence(frame.model.title, whole) : '';
   },
   draw(root, reach) {
-    const { controls, words } = jobParts(root);
+    const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const one = made.get(frame.tokens);
-      render(
-        html`<button type="button" class="primary" @click=${job.toggle}>
-            ${job.isRunning() ? 'Stop' : 'Measure'}
-          </button>
-          ${job.isRunning() ? html`<span>${percent(one?.share ?? 0, 0)}</span>` : nothing}`,
-        controls,
-      );
-      say(words, maskedLoss.says(frame, options.at));
+      showJob(job, 'Measure', maskedLoss.says(frame, options.at), {
+        progress: percent(one?.share ?? 0, 0),
+      });
       picture.hidden = !one?.whole;
       if (!one?.whole) return;
       const rows = rowsOf(frame.model.title, one.whole);

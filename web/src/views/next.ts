@@ -1,6 +1,7 @@
 /** What the model would say next. */
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
+import { labelled } from '../save/numbers';
 import { percent, readable, show } from '../words';
 import { part, say, type View } from '../page/view';
 
@@ -12,13 +13,11 @@ export const next: View = {
   reads: ['loss_mean', 'next'],
   fits: (frame) => !isBidirectional(frame),
   numbers: ({ next: likely }) => [
-    {
-      name: 'probability',
-      axes: ['rank'],
-      shape: [likely.length],
-      data: likely.map(({ probability }) => probability),
-      labels: likely.map(({ text }) => text),
-    },
+    labelled(
+      'probability',
+      'rank',
+      likely.map(({ text, probability }) => [text, probability]),
+    ),
   ],
   says: ({ tensors, sequences, generated }) => {
     const loss = tensors.loss_mean!.data[0]!;

@@ -25,13 +25,13 @@ export const sinks: View = {
       one('sink_1', sink_ratio!.data[0]!),
       one('sink_1_raw', sink_ratio_raw!.data[0]!),
       one('alpha_of_even_attention', judged(frame).even),
-      one('tells', Number(judged(frame).tells)),
+      one('conclusive', Number(judged(frame).conclusive)),
       quantity('alpha_1', ['layer', 'head'], { shape: [L, H], data: alphaOfKey(frame, 0) }),
     ];
   },
   says: (frame) => {
     const verdict = judged(frame);
-    if (!verdict.tells) return shortWords(verdict, frame.T, frame.eps);
+    if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps);
     const raw = verdict.of !== 'weights';
     const near = frame.tensors.near_eps?.data[0] ?? 0;
     return (

@@ -2,14 +2,15 @@
  * A suffix between the halves of the text that moves the sink or raises the loss of the second half: the course of
  * a search, and what random suffixes of the same length do.
  */
-import { html, nothing, render } from 'lit';
+import { html } from 'lit';
 import type { SuffixFound, SuffixGoal } from 'sinkscope';
 import { numberField, segmented } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
 import { createJob, jobParts, type Job } from './job';
-import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
+import { part, type DrawOptions, type Reach, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { State } from '../ask/state';
+import { labelled } from '../save/numbers';
 import { percent } from '../words';
 
 const STEPS = 12;
@@ -94,44 +95,31 @@ export const suffix: View = {
     const { found, scores, goal } = one;
     const { none, random, shuffled } = found;
     const value = valueOf(goal);
-    const controls = {
-      none: none ?? NaN,
-      random: random.mean,
-      best: random.best,
-      shuffled,
-      found: found.score,
-    };
     return [
       { name: goal, axes: ['step'], shape: [scores.length], data: scores.map(value) },
-      {
-        name: `${goal}_by_suffix`,
-        axes: ['suffix'],
-        shape: [5],
-        data: Object.values(controls).map(value),
-        labels: Object.keys(controls),
-      },
+      labelled(`${goal}_by_suffix`, 'suffix', [
+        ['none', value(none ?? NaN)],
+        ['random', value(random.mean)],
+        ['best', value(random.best)],
+        ['shuffled', value(shuffled)],
+        ['found', value(found.score)],
+      ]),
     ];
   },
   says: (frame) => sentence(made.get(frame.tokens) ?? { goal: 'loss', scores: [] }),
   draw(root, reach) {
-    const { controls, words } = jobParts(root);
+    const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const { state } = options;
       const context = { state: { value: state }, set: reach.set };
       const one = made.get(frame.tokens);
       const most = Math.max(1, frame.architecture.context - frame.T);
-      render(
-        html`<button type="button" class="primary" @click=${job.toggle}>
-            ${job.isRunning() ? 'Stop' : 'Search'}
-          </button>
-          ${segmented('goal', GOALS, state.goal, (goal) => reach.set({ goal }))}
-          ${numberField('tokens', 'suffix', [1, Math.min(32, most), 1], context)}
-          ${job.isRunning() ? html`<span>step ${one?.scores.length ?? 0} of ${STEPS}</span>` : nothing}`,
-        controls,
-      );
-      // While it runs the sentence would change, and be read out, with every step.
-      say(words, job.isRunning() ? '' : suffix.says(frame, options.at));
+      showJob(job, 'Search', suffix.says(frame, options.at), {
+        settings: html`${segmented('goal', GOALS, state.goal, (goal) => reach.set({ goal }))}
+        ${numberField('tokens', 'suffix', context, most)}`,
+        progress: `step ${one?.scores.length ?? 0} of ${STEPS}`,
+      });
       picture.hidden = !one;
       if (!one) return;
       const { goal, scores, found } = one;

@@ -169,7 +169,7 @@ export const sweep: View = {
       const reach = frames.flatMap((one) => {
         const own = frames.find((other) => other.model.id === one.model.id && isUnedited(other));
         const value = axisOf(one) && measure.of(one, own)?.mean;
-        return value !== undefined && Number.isFinite(value) ? [value] : [];
+        return Number.isFinite(value) ? [value!] : [];
       });
       const best = series.map(({ name, values }) => `${name} ${last(values)}`).join(', ');
       const label = points[0]?.axis.label ?? '';

@@ -1,9 +1,9 @@
 /** What the first key does for tasks: accuracy with every key, and with the first key or another evicted. */
-import { html, nothing, render } from 'lit';
 import type { TaskFound, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
-import { part, say, type DrawOptions, type View } from '../page/view';
+import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
+import { labelled } from '../save/numbers';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
@@ -27,7 +27,7 @@ const CONDITIONS = [
 ] as const satisfies readonly (readonly [keyof TaskFound, string, string])[];
 const COLORS = ['--sink', '--query', '--run-2', '--run-4'];
 
-export function taskName({ name, distance = NaN }: Pick<TaskFound, 'name' | 'distance'>): string {
+function taskName({ name, distance = NaN }: Pick<TaskFound, 'name' | 'distance'>): string {
   if (name === 'next') return 'next token';
   if (name === 'copy') return 'copying random tokens';
   return `recalling a name over ${distance.toFixed(0)} tokens`;
@@ -39,10 +39,13 @@ const scoreOf = ({ choice, accuracy }: TaskScores): TaskScore => choice ?? accur
 const withError = ({ mean, error }: { mean: number; error: number | null }) =>
   percent(mean) + (error === null ? '' : ` ± ${percent(error)}`);
 
-/** Whether a change lies beyond twice its standard error, which one prompt does not have. */
-function direction({ mean, error }: TaskScore['change']): 'falls' | 'rises' | 'unclear' {
-  if (error === null || Math.abs(mean) <= 2 * error) return 'unclear';
-  return mean < 0 ? 'falls' : 'rises';
+/** How a score moved; a change within twice its standard error, which one prompt does not have, is not clear. */
+function movement(score: TaskScore): string {
+  const { mean, error } = score.change;
+  const to = withError(score);
+  if (mean !== 0 && (error === null || Math.abs(mean) <= 2 * error))
+    return `does not change clearly (${to})`;
+  return `${['falls to', 'stays at', 'rises to'][Math.sign(mean) + 1]} ${to}`;
 }
 
 function sentenceOf(task: TaskFound): string {
@@ -52,16 +55,10 @@ function sentenceOf(task: TaskFound): string {
   const with_ = withError(scoreOf(baseline));
   if (!can)
     return `${start}the model cannot do this, its accuracy is ${with_}, by chance ${percent(chance)}.`;
-  const change = (score: TaskScore) => {
-    const to = withError(score);
-    const way = direction(score.change);
-    if (score.change.mean === 0) return `stays at ${to}`;
-    return way === 'unclear' ? `does not change clearly (${to})` : `${way} to ${to}`;
-  };
   return (
     `${start}accuracy is ${with_}, by chance ${percent(chance)}. With the first key evicted it ` +
-    `${change(scoreOf(first))}, with another key evicted it ${change(scoreOf(other))}, with the first key hidden from ` +
-    `the start it ${change(scoreOf(unseen))}.`
+    `${movement(scoreOf(first))}, with another key evicted it ${movement(scoreOf(other))}, with the first key hidden from ` +
+    `the start it ${movement(scoreOf(unseen))}.`
   );
 }
 
@@ -86,49 +83,30 @@ export const tasks: View = {
     sequences,
   }),
   numbers: (frame) => {
-    const found = foundOf(frame);
-    const labels = CONDITIONS.map(([, name]) => name);
-    return found.flatMap((task) => {
+    return foundOf(frame).flatMap((task) => {
       const name = task.name === 'recall' ? `recall_${task.distance!.toFixed(0)}` : task.name;
-      const row = (what: string, values: readonly number[]) => ({
-        name: `${name}_${what}`,
-        axes: ['condition'],
-        shape: [CONDITIONS.length],
-        data: values,
-        labels,
-      });
-      const scores = CONDITIONS.map(([key]) => scoreOf(task[key]));
+      const row = (what: string, value: (scores: TaskScores) => number) =>
+        labelled(
+          `${name}_${what}`,
+          'condition',
+          CONDITIONS.map(([key, label]) => [label, value(task[key])]),
+        );
       return [
-        row(
-          'accuracy',
-          scores.map(({ mean }) => mean),
-        ),
-        row(
-          'error',
-          scores.map(({ error }) => error ?? NaN),
-        ),
-        row(
-          'loss',
-          CONDITIONS.map(([key]) => task[key].loss.mean),
-        ),
+        row('accuracy', (scores) => scoreOf(scores).mean),
+        row('error', (scores) => scoreOf(scores).error ?? NaN),
+        row('loss', ({ loss }) => loss.mean),
       ];
     });
   },
   says: (frame) => sentence(foundOf(frame)),
   draw(root, reach) {
-    const { controls, words } = jobParts(root);
+    const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const found = foundOf(frame);
-      render(
-        html`<button type="button" class="primary" @click=${job.toggle}>
-            ${job.isRunning() ? 'Stop' : 'Measure'}
-          </button>
-          ${job.isRunning() ? html`<span>${percent(made.get(frame.tokens)?.share ?? 0, 0)}</span>` : nothing}`,
-        controls,
-      );
-      // While it runs the sentence would change, and be read out, with every task.
-      say(words, job.isRunning() ? '' : tasks.says(frame, options.at));
+      showJob(job, 'Measure', tasks.says(frame, options.at), {
+        progress: percent(made.get(frame.tokens)?.share ?? 0, 0),
+      });
       picture.hidden = !found.length;
       if (!found.length) return;
       drawChart(picture, {

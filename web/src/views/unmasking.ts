@@ -22,7 +22,7 @@ import {
   type Course,
 } from './unmasking_course';
 import { createJob, jobParts, type Job } from './job';
-import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
+import { part, type DrawOptions, type Reach, type View } from '../page/view';
 
 /** A course, the numbers of its map, and who knows how its tokens read. */
 interface Made {
@@ -102,7 +102,7 @@ export const unmasking: View = {
       : `Step ${course.steps.length} of ${course.count}.`;
   },
   draw(root, reach) {
-    const { controls, words } = jobParts(root);
+    const { controls, showJob } = jobParts(root);
     const legend = part(root, 'legend-place');
     const picture = part(root, 'plot unmask-map');
     const text = part(root, 'unmask-text', 'p');
@@ -135,18 +135,12 @@ export const unmasking: View = {
       controls.hidden = !isMasked(frame);
       const count = one?.course.steps.length ?? 0;
       step = Math.max(0, Math.min(step, count - 1));
-      render(
-        html`<button type="button" class="primary" @click=${job.toggle}>
-            ${job.isRunning() ? 'Stop' : 'Unmask'}
-          </button>
-          ${numberField('masked positions', 'masked', [1, frame.architecture.context - 1, 1], context)}
-          ${numberField('steps', 'denoise', [1, 1024, 1], context)}
-          ${segmented('hidden key', HIDES, state.without, (without) => reach.set({ without }))}
-          ${count > 1 ? slider(count) : nothing}`,
-        controls,
-      );
-      // While it runs the sentence would change, and be read out, with every step.
-      say(words, job.isRunning() ? '' : unmasking.says(frame, options.at));
+      showJob(job, 'Unmask', unmasking.says(frame, options.at), {
+        settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
+        ${numberField('steps', 'denoise', context)}
+        ${segmented('hidden key', HIDES, state.without, (without) => reach.set({ without }))}
+        ${count > 1 ? slider(count) : nothing}`,
+      });
       for (const place of [legend, text, picture]) place.hidden = !one;
       if (!one) return;
       const { course, data, tokenizer } = one;
