@@ -126,6 +126,11 @@ def test_a_claim_of_several_effects_needs_all_of_them() -> None:
     assert claims.verdict_of([none, none]) == claims.verdict_of([]) == "not tested"
 
 
+def test_a_number_that_rounds_to_nothing_has_no_sign() -> None:
+    found = made(Difference(-1e-5, -0.02, 0.01), "less").json()
+    assert str(found["mean"]) == "0.0" and found["low"] == -0.02
+
+
 def test_a_mean_beside_a_number() -> None:
     """Mean 2 of 1, 2, 3, deviation 1, t of two degrees 4.3027: half 2.4842."""
     found = claims.level([1.0, 2.0, 3.0], 0.5, 0.95)
