@@ -1337,7 +1337,7 @@ describe('what else there is of a frame', () => {
       perPrompt: { sink_ratio: [0.5, 0.75, 0.25, 1] },
     } as never);
     expect(drawn(domains, three).text('.caption')).toMatch(
-      /^Sink₁ is largest for “b” \(87\.5% ± 17\.7%, 2 prompts\) and smallest for “c” \(25\.0%, 1 prompts\)/,
+      /^Sink₁ is largest for “b” \(87\.5% ± 17\.7%, 2 prompts\) and smallest for “c” \(25\.0%, 1 prompt\)/,
     );
     expect(domains.says(base({ groups: [] } as never), at)).toBe('');
   });
