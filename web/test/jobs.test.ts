@@ -427,7 +427,9 @@ describe('the loss at masked tokens', () => {
     const { text, lines, charts } = await measured({ found: alone });
     expect(lines()).toHaveLength(1);
     expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
-    expect(text('.caption')).toMatch(/ of 1 prompt, .* the loss rises by 0\.050; .*0\.010\.$/);
+    expect(text('.caption')).toMatch(
+      / of 1 prompt, .* the loss changes by 0\.050 on this prompt; .*0\.010 on this prompt\.$/,
+    );
   });
 });
 

@@ -27,10 +27,11 @@ const CONDITIONS = [
 const withError = ({ mean, error }: TaskScore['change'], digits: number) =>
   fixed(mean, digits) + (error === null ? '' : ` ± ${fixed(error, digits)}`);
 
-/** How a loss moves, and whether that lies beyond twice its standard error. */
+/** How a loss moves, and whether that lies beyond twice its standard error, which one prompt does not have. */
 function movement({ change }: TaskScore): string {
   const { mean, error } = change;
-  if (error === null || Math.abs(mean) > 2 * error)
+  if (error === null) return `changes by ${fixed(mean, 3)} on this prompt`;
+  if (Math.abs(mean) > 2 * error)
     return `${mean < 0 ? 'falls' : 'rises'} by ${withError({ mean: Math.abs(mean), error }, 3)}`;
   return `does not change clearly (${withError(change, 3)})`;
 }
