@@ -428,7 +428,7 @@ describe('the loss at masked tokens', () => {
     expect(lines()).toHaveLength(1);
     expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
     expect(text('.caption')).toMatch(
-      / of 1 prompt, .* the loss changes by 0\.050 on this prompt; .*0\.010 on this prompt\.$/,
+      / of 1 prompt, .* the loss changes by 0\.050 on this prompt; .*0\.010\.$/,
     );
   });
 });
