@@ -9,7 +9,16 @@ import { openStore } from '#store';
 import { placeOf } from './ask.js';
 import { openDownload } from './download.js';
 import { SinkscopeError } from '../abi/errors.js';
-import { Keeper, bytesOfCard, chain, checksumOf, keyOf, partOf, readCard, removeKey } from './parts.js';
+import {
+  Keeper,
+  bytesOfCard,
+  chain,
+  checksumOf,
+  keyOf,
+  partOf,
+  readCard,
+  removeKey,
+} from './parts.js';
 
 /** @typedef {import('./parts.js').Store} Store */
 /** @typedef {import('./parts.js').Card} Card */
