@@ -93,7 +93,7 @@ def by_torch(shape: Shape) -> float:
 
 
 def by_core(node: str) -> dict[str, float]:
-    lines = output_of(node, "train.mjs")
+    lines = output_of(node, "train.mjs", "--alone")
     return {name: float(ms) for name, ms in re.findall(r"^(the \w+),.*?a step ([\d.]+) ms", lines, re.M)}
 
 

@@ -19,6 +19,6 @@ def begin(doc: str) -> argparse.Namespace:
 
 
 def output_of(node: str, bench: str, *options: str) -> str:
-    """The output of a benchmark of tests/bench that runs one worker."""
-    return subprocess.run([node, ROOT / "tests/bench" / bench, "--alone", *options], check=True,
+    """The output of a benchmark of tests/bench."""
+    return subprocess.run([node, ROOT / "tests/bench" / bench, *options], check=True,
                           capture_output=True, text=True).stdout

@@ -1,6 +1,7 @@
-// One thread against several, interleaved on one cross-origin isolated page: a GPT-2 of random weights.
+// One thread against several, interleaved on one cross-origin isolated page: a GPT-2 of random weights, exact, in
+// relaxed floats and in eight bits.
 //
-//     node tests/bench/threads.mjs [THREADS]     medians of ROUNDS=7, after web/serve --build-only
+//     node tests/bench/threads.mjs [THREADS] [ARITHMETIC...]     medians of ROUNDS=7, after web/serve --build-only
 import { mkdirSync, readFileSync, existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -27,16 +28,22 @@ const ROWS = [
   ['T=256, maps + last row', 256, KEPT],
   ['T=64, maps + last row', 64, KEPT],
   ['a token behind 64', 64, KEPT, TOKENS],
+  ['summary of T=256', 256, KEPT, 0, true],
 ];
 
-globalThis.measure = async (counts, rounds) => {
+globalThis.measure = async (counts, rounds, arithmetic) => {
   const weights = new Blob([randomFile('gpt2', 'f32')]);
+  const engines = [];
   const models = [];
   for (const threads of counts) {
     const base = new URL('engine/', document.baseURI);
-    models.push(await (await createEngine({ base, threads, workers: 1 })).open({ weights }));
+    engines.push(await createEngine({ base, threads, workers: 1 }));
+    models.push(await engines.at(-1).open({ weights }, { arithmetic }));
   }
-  const time = async (model, T, fields, count) => {
+  const { metrics } = engines[0].describe;
+  const summary = metrics.filter((one) => one.summary && one.fields.every((of) => KEPT.includes(of)));
+  const reads = summary.map(({ name }) => ({ metric: name }));
+  const time = async (model, T, fields, count, measures) => {
     const ids = Array.from({ length: T }, (_, i) => (i * 7919) % 50257);
     const capacity = T + TOKENS;
     let start = performance.now();
@@ -45,7 +52,11 @@ globalThis.measure = async (counts, rounds) => {
       start = performance.now();
       for await (const _ of run.generate({ count }));
     }
-    const ms = (performance.now() - start) / (count ?? 1);
+    if (measures) {
+      start = performance.now();
+      await run.read(reads);
+    }
+    const ms = (performance.now() - start) / (count || 1);
     const { data } = await run.field('next');
     await run.close();
     return { ms, bits: new Uint32Array(data.buffer).reduce((a, b) => Math.imul(a, 31) + b, 0) };
@@ -62,6 +73,7 @@ globalThis.measure = async (counts, rounds) => {
       }
     rows.push({ name, times, same: bits.size === 1 });
   }
+  for (const engine of engines) await engine.close();
   return rows;
 };
 `;
@@ -104,17 +116,20 @@ const page = await browser.newPage();
 page.on('console', (message) => console.error(message.text()));
 await page.goto(`http://127.0.0.1:${server.address().port}/`);
 await page.waitForFunction(() => globalThis.measure);
-const rows = await page.evaluate(
-  ([counts, rounds]) => globalThis.measure(counts, rounds),
-  [[1, threads], rounds],
-);
-console.log(`GPT-2 shape, F32, ms: one thread, ${threads} threads, times as fast`);
-for (const { name, times, same } of rows) {
-  const [one, several] = times.map(median);
-  const ratio = (one / several).toFixed(2);
-  console.log(
-    `${name}: ${one.toFixed(1)}, ${several.toFixed(1)}, ${ratio}${same ? '' : ' OTHER BITS'}`,
+const arithmetics = process.argv.slice(3);
+for (const arithmetic of arithmetics.length ? arithmetics : ['exact', 'relaxed', 'int8']) {
+  const rows = await page.evaluate(
+    ([counts, ...how]) => globalThis.measure(counts, ...how),
+    [[1, threads], rounds, arithmetic],
   );
+  console.log(`GPT-2 shape, F32, ${arithmetic}, ms: one thread, ${threads} threads, times as fast`);
+  for (const { name, times, same } of rows) {
+    const [one, several] = times.map(median);
+    const ratio = (one / several).toFixed(2);
+    console.log(
+      `${name}: ${one.toFixed(1)}, ${several.toFixed(1)}, ${ratio}${same ? '' : ' OTHER BITS'}`,
+    );
+  }
 }
 await browser.close();
 server.close();

@@ -2,12 +2,12 @@
  * The engine's own side: models and runs by number, on one module. It runs in the worker, or in the
  * page's thread when there is none; client.js gives both the same face.
  */
-import { transfer } from 'comlink';
 import { pause } from '#host';
 import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
 import { readConfig, readWeights, sizeOf } from '../loading/files.js';
 import { encodeEdits } from './edits.js';
 import { QUIET } from './job.js';
+import { transfer } from './messages.js';
 import { loadModule } from '../abi/module.js';
 
 /** @typedef {import('../sinkscope.js').Architecture} Architecture */
@@ -19,8 +19,8 @@ import { loadModule } from '../abi/module.js';
 /** @typedef {import('./job.js').Job} Job */
 /** @typedef {{ start(parameters: number): Promise<void>, end(): void }} Helpers start when a model opens */
 /** @typedef {import('../lab/trainer.js').Trainer} Trainer */
-/** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void | Promise<void>} Report */
-/** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void | Promise<void>} Progress */
+/** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Report */
+/** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Progress */
 /** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, streaming?: boolean, from?: { run: number, layer: number } }} Wanted of a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
@@ -205,7 +205,7 @@ export class Backend {
     return this.#cancellable(job, async (signal, report) => {
       const [block] = await this.#readAll([source], signal, report);
       const opened = shelf.add(++this.#last, block);
-      await report('open', 1, 1);
+      report('open', 1, 1);
       return opened;
     });
   }
@@ -295,8 +295,7 @@ export class Backend {
         signal.throwIfAborted();
         const opened = this.#open(config, blocks);
         await this.#pool?.start(opened.architecture.parameters);
-        // The page hears of the end before it gets the answer, which comes another way.
-        await report('open', 1, 1);
+        report('open', 1, 1);
         return opened;
       } catch (error) {
         this.#releaseAll(blocks);

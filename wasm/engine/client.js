@@ -1,11 +1,11 @@
 /** What sinkscope.d.ts promises of engines, models and runs, over links to one backend or several. */
-import { transfer } from 'comlink';
 import { canShare, cores, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.js';
 import { QUIET } from './job.js';
 import { Link } from './link.js';
+import { transfer } from './messages.js';
 import { randomBits } from './random.js';
 
 /** @typedef {import('../sinkscope.js').Engine} EngineShape */

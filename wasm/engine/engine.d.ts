@@ -86,7 +86,7 @@ export type Arithmetic = 'exact' | 'relaxed' | 'int8';
 
 export interface OpenOptions extends Options {
   /**
-   * Default 'exact'. The others take binaries and workers of their own, of one thread each. 'relaxed' is
+   * Default 'exact'. The others take binaries and workers of their own. 'relaxed' is
    * exact where the host fuses no products. 'int8' takes a byte more for each weight; SinkscopeError
    * 'unsupported' on a host without SIMD.
    */
@@ -275,7 +275,7 @@ export interface EngineOptions {
   /**
    * How many threads share the work of one run, at most; default 1. They share memory, which a browser
    * allows only in a page that is cross-origin isolated; they need a worker and SIMD, are the first
-   * worker's, do neither train nor compute in eight bits, and are started when a model comes that is worth
+   * worker's of each arithmetic, do not train, and are started when a model comes that is worth
    * it (of 8 million numbers and more). Where they cannot be had, one thread does the work. The bits are the same for any number.
    */
   readonly threads?: number;

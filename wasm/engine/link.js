@@ -1,7 +1,7 @@
 /** A link to a backend, in a worker or in this thread. The next call replaces a backend that is lost. */
-import { proxy, wrap } from 'comlink';
 import { hasWorkers, startWorker } from '#host';
 import { SinkscopeError, unpackError } from '../abi/errors.js';
+import { callThrough } from './messages.js';
 
 /** @typedef {import('./backend.js').Backend} Backend */
 /** @typedef {import('./job.js').Job} Job */
@@ -145,13 +145,12 @@ export class Link {
       this.#end = worker.terminate;
       /** @type {Promise<never>} */
       const lost = worker.ended.then((text) => Promise.reject(gone(text)));
-      const door = /** @type {import('comlink').Remote<Door>} */ (wrap(worker.endpoint));
+      const calls = callThrough(worker.port, this.#report);
+      const door = /** @type {Door} */ (/** @type {unknown} */ (calls));
       const lock = `sinkscope-${generation}-${Math.random()}`;
-      const opening = Promise.all([
-        door.holdLock(lock),
-        door.open(this.#address, proxy(this.#report), this.#shared),
-      ]);
-      const [isHeld, backend] = await Promise.race([opening, lost]);
+      const starting = Promise.all([door.holdLock(lock), door.start(this.#address, this.#shared)]);
+      const [isHeld] = await Promise.race([starting, lost]);
+      const backend = /** @type {Face} */ (/** @type {unknown} */ (calls));
       lost.catch((error) => this.#lose(generation, error));
       if (isHeld) worker.watch(lock);
       else this.#watch(generation, backend);

@@ -2,6 +2,16 @@
 import { reaching } from './reach.js';
 
 /**
+ * How messages pass to a worker, or from inside of it to the page.
+ * @param {Pick<Worker, 'postMessage' | 'addEventListener'>} other
+ * @returns {import('../engine/messages.js').Port}
+ */
+const portTo = (other) => ({
+  post: (message, moved) => other.postMessage(message, moved),
+  listen: (hear) => other.addEventListener('message', ({ data }) => hear(data)),
+});
+
+/**
  * Starts the worker; bundlers recognise this very expression. `ended` says in words how it came to
  * its end. A browser reports only some ends; `watch` finds the others by a liveness lock.
  */
@@ -17,7 +27,7 @@ export function startWorker() {
   worker.addEventListener('error', ({ message }) => end(message || 'it could not be started'));
   worker.addEventListener('messageerror', () => end('a message could not be read'));
   return {
-    endpoint: worker,
+    port: portTo(worker),
     ended,
     /**
      * Waits for the liveness lock that the worker holds: the browser frees it when the worker ends.
@@ -34,10 +44,7 @@ export function startWorker() {
   };
 }
 
-/** The side of the worker that talks to the page: comlink's default. */
-export function workerEndpoint() {
-  return undefined;
-}
+export const workerPort = () => portTo(/** @type {any} */ (globalThis));
 
 /**
  * Holds a lock of that name as long as this worker lives; false where there are no locks.

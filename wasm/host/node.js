@@ -2,8 +2,17 @@
 import { Worker, parentPort } from 'node:worker_threads';
 import { open } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-// @ts-expect-error comlink has no types for this file
-import nodeEndpoint from 'comlink/dist/esm/node-adapter.mjs';
+
+/**
+ * How messages pass to a worker, or from inside of it to its maker.
+ * @param {Worker | import('node:worker_threads').MessagePort} other
+ * @returns {import('../engine/messages.js').Port}
+ */
+const portTo = (other) => ({
+  post: (message, moved) =>
+    other.postMessage(message, /** @type {import('node:worker_threads').Transferable[]} */ (moved)),
+  listen: (hear) => other.on('message', hear),
+});
 
 /** Starts the worker. `ended` says in words how it ended; Node.js reports every end. */
 export function startWorker() {
@@ -14,18 +23,17 @@ export function startWorker() {
     worker.on('messageerror', (error) => resolve(String(error)));
     worker.on('exit', (code) => resolve(`exit code ${code}`));
   });
-  const endpoint = /** @type {import('comlink').Endpoint} */ (nodeEndpoint(worker));
   return {
-    endpoint,
+    port: portTo(worker),
     ended,
     watch(/** @type {string} */ _sign) {},
     terminate: () => void worker.terminate(),
   };
 }
 
-export function workerEndpoint() {
+export function workerPort() {
   if (!parentPort) throw new Error('worker.js runs in a worker only');
-  return /** @type {import('comlink').Endpoint} */ (nodeEndpoint(parentPort));
+  return portTo(parentPort);
 }
 
 /**

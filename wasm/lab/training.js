@@ -1,7 +1,7 @@
 /** What lab.d.ts promises of a training, over a link to a backend. */
-import { transfer } from 'comlink';
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { transfer } from '../engine/messages.js';
 import { fieldsFor } from '../study/measure.js';
 
 /** @typedef {import('../sinkscope.js').Training} TrainingShape */

@@ -2,14 +2,23 @@
  * What was downloaded, kept for the next visit: finished files, and what came of unfinished ones.
  *
  * A file is kept in parts, each whole or not there. The names say all that has to be known of a part:
- * `<key>.<first byte>.<bytes>.<hash>`; beside them `<key>.json` says of what file they are. So a page that
+ * `<key>.<first byte>.<bytes>.<checksum>`; beside them `<key>.json` says of what file they are. So a page that
  * is closed in the middle of a download loses one part, and no file is ever held in memory.
  */
 import { openStore } from '#store';
 import { placeOf } from './ask.js';
 import { openDownload } from './download.js';
 import { SinkscopeError } from '../abi/errors.js';
-import { Keeper, bytesOfCard, chain, hashOf, keyOf, partOf, readCard, removeKey } from './parts.js';
+import {
+  Keeper,
+  bytesOfCard,
+  chain,
+  checksumOf,
+  keyOf,
+  partOf,
+  readCard,
+  removeKey,
+} from './parts.js';
 
 /** @typedef {import('./parts.js').Store} Store */
 /** @typedef {import('./parts.js').Card} Card */
@@ -153,6 +162,8 @@ class Kept {
   /** @type {Part[]} */
   #parts = [];
   #position = 0;
+  /** The part that was read last: what the stream gives is good until the next is asked for. */
+  #read = /** @type {Uint8Array<ArrayBuffer> | undefined} */ (undefined);
   /** The file is not compared again, for all its parts were. */
   #isApproved = false;
   #first;
@@ -237,9 +248,10 @@ class Kept {
   async #fromParts() {
     const part = this.#parts.shift();
     if (!part) return undefined;
-    const bytes = await this.#store.get(part.name).catch(() => undefined);
+    const bytes = await this.#store.get(part.name, this.#read).catch(() => undefined);
+    const { checksum } = part;
     const isWhole = bytes?.length === part.bytes;
-    if (!isWhole || (part.hash && (await hashOf(bytes)) !== part.hash)) {
+    if (!isWhole || (checksum && checksumOf(bytes) !== checksum)) {
       this.#parts = [];
       await this.#store.remove(part.name);
       if (this.#isApproved)
@@ -247,7 +259,7 @@ class Kept {
       return undefined;
     }
     this.#position += bytes.length;
-    return bytes;
+    return (this.#read = bytes);
   }
 
   async #fromNetwork() {

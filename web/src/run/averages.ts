@@ -31,7 +31,7 @@ export async function averages(
   const measured = await sweep(model, ids, cases, {
     ...options,
     signal,
-    onProgress: ({ done, total }) => onProgress('', done, total),
+    onProgress: (p) => onProgress('', p.done, p.total, p),
     onSequence: (measured, _, at) => notePrompt(each[at]!, measured),
   });
   return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: each[at]! }));
@@ -146,8 +146,11 @@ export async function allAverages(
     { eps, metrics },
     {
       signal: watch.signal,
-      onProgress: (_, done) =>
-        watch.onProgress(`${opened.title}, ${done} of ${total} prompts`, done, total),
+      onProgress: (_, done, __, more) => {
+        const rate = more?.rate ?? NaN;
+        const pace = rate > 0 ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second` : '';
+        watch.onProgress(`${opened.title}, ${done} of ${total} prompts${pace}`, done, total);
+      },
     },
   );
   return found!;

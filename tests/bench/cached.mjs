@@ -1,0 +1,97 @@
+// Opening a GPT-2 of random weights that an earlier visit downloaded and the browser keeps: in Chromium, a page of
+// the package alone. Seconds of the whole, of reading and of the core; medians of ROUNDS=7.
+//
+//     node tests/bench/cached.mjs [SHAPE.TYPE]     default gpt2.f32, after building the binaries
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { openHub } from '../hub/server.mjs';
+import { randomFile } from './peers/gguf.mjs';
+import { median } from './peers/table.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const { chromium } = createRequire(join(root, 'web/package.json'))('playwright-core');
+const vite = await import(pathToFileURL(join(root, 'web/node_modules/vite/dist/node/index.js')));
+const file = process.argv[2] ?? 'gpt2.f32';
+const rounds = Number(process.env.ROUNDS ?? 7);
+const folder = join(root, '.build/bench/cached');
+
+/** Runs in the page. Each opening has an engine of its own, as each visit has. */
+const MAIN = `
+import { createEngine } from 'sinkscope';
+globalThis.open = async (weights) => {
+  const engine = await createEngine({ base: new URL('engine/', document.baseURI), workers: 1 });
+  const start = performance.now();
+  let read = 0;
+  const onProgress = ({ stage }) => stage === 'open' && (read ||= performance.now() - start);
+  await engine.open({ weights: { ...weights, cache: true } }, { onProgress });
+  const all = performance.now() - start;
+  await engine.close();
+  return { all, read, core: all - read };
+};
+`;
+rmSync(join(folder, 'profile'), { recursive: true, force: true });
+mkdirSync(folder, { recursive: true });
+writeFileSync(join(folder, 'main.js'), MAIN);
+writeFileSync(
+  join(folder, 'index.html'),
+  '<!doctype html><title>cached</title><link rel="icon" href="data:,"><script type="module" src="./main.js"></script>',
+);
+await vite.build({
+  root: folder,
+  configFile: false,
+  logLevel: 'error',
+  base: './',
+  resolve: { alias: { sinkscope: join(root, 'wasm/index.js') } },
+  worker: { format: 'es' },
+  build: { target: 'es2022' },
+});
+
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
+const server = createServer(({ url }, response) => {
+  const path = url === '/' ? '/index.html' : new URL(url, 'http://x').pathname;
+  const found = path.startsWith('/engine/')
+    ? join(root, '.build/wasm', path.slice('/engine/'.length))
+    : join(folder, 'dist', path);
+  response.writeHead(existsSync(found) ? 200 : 404, { 'content-type': TYPES[extname(path)] ?? '' });
+  response.end(existsSync(found) ? readFileSync(found) : undefined);
+});
+await new Promise((done) => server.listen(0, '127.0.0.1', done));
+const hub = await openHub();
+const NAME = 'sinkscope/quantised';
+const { revisions } = hub.repository(NAME);
+revisions.main.files['model.gguf'] = Buffer.from(randomFile(...file.split('.')));
+const sha256 = hub.sha256?.(revisions.main.files['model.gguf']);
+const weights = {
+  url: `${hub.endpoint}/${NAME}/resolve/main/model.gguf`,
+  version: 'main',
+  id: NAME,
+  bytes: revisions.main.files['model.gguf'].length,
+  ...(sha256 ? { sha256 } : {}),
+};
+// A private window keeps its files in memory, behind messages; a profile has them on the disk.
+const browser = await chromium.launchPersistentContext(join(folder, 'profile'), {
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
+});
+const page = await browser.newPage();
+page.on('console', (message) => console.error(message.text()));
+await page.goto(`http://127.0.0.1:${server.address().port}/`);
+await page.waitForFunction(() => globalThis.open);
+const times = [];
+for (let round = 0; round <= rounds; round++) {
+  const asked = hub.log.length;
+  const one = await page.evaluate((from) => globalThis.open(from), weights);
+  if (round && hub.log.length > asked) throw new Error('expected a file that is kept');
+  times.push(one);
+}
+const [first, ...later] = times;
+const seconds = (of) => (of / 1000).toFixed(2);
+console.log(`${file}, from the hub of this machine, kept: ${seconds(first.all)} s`);
+for (const [part, name] of Object.entries({ all: 'kept', read: 'read', core: 'core' }))
+  console.log(`${name}: ${seconds(median(later.map((one) => one[part])))} s`);
+await browser.close();
+rmSync(join(folder, 'profile'), { recursive: true, force: true });
+process.exit();
