@@ -104,12 +104,12 @@ static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *ten
     if (tensor->type == SS_I8 && tensor->rank != 2)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
                                  "expected I8 in a matrix only");
-    if (last % block == 0) return loader->status == SS_OK;
-    loader->status =
-        ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
-                "expected rows of whole %s blocks of %lu, found rows of %lu",
-                ss_dtype_name(tensor->type), (unsigned long)block, (unsigned long)last);
-    return false;
+    if (last % block)
+        loader->status =
+            ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
+                    "expected rows of whole %s blocks of %lu, found rows of %lu",
+                    ss_dtype_name(tensor->type), (unsigned long)block, (unsigned long)last);
+    return loader->status == SS_OK;
 }
 
 /*

@@ -397,6 +397,7 @@ static void conditions(void) {
         {"\"operation\":\"softmax\"", "\"windows\":[-1]", SS_BAD_CONFIG, "windows", "each"},
         {"\"operation\":\"softmax\"", "\"windows\":[]", SS_BAD_CONFIG, "windows", "each"},
         {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[]", SS_BAD_CONFIG, "tokens", "as many"},
+        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[[\"a\"]]", SS_OK, "", ""},
         {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[[]]", SS_BAD_CONFIG, "tokens", "one token"},
         {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[[1]]", SS_BAD_CONFIG, "tokens", "strings"},
         {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[\"a\"]", SS_BAD_CONFIG, "tokens", "strings"},

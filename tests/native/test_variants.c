@@ -477,6 +477,7 @@ static void described(void) {
     model = open_variant("bias-key-window");
     must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "describe");
     CHECK(strstr(text, "\"mask\":{\"kind\":\"window\",\"window\":4}") != NULL);
+    CHECK(strstr(text, "\"windows\":[4,4]") != NULL);
     CHECK(strstr(text, "\"bias_key\":\"shared\",\"bias_key_value\":\"shared\"") != NULL);
     close_model(&model);
 }
