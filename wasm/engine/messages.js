@@ -4,7 +4,8 @@
  */
 import { packError } from '../abi/errors.js';
 
-/** @typedef {{ post(message: unknown, moved: Transferable[]): void, listen(hear: (message: any) => void): void }} Port */
+/** @typedef {{ id: number, name: string, args: unknown[], value?: unknown, thrown?: unknown, report?: never[] }} Message a call, its answer, or a report */
+/** @typedef {{ post(message: unknown, moved: Transferable[]): void, listen(hear: (message: Message) => void): void }} Port */
 
 /** @type {WeakMap<object, readonly Transferable[]>} */
 const transferred = new WeakMap();
@@ -27,8 +28,8 @@ const movedOf = (values) =>
 /**
  * The other side as an object: whatever method is called is called there.
  * @param {Port} port
- * @param {(...args: any[]) => void} onReport
- * @returns {Record<string, (...args: any[]) => Promise<any>>}
+ * @param {(...args: never[]) => void} onReport
+ * @returns {Record<string, (...args: unknown[]) => Promise<unknown>>}
  */
 export function callThrough(port, onReport) {
   let last = 0;

@@ -44,7 +44,7 @@ export function startWorker() {
   };
 }
 
-export const workerPort = () => portTo(/** @type {any} */ (globalThis));
+export const workerPort = () => portTo(/** @type {Worker} */ (/** @type {unknown} */ (globalThis)));
 
 /**
  * Holds a lock of that name as long as this worker lives; false where there are no locks.

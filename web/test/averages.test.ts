@@ -106,6 +106,16 @@ describe('averages over prompts', () => {
     );
     expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'alpha_uniform']);
   });
+
+  it('say how far they are, and how many prompts a second all workers read', async () => {
+    const { opened } = modelOf(() => [1]);
+    const said: string[] = [];
+    const listening = { ...watch, onProgress: (what: string) => void said.push(what) };
+    const options = { edits: [], eps: 0.3 };
+    await allAverages(describe_, opened, promptsOf([1, 2], [3, 4]), options, listening);
+    expect(said).toHaveLength(2);
+    expect(said[1]).toMatch(/^M, 2 of 2 prompts, \d+(\.\d)? a second$/);
+  });
 });
 
 describe('losses with a window whose tokens are run again', () => {
