@@ -376,7 +376,7 @@ static void add_features(cJSON *root, const ss_arch *arch) {
     add_text_or_null(root, "qk_norm", ss_qk_norm_name(arch->qk_norm));
     cJSON_AddBoolToObject(root, "parallel", arch->parallel);
     add_text(root, "feed_forward", ss_ffn_name(arch->ffn));
-    cJSON_AddBoolToObject(root, "dense", arch->E == 0);
+    cJSON_AddBoolToObject(root, "dense", arch->E == 0 && arch->ffn != SS_FFN_NONE);
     cJSON_AddBoolToObject(root, "gated", arch->E == 0 && arch->ffn == SS_FFN_GATED);
     add_text(root, "activation", ss_activation_name(arch->activation));
     cJSON_AddNumberToObject(root, "score_scale", (double)arch->score_scale);

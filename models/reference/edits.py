@@ -364,7 +364,7 @@ def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor 
         alone = torch.zeros_like(v)
         alone[h] = v[h]
         own = v[h] if edit.get("from") == "heads" else model.without_biases().merge(alone, layer)
-        direction = own[_integer(edit, "key")]
+        direction = own[_integer(edit, "key", 0)]
         if edit.get("direction") == "random":
             seed, head = _integer(edit, "seed", 1), layer * arch.H + h
             drawn = [_drawn(seed, head, i) - 0.5 for i in range(len(direction))]
@@ -376,7 +376,7 @@ def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor 
 def _projected(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
     """x [T, n] less its part in the span of the directions, after the token whose they are."""
     basis = torch.linalg.qr(torch.stack(directions, 1))[0]
-    after = _integer(edit, "key") + 1
+    after = _integer(edit, "key", 0) + 1
     return torch.cat([x[:after], x[after:] - x[after:] @ basis @ basis.T])
 
 
@@ -436,7 +436,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                 weights = OPERATIONS[arch.operation].weights
                 row = weights(x[None, None], mask, Parameters(arch.parameters))[0, 0]
             for edit in _of(own, "park"):
-                key = _integer(edit, "key")
+                key = _integer(edit, "key", 0)
                 if key in visible:
                     row = torch.nn.functional.one_hot(torch.tensor(key), T).to(row)
             if cache:
