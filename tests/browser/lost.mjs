@@ -23,7 +23,7 @@ async function begin(page) {
 /** Ends the worker as it is about to answer; how that fails, and what comes after. */
 async function end(page, meanwhile = () => {}) {
   await page.workers()[0].evaluate(() => {
-    MessagePort.prototype.postMessage = () => globalThis.close();
+    globalThis.postMessage = () => globalThis.close();
   });
   await page.evaluate((ids) => {
     globalThis.failed = globalThis.tool.failure(globalThis.model.run(ids));

@@ -411,10 +411,10 @@ export const open = {
     const words = await page.locator('.chip').allTextContents();
     const next = await text(page, '.next');
     await page.evaluate(() => {
-      const { postMessage } = MessagePort.prototype;
+      const { postMessage } = Worker.prototype;
       globalThis.opened = 0;
-      MessagePort.prototype.postMessage = function (message, ...rest) {
-        if (message?.path?.[0] === 'open') globalThis.opened++;
+      Worker.prototype.postMessage = function (message, ...rest) {
+        if (message?.name === 'open') globalThis.opened++;
         return postMessage.call(this, message, ...rest);
       };
     });
