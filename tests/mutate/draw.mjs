@@ -79,7 +79,7 @@ export function slips(file, text) {
 const OTHERS = { max: 'min', min: 'max', floor: 'ceil' };
 /** What a canvas draws at, and how long a timer waits. */
 const PAINTS =
-  /^(fillRect|clearRect|strokeRect|rect|fillText|strokeText|moveTo|lineTo|arc|arcTo|quadraticCurveTo|bezierCurveTo|roundRect|drawImage|translate|setLineDash)$/;
+  /^(fillRect|clearRect|strokeRect|rect|fillText|strokeText|moveTo|lineTo|arc|arcTo|quadraticCurveTo|bezierCurveTo|roundRect|drawImage|putImageData|translate|setLineDash)$/;
 const WAITS = /^(setTimeout|setInterval)$/;
 /** A property of a picture that is a size. */
 const SIZES = /^(cellShape|width|height)$/;

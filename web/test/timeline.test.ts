@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Timeline } from 'sinkscope';
 import {
@@ -12,7 +13,7 @@ import {
 import type { Timelines } from '../src/timeline/timelines';
 import { shownAt } from '../src/rooms/walk';
 import type { Models } from '../src/run/models';
-import { nearestStep, stepOf, stepWords } from '../src/ask/steps';
+import { LOGGED_ON, MEASURED_ON, nearestStep, stepOf, stepWords } from '../src/ask/steps';
 
 const quantity = (name: string) => QUANTITIES.find((one) => one.name === name)!;
 
@@ -143,5 +144,14 @@ describe('a run in the charts', () => {
     expect(valueWords(0.04, quantity('sink_1'))).toBe('0.0%');
     expect(valueWords(10.6, quantity('hidden_ratio'))).toBe('10.60 ×');
     expect(valueWords(3.14159, quantity('loss'))).toBe('3.14');
+  });
+});
+
+describe('how checkpoints were measured', () => {
+  const source = (name: string) => readFileSync(`../models/train/${name}.py`, 'utf8');
+  it('is what the scripts that measure them say', () => {
+    expect(source('train')).toContain(`PROBES, PROBE_T = ${LOGGED_ON}, ${MEASURED_ON.T}\n`);
+    const { sequences, T } = MEASURED_ON;
+    expect(source('measure')).toContain(`SEQUENCES, T = ${sequences}, ${T}\n`);
   });
 });
