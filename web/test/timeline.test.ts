@@ -150,7 +150,7 @@ describe('a run in the charts', () => {
 describe('how checkpoints were measured', () => {
   const source = (name: string) => readFileSync(`../models/train/${name}.py`, 'utf8');
   it('is what the scripts that measure them say', () => {
-    expect(source('train')).toContain(`PROBES, PROBE_T = ${LOGGED_ON}, ${MEASURED_ON.T}\n`);
+    expect(source('train')).toContain(`PROBES, PROBE_T = ${LOGGED_ON}, ${MEASURED_ON.T}  #`);
     const { sequences, T } = MEASURED_ON;
     expect(source('measure')).toContain(`SEQUENCES, T = ${sequences}, ${T}\n`);
   });
