@@ -48,6 +48,9 @@ const likelyFirst = (tests, words) => {
 /** They go through files of a million pieces or shapes, or start a hundred commands. */
 const SLOW = /fuzz|smollm2|cli|train|guard/;
 
+/** What a failed test leaves open, a worker or a server, would keep its process for good. */
+const TEST = ['--test', '--test-force-exit'];
+
 /** @returns {Promise<Room>} */
 async function wasm() {
   const tests = readdirSync('tests/wasm')
@@ -67,7 +70,7 @@ async function wasm() {
       const likely = likelyFirst(nearestFirst(tests, file), [...killers, stemOf(file).slice(0, 5)]);
       const order = likely.sort((a, b) => Number(SLOW.test(a)) - Number(SLOW.test(b)));
       for (const test of order)
-        if (!(await run(process.execPath, ['--test', test], { env, seconds: 120, isQuiet: true })))
+        if (!(await run(process.execPath, [...TEST, test], { env, seconds: 120, isQuiet: true })))
           return test;
       return undefined;
     },
