@@ -140,7 +140,7 @@ void ss_feed_forward(ss_pass *pass, int l, int rows) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
     size_t n = (size_t)rows, E = (size_t)arch->E;
-    if (E == 0) {
+    if (E == 0 && arch->ffn != SS_FFN_NONE) {
         one_ffn(pass, pass->ffn_out, pass->y, &layer->ffn, n);
         return;
     }
@@ -148,6 +148,7 @@ void ss_feed_forward(ss_pass *pass, int l, int rows) {
         shared_expert(pass, layer, n);
     else
         memset(pass->ffn_out, 0, n * (size_t)arch->D * sizeof *pass->ffn_out);
+    if (E == 0) return;
     /* The router scores the experts; each token goes through its top_k. */
     ss_linear_rows(pass, pass->router, pass->y, &layer->router, n);
     for (size_t i = 0; i < n; i++) route(pass->router + i * E, arch);

@@ -160,7 +160,8 @@ static void before_block(ss_pass *pass, const ss_norm *block_norm, int n) {
 static void after_block(ss_pass *pass, const ss_norm *block_norm, const float *added, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     ss_add(pass->x, added, (size_t)n * (size_t)arch->D);
-    if (arch->post_norm) norm(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
+    if (arch->post_norm && block_norm->gain)
+        norm(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
 }
 
 /* Rows t0.. of trace gate: of each query head the mean over the numbers that gate it. */
@@ -261,11 +262,6 @@ static void ffn_block(ss_pass *pass, int l, int t0, int n) {
     const ss_layer *layer = &trace->model->layers[l];
     size_t D = (size_t)arch->D;
 
-    if (arch->ffn == SS_FFN_NONE) {
-        memset(pass->ffn_out, 0, (size_t)n * D * sizeof *pass->ffn_out);
-        ss_record(trace, SS_FIELD_MLP_OUT, l, t0, n, pass->ffn_out, D);
-        return;
-    }
     before_block(pass, &layer->ffn_norm, n);
     ss_feed_forward(pass, l, n);
     if (arch->E) ss_record(trace, SS_FIELD_ROUTER, l, t0, n, pass->router, (size_t)arch->E);
@@ -295,7 +291,7 @@ static void one_layer(ss_pass *pass, int l, int t0, int n) {
     if (!arch->parallel) after_block(pass, &layer->attention_norm, pass->attn_out, n);
     ffn_block(pass, l, t0, n);
     if (arch->parallel) after_block(pass, &layer->attention_norm, pass->attn_out, n);
-    if (arch->ffn != SS_FFN_NONE) after_block(pass, &layer->ffn_norm, pass->ffn_out, n);
+    after_block(pass, &layer->ffn_norm, pass->ffn_out, n);
     leave_stream(pass, l + 1, t0, n);
 }
 

@@ -2,18 +2,13 @@
 // the package alone. Seconds of the whole, of reading and of the core; medians of ROUNDS=7.
 //
 //     node tests/bench/cached.mjs [SHAPE.TYPE]     default gpt2.f32, after building the binaries
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
-import { extname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { openHub } from '../hub/server.mjs';
+import { CHROMIUM, chromium, root, servePackagePage } from './package_page.mjs';
 import { randomFile } from './peers/gguf.mjs';
 import { median } from './peers/table.mjs';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const { chromium } = createRequire(join(root, 'web/package.json'))('playwright-core');
-const vite = await import(pathToFileURL(join(root, 'web/node_modules/vite/dist/node/index.js')));
 const file = process.argv[2] ?? 'gpt2.f32';
 const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/cached');
@@ -33,32 +28,7 @@ globalThis.open = async (weights) => {
 };
 `;
 rmSync(join(folder, 'profile'), { recursive: true, force: true });
-mkdirSync(folder, { recursive: true });
-writeFileSync(join(folder, 'main.js'), MAIN);
-writeFileSync(
-  join(folder, 'index.html'),
-  '<!doctype html><title>cached</title><link rel="icon" href="data:,"><script type="module" src="./main.js"></script>',
-);
-await vite.build({
-  root: folder,
-  configFile: false,
-  logLevel: 'error',
-  base: './',
-  resolve: { alias: { sinkscope: join(root, 'wasm/index.js') } },
-  worker: { format: 'es' },
-  build: { target: 'es2022' },
-});
-
-const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
-const server = createServer(({ url }, response) => {
-  const path = url === '/' ? '/index.html' : new URL(url, 'http://x').pathname;
-  const found = path.startsWith('/engine/')
-    ? join(root, '.build/wasm', path.slice('/engine/'.length))
-    : join(folder, 'dist', path);
-  response.writeHead(existsSync(found) ? 200 : 404, { 'content-type': TYPES[extname(path)] ?? '' });
-  response.end(existsSync(found) ? readFileSync(found) : undefined);
-});
-await new Promise((done) => server.listen(0, '127.0.0.1', done));
+const server = await servePackagePage(folder, MAIN);
 const hub = await openHub();
 const NAME = 'sinkscope/quantised';
 const { revisions } = hub.repository(NAME);
@@ -72,13 +42,10 @@ const weights = {
   ...(sha256 ? { sha256 } : {}),
 };
 // A private window keeps its files in memory, behind messages; a profile has them on the disk.
-const browser = await chromium.launchPersistentContext(join(folder, 'profile'), {
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
-});
+const browser = await chromium.launchPersistentContext(join(folder, 'profile'), CHROMIUM);
 const page = await browser.newPage();
 page.on('console', (message) => console.error(message.text()));
-await page.goto(`http://127.0.0.1:${server.address().port}/`);
+await page.goto(server.address);
 await page.waitForFunction(() => globalThis.open);
 const times = [];
 for (let round = 0; round <= rounds; round++) {

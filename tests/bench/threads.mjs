@@ -2,16 +2,10 @@
 // relaxed floats and in eight bits.
 //
 //     node tests/bench/threads.mjs [THREADS] [ARITHMETIC...]     medians of ROUNDS=7, after web/serve --build-only
-import { mkdirSync, readFileSync, existsSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
-import { extname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { CHROMIUM, chromium, root, servePackagePage } from './package_page.mjs';
 import { median } from './peers/table.mjs';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const { chromium } = createRequire(join(root, 'web/package.json'))('playwright-core');
-const vite = await import(pathToFileURL(join(root, 'web/node_modules/vite/dist/node/index.js')));
 const threads = Number(process.argv[2] ?? 2);
 const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/threads');
@@ -77,44 +71,14 @@ globalThis.measure = async (counts, rounds, arithmetic) => {
   return rows;
 };
 `;
-mkdirSync(folder, { recursive: true });
-writeFileSync(join(folder, 'main.js'), MAIN);
-writeFileSync(
-  join(folder, 'index.html'),
-  '<!doctype html><title>threads</title><link rel="icon" href="data:,"><script type="module" src="./main.js"></script>',
-);
-await vite.build({
-  root: folder,
-  configFile: false,
-  logLevel: 'error',
-  base: './',
-  resolve: { alias: { sinkscope: join(root, 'wasm/index.js') } },
-  worker: { format: 'es' },
-  build: { target: 'es2022' },
+const server = await servePackagePage(folder, MAIN, {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
 });
-
-const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
-const server = createServer(({ url }, response) => {
-  const path = url === '/' ? '/index.html' : new URL(url, 'http://x').pathname;
-  const file = path.startsWith('/engine/')
-    ? join(root, '.build/wasm', path.slice('/engine/'.length))
-    : join(folder, 'dist', path);
-  const found = existsSync(file);
-  response.writeHead(found ? 200 : 404, {
-    'content-type': TYPES[extname(file)] ?? '',
-    'Cross-Origin-Opener-Policy': 'same-origin',
-    'Cross-Origin-Embedder-Policy': 'require-corp',
-  });
-  response.end(found ? readFileSync(file) : undefined);
-});
-await new Promise((done) => server.listen(0, '127.0.0.1', done));
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
-});
+const browser = await chromium.launch(CHROMIUM);
 const page = await browser.newPage();
 page.on('console', (message) => console.error(message.text()));
-await page.goto(`http://127.0.0.1:${server.address().port}/`);
+await page.goto(server.address);
 await page.waitForFunction(() => globalThis.measure);
 const arithmetics = process.argv.slice(3);
 for (const arithmetic of arithmetics.length ? arithmetics : ['exact', 'relaxed', 'int8']) {

@@ -1,6 +1,6 @@
 /**
  * Calls between a page and its worker: one side calls by name, the other answers. Both download this, and
- * need little: plain values, errors with their place, and reports that nobody answers.
+ * need little: plain values, errors with their place, and reports without an answer.
  */
 import { packError } from '../abi/errors.js';
 

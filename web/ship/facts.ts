@@ -140,7 +140,7 @@ export interface Claim {
   }[];
   readonly verdict: string;
   readonly why: string | null;
-  /** The least and the most core hours of the runs that are left. */
+  /** From how many to how many core hours the runs take that are left. */
   readonly hours: readonly [number, number] | null;
   /** A state of the page. */
   readonly seen: string | null;

@@ -72,7 +72,7 @@ void ss_qwen3_moe_read(ss_arch *arch, ss_json *json);
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard);
 
 /* The object that says how positions are scaled: as in transformers, rope_scaling where it says
- * anything, else rope_parameters. NULL where neither stands. */
+ * anything, else rope_parameters. NULL where there is neither. */
 const cJSON *ss_rope_object(ss_json *json);
 
 /*

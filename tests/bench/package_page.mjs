@@ -1,0 +1,54 @@
+// A page of the npm package alone, built by Vite and served here, for benchmarks in a browser.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+export const { chromium } = createRequire(join(root, 'web/package.json'))('playwright-core');
+const vite = await import(pathToFileURL(join(root, 'web/node_modules/vite/dist/node/index.js')));
+
+/** How Chromium starts, for launch and launchPersistentContext. */
+export const CHROMIUM = {
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
+};
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
+
+/**
+ * @param {string} folder where it is built
+ * @param {string} main its script, which imports sinkscope and finds the binaries in engine/
+ * @param {Record<string, string>} [headers] of every answer
+ */
+export async function servePackagePage(folder, main, headers = {}) {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'main.js'), main);
+  writeFileSync(
+    join(folder, 'index.html'),
+    '<!doctype html><title>bench</title><link rel="icon" href="data:,"><script type="module" src="./main.js"></script>',
+  );
+  await vite.build({
+    root: folder,
+    configFile: false,
+    logLevel: 'error',
+    base: './',
+    resolve: { alias: { sinkscope: join(root, 'wasm/index.js') } },
+    worker: { format: 'es' },
+    build: { target: 'es2022' },
+  });
+  const server = createServer(({ url }, response) => {
+    const path = url === '/' ? '/index.html' : new URL(url, 'http://x').pathname;
+    const file = path.startsWith('/engine/')
+      ? join(root, '.build/wasm', path.slice('/engine/'.length))
+      : join(folder, 'dist', path);
+    const found = existsSync(file);
+    response.writeHead(found ? 200 : 404, {
+      'content-type': TYPES[extname(file)] ?? '',
+      ...headers,
+    });
+    response.end(found ? readFileSync(file) : undefined);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+}
