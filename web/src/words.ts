@@ -15,6 +15,9 @@ export function percent(share: number, digits = 1): string {
   return Number.isFinite(share) ? `${(100 * share).toFixed(digits)}%` : '–';
 }
 
+/** What rows sum to: whole percents, and below one of them a digit more. */
+export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
+
 /** A token's text on one line: white space and control characters become visible signs. */
 export function readable(text: string): string {
   const sign = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
@@ -190,7 +193,7 @@ export function finding(frame: Frame, at: Head): string {
   const how = normalises ? '' : ', both as a share and as a raw weight';
   const sums = normalises
     ? ''
-    : ` Rows need not sum to 100%: they sum to ${percent(massOf(frame), 0)} on average.`;
+    : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
   const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
   const note = shortNote(verdict, frame.T, frame.eps);
   return `${chosen} ${all}${note && ` ${note}`}${sums}${biasNote(frame)}`;

@@ -178,10 +178,14 @@ describe('lines', () => {
     ]);
     expect(names(order)).toEqual(['x', 'y', 'a']);
     expect(plain.root.querySelector('.sample')).toBeNull();
-    const dashed = drawn([line([1, 2]), line([2, 1], { dash: '3,3', faint: true })]);
+    const others = { dash: '3,3', faint: true, name: 'b' };
+    const dashed = drawn([line([1, 2]), line([2, 1], others)]);
     expect(dashed.root.querySelectorAll('.sample')).toHaveLength(2);
     expect(dashed.root.querySelectorAll('.sample path.faint')).toHaveLength(1);
     expect(dashed.root.querySelector('.chart-picture [stroke-dasharray]')).toBeTruthy();
+    // Two lines of one model have one name; two models of one name differ in their colors.
+    expect(names(drawn([line([1]), line([2], { dash: '3,3' })]))).toEqual(['a']);
+    expect(names(drawn([line([1]), line([2], { color: '--other' })]))).toEqual(['a', 'a']);
   });
 
   it('have a band between the values of others, which the axis has room for', () => {

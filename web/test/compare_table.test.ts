@@ -272,7 +272,7 @@ describe('the scatter', () => {
     expect([dots('shown'), dots('checkpoint'), text('.hint')]).toEqual([1, 0, '']);
     // Over the four heads 0.425, less 0.1 of evenly spread rows; 8 is the largest ratio after a layer.
     expect(text('.caption')).toMatch(
-      /^Of 1 with a sink .* 0 have a hidden ratio below 2; of 1 with .* 0 have no sink\. Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
+      /^Of 1 with a sink .* none have a hidden ratio below 2; of 1 with .* none have no sink\. Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
     );
     expect(text('.question')).toMatch(/^Do models with a large hidden norm/);
     state.value = { ...defaults, checkpoints: 'all', against: 'loss' };
@@ -322,7 +322,7 @@ describe('the scatter', () => {
     expect(
       scatterWords([point(0.1, 2), point(0.1, 1.99), point(0.09, 5), point(0.1, 5)], 'ratio'),
     ).toMatch(
-      /Of 3 with a sink .*, 1 have a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 have no sink\./,
+      /Of 3 with a sink .*, 1 \(a\) has a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 \(a\) has no sink\./,
     );
   });
 });

@@ -59,8 +59,12 @@ describe('the scatter of models', () => {
   it('counts sinks without a large norm, and large norms without a sink, by hand', () => {
     const points = [point(0.5, 1.5), point(0.4, 8), point(0.02, 6), point(0.3, 3), point(0, 1)];
     expect(scatterWords(points, 'ratio')).toMatch(
-      /Of 3 with a sink .*, 1 have a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 have no sink\./,
+      /Of 3 with a sink .*, 1 \(a\) has a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 \(a\) has no sink\./,
     );
+    // Three are named, four are only counted.
+    const spikes = (n: number) => Array.from({ length: n }, () => point(0, 9));
+    expect(scatterWords(spikes(3), 'ratio')).toContain('3 (a, a, a) have no sink');
+    expect(scatterWords(spikes(4), 'ratio')).toContain('4 have no sink');
     expect(scatterWords(points.slice(0, 1), 'loss')).toBe(
       'a: α₁ 0.50 above uniform attention at loss 3.00.',
     );

@@ -14,6 +14,7 @@ import {
   shortWords,
   show,
   stampWords,
+  sumWords,
   word,
 } from '../src/words';
 import { frameOf, tensor } from './fixture';
@@ -29,6 +30,12 @@ describe('a number', () => {
     expect(said).toEqual(['0.01', '9.9e-3', '-5.0e-3', '99999.00', '1.0e+5', '-1.2e+5']);
     expect([show(1.25, 1), show(0.05, 1), show(-Infinity), word('  a'), word(' a')]).toEqual([
       ...['1.3', '5.0e-2', '–', '\u00a0\u00a0a', 'a'],
+    ]);
+  });
+
+  it('of a row sum keeps a digit that a whole percent would hide', () => {
+    expect([1, 0.756, 0.01, 0.0099, 0.004, 0].map(sumWords)).toEqual([
+      ...['100%', '76%', '1%', '1.0%', '0.4%', '0.0%'],
     ]);
   });
 

@@ -98,6 +98,8 @@ export function apart(ticks: readonly number[], y: (value: number) => number): n
   return kept;
 }
 
+const isAlike = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
+
 /** Shapes of points, a series each, where colours alone do not distinguish them. */
 const SHAPES = [
   'M-3,-3h6v6h-6z',
@@ -241,8 +243,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       }`;
   });
   const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
-  // What is drawn over the others is named first.
-  const named = [...series].sort((a, b) => Number(a.faint ?? false) - Number(b.faint ?? false));
+  // What is drawn over the others is named first; lines of one name and color have one entry.
+  const named = series
+    .filter((one, i) => series.findIndex(isAlike(one)) === i)
+    .sort((a, b) => Number(a.faint ?? false) - Number(b.faint ?? false));
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"

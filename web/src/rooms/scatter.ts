@@ -134,6 +134,13 @@ const [EVEN, SPIKE] = [2, 5];
 /** Fewer points show no relation. */
 const ENOUGH = 4;
 
+/** How many have or lack something, and which, where those are few. */
+function counted(points: readonly Point[]): string {
+  const which = points.length && points.length < ENOUGH ? points.map(({ title }) => title) : [];
+  const names = which.length ? ` (${which.join(', ')})` : '';
+  return `${points.length || 'none'}${names} ${points.length === 1 ? 'has' : 'have'}`;
+}
+
 const fixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
 
 /** What the points show, in a sentence or two. */
@@ -153,12 +160,12 @@ export function scatterWords(points: readonly Point[], against: Against): string
   }
   if (against === 'ratio') {
     const sinks = all.filter(({ alpha }) => alpha >= SINK);
-    const without = sinks.filter(({ ratio }) => ratio < EVEN).length;
+    const without = sinks.filter(({ ratio }) => ratio < EVEN);
     const spikes = all.filter(({ ratio }) => ratio >= SPIKE);
-    const alone = spikes.filter(({ alpha }) => alpha < SINK).length;
+    const alone = spikes.filter(({ alpha }) => alpha < SINK);
     said.push(
-      `Of ${sinks.length} with a sink (α₁ at least ${SINK} above uniform attention), ${without} have a hidden ratio ` +
-        `below ${EVEN}; of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${alone} have no sink.`,
+      `Of ${sinks.length} with a sink (α₁ at least ${SINK} above uniform attention), ${counted(without)} a hidden ratio ` +
+        `below ${EVEN}; of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${counted(alone)} no sink.`,
     );
   }
   if (all.length < ENOUGH)

@@ -47,6 +47,7 @@ import {
   shortNote,
   show,
   stampWords,
+  sumWords,
 } from '../words';
 import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from '../page/sources';
@@ -209,7 +210,7 @@ function cardOf({ model }: Frame, context: Context): Card | undefined {
 }
 
 /** The mean row sum of the drawn map. */
-const rowSum = (frame: Frame) => percent(columnIn(frame)?.rowSum ?? massOf(frame), 0);
+const rowSum = (frame: Frame) => sumWords(columnIn(frame)?.rowSum ?? massOf(frame));
 const isFree = (frame: Frame | undefined) => frame !== undefined && !frame.operation.normalises;
 
 /** What the constraint on a row's sum does, true of the models that are shown. */

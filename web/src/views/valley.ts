@@ -63,7 +63,7 @@ export const valley: View = {
             ['matrix_entropy', ''],
             ['matrix_entropy_others', '4,3'],
           ].map(([name, dash]) => ({
-            name: dash ? `${frame.title}, others` : frame.title,
+            name: frame.title,
             color: `--run-${i + 1}`,
             values: dataOf(frame, name!),
             ...(dash ? { dash } : {}),
