@@ -29,11 +29,11 @@ READER(read_i8) {
  * without a row. */
 static void read_halves(float *out, const unsigned char *const blocks[], size_t lanes, size_t at,
                         size_t bytes, float factor, size_t n) {
-    const unsigned char *halves[SS_PANEL];
-    for (size_t lane = 0; lane < SS_PANEL; lane++) halves[lane] = blocks[lane] + at;
-    ss_factors(out, halves, bytes, factor, n);
-    for (size_t i = 0; lanes < SS_PANEL && i < n; i++)
-        memset(out + i * SS_PANEL + lanes, 0, (SS_PANEL - lanes) * sizeof *out);
+    unsigned char halves[SS_GROUPS][SS_PANEL][2] = {0};
+    for (size_t i = 0; i < n; i++)
+        for (size_t lane = 0; lane < lanes; lane++)
+            memcpy(halves[i][lane], blocks[lane] + i * bytes + at, 2);
+    ss_factors(out, halves[0][0], sizeof halves[0], factor, n);
 }
 
 /* Blocks of one group begin with its factor, behind which there may be a summand. */
@@ -51,22 +51,6 @@ READER(read_q8_0) {
     point_to_rows(g, blocks, 2, 34);
 }
 
-/* | d: half | 16 bytes of nibbles |    d (q - 8) */
-READER(read_q4_0) {
-    read_factors(g, blocks, lanes, SS_Q4_0, 1.0f, false);
-    point_to_rows(g, blocks, 2, 18);
-    g->packing = SS_NIBBLES;
-    ss_copy(g->m[0], g->d[0][0], g->n * SS_PANEL);
-    ss_scale(g->m[0], -8.0f, g->n * SS_PANEL);
-}
-
-/* | d: half | m: half | 16 bytes of nibbles |    d q + m */
-READER(read_q4_1) {
-    read_factors(g, blocks, lanes, SS_Q4_1, 1.0f, true);
-    point_to_rows(g, blocks, 4, 20);
-    g->packing = SS_NIBBLES;
-}
-
 /* 16 bytes: low halves are numbers 0..15, high halves 16..31; each less `by`. */
 static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes, int by) {
     for (size_t i = 0; i < 16; i++) {
@@ -82,6 +66,18 @@ static void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], 
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++)
             read_nibbles(g->unpacked[lane] + i * SS_GROUP, blocks[lane] + i * bytes + at, by);
+}
+
+/* | d: half | 16 bytes of nibbles |    d (q - 8) */
+READER(read_q4_0) {
+    read_factors(g, blocks, lanes, SS_Q4_0, FACTOR, false);
+    read_all_nibbles(g, blocks, lanes, SS_Q4_0, 2, 8);
+}
+
+/* | d: half | m: half | 16 bytes of nibbles |    d q + m */
+READER(read_q4_1) {
+    read_factors(g, blocks, lanes, SS_Q4_1, FACTOR, true);
+    read_all_nibbles(g, blocks, lanes, SS_Q4_1, 4, 0);
 }
 
 /* Numbers of five bits: four as nibbles, the fifth is bit i of four bytes before them. */
@@ -113,42 +109,51 @@ READER(read_q5_1) {
 /*
  * Eight scales and eight minima of six bits in twelve bytes: the first four of each have a byte's
  * low six bits; the others four bits of a byte and the two that the first four left over. They
- * multiply d and m; the product with m is subtracted.
+ * multiply a block's d and m; the product with m is subtracted.
  */
-static void scale_groups(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                         float factor) {
+static void scale_groups(float d[][SS_PANEL], float m[][SS_PANEL], const float block_d[],
+                         const float block_m[], const unsigned char *const scales[], size_t lanes,
+                         size_t n) {
+    for (size_t lane = 0; lane < lanes; lane++)
+        for (size_t i = 0; i < n; i++) {
+            const unsigned char *s = scales[lane] + i;
+            int scale = i < 4 ? s[0] & 63 : (s[4] & 15) | (s[-4] >> 6) << 4;
+            int least = i < 4 ? s[4] & 63 : s[4] >> 4 | (s[0] >> 6) << 4;
+            d[i][lane] = block_d[lane] * (float)scale;
+            m[i][lane] = -(block_m[lane] * (float)least);
+        }
+}
+
+/* The fifth bit of number k of group i is bit i of byte k, if there are such bytes. */
+static void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                                 size_t at, const size_t *fifths) {
     float d[SS_PANEL], m[SS_PANEL];
-    read_halves(d, blocks, lanes, 0, 0, factor, 1);
+    const unsigned char *scales[SS_PANEL] = {0};
+    read_halves(d, blocks, lanes, 0, 0, FACTOR, 1);
     read_halves(m, blocks, lanes, 2, 0, 1.0f, 1);
+    for (size_t lane = 0; lane < lanes; lane++) scales[lane] = blocks[lane] + 4;
+    scale_groups(g->d[0], g->m, d, m, scales, lanes, g->n);
     g->adds = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
-            const unsigned char *s = blocks[lane] + 4 + i;
-            int scale = i < 4 ? s[0] & 63 : (s[4] & 15) | (s[-4] >> 6) << 4;
-            int least = i < 4 ? s[4] & 63 : s[4] >> 4 | (s[0] >> 6) << 4;
-            g->d[0][i][lane] = d[lane] * (float)scale;
-            g->m[i][lane] = -(m[lane] * (float)least);
+            const unsigned char *bytes = blocks[lane] + at + i / 2 * 32;
+            int8_t *q = g->unpacked[lane] + i * SS_GROUP;
+            for (size_t k = 0; k < SS_GROUP; k++) {
+                int fifth = fifths ? blocks[lane][*fifths + k] >> i & 1 : 0;
+                q[k] = (int8_t)((bytes[k] >> i % 2 * 4 & 15) | fifth << 4);
+            }
         }
 }
 
 /* | d: half | m: half | 12 bytes of scales | 128 bytes |    d s_i q - m m_i for eight groups. */
 READER(read_q4_k) {
-    scale_groups(g, blocks, lanes, 1.0f);
-    point_to_rows(g, blocks, 16, 32);
-    g->packing = SS_NIBBLES_OF_TWO;
+    read_halves_of_bytes(g, blocks, lanes, 16, NULL);
 }
 
-/* | d: half | m: half | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes |    as Q4_K; the
- * fifth bit of number k of group i is bit i of byte k. */
+/* | d: half | m: half | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes |    as Q4_K */
 READER(read_q5_k) {
-    scale_groups(g, blocks, lanes, FACTOR);
-    for (size_t lane = 0; lane < lanes; lane++)
-        for (size_t i = 0; i < g->n; i++) {
-            const unsigned char *fifths = blocks[lane] + 16, *bytes = fifths + (1 + i / 2) * 32;
-            int8_t *q = g->unpacked[lane] + i * SS_GROUP;
-            for (size_t k = 0; k < SS_GROUP; k++)
-                q[k] = (int8_t)((bytes[k] >> i % 2 * 4 & 15) | (fifths[k] >> i & 1) << 4);
-        }
+    static const size_t fifths = 16;
+    read_halves_of_bytes(g, blocks, lanes, 48, &fifths);
 }
 
 /* | 128 bytes: low four bits | 64 bytes: high two bits | 16 x int8 scales | d: half |
@@ -173,10 +178,6 @@ READER(read_q6_k) {
         }
 }
 
-bool ss_has_nibbles(ss_dtype type) {
-    return type == SS_Q4_0 || type == SS_Q4_1 || type == SS_Q4_K;
-}
-
 void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
                     size_t lanes, size_t first, size_t n) {
     static void (*const readers[SS_DTYPE_N])(ss_groups *, const unsigned char *const[], size_t) = {
@@ -191,9 +192,104 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
         blocks[lane] = rows[lane < lanes ? lane : 0] + before;
         groups->q[lane] = groups->unpacked[lane];
     }
-    groups->packing = SS_BYTES;
     groups->stride = SS_GROUP;
     groups->adds = groups->halved = false;
     groups->n = n;
     readers[type](groups, blocks, lanes);
+}
+
+/* ---- blocks of eight rows side by side ---- */
+
+/* Pairs of bytes before the integers of a block, for each of its groups. */
+static size_t heads_of(ss_dtype type) {
+    return type == SS_Q4_1 ? 2 : 1;
+}
+
+bool ss_is_fixed(ss_dtype type) {
+    return type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q4_1 || type == SS_Q4_K;
+}
+
+static uint32_t read_u32(const unsigned char *bytes) {
+    uint32_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+/* Nibbles k to k + 3 of group i of a row's block, a byte each. */
+static uint32_t four_nibbles(const unsigned char *integers, ss_dtype type, size_t i, size_t k) {
+    bool is_k = type == SS_Q4_K, high = is_k ? i % 2 : k >= 16;
+    uint32_t word = read_u32(integers + (is_k ? i / 2 * 32 + k : k % 16));
+    return (high ? word >> 4 : word) & 0x0f0f0f0f;
+}
+
+/* The integers of group i of eight blocks. */
+static void join_nibbles(unsigned char *out, const unsigned char *const integers[], ss_dtype type,
+                         size_t i) {
+    for (size_t k = 0; k < SS_GROUP; k += 4)
+        for (size_t lane = 0; lane < SS_PANEL / 2; lane++, out += 4) {
+            uint32_t low = four_nibbles(integers[lane], type, i, k);
+            uint32_t word = low | four_nibbles(integers[lane + 4], type, i, k) << 4;
+            uint32_t other = (word ^ word >> 8) & 0xff00; /* the bytes in the middle change places */
+            word ^= other | other << 8;
+            memcpy(out, &word, sizeof word);
+        }
+}
+
+static void join_bytes(unsigned char *out, const unsigned char *const integers[]) {
+    for (size_t lane = 0; lane < SS_PANEL; lane++)
+        for (size_t k = 0; k < SS_GROUP; k += 2)
+            memcpy(out + k * SS_PANEL + 2 * lane, integers[lane] + k, 2);
+}
+
+void ss_join_blocks(unsigned char *out, const unsigned char *const rows[], size_t lanes,
+                    ss_dtype type, size_t n) {
+    static const unsigned char nothing[144];
+    size_t bytes = ss_dtype_block_bytes(type), groups = ss_dtype_block(type) / SS_GROUP;
+    size_t heads = heads_of(type), stride = SS_PANEL * bytes / groups;
+    for (size_t i = 0; i < n * groups; i++, out += stride) {
+        const unsigned char *integers[SS_PANEL];
+        for (size_t lane = 0; lane < SS_PANEL; lane++) {
+            const unsigned char *block = lane < lanes ? rows[lane] + i / groups * bytes : nothing;
+            for (size_t j = 0; j < heads; j++)
+                memcpy(out + 2 * (j * SS_PANEL + lane), block + 2 * (i % groups * heads + j), 2);
+            integers[lane] = block + 2 * heads * groups;
+        }
+        if (type == SS_Q8_0)
+            join_bytes(out + 2 * heads * SS_PANEL, integers);
+        else
+            join_nibbles(out + 2 * heads * SS_PANEL, integers, type, i % groups);
+    }
+}
+
+/* Eight groups, before which their block's d and m and two scales after two others are. */
+static void read_scaled(float d[][SS_PANEL], float m[][SS_PANEL], const unsigned char *groups,
+                        size_t stride) {
+    float block_d[SS_PANEL], block_m[SS_PANEL];
+    unsigned char scales[SS_PANEL][12];
+    const unsigned char *all[SS_PANEL];
+    ss_factors(block_d, groups, 0, 1.0f, 1);
+    ss_factors(block_m, groups + stride, 0, 1.0f, 1);
+    for (size_t lane = 0; lane < SS_PANEL; lane++) {
+        all[lane] = scales[lane];
+        for (size_t j = 0; j < 6; j++)
+            memcpy(scales[lane] + 2 * j, groups + (2 + j) * stride + 2 * lane, 2);
+    }
+    scale_groups(d, m, block_d, block_m, all, SS_PANEL, SS_GROUPS);
+}
+
+void ss_read_fixed_groups(ss_fixed_groups *groups, ss_dtype type, const unsigned char *joined,
+                          size_t n) {
+    static const ss_fixed_kind kinds[SS_DTYPE_N] = {
+        [SS_Q8_0] = SS_BYTES,
+        [SS_Q4_0] = SS_LESS_EIGHT,
+        [SS_Q4_1] = SS_ADDING,
+        [SS_Q4_K] = SS_SCALED,
+    };
+    size_t head = 2 * SS_PANEL * heads_of(type);
+    groups->n = n;
+    groups->kind = kinds[type];
+    groups->halves = joined;
+    groups->integers = joined + head;
+    groups->stride = head + (type == SS_Q8_0 ? 256 : 128);
+    if (type == SS_Q4_K) read_scaled(groups->d, groups->m, joined, groups->stride);
 }

@@ -73,20 +73,12 @@
  *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types that add something
  *
  * j is 0, or k%32/16 where the halves of a group have factors of their own. An integer q is
- * made a float in its place, in the top byte of four; d makes up for that. Of nibbles it is
- * q d + m, or (q - 8) d in types that add nothing, where m is -8 d all the same: products with them
- * are another matter (int4.h).
+ * made a float in its place, in the top byte of four; d makes up for that.
  */
 #define SS_GROUP 32
 #define SS_GROUPS 8
-typedef enum ss_packing {
-    SS_BYTES,          /* a group is 32 bytes */
-    SS_NIBBLES,        /* 16: numbers 0..15 are their low halves, 16..31 their high ones */
-    SS_NIBBLES_OF_TWO, /* two groups are 32: the first is their low halves, the second the high */
-} ss_packing;
 typedef struct ss_groups {
-    size_t n; /* at most SS_GROUPS */
-    ss_packing packing;
+    size_t n;                  /* at most SS_GROUPS */
     const int8_t *q[SS_PANEL]; /* each row's, in its file or below: never to be copied */
     size_t stride;             /* bytes from those of a group to those of the next */
     bool adds, halved;
@@ -97,26 +89,9 @@ typedef struct ss_groups {
     int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
 } ss_groups;
 
-/* Where the 16 bytes are that hold nibbles [16 j, 16 j + 16) of group i, and in which halves.
- */
-typedef struct ss_sixteen {
-    size_t at;
-    bool high;
-} ss_sixteen;
-static inline ss_sixteen ss_find_sixteen(const ss_groups *g, size_t i, size_t j) {
-    if (g->packing == SS_NIBBLES) return (ss_sixteen){i * g->stride, j == 1};
-    return (ss_sixteen){i / 2 * g->stride + 16 * j, i % 2 == 1};
-}
-
-static inline int ss_group_nibble(const ss_groups *g, size_t k, size_t lane) {
-    ss_sixteen s = ss_find_sixteen(g, k / SS_GROUP, k % SS_GROUP / 16);
-    return (uint8_t)g->q[lane][s.at + k % 16] >> (s.high ? 4 : 0) & 15;
-}
-
 static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     size_t i = k / SS_GROUP, j = k % SS_GROUP / 16;
-    int q = g->packing == SS_BYTES ? g->q[lane][i * g->stride + k % SS_GROUP] * 0x1000000
-                                   : ss_group_nibble(g, k, lane) - (g->adds ? 0 : 8);
+    int q = g->q[lane][i * g->stride + k % SS_GROUP] * 0x1000000;
     float weight = (float)q * g->d[g->halved && j][i][lane];
     return g->adds ? weight + g->m[i][lane] : weight;
 }
@@ -138,10 +113,10 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* out[i] = the IEEE half at halves + 2i, little-endian and unaligned; exact. */
 #define SS_HALVES_ARGS float *out, const unsigned char *halves, size_t n
 
-/* out[i][lane] = factor * the half at rows[lane] + i*stride, for i < n: of each of n blocks of
+/* out[i][lane] = factor * the half at halves + i*stride + 2*lane, for i < n: of each of n blocks of
  * eight rows. The halves are finite; factor is a power of two that leaves no product subnormal. */
 #define SS_FACTORS_ARGS                                                                            \
-    float *out, const unsigned char *const rows[SS_PANEL], size_t stride, float factor, size_t n
+    float *out, const unsigned char *halves, size_t stride, float factor, size_t n
 
 /* out[i] = exp(x[i] - shift), in place allowed; returns the sum of out in the reduction order. */
 #define SS_EXP_ARGS float *out, const float *x, float shift, size_t n

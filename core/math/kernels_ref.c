@@ -86,9 +86,9 @@ void ss_halves_ref(SS_HALVES_ARGS) {
 }
 
 void ss_factors_ref(SS_FACTORS_ARGS) {
-    for (size_t i = 0; i < n * SS_PANEL; i++) {
-        ss_halves_ref(out + i, rows[i % SS_PANEL] + i / SS_PANEL * stride, 1);
-        out[i] *= factor;
+    for (; n > 0; n--, halves += stride, out += SS_PANEL) {
+        ss_halves_ref(out, halves, SS_PANEL);
+        for (size_t lane = 0; lane < SS_PANEL; lane++) out[lane] *= factor;
     }
 }
 

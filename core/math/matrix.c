@@ -1,9 +1,9 @@
 #include "matrix.h"
 
 #include "blocks.h"
+#include "fixed.h"
 #include "int8.h"
 #include "unpack.h"
-#include "int4.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -99,10 +99,9 @@ static void read_strips(const void *lanes[SS_PANEL], const panel_outputs *e, siz
             lane < e->width ? read_strip(e->strips + lane * STRIP, e->w, e->n + lane, k, n) : NULL;
 }
 
-/* Inputs that are read as groups of bytes, from the first on. */
+/* Inputs that are read as groups, from the first on. */
 static size_t grouped(const ss_matrix *w) {
-    bool bytes = w->type >= SS_I8 && !ss_has_nibbles(w->type);
-    return bytes ? w->in - w->in % SS_GROUP : 0;
+    return w->type >= SS_I8 ? w->in - w->in % SS_GROUP : 0;
 }
 
 /* Lanes without an output are zero, and I8's factors the matrix's; the rest is read. */
@@ -315,80 +314,133 @@ static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
     return (w->out / pieces / SS_PANEL + 1) * SS_PANEL;
 }
 
-/* ---- products in integers ---- */
+/* ---- products in fixed point ---- */
 
-bool ss_matrix_is_int4(const ss_matrix *w) {
-    return ss_has_nibbles(w->type);
+bool ss_matrix_is_fixed(const ss_matrix *w) {
+    return ss_is_fixed(w->type);
 }
 
 /* A product in pieces: of all rows but the last one or two, tiles of five. */
-typedef struct int4_product {
+typedef struct fixed_product {
     float *out;
     const float *bias;
     const ss_matrix *w;
     size_t T, columns, tiles;
     const ss_fixed_tile *tile; /* [tiles][groups] */
     const ss_fixed *rows;      /* [those left][groups] */
-    float *work;               /* [workers] of spread groups */
-} int4_product;
+    float *work;               /* [workers] of a panel's groups */
+} fixed_product;
+
+/* Eight outputs from n on, and some of their groups. */
+typedef struct fixed_outputs {
+    const ss_matrix *w;
+    size_t n;
+    const unsigned char *panel; /* where they lie side by side; else NULL */
+    panel_outputs rows;         /* where they do not */
+    ss_fixed_groups groups;
+    unsigned char joined[SS_PANEL * SS_GROUPS * 34];
+} fixed_outputs;
+
+static void find_fixed(fixed_outputs *e, const ss_matrix *w, size_t n) {
+    e->w = w;
+    e->n = n;
+    e->panel = n < interleaved(w) ? panel_at(w, n) : NULL;
+    if (!e->panel) find_outputs(&e->rows, w, n, NULL);
+}
+
+/* Groups from input k on, a multiple of STRIP: of how many inputs. */
+static size_t read_fixed(fixed_outputs *e, size_t k) {
+    ss_dtype type = e->w->type;
+    bool is_all = e->panel && ss_dtype_block(type) == SS_GROUP;
+    size_t count = is_all ? e->w->in : smaller(e->w->in - k, STRIP);
+    size_t before = is_all ? 0 : ss_dtype_bytes(type, k);
+    const unsigned char *joined = e->panel ? e->panel + SS_PANEL * before : e->joined;
+    if (!e->panel) {
+        const unsigned char *rows[SS_PANEL];
+        for (size_t lane = 0; lane < e->rows.width; lane++)
+            rows[lane] = e->rows.rows[lane] + before;
+        ss_join_blocks(e->joined, rows, e->rows.width, type, count / ss_dtype_block(type));
+    }
+    ss_read_fixed_groups(&e->groups, type, joined, count / SS_GROUP);
+    return count;
+}
 
 /* Tiles times the eight outputs of e, whose groups are spread for them. */
-static void tiles_times_outputs(const int4_product *p, const panel_outputs *e, ss_groups *groups,
-                                ss_nibbles *spread, const float start[SS_PANEL]) {
-    size_t n = e->w->in / SS_GROUP;
-    for (size_t k = 0; k < e->w->in; k += STRIP) {
-        read_groups(groups, e, k);
-        ss_spread_nibbles(spread + k / SS_GROUP, groups);
+static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fixed_panel *panel,
+                                const float start[SS_PANEL], size_t width) {
+    size_t n = p->w->in / SS_GROUP;
+    for (size_t k = 0, count; k < p->w->in; k += count) {
+        count = read_fixed(e, k);
+        ss_spread_fixed(panel + k / SS_GROUP, &e->groups);
     }
     for (size_t t = 0; t < p->tiles * SS_FIVE; t += SS_FIVE) {
         float sums[SS_FIVE * SS_PANEL];
         for (size_t r = 0; r < SS_FIVE; r++) ss_copy(sums + r * SS_PANEL, start, SS_PANEL);
-        ss_tile_times_nibbles(sums, p->tile + t / SS_FIVE * n, spread, n);
+        ss_tile_times_fixed(sums, p->tile + t / SS_FIVE * n, panel, n);
         for (size_t r = 0; r < SS_FIVE && t + r < p->T; r++)
-            ss_copy(p->out + (t + r) * e->w->out + e->n, sums + r * SS_PANEL, e->width);
+            ss_copy(p->out + (t + r) * p->w->out + e->n, sums + r * SS_PANEL, width);
     }
 }
 
-static void int4_piece(const void *job, size_t i, size_t worker) {
-    const int4_product *p = job;
+static void fixed_piece(const void *job, size_t i, size_t worker) {
+    const fixed_product *p = job;
     const ss_matrix *w = p->w;
     size_t end = smaller(w->out, (i + 1) * p->columns);
-    ss_nibbles *spread = (ss_nibbles *)(p->work + worker * worker_floats(w->in));
-    ss_groups groups;
+    ss_fixed_panel *panel = (ss_fixed_panel *)(p->work + worker * worker_floats(w->in));
     for (size_t n = i * p->columns; n < end; n += SS_PANEL) {
         float start[SS_PANEL] = {0};
-        panel_outputs e = {0};
-        find_outputs(&e, w, n, NULL);
-        if (p->bias) ss_copy(start, p->bias + n, e.width);
-        begin_groups(&groups, &e);
-        if (p->tiles) tiles_times_outputs(p, &e, &groups, spread, start);
+        size_t width = smaller(w->out - n, SS_PANEL);
+        fixed_outputs e;
+        find_fixed(&e, w, n);
+        if (p->bias) ss_copy(start, p->bias + n, width);
+        if (p->tiles) tiles_times_outputs(p, &e, panel, start, width);
         for (size_t t = p->tiles * SS_FIVE; t < p->T; t++) {
             float sums[SS_PANEL];
             const ss_fixed *row = p->rows + (t - p->tiles * SS_FIVE) * (w->in / SS_GROUP);
             ss_copy(sums, start, SS_PANEL);
-            for (size_t k = 0; k < w->in; k += STRIP) {
-                read_groups(&groups, &e, k);
-                ss_times_nibbles(sums, row + k / SS_GROUP, &groups);
+            for (size_t k = 0, count; k < w->in; k += count) {
+                count = read_fixed(&e, k);
+                ss_times_fixed(sums, row + k / SS_GROUP, &e.groups);
             }
-            ss_copy(p->out + t * w->out + n, sums, e.width);
+            ss_copy(p->out + t * w->out + n, sums, width);
         }
     }
 }
 
-static void times_int4(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
-                       float *work, ss_pool *pool) {
+static void times_fixed(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
+                        float *work, ss_pool *pool) {
     size_t workers = ss_pool_workers(pool), n = w->in / SS_GROUP, tiles = (T + 2) / SS_FIVE;
     ss_fixed *rows = (ss_fixed *)(work + workers * worker_floats(w->in));
     ss_fixed_tile *tile = (ss_fixed_tile *)(rows + SS_FIVE * n);
-    int4_product p = {out, bias, w, T, piece_columns(w, T, workers), tiles, tile, rows, work};
+    fixed_product p = {out, bias, w, T, piece_columns(w, T, workers), tiles, tile, rows, work};
     for (size_t t = 0; t < T; t += SS_FIVE) {
         size_t count = smaller(T - t, SS_FIVE);
         memset(rows, 0, SS_FIVE * n * sizeof *rows);
         for (size_t r = 0; r < count; r++) ss_fixed_row(rows + r * n, a + (t + r) * w->in, n);
         if (t / SS_FIVE < tiles) ss_tile_fixed(tile + t / SS_FIVE * n, rows, n);
     }
-    ss_pool_run(pool, int4_piece, &p, (w->out + p.columns - 1) / p.columns,
+    ss_pool_run(pool, fixed_piece, &p, (w->out + p.columns - 1) / p.columns,
                 (uint64_t)T * w->in * w->out);
+}
+
+/* Output n of those that lie side by side. */
+static void fixed_output(float *out, const ss_matrix *w, size_t n) {
+    fixed_outputs e;
+    size_t lane = n % SS_PANEL;
+    find_fixed(&e, w, n - lane);
+    for (size_t k = 0, count; k < w->in; k += count) {
+        count = read_fixed(&e, k);
+        for (size_t i = 0; i < count / SS_GROUP; i++) {
+            float d[SS_PANEL], m[SS_PANEL], *group = out + k + i * SS_GROUP;
+            int less = e.groups.kind == SS_LESS_EIGHT ? 8 : 0;
+            ss_fixed_factors(d, m, &e.groups, i);
+            if (e.groups.kind == SS_BYTES) d[lane] /= SS_BYTE_FACTOR;
+            for (size_t j = 0; j < SS_GROUP; j++) {
+                group[j] = (float)(ss_fixed_integer(&e.groups, i, j, lane) - less) * d[lane];
+                if (e.groups.kind >= SS_ADDING) group[j] += m[lane];
+            }
+        }
+    }
 }
 
 #ifndef SS_NO_INT8
@@ -448,8 +500,8 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
         return;
     }
 #endif
-    if (ss_matrix_is_int4(w)) {
-        times_int4(out, a, w, bias, T, work, pool);
+    if (ss_matrix_is_fixed(w)) {
+        times_fixed(out, a, w, bias, T, work, pool);
         return;
     }
     size_t workers = ss_pool_workers(pool), columns = piece_columns(w, T, workers);
@@ -475,10 +527,18 @@ static bool has_panels(const ss_matrix *w) {
     return w->first % SS_PANEL == 0 && is_whole && has_heads && !w->in_out;
 }
 
+static void interleave_words(float *panel, const unsigned char *const rows[SS_PANEL], size_t n) {
+    const void *lanes[SS_PANEL];
+    for (size_t lane = 0; lane < SS_PANEL; lane++) lanes[lane] = rows[lane];
+    ss_interleave(panel, lanes, n);
+}
+
 void ss_matrix_interleave(ss_matrix *w, float *work) {
     bool is_float = w->type == SS_F32 && (uintptr_t)w->data % sizeof *work == 0;
     bool is_short = (w->type == SS_F16 || w->type == SS_BF16) && w->in % 2 == 0;
-    if (!w->data || w->interleaved || !has_panels(w) || !(is_float || is_short)) return;
+    bool is_fixed = ss_matrix_is_fixed(w);
+    if (!w->data || w->panels || w->interleaved || !has_panels(w)) return;
+    if (!is_float && !is_short && !is_fixed) return;
     /* In a head, outputs are in another order than ours: all of them move together. Two numbers of
      * 16 bits move as one of 32. */
     size_t bytes = ss_dtype_bytes(w->type, w->in), most = w->pair ? w->pair : SS_PANEL;
@@ -486,10 +546,15 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
     moved.pair = 0;
     for (size_t n = 0; n + most <= w->out; n += most) {
         for (size_t c = 0; c < most; c += SS_PANEL) {
-            const void *lanes[SS_PANEL];
+            const unsigned char *rows[SS_PANEL];
+            float *panel = work + c * bytes / sizeof *work;
             for (size_t lane = 0; lane < SS_PANEL; lane++)
-                lanes[lane] = w->data + ss_matrix_place(w, n + c + lane) * bytes;
-            ss_interleave(work + c * bytes / sizeof *work, lanes, bytes / sizeof *work);
+                rows[lane] = w->data + ss_matrix_place(w, n + c + lane) * bytes;
+            if (is_fixed)
+                ss_join_blocks((unsigned char *)panel, rows, SS_PANEL, w->type,
+                               w->in / ss_dtype_block(w->type));
+            else
+                interleave_words(panel, rows, bytes / sizeof *panel);
         }
         memcpy((unsigned char *)(size_t)panel_at(&moved, n), work, most * bytes);
     }
@@ -498,6 +563,10 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
 }
 
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
+    if (n < interleaved(w) && ss_matrix_is_fixed(w)) {
+        fixed_output(out, w, n);
+        return;
+    }
     if (n < interleaved(w)) {
         float strip[64 * SS_PANEL];
         const unsigned char *panel = panel_at(w, n - n % SS_PANEL);

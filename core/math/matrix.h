@@ -33,12 +33,13 @@ typedef struct ss_matrix {
     struct ss_int8 *int8; /* all columns in eight bits (int8.h): the product is then of whole
                                numbers, and approximate; NULL: it is exact */
     bool in_out;          /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
-    bool interleaved;     /* of each eight outputs that lie side by side, [in][8] in their place, or
-                             of 16 bits [in/2][8][2]; the last outputs, fewer, are as they were */
+    bool interleaved;     /* of each eight outputs that lie side by side, [in][8] in their place, of
+                             16 bits [in/2][8][2], of types in fixed point blocks side by side
+                             (blocks.h); the last outputs, fewer, are as they were */
 } ss_matrix;
 
-/* Whether its type is of groups, so that its products are of integers (int4.h). */
-bool ss_matrix_is_int4(const ss_matrix *w);
+/* Whether its products are of integers (fixed.h). */
+bool ss_matrix_is_fixed(const ss_matrix *w);
 
 /* The tensor's output that is output n of ours. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
@@ -60,7 +61,8 @@ void ss_matrix_panels(float *panels, const ss_matrix *w);
  * Interleaves the outputs of w in the bytes of its file, which must be the caller's to change and
  * in which no other matrix may have these outputs; work of SS_PANEL or, if that is more, w->pair
  * times w->in floats. Panels and bytes of int8 are made of matrices that are not interleaved.
- * Matrices of quantised types, and those whose outputs no panel would hold, stay as they are.
+ * Matrices of other quantised types, those whose outputs no panel would hold, and those that have
+ * panels, stay as they are.
  */
 void ss_matrix_interleave(ss_matrix *w, float *work);
 

@@ -82,7 +82,7 @@ static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float 
 static void keep(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix *w = &linear->w;
     (void)work;
-    if (!w->data || ss_matrix_is_int4(w)) return; /* a product reads no panels of them */
+    if (!w->data || ss_matrix_is_fixed(w)) return; /* a product reads no panels of them */
     float *panels = ss_arena_take(arena, ss_panels_floats(w->out, w->in), sizeof *panels);
     if (panels) ss_matrix_panels(panels, w);
     w->panels = panels;

@@ -726,7 +726,7 @@ export default [
     'float zero = s.nothing == 0.0f ? -s.low * by : 0.0f;',
     'int8',
   ],
-  ['sums of whole numbers are cut', 'math/int4.c', '+ low + 128', '+ low', 'kernels'],
+  ['sums of whole numbers are cut', 'math/fixed.c', '+ low + 16384', '+ low', 'kernels'],
   [
     'the last rows are one',
     'math/matrix.c',

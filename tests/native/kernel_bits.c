@@ -5,10 +5,10 @@
  * Numbers come from integers and powers of two, so that the inputs are the same everywhere. NaN is
  * left out: its payload is the machine's choice.
  */
+#include "math/fixed.h"
 #include "math/int8.h"
 #include "math/kernels.h"
 #include "math/scalar.h"
-#include "math/int4.h"
 
 #ifndef __EMSCRIPTEN__
 #include <stdio.h>
@@ -46,10 +46,10 @@ typedef struct kernel_set {
     void (*relu)(SS_RELU_ARGS);
     void (*multiply)(SS_MULTIPLY_ARGS);
     void (*rotate)(SS_ROTATE_ARGS);
-    void (*whole_row)(SS_FIXED_ROW_ARGS);
-    void (*times_nibbles)(SS_TIMES_NIBBLES_ARGS);
-    void (*spread_nibbles)(SS_SPREAD_NIBBLES_ARGS);
-    void (*tile_times_nibbles)(SS_TILE_TIMES_NIBBLES_ARGS);
+    void (*fixed_row)(SS_FIXED_ROW_ARGS);
+    void (*times_fixed)(SS_TIMES_FIXED_ARGS);
+    void (*spread_fixed)(SS_SPREAD_FIXED_ARGS);
+    void (*tile_times_fixed)(SS_TILE_TIMES_FIXED_ARGS);
     void (*tile8)(SS_TILE8_ARGS);
     void (*times8)(SS_TIMES8_ARGS);
 } kernel_set;
@@ -85,9 +85,9 @@ static const kernel_set sets[] = {
      ss_multiply,
      ss_rotate,
      ss_fixed_row,
-     ss_times_nibbles,
-     ss_spread_nibbles,
-     ss_tile_times_nibbles,
+     ss_times_fixed,
+     ss_spread_fixed,
+     ss_tile_times_fixed,
      ss_tile8,
      ss_times8},
     {ss_matmul_ref,
@@ -119,9 +119,9 @@ static const kernel_set sets[] = {
      ss_multiply_ref,
      ss_rotate_ref,
      ss_fixed_row_ref,
-     ss_times_nibbles_ref,
-     ss_spread_nibbles_ref,
-     ss_tile_times_nibbles_ref,
+     ss_times_fixed_ref,
+     ss_spread_fixed_ref,
+     ss_tile_times_fixed_ref,
      ss_tile8_ref,
      ss_times8_ref},
 };
@@ -221,39 +221,37 @@ static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
 }
 
 /* A row alone, and five rows that are the same and four more, all from other numbers on. */
-static void fold_nibbles(const kernel_set *set, size_t n, size_t start) {
+static void fold_fixed(const kernel_set *set, size_t n, size_t start) {
     static ss_fixed rows[SS_FIVE * 4];
     static ss_fixed_tile tile[4];
-    static ss_nibbles spread[4];
-    static ss_groups g;
+    static ss_fixed_panel panel[4];
+    static ss_fixed_groups g;
     size_t groups = n % 4 + 1;
     g.n = groups;
-    g.packing = start % 2 ? SS_NIBBLES : SS_NIBBLES_OF_TWO;
-    g.stride = n % 3 ? SS_GROUP : 34;
-    g.ahead = (const unsigned char *)in_a;
-    g.apart = 1;
-    for (size_t lane = 0; lane < SS_PANEL; lane++)
-        g.q[lane] = (const int8_t *)in_b + start + lane * 149;
-    memcpy(g.d[0], in_c + start, sizeof g.d[0]);
+    static unsigned char halves[sizeof in_b];
+    for (size_t i = 0; i < sizeof halves; i++) halves[i] = ((const unsigned char *)in_b)[i] & 0xbf;
+    g.kind = (ss_fixed_kind)(start % 4);
+    g.stride = (g.kind ? 128u : 256u) + (n % 3 ? 0 : 16);
+    g.halves = halves + start + n % 7;
+    g.integers = (const unsigned char *)in_b + start + n % 5;
+    memcpy(g.d, in_c + start, sizeof g.d);
     memcpy(g.m, in_c + start + 64, sizeof g.m);
     in_a[n] *= 1e-40f, in_a[2 * n + 7] = start == 3 ? 3e38f : 1e-44f;
     for (size_t k = 0; start == 4 && k < SS_GROUP; k++) in_a[k] *= 1e-37f;
-    for (size_t t = 0; t < SS_FIVE; t++) set->whole_row(rows + t * groups, in_a + 5 * t, groups);
-    set->times_nibbles(out, rows, &g);
+    for (size_t t = 0; t < SS_FIVE; t++) set->fixed_row(rows + t * groups, in_a + 5 * t, groups);
+    set->times_fixed(out, rows, &g);
     fold(out, SS_PANEL + 8);
     ss_tile_fixed(tile, rows, groups);
-    set->spread_nibbles(spread, &g);
-    set->tile_times_nibbles(out + start, tile, spread, groups);
+    set->spread_fixed(panel, &g);
+    set->tile_times_fixed(out + start, tile, panel, groups);
     fold(out, SS_FIVE * SS_PANEL + start + 8);
 }
 
 /* Of all halves that are finite. */
 static void fold_factors(const kernel_set *set, size_t n, size_t start) {
-    const unsigned char *rows[SS_PANEL];
     static unsigned char bytes[sizeof in_b];
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = ((const unsigned char *)in_b)[i] & 0xbf;
-    for (size_t lane = 0; lane < SS_PANEL; lane++) rows[lane] = bytes + start + lane * 7;
-    set->factors(out + start, rows, n % 40, n % 2 ? 1.0f : 0x1p-24f, n);
+    set->factors(out + start, bytes + start, n % 40, n % 2 ? 1.0f : 0x1p-24f, n);
     fold(out, n * SS_PANEL + start + 8);
 }
 
@@ -408,7 +406,7 @@ static const struct {
     {"times_columns", fold_times_columns},
     {"times_groups", fold_times_groups},
     {"spread_groups", fold_spread_groups},
-    {"nibbles", fold_nibbles},
+    {"fixed", fold_fixed},
     {"factors", fold_factors},
     {"interleave", fold_interleave},
     {"spread_pairs", fold_spread_pairs},

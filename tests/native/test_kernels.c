@@ -2,7 +2,7 @@
 #include "math/kernels.h"
 #include "math/pack.h"
 #include "math/scalar.h"
-#include "math/int4.h"
+#include "math/fixed.h"
 
 #include "check.h"
 
@@ -295,96 +295,134 @@ static void check_whole_row(void) {
     }
 }
 
-/* As the contract has it: one step of a sum. */
-static float add_exactly(float sum, const exact_group *x, const ss_groups *g, size_t i,
-                         size_t lane) {
-    double V = 128.0;
-    for (size_t k = 0; k < SS_GROUP; k++) {
-        bool two = g->packing == SS_NIBBLES_OF_TWO;
-        size_t at = two ? i / 2 * g->stride + k : i * g->stride + k % 16;
-        int byte = (uint8_t)g->q[lane][at];
-        V += x->X[k] * ((two ? i % 2 == 1 : k >= 16) ? byte / 16 : byte % 16);
+/* Groups of whole numbers, beside the form in which they are read. */
+typedef struct whole_groups {
+    ss_fixed_groups groups;
+    int w[SS_GROUPS][SS_GROUP][SS_PANEL];
+    float d[SS_GROUPS][SS_PANEL], m[SS_GROUPS][SS_PANEL];
+    unsigned char bytes[SS_GROUPS * 310];
+} whole_groups;
+
+/* A half at random, of up to 2^-3 or subnormal, written; its number. */
+static float write_half(unsigned char *at) {
+    uint32_t bits = ss_bits_of_float(random_float(1.0f)) >> 7 & 0xafffu;
+    at[0] = (unsigned char)bits, at[1] = (unsigned char)(bits >> 8);
+    return ss_float_of_f16((uint16_t)bits);
+}
+
+static void fill_factors(whole_groups *g, size_t i, size_t lane) {
+    unsigned char *halves = g->bytes + 1 + i * g->groups.stride + 2 * lane;
+    float d = write_half(halves);
+    switch (g->groups.kind) {
+    case SS_BYTES: g->d[i][lane] = 8.0f * d; break;
+    case SS_LESS_EIGHT: g->d[i][lane] = d, g->m[i][lane] = -8.0f * d; break;
+    case SS_ADDING: g->d[i][lane] = d, g->m[i][lane] = write_half(halves + 16); break;
+    default:
+        g->groups.d[i][lane] = g->d[i][lane] = random_float(0.01f);
+        g->groups.m[i][lane] = g->m[i][lane] = random_float(0.1f);
     }
-    float d = g->d[0][i][lane] * ((float)x->unit * 256.0f);
+}
+
+/* Bytes [k/2][lane][k%2]; nibbles [k/4][lane%4][k%2][k/2%2], of lanes 4 to 7 in the high halves. */
+static void fill_groups(whole_groups *g, size_t n, ss_fixed_kind kind, size_t gap, bool extreme) {
+    bool nibbles = kind != SS_BYTES;
+    size_t size = (nibbles ? 16 : 32) * SS_PANEL;
+    memset(g, 0, sizeof *g);
+    g->groups = (ss_fixed_groups){.n = n, .kind = kind, .halves = g->bytes + 1};
+    g->groups.integers = g->bytes + 33, g->groups.stride = size + 32 + gap;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char *at = g->bytes + 33 + i * g->groups.stride;
+        for (size_t lane = 0; lane < SS_PANEL; lane++) fill_factors(g, i, lane);
+        for (size_t k = 0; k < SS_GROUP; k++)
+            for (size_t lane = 0; lane < SS_PANEL; lane++) {
+                int w = nibbles ? (int)fabsf(random_float(15.9f)) : (int)random_float(127.9f);
+                if (extreme) w = nibbles ? 15 : -128;
+                g->w[i][k][lane] = w;
+                if (nibbles)
+                    at[k / 4 * 16 + lane % 4 * 4 + k % 2 * 2 + k / 2 % 2] |=
+                        (unsigned char)(lane < 4 ? w : w * 16);
+                else
+                    at[k / 2 * 16 + lane * 2 + k % 2] = (unsigned char)w;
+            }
+    }
+}
+
+/* As the contract has it: one step of a sum. */
+static float add_exactly(float sum, const exact_group *x, const whole_groups *g, size_t i,
+                         size_t lane) {
+    bool nibbles = g->groups.kind != SS_BYTES;
+    double by = nibbles ? 256.0 : 2048.0, V = by / 2.0;
+    for (size_t k = 0; k < SS_GROUP; k++) V += x->X[k] * g->w[i][k][lane];
+    float d = g->d[i][lane] * ((float)x->unit * 256.0f);
     float added = g->m[i][lane] * ((float)x->sum * (float)x->unit);
-    float term = (float)floor(V / 256.0) * d;
-    return sum + (term + added);
+    float term = (float)floor(V / by) * d;
+    return sum + (nibbles ? term + added : term);
 }
 
 static bool same(float a, float b) {
     return equal(a, b) || (isnan(a) && isnan(b));
 }
 
-static void check_nibbles(void) {
-    CASE("nibbles: exact sums of groups, of one row and of five");
-    for (int i = 0; i < 56; i++) {
+static void check_fixed(void) {
+    CASE("fixed point: exact sums of groups, of one row and of five");
+    static whole_groups all_groups;
+    whole_groups *g = &all_groups;
+    for (int i = 0; i < 224; i++) {
         static float x[SS_FIVE][SS_GROUPS * SS_GROUP];
-        ss_groups g = {.n = (size_t)(i % SS_GROUPS) + 1,
-                       .packing = i % 2 ? SS_NIBBLES_OF_TWO : SS_NIBBLES,
-                       .stride = i % 3 ? SS_GROUP : 34,
-                       .ahead = (const unsigned char *)x,
-                       .apart = 1};
-        for (size_t lane = 0; lane < SS_PANEL; lane++) {
-            g.q[lane] = g.unpacked[lane];
-            for (size_t k = 0; k < SS_GROUPS * SS_GROUP; k++)
-                g.unpacked[lane][k] = (int8_t)(i % 7 == 2 ? -1.0f : random_float(128.0f));
-            for (size_t j = 0; j < SS_GROUPS; j++) {
-                g.d[0][j][lane] = random_float(0.01f);
-                g.m[j][lane] = random_float(0.1f);
-            }
-        }
+        bool extreme = i % 7 == 2;
+        size_t n = (size_t)(i / 4 % SS_GROUPS) + 1;
+        fill_groups(g, n, (ss_fixed_kind)(i % 4), i % 3 ? 0 : 16, extreme);
         ss_fixed rows[SS_FIVE][SS_GROUPS];
-        ss_fixed_tile *tile = malloc(g.n * sizeof *tile);
-        ss_nibbles *spread = malloc(g.n * sizeof *spread);
-        if (!tile || !spread) abort();
+        ss_fixed_tile *tile = malloc(n * sizeof *tile);
+        ss_fixed_panel *panel = malloc(n * sizeof *panel);
+        if (!tile || !panel) abort();
         ss_fixed *all = &rows[0][0];
         for (size_t t = 0; t < SS_FIVE; t++) {
-            fill_numbers(x[t], g.n * SS_GROUP, (int)t + i % 9);
+            fill_numbers(x[t], n * SS_GROUP, (int)t + i % 9);
             /* the largest that there are */
-            for (size_t k = 0; i % 7 == 2 && k < SS_GROUPS * SS_GROUP; k++) x[t][k] = 0x1.fffffep3f;
-            ss_fixed_row(all + t * g.n, x[t], g.n);
+            for (size_t k = 0; extreme && k < SS_GROUPS * SS_GROUP; k++)
+                x[t][k] = t % 2 ? 0x1.fffffep3f : -0x1.fffffep3f;
+            ss_fixed_row(all + t * n, x[t], n);
         }
-        ss_tile_fixed(tile, all, g.n);
-        ss_spread_nibbles(spread, &g);
+        ss_tile_fixed(tile, all, n);
+        ss_spread_fixed(panel, &g->groups);
         guarded one, five;
         guard(&five, SS_FIVE * SS_PANEL);
         for (size_t j = 0; j < SS_FIVE * SS_PANEL; j++) five.out[j] = (float)j;
-        ss_tile_times_nibbles(five.out, tile, spread, g.n);
+        ss_tile_times_fixed(five.out, tile, panel, n);
         bool right = guards_stand(&five);
         for (size_t t = 0; t < SS_FIVE; t++) {
             guard(&one, SS_PANEL);
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 one.out[lane] = (float)(t * SS_PANEL + lane);
-            ss_times_nibbles(one.out, all + t * g.n, &g);
+            ss_times_fixed(one.out, all + t * n, &g->groups);
             right &= guards_stand(&one);
             for (size_t lane = 0; lane < SS_PANEL; lane++) {
                 float sum = (float)(t * SS_PANEL + lane);
-                for (size_t j = 0; j < g.n; j++) {
+                for (size_t j = 0; j < n; j++) {
                     exact_group exact = exact_of(x[t] + j * SS_GROUP);
-                    sum = add_exactly(sum, &exact, &g, j, lane);
+                    sum = add_exactly(sum, &exact, g, j, lane);
                 }
                 right &= same(one.out[lane], sum);
                 right &= same(five.out[t * SS_PANEL + lane], sum);
             }
         }
         CHECK(right);
-        free(tile), free(spread);
+        free(tile), free(panel);
     }
 }
 
 static void check_factors(void) {
-    CASE("factors: a half of each of eight rows, block by block");
+    CASE("factors: eight halves side by side, block by block");
     unsigned char bytes[300];
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 37 + i / 7);
-    const unsigned char *rows[SS_PANEL];
-    for (size_t lane = 0; lane < SS_PANEL; lane++) rows[lane] = bytes + 33 * lane;
     for (size_t n = 0; n <= 4; n++) {
         guarded factors;
         guard(&factors, n * SS_PANEL);
-        ss_factors(factors.out, rows, 18, 0x1p-24f, n);
+        ss_factors(factors.out, bytes + 1, 45, 0x1p-24f, n);
         bool right = guards_stand(&factors);
         for (size_t i = 0; i < n * SS_PANEL; i++) {
-            const unsigned char *half = rows[i % SS_PANEL] + i / SS_PANEL * 18;
+            const unsigned char *half = bytes + 1 + i / SS_PANEL * 45 + 2 * (i % SS_PANEL);
             float number = ss_float_of_f16((uint16_t)(half[0] | half[1] << 8));
             right &= equal(factors.out[i], number * 0x1p-24f);
         }
@@ -717,7 +755,7 @@ int main(void) {
     check_times_columns();
     check_groups();
     check_whole_row();
-    check_nibbles();
+    check_fixed();
     check_factors();
     check_interleave();
     for (size_t i = 0; i < sizeof vector_cases / sizeof *vector_cases; i++)

@@ -16,8 +16,8 @@ const sources = [
   'core/math/int8_simd.c',
   'core/math/kernels_ref.c',
   'core/math/kernels_simd.c',
-  'core/math/int4.c',
-  'core/math/int4_simd.c',
+  'core/math/fixed.c',
+  'core/math/fixed_simd.c',
 ];
 const exact = ['-std=c11', '-ffp-contract=off', '-fno-math-errno', '-Icore', ...sources];
 const library = ['--no-entry', '-sSTANDALONE_WASM', '-sEXPORTED_FUNCTIONS=_ss_bits,_ss_bits_count'];

@@ -104,18 +104,19 @@ static void interleave(wasm_model *opened) {
     free(work);
 }
 
-/* Where there is no room, it runs without. */
-static ss_status prepare_weights(wasm_model *opened) {
-    if (opened->model.parameters > KEPT_NUMBERS) {
-        interleave(opened);
-        return SS_OK;
-    }
+static void keep_panels(wasm_model *opened) {
     ss_arena arena = ss_arena_measure();
     ss_model_keep_panels(&opened->model, &arena);
     opened->panels = reserve(arena.used);
-    if (!opened->panels) return SS_OK;
+    if (!opened->panels) return;
     arena = ss_arena_on(opened->panels, arena.used);
     ss_model_keep_panels(&opened->model, &arena);
+}
+
+/* Where there is no room, it runs without. */
+static ss_status prepare_weights(wasm_model *opened) {
+    if (opened->model.parameters <= KEPT_NUMBERS) keep_panels(opened);
+    interleave(opened);
     return SS_OK;
 }
 #endif

@@ -1,4 +1,4 @@
-#include "int4.h"
+#include "fixed.h"
 
 #include <string.h>
 
@@ -38,47 +38,68 @@ void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n) {
 
 /* V, of sums of low and of high parts. */
 static float rounded(int32_t low, int32_t high) {
-    int64_t sum = (int64_t)high * 32768 + low + 128, rest = sum % 256;
-    return (float)((sum - (rest < 0 ? rest + 256 : rest)) / 256);
+    int64_t sum = (int64_t)high * 32768 + low + 16384, rest = sum % 32768;
+    return (float)((sum - (rest < 0 ? rest + 32768 : rest)) / 32768);
 }
 
-void ss_times_nibbles_ref(SS_TIMES_NIBBLES_ARGS) {
-    for (size_t i = 0; i < groups->n; i++, row++)
+void ss_fixed_factors(float d[SS_PANEL], float m[SS_PANEL], const ss_fixed_groups *g, size_t i) {
+    const unsigned char *halves = g->halves + i * g->stride;
+    if (g->kind == SS_SCALED) {
+        memcpy(d, g->d[i], sizeof g->d[i]);
+        memcpy(m, g->m[i], sizeof g->m[i]);
+        return;
+    }
+    ss_factors(d, halves, 0, g->kind == SS_BYTES ? SS_BYTE_FACTOR : 1.0f, 1);
+    if (g->kind == SS_ADDING) ss_factors(m, halves + 2 * SS_PANEL, 0, 1.0f, 1);
+    for (size_t lane = 0; g->kind < SS_ADDING && lane < SS_PANEL; lane++)
+        m[lane] = g->kind == SS_BYTES ? 0.0f : -8.0f * d[lane];
+}
+
+static int scaled(const ss_fixed_groups *g, size_t i, size_t k, size_t lane) {
+    int scale = g->kind == SS_BYTES ? SS_BYTE_SCALE : SS_NIBBLE_SCALE;
+    return scale * ss_fixed_integer(g, i, k, lane);
+}
+
+void ss_times_fixed_ref(SS_TIMES_FIXED_ARGS) {
+    for (size_t i = 0; i < groups->n; i++, row++) {
+        float d[SS_PANEL], m[SS_PANEL];
+        ss_fixed_factors(d, m, groups, i);
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             int32_t low = 0, high = 0;
             for (size_t k = 0; k < SS_GROUP; k++) {
-                int w = ss_group_nibble(groups, i * SS_GROUP + k, lane);
+                int w = scaled(groups, i, k, lane);
                 low += w * row->low[k];
                 high += w * row->high[k];
             }
-            sums[lane] += rounded(low, high) * (groups->d[0][i][lane] * row->unit) +
-                          groups->m[i][lane] * row->sum;
+            float term = rounded(low, high) * (d[lane] * row->unit);
+            if (groups->kind != SS_BYTES) term += m[lane] * row->sum;
+            sums[lane] += term;
         }
-}
-
-void ss_spread_nibbles_ref(SS_SPREAD_NIBBLES_ARGS) {
-    for (size_t i = 0; i < groups->n; i++, spread++) {
-        for (size_t k = 0; k < SS_GROUP; k++)
-            for (size_t lane = 0; lane < SS_PANEL; lane++)
-                spread->numbers[k / 2][lane][k % 2] =
-                    (int16_t)(128 * ss_group_nibble(groups, i * SS_GROUP + k, lane));
-        memcpy(spread->d, groups->d[0][i], sizeof spread->d);
-        memcpy(spread->m, groups->m[i], sizeof spread->m);
     }
 }
 
-void ss_tile_times_nibbles_ref(SS_TILE_TIMES_NIBBLES_ARGS) {
-    for (; n > 0; n--, tile++, spread++)
+void ss_spread_fixed_ref(SS_SPREAD_FIXED_ARGS) {
+    for (size_t i = 0; i < groups->n; i++, panel++) {
+        for (size_t k = 0; k < SS_GROUP; k++)
+            for (size_t lane = 0; lane < SS_PANEL; lane++)
+                panel->integers[k / 2][lane][k % 2] = (int16_t)scaled(groups, i, k, lane);
+        ss_fixed_factors(panel->d, panel->m, groups, i);
+        panel->adds = groups->kind != SS_BYTES;
+    }
+}
+
+void ss_tile_times_fixed_ref(SS_TILE_TIMES_FIXED_ARGS) {
+    for (; n > 0; n--, tile++, panel++)
         for (size_t t = 0; t < SS_FIVE; t++)
             for (size_t lane = 0; lane < SS_PANEL; lane++) {
                 int32_t low = 0, high = 0;
                 for (size_t k = 0; k < SS_GROUP; k++) {
-                    int w = spread->numbers[k / 2][lane][k % 2] / 128;
+                    int w = panel->integers[k / 2][lane][k % 2];
                     low += w * tile->low[k / 2][t][k % 2];
                     high += w * tile->high[k / 2][t][k % 2];
                 }
-                sums[t * SS_PANEL + lane] +=
-                    rounded(low, high) * (spread->d[lane] * tile->unit[t]) +
-                    spread->m[lane] * tile->sum[t];
+                float term = rounded(low, high) * (panel->d[lane] * tile->unit[t]);
+                if (panel->adds) term += panel->m[lane] * tile->sum[t];
+                sums[t * SS_PANEL + lane] += term;
             }
 }
