@@ -215,23 +215,21 @@ static uint32_t read_u32(const unsigned char *bytes) {
     return word;
 }
 
-/* Nibbles k to k + 3 of group i of a row's block, a byte each. */
-static uint32_t four_nibbles(const unsigned char *integers, ss_dtype type, size_t i, size_t k) {
-    bool is_k = type == SS_Q4_K, high = is_k ? i % 2 : k >= 16;
-    uint32_t word = read_u32(integers + (is_k ? i / 2 * 32 + k : k % 16));
-    return (high ? word >> 4 : word) & 0x0f0f0f0f;
-}
-
-/* The integers of group i of eight blocks. */
+/* The integers of group i of eight blocks: of 16 bytes the low halves are inputs 0..15 and the high ones
+ * 16..31, of two groups' 32 bytes those of one group and of the other. */
 static void join_nibbles(unsigned char *out, const unsigned char *const integers[], ss_dtype type,
                          size_t i) {
-    for (size_t k = 0; k < SS_GROUP; k += 4)
-        for (size_t lane = 0; lane < SS_PANEL / 2; lane++, out += 4) {
-            uint32_t low = four_nibbles(integers[lane], type, i, k);
-            uint32_t word = low | four_nibbles(integers[lane + 4], type, i, k) << 4;
+    bool is_k = type == SS_Q4_K;
+    for (size_t lane = 0; lane < SS_PANEL / 2; lane++)
+        for (size_t k = 0; k < SS_GROUP; k += 4) {
+            size_t at = is_k ? i / 2 * 32 + k : k % 16;
+            int by = (is_k ? i % 2 : k / 16) ? 4 : 0;
+            uint32_t low = read_u32(integers[lane] + at) >> by & 0x0f0f0f0f;
+            uint32_t high = read_u32(integers[lane + 4] + at) >> by & 0x0f0f0f0f;
+            uint32_t word = low | high << 4;
             uint32_t other = (word ^ word >> 8) & 0xff00; /* the bytes in the middle change places */
             word ^= other | other << 8;
-            memcpy(out, &word, sizeof word);
+            memcpy(out + k * 4 + lane * 4, &word, sizeof word);
         }
 }
 
