@@ -124,9 +124,10 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     const ss_trace *trace = pass->trace;
     int alike = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
     while (alike < T && ss_tokens(trace)[alike] == tokens[alike]) alike++;
-    /* What follows the last token is known of a run that came to its end, and of no token before. */
-    bool goes_on = alike < n && alike == trace->T && alike == pass->total;
-    int kept = ss_min(goes_on ? alike : alike - 1, idle_tokens(pass, true));
+    /* The logits behind the last that is kept are those that the run ended with, or come of its stream. */
+    bool ended = alike < n && alike == trace->T && alike == pass->total;
+    bool streams = trace->fields & SS_BIT(SS_FIELD_HIDDEN);
+    int kept = ss_min(ended || streams ? alike : alike - 1, idle_tokens(pass, true));
     /* Those that were computed together stay together. */
     int together = prefix > pass->together ? prefix : pass->together;
     bool forgets = pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT));

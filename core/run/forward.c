@@ -387,6 +387,17 @@ static void head(ss_pass *pass, int t0, int n, int total) {
     }
 }
 
+void ss_forward_next(ss_pass *pass) {
+    ss_trace *trace = pass->trace;
+    size_t D = (size_t)trace->model->arch.D;
+    int last = trace->T - 1, layer = pass->layer;
+    if (!(trace->fields & SS_BIT(SS_FIELD_NEXT))) return;
+    pass->layer = trace->model->arch.L; /* an edit of weights asks where they are */
+    memcpy(pass->x, ss_row(trace, SS_FIELD_HIDDEN, pass->layer, last), D * sizeof *pass->x);
+    head_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
+    pass->layer = layer;
+}
+
 /* From the tokens, or from the stream of another run, which edits have left before. */
 static void begin_chunk(ss_pass *pass, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;

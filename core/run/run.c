@@ -378,12 +378,15 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
 
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_pass *pass = enter(run);
-    int kept = ss_begin_keeps(pass, tokens, n), known = kept < run->trace.T ? kept + 1 : kept;
+    int kept = ss_begin_keeps(pass, tokens, n), T = run->trace.T;
+    bool known = kept < ss_min(n, T) && ss_tokens(&run->trace)[kept] == tokens[kept];
+    bool ended = kept == T && kept == pass->total;
     ss_status status = check_tokens(run, kept, tokens + kept, n - kept, err);
     if (status == SS_OK && pass->spliced) status = check_resumed(run, tokens, n, err);
     if (status != SS_OK) return status;
     ss_begin_behind(pass, kept);
-    begin(pass, tokens + kept, n - kept, kept ? known : 0);
+    if (kept > 0 && !known && !ended) ss_forward_next(pass);
+    begin(pass, tokens + kept, n - kept, kept > 0 && known ? kept + 1 : 0);
     return SS_OK;
 }
 

@@ -77,8 +77,8 @@ int ss_run_step(ss_run *run);
 
 /*
  * The run becomes that of tokens[n], to the bits of a run that began with them. What was recorded
- * of the first tokens that both have is kept, but for the last of them, whose logits are needed
- * again, unless they are those that the run ended with; the others are computed. Where a token depends on later ones, or an eviction has begun,
+ * of the first tokens that both have is kept; the last of them is computed again where its logits
+ * are needed and neither they nor its last hidden state were recorded. Where a token depends on later ones, or an eviction has begun,
  * all are: a prefix, a bidirectional mask, an edit that looks at many tokens, a run that streams.
  * Errors as of ss_run_extend of a new run; the run is then as before. Time as of ss_run_extend for
  * the tokens that are computed.
