@@ -170,13 +170,14 @@ async function main(args, print) {
   const kernels = /** @type {import('../sinkscope.js').EngineOptions['kernels']} */ (
     values.kernels
   );
+  const [command, ...names] = positionals;
   const engine = await createEngine({
     kernels,
+    lab: command === 'describe', // which has what the tables mean
     ...(workers === undefined ? {} : { workers: whole(workers, '--workers') }),
   });
   try {
-    if (values.help || positionals.length === 0) return print(usage(engine.describe));
-    const [command, ...names] = positionals;
+    if (values.help || !command) return print(usage(engine.describe));
     if (command === 'describe') {
       const { describe } = engine;
       return print(values.json ? `${JSON.stringify(describe)}\n` : tables(describe));
@@ -323,7 +324,7 @@ async function version() {
  */
 function tables({ metrics, fields, edits, operations }) {
   const shape = (/** @type {readonly string[]} */ letters) => `[${letters.join('][')}]`;
-  /** @type {[string, (readonly [string, string])[]][]} */
+  /** @type {[string, (readonly [string, string | undefined])[]][]} */
   const all = [
     ['Metrics', metrics.map((row) => [row.name, `${shape(row.shape)} ${row.question}`])],
     ['Fields of a run', fields.map((row) => [row.name, `${shape(row.shape)} ${row.meaning}`])],

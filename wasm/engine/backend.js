@@ -5,7 +5,6 @@
 import { pause } from '#host';
 import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
 import { readConfig, readWeights, sizeOf } from '../loading/files.js';
-import { encodeEdits } from './edits.js';
 import { QUIET } from './job.js';
 import { transfer } from './messages.js';
 import { loadModule } from '../abi/module.js';
@@ -362,9 +361,12 @@ export class Backend {
    * @param {string} key
    */
   async metadata(id, key) {
+    // Who opens no GGUF file does not download this.
+    const { decodeValue } = await import('../abi/metadata.js');
     const { address } = this.#model(id);
     const text = new TextEncoder().encode(`${key}\0`);
-    return this.#module.lend(text, (name) => this.#module.value(key, 'metadata', address, name));
+    const found = this.#module.lend(text, (name) => this.#module.value('metadata', address, name));
+    return found && decodeValue(found, key);
   }
 
   /** @param {number} id */
@@ -383,7 +385,7 @@ export class Backend {
    */
   async run(job, modelId, tokens, options) {
     return this.#cancellable(job, async (signal, report) => {
-      const id = this.#start(modelId, options);
+      const id = this.#start(modelId, options, await this.#encoded(options));
       try {
         await this.#prefill('begin', id, tokens, signal, report);
         return id;
@@ -408,14 +410,25 @@ export class Backend {
   }
 
   /**
+   * The words of the edits; who makes none does not download this.
+   * @param {Wanted} wanted
+   */
+  async #encoded({ edits = [] }) {
+    if (edits.length === 0) return undefined;
+    const { encodeEdits } = await import('./edits.js');
+    return encodeEdits(edits, this.#describe);
+  }
+
+  /**
    * @param {number} modelId
    * @param {Wanted} options
+   * @param {Int32Array} [words] of its edits
    */
-  #start(modelId, { from, ...wanted }) {
+  #start(modelId, { from, ...wanted }, words) {
     const { architecture, runs } = this.#model(modelId);
     const mask = this.#mask(wanted);
     const begin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
-    const address = this.#described('start', modelId, wanted, ...begin);
+    const address = this.#described('start', modelId, wanted, words, ...begin);
     const id = ++this.#last;
     const recordsAtt = (mask & (1 << this.#fieldIndex('att'))) !== 0;
     this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
@@ -428,16 +441,16 @@ export class Backend {
    * @param {string} call
    * @param {number} modelId
    * @param {Wanted} wanted
+   * @param {Int32Array | undefined} words of its edits
    * @param {number[]} more
    */
-  #described(call, modelId, wanted, ...more) {
+  #described(call, modelId, wanted, words, ...more) {
     const { address } = this.#model(modelId);
     const { edits = [], capacity } = wanted;
     const mask = this.#mask(wanted);
     const begin = (/** @type {number} */ list) =>
       this.#module.handle(call, address, capacity, mask, list, edits.length, ...more);
-    const words = encodeEdits(edits, this.#describe);
-    return edits.length ? this.#module.lend(words, begin) : begin(0);
+    return words ? this.#module.lend(words, begin) : begin(0);
   }
 
   /**
@@ -445,7 +458,7 @@ export class Backend {
    * @param {Wanted} wanted
    */
   async runBytes(modelId, wanted) {
-    return this.#described('run_bytes', modelId, wanted) >>> 0;
+    return this.#described('run_bytes', modelId, wanted, await this.#encoded(wanted)) >>> 0;
   }
 
   /**

@@ -23,6 +23,16 @@ const BY_EDITS = -1;
 /** Of the options of a run those that it is described by. */
 const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
 
+/** Of the description of a remote file what goes with its address. */
+const REMOTE = {
+  token: 'text',
+  cache: 'flag',
+  version: 'text',
+  sha256: 'text',
+  bytes: 'count',
+  id: 'text',
+};
+
 /** Room for generated tokens when none was asked for. */
 const SPARE_TOKENS = 64;
 /** More than this no run can hold. */
@@ -99,7 +109,8 @@ function sendable(source, streams) {
  */
 function checkSource(source, name, mayBeText) {
   const url = source instanceof URL ? source : /** @type {{ url?: unknown }} */ (source)?.url;
-  if (url instanceof URL || (typeof url === 'string' && URL.canParse(url))) return;
+  if (url instanceof URL || (typeof url === 'string' && URL.canParse(url)))
+    return checkOptions(source, REMOTE);
   const fits = source instanceof Uint8Array || source instanceof Blob;
   const kinds = `a ${mayBeText ? 'string, ' : ''}Uint8Array, Blob or URL`;
   expect(fits || (mayBeText && typeof source === 'string'), name, kinds, source);
