@@ -17,7 +17,7 @@
 #define KERNELS "base"
 #endif
 
-#ifdef SS_RUN_ONLY
+#ifdef SS_NO_DOC
 #define write_doc(...) ((void)0)
 #else
 #define write_doc ss_write_text
@@ -65,7 +65,7 @@ static void write_operations(ss_writer *writer) {
         ss_write_bool(writer, "normalises", operations[i].normalises);
         ss_write_text(writer, "proxy", ss_proxy_name(operations[i].proxy));
         ss_write_text(writer, "features", ss_feature_name(operations[i].feature));
-#ifndef SS_RUN_ONLY
+#ifndef SS_NO_TRAINER
         ss_write_bool(writer, "trainable", operations[i].back != NULL);
 #endif
         write_parameters(writer, &operations[i]);
@@ -217,7 +217,7 @@ static void write_letters(ss_writer *writer) {
     ss_write_end(writer, '}');
 }
 
-#ifdef SS_RUN_ONLY
+#ifdef SS_NO_TRAINER
 static void write_training(ss_writer *writer) {
     (void)writer;
 }

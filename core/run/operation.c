@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* A binary that trains nothing has no derivatives. */
-#ifdef SS_RUN_ONLY
+#ifdef SS_NO_TRAINER
 #define BACK(function) NULL
 #else
 #define BACK(function) function

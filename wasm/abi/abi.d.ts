@@ -126,7 +126,7 @@ export interface Setting {
 
 /**
  * What exists in this build; the same JSON that C prints, so that no name is written twice. A `meaning`, `question` or
- * `source` that may be missing comes with a lab's engine: who runs models does not download these texts.
+ * `source` that may be missing comes with `engine.explain()`: who only runs models does not download these texts.
  */
 export interface Describe {
   readonly version: string;

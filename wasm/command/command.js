@@ -170,16 +170,15 @@ async function main(args, print) {
   const kernels = /** @type {import('../sinkscope.js').EngineOptions['kernels']} */ (
     values.kernels
   );
-  const [command, ...names] = positionals;
   const engine = await createEngine({
     kernels,
-    lab: command === 'describe', // which has what the tables mean
     ...(workers === undefined ? {} : { workers: whole(workers, '--workers') }),
   });
   try {
-    if (values.help || !command) return print(usage(engine.describe));
+    if (values.help || positionals.length === 0) return print(usage(engine.describe));
+    const [command, ...names] = positionals;
     if (command === 'describe') {
-      const { describe } = engine;
+      const describe = await engine.explain();
       return print(values.json ? `${JSON.stringify(describe)}\n` : tables(describe));
     }
     const known =

@@ -5,7 +5,6 @@
 import { pause } from '#host';
 import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
 import { readConfig, readWeights, sizeOf } from '../loading/files.js';
-import { QUIET } from './job.js';
 import { transfer } from './messages.js';
 import { loadModule } from '../abi/module.js';
 
@@ -100,92 +99,18 @@ export class Backend {
     return this.#describe;
   }
 
-  /** @param {import('../lab/trainer.js').Wanted} wanted */
-  async train(wanted) {
-    // Who only runs models does not download this.
+  /**
+   * A call of a training; who only runs models does not download what answers it.
+   * @template {keyof Trainer} Call
+   * @param {Call} call
+   * @param {Parameters<Trainer[Call]>} args
+   * @returns {Promise<Awaited<ReturnType<Trainer[Call]>>>}
+   */
+  async training(call, ...args) {
     const { Trainer } = await import('../lab/trainer.js');
-    this.#trainer ??= new Trainer(this.#module, this.#describe.training?.parts ?? 0);
-    return this.#trainer.begin(wanted);
-  }
-
-  get #lab() {
-    if (this.#trainer) return this.#trainer;
-    throw new SinkscopeError('closed', 'training', 'this training has ended');
-  }
-
-  /**
-   * @param {number} id
-   * @param {readonly MessagePort[]} ports
-   * @param {readonly number[]} own
-   */
-  async leadTraining(id, ports, own) {
-    this.#lab.lead(id, ports, own);
-  }
-
-  /**
-   * @param {number} id
-   * @param {MessagePort} port
-   * @param {readonly number[]} own
-   */
-  async helpTraining(id, port, own) {
-    return this.#lab.help(id, port, own);
-  }
-
-  /**
-   * @param {number} id
-   * @param {number} most
-   * @param {number} milliseconds
-   */
-  async trainSteps(id, most, milliseconds) {
-    return this.#lab.steps(id, most, milliseconds);
-  }
-
-  /** @param {number} id */
-  async lookAtTraining(id) {
-    return this.#lab.look(id);
-  }
-
-  /**
-   * @param {number} id
-   * @param {number} number
-   */
-  async trainingSample(id, number) {
-    return this.#lab.sample(id, number);
-  }
-
-  /** @param {number} id */
-  async trainedWeights(id) {
-    const file = this.#lab.weights(id);
-    return transfer(file, [file.buffer]);
-  }
-
-  /** @param {number} id */
-  async trainingState(id) {
-    const state = await this.#lab.state(id);
-    return transfer(state, [state.buffer]);
-  }
-
-  /**
-   * What the weights as they are do with these tokens: they are opened for this once.
-   * @param {number} id
-   * @param {Int32Array} tokens
-   * @param {readonly string[]} fields that these read
-   * @param {readonly Posted[]} reads
-   */
-  async readTraining(id, tokens, fields, reads) {
-    const config = this.#lab.config(id);
-    const { model } = await this.open(QUIET, { config, weights: [this.#lab.weights(id)] });
-    try {
-      const run = await this.run(QUIET, model, tokens, { fields, capacity: tokens.length });
-      return await this.read(run, reads);
-    } finally {
-      await this.closeModel(model);
-    }
-  }
-
-  /** @param {number} id */
-  async endTraining(id) {
-    await this.#lab.end(id);
+    this.#trainer ??= new Trainer(this.#module, this.#describe.training?.parts ?? 0, this);
+    const answer = /** @type {(...args: unknown[]) => any} */ (this.#trainer[call]);
+    return answer.apply(this.#trainer, args);
   }
 
   async memory() {

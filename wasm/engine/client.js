@@ -66,7 +66,7 @@ export async function createEngine(options = {}) {
   const links = await linksFor(lab ? 'lab' : 'run');
   try {
     const describe = await links[0].ask((backend) => backend.describe());
-    return new Engine(links, describe, linksFor);
+    return new Engine(links, describe, linksFor, at);
   } catch (error) {
     links[0].close();
     throw error;
@@ -144,6 +144,7 @@ class Engine {
    * @type {Map<string, Promise<Link[]>>}
    */
   #others = new Map();
+  #at;
   #closed = false;
   #trainings = 0;
 
@@ -151,11 +152,19 @@ class Engine {
    * @param {Link[]} links
    * @param {import('../sinkscope.js').Describe} describe
    * @param {(purpose: import('../abi/variants.js').Purpose) => Promise<Link[]>} make
+   * @param {(file: string) => string} at the address of a file beside the binaries
    */
-  constructor(links, describe, make) {
+  constructor(links, describe, make, at) {
     this.#links = links;
     this.#make = make;
+    this.#at = at;
     this.describe = describe;
+  }
+
+  async explain() {
+    // Who only runs models downloads neither this nor the texts.
+    const { readTexts } = await import('../abi/texts.js');
+    return readTexts(new URL(this.#at('sinkscope.describe.json')), this.describe);
   }
 
   /** @param {import('../abi/variants.js').Purpose} purpose */

@@ -37,7 +37,7 @@ export async function beginTraining(links, describe, options) {
     links.map((link) =>
       link.ask(async (backend) => {
         const own = wanted();
-        const id = await backend.train(transfer(own, [own.text.buffer]));
+        const id = await backend.training('begin', transfer(own, [own.text.buffer]));
         return { link, backend, id };
       }),
     ),
@@ -62,14 +62,14 @@ async function share([leader, ...helpers], parts) {
   const lost = helpers.map(({ link, id }, i) => {
     const { port2 } = channels[i];
     const helping = link.ask((backend) =>
-      backend.helpTraining(id, transfer(port2, [port2]), partsOf(i + 1)),
+      backend.training('help', id, transfer(port2, [port2]), partsOf(i + 1)),
     );
     const isOver = helping.then(() => /** @type {Promise<never>} */ (new Promise(() => {})));
     isOver.catch(() => {});
     return isOver;
   });
   const ports = channels.map(({ port1 }) => port1);
-  await leader.backend.leadTraining(leader.id, transfer(ports, ports), partsOf(0));
+  await leader.backend.training('lead', leader.id, transfer(ports, ports), partsOf(0));
   return lost;
 }
 
@@ -122,23 +122,23 @@ class Training {
   }
 
   async look() {
-    return this.#entry(await this.#ask((backend, id) => backend.lookAtTraining(id)));
+    return this.#entry(await this.#ask((backend, id) => backend.training('look', id)));
   }
 
   /** @param {number} [number] */
   async sample(number = 0) {
     expectInteger(number, 0, 2 ** 31 - 1, 'number');
-    return Array.from(await this.#ask((backend, id) => backend.trainingSample(id, number)));
+    return Array.from(await this.#ask((backend, id) => backend.training('sample', id, number)));
   }
 
   /** @returns {Promise<Uint8Array>} */
   async weights() {
-    return this.#ask((backend, id) => backend.trainedWeights(id));
+    return this.#ask((backend, id) => backend.training('weights', id));
   }
 
   /** @returns {Promise<Uint8Array>} */
   async state() {
-    return this.#ask((backend, id) => backend.trainingState(id));
+    return this.#ask((backend, id) => backend.training('state', id));
   }
 
   /**
@@ -156,17 +156,19 @@ class Training {
     const ids = Int32Array.from(tokens);
     const fields = fieldsFor(this.#describe, reads);
     const alone = /** @type {readonly import('../engine/backend.js').Posted[]} */ (reads);
-    return this.#ask((backend, id) => backend.readTraining(id, ids, fields, alone));
+    return this.#ask((backend, id) => backend.training('read', id, ids, fields, alone));
   }
 
   async close() {
     const open = this.#seats.filter(({ link }) => link.isOpen);
-    await Promise.all(open.map((seat) => this.#at(seat, (backend, id) => backend.endTraining(id))));
+    await Promise.all(
+      open.map((seat) => this.#at(seat, (backend, id) => backend.training('end', id))),
+    );
   }
 
   /** @param {number} most */
   async #slice(most) {
-    const entries = await this.#ask((backend, id) => backend.trainSteps(id, most, SLICE));
+    const entries = await this.#ask((backend, id) => backend.training('steps', id, most, SLICE));
     return entries.map((numbers) => this.#entry(numbers));
   }
 
