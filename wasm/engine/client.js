@@ -146,7 +146,6 @@ class Engine {
   #others = new Map();
   #at;
   #closed = false;
-  #trainings = 0;
 
   /**
    * @param {Link[]} links
@@ -231,25 +230,9 @@ class Engine {
 
   /** @param {import('../sinkscope.js').TrainOptions} options */
   async train(options) {
-    check(options, 'object', 'options');
-    const { training } = this.describe;
-    if (!training) {
-      const how = 'only an engine made by createEngine({ lab: true }) trains models';
-      throw new SinkscopeError('unsupported', 'train', how);
-    }
-    const { workers = 1 } = options;
-    const most = Math.min(training.parts, this.#links.length);
-    expectInteger(workers, 1, training.parts, 'workers');
-    // Two labs side by side train at the same time.
-    const first = this.#trainings;
-    this.#trainings += Math.min(workers, most);
-    const links = Array.from(
-      { length: Math.min(workers, most) },
-      (_, i) => this.#links[(first + i) % this.#links.length],
-    );
     // Who only runs models does not download this.
     const { beginTraining } = await import('../lab/training.js');
-    return beginTraining(links, { ...this.describe, training }, options);
+    return beginTraining(this.#links, this.describe, options);
   }
 
   /** To the backends of other binaries that there are. */

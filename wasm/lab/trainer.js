@@ -5,7 +5,6 @@
  */
 import { SinkscopeError } from '../abi/errors.js';
 import { QUIET } from '../engine/job.js';
-import { transfer } from '../engine/messages.js';
 import { Helper, Parts, help } from './share.js';
 
 /**
@@ -191,8 +190,7 @@ export class Trainer {
    * @param {number} id
    */
   weights(id) {
-    const file = this.#module.file('train_weights', this.#training(id).address);
-    return transfer(file, [file.buffer]);
+    return this.#module.file('train_weights', this.#training(id).address);
   }
 
   /**
@@ -219,10 +217,7 @@ export class Trainer {
    * @param {number} id
    */
   state(id) {
-    return this.#alone(id, async ({ address }) => {
-      const state = this.#module.file('train_state', address);
-      return transfer(state, [state.buffer]);
-    });
+    return this.#alone(id, async ({ address }) => this.#module.file('train_state', address));
   }
 
   /** @param {number} id */

@@ -16,11 +16,43 @@ import { fieldsFor } from '../study/measure.js';
 const SLICE = 100;
 
 /**
- * @param {readonly Link[]} links to as many workers as share it; the first leads
- * @param {Described} describe of an engine that trains
+ * How many seats trainings have taken at the links of an engine.
+ * @type {WeakMap<readonly Link[], number>}
+ */
+const taken = new WeakMap();
+
+/**
+ * To as many workers as share a training; the first leads. Two labs side by side train at the same time.
+ * @param {readonly Link[]} links
+ * @param {number} n
+ */
+function seatsAt(links, n) {
+  const first = taken.get(links) ?? 0;
+  taken.set(links, first + n);
+  return Array.from({ length: n }, (_, i) => links[(first + i) % links.length]);
+}
+
+/**
+ * @param {Describe} describe
+ * @returns {asserts describe is Described}
+ */
+function checkLab(describe) {
+  if (describe.training) return;
+  const how = 'only an engine made by createEngine({ lab: true }) trains models';
+  throw new SinkscopeError('unsupported', 'train', how);
+}
+
+/**
+ * @param {readonly Link[]} all of the engine
+ * @param {Describe} describe
  * @param {TrainOptions} options
  */
-export async function beginTraining(links, describe, options) {
+export async function beginTraining(all, describe, options) {
+  check(options, 'object', 'options');
+  checkLab(describe);
+  const { parts } = describe.training;
+  const { workers = 1 } = options;
+  expectInteger(workers, 1, parts, 'workers');
   checkOptions(options, { config: 'object', recipe: 'object', text: 'list' });
   const { config, recipe = {}, text = [], begin, state } = options;
   check(config, 'object', 'config');
@@ -33,6 +65,7 @@ export async function beginTraining(links, describe, options) {
     begin,
     state,
   });
+  const links = seatsAt(all, Math.min(workers, all.length));
   const seats = await Promise.all(
     links.map((link) =>
       link.ask(async (backend) => {
@@ -42,7 +75,7 @@ export async function beginTraining(links, describe, options) {
       }),
     ),
   );
-  const lost = await share(seats, describe.training.parts);
+  const lost = await share(seats, parts);
   return new Training(seats, lost, describe, config, recipe);
 }
 
