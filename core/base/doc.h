@@ -1,7 +1,7 @@
 /*
- * Doc: texts of the tables that only describe() reads, for a person. A build without them (SS_NO_DOC)
- * describes the same rows without these members; the binaries are such builds, because they are
- * downloaded.
+ * Doc: texts of the tables that only describe() reads, for a person. A build without them
+ * (SS_NO_DOC) describes the same rows without these members; the binaries are such builds, because
+ * they are downloaded.
  */
 #ifndef SS_BASE_DOC_H
 #define SS_BASE_DOC_H
