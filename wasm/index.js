@@ -2,7 +2,7 @@ export { cacheBytes, cacheClear, cacheKind, cacheList } from './loading/cache.js
 export { createEngine } from './engine/client.js';
 export { editLabel, readEdit } from './engine/edits.js';
 export { filesOfDrop, filesOfList, planFiles } from './loading/disk.js';
-export { openDownload } from './loading/download.js';
+export { openDownload } from './loading/open_download.js';
 export { SinkscopeError } from './abi/errors.js';
 export { guardTokenizer } from './text/guard.js';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.js';

@@ -63,7 +63,9 @@ function ship(): Plugin {
     config() {
       // Unit tests run without a compiler; those that need the binaries find them by themselves.
       if (!process.env.VITEST)
-        engine = new Part('engine', binaries, (file) => /^sinkscope[.\w]*\.wasm$/.test(file));
+        engine = new Part('engine', binaries, (file) =>
+          /^sinkscope[.\w]*\.(wasm|json)$/.test(file),
+        );
       return {
         define: {
           ENGINE: JSON.stringify(engine?.path ?? ''),

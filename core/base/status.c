@@ -1,21 +1,24 @@
 #include "status.h"
 
+#include "doc.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
 static const struct {
     const char *name, *meaning;
 } codes[SS_STATUS_N] = {
-    [SS_OK] = {"ok", "nothing went wrong"},
-    [SS_BAD_FILE] = {"bad_file", "the bytes of a model file contradict themselves"},
-    [SS_BAD_CONFIG] = {"bad_config", "a key of config.json is missing or out of range"},
-    [SS_BAD_TENSOR] = {"bad_tensor", "a tensor is missing or not as the architecture needs it"},
-    [SS_BAD_TOKEN] = {"bad_token", "a token id is outside the vocabulary"},
-    [SS_BAD_REQUEST] = {"bad_request", "what was asked for does not exist"},
-    [SS_TOO_LONG] = {"too_long", "more tokens than there is room for"},
-    [SS_NO_MEMORY] = {"no_memory", "there is not enough memory"},
-    [SS_UNSUPPORTED] = {"unsupported", "well formed, but this build does not compute it"},
-    [SS_DIVERGED] = {"diverged", "a training has left the finite numbers"},
+    [SS_OK] = {"ok", SS_DOC("nothing went wrong")},
+    [SS_BAD_FILE] = {"bad_file", SS_DOC("the bytes of a model file contradict themselves")},
+    [SS_BAD_CONFIG] = {"bad_config", SS_DOC("a key of config.json is missing or out of range")},
+    [SS_BAD_TENSOR] = {"bad_tensor",
+                       SS_DOC("a tensor is missing or not as the architecture needs it")},
+    [SS_BAD_TOKEN] = {"bad_token", SS_DOC("a token id is outside the vocabulary")},
+    [SS_BAD_REQUEST] = {"bad_request", SS_DOC("what was asked for does not exist")},
+    [SS_TOO_LONG] = {"too_long", SS_DOC("more tokens than there is room for")},
+    [SS_NO_MEMORY] = {"no_memory", SS_DOC("there is not enough memory")},
+    [SS_UNSUPPORTED] = {"unsupported", SS_DOC("well formed, but this build does not compute it")},
+    [SS_DIVERGED] = {"diverged", SS_DOC("a training has left the finite numbers")},
 };
 
 const char *ss_status_name(ss_status code) {

@@ -2,12 +2,10 @@
 
 #include "../run/run.h"
 #include "../train/train.h"
+#include "writer.h"
 
-#include <cJSON.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifdef SS_INT8
@@ -19,203 +17,189 @@
 #define KERNELS "base"
 #endif
 
-static void add_text(cJSON *object, const char *key, const char *text) {
-    cJSON_AddStringToObject(object, key, text);
+#ifdef SS_NO_DOC
+#define write_doc(...) ((void)0)
+#else
+#define write_doc ss_write_text
+#endif
+
+static void write_texts(ss_writer *writer, const char *key, const char *const *texts, int most) {
+    ss_write_begin(writer, key, '[');
+    for (int i = 0; i < most && texts[i]; i++) ss_write_text(writer, NULL, texts[i]);
+    ss_write_end(writer, ']');
 }
 
-static void add_text_or_null(cJSON *object, const char *key, const char *text) {
-    cJSON_AddItemToObject(object, key, text ? cJSON_CreateString(text) : cJSON_CreateNull());
+/* Of names those whose bits are set. */
+static void write_bits(ss_writer *writer, const char *key, int bits, const char *const *names) {
+    ss_write_begin(writer, key, '[');
+    for (int i = 0; names[i]; i++)
+        if (bits & 1 << i) ss_write_text(writer, NULL, names[i]);
+    ss_write_end(writer, ']');
 }
 
-/* A float as it was written: 0.3f is 0.3, not the double that it widens to. */
-static double decimal(float number) {
-    char digits[32];
-    snprintf(digits, sizeof digits, "%.7g", (double)number);
-    return strtod(digits, NULL);
-}
-
-/* Infinite bounds become null. */
-static cJSON *number_or_null(float number) {
-    return isfinite(number) ? cJSON_CreateNumber(decimal(number)) : cJSON_CreateNull();
-}
-
-/* A new object at the end of the list. */
-static cJSON *add_row(cJSON *list) {
-    cJSON *row = cJSON_CreateObject();
-    cJSON_AddItemToArray(list, row);
-    return row;
-}
-
-static void add_texts(cJSON *row, const char *key, const char *const *texts, int most) {
-    cJSON *list = cJSON_AddArrayToObject(row, key);
-    for (int i = 0; i < most && texts[i]; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateString(texts[i]));
-}
-
-static void add_parameters(cJSON *row, const ss_operation *operation) {
-    cJSON *list = cJSON_AddArrayToObject(row, "parameters");
+static void write_parameters(ss_writer *writer, const ss_operation *operation) {
+    ss_write_begin(writer, "parameters", '[');
     for (int p = 0; p < SS_PARAMETERS_MAX && operation->parameters[p].name; p++) {
         const ss_parameter *parameter = &operation->parameters[p];
-        cJSON *item = add_row(list);
-        add_text(item, "name", parameter->name);
-        cJSON_AddNumberToObject(item, "default", decimal(parameter->standard));
-        cJSON_AddNumberToObject(item, "min", decimal(parameter->low));
-        cJSON_AddNumberToObject(item, "max", decimal(parameter->high));
-        cJSON_AddBoolToObject(item, "per_head", parameter->per_head);
-        add_text(item, "meaning", parameter->meaning);
+        ss_write_begin(writer, NULL, '{');
+        ss_write_text(writer, "name", parameter->name);
+        ss_write_decimal(writer, "default", parameter->standard);
+        ss_write_decimal(writer, "min", parameter->low);
+        ss_write_decimal(writer, "max", parameter->high);
+        ss_write_bool(writer, "per_head", parameter->per_head);
+        write_doc(writer, "meaning", parameter->meaning);
+        ss_write_end(writer, '}');
     }
+    ss_write_end(writer, ']');
 }
 
-static void add_operations(cJSON *root) {
-    cJSON *list = cJSON_AddArrayToObject(root, "operations");
+static void write_operations(ss_writer *writer) {
     int n;
     const ss_operation *operations = ss_operations(&n);
+    ss_write_begin(writer, "operations", '[');
     for (int i = 0; i < n; i++) {
-        cJSON *row = add_row(list);
-        add_text(row, "name", operations[i].name);
-        add_text(row, "label", operations[i].label);
-        add_text(row, "formula", operations[i].formula);
-        cJSON_AddBoolToObject(row, "normalises", operations[i].normalises);
-        add_text(row, "proxy", ss_proxy_name(operations[i].proxy));
-        add_text(row, "features", ss_feature_name(operations[i].feature));
+        ss_write_begin(writer, NULL, '{');
+        ss_write_text(writer, "name", operations[i].name);
+        ss_write_text(writer, "label", operations[i].label);
+        ss_write_text(writer, "formula", operations[i].formula);
+        ss_write_bool(writer, "normalises", operations[i].normalises);
+        ss_write_text(writer, "proxy", ss_proxy_name(operations[i].proxy));
+        ss_write_text(writer, "features", ss_feature_name(operations[i].feature));
 #ifndef SS_NO_TRAINER
-        cJSON_AddBoolToObject(row, "trainable", operations[i].back != NULL);
+        ss_write_bool(writer, "trainable", operations[i].back != NULL);
 #endif
-        add_parameters(row, &operations[i]);
-        add_text(row, "source", operations[i].source);
+        write_parameters(writer, &operations[i]);
+        ss_write_text(writer, "source", operations[i].source);
+        ss_write_end(writer, '}');
     }
+    ss_write_end(writer, ']');
 }
 
-static void add_arguments(cJSON *row, int args) {
-    static const char *const names[] = {"eps", "tokens", "layer", "head", "base"};
-    cJSON *list = cJSON_AddArrayToObject(row, "arguments");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (args & 1 << i) cJSON_AddItemToArray(list, cJSON_CreateString(names[i]));
-}
-
-static void add_needs(cJSON *row, uint32_t fields) {
-    cJSON *list = cJSON_AddArrayToObject(row, "fields");
+static void write_needs(ss_writer *writer, uint32_t fields) {
+    ss_write_begin(writer, "fields", '[');
     for (int i = 0; i < SS_FIELD_N; i++)
-        if (fields & SS_BIT(i)) cJSON_AddItemToArray(list, cJSON_CreateString(ss_fields()[i].name));
+        if (fields & SS_BIT(i)) ss_write_text(writer, NULL, ss_fields()[i].name);
+    ss_write_end(writer, ']');
 }
 
-static void add_metrics(cJSON *root) {
-    cJSON *list = cJSON_AddArrayToObject(root, "metrics");
+static void write_metrics(ss_writer *writer) {
+    static const char *const arguments[] = {"eps", "tokens", "layer", "head", "base", NULL};
     int n;
     const ss_metric *metrics = ss_metrics(&n);
+    ss_write_begin(writer, "metrics", '[');
     for (int i = 0; i < n; i++) {
-        cJSON *row = add_row(list);
-        add_text(row, "name", metrics[i].name);
-        add_text(row, "label", metrics[i].label);
-        add_text(row, "question", metrics[i].question);
-        add_text(row, "unit", metrics[i].unit);
-        add_texts(row, "shape", metrics[i].shape, SS_RANK_MAX);
-        cJSON *range = cJSON_AddArrayToObject(row, "range");
-        cJSON_AddItemToArray(range, number_or_null(metrics[i].low));
-        cJSON_AddItemToArray(range, number_or_null(metrics[i].high));
-        add_arguments(row, metrics[i].args);
-        add_needs(row, metrics[i].fields);
-        cJSON_AddBoolToObject(row, "averaged", metrics[i].averaged);
-        cJSON_AddBoolToObject(row, "summary", metrics[i].summary);
-        add_text(row, "topic", metrics[i].topic);
-        add_text(row, "source", metrics[i].source);
+        ss_write_begin(writer, NULL, '{');
+        ss_write_text(writer, "name", metrics[i].name);
+        ss_write_text(writer, "label", metrics[i].label);
+        write_doc(writer, "question", metrics[i].question);
+        ss_write_text(writer, "unit", metrics[i].unit);
+        write_texts(writer, "shape", metrics[i].shape, SS_RANK_MAX);
+        ss_write_begin(writer, "range", '[');
+        ss_write_decimal(writer, NULL, metrics[i].low);
+        ss_write_decimal(writer, NULL, metrics[i].high);
+        ss_write_end(writer, ']');
+        write_bits(writer, "arguments", metrics[i].args, arguments);
+        write_needs(writer, metrics[i].fields);
+        ss_write_bool(writer, "averaged", metrics[i].averaged);
+        ss_write_bool(writer, "summary", metrics[i].summary);
+        ss_write_text(writer, "topic", metrics[i].topic);
+        write_doc(writer, "source", metrics[i].source);
+        ss_write_end(writer, '}');
     }
+    ss_write_end(writer, ']');
 }
 
-static void add_fields(cJSON *root) {
-    cJSON *list = cJSON_AddArrayToObject(root, "fields");
+static void write_fields(ss_writer *writer) {
+    ss_write_begin(writer, "fields", '[');
     for (int i = 0; i < SS_FIELD_N; i++) {
         const ss_field *field = &ss_fields()[i];
-        cJSON *row = add_row(list);
-        add_text(row, "name", field->name);
-        add_text(row, "meaning", field->meaning);
-        add_text(row, "unit", field->unit);
-        add_texts(row, "shape", field->shape, SS_RANK_MAX);
-        add_text(row, "type", field->type == SS_I32 ? "i32" : "f32");
-        add_text_or_null(row, "needs", field->needs);
-        cJSON_AddBoolToObject(row, "always", (SS_FIELDS_ALWAYS & SS_BIT(i)) != 0);
-        cJSON_AddBoolToObject(row, "standard", (field->when & SS_FIELD_STANDARD) != 0);
-        cJSON_AddBoolToObject(row, "averaged", (field->when & SS_FIELD_AVERAGED) != 0);
-        cJSON_AddBoolToObject(row, "streamed", (SS_FIELDS_STREAMED & SS_BIT(i)) != 0);
+        ss_write_begin(writer, NULL, '{');
+        ss_write_text(writer, "name", field->name);
+        write_doc(writer, "meaning", field->meaning);
+        ss_write_text(writer, "unit", field->unit);
+        write_texts(writer, "shape", field->shape, SS_RANK_MAX);
+        ss_write_text(writer, "type", field->type == SS_I32 ? "i32" : "f32");
+        ss_write_text(writer, "needs", field->needs);
+        ss_write_bool(writer, "always", (SS_FIELDS_ALWAYS & SS_BIT(i)) != 0);
+        ss_write_bool(writer, "standard", (field->when & SS_FIELD_STANDARD) != 0);
+        ss_write_bool(writer, "averaged", (field->when & SS_FIELD_AVERAGED) != 0);
+        ss_write_bool(writer, "streamed", (SS_FIELDS_STREAMED & SS_BIT(i)) != 0);
+        ss_write_end(writer, '}');
     }
+    ss_write_end(writer, ']');
 }
 
-/* A default: a word of a choice, a number, or null. */
-static void add_standard(cJSON *item, const ss_edit_parameter *parameter) {
-    if (isnan(parameter->standard))
-        cJSON_AddNullToObject(item, "default");
-    else if (parameter->choices)
-        add_text(item, "default", parameter->choices[(int)parameter->standard]);
-    else
-        cJSON_AddNumberToObject(item, "default", decimal(parameter->standard));
-}
-
-static void add_edit_parameter(cJSON *list, const ss_edit_parameter *parameter) {
+static void write_edit_parameter(ss_writer *writer, const ss_edit_parameter *parameter) {
     static const char *const types[] = {"number", "integer", "index", "choice", "operation"};
-    cJSON *item = add_row(list);
-    add_text(item, "name", parameter->name);
-    add_text(item, "type", types[parameter->type]);
-    cJSON_AddBoolToObject(item, "required", parameter->required);
-    add_standard(item, parameter);
+    ss_write_begin(writer, NULL, '{');
+    ss_write_text(writer, "name", parameter->name);
+    ss_write_text(writer, "type", types[parameter->type]);
+    ss_write_bool(writer, "required", parameter->required);
+    /* A word of a choice, a number, or null. */
+    if (parameter->choices && !isnan(parameter->standard))
+        ss_write_text(writer, "default", parameter->choices[(int)parameter->standard]);
+    else
+        ss_write_decimal(writer, "default", parameter->standard);
     if (parameter->type <= SS_EDIT_INTEGER) {
-        cJSON_AddNumberToObject(item, "min", decimal(parameter->low));
-        cJSON_AddNumberToObject(item, "max", decimal(parameter->high));
+        ss_write_decimal(writer, "min", parameter->low);
+        ss_write_decimal(writer, "max", parameter->high);
     }
-    if (parameter->below) add_text(item, "below", parameter->below);
+    if (parameter->below) ss_write_text(writer, "below", parameter->below);
     if (parameter->choices) {
         const char *const *labels = parameter->labels ? parameter->labels : parameter->choices;
-        add_texts(item, "choices", parameter->choices, INT_MAX);
-        add_texts(item, "labels", labels, INT_MAX);
+        write_texts(writer, "choices", parameter->choices, INT_MAX);
+        write_texts(writer, "labels", labels, INT_MAX);
     }
-    add_text(item, "meaning", parameter->meaning);
+    write_doc(writer, "meaning", parameter->meaning);
+    ss_write_end(writer, '}');
 }
 
-static void add_edit_needs(cJSON *row, int needs) {
-    static const char *const names[] = {"causal", "positions"};
-    cJSON *list = cJSON_AddArrayToObject(row, "needs");
-    for (int i = 0; i < 2; i++)
-        if (needs & 1 << i) cJSON_AddItemToArray(list, cJSON_CreateString(names[i]));
-}
-
-static void add_edits(cJSON *root) {
-    cJSON *list = cJSON_AddArrayToObject(root, "edits");
+static void write_edits(ss_writer *writer) {
+    static const char *const needs[] = {"causal", "positions", NULL};
     int n;
     const ss_edit_kind *edits = ss_edits(&n);
+    ss_write_begin(writer, "edits", '[');
     for (int i = 0; i < n; i++) {
-        cJSON *row = add_row(list);
-        add_text(row, "name", edits[i].name);
-        add_text(row, "meaning", edits[i].meaning);
-        add_text(row, "label", edits[i].label);
-        cJSON_AddBoolToObject(row, "counterfactual", edits[i].counterfactual);
-        cJSON_AddBoolToObject(row, "waits", edits[i].idle != NULL);
-        add_edit_needs(row, edits[i].needs);
-        add_needs(row, edits[i].fields);
-        cJSON *parameters = cJSON_AddArrayToObject(row, "parameters");
+        ss_write_begin(writer, NULL, '{');
+        ss_write_text(writer, "name", edits[i].name);
+        write_doc(writer, "meaning", edits[i].meaning);
+        ss_write_text(writer, "label", edits[i].label);
+        ss_write_bool(writer, "counterfactual", edits[i].counterfactual);
+        ss_write_bool(writer, "waits", edits[i].idle != NULL);
+        write_bits(writer, "needs", edits[i].needs, needs);
+        write_needs(writer, edits[i].fields);
+        ss_write_begin(writer, "parameters", '[');
         for (int p = 0; p < SS_EDIT_PARAMETERS && edits[i].parameters[p].name; p++)
-            add_edit_parameter(parameters, &edits[i].parameters[p]);
-        add_text(row, "source", edits[i].source);
+            write_edit_parameter(writer, &edits[i].parameters[p]);
+        ss_write_end(writer, ']');
+        write_doc(writer, "source", edits[i].source);
+        ss_write_end(writer, '}');
     }
+    ss_write_end(writer, ']');
 }
 
 /* What is asked where nothing else is. */
-static void add_defaults(cJSON *root) {
-    cJSON *object = cJSON_AddObjectToObject(root, "defaults");
-    cJSON_AddNumberToObject(object, "eps", decimal(SS_EPS_STANDARD));
-    cJSON_AddNumberToObject(object, "tokens", SS_T_STANDARD);
-    cJSON_AddNumberToObject(object, "keys", SS_KEYS_STANDARD);
+static void write_defaults(ss_writer *writer) {
+    ss_write_begin(writer, "defaults", '{');
+    ss_write_decimal(writer, "eps", SS_EPS_STANDARD);
+    ss_write_number(writer, "tokens", SS_T_STANDARD);
+    ss_write_number(writer, "keys", SS_KEYS_STANDARD);
+    ss_write_end(writer, '}');
 }
 
-static void add_status(cJSON *root) {
-    cJSON *list = cJSON_AddArrayToObject(root, "status");
+static void write_status(ss_writer *writer) {
+    ss_write_begin(writer, "status", '[');
     for (int i = 0; i < SS_STATUS_N; i++) {
-        cJSON *row = add_row(list);
-        cJSON_AddNumberToObject(row, "code", i);
-        add_text(row, "name", ss_status_name((ss_status)i));
-        add_text(row, "meaning", ss_status_meaning((ss_status)i));
+        ss_write_begin(writer, NULL, '{');
+        ss_write_number(writer, "code", i);
+        ss_write_text(writer, "name", ss_status_name((ss_status)i));
+        write_doc(writer, "meaning", ss_status_meaning((ss_status)i));
+        ss_write_end(writer, '}');
     }
+    ss_write_end(writer, ']');
 }
 
-static void add_letters(cJSON *root) {
+static void write_letters(ss_writer *writer) {
     static const char *const letters[][2] = {
         {"L", "layers"},
         {"H", "query heads"},
@@ -227,165 +211,184 @@ static void add_letters(cJSON *root) {
         {"V", "vocabulary"},
         {"E", "experts"},
     };
-    cJSON *object = cJSON_AddObjectToObject(root, "letters");
+    ss_write_begin(writer, "letters", '{');
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
-        add_text(object, letters[i][0], letters[i][1]);
+        ss_write_text(writer, letters[i][0], letters[i][1]);
+    ss_write_end(writer, '}');
 }
 
 #ifdef SS_NO_TRAINER
-static void add_training(cJSON *root) {
-    (void)root;
+static void write_training(ss_writer *writer) {
+    (void)writer;
 }
 #else
-static void add_settings(cJSON *object) {
+static void write_settings(ss_writer *writer) {
     int n;
     const ss_setting *settings = ss_settings(&n);
-    cJSON *list = cJSON_AddArrayToObject(object, "settings");
+    ss_write_begin(writer, "settings", '[');
     for (int i = 0; i < n; i++) {
-        cJSON *row = add_row(list);
-        add_text(row, "name", settings[i].name);
-        add_text(row, "meaning", settings[i].meaning);
-        cJSON_AddBoolToObject(row, "whole", settings[i].whole);
+        ss_write_begin(writer, NULL, '{');
+        ss_write_text(writer, "name", settings[i].name);
+        ss_write_text(writer, "meaning", settings[i].meaning);
+        ss_write_bool(writer, "whole", settings[i].whole);
         if (settings[i].word) {
-            cJSON *words = cJSON_AddArrayToObject(row, "words");
+            ss_write_begin(writer, "words", '[');
             for (int w = 0; w <= (int)settings[i].high; w++)
-                cJSON_AddItemToArray(words, cJSON_CreateString(settings[i].word(w)));
-            add_text(row, "default", settings[i].word((int)settings[i].standard));
-            continue;
+                ss_write_text(writer, NULL, settings[i].word(w));
+            ss_write_end(writer, ']');
+            ss_write_text(writer, "default", settings[i].word((int)settings[i].standard));
+        } else {
+            ss_write_number(writer, "default", settings[i].standard);
+            ss_write_number(writer, "min", settings[i].low);
+            ss_write_number(writer, "max", settings[i].high);
         }
-        cJSON_AddNumberToObject(row, "default", settings[i].standard);
-        cJSON_AddNumberToObject(row, "min", settings[i].low);
-        cJSON_AddNumberToObject(row, "max", settings[i].high);
+        ss_write_end(writer, '}');
     }
+    ss_write_end(writer, ']');
 }
 
-static void add_training(cJSON *root) {
+static void write_training(ss_writer *writer) {
     int n;
-    cJSON *object = cJSON_AddObjectToObject(root, "training");
-    add_settings(object);
-    cJSON_AddNumberToObject(object, "parts", SS_PARTS);
+    ss_write_begin(writer, "training", '{');
+    write_settings(writer);
+    ss_write_number(writer, "parts", SS_PARTS);
     const ss_task_row *tasks = ss_tasks(&n);
-    cJSON *list = cJSON_AddArrayToObject(object, "tasks");
+    ss_write_begin(writer, "tasks", '[');
     for (int i = 0; i < n; i++) {
-        cJSON *row = add_row(list);
-        add_text(row, "name", tasks[i].name);
-        add_text(row, "meaning", tasks[i].meaning);
-        add_text(row, "source", tasks[i].source);
+        ss_write_begin(writer, NULL, '{');
+        ss_write_text(writer, "name", tasks[i].name);
+        ss_write_text(writer, "meaning", tasks[i].meaning);
+        ss_write_text(writer, "source", tasks[i].source);
+        ss_write_end(writer, '}');
     }
+    ss_write_end(writer, ']');
     const ss_log_column *columns = ss_log_columns(&n);
-    list = cJSON_AddArrayToObject(object, "log");
+    ss_write_begin(writer, "log", '[');
     for (int i = 0; i < n; i++) {
-        cJSON *row = add_row(list);
-        add_text(row, "name", columns[i].name);
-        add_text(row, "meaning", columns[i].meaning);
-        add_text(row, "unit", columns[i].unit);
+        ss_write_begin(writer, NULL, '{');
+        ss_write_text(writer, "name", columns[i].name);
+        ss_write_text(writer, "meaning", columns[i].meaning);
+        ss_write_text(writer, "unit", columns[i].unit);
+        ss_write_end(writer, '}');
     }
+    ss_write_end(writer, ']');
+    ss_write_end(writer, '}');
 }
 #endif
 
-/* Prints and frees root. */
-static ss_status print(cJSON *root, char *out, size_t bytes, ss_error *err) {
-    bool done = cJSON_PrintPreallocated(root, out, (int)bytes, 0);
-    cJSON_Delete(root);
-    return done ? SS_OK
-                : ss_fail(err, SS_NO_MEMORY, "describe", "the text needs more than %lu bytes",
-                          (unsigned long)bytes);
+/* Ends the whole. */
+static ss_status end(ss_writer *writer, ss_error *err) {
+    ss_write_end(writer, '}');
+    return ss_write_done(writer)
+               ? SS_OK
+               : ss_fail(err, SS_NO_MEMORY, "describe", "the text needs more than %lu bytes",
+                         (unsigned long)writer->bytes);
 }
 
 ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err) {
-    cJSON *root = cJSON_CreateObject();
-    add_text(root, "version", SS_VERSION);
-    cJSON_AddNumberToObject(root, "abi", abi);
-    add_text(root, "kernels", KERNELS);
-    add_operations(root);
-    add_metrics(root);
-    add_fields(root);
-    add_edits(root);
-    add_training(root);
-    add_defaults(root);
-    add_status(root);
-    add_letters(root);
-    return print(root, out, bytes, err);
+    ss_writer writer = {.out = out, .bytes = bytes};
+    ss_write_begin(&writer, NULL, '{');
+    ss_write_text(&writer, "version", SS_VERSION);
+    ss_write_number(&writer, "abi", abi);
+    ss_write_text(&writer, "kernels", KERNELS);
+    write_operations(&writer);
+    write_metrics(&writer);
+    write_fields(&writer);
+    write_edits(&writer);
+    write_training(&writer);
+    write_defaults(&writer);
+    write_status(&writer);
+    write_letters(&writer);
+    return end(&writer, err);
 }
 
-static void add_attention(cJSON *root, const ss_attention *attention) {
-    cJSON *object = cJSON_AddObjectToObject(root, "attention");
-    add_text(object, "operation", attention->operation);
-    cJSON *parameters = cJSON_AddObjectToObject(object, "parameters");
+static void write_attention(ss_writer *writer, const ss_attention *attention) {
+    ss_write_begin(writer, "attention", '{');
+    ss_write_text(writer, "operation", attention->operation);
+    ss_write_begin(writer, "parameters", '{');
     for (int i = 0; i < attention->parameters_n; i++)
-        cJSON_AddNumberToObject(parameters, attention->parameters[i].name,
-                                (double)attention->parameters[i].value);
+        ss_write_number(writer, attention->parameters[i].name,
+                        (double)attention->parameters[i].value);
+    ss_write_end(writer, '}');
+    ss_write_end(writer, '}');
 }
 
 /* rotary positions: how wide, from which theta, and how they reach beyond the first context. */
-static void add_rotary(cJSON *root, const char *key, const ss_rotary *rotary) {
-    cJSON *object = cJSON_AddObjectToObject(root, key);
-    cJSON_AddNumberToObject(object, "theta", rotary->base);
-    add_text(object, "scaling", ss_rope_scaling_name(rotary->scaling));
-    if (rotary->scaling != SS_ROPE_PLAIN) cJSON_AddNumberToObject(object, "factor", rotary->factor);
+static void write_rotary(ss_writer *writer, const char *key, const ss_rotary *rotary) {
+    ss_write_begin(writer, key, '{');
+    ss_write_number(writer, "theta", rotary->base);
+    ss_write_text(writer, "scaling", ss_rope_scaling_name(rotary->scaling));
+    if (rotary->scaling != SS_ROPE_PLAIN) ss_write_number(writer, "factor", rotary->factor);
+    ss_write_end(writer, '}');
+}
+
+static void write_number_or_null(ss_writer *writer, const char *key, bool is_there, double number) {
+    ss_write_number(writer, key, is_there ? number : (double)NAN);
 }
 
 /* Keys that a query of each layer sees; null where it sees all before it. */
-static void add_windows(cJSON *root, const ss_arch *arch) {
-    cJSON *list = cJSON_AddArrayToObject(root, "windows");
+static void write_windows(ss_writer *writer, const ss_arch *arch) {
+    ss_write_begin(writer, "windows", '[');
     for (int l = 0; l < arch->L; l++) {
         int window = ss_arch_window(arch, l);
-        cJSON_AddItemToArray(list, window ? cJSON_CreateNumber(window) : cJSON_CreateNull());
+        write_number_or_null(writer, NULL, window > 0, window);
     }
+    ss_write_end(writer, ']');
 }
 
 /* The mask of queries, and the token that replaces hidden ones in a model of masked diffusion. */
-static void add_mask(cJSON *root, const ss_arch *arch) {
-    cJSON *mask = cJSON_AddObjectToObject(root, "mask");
+static void write_mask(ss_writer *writer, const ss_arch *arch) {
     const char *kind = ss_mask_name(arch);
-    add_text(mask, "kind", kind);
-    if (!strcmp(kind, "window")) cJSON_AddNumberToObject(mask, "window", arch->window);
-    if (!strcmp(kind, "prefix")) cJSON_AddNumberToObject(mask, "prefix", arch->prefix);
-    cJSON_AddItemToObject(root, "mask_token",
-                          arch->mask_token < 0 ? cJSON_CreateNull()
-                                               : cJSON_CreateNumber(arch->mask_token));
+    ss_write_begin(writer, "mask", '{');
+    ss_write_text(writer, "kind", kind);
+    if (!strcmp(kind, "window")) ss_write_number(writer, "window", arch->window);
+    if (!strcmp(kind, "prefix")) ss_write_number(writer, "prefix", arch->prefix);
+    ss_write_end(writer, '}');
+    write_number_or_null(writer, "mask_token", arch->mask_token >= 0, arch->mask_token);
 }
 
 /* What attention has besides queries, keys and values. */
-static void add_additions(cJSON *root, const ss_arch *arch) {
-    add_text_or_null(root, "bias_key", ss_owner_name(arch->bias_key));
-    add_text_or_null(root, "bias_key_value", ss_owner_name(arch->bias_key_value));
-    add_text_or_null(root, "value_bias", ss_owner_name(arch->value_bias));
-    add_text_or_null(root, "gate", ss_gate_name(arch->gate));
-    add_text(root, "heads", arch->added_heads ? "added" : "joined");
+static void write_additions(ss_writer *writer, const ss_arch *arch) {
+    ss_write_text(writer, "bias_key", ss_owner_name(arch->bias_key));
+    ss_write_text(writer, "bias_key_value", ss_owner_name(arch->bias_key_value));
+    ss_write_text(writer, "value_bias", ss_owner_name(arch->value_bias));
+    ss_write_text(writer, "gate", ss_gate_name(arch->gate));
+    ss_write_text(writer, "heads", arch->added_heads ? "added" : "joined");
 }
 
-static void add_cap(cJSON *root, const char *key, float cap) {
-    cJSON_AddItemToObject(root, key,
-                          cap > 0.0f ? cJSON_CreateNumber((double)cap) : cJSON_CreateNull());
+static void write_cap(ss_writer *writer, const char *key, float cap) {
+    write_number_or_null(writer, key, cap > 0.0f, (double)cap);
 }
 
-static void add_features(cJSON *root, const ss_arch *arch) {
-    add_text(root, "positions", ss_positions_name(arch->positions));
+static void write_features(ss_writer *writer, const ss_arch *arch) {
+    ss_write_text(writer, "positions", ss_positions_name(arch->positions));
     if (arch->positions == SS_POSITIONS_ROTARY) {
-        cJSON_AddNumberToObject(root, "rotary_width", arch->rotary_width);
-        add_rotary(root, "rotary", &arch->rotary);
-        if (arch->own_rotary) add_rotary(root, "window_rotary", &arch->window_rotary);
+        ss_write_number(writer, "rotary_width", arch->rotary_width);
+        write_rotary(writer, "rotary", &arch->rotary);
+        if (arch->own_rotary) write_rotary(writer, "window_rotary", &arch->window_rotary);
     }
-    add_mask(root, arch);
-    add_windows(root, arch);
-    add_additions(root, arch);
-    add_text(root, "norm", ss_norm_name(arch->norm));
-    add_text(root, "norm_place", arch->post_norm ? "post" : arch->branch_only ? "branch" : "pre");
-    cJSON_AddBoolToObject(root, "branch_norms", arch->branch_norms);
-    add_text_or_null(root, "qk_norm", ss_qk_norm_name(arch->qk_norm));
-    cJSON_AddBoolToObject(root, "parallel", arch->parallel);
-    add_text(root, "feed_forward", ss_ffn_name(arch->ffn));
-    cJSON_AddBoolToObject(root, "dense", arch->E == 0 && arch->ffn != SS_FFN_NONE);
-    cJSON_AddBoolToObject(root, "gated", arch->E == 0 && arch->ffn == SS_FFN_GATED);
-    add_text(root, "activation", ss_activation_name(arch->activation));
-    cJSON_AddNumberToObject(root, "score_scale", (double)arch->score_scale);
-    add_cap(root, "score_cap", arch->score_cap);
-    add_cap(root, "logit_cap", arch->logit_cap);
-    cJSON_AddNumberToObject(root, "embedding_scale", (double)arch->embedding_scale);
-    cJSON_AddNumberToObject(root, "embedding_width", arch->embedding_width);
-    cJSON_AddBoolToObject(root, "embedding_norm", arch->embedding_norm);
-    cJSON_AddBoolToObject(root, "tied", arch->tied);
+    write_mask(writer, arch);
+    write_windows(writer, arch);
+    write_additions(writer, arch);
+    ss_write_text(writer, "norm", ss_norm_name(arch->norm));
+    ss_write_text(writer, "norm_place",
+                  arch->post_norm     ? "post"
+                  : arch->branch_only ? "branch"
+                                      : "pre");
+    ss_write_bool(writer, "branch_norms", arch->branch_norms);
+    ss_write_text(writer, "qk_norm", ss_qk_norm_name(arch->qk_norm));
+    ss_write_bool(writer, "parallel", arch->parallel);
+    ss_write_text(writer, "feed_forward", ss_ffn_name(arch->ffn));
+    ss_write_bool(writer, "dense", arch->E == 0 && arch->ffn != SS_FFN_NONE);
+    ss_write_bool(writer, "gated", arch->E == 0 && arch->ffn == SS_FFN_GATED);
+    ss_write_text(writer, "activation", ss_activation_name(arch->activation));
+    ss_write_number(writer, "score_scale", (double)arch->score_scale);
+    write_cap(writer, "score_cap", arch->score_cap);
+    write_cap(writer, "logit_cap", arch->logit_cap);
+    ss_write_number(writer, "embedding_scale", (double)arch->embedding_scale);
+    ss_write_number(writer, "embedding_width", arch->embedding_width);
+    ss_write_bool(writer, "embedding_norm", arch->embedding_norm);
+    ss_write_bool(writer, "tied", arch->tied);
 }
 
 ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_error *err) {
@@ -404,11 +407,12 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
                    {"chosen", arch->top_k},
                    {"context", arch->context},
                    {"parameters", (double)model->parameters}};
-    cJSON *root = cJSON_CreateObject();
-    add_text(root, "family", arch->family);
+    ss_writer writer = {.out = out, .bytes = bytes};
+    ss_write_begin(&writer, NULL, '{');
+    ss_write_text(&writer, "family", arch->family);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cJSON_AddNumberToObject(root, numbers[i].name, numbers[i].value);
-    add_features(root, arch);
-    add_attention(root, &arch->attention);
-    return print(root, out, bytes, err);
+        ss_write_number(&writer, numbers[i].name, numbers[i].value);
+    write_features(&writer, arch);
+    write_attention(&writer, &arch->attention);
+    return end(&writer, err);
 }

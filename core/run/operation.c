@@ -1,5 +1,6 @@
 #include "operation.h"
 
+#include "../base/doc.h"
 #include "../math/kernels.h"
 #include "../math/scalar.h"
 #include "derivative.h"
@@ -139,7 +140,7 @@ static const ss_operation table[] = {
      .label = "sigmoid",
      .formula = "1 / (1 + exp(-(x_j + b)))",
      .proxy = SS_PROXY_SHARE,
-     .parameters = {{"bias", 0.0f, -20.0f, 20.0f, false, "b, added to every score"}},
+     .parameters = {{"bias", 0.0f, -20.0f, 20.0f, false, SS_DOC("b, added to every score")}},
      .row = sigmoid,
      .back = BACK(ss_sigmoid_back),
      .source = "Gu et al. 2025, section 7.4, table 6: sigmoid without normalisation"},
@@ -169,7 +170,8 @@ static const ss_operation table[] = {
      .label = "sink logit (learnable)",
      .formula = "exp(x_j) / (exp(s_h) + sum_i exp(x_i))",
      .proxy = SS_PROXY_SHARE,
-     .parameters = {{"logit", 0.0f, -30.0f, 30.0f, true, "s_h, the logit of a key without value"}},
+     .parameters = {{"logit", 0.0f, -30.0f, 30.0f, true,
+                     SS_DOC("s_h, the logit of a key without value")}},
      .row = sink_logit,
      .back = BACK(ss_sink_logit_back),
      .source = "OpenAI 2025, gpt-oss: one logit per head beside the keys"},
@@ -184,7 +186,7 @@ static const ss_operation table[] = {
      .label = "elu + 1",
      .formula = "y_j + 1 if y_j > 0, else exp(y_j), y_j = x_j + b",
      .proxy = SS_PROXY_SHARE,
-     .parameters = {{"bias", 0.0f, -20.0f, 20.0f, false, "b, added to every score"}},
+     .parameters = {{"bias", 0.0f, -20.0f, 20.0f, false, SS_DOC("b, added to every score")}},
      .row = elu1,
      .back = BACK(ss_elu1_back),
      .source = "Gu et al. 2025, section 7.4, table 6: elu + 1 without normalisation"},
@@ -199,7 +201,7 @@ static const ss_operation table[] = {
      .label = "softmax, rows sum to a",
      .formula = "a exp(x_j) / sum_i exp(x_i)",
      .proxy = SS_PROXY_SHARE,
-     .parameters = {{"sum", 1.0f, 0.0f, 10.0f, false, "a, what every row sums to"}},
+     .parameters = {{"sum", 1.0f, 0.0f, 10.0f, false, SS_DOC("a, what every row sums to")}},
      .row = softmax_scaled,
      .back = BACK(ss_softmax_scaled_back),
      .source = "Gu et al. 2025, section 7.4, table 14: scores that sum to alpha"},
@@ -207,7 +209,7 @@ static const ss_operation table[] = {
      .label = "softmax, p-normalised",
      .formula = "exp(x_j) / (sum_i exp(p x_i))^(1/p)",
      .proxy = SS_PROXY_SHARE,
-     .parameters = {{"p", 2.0f, 0.1f, 10.0f, false, "the powers of the weights sum to 1"}},
+     .parameters = {{"p", 2.0f, 0.1f, 10.0f, false, SS_DOC("the powers of the weights sum to 1")}},
      .row = softmax_p,
      .back = BACK(ss_softmax_p_back),
      .source = "Gu et al. 2025, section 7.4: normalised by the p-norm"},
@@ -215,7 +217,7 @@ static const ss_operation table[] = {
      .label = "softpick",
      .formula = "max(exp(x_j) - 1, 0) / (sum_i |exp(x_i) - 1| + eps)",
      .proxy = SS_PROXY_SHARE,
-     .parameters = {{"eps", 1e-6f, 1e-12f, 1.0f, false, "keeps the division finite"}},
+     .parameters = {{"eps", 1e-6f, 1e-12f, 1.0f, false, SS_DOC("keeps the division finite")}},
      .row = softpick,
      .back = BACK(ss_softpick_back),
      .source = "Zuhri et al. 2025, softpick: rectified softmax"},
@@ -223,8 +225,9 @@ static const ss_operation table[] = {
      .label = "softmax, clipped",
      .formula = "clip((zeta - gamma) exp(x_j) / sum_i exp(x_i) + gamma, 0, 1)",
      .proxy = SS_PROXY_SHARE,
-     .parameters = {{"zeta", 1.0f, 1.0f, 2.0f, false, "upper end of the stretched range"},
-                    {"gamma", -0.03f, -1.0f, 0.0f, false, "lower end of the stretched range"}},
+     .parameters = {{"zeta", 1.0f, 1.0f, 2.0f, false, SS_DOC("upper end of the stretched range")},
+                    {"gamma", -0.03f, -1.0f, 0.0f, false,
+                     SS_DOC("lower end of the stretched range")}},
      .row = softmax_clipped,
      .back = BACK(ss_softmax_clipped_back),
      .source = "Bondarenko et al. 2023, section 4.1"},

@@ -54,7 +54,7 @@ async function make() {
 }
 
 /** What a page downloads, compressed, to run a model: all but the model. */
-const MOST = 104.5 * 1024; // Texts of tables and errors are 11 KiB of it.
+const MOST = 100_000;
 
 async function serve(folder, headers = {}) {
   const sent = new Map();

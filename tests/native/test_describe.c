@@ -2,6 +2,7 @@
 #include "check.h"
 #include "files.h"
 #include "model/files/json.h"
+#include "report/writer.h"
 
 #define DESCRIBE_BYTES 65536
 
@@ -169,7 +170,44 @@ static void check_fields(const cJSON *fields) {
     }
 }
 
+/* Texts as JSON has them, and doubles that are read back to the bit. */
+static void check_writer(void) {
+    static const double numbers[] = {0.1, 1.0 / 3.0, -1e30, 10000, 1e15 / 3, 4294967295.0};
+    static const char *const expected =
+        "{\"a\":[\"\\\"\\\\\",null,true],\"b\":{},\"c\":0.3,\"d\":null,\"e\":null}";
+    char text[256];
+    CASE("the writer");
+    for (size_t bytes = 0; bytes <= strlen(expected) + 1; bytes++) {
+        ss_writer writer = {.out = text, .bytes = bytes};
+        memset(text, '#', sizeof text);
+        ss_write_begin(&writer, NULL, '{');
+        ss_write_begin(&writer, "a", '[');
+        ss_write_text(&writer, NULL, "\"\\");
+        ss_write_text(&writer, NULL, NULL);
+        ss_write_bool(&writer, NULL, true);
+        ss_write_end(&writer, ']');
+        ss_write_begin(&writer, "b", '{');
+        ss_write_end(&writer, '}');
+        ss_write_decimal(&writer, "c", 0.3f);
+        ss_write_decimal(&writer, "d", -INFINITY);
+        ss_write_number(&writer, "e", NAN);
+        ss_write_end(&writer, '}');
+        CHECK_INT(ss_write_done(&writer), bytes > strlen(expected));
+        CHECK(text[bytes] == '#');
+    }
+    CHECK(!strcmp(text, expected));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        ss_writer writer = {.out = text, .bytes = sizeof text};
+        ss_write_number(&writer, NULL, numbers[i]);
+        CHECK(ss_write_done(&writer) && strtod(text, NULL) == numbers[i]);
+    }
+    CASE("no room");
+    ss_error err;
+    CHECK_INT(ss_describe(text, sizeof text, 1, &err), SS_NO_MEMORY);
+}
+
 int main(void) {
+    check_writer();
     cJSON *ours = described(), *theirs = read_golden();
     check_sections(ours);
     check_promises(ours);

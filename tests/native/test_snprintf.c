@@ -6,8 +6,6 @@
 
 __attribute__((format(printf, 3, 4))) int ss_snprintf(char *restrict text, size_t bytes,
                                                       const char *restrict format, ...);
-__attribute__((format(printf, 2, 3))) int ss_sprintf(char *restrict text,
-                                                     const char *restrict format, ...);
 
 /* Text, its length, and that nothing is written beyond bytes. */
 #define SAME_IN(bytes, ...)                                                                        \
@@ -50,17 +48,14 @@ int main(void) {
         HUGE_VAL, -HUGE_VAL, 123456789, 4294967296.0, 0x1p53};
     static const char *const formats[] = {"%.*g", "%.*f"};
 
-    CASE("what the core and cJSON write");
+    CASE("what the core writes");
     SAME("%s: expected %s, found \"%.*s\"", "key", "", 3, "abcdef");
     SAME("%.60s|%.80s|%.0s", "short", "also", "none");
-    SAME("%d %i %d %d", 0, -17, INT32_MAX, INT32_MIN);
+    SAME("%d %d %d %d", 0, -17, INT32_MAX, INT32_MIN);
     SAME("%ld %ld %lu %u", -5L, 0L, (unsigned long)UINT32_MAX, 7u);
     SAME("opcode 0x%02x u%04x %x 100%%", 5u, 0x2028u, 0xdeadbeefu);
     SAME("%3d|%2d", 7, 123);
     SAME("%1.15g %1.17g %.7g %g %.0f", 0.1, 0.1, 0.30000001192092896, 1e-5, 1e15);
-    char text[16];
-    CHECK_INT(ss_sprintf(text, "%i.%i", 1, 7), 3);
-    CHECK(!strcmp(text, "1.7"));
 
     CASE("more than there is room for");
     for (size_t bytes = 0; bytes < 12; bytes++) SAME_IN(bytes, "%s-%d", "123456", 78);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 double ss_strtod(const char *restrict text, char **restrict end);
-int ss_sscanf(const char *restrict text, const char *restrict format, ...);
 
 static uint64_t state = 1;
 
@@ -89,8 +88,5 @@ int main(void) {
     long wrong = 0;
     for (int i = 0; i < 500000; i++) wrong += !same_printed(i % 21);
     CHECK_INT(wrong, 0);
-    double number = 0;
-    CHECK_INT(ss_sscanf("2.5", "%lg", &number), 1);
-    CHECK(number == 2.5);
     return check_done();
 }

@@ -8,17 +8,17 @@ import { chooseBinary } from '../../wasm/abi/variants.js';
 
 /** Each with the most bytes that it may have, compressed. */
 const most = {
-  'sinkscope.wasm': 84 * 1024,
-  'sinkscope.simd.wasm': 87 * 1024,
-  'sinkscope.lab.wasm': 105 * 1024,
-  'sinkscope.lab.simd.wasm': 109 * 1024,
-  'sinkscope.threads.simd.wasm': 87 * 1024,
-  'sinkscope.relaxed.wasm': 95 * 1024,
-  'sinkscope.int8.simd.wasm': 91 * 1024,
-  'sinkscope.int8.relaxed.wasm': 98 * 1024,
-  'sinkscope.threads.relaxed.wasm': 95 * 1024,
-  'sinkscope.threads.int8.simd.wasm': 91 * 1024,
-  'sinkscope.threads.int8.relaxed.wasm': 98 * 1024,
+  'sinkscope.wasm': 79 * 1024,
+  'sinkscope.simd.wasm': 82 * 1024,
+  'sinkscope.lab.wasm': 100 * 1024,
+  'sinkscope.lab.simd.wasm': 104 * 1024,
+  'sinkscope.threads.simd.wasm': 82 * 1024,
+  'sinkscope.relaxed.wasm': 90 * 1024,
+  'sinkscope.int8.simd.wasm': 86 * 1024,
+  'sinkscope.int8.relaxed.wasm': 93 * 1024,
+  'sinkscope.threads.relaxed.wasm': 90 * 1024,
+  'sinkscope.threads.int8.simd.wasm': 86 * 1024,
+  'sinkscope.threads.int8.relaxed.wasm': 93 * 1024,
 };
 const names = Object.keys(most);
 const read = (name) => readFileSync(new URL(name, binaries));

@@ -162,7 +162,10 @@ test('--version and describe say what there is', async () => {
   const all = JSON.parse((await run('describe', '--json')).stdout);
   const { stdout } = await run('describe');
   for (const table of ['metrics', 'fields', 'edits', 'operations'])
-    for (const { name } of all[table]) assert.match(stdout, new RegExp(`^  ${name} `, 'm'));
+    for (const { name, question, formula, meaning } of all[table]) {
+      const line = stdout.split('\n').find((one) => one.startsWith(`  ${name} `));
+      assert.ok(line.endsWith(` ${question ?? formula ?? meaning}`), name);
+    }
 });
 
 test('the tokenizer decides what a text starts with; its start token may be asked for, or none', async () => {

@@ -1,6 +1,8 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { withEngine } from './helper.mjs';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { binaries, withEngine } from './helper.mjs';
 
 test('describe is the same in all binaries but for kernels and training', async () => {
   const seen = [];
@@ -17,8 +19,55 @@ test('describe is the same in all binaries but for kernels and training', async 
   for (const one of seen) assert.deepEqual(one, seen[0]);
 });
 
+/** Without a lab's and a kernel's own, and with texts or without. */
+const rowsOf = ({ training, kernels, ...describe }, hasTexts) =>
+  JSON.parse(
+    JSON.stringify(describe, (key, value) => {
+      if (key === 'trainable') return undefined;
+      if (key === 'operations')
+        return value.map(({ source, ...row }) => ({ ...row, from: source }));
+      return hasTexts || !['meaning', 'question', 'source'].includes(key) ? value : undefined;
+    }),
+  );
+
+test('explain has the same rows with what they mean, and what a lab has', async () => {
+  await withEngine({}, async (engine) => {
+    const { describe } = engine;
+    const texts = await engine.explain();
+    assert.equal(texts.kernels, describe.kernels);
+    assert.deepEqual(rowsOf(texts, false), rowsOf(describe, true));
+    await withEngine({ lab: true }, async (lab) =>
+      assert.deepEqual(texts.training, lab.describe.training),
+    );
+  });
+});
+
+test('texts of another build, or none, are refused', async () => {
+  const found = { '/': 'nothing', '/older/': '{"version":"0.0.1","abi":8}', '/null/': 'null' };
+  const server = createServer(({ url }, response) => {
+    const [, folder, name] = /^(.*\/)(.*)$/.exec(url);
+    response.end(name.endsWith('.json') ? found[folder] : readFileSync(new URL(name, binaries)));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const refused = (folder, error) =>
+    withEngine({ base: `http://127.0.0.1:${server.address().port}${folder}` }, (engine) =>
+      assert.rejects(engine.explain(), error),
+    );
+  try {
+    await refused('/', { code: 'read', text: /expected JSON/ });
+    await refused('/older/', {
+      code: 'abi',
+      text: /expected version \S+ .* found version 0\.0\.1/,
+    });
+    await refused('/null/', { code: 'abi' });
+  } finally {
+    server.close();
+  }
+});
+
 test('describe keeps its promises', async () => {
-  await withEngine({}, async ({ describe }) => {
+  await withEngine({}, async (engine) => {
+    const describe = await engine.explain();
     const { operations, metrics, fields, edits, status, letters } = describe;
     for (const table of [operations, metrics, fields, edits, status]) {
       const names = table.map(({ name }) => name);

@@ -44,6 +44,7 @@ test(
       'LICENSE',
       'NOTICES.md',
       'README.md',
+      'sinkscope.describe.json',
       'sinkscope.wasm',
       'sinkscope.simd.wasm',
       'sinkscope.lab.wasm',

@@ -135,7 +135,7 @@ test('a training that ends waits for no helper', async () => {
     ['train_end', 16],
     ['release', 8],
   ]);
-  assert.throws(() => trainer.config(id), { code: 'closed' });
+  assert.throws(() => trainer.weights(id), { code: 'closed' });
 });
 
 test('a training continues from its state to the same bits, alone or shared; other bytes are refused', async () => {

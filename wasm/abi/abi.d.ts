@@ -12,7 +12,7 @@ export interface OperationParameter {
   readonly default: number;
   readonly min: number;
   readonly max: number;
-  readonly meaning: string;
+  readonly meaning?: string;
   /** A trained model may carry one value per query head; an edit gives one for all of them. */
   readonly per_head: boolean;
 }
@@ -39,7 +39,7 @@ export interface Metric {
   readonly name: string;
   /** Short, in the field's notation: "Sink_k". */
   readonly label: string;
-  readonly question: string;
+  readonly question?: string;
   readonly unit: string;
   readonly shape: readonly string[];
   /** Lowest and highest possible value; null where there is none. */
@@ -54,13 +54,13 @@ export interface Metric {
   readonly summary: boolean;
   /** What it is about: "sink", "mass", "norm", ... A view or a table shows one topic or more. */
   readonly topic: string;
-  readonly source: string;
+  readonly source?: string;
 }
 
 /** A row of the trace table: something a run records. */
 export interface Field {
   readonly name: string;
-  readonly meaning: string;
+  readonly meaning?: string;
   readonly unit: string;
   readonly shape: readonly string[];
   readonly type: 'f32' | 'i32';
@@ -92,13 +92,13 @@ export interface EditParameter {
   readonly choices?: readonly string[];
   /** How a reader calls each choice. */
   readonly labels?: readonly string[];
-  readonly meaning: string;
+  readonly meaning?: string;
 }
 
 /** A row of the edit table: a what-if that is applied to a run, never to the weights. */
 export interface EditKind {
   readonly name: string;
-  readonly meaning: string;
+  readonly meaning?: string;
   /** A template of what an edit of this kind is called; `editLabel` fills it in. */
   readonly label: string;
   /** Shows what no trained model computes; else what a model computes that is served so. */
@@ -110,7 +110,7 @@ export interface EditKind {
   /** Fields that a run with it records. */
   readonly fields: readonly string[];
   readonly parameters: readonly EditParameter[];
-  readonly source: string;
+  readonly source?: string;
 }
 
 /** A setting of a training: one of its words, or a number in a range. */
@@ -124,7 +124,10 @@ export interface Setting {
   readonly words?: readonly string[];
 }
 
-/** What exists in this build; the same JSON that C prints, so that no name is written twice. */
+/**
+ * What exists in this build; the same JSON that C prints, so that no name is written twice. A `meaning`, `question` or
+ * `source` that may be missing comes with `engine.explain()`: who only runs models does not download these texts.
+ */
 export interface Describe {
   readonly version: string;
   readonly abi: number;
@@ -154,7 +157,7 @@ export interface Describe {
   readonly status: readonly {
     readonly code: number;
     readonly name: string;
-    readonly meaning: string;
+    readonly meaning?: string;
   }[];
   readonly letters: Readonly<Record<string, string>>;
   /** What is asked where nothing else is: of Gu et al.'s tables. */

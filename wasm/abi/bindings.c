@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define ABI_VERSION 8
-
 /* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
 enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
 
@@ -38,7 +35,7 @@ static uint32_t address_of(const void *pointer) {
 }
 
 int ss_wasm_abi_version(void) {
-    return ABI_VERSION;
+    return WASM_ABI_VERSION;
 }
 
 /* At least that many bytes for an arena, or NULL. */
@@ -69,7 +66,7 @@ int wasm_view_bytes(wasm_view *view, const void *data, size_t n) {
 }
 
 int ss_wasm_describe(wasm_view *view) {
-    ss_status status = ss_describe(text, sizeof text, ABI_VERSION, &wasm_error);
+    ss_status status = ss_describe(text, sizeof text, WASM_ABI_VERSION, &wasm_error);
     return status == SS_OK ? wasm_view_bytes(view, text, strlen(text)) : (int)status;
 }
 

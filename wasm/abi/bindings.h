@@ -4,6 +4,9 @@
 
 #include "../../core/sinkscope.h"
 
+/* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
+#define WASM_ABI_VERSION 8
+
 /* [address, type, rank, dims x 4, strides x 4, 0]; strides in elements. */
 typedef struct wasm_view {
     uint32_t address, type, rank, dims[SS_RANK_MAX], strides[SS_RANK_MAX], zero;

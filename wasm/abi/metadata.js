@@ -1,6 +1,7 @@
 /** Values of a GGUF file's metadata, whose bounds the core has proved, as JavaScript has them. */
 import { SinkscopeError } from './errors.js';
 
+/** @typedef {{ bytes: Uint8Array, type: number, count: number, isArray: boolean }} Raw type: of the value or of the elements; count: of elements */
 /** @typedef {string | number | boolean | readonly string[] | readonly boolean[] | readonly number[]} Value */
 
 const STRING = 8;
@@ -28,14 +29,11 @@ const NUMBERS = {
 
 /**
  * One value, or all elements of an array.
- * @param {Uint8Array} bytes of the value
- * @param {number} type of the value or of the elements
- * @param {number} count of elements
- * @param {boolean} isArray
+ * @param {Raw} raw
  * @param {string} key for errors
  * @returns {Value}
  */
-export function decodeValue(bytes, type, count, isArray, key) {
+export function decodeValue({ bytes, type, count, isArray }, key) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const values = type === STRING ? strings(bytes, view, count) : numbers(view, type, count, key);
   return isArray ? values : values[0];

@@ -6,7 +6,6 @@ import { request } from '#host';
 import { readRenewing } from '../host/renew.js';
 import { SinkscopeError } from './errors.js';
 import { importsOn, sharedMemory } from './memory.js';
-import { decodeValue } from './metadata.js';
 
 /** The version of the ABI that these files call. */
 const ABI_VERSION = 8;
@@ -199,16 +198,16 @@ export class Module {
 
   /**
    * Calls a function that views a value of metadata: [address, bytes, type, count, is an array], with
-   * address 0 where there is none.
-   * @param {string} key
+   * address 0 where there is none. Its bytes are a copy.
    * @param {string} name
    * @param {...number} args
+   * @returns {import('./metadata.js').Raw | undefined}
    */
-  value(key, name, ...args) {
+  value(name, ...args) {
     this.check(name, ...args, this.#view);
     const [address, bytes, type, count, isArray] = this.#words();
     if (!address) return undefined;
-    return decodeValue(this.bytes(address, bytes).slice(), type, count, isArray !== 0, key);
+    return { bytes: this.bytes(address, bytes).slice(), type, count, isArray: isArray !== 0 };
   }
 
   /**

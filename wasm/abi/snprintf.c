@@ -3,8 +3,8 @@
  * library's is a twentieth of the download. Numbers are printed from all their decimal digits,
  * rounded once, to the nearest and ties to even, as natively (tests/native/test_snprintf.c).
  *
- * It has what the core and cJSON write: %s %d %i %u %lu %ld %x %g %f %%, precisions (of %s, %g and
- * %f; * of %s), and widths of whole numbers without a sign. Anything else traps.
+ * It has what the core writes: %s %d %u %lu %ld %x %g %f %%, precisions (of %s, %g and %f; * of
+ * %s), and widths of whole numbers without a sign. Anything else traps.
  */
 #include "big_integer.h"
 
@@ -166,8 +166,7 @@ int vsnprintf(char *restrict text, size_t bytes, const char *restrict format, va
         switch (*at) {
         case '%': put(&out, '%'); break;
         case 's': put_text(&out, va_arg(list, const char *), (size_t)precision); break;
-        case 'd':
-        case 'i': {
+        case 'd': {
             long value = is_long ? va_arg(list, long) : va_arg(list, int);
             if (value < 0) put(&out, '-');
             put_whole(&out, value < 0 ? -(unsigned long)value : (unsigned long)value, 10, width,
@@ -196,15 +195,6 @@ int snprintf(char *restrict text, size_t bytes, const char *restrict format, ...
     va_list list;
     va_start(list, format);
     int n = vsnprintf(text, bytes, format, list);
-    va_end(list);
-    return n;
-}
-
-/* cJSON's, of numbers and escapes. */
-int ss_sprintf(char *restrict text, const char *restrict format, ...) {
-    va_list list;
-    va_start(list, format);
-    int n = vsnprintf(text, (size_t)1 << 30, format, list);
     va_end(list);
     return n;
 }

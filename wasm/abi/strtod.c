@@ -9,10 +9,8 @@
  */
 #include "big_integer.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,14 +128,4 @@ double strtod(const char *restrict text, char **restrict end) {
     if (end) *end = (char *)(uintptr_t)(number.any ? at : text);
     double value = number.any ? value_of(&number) : 0;
     return negative && number.any ? -value : value;
-}
-
-/* cJSON reads back the one number that it has printed. */
-int ss_sscanf(const char *restrict text, const char *restrict format, ...) {
-    (void)format;
-    va_list list;
-    va_start(list, format);
-    *va_arg(list, double *) = strtod(text, NULL);
-    va_end(list);
-    return 1;
 }

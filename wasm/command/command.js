@@ -178,7 +178,7 @@ async function main(args, print) {
     if (values.help || positionals.length === 0) return print(usage(engine.describe));
     const [command, ...names] = positionals;
     if (command === 'describe') {
-      const { describe } = engine;
+      const describe = await engine.explain();
       return print(values.json ? `${JSON.stringify(describe)}\n` : tables(describe));
     }
     const known =
@@ -323,7 +323,7 @@ async function version() {
  */
 function tables({ metrics, fields, edits, operations }) {
   const shape = (/** @type {readonly string[]} */ letters) => `[${letters.join('][')}]`;
-  /** @type {[string, (readonly [string, string])[]][]} */
+  /** @type {[string, (readonly [string, string | undefined])[]][]} */
   const all = [
     ['Metrics', metrics.map((row) => [row.name, `${shape(row.shape)} ${row.question}`])],
     ['Fields of a run', fields.map((row) => [row.name, `${shape(row.shape)} ${row.meaning}`])],

@@ -5,8 +5,6 @@
 import { pause } from '#host';
 import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
 import { readConfig, readWeights, sizeOf } from '../loading/files.js';
-import { encodeEdits } from './edits.js';
-import { QUIET } from './job.js';
 import { transfer } from './messages.js';
 import { loadModule } from '../abi/module.js';
 
@@ -101,92 +99,20 @@ export class Backend {
     return this.#describe;
   }
 
-  /** @param {import('../lab/trainer.js').Wanted} wanted */
-  async train(wanted) {
-    // Who only runs models does not download this.
+  /**
+   * A call of a training; who only runs models does not download what answers it.
+   * @template {keyof Trainer} Call
+   * @param {Call} call
+   * @param {Parameters<Trainer[Call]>} args
+   * @returns {Promise<Awaited<ReturnType<Trainer[Call]>>>}
+   */
+  async training(call, ...args) {
     const { Trainer } = await import('../lab/trainer.js');
-    this.#trainer ??= new Trainer(this.#module, this.#describe.training?.parts ?? 0);
-    return this.#trainer.begin(wanted);
-  }
-
-  get #lab() {
-    if (this.#trainer) return this.#trainer;
-    throw new SinkscopeError('closed', 'training', 'this training has ended');
-  }
-
-  /**
-   * @param {number} id
-   * @param {readonly MessagePort[]} ports
-   * @param {readonly number[]} own
-   */
-  async leadTraining(id, ports, own) {
-    this.#lab.lead(id, ports, own);
-  }
-
-  /**
-   * @param {number} id
-   * @param {MessagePort} port
-   * @param {readonly number[]} own
-   */
-  async helpTraining(id, port, own) {
-    return this.#lab.help(id, port, own);
-  }
-
-  /**
-   * @param {number} id
-   * @param {number} most
-   * @param {number} milliseconds
-   */
-  async trainSteps(id, most, milliseconds) {
-    return this.#lab.steps(id, most, milliseconds);
-  }
-
-  /** @param {number} id */
-  async lookAtTraining(id) {
-    return this.#lab.look(id);
-  }
-
-  /**
-   * @param {number} id
-   * @param {number} number
-   */
-  async trainingSample(id, number) {
-    return this.#lab.sample(id, number);
-  }
-
-  /** @param {number} id */
-  async trainedWeights(id) {
-    const file = this.#lab.weights(id);
-    return transfer(file, [file.buffer]);
-  }
-
-  /** @param {number} id */
-  async trainingState(id) {
-    const state = await this.#lab.state(id);
-    return transfer(state, [state.buffer]);
-  }
-
-  /**
-   * What the weights as they are do with these tokens: they are opened for this once.
-   * @param {number} id
-   * @param {Int32Array} tokens
-   * @param {readonly string[]} fields that these read
-   * @param {readonly Posted[]} reads
-   */
-  async readTraining(id, tokens, fields, reads) {
-    const config = this.#lab.config(id);
-    const { model } = await this.open(QUIET, { config, weights: [this.#lab.weights(id)] });
-    try {
-      const run = await this.run(QUIET, model, tokens, { fields, capacity: tokens.length });
-      return await this.read(run, reads);
-    } finally {
-      await this.closeModel(model);
-    }
-  }
-
-  /** @param {number} id */
-  async endTraining(id) {
-    await this.#lab.end(id);
+    this.#trainer ??= new Trainer(this.#module, this.#describe.training?.parts ?? 0, this);
+    const use = /** @type {(...args: unknown[]) => any} */ (this.#trainer[call]);
+    const answer = await use.apply(this.#trainer, args);
+    if (answer instanceof Uint8Array) transfer(answer, [answer.buffer]);
+    return answer;
   }
 
   async memory() {
@@ -362,9 +288,12 @@ export class Backend {
    * @param {string} key
    */
   async metadata(id, key) {
+    // Who opens no GGUF file does not download this.
+    const { decodeValue } = await import('../abi/metadata.js');
     const { address } = this.#model(id);
     const text = new TextEncoder().encode(`${key}\0`);
-    return this.#module.lend(text, (name) => this.#module.value(key, 'metadata', address, name));
+    const found = this.#module.lend(text, (name) => this.#module.value('metadata', address, name));
+    return found && decodeValue(found, key);
   }
 
   /** @param {number} id */
@@ -383,7 +312,7 @@ export class Backend {
    */
   async run(job, modelId, tokens, options) {
     return this.#cancellable(job, async (signal, report) => {
-      const id = this.#start(modelId, options);
+      const id = this.#start(modelId, options, await this.#encoded(options));
       try {
         await this.#prefill('begin', id, tokens, signal, report);
         return id;
@@ -408,14 +337,25 @@ export class Backend {
   }
 
   /**
+   * The words of the edits; who makes none does not download this.
+   * @param {Wanted} wanted
+   */
+  async #encoded({ edits = [] }) {
+    if (edits.length === 0) return undefined;
+    const { encodeEdits } = await import('./edits.js');
+    return encodeEdits(edits, this.#describe);
+  }
+
+  /**
    * @param {number} modelId
    * @param {Wanted} options
+   * @param {Int32Array} [words] of its edits
    */
-  #start(modelId, { from, ...wanted }) {
+  #start(modelId, { from, ...wanted }, words) {
     const { architecture, runs } = this.#model(modelId);
     const mask = this.#mask(wanted);
     const begin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
-    const address = this.#described('start', modelId, wanted, ...begin);
+    const address = this.#described('start', modelId, wanted, words, ...begin);
     const id = ++this.#last;
     const recordsAtt = (mask & (1 << this.#fieldIndex('att'))) !== 0;
     this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
@@ -428,16 +368,16 @@ export class Backend {
    * @param {string} call
    * @param {number} modelId
    * @param {Wanted} wanted
+   * @param {Int32Array | undefined} words of its edits
    * @param {number[]} more
    */
-  #described(call, modelId, wanted, ...more) {
+  #described(call, modelId, wanted, words, ...more) {
     const { address } = this.#model(modelId);
     const { edits = [], capacity } = wanted;
     const mask = this.#mask(wanted);
     const begin = (/** @type {number} */ list) =>
       this.#module.handle(call, address, capacity, mask, list, edits.length, ...more);
-    const words = encodeEdits(edits, this.#describe);
-    return edits.length ? this.#module.lend(words, begin) : begin(0);
+    return words ? this.#module.lend(words, begin) : begin(0);
   }
 
   /**
@@ -445,7 +385,7 @@ export class Backend {
    * @param {Wanted} wanted
    */
   async runBytes(modelId, wanted) {
-    return this.#described('run_bytes', modelId, wanted) >>> 0;
+    return this.#described('run_bytes', modelId, wanted, await this.#encoded(wanted)) >>> 0;
   }
 
   /**

@@ -23,6 +23,16 @@ const BY_EDITS = -1;
 /** Of the options of a run those that it is described by. */
 const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
 
+/** Of the description of a remote file what goes with its address. */
+const REMOTE = {
+  token: 'text',
+  cache: 'flag',
+  version: 'text',
+  sha256: 'text',
+  bytes: 'count',
+  id: 'text',
+};
+
 /** Room for generated tokens when none was asked for. */
 const SPARE_TOKENS = 64;
 /** More than this no run can hold. */
@@ -56,7 +66,7 @@ export async function createEngine(options = {}) {
   const links = await linksFor(lab ? 'lab' : 'run');
   try {
     const describe = await links[0].ask((backend) => backend.describe());
-    return new Engine(links, describe, linksFor);
+    return new Engine(links, describe, linksFor, at);
   } catch (error) {
     links[0].close();
     throw error;
@@ -99,7 +109,8 @@ function sendable(source, streams) {
  */
 function checkSource(source, name, mayBeText) {
   const url = source instanceof URL ? source : /** @type {{ url?: unknown }} */ (source)?.url;
-  if (url instanceof URL || (typeof url === 'string' && URL.canParse(url))) return;
+  if (url instanceof URL || (typeof url === 'string' && URL.canParse(url)))
+    return checkOptions(source, REMOTE);
   const fits = source instanceof Uint8Array || source instanceof Blob;
   const kinds = `a ${mayBeText ? 'string, ' : ''}Uint8Array, Blob or URL`;
   expect(fits || (mayBeText && typeof source === 'string'), name, kinds, source);
@@ -133,18 +144,26 @@ class Engine {
    * @type {Map<string, Promise<Link[]>>}
    */
   #others = new Map();
+  #at;
   #closed = false;
-  #trainings = 0;
 
   /**
    * @param {Link[]} links
    * @param {import('../sinkscope.js').Describe} describe
    * @param {(purpose: import('../abi/variants.js').Purpose) => Promise<Link[]>} make
+   * @param {(file: string) => string} at the address of a file beside the binaries
    */
-  constructor(links, describe, make) {
+  constructor(links, describe, make, at) {
     this.#links = links;
     this.#make = make;
+    this.#at = at;
     this.describe = describe;
+  }
+
+  async explain() {
+    // Who only runs models downloads neither this nor the texts.
+    const { readTexts } = await import('../abi/texts.js');
+    return readTexts(new URL(this.#at('sinkscope.describe.json')), this.describe);
   }
 
   /** @param {import('../abi/variants.js').Purpose} purpose */
@@ -211,25 +230,9 @@ class Engine {
 
   /** @param {import('../sinkscope.js').TrainOptions} options */
   async train(options) {
-    check(options, 'object', 'options');
-    const { training } = this.describe;
-    if (!training) {
-      const how = 'only an engine made by createEngine({ lab: true }) trains models';
-      throw new SinkscopeError('unsupported', 'train', how);
-    }
-    const { workers = 1 } = options;
-    const most = Math.min(training.parts, this.#links.length);
-    expectInteger(workers, 1, training.parts, 'workers');
-    // Two labs side by side train at the same time.
-    const first = this.#trainings;
-    this.#trainings += Math.min(workers, most);
-    const links = Array.from(
-      { length: Math.min(workers, most) },
-      (_, i) => this.#links[(first + i) % this.#links.length],
-    );
     // Who only runs models does not download this.
     const { beginTraining } = await import('../lab/training.js');
-    return beginTraining(links, { ...this.describe, training }, options);
+    return beginTraining(this.#links, this.describe, options);
   }
 
   /** To the backends of other binaries that there are. */

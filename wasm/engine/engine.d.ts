@@ -240,6 +240,11 @@ export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 
 export interface Engine {
   readonly describe: Describe;
+  /**
+   * The same with what is for a reader, and what a lab has: each `meaning`, `question` and `source`, of
+   * sinkscope.describe.json beside the binaries, which each call fetches.
+   */
+  explain(): Promise<Describe>;
   open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
   /**
    * Opens a recording: what a model did on some prompts, without the model. The first fetches another binary,

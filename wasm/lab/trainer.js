@@ -4,6 +4,7 @@
  * order, so that the bits do not depend on how many they are.
  */
 import { SinkscopeError } from '../abi/errors.js';
+import { QUIET } from '../engine/job.js';
 import { Helper, Parts, help } from './share.js';
 
 /**
@@ -19,6 +20,7 @@ const utf8 = new TextEncoder();
 export class Trainer {
   #module;
   #parts;
+  #backend;
   #last = 0;
   /** @type {Map<number, OpenTraining>} */
   #trainings = new Map();
@@ -26,10 +28,13 @@ export class Trainer {
   /**
    * @param {import('../abi/module.js').Module} module
    * @param {number} parts of a batch
+   * @param {Pick<import('../engine/backend.js').Backend, 'open' | 'run' | 'read' | 'closeModel'>} backend where
+   *   models run
    */
-  constructor(module, parts) {
+  constructor(module, parts, backend) {
     this.#module = module;
     this.#parts = parts;
+    this.#backend = backend;
   }
 
   /** @param {Wanted} wanted */
@@ -189,16 +194,30 @@ export class Trainer {
   }
 
   /**
+   * What the weights as they are do with these tokens: they are opened for this once.
+   * @param {number} id
+   * @param {Int32Array} tokens
+   * @param {readonly string[]} fields that these read
+   * @param {readonly import('../engine/backend.js').Posted[]} reads
+   */
+  async read(id, tokens, fields, reads) {
+    const { config } = this.#training(id);
+    const { model } = await this.#backend.open(QUIET, { config, weights: [this.weights(id)] });
+    try {
+      const wanted = { fields, capacity: tokens.length };
+      const run = await this.#backend.run(QUIET, model, tokens, wanted);
+      return await this.#backend.read(run, reads);
+    } finally {
+      await this.#backend.closeModel(model);
+    }
+  }
+
+  /**
    * All that its next step depends on, once no step is under way.
    * @param {number} id
    */
   state(id) {
     return this.#alone(id, async ({ address }) => this.#module.file('train_state', address));
-  }
-
-  /** @param {number} id */
-  config(id) {
-    return this.#training(id).config;
   }
 
   /** @param {number} id */

@@ -16,11 +16,43 @@ import { fieldsFor } from '../study/measure.js';
 const SLICE = 100;
 
 /**
- * @param {readonly Link[]} links to as many workers as share it; the first leads
- * @param {Described} describe of an engine that trains
+ * How many seats trainings have taken at the links of an engine.
+ * @type {WeakMap<readonly Link[], number>}
+ */
+const taken = new WeakMap();
+
+/**
+ * To as many workers as share a training; the first leads. Two labs side by side train at the same time.
+ * @param {readonly Link[]} links
+ * @param {number} n
+ */
+function seatsAt(links, n) {
+  const first = taken.get(links) ?? 0;
+  taken.set(links, first + n);
+  return Array.from({ length: n }, (_, i) => links[(first + i) % links.length]);
+}
+
+/**
+ * @param {Describe} describe
+ * @returns {asserts describe is Described}
+ */
+function checkLab(describe) {
+  if (describe.training) return;
+  const how = 'only an engine made by createEngine({ lab: true }) trains models';
+  throw new SinkscopeError('unsupported', 'train', how);
+}
+
+/**
+ * @param {readonly Link[]} all of the engine
+ * @param {Describe} describe
  * @param {TrainOptions} options
  */
-export async function beginTraining(links, describe, options) {
+export async function beginTraining(all, describe, options) {
+  check(options, 'object', 'options');
+  checkLab(describe);
+  const { parts } = describe.training;
+  const { workers = 1 } = options;
+  expectInteger(workers, 1, parts, 'workers');
   checkOptions(options, { config: 'object', recipe: 'object', text: 'list' });
   const { config, recipe = {}, text = [], begin, state } = options;
   check(config, 'object', 'config');
@@ -33,16 +65,17 @@ export async function beginTraining(links, describe, options) {
     begin,
     state,
   });
+  const links = seatsAt(all, Math.min(workers, all.length));
   const seats = await Promise.all(
     links.map((link) =>
       link.ask(async (backend) => {
         const own = wanted();
-        const id = await backend.train(transfer(own, [own.text.buffer]));
+        const id = await backend.training('begin', transfer(own, [own.text.buffer]));
         return { link, backend, id };
       }),
     ),
   );
-  const lost = await share(seats, describe.training.parts);
+  const lost = await share(seats, parts);
   return new Training(seats, lost, describe, config, recipe);
 }
 
@@ -62,14 +95,14 @@ async function share([leader, ...helpers], parts) {
   const lost = helpers.map(({ link, id }, i) => {
     const { port2 } = channels[i];
     const helping = link.ask((backend) =>
-      backend.helpTraining(id, transfer(port2, [port2]), partsOf(i + 1)),
+      backend.training('help', id, transfer(port2, [port2]), partsOf(i + 1)),
     );
     const isOver = helping.then(() => /** @type {Promise<never>} */ (new Promise(() => {})));
     isOver.catch(() => {});
     return isOver;
   });
   const ports = channels.map(({ port1 }) => port1);
-  await leader.backend.leadTraining(leader.id, transfer(ports, ports), partsOf(0));
+  await leader.backend.training('lead', leader.id, transfer(ports, ports), partsOf(0));
   return lost;
 }
 
@@ -122,23 +155,23 @@ class Training {
   }
 
   async look() {
-    return this.#entry(await this.#ask((backend, id) => backend.lookAtTraining(id)));
+    return this.#entry(await this.#ask((backend, id) => backend.training('look', id)));
   }
 
   /** @param {number} [number] */
   async sample(number = 0) {
     expectInteger(number, 0, 2 ** 31 - 1, 'number');
-    return Array.from(await this.#ask((backend, id) => backend.trainingSample(id, number)));
+    return Array.from(await this.#ask((backend, id) => backend.training('sample', id, number)));
   }
 
   /** @returns {Promise<Uint8Array>} */
   async weights() {
-    return this.#ask((backend, id) => backend.trainedWeights(id));
+    return this.#ask((backend, id) => backend.training('weights', id));
   }
 
   /** @returns {Promise<Uint8Array>} */
   async state() {
-    return this.#ask((backend, id) => backend.trainingState(id));
+    return this.#ask((backend, id) => backend.training('state', id));
   }
 
   /**
@@ -156,17 +189,19 @@ class Training {
     const ids = Int32Array.from(tokens);
     const fields = fieldsFor(this.#describe, reads);
     const alone = /** @type {readonly import('../engine/backend.js').Posted[]} */ (reads);
-    return this.#ask((backend, id) => backend.readTraining(id, ids, fields, alone));
+    return this.#ask((backend, id) => backend.training('read', id, ids, fields, alone));
   }
 
   async close() {
     const open = this.#seats.filter(({ link }) => link.isOpen);
-    await Promise.all(open.map((seat) => this.#at(seat, (backend, id) => backend.endTraining(id))));
+    await Promise.all(
+      open.map((seat) => this.#at(seat, (backend, id) => backend.training('end', id))),
+    );
   }
 
   /** @param {number} most */
   async #slice(most) {
-    const entries = await this.#ask((backend, id) => backend.trainSteps(id, most, SLICE));
+    const entries = await this.#ask((backend, id) => backend.training('steps', id, most, SLICE));
     return entries.map((numbers) => this.#entry(numbers));
   }
 

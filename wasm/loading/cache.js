@@ -7,7 +7,7 @@
  */
 import { openStore } from '#store';
 import { placeOf } from './ask.js';
-import { openDownload } from './download.js';
+import { fetchFile } from './download.js';
 import { SinkscopeError } from '../abi/errors.js';
 import {
   Keeper,
@@ -128,7 +128,7 @@ async function readPlan(kept, name) {
 }
 
 /**
- * Like openDownload, but through the cache: what is kept is not fetched, what is fetched is kept. A
+ * Like fetchFile, but through the cache: what is kept is not fetched, what is fetched is kept. A
  * file whose address says its version is not even asked about.
  * @param {URL} address
  * @param {KeepOptions} options
@@ -141,7 +141,7 @@ export async function openCached(address, options) {
     const card = await readCard(kept, await keyOf(address.href, options.version));
     if (card) return new Kept(kept, card, address, options).open();
   }
-  const download = await openDownload(address, options);
+  const download = await fetchFile(address, options);
   const version = options.version ?? download.tag;
   if (!kept || !version || download.bytes === undefined) {
     options.onNote?.(kept ? 'not kept: the server sends no size or ETag' : 'not kept: no storage');
@@ -289,7 +289,7 @@ class Kept {
 
   /** @param {number} from */
   async #rest(from) {
-    const { bytes, tag, stream } = await openDownload(this.#address, { ...this.#options, from });
+    const { bytes, tag, stream } = await fetchFile(this.#address, { ...this.#options, from });
     if (bytes === this.#card.bytes && tag === this.#card.version) return stream;
     await stream.cancel();
     await removeKey(this.#store, this.#key);

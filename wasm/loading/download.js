@@ -1,6 +1,5 @@
 /** A file over the network, whole, whatever happens to the connections that carry it. */
-import { PATIENCE, STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.js';
-import { checkOptions, urlOf } from '../abi/arguments.js';
+import { STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.js';
 import { SinkscopeError } from '../abi/errors.js';
 import { piecesOf, wholePiecesOf } from './pieces.js';
 
@@ -29,16 +28,15 @@ const MAY_ASK_PLAIN = new Request('http://localhost', {
 
 /**
  * Asks for a file; the promise holds once the server has answered.
- * @param {URL | string} url
- * @param {DownloadOptions} [options]
+ * @param {URL} address
+ * @param {DownloadOptions} options
  * @returns {Promise<{ bytes: number | undefined, tag: string | undefined,
  *   stream: ReadableStream<Uint8Array> }>} bytes of the whole file, though the stream begins at
  *   `from`; tag: the ETag or the date that identifies this version of the file
  * @throws {SinkscopeError} as `ask` does; the stream ends with 'read' when it cannot be continued
  */
-export async function openDownload(url, options = {}) {
-  checkOptions(options, { ...PATIENCE, from: 'count', version: 'text', bytes: 'count' });
-  const download = new Download(urlOf(url, undefined, 'url'), options);
+export async function fetchFile(address, options) {
+  const download = new Download(address, options);
   await download.connect();
   return { bytes: download.total, tag: download.tag, stream: download.stream() };
 }

@@ -1,6 +1,6 @@
 /** The files of a model, from wherever they come, into the memory of the module. */
 import { placeOf, reasonOf } from './ask.js';
-import { openDownload } from './download.js';
+import { fetchFile } from './download.js';
 import { SinkscopeError } from '../abi/errors.js';
 import { createSha256 } from './hash.js';
 import { createMeter } from './meter.js';
@@ -165,7 +165,7 @@ async function openSource(source, signal, note) {
   const onNote = (/** @type {string} */ text) => note(text, false);
   const options = { signal, token, version, id, bytes, onRetry, onNote, reuses: true };
   const address = new URL(url);
-  if (!cache) return openDownload(address, options);
+  if (!cache) return fetchFile(address, options);
   // Who keeps no model never downloads this module.
   const { openCached } = await import('./cache.js');
   return openCached(address, options);

@@ -55,7 +55,7 @@ describe('the picker of models', () => {
     { id: 'softmax', operation: 'softmax', timeline: true },
     { id: 'sigmoid', operation: 'sigmoid', factor: 'operation' },
   ];
-  const describe_ = {
+  const texts_ = {
     ...{ version: '', metrics: [], fields: [], letters: {} },
     operations: [
       { name: 'softmax', label: 'softmax', parameters: [], features: '' },
@@ -84,12 +84,16 @@ describe('the picker of models', () => {
       },
     ],
   };
-  const open = async (change: Partial<State> = {}) => {
+  /** What an engine describes before the texts are asked for. */
+  const describe_ = JSON.parse(
+    JSON.stringify(texts_, (key, value) => (key === 'meaning' ? undefined : value)),
+  );
+  const open = async (change: Partial<State> = {}, explain = async () => texts_) => {
     const timelines = async () => ({
       steps: async (id: string) => (id === 'softmax' ? [0, 4000] : []),
     });
     const page = pageOf(change, [], {
-      models: { choices, zoo: { cards }, describe: describe_, timelines },
+      models: { choices, zoo: { cards }, describe: describe_, explain, timelines },
     });
     new Picker(page.context).show();
     await turn();
@@ -197,6 +201,18 @@ describe('the picker of models', () => {
       'evict',
     ]);
     expect(send('Add counterfactual')).toMatch(/^sigmoid~evict/);
+  });
+
+  it('calls a counterfactual by its name as long as its meaning is on its way', async () => {
+    let arrive = (_: typeof texts_) => {};
+    const { texts, all, enter } = await open({}, () => new Promise((done) => (arrive = done)));
+    expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict']);
+    enter('[name=edit]', 'power');
+    expect(all('[name=p]')[0]!.hasAttribute('title')).toBe(false);
+    arrive(texts_);
+    await turn();
+    expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict keys']);
+    expect(all('[name=p]')[0]!.title).toBe('The exponent.');
   });
 
   it('leads to a model that is not in it', async () => {

@@ -42,6 +42,7 @@ const zoo = {
 };
 const engine = {
   describe: { version: '1.0' },
+  explain: vi.fn(async () => ({ version: '1.0', edits: [] })),
   open: vi.fn(async (files: unknown, options: Record<string, unknown>) => {
     const close = vi.fn(async () => {});
     opened.push({ files, options, close });
@@ -70,6 +71,18 @@ beforeEach(() => {
   vi.stubGlobal('fetch', async (url: URL, { cache }: { cache: string }) => {
     fetched.push(`${url.href.slice(zooAddress('').href.length)} ${cache}`);
     return new Response('text');
+  });
+});
+
+describe('what the tables mean', () => {
+  it('is fetched once, and tried again where it did not come', async () => {
+    const own = models();
+    engine.explain.mockRejectedValueOnce(new Error('offline'));
+    expect(await own.explain()).toBe(engine.describe);
+    const both = await Promise.all([own.explain(), own.explain()]);
+    expect(both).toEqual([{ version: '1.0', edits: [] }, both[0]]);
+    expect(await own.explain()).toBe(both[0]);
+    expect(engine.explain).toHaveBeenCalledTimes(2);
   });
 });
 

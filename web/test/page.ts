@@ -54,7 +54,11 @@ export function pageOf(
   const engine = signal<unknown>({
     file: signal(0),
     queue: own,
-    models: { zoo: { cards: [] }, describe, choices: [], knows: () => true, ...models },
+    models: {
+      ...{ zoo: { cards: [] }, choices: [], knows: () => true },
+      ...{ describe, explain: async () => describe },
+      ...models,
+    },
   });
   const context = {
     ...{ state, engine, theme: signal('light'), pointed: signal({}), file: signal(undefined) },

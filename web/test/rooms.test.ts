@@ -471,6 +471,25 @@ describe('Compare', () => {
     expect(waiting.text('.lead')).toBe('');
   });
 
+  it('says above a column what it means, once that has come', async () => {
+    const column = {
+      ...{ name: 'open', label: 'openness', unit: 'share', shape: ['L', 'H'], arguments: [] },
+      ...{ summary: true, averaged: true },
+    };
+    const describe_ = { operations: [], fields: [], edits: [], letters: {}, metrics: [column] };
+    const texts = { ...describe_, metrics: [{ ...column, question: 'How open?' }] };
+    const frames = [softmax({}, { ...ratios, open: tensor([2, 2], [1, 0, 0, 1]) })];
+    const titleIn = async (explain: () => Promise<unknown>) => {
+      const own = { describe: describe_, explain, zoo };
+      const made = roomOf(compare, page({ shown: ['softmax'] }, frames, own));
+      await vi.advanceTimersByTimeAsync(0);
+      const heads = made.all('.numbers-of-all th button');
+      return heads.find((one) => one.textContent!.includes('openness'))!.getAttribute('title');
+    };
+    expect(await titleIn(() => new Promise(() => {}))).toBe(null);
+    expect(await titleIn(async () => texts)).toBe('How open? Mean over layers and heads');
+  });
+
   it('says what differs of two in a line, and of more in columns', async () => {
     const wide = (H: number, name: string) =>
       softmax(

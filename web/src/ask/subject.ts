@@ -108,7 +108,7 @@ export function toggled(list: readonly string[], text: string): readonly string[
 
 interface Parameter {
   readonly name: string;
-  readonly meaning: string;
+  readonly meaning?: string;
   /** The first value of a form, which is used where the table requires a value. */
   readonly default: number | string;
   readonly choices?: readonly (readonly [string, string])[];
@@ -162,7 +162,7 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
   const others = edits
     .filter(({ name }) => name !== 'operation')
     .map((row) => {
-      const { name, meaning } = row;
+      const { name, meaning = name } = row;
       const own = row.parameters.map((one): Parameter => {
         const { name: called, meaning: meant, min = 0, max = MOST_PLACES, required } = one;
         const choices = one.choices && choicesOf({ edits }, name, called);

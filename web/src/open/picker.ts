@@ -1,4 +1,5 @@
 /** The dialog in which the reader chooses what is looked at: models, steps of their training, what-ifs. */
+import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
@@ -23,6 +24,8 @@ export class Picker {
   #model = 'softmax';
   #edit = 'sigmoid';
   #steps: readonly number[] = [];
+  /** What the edits mean, once it is fetched. */
+  #texts: Describe | undefined;
 
   constructor(context: Context) {
     this.#context = context;
@@ -33,6 +36,7 @@ export class Picker {
 
   show(): void {
     void this.#loadSteps();
+    void this.#loadTexts();
     this.draw();
     this.#dialog.showModal();
   }
@@ -55,6 +59,11 @@ export class Picker {
     const hasSteps = models.zoo.cards.some(({ id, timeline }) => timeline && id === this.#model);
     this.#steps = [];
     if (hasSteps) this.#steps = await (await models.timelines()).steps(this.#model).catch(() => []);
+    this.draw();
+  }
+
+  async #loadTexts(): Promise<void> {
+    this.#texts = await this.#context.engine.peek()!.models.explain();
     this.draw();
   }
 
@@ -120,7 +129,7 @@ export class Picker {
     const { models } = this.#context.engine.peek()!;
     const own = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
     // The operation that a model was trained with is no what-if.
-    const all = editChoices(models.describe).filter(
+    const all = editChoices(this.#texts ?? models.describe).filter(
       ({ operation }) => !operation || operation !== own,
     );
     const edit = all.find(({ name }) => name === this.#edit) ?? all[0]!;
@@ -156,7 +165,7 @@ export class Picker {
           choices
             ? field(
                 name,
-                html`<select name=${name} aria-label=${name} title=${meaning}>
+                html`<select name=${name} aria-label=${name} title=${meaning ?? nothing}>
                   ${choices.map(([value, text]) => html`<option value=${value} ?selected=${value === standard}>${text}</option>`)}
                 </select>`,
               )
@@ -165,7 +174,7 @@ export class Picker {
                 html`<input
                   name=${name}
                   aria-label=${name}
-                  title=${meaning}
+                  title=${meaning ?? nothing}
                   type="number"
                   step="any"
                   min=${Math.max(min, -9999)}

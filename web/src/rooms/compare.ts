@@ -1,5 +1,6 @@
 /** Up to six subjects on shared scales, asked the same: pictures, what differs, and a table. */
 import { signal } from '@preact/signals-core';
+import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
   allows,
@@ -48,7 +49,7 @@ import './panes.css';
 import './tables.css';
 import './compare.css';
 
-const tableFor = ({ models }: Engine) => tableOf(models.describe);
+const tableFor = ({ models }: Engine, texts = models.describe) => tableOf(texts);
 
 const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
@@ -171,13 +172,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   const table = part(numbers, 'table-of-all');
   const open = signal<OpenModels | undefined>(undefined);
+  const texts = signal<Describe | undefined>(undefined);
   const sorting = signal<Sorting>({ name: '', descending: true });
   const shown = (): Shown[] => shownOf(context, context.state.value.shown);
   addScatter(root, context, scope, shown);
 
   scope.effect(() => {
-    const zoo = context.engine.value?.models.zoo;
-    zoo?.openModels().then((found) => (open.value = found), context.fail);
+    const models = context.engine.value?.models;
+    models?.zoo.openModels().then((found) => (open.value = found), context.fail);
+    void models?.explain().then((found) => (texts.value = found));
   });
 
   asks(context, scope, (_, engine) => ({
@@ -216,7 +219,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     menu.hidden = !allows(state, 'save') || !fresh.length;
     // What the table reads may still be on its way.
     const engine = context.engine.value;
-    const columns = engine ? tableFor(engine) : [];
+    const columns = engine ? tableFor(engine, texts.value) : [];
     const needed = readsOf(columns.filter(({ isRare }) => !isRare));
     const whole = all.flatMap(({ frame, isStale }) =>
       frame && needed.every((name) => name in frame.tensors) ? [{ frame, isStale }] : [],

@@ -16,8 +16,8 @@ export interface Cell {
 export interface TableMetric {
   readonly name: string;
   readonly title: string;
-  /** The definition, in a sentence. */
-  readonly meaning: string;
+  /** The definition, in a sentence; it may be on its way. */
+  readonly meaning: string | undefined;
   /** What it needs, by the names in describe. */
   readonly reads: readonly string[];
   readonly digits: number;
@@ -197,9 +197,8 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
   return {
     name,
     title: label,
-    meaning: isOfTokens
-      ? `${question} At the first token`
-      : `${question} Mean over layers and heads`,
+    meaning:
+      question && `${question} ${isOfTokens ? 'At the first token' : 'Mean over layers and heads'}`,
     reads: [name],
     digits: isShare ? 1 : 2,
     percent: isShare,

@@ -40,13 +40,13 @@ function next(name: string, { name: now, descending }: Sorting): Sorting {
 function heading(
   name: string,
   title: string,
-  meaning: string,
+  meaning: string | undefined,
   { sorting, sort }: TableParts,
 ): TemplateResult {
   const isSorted = sorting.name === name;
   const order = sorting.descending ? 'descending' : 'ascending';
   return html`<th scope="col" aria-sort=${isSorted ? order : 'none'}>
-    <button type="button" title=${meaning} @click=${() => sort(next(name, sorting))}>
+    <button type="button" title=${meaning ?? nothing} @click=${() => sort(next(name, sorting))}>
       ${title}<span aria-hidden="true">${isSorted ? (sorting.descending ? '▾' : '▴') : ''}</span>
     </button>
   </th>`;

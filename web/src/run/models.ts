@@ -67,6 +67,7 @@ export class Models {
   /** Milliseconds for a step of a tokenizer; doubled whenever a reader is asked to wait longer. */
   #limit = 5000;
   #timelines: Promise<Timelines> | undefined;
+  #texts: Promise<Describe> | undefined;
   readonly recordings: Recordings;
 
   constructor(engine: Engine, zoo: Zoo) {
@@ -74,6 +75,15 @@ export class Models {
     this.describe = engine.describe;
     this.zoo = zoo;
     this.recordings = new Recordings(engine);
+  }
+
+  /** What exists, and what it means; without its meanings where these cannot be fetched. */
+  explain(): Promise<Describe> {
+    this.#texts ??= this.#engine.explain().catch(() => {
+      this.#texts = undefined;
+      return this.describe;
+    });
+    return this.#texts;
   }
 
   get choices(): Choice[] {
