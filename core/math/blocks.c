@@ -1,5 +1,7 @@
 #include "blocks.h"
 
+#include "joined.h"
+
 #include "scalar.h"
 
 #include <stdbool.h>
@@ -8,6 +10,13 @@
 
 /* Factors of bytes, which are used as integers shifted up by 24 bits. */
 #define FACTOR 0x1p-24f
+
+/* What many readers call is there once. */
+#ifdef __GNUC__
+#define ONCE __attribute__((noinline)) static
+#else
+#define ONCE static
+#endif
 
 /* blocks[lane]: the lane's first block. */
 #define READER(name)                                                                               \
@@ -27,18 +36,19 @@ READER(read_i8) {
 
 /* out[n][lane] = factor times the halves at byte `at` of each of n blocks of each row; 0 in lanes
  * without a row. */
-static void read_halves(float *out, const unsigned char *const blocks[], size_t lanes, size_t at,
-                        size_t bytes, float factor, size_t n) {
+ONCE void read_halves(float *out, const unsigned char *const blocks[], size_t lanes, size_t at,
+                      size_t bytes, float factor, size_t n) {
     unsigned char halves[SS_GROUPS][SS_PANEL][2] = {0};
     for (size_t i = 0; i < n; i++)
         for (size_t lane = 0; lane < lanes; lane++)
             memcpy(halves[i][lane], blocks[lane] + i * bytes + at, 2);
-    ss_factors(out, halves[0][0], sizeof halves[0], factor, n);
+    ss_halves(out, halves[0][0], n * SS_PANEL);
+    ss_scale(out, factor, n * SS_PANEL);
 }
 
 /* Blocks of one group begin with its factor, behind which there may be a summand. */
-static void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                         ss_dtype type, float factor, bool adds) {
+ONCE void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                       ss_dtype type, float factor, bool adds) {
     size_t bytes = ss_dtype_block_bytes(type);
     g->adds = adds;
     read_halves(g->d[0][0], blocks, lanes, 0, bytes, factor, g->n);
@@ -60,8 +70,8 @@ static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes
 }
 
 /* Of each group of each row, `at` bytes behind the start of its block. */
-static void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                             ss_dtype type, size_t at, int by) {
+ONCE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                           ss_dtype type, size_t at, int by) {
     size_t bytes = ss_dtype_block_bytes(type);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++)
@@ -81,8 +91,8 @@ READER(read_q4_1) {
 }
 
 /* Numbers of five bits: four as nibbles, the fifth is bit i of four bytes before them. */
-static void read_fives(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                       ss_dtype type, size_t at, int by) {
+ONCE void read_fives(ss_groups *g, const unsigned char *const blocks[], size_t lanes, ss_dtype type,
+                     size_t at, int by) {
     size_t bytes = ss_dtype_block_bytes(type);
     read_all_nibbles(g, blocks, lanes, type, at + 4, by);
     for (size_t lane = 0; lane < lanes; lane++)
@@ -106,33 +116,15 @@ READER(read_q5_1) {
     read_fives(g, blocks, lanes, SS_Q5_1, 4, 0);
 }
 
-/*
- * Eight scales and eight minima of six bits in twelve bytes: the first four of each have a byte's
- * low six bits; the others four bits of a byte and the two that the first four left over. They
- * multiply a block's d and m; the product with m is subtracted.
- */
-static void scale_groups(float d[][SS_PANEL], float m[][SS_PANEL], const float block_d[],
-                         const float block_m[], const unsigned char *const scales[], size_t lanes,
-                         size_t n) {
-    for (size_t lane = 0; lane < lanes; lane++)
-        for (size_t i = 0; i < n; i++) {
-            const unsigned char *s = scales[lane] + i;
-            int scale = i < 4 ? s[0] & 63 : (s[4] & 15) | (s[-4] >> 6) << 4;
-            int least = i < 4 ? s[4] & 63 : s[4] >> 4 | (s[0] >> 6) << 4;
-            d[i][lane] = block_d[lane] * (float)scale;
-            m[i][lane] = -(block_m[lane] * (float)least);
-        }
-}
-
 /* The fifth bit of number k of group i is bit i of byte k, if there are such bytes. */
-static void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                                 size_t at, const size_t *fifths) {
+ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                               size_t at, const size_t *fifths) {
     float d[SS_PANEL], m[SS_PANEL];
     const unsigned char *scales[SS_PANEL] = {0};
     read_halves(d, blocks, lanes, 0, 0, FACTOR, 1);
     read_halves(m, blocks, lanes, 2, 0, 1.0f, 1);
     for (size_t lane = 0; lane < lanes; lane++) scales[lane] = blocks[lane] + 4;
-    scale_groups(g->d[0], g->m, d, m, scales, lanes, g->n);
+    ss_scale_groups(g->d[0], g->m, d, m, scales, lanes, g->n);
     g->adds = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
@@ -196,98 +188,4 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
     groups->adds = groups->halved = false;
     groups->n = n;
     readers[type](groups, blocks, lanes);
-}
-
-/* ---- blocks of eight rows side by side ---- */
-
-/* Pairs of bytes before the integers of a block, for each of its groups. */
-static size_t heads_of(ss_dtype type) {
-    return type == SS_Q4_1 ? 2 : 1;
-}
-
-bool ss_is_fixed(ss_dtype type) {
-    return type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q4_1 || type == SS_Q4_K;
-}
-
-static uint32_t read_u32(const unsigned char *bytes) {
-    uint32_t word;
-    memcpy(&word, bytes, sizeof word);
-    return word;
-}
-
-/* The integers of group i of eight blocks: of 16 bytes the low halves are inputs 0..15 and the high ones
- * 16..31, of two groups' 32 bytes those of one group and of the other. */
-static void join_nibbles(unsigned char *out, const unsigned char *const integers[], ss_dtype type,
-                         size_t i) {
-    bool is_k = type == SS_Q4_K;
-    for (size_t lane = 0; lane < SS_PANEL / 2; lane++)
-        for (size_t k = 0; k < SS_GROUP; k += 4) {
-            size_t at = is_k ? i / 2 * 32 + k : k % 16;
-            int by = (is_k ? i % 2 : k / 16) ? 4 : 0;
-            uint32_t low = read_u32(integers[lane] + at) >> by & 0x0f0f0f0f;
-            uint32_t high = read_u32(integers[lane + 4] + at) >> by & 0x0f0f0f0f;
-            uint32_t word = low | high << 4;
-            uint32_t other = (word ^ word >> 8) & 0xff00; /* the bytes in the middle change places */
-            word ^= other | other << 8;
-            memcpy(out + k * 4 + lane * 4, &word, sizeof word);
-        }
-}
-
-static void join_bytes(unsigned char *out, const unsigned char *const integers[]) {
-    for (size_t lane = 0; lane < SS_PANEL; lane++)
-        for (size_t k = 0; k < SS_GROUP; k += 2)
-            memcpy(out + k * SS_PANEL + 2 * lane, integers[lane] + k, 2);
-}
-
-void ss_join_blocks(unsigned char *out, const unsigned char *const rows[], size_t lanes,
-                    ss_dtype type, size_t n) {
-    static const unsigned char nothing[144];
-    size_t bytes = ss_dtype_block_bytes(type), groups = ss_dtype_block(type) / SS_GROUP;
-    size_t heads = heads_of(type), stride = SS_PANEL * bytes / groups;
-    for (size_t i = 0; i < n * groups; i++, out += stride) {
-        const unsigned char *integers[SS_PANEL];
-        for (size_t lane = 0; lane < SS_PANEL; lane++) {
-            const unsigned char *block = lane < lanes ? rows[lane] + i / groups * bytes : nothing;
-            for (size_t j = 0; j < heads; j++)
-                memcpy(out + 2 * (j * SS_PANEL + lane), block + 2 * (i % groups * heads + j), 2);
-            integers[lane] = block + 2 * heads * groups;
-        }
-        if (type == SS_Q8_0)
-            join_bytes(out + 2 * heads * SS_PANEL, integers);
-        else
-            join_nibbles(out + 2 * heads * SS_PANEL, integers, type, i % groups);
-    }
-}
-
-/* Eight groups, before which their block's d and m and two scales after two others are. */
-static void read_scaled(float d[][SS_PANEL], float m[][SS_PANEL], const unsigned char *groups,
-                        size_t stride) {
-    float block_d[SS_PANEL], block_m[SS_PANEL];
-    unsigned char scales[SS_PANEL][12];
-    const unsigned char *all[SS_PANEL];
-    ss_factors(block_d, groups, 0, 1.0f, 1);
-    ss_factors(block_m, groups + stride, 0, 1.0f, 1);
-    for (size_t lane = 0; lane < SS_PANEL; lane++) {
-        all[lane] = scales[lane];
-        for (size_t j = 0; j < 6; j++)
-            memcpy(scales[lane] + 2 * j, groups + (2 + j) * stride + 2 * lane, 2);
-    }
-    scale_groups(d, m, block_d, block_m, all, SS_PANEL, SS_GROUPS);
-}
-
-void ss_read_fixed_groups(ss_fixed_groups *groups, ss_dtype type, const unsigned char *joined,
-                          size_t n) {
-    static const ss_fixed_kind kinds[SS_DTYPE_N] = {
-        [SS_Q8_0] = SS_BYTES,
-        [SS_Q4_0] = SS_LESS_EIGHT,
-        [SS_Q4_1] = SS_ADDING,
-        [SS_Q4_K] = SS_SCALED,
-    };
-    size_t head = 2 * SS_PANEL * heads_of(type);
-    groups->n = n;
-    groups->kind = kinds[type];
-    groups->halves = joined;
-    groups->integers = joined + head;
-    groups->stride = head + (type == SS_Q8_0 ? 256 : 128);
-    if (type == SS_Q4_K) read_scaled(groups->d, groups->m, joined, groups->stride);
 }

@@ -12,13 +12,14 @@
  * order,
  *
  *     sum += V * (d * unit) + m * s      of bytes, which have no m, sum += V * (d * unit)
- *     V = (w[0] X[0] + w[1] X[1] + ...) / 2^c, rounded, halves up      s = (X[0] + X[1] + ...) * unit
+ *     V = (w[0] X[0] + w[1] X[1] + ...) / 2^c, rounded, halves up      s = (X[0] + X[1] + ...) *
+ * unit
  *
- * where c is 8 of nibbles and 11 of bytes. Both sums of integers are exact, below 2^41 and 2^34; the
- * former is rounded once to V, both once to a float, and each operation written here once (V's 2^c
- * is in what it is multiplied with). Of a group with a NaN or an infinity X is 0 and unit NaN, and
- * so is the sum. As integers add up to the same in any order, one row has the bits of many, and the
- * textbook those of SIMD.
+ * where c is 8 of nibbles and 11 of bytes. Both sums of integers are exact, below 2^41 and 2^34;
+ * the former is rounded once to V, both once to a float, and each operation written here once (V's
+ * 2^c is in what it is multiplied with). Of a group with a NaN or an infinity X is 0 and unit NaN,
+ * and so is the sum. As integers add up to the same in any order, one row has the bits of many, and
+ * the textbook those of SIMD.
  */
 #ifndef SS_MATH_FIXED_H
 #define SS_MATH_FIXED_H
@@ -48,16 +49,16 @@ typedef struct ss_fixed_tile {
  * pairs of inputs of four lanes.
  */
 typedef enum ss_fixed_kind {
-    SS_BYTES,       /* d q; d is a half */
-    SS_LESS_EIGHT,  /* d (q - 8), q a nibble */
-    SS_ADDING,      /* d q + m; m is a half, too, behind the d of all lanes */
-    SS_SCALED,      /* d q + m; d and m are products of halves and scales */
+    SS_BYTES,      /* d q; d is a half */
+    SS_LESS_EIGHT, /* d (q - 8), q a nibble */
+    SS_ADDING,     /* d q + m; m is a half, too, behind the d of all lanes */
+    SS_SCALED,     /* d q + m; d and m are products of halves and scales */
 } ss_fixed_kind;
 typedef struct ss_fixed_groups {
     size_t n;
     ss_fixed_kind kind;
-    const unsigned char *halves, *integers;     /* group 0's */
-    size_t stride;                              /* bytes from those of a group to the next */
+    const unsigned char *halves, *integers; /* group 0's */
+    size_t stride;                          /* bytes from those of a group to the next */
     float d[SS_GROUPS][SS_PANEL], m[SS_GROUPS][SS_PANEL]; /* of scaled ones, of which n is at most
                                                              SS_GROUPS */
 } ss_fixed_groups;

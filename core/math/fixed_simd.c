@@ -95,7 +95,8 @@ INLINE two rounded(const v128_t sums[4], uint32_t bits, v128_t half) {
     return (two){wasm_f32x4_convert_i32x4(all[0]), wasm_f32x4_convert_i32x4(all[1])};
 }
 
-/* Eight halves times the float that `by` is, once it is divided by 2^112 (ss_factors). */
+/* Eight finite halves times the float that `by` is, once it is divided by 2^112: their bits, ten
+ * places from the right of a float's fraction, are a float that is so many times too small. */
 INLINE two halves8(const unsigned char *at, v128_t by) {
     v128_t kept = wasm_i32x4_splat((int)0x8fffe000u), all[2];
     UNROLL
@@ -177,8 +178,8 @@ INLINE two times_bytes(two sum, const ss_fixed *row, const ss_fixed_groups *g) {
 
 SHARED void ss_times_fixed_simd(SS_TIMES_FIXED_ARGS) {
     two sum = load8(sums);
-    sum = groups->kind == SS_BYTES ? times_bytes(sum, row, groups)
-                                   : times_nibbles(sum, row, groups);
+    sum =
+        groups->kind == SS_BYTES ? times_bytes(sum, row, groups) : times_nibbles(sum, row, groups);
     wasm_v128_store(sums, sum.low);
     wasm_v128_store(sums + 4, sum.high);
 }

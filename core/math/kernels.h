@@ -113,11 +113,6 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* out[i] = the IEEE half at halves + 2i, little-endian and unaligned; exact. */
 #define SS_HALVES_ARGS float *out, const unsigned char *halves, size_t n
 
-/* out[i][lane] = factor * the half at halves + i*stride + 2*lane, for i < n: of each of n blocks of
- * eight rows. The halves are finite; factor is a power of two that leaves no product subnormal. */
-#define SS_FACTORS_ARGS                                                                            \
-    float *out, const unsigned char *halves, size_t stride, float factor, size_t n
-
 /* out[i] = exp(x[i] - shift), in place allowed; returns the sum of out in the reduction order. */
 #define SS_EXP_ARGS float *out, const float *x, float shift, size_t n
 
@@ -197,7 +192,6 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     void ss_interleave##suffix(SS_INTERLEAVE_ARGS);                                                \
     void ss_spread_pairs##suffix(SS_SPREAD_PAIRS_ARGS);                                            \
     void ss_halves##suffix(SS_HALVES_ARGS);                                                        \
-    void ss_factors##suffix(SS_FACTORS_ARGS);                                                      \
     float ss_exp##suffix(SS_EXP_ARGS);                                                             \
     float ss_sigmoid##suffix(SS_SIGMOID_ARGS);                                                     \
     void ss_copy##suffix(SS_COPY_ARGS);                                                            \
@@ -236,7 +230,6 @@ SS_KERNELS(_simd)
 #define ss_interleave SS_BIND(ss_interleave)
 #define ss_spread_pairs SS_BIND(ss_spread_pairs)
 #define ss_halves SS_BIND(ss_halves)
-#define ss_factors SS_BIND(ss_factors)
 #define ss_exp SS_BIND(ss_exp)
 #define ss_sigmoid SS_BIND(ss_sigmoid)
 #define ss_copy SS_BIND(ss_copy)

@@ -85,13 +85,6 @@ void ss_halves_ref(SS_HALVES_ARGS) {
         out[i] = ss_float_of_f16((uint16_t)(halves[2 * i] | halves[2 * i + 1] << 8));
 }
 
-void ss_factors_ref(SS_FACTORS_ARGS) {
-    for (; n > 0; n--, halves += stride, out += SS_PANEL) {
-        ss_halves_ref(out, halves, SS_PANEL);
-        for (size_t lane = 0; lane < SS_PANEL; lane++) out[lane] *= factor;
-    }
-}
-
 /* The tree that ends every reduction. */
 static float add_lanes(const float s[8]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));

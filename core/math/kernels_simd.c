@@ -376,18 +376,6 @@ void ss_spread_pairs_simd(SS_SPREAD_PAIRS_ARGS) {
     }
 }
 
-/* As halves4 of finite ones, whose signs an arithmetic shift takes along. */
-SHARED void ss_factors_simd(SS_FACTORS_ARGS) {
-    v128_t by = wasm_f32x4_splat(factor * 0x1p112f), kept = wasm_i32x4_splat((int)0x8fffe000u);
-    for (; n > 0; n--, halves += stride, out += SS_PANEL) {
-        UNROLL
-        for (size_t i = 0; i < SS_PANEL; i += 4) {
-            v128_t four = wasm_i32x4_shl(wasm_i32x4_load16x4(halves + 2 * i), 13);
-            wasm_v128_store(out + i, wasm_f32x4_mul(wasm_v128_and(four, kept), by));
-        }
-    }
-}
-
 /*
  * The numbers of ss_expf in memory: V8 builds a constant vector at every use, by five
  * instructions, and loads one by one instruction. The barrier hides from the compiler what they

@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "fixed.h"
 #include "int8.h"
+#include "joined.h"
 #include "unpack.h"
 
 #include <stdint.h>
@@ -356,7 +357,7 @@ static size_t read_fixed(fixed_outputs *e, size_t k) {
     size_t before = is_all ? 0 : ss_dtype_bytes(type, k);
     const unsigned char *joined = e->panel ? e->panel + SS_PANEL * before : e->joined;
     if (!e->panel) {
-        const unsigned char *rows[SS_PANEL];
+        const void *rows[SS_PANEL];
         for (size_t lane = 0; lane < e->rows.width; lane++)
             rows[lane] = e->rows.rows[lane] + before;
         ss_join_blocks(e->joined, rows, e->rows.width, type, count / ss_dtype_block(type));
@@ -527,12 +528,6 @@ static bool has_panels(const ss_matrix *w) {
     return w->first % SS_PANEL == 0 && is_whole && has_heads && !w->in_out;
 }
 
-static void interleave_words(float *panel, const unsigned char *const rows[SS_PANEL], size_t n) {
-    const void *lanes[SS_PANEL];
-    for (size_t lane = 0; lane < SS_PANEL; lane++) lanes[lane] = rows[lane];
-    ss_interleave(panel, lanes, n);
-}
-
 void ss_matrix_interleave(ss_matrix *w, float *work) {
     bool is_float = w->type == SS_F32 && (uintptr_t)w->data % sizeof *work == 0;
     bool is_short = (w->type == SS_F16 || w->type == SS_BF16) && w->in % 2 == 0;
@@ -546,7 +541,7 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
     moved.pair = 0;
     for (size_t n = 0; n + most <= w->out; n += most) {
         for (size_t c = 0; c < most; c += SS_PANEL) {
-            const unsigned char *rows[SS_PANEL];
+            const void *rows[SS_PANEL];
             float *panel = work + c * bytes / sizeof *work;
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 rows[lane] = w->data + ss_matrix_place(w, n + c + lane) * bytes;
@@ -554,7 +549,7 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
                 ss_join_blocks((unsigned char *)panel, rows, SS_PANEL, w->type,
                                w->in / ss_dtype_block(w->type));
             else
-                interleave_words(panel, rows, bytes / sizeof *panel);
+                ss_interleave(panel, rows, bytes / sizeof *panel);
         }
         memcpy((unsigned char *)(size_t)panel_at(&moved, n), work, most * bytes);
     }

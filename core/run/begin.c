@@ -124,7 +124,8 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     const ss_trace *trace = pass->trace;
     int alike = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
     while (alike < T && ss_tokens(trace)[alike] == tokens[alike]) alike++;
-    /* The logits behind the last that is kept are those that the run ended with, or come of its stream. */
+    /* The logits behind the last that is kept are those that the run ended with, or come of its
+     * stream. */
     bool ended = alike < n && alike == trace->T && alike == pass->total;
     bool streams = trace->fields & SS_BIT(SS_FIELD_HIDDEN);
     int kept = ss_min(ended || streams ? alike : alike - 1, idle_tokens(pass, true));

@@ -26,7 +26,6 @@ typedef struct kernel_set {
     void (*spread_groups)(SS_SPREAD_GROUPS_ARGS);
     void (*interleave)(SS_INTERLEAVE_ARGS);
     void (*spread_pairs)(SS_SPREAD_PAIRS_ARGS);
-    void (*factors)(SS_FACTORS_ARGS);
     float (*exp)(SS_EXP_ARGS);
     float (*sigmoid)(SS_SIGMOID_ARGS);
     void (*copy)(SS_COPY_ARGS);
@@ -64,7 +63,6 @@ static const kernel_set sets[] = {
      ss_spread_groups,
      ss_interleave,
      ss_spread_pairs,
-     ss_factors,
      ss_exp,
      ss_sigmoid,
      ss_copy,
@@ -98,7 +96,6 @@ static const kernel_set sets[] = {
      ss_spread_groups_ref,
      ss_interleave_ref,
      ss_spread_pairs_ref,
-     ss_factors_ref,
      ss_exp_ref,
      ss_sigmoid_ref,
      ss_copy_ref,
@@ -245,14 +242,6 @@ static void fold_fixed(const kernel_set *set, size_t n, size_t start) {
     set->spread_fixed(panel, &g);
     set->tile_times_fixed(out + start, tile, panel, groups);
     fold(out, SS_FIVE * SS_PANEL + start + 8);
-}
-
-/* Of all halves that are finite. */
-static void fold_factors(const kernel_set *set, size_t n, size_t start) {
-    static unsigned char bytes[sizeof in_b];
-    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = ((const unsigned char *)in_b)[i] & 0xbf;
-    set->factors(out + start, bytes + start, n % 40, n % 2 ? 1.0f : 0x1p-24f, n);
-    fold(out, n * SS_PANEL + start + 8);
 }
 
 static void fold_interleave(const kernel_set *set, size_t n, size_t start) {
@@ -407,7 +396,6 @@ static const struct {
     {"times_groups", fold_times_groups},
     {"spread_groups", fold_spread_groups},
     {"fixed", fold_fixed},
-    {"factors", fold_factors},
     {"interleave", fold_interleave},
     {"spread_pairs", fold_spread_pairs},
     {"exp", fold_exp},

@@ -412,24 +412,6 @@ static void check_fixed(void) {
     }
 }
 
-static void check_factors(void) {
-    CASE("factors: eight halves side by side, block by block");
-    unsigned char bytes[300];
-    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 37 + i / 7);
-    for (size_t n = 0; n <= 4; n++) {
-        guarded factors;
-        guard(&factors, n * SS_PANEL);
-        ss_factors(factors.out, bytes + 1, 45, 0x1p-24f, n);
-        bool right = guards_stand(&factors);
-        for (size_t i = 0; i < n * SS_PANEL; i++) {
-            const unsigned char *half = bytes + 1 + i / SS_PANEL * 45 + 2 * (i % SS_PANEL);
-            float number = ss_float_of_f16((uint16_t)(half[0] | half[1] << 8));
-            right &= equal(factors.out[i], number * 0x1p-24f);
-        }
-        CHECK(right);
-    }
-}
-
 static void check_interleave(void) {
     CASE("interleave: eight rows side by side, zeros for those that are not there");
     float *rows = numbers(8 * 23, 2.0f);
@@ -756,7 +738,6 @@ int main(void) {
     check_groups();
     check_whole_row();
     check_fixed();
-    check_factors();
     check_interleave();
     for (size_t i = 0; i < sizeof vector_cases / sizeof *vector_cases; i++)
         check_vectors(vector_cases + i);

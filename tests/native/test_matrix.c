@@ -148,8 +148,8 @@ static bool right_sum(const ss_matrix *w, const float *a, const float *row, floa
            fabs((double)found - exact) <= 2e-7 * size;
 }
 
-/* Rows that lie side by side have the numbers and the sums that they had one after the other: all but the
- * last five outputs. */
+/* Rows that lie side by side have the numbers and the sums that they had one after the other: all
+ * but the last five outputs. */
 static void check_joined(ss_matrix w, const float *a, float *work) {
     static float out[2][ROWS * QUANTISED_OUT], row[2][QUANTISED_IN];
     ss_matrix joined = w;
