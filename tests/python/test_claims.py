@@ -11,7 +11,7 @@ import pytest
 
 from models.train import claims, decide, factors, protocol
 from models.train.claims import Effect
-from models.train.decide import Difference
+from models.train.factors import Difference
 from models.train.recipe import recipes
 
 ROOT = Path(__file__).resolve().parents[2]

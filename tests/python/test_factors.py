@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ def test_an_interval_by_hand() -> None:
     found = factors.interval([1.0, 2.0, 3.0])
     assert (found.n, found.mean) == (3, 2.0)
     assert (found.low, found.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
+    one = factors.interval([2.0])
+    assert (one.mean, one.low, one.high) == (2.0, -math.inf, math.inf)
 
 
 def test_seeds_are_paired() -> None:
@@ -118,7 +121,8 @@ def test_sentences(ends: list[float], bases: list[float], paper: dict[str, Any],
 @pytest.mark.parametrize(("paper", "word"), [
     ({}, None), ({"sink_1": 0.0}, None), ({"says": "more"}, "more"),
     ({"sink_1": 13.6, "base": 18.18}, "less"), ({"sink_1": 13.7, "base": 18.18}, "the same"),
-    ({"sink_1": 24.1, "base": 18.18}, "the same"), ({"sink_1": 24.2, "base": 18.18}, "more")])
+    ({"sink_1": 24.1, "base": 18.18}, "the same"), ({"sink_1": 24.2, "base": 18.18}, "more"),
+    ({"sink_1": 0.75, "base": 1.0}, "the same"), ({"sink_1": 1.33, "base": 1.0}, "the same")])
 def test_what_the_paper_saw(paper: dict[str, Any], word: str | None) -> None:
     assert factors.reported(paper) == word
 
@@ -173,6 +177,8 @@ def test_the_pilot_says_what_is_missing() -> None:
     assert text.endswith("Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
+    still = made(SOFTMAX, 1, {10400: 0.0, 12800: factors.STILL})  # not by less than that
+    assert "the sink of 0 of them rises" in factors.pilot_table({1: still}, (1,))
 
 
 def test_a_gap_leaves_the_onset_unknown() -> None:
