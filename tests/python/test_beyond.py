@@ -31,7 +31,6 @@ SAID: dict[str, tuple[float | None, ...]] = {
 @pytest.mark.parametrize("id", SAID)
 def test_a_row_says_what_the_document_says(id: str) -> None:
     """To the digits of the document; another processor may change the last one."""
-    torch.set_num_threads(1)
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(SAID[id])
@@ -42,7 +41,6 @@ def test_a_row_says_what_the_document_says(id: str) -> None:
 
 
 def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
-    torch.set_num_threads(1)
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     assert "| nan of 0 |" in beyond.row("post-norm", texts)
     # What is written to the logits of the sink heads, over the sequences.
@@ -50,7 +48,6 @@ def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
 
 
 def test_the_units_are_complete_and_one_is_measured_again() -> None:
-    torch.set_num_threads(1)
     found = json.loads(beyond.FILE.read_text())
     for name, (_, units) in beyond.groups().items():
         assert [one["unit"] for one in found[name]] == list(units), "run beyond --units"
@@ -103,7 +100,6 @@ def test_what_follows_a_place_is_judged_by_its_own_rows(monkeypatch: pytest.Monk
 
 
 def test_a_model_that_has_learnt_nothing_is_as_it_was_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_num_threads(1)
     given: list[str] = []
 
     def untrained(*words: object) -> list[dict[str, float]]:
