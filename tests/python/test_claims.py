@@ -162,7 +162,6 @@ def test_shipped_models_with_a_sink() -> None:
     torch = pytest.importorskip("torch")
     from models.train import inputs
 
-
     measured = json.loads(inputs.FILE.read_text())
     assert [one["model"] for one in measured] == inputs.chosen(list(INDEX.values()))
     assert inputs.uniform(64) == pytest.approx(0.0741, abs=1e-4)

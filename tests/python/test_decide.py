@@ -48,6 +48,12 @@ def test_welch_by_hand() -> None:
     assert (found.low, found.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
 
 
+def test_groups_that_spread_alike_have_an_interval() -> None:
+    """Variances 1 and 1 over 3 and 3: four degrees, 2.7764 sqrt(2 / 3)."""
+    found = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
+    assert (found.low, found.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
+
+
 def test_intervals_hold_what_they_promise() -> None:
     """Of drawn groups of 3 and 8 some 97.5 % of the intervals hold the true difference."""
     draw = random.Random(1)

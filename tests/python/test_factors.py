@@ -41,11 +41,19 @@ def test_student(freedom: int, t: float) -> None:
     assert factors.t_quantile(freedom) == pytest.approx(t, abs=2e-4)
 
 
+def test_student_of_two_degrees_has_a_closed_form() -> None:
+    for confidence in (0.5, 0.95, 0.999):
+        expected = confidence * math.sqrt(2 / (1 - confidence**2))
+        assert factors.t_quantile(2, confidence) == pytest.approx(expected, rel=1e-8)
+
+
 def test_an_interval_by_hand() -> None:
     # Mean 2, deviation 1, so 4.3027 / sqrt(3) on each side.
     found = factors.interval([1.0, 2.0, 3.0])
     assert (found.n, found.mean) == (3, 2.0)
     assert (found.low, found.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
+    two = factors.interval([1.0, 3.0])  # 12.7062 sqrt(2) / sqrt(2)
+    assert (two.low, two.high) == pytest.approx((2 - 12.7062, 2 + 12.7062), abs=1e-4)
     one = factors.interval([2.0])
     assert (one.mean, one.low, one.high) == (2.0, -math.inf, math.inf)
 
