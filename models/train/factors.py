@@ -219,7 +219,7 @@ def rise(log: dict[str, Any]) -> float | None:
     return None if before is None or after is None else after - before
 
 
-PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS + 1, 1600), protocol.FALL)
+PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), protocol.FALL)
 
 
 def pilot_table(logs: dict[int, dict[str, Any]], wanted: tuple[int, ...]) -> str:

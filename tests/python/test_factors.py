@@ -180,6 +180,8 @@ def test_the_pilot_says_what_is_missing() -> None:
     other = made(SOFTMAX, 4, {0: 0.0, 10400: 0.1, 12800: 0.15})
     text = factors.pilot_table({1: flat, 2: rising, 4: other}, (1, 2, 3, 4))
     assert "| 1,000 | 0.100 | 0.000 |  |  |" in text
+    head, rule, *_ = text.splitlines()
+    assert head.count("|") == rule.count("|") == 6
     assert "| measured up to | 16,000 | 12,800 | not begun | 12,800 |" in text
     assert "| rise from 10,400 to 12,800 | +0.010 | +0.100 |  | +0.050 |" in text
     assert text.endswith("Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
