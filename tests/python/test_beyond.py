@@ -279,11 +279,13 @@ def test_every_planted_trigger_was_learnt() -> None:
 def test_the_command_prints_a_row_for_each_model(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(beyond, "row", lambda id, texts: f"| {id} {len(texts)} |")
+    threads: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
     monkeypatch.setattr(sys, "argv", ["beyond", "short", "relu"])
     beyond.main()
     head, rule, *rows = capsys.readouterr().out.splitlines()
     assert head.count("|") == rule.count("|") == 11
-    assert rows == ["| short 24 |", "| relu 24 |"]
+    assert rows == ["| short 24 |", "| relu 24 |"] and threads == [1]
     monkeypatch.setattr(sys, "argv", ["beyond"])
     beyond.main()
     assert len(capsys.readouterr().out.splitlines()) == 2 + 35
@@ -291,3 +293,10 @@ def test_the_command_prints_a_row_for_each_model(
     with pytest.raises(SystemExit):
         beyond.main()
     assert "no such model: sofmax" in capsys.readouterr().err
+    measured: list[list[str]] = []
+    monkeypatch.setattr(beyond, "measure_units", measured.append)
+    for words in (["--units"], ["--units", "searches"]):
+        monkeypatch.setattr(sys, "argv", ["beyond", *words])
+        beyond.main()
+    assert measured == [list(beyond.groups()), ["searches"]]
+    assert not capsys.readouterr().out

@@ -83,7 +83,10 @@ def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(inputs, "FILE", tmp_path / "inputs.json")
     monkeypatch.setattr(inputs, "chosen", lambda rows: [row["id"] for row in rows[:2]])
     monkeypatch.setattr(inputs, "measure", lambda id: {"model": id, "alpha": 0.5})
+    threads: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
     inputs.main()
+    assert threads == [1]  # the order of a sum is that of one thread
     ids = list(recipes())[:2]
     assert inputs.FILE.read_text() == "[\n" + ",\n".join(
         f'{{"model": "{id}", "alpha": 0.5}}' for id in ids) + "\n]\n"
