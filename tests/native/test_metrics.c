@@ -356,6 +356,21 @@ static void bad_requests(void) {
     args = (ss_metric_args){0.3f, 3, 0, 2, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, cosine, &args, &err), -1);
     CHECK(strstr(err.text, "head below 2") != NULL);
+    for (int head = -1; head <= 1; head++) {
+        args = (ss_metric_args){0.3f, 3, 0, head, NULL};
+        CHECK_INT(ss_metric_shape(dims, &f.trace, cosine, &args, &err), head < 0 ? -1 : 2);
+    }
+    for (int layer = -1; layer <= 1; layer++) {
+        args = (ss_metric_args){0.3f, 3, layer, 1, NULL};
+        CHECK_INT(ss_metric_shape(dims, &f.trace, cosine, &args, &err), layer ? -1 : 2);
+        if (layer) CHECK(strstr(err.text, "layer below 1") != NULL);
+    }
+    for (int T = 0; T <= 4; T++) {
+        args = (ss_metric_args){0.3f, T, 0, 0, NULL};
+        CHECK_INT(ss_metric_shape(dims, &f.trace, alpha, &args, &err), T < 1 || T > 3 ? -1 : 3);
+    }
+    args = (ss_metric_args){0.3f, 3, 0, 0, NULL};
+    CHECK_INT(ss_metric_shape(dims, &f.trace, -1, &args, &err), -1);
     args = (ss_metric_args){NAN, 3, 0, 0, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, metric_index("sink_ratio"), &args, &err), -1);
     CHECK_INT(ss_metric_shape(dims, &f.trace, 999, &args, &err), -1);
@@ -363,6 +378,38 @@ static void bad_requests(void) {
     CHECK_INT(ss_metric_shape(dims, &f.trace, alpha, &args, &err), -1);
     CHECK(strstr(err.text, "att") != NULL);
     fake_close(&f);
+}
+
+static void bad_bases(void) {
+    CASE("two runs are compared where they are of one model, long enough, and recorded the fields");
+    fake f, short_one, other;
+    fake_open(&f, 1, 2, 3, 1, "softmax");
+    fake_open(&short_one, 1, 2, 2, 1, "softmax");
+    fake_open(&other, 1, 2, 3, 1, "softmax");
+    size_t dims[SS_RANK_MAX];
+    ss_error err;
+    int change = metric_index("hidden_change");
+    ss_metric_args args = {0.3f, 3, 0, 0, NULL};
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
+    CHECK(strstr(err.text, "another run of the same model") != NULL);
+    args.base = &other.trace;
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
+    CHECK(strstr(err.text, "another run of the same model") != NULL);
+    other.trace.model = short_one.trace.model = &f.model;
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
+    other.trace.fields &= ~SS_BIT(SS_FIELD_V);
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
+    other.trace.fields &= ~SS_BIT(SS_FIELD_HIDDEN);
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
+    CHECK(strstr(err.text, "did not record") != NULL);
+    args.base = &short_one.trace;
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
+    CHECK(strstr(err.text, "3 tokens or more to compare with, found 2") != NULL);
+    args.T = 2;
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
+    fake_close(&f);
+    fake_close(&short_one);
+    fake_close(&other);
 }
 
 static const float *golden(const opened_file *file, const char *group, const char *name,
@@ -536,6 +583,7 @@ int main(void) {
     no_direction();
     wide_gap();
     bad_requests();
+    bad_bases();
     random_maps();
     return check_done();
 }
