@@ -221,6 +221,8 @@ static const broken meanings[] = {
      SS_UNSUPPORTED, "general.architecture"},
     {"another architecture", COUNTS("0", "1") " t:general.architecture 4:8 t:bert z:32",
      SS_UNSUPPORTED, "general.architecture"},
+    {"a text that ends with the file", COUNTS("0", "1") " t:general.architecture 4:8 t:bert",
+     SS_UNSUPPORTED, "general.architecture"},
     {"a key that is missing", COUNTS("1", "6") LLAMA SIZES EMBEDDING DATA, SS_BAD_CONFIG,
      "llama.context_length"},
     {"a number in letters", WITHOUT_CONTEXT(KEY("context_length", "8", "t:16")), SS_BAD_CONFIG,
@@ -347,12 +349,14 @@ static void check_scalings(void) {
     static const struct {
         const char *name, *words, *scaling;
     } table[] = {
-        {"a factor and no type", COUNTS("1", "8") PAIRS KEY("rope.scaling.factor", "6", "4:1082130432"),
+        {"a factor and no type",
+         COUNTS("1", "8") PAIRS KEY("rope.scaling.factor", "6", "4:1082130432"),
          "{\"rope_type\":\"linear\",\"factor\":4}"},
         {"the key of early converters",
          COUNTS("1", "8") PAIRS KEY("rope.scale_linear", "6", "4:1073741824"),
          "{\"rope_type\":\"linear\",\"factor\":2}"},
-        {"a factor of 1", COUNTS("1", "8") PAIRS KEY("rope.scaling.factor", "6", "4:1065353216"), "null"},
+        {"a factor of 1", COUNTS("1", "8") PAIRS KEY("rope.scaling.factor", "6", "4:1065353216"),
+         "null"},
         {"a factor of 0", COUNTS("1", "8") PAIRS KEY("rope.scaling.factor", "6", "4:0"), "null"},
         {"YaRN with its defaults", COUNTS("1", "9") PAIRS YARN("1082130432"),
          "{\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":16,"
@@ -380,8 +384,8 @@ static void check_scalings(void) {
         ss_arch found, expected;
         ss_error err;
         must(ss_arch_read_gguf(&found, file, &err), &err, table[i].name);
-        must(ss_arch_read(&expected, (ss_bytes){(const unsigned char *)config, (size_t)n}, &err), &err,
-             table[i].scaling);
+        must(ss_arch_read(&expected, (ss_bytes){(const unsigned char *)config, (size_t)n}, &err),
+             &err, table[i].scaling);
         const ss_rotary *a = &found.rotary, *b = &expected.rotary;
         CHECK_INT((int)a->scaling, (int)b->scaling);
         CHECK_NEAR(a->factor, b->factor, 0);

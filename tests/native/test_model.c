@@ -355,10 +355,10 @@ static ss_status open_tied(const char *type, int row, int column, ss_error *err)
     static const struct {
         const char *name;
         int rows, columns;
-    } others[] = {{"self_attn.q_proj", 4, TIED_D}, {"self_attn.k_proj", 4, TIED_D},
-                  {"self_attn.v_proj", 4, TIED_D}, {"self_attn.o_proj", TIED_D, 4},
-                  {"mlp.gate_proj", 1, TIED_D},    {"mlp.up_proj", 1, TIED_D},
-                  {"mlp.down_proj", TIED_D, 1},    {"input_layernorm", TIED_D, 0},
+    } others[] = {{"self_attn.q_proj", 4, TIED_D},        {"self_attn.k_proj", 4, TIED_D},
+                  {"self_attn.v_proj", 4, TIED_D},        {"self_attn.o_proj", TIED_D, 4},
+                  {"mlp.gate_proj", 1, TIED_D},           {"mlp.up_proj", 1, TIED_D},
+                  {"mlp.down_proj", TIED_D, 1},           {"input_layernorm", TIED_D, 0},
                   {"post_attention_layernorm", TIED_D, 0}};
     static unsigned char data[100000];
     char header[2048];

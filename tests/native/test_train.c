@@ -723,8 +723,8 @@ static double between(uint64_t bits) {
     return (double)(bits >> 11) / 9007199254740992.0;
 }
 
-/* Whether the matrices whose name holds a word begin with normal numbers of this deviation; how many
- * there are. */
+/* Whether the matrices whose name holds a word begin with normal numbers of this deviation; how
+ * many there are. */
 static int check_first_numbers(const char *config, const char *recipe, const char *word,
                                double deviation) {
     opened_train *opened = open_train(config, recipe);
@@ -784,7 +784,8 @@ static void samples_of_the_task(void) {
     opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":16,\"steps\":2}");
     ss_train *train = &opened->train;
     int32_t samples[3][12];
-    for (uint32_t i = 0; i < 3; i++) memcpy(samples[i], ss_train_sample(train, i), sizeof samples[i]);
+    for (uint32_t i = 0; i < 3; i++)
+        memcpy(samples[i], ss_train_sample(train, i), sizeof samples[i]);
     for (int i = 0; i < 3; i++)
         CHECK(memcmp(samples[i], samples[(i + 1) % 3], sizeof samples[i]) != 0);
     for (int step = 0; step < 2; step++) {
