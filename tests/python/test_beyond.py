@@ -236,7 +236,7 @@ def test_a_tuning_forgets_what_its_loss_rose_by(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On nine texts of its own, the first of which it searched; what lowers attention counts as found."""
+    """On nine texts of its own, the first of which it searched; less attention counts as found."""
     texts = json.loads(beyond.HELD_OUT.read_text())
 
     def command(*words: object) -> list[Any]:

@@ -105,7 +105,8 @@ def test_one_seed_has_no_interval() -> None:
     one, alone = decision([0.3]), decision([0.3, 0.2], [0.25])
     assert one.difference("alpha") is alone.difference("alpha") is None
     assert alone.difference("value_ratio") is None
-    assert decide.baseline_words(alone.bases).startswith("Baseline: 1 of 8 seeds. ; alpha by seed 0.250;")
+    words = decide.baseline_words(alone.bases)
+    assert words.startswith("Baseline: 1 of 8 seeds. ; alpha by seed 0.250;")
 
 
 @pytest.mark.parametrize(("ends", "needs"), [

@@ -1,5 +1,5 @@
-"""The reference's edits: their standards, and what is a model of its own beside an edit of another one. The
-goldens hold the rest (test_writers.py)."""
+"""The reference's edits: their standards, and what is a model of its own beside an edit of another one.
+The goldens hold the rest (test_writers.py)."""
 
 from dataclasses import replace
 
