@@ -1060,6 +1060,38 @@ static void refusals(void) {
     }
 }
 
+static void text_refusals(void) {
+    CASE("a text has the model's tokens alone, and a task that looks ahead is refused");
+    static const struct {
+        const char *mask, *task, *where, *text;
+        int32_t last; /* token of the text */
+        ss_status status;
+    } cases[] = {
+        {"", "text", "", "", 19, SS_OK},
+        {"", "text", "text", "token 15: expected an id below 20, found 20", 20, SS_BAD_TOKEN},
+        {"", "text", "text", "token 15: expected an id below 20, found -1", -1, SS_BAD_TOKEN},
+        {",\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":19", "text", "", "", 0, SS_OK},
+        {",\"mask\":{\"kind\":\"bidirectional\"}", "text", "sinkscope.mask_token", "bidirectional", 0,
+         SS_BAD_CONFIG},
+        {",\"mask\":{\"kind\":\"prefix\",\"prefix\":3}", "backcopy", "task",
+         "no later key for backcopy", 0, SS_UNSUPPORTED},
+        {",\"mask\":{\"kind\":\"window\",\"window\":3}", "backcopy", "", "", 0, SS_OK},
+    };
+    const char *plain = lab("softmax");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t text[16] = {0};
+        char config[640], recipe[64];
+        text[15] = cases[i].last;
+        snprintf(config, sizeof config, "%.*s%s}}", (int)strlen(plain) - 2, plain, cases[i].mask);
+        snprintf(recipe, sizeof recipe, "{\"task\":\"%s\",\"length\":12}", cases[i].task);
+        opened_train *opened = malloc(sizeof *opened);
+        ss_error err = {0};
+        CHECK_INT((int)try_train(opened, config, recipe, text, 16, &err), (int)cases[i].status);
+        CHECK(!strcmp(err.where, cases[i].where) && strstr(err.text, cases[i].text));
+        close_train(opened);
+    }
+}
+
 static void headers(void) {
     CASE("numbers begin at a multiple of 64 bytes, after no more spaces than that takes");
     bool met[SS_ARENA_ALIGN] = {false};
@@ -1136,6 +1168,7 @@ int main(void) {
     resumed_divergence();
     divergence();
     refusals();
+    text_refusals();
     headers();
     memory();
     return check_done();
