@@ -244,9 +244,11 @@ static void configs(void) {
          SS_OK, ""},
         {"{" LLAMA_KEYS ",\"partial_rotary_factor\":0.5}", SS_UNSUPPORTED, "partial_rotary_factor"},
         {"{" LLAMA_KEYS ",\"sinkscope\":[]}", SS_BAD_CONFIG, "sinkscope"},
-        {"{" LLAMA_KEYS ",\"sinkscope\":{\"attention\":{\"operation\":\"a_name_of_twenty_four_sig\"}}}",
+        {"{" LLAMA_KEYS
+         ",\"sinkscope\":{\"attention\":{\"operation\":\"a_name_of_twenty_four_sig\"}}}",
          SS_UNSUPPORTED, "sinkscope.attention.operation"},
-        {"{" LLAMA_KEYS ",\"sinkscope\":{\"attention\":{\"operation\":\"a_name_of_twenty_three_\"}}}",
+        {"{" LLAMA_KEYS
+         ",\"sinkscope\":{\"attention\":{\"operation\":\"a_name_of_twenty_three_\"}}}",
          SS_OK, ""},
         {"{" LLAMA_KEYS ",\"sinkscope\":{\"attention\":{\"operation\":7}}}", SS_BAD_CONFIG,
          "operation"},
