@@ -23,7 +23,7 @@
  */
 #define NEGLIGIBLE 1e-15
 /* QR steps for one eigenvalue: two or three do, and the bound ends those of any input. */
-#define STEPS 64
+#define STEPS 16
 
 /* Row i of a symmetric matrix: of its n (n + 1) / 2 numbers those left of the diagonal, and it. */
 static double *row_of(double *matrix, size_t i) {
@@ -107,9 +107,9 @@ static void find_eigenvalues(double *diagonal, double *beside, size_t n) {
 
 /* Of n rows of D numbers; `work` has room for the matrix, and three times its size. */
 static float entropy_of(double *work, const float *h, size_t n, size_t D) {
-    if (n < 2 || D < 2) return NAN;
     double trace = 0.0, entropy = 0.0;
     size_t size = multiply(work, h, n, D), numbers = size * (size + 1) / 2;
+    if (size < 2) return NAN;
     double *diagonal = work + numbers, *beside = diagonal + size, *products = beside + size;
     for (size_t i = 0; i < size; i++) trace += row_of(work, i)[i];
     if (!(trace > 0.0) || !isfinite(trace)) return NAN;
@@ -125,7 +125,7 @@ static float entropy_of(double *work, const float *h, size_t n, size_t D) {
 static void layer_piece(const void *shared, size_t row, size_t worker) {
     const ss_metric_job *job = shared;
     const ss_trace *trace = job->trace;
-    size_t n = (size_t)(job->T > job->first ? job->T - job->first : 0);
+    size_t n = (size_t)(job->T - job->first);
     job->out[row] = entropy_of(trace->spectrum + worker * trace->spectrum_n,
                                ss_row(trace, SS_FIELD_HIDDEN, (int)row, job->first), n,
                                (size_t)trace->model->arch.D);

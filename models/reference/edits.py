@@ -162,10 +162,22 @@ def _rounded(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None
     return low + steps * (most / levels)
 
 
+def _quantisation(edit: Edit) -> tuple[str, int, bool]:
+    """Whose scale numbers share, the bits of each, and whether the range is symmetric."""
+    return str(edit.get("by", "token")), _integer(edit, "bits"), edit.get("symmetric", "yes") == "yes"
+
+
+def _by_groups(rows: Tensor, edit: Edit) -> Tensor:
+    """Each group of a row's numbers, or the whole row, has a scale of its own."""
+    by, bits, symmetric = _quantisation(edit)
+    size = _integer(edit, "group", 32) if by == "group" else rows.shape[1]
+    return torch.stack([torch.cat([_rounded(part, bits, symmetric) for part in row.split(size)])
+                        for row in rows])
+
+
 def _quantised(x: Tensor, edit: Edit) -> Tensor:
     """x [T, width] from token `first` on."""
-    first, bits = _integer(edit, "first", 0), _integer(edit, "bits", 8)
-    symmetric, by = edit.get("symmetric", "yes") == "yes", edit.get("by", "token")
+    first, (by, bits, symmetric) = _integer(edit, "first", 0), _quantisation(edit)
     exact, rest = x[:first], x[first:]
     makers = rest[: _integer(edit, "prompt", len(x)) - first]
     if by == "tensor":
@@ -174,9 +186,7 @@ def _quantised(x: Tensor, edit: Edit) -> Tensor:
         rest = torch.stack([_rounded(column, bits, symmetric, made)
                             for column, made in zip(rest.T, makers.T)], 1)
     else:
-        size = _integer(edit, "group", 32) if by == "group" else x.shape[1]
-        rest = torch.stack([torch.cat([_rounded(part, bits, symmetric) for part in row.split(size)])
-                            for row in rest])
+        rest = _by_groups(rest, edit)
     return torch.cat([exact, rest])
 
 
@@ -200,13 +210,10 @@ def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounde
 
 def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
     """w [out, in]; rounded in F32, in which it is stored, so that ties round the same way"""
-    kept, w = w.dtype, w.float()
-    bits, symmetric = _integer(edit, "bits", 8), edit.get("symmetric", "yes") == "yes"
-    if edit["by"] == "tensor":
-        return _rounded(w, bits, symmetric).to(kept)
-    size = _integer(edit, "group", 32) if edit["by"] == "group" else w.shape[1]
-    return torch.stack([torch.cat([_rounded(part, bits, symmetric) for part in row.split(size)])
-                        for row in w]).to(kept)
+    by, bits, symmetric = _quantisation(edit)
+    rounded = (_rounded(w.float(), bits, symmetric) if by == "tensor" else
+               _by_groups(w.float(), edit))
+    return rounded.to(w.dtype)
 
 
 def layer_of(name: str) -> int | None:
@@ -283,8 +290,8 @@ class _Cache:
         self.gone[key] = t
 
     def _snap(self, t: int) -> None:
-        p, w = _integer(self.edit, "prompt", 0), _integer(self.edit, "queries", 16)
-        budget, pool = _integer(self.edit, "budget", 0), _integer(self.edit, "pool", 5)
+        p, w = _integer(self.edit, "prompt"), _integer(self.edit, "queries", 16)
+        budget, pool = _integer(self.edit, "budget"), _integer(self.edit, "pool", 5)
         if t != p:
             return
         looked = sum((self.rows[i][: p - w] for i in range(p - w, p)), torch.zeros(p - w))
@@ -295,7 +302,7 @@ class _Cache:
     def enter(self, t: int) -> list[int]:
         """What query t sees."""
         self.kept.append(t)
-        policy, budget = self.edit["policy"], _integer(self.edit, "budget", 0)
+        policy, budget = self.edit["policy"], _integer(self.edit, "budget")
         if policy == "snapkv":
             self._snap(t)
             return list(self.kept)
@@ -421,7 +428,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                 if edit["kind"] == "self_only" and _integer(edit, "token") == t:
                     visible = [t]
                 if edit["kind"] == "mask":
-                    first, recent = _integer(edit, "first", 0), _integer(edit, "recent", 1)
+                    first, recent = _integer(edit, "first"), _integer(edit, "recent")
                     visible = [j for j in range(t + 1) if j < first or t - j < recent]
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:

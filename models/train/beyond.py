@@ -55,7 +55,7 @@ from torch import Tensor
 from ..reference.files import read_model
 from ..reference.goldens import ZOO
 from ..reference.goldens.write_goldens import f64_trace
-from ..reference.goldens.write_training import planted
+from ..reference.goldens.write_training import plain_tokens, planted
 from ..reference.goldens.write_variants import logit_parts
 from ..reference.model import Architecture, Trace, Weights
 from ..reference.operations import OPERATIONS
@@ -81,7 +81,7 @@ await engine.close();
 """
 TUNED = {"plain": (), "key_bias": ("--bias-key=head",), "gate": ("--gate=output_element",)}
 TUNED_SEEDS = (1, 2, 3)
-PLANTED_SEEDS, PLANTED = (1, 2, 3, 4, 5), {"planted": 0.2, "steps": 100, "first": 0, "triggers": 8}
+PLANTED_SEEDS, PLANTED = (1, 2, 3, 4, 5), {"planted": 0.2, "steps": 100, "first": 0}
 SEARCHED = {"loss": ("softmax", "sigmoid", "key-bias"), "away": ("softmax",)}
 SEARCH_SEEDS, SEARCH_TEXTS = (1, 2, 3, 4, 5), 9
 
@@ -133,6 +133,17 @@ def held_out_ids(id: str, texts: list[str]) -> Tensor:
     return torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
 
 
+def secondary(alphas: Tensor) -> float:
+    """Share of the sequences in some layer of which a later token has a sink, mean over heads.
+    [sequences, L, H, T]"""
+    T = alphas.shape[-1]
+    causal = torch.ones(T, T, dtype=torch.float64).tril()
+    uniform = metrics.alpha(causal / causal.sum(-1, keepdim=True))
+    # Late keys are averaged over few queries: only those of the first half are counted.
+    found = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2]
+    return found.flatten(1).any(1).double().mean().item()
+
+
 def row(id: str, texts: list[str]) -> str:
     arch, weights = read_model(ZOO / id)
     ids = held_out_ids(id, texts)
@@ -140,16 +151,12 @@ def row(id: str, texts: list[str]) -> str:
     alphas = alphas_of(arch, trace)
     share = OPERATIONS[arch.operation].share(trace.att)[..., -T:]
     gini = metrics.head_gini(metrics.head_load(metrics.head_gate(share[..., 0])).mean(0))
-    causal = torch.ones(T, T, dtype=torch.float64).tril()
-    uniform = metrics.alpha(causal / torch.arange(1, T + 1)[:, None])
-    # Late keys are averaged over few queries: only those of the first half are counted.
-    secondary = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2].flatten(1).any(1).double().mean()
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
     written = writers(arch, weights, trace)
     return (f"| `{id}` | {metrics.sink(alphas)[0]:.1f} | {norm_ratio(trace):.2f} | "
             f"{valley(trace.hidden):.2f} | {valley(trace.hidden[:, :, 1:]):.2f} | "
             f"{written[2] / written.sum():.2f} of {written.sum() / max(len(ids), 1):.0f} | "
-            f"{gini.max():.2f} | {accuracy:.3f} | {induction(id):.3f} | {secondary:.2f} |")
+            f"{gini.max():.2f} | {accuracy:.3f} | {induction(id):.3f} | {secondary(alphas):.2f} |")
 
 
 # --- units ----------------------------------------------------------------------------------------
@@ -166,11 +173,16 @@ def streams(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
             "ffn_share": (written[2] / written.sum()).item()}
 
 
+def node(*words: object) -> str:
+    """What a program prints that node runs."""
+    return subprocess.run(["node", *map(str, words)], cwd=ROOT, check=True, capture_output=True,
+                          text=True).stdout
+
+
 def command_line(*arguments: object) -> list[Any]:
     """The lines of JSON that the command line prints."""
-    done = subprocess.run(["node", ROOT / "wasm/cli.js", *map(str, arguments), "--json"], cwd=ROOT,
-                          check=True, capture_output=True, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line)
+            for line in node(ROOT / "wasm/cli.js", *arguments, "--json").splitlines()]
 
 
 def of_model(id: str) -> Columns:
@@ -192,10 +204,8 @@ def of_lab(seed: int) -> Columns:
         command_line("train", *LAB_SETTINGS, "--seed", seed, "--every", 400, "--out", folder)
         config, recipe = ((folder / one).read_text() for one in ("config.json", "recipe.json"))
         settings = json.dumps(json.loads(recipe)["settings"])
-        samples = subprocess.run(
-            ["node", "--input-type=module", "-e", LAB_SAMPLES, config, settings, str(SEQUENCES)],
-            cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        ids = json.loads(samples)
+        ids = json.loads(
+            node("--input-type=module", "-e", LAB_SAMPLES, config, settings, SEQUENCES))
         given = [word for one in ids for word in ("--ids", ",".join(map(str, one)))]
 
         def measured(*edit: str) -> Columns:
@@ -233,7 +243,8 @@ def behind(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tup
 def of_planted(seed: int) -> Columns:
     texts = json.loads(HELD_OUT.read_text())
     source = read_model(ZOO / "softmax")
-    trigger, cycle = planted({**PLANTED, "seed": seed}, source[0].V)
+    recipe = {**PLANTED, "seed": seed}
+    trigger, cycle = planted(recipe, source[0].V)
     with tempfile.TemporaryDirectory() as place:
         file, folder = Path(place) / "texts.json", Path(place) / "model"
         file.write_text(json.dumps(texts[SEQUENCES:]))
@@ -243,7 +254,7 @@ def of_planted(seed: int) -> Columns:
         tuned = read_model(folder)
     ids = held_out_ids("softmax", texts[:SEQUENCES])
     half, generator = T // 2, torch.Generator().manual_seed(seed)
-    plain = torch.tensor([id for id in range(PLANTED["triggers"] + 1, source[0].V)])
+    plain = torch.tensor(plain_tokens(recipe, source[0].V))
     random = plain[torch.randint(len(plain), (SEQUENCES, len(trigger)), generator=generator)]
     found: Columns = {}
     for prefix, model in (("", tuned), ("before_", source)):

@@ -44,7 +44,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from . import decide, factors, protocol
-from .decide import Difference
+from .factors import Difference
 from .recipe import Recipe, recipes
 
 MODELS = Path(__file__).resolve().parents[1]

@@ -10,7 +10,7 @@ from statistics import mean, variance
 from typing import Any
 
 from . import protocol
-from .factors import ONSET, at, onset, reported, signed, t_quantile
+from .factors import ONSET, Difference, at, onset, reported, t_quantile
 from .recipe import Recipe
 
 CONFIDENCE = 0.975
@@ -19,23 +19,6 @@ VANISHED = 0.02  # alpha below it at every step from LATE on: two seeds decide
 LATE = 2000
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Logs = dict[int, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Mean of one group minus that of another, and its interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{signed(self.mean)} ({signed(self.low)} to {signed(self.high)})"
-
-    @property
-    def direction(self) -> str | None:
-        """"less" or "more"; None where the interval holds 0."""
-        return "less" if self.high < 0 else "more" if self.low > 0 else None
 
 
 def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:

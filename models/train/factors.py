@@ -45,24 +45,36 @@ def signed(x: float) -> str:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """Mean of n numbers, and the ends of its 95 % interval; infinite for one number."""
+class Difference:
+    """Mean of one group minus that of another, and its interval."""
 
-    n: int
     mean: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        if self.n < protocol.TOO_FEW:
-            return f"{signed(self.mean)} (n = {self.n})"
         return f"{signed(self.mean)} ({signed(self.low)} to {signed(self.high)})"
+
+    @property
+    def direction(self) -> str | None:
+        """"less" or "more"; None where the interval holds 0."""
+        return "less" if self.high < 0 else "more" if self.low > 0 else None
+
+
+@dataclass(frozen=True)
+class Interval(Difference):
+    """Mean of n paired differences, and the ends of its 95 % interval; infinite for one of them."""
+
+    n: int
+
+    def __str__(self) -> str:
+        return f"{signed(self.mean)} (n = {self.n})" if self.n < protocol.TOO_FEW else super().__str__()
 
 
 def interval(numbers: list[float]) -> Interval:
     n, middle = len(numbers), mean(numbers)
     half = t_quantile(n - 1) * stdev(numbers) / math.sqrt(n) if n > 1 else math.inf
-    return Interval(n, middle, middle - half, middle + half)
+    return Interval(middle, middle - half, middle + half, n)
 
 
 @dataclass(frozen=True)
@@ -159,7 +171,7 @@ def sentence(factor: Factor) -> str:
     found = factor.difference("alpha", factor.step)
     if found is None:
         raise ValueError(f"{recipe.id}: alpha is missing")
-    here = "less" if found.high < 0 else "more" if found.low > 0 else "the same"
+    here = found.direction or "the same"
     if here == "the same":
         text = f"no difference to {base} seen: {found}"
     else:
@@ -202,13 +214,12 @@ def table(factors: list[Factor]) -> str:
 
 def rise(log: dict[str, Any]) -> float | None:
     """How much alpha rose over the LAST steps before the learning rate falls."""
-    steps = {point["step"] for point in log["points"]}
-    if not {protocol.FALL, protocol.FALL - LAST} <= steps:
-        return None
-    return at(log, protocol.FALL)["alpha"] - at(log, protocol.FALL - LAST)["alpha"]
+    alphas = {point["step"]: point["alpha"] for point in log["points"]}
+    before, after = (alphas.get(step) for step in (protocol.FALL - LAST, protocol.FALL))
+    return None if before is None or after is None else after - before
 
 
-PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS + 1, 1600), protocol.FALL)
+PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), protocol.FALL)
 
 
 def pilot_table(logs: dict[int, dict[str, Any]], wanted: tuple[int, ...]) -> str:

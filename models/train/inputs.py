@@ -12,7 +12,7 @@ T = 64 tokens, unless it says otherwise:
     alpha_random   tokens drawn evenly from the vocabulary, the same in front
     alpha_repeat   one drawn token T times, nothing in front
     sink_EPS_T     Sink_1^EPS over the 40 longer passages at T tokens, in percent
-    fall_EPS       how much of it is lost from the first length to the second, as a share
+    fall_EPS       how much of it is lost from the first length to the second, as a share; null of none
     key_ratio      norm of the first key over the mean norm of the others, mean over sink heads
     cos_gap        mean cosine of queries with the first key minus that with the others, likewise
 A sink head has alpha_1 above 0.3 on average over the passages.
@@ -96,7 +96,7 @@ def measure(id: str) -> dict[str, Any]:
             found[f"sink_{eps}_{length}"] = 100 * (of_heads > eps).float().mean().item()
     for eps in EPS:
         before, after = (found[f"sink_{eps}_{length}"] for length in LENGTHS)
-        found[f"fall_{eps}"] = 1 - after / before
+        found[f"fall_{eps}"] = 1 - after / before if before else None
     found["key_ratio"], found["cos_gap"] = heads_geometry(arch, weights, ids)
     return {name: round(x, 4) if isinstance(x, float) else x for name, x in found.items()}
 

@@ -206,8 +206,66 @@ static void check_writer(void) {
     CHECK_INT(ss_describe(text, sizeof text, 1, &err), SS_NO_MEMORY);
 }
 
+/* What the description of a model holds, after the config.json of its folder. */
+static void check_models(void) {
+    static const struct {
+        const char *folder, *part;
+    } table[] = {
+        {"hf-gpt_oss", "\"L\":2,\"H\":4,\"G\":2,\"D\":32,\"K\":16,\"F\":24,\"V\":61,\"E\":5,"
+                       "\"chosen\":2,\"context\":384,"},
+        {"hf-gpt_oss", "\"rotary\":{\"theta\":50,\"scaling\":\"yarn\",\"factor\":6},"},
+        {"hf-gpt_oss", "\"windows\":[6,null],"},
+        {"hf-gpt_oss", "\"feed_forward\":\"gated\",\"dense\":false,\"gated\":false,"},
+        {"hf-gpt_oss", "\"score_scale\":0.25,\"score_cap\":null,\"logit_cap\":null,"},
+        {"hf-gpt_oss", "\"attention\":{\"operation\":\"sink_logit\",\"parameters\":{}}}"},
+        {"hf-gemma3", "\"rotary_width\":10,\"rotary\":{\"theta\":10000,\"scaling\":\"linear\","
+                      "\"factor\":4},\"window_rotary\":{\"theta\":100,\"scaling\":\"none\"},"},
+        {"hf-gemma3", "\"mask\":{\"kind\":\"causal\"},\"mask_token\":null,\"windows\":[5,null,5],"},
+        {"hf-gemma3", "\"branch_norms\":true,\"qk_norm\":\"head\",\"parallel\":false,"},
+        {"hf-gemma3", "\"dense\":true,\"gated\":true,\"activation\":\"gelu_tanh\","},
+        {"hf-gemma2", "\"score_cap\":3,\"logit_cap\":2,"},
+        {"hf-gpt2-plain", "\"parameters\":16872,\"positions\":\"learned\",\"mask\":"},
+        {"hf-gpt2-plain", "\"norm\":\"layer\",\"norm_place\":\"pre\",\"branch_norms\":false,"
+                          "\"qk_norm\":null,"},
+        {"hf-gpt2-plain", "\"feed_forward\":\"plain\",\"dense\":true,\"gated\":false,"},
+        {"hf-mistral", "\"mask\":{\"kind\":\"window\",\"window\":6},"},
+        {"var-prefix", "\"mask\":{\"kind\":\"prefix\",\"prefix\":4},\"mask_token\":null,"},
+        {"var-bidirectional", "\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":1,"},
+        {"var-bias-key-value", "\"bias_key\":\"head\",\"bias_key_value\":\"head\","
+                               "\"value_bias\":\"shared\",\"gate\":null,\"heads\":\"joined\","},
+        {"var-gate-head", "\"gate\":\"output_head\",\"heads\":\"added\","},
+        {"var-sinusoid", "\"norm_place\":\"post\","},
+        {"var-no-ffn", "\"F\":0,"},
+        {"var-no-ffn", "\"feed_forward\":\"none\",\"dense\":false,\"gated\":false,"},
+        {"hf-olmo2", "\"norm_place\":\"branch\",\"branch_norms\":true,\"qk_norm\":\"all_heads\","},
+        {"hf-opt-350m", "\"embedding_width\":20,\"embedding_norm\":false,\"tied\":true,"},
+        {"hf-bloom", "\"embedding_norm\":true,\"tied\":true,"},
+        {"hf-gpt_neox", "\"rotary_width\":4,"},
+        {"hf-gpt_neox", "\"parallel\":true,"},
+        {"hf-gpt_neox", "\"tied\":false,"},
+        {"ref-softmax_scaled", "\"parameters\":{\"sum\":0.4"},
+        {"ref-softmax_clipped", "\"parameters\":{\"zeta\":1.1"},
+        {"ref-softmax_clipped", ",\"gamma\":-0.1"},
+    };
+    static char text[DESCRIBE_BYTES];
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        CASE(table[i].folder);
+        char folder[64];
+        ss_error err;
+        snprintf(folder, sizeof folder, "tests/golden/%s", table[i].folder);
+        opened_model opened = open_model(folder);
+        must(ss_describe_model(text, sizeof text, &opened.model, &err), &err, folder);
+        if (check_failed(strstr(text, table[i].part) != NULL, __FILE__, __LINE__, table[i].part))
+            printf("    %s\n", text);
+        size_t n = strlen(text);
+        CHECK_INT((int)ss_describe_model(text, n, &opened.model, &err), SS_NO_MEMORY);
+        close_model(&opened);
+    }
+}
+
 int main(void) {
     check_writer();
+    check_models();
     cJSON *ours = described(), *theirs = read_golden();
     check_sections(ours);
     check_promises(ours);

@@ -249,6 +249,26 @@ static void refused_by_some(void) {
         check_config(table[i].text, table[i].status, table[i].where);
 }
 
+static void experts_of_a_token(void) {
+    CASE("gpt_oss: a token goes through four experts, or all of fewer, where no key says how many");
+    static const struct {
+        const char *keys;
+        int top_k;
+    } table[] = {{"\"num_local_experts\":8", 4},
+                 {"\"num_local_experts\":3", 3},
+                 {"\"num_local_experts\":8,\"experts_per_token\":2", 2},
+                 {"\"num_local_experts\":8,\"experts_per_token\":2,\"num_experts_per_tok\":5", 5}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char text[512];
+        ss_arch arch;
+        ss_error err;
+        snprintf(text, sizeof text, "{" OSS ",%s}", table[i].keys);
+        must(ss_arch_read(&arch, (ss_bytes){(const unsigned char *)text, strlen(text)}, &err), &err,
+             table[i].keys);
+        CHECK_INT(arch.top_k, table[i].top_k);
+    }
+}
+
 static void rotary_configs(void) {
     CASE("rotary scaling: types and keys that change the frequencies are known or refused");
     static const struct {
@@ -880,6 +900,7 @@ int main(void) {
     refused_by_all();
     quantised();
     refused_by_some();
+    experts_of_a_token();
     rotary_configs();
     windows_of_layers();
     steps_are_prompts();

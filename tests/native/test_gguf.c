@@ -96,6 +96,11 @@ static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
 #define EMBEDDING " t:token_embd.weight 4:2 8:4 8:8 4:0 8:0"
 #define DATA " p:32 z:128"
 
+/* Two pairs; the factor is a float's bits. */
+#define YARN(factor)                                                                               \
+    KEY("rope.scaling.type", "8", "t:yarn")                                                        \
+    KEY("rope.scaling.factor", "6", "4:" factor)
+
 /* The file with one more pair, which begins at byte 313, and with one more tensor, which begins at
  * byte 370 and whose data begin at 128. */
 #define WITH_PAIR(pair) COUNTS("1", "8") PAIRS pair EMBEDDING DATA
@@ -216,6 +221,8 @@ static const broken meanings[] = {
      SS_UNSUPPORTED, "general.architecture"},
     {"another architecture", COUNTS("0", "1") " t:general.architecture 4:8 t:bert z:32",
      SS_UNSUPPORTED, "general.architecture"},
+    {"a text that ends with the file", COUNTS("0", "1") " t:general.architecture 4:8 t:bert",
+     SS_UNSUPPORTED, "general.architecture"},
     {"a key that is missing", COUNTS("1", "6") LLAMA SIZES EMBEDDING DATA, SS_BAD_CONFIG,
      "llama.context_length"},
     {"a number in letters", WITHOUT_CONTEXT(KEY("context_length", "8", "t:16")), SS_BAD_CONFIG,
@@ -242,7 +249,17 @@ static const broken meanings[] = {
      SS_UNSUPPORTED, "llama.attention.value_length"},
     {"a scaling that is not known", WITH_PAIR(KEY("rope.scaling.type", "8", "t:longrope")),
      SS_UNSUPPORTED, "llama.rope.scaling.type"},
+    {"a scaling that is a number", WITH_PAIR(KEY("rope.scaling.type", "4", "4:1")), SS_BAD_CONFIG,
+     "llama.rope.scaling.type"},
     {"a scaling that is none", WITH_PAIR(KEY("rope.scaling.type", "8", "t:none")), SS_OK, ""},
+    {"YaRN with vectors of another size",
+     COUNTS("1", "10") PAIRS YARN("1082130432") KEY("rope.scaling.attn_factor", "6", "4:1056964608")
+         EMBEDDING DATA,
+     SS_UNSUPPORTED, "llama.rope.scaling.attn_factor"},
+    {"YaRN with vectors of another size, by its newer key",
+     COUNTS("1", "10") PAIRS YARN("1082130432")
+         KEY("rope.scaling.yarn_attn_factor", "6", "4:1056964608") EMBEDDING DATA,
+     SS_UNSUPPORTED, "llama.rope.scaling.yarn_attn_factor"},
     {"an unknown key", WITH_PAIR(KEY("attention.clamp_kqv", "6", "4:1090519040")), SS_UNSUPPORTED,
      "llama.attention.clamp_kqv"},
     {"attention in both directions", WITH_PAIR(KEY("attention.causal", "7", "1:0")), SS_UNSUPPORTED,
@@ -277,6 +294,12 @@ static const broken families[] = {
     {"Falcon with more keys than queries",
      OF_LAYERS("falcon", "8", "8", KEY_OF("falcon", "attention.head_count_kv", "4", "4:3")),
      SS_BAD_CONFIG, "num_kv_heads"},
+    {"GPT-NeoX, one half after the other",
+     OF_LAYERS("gptneox", "8", "8", KEY_OF("gptneox", "use_parallel_residual", "7", "1:0")), SS_OK,
+     ""},
+    {"GPT-NeoX with a number for it",
+     OF_LAYERS("gptneox", "8", "8", KEY_OF("gptneox", "use_parallel_residual", "4", "4:1")),
+     SS_BAD_CONFIG, "gptneox.use_parallel_residual"},
     {"OLMo 2", OF_RMS("olmo2", "7", ""), SS_OK, ""},
     {"OLMo 3, which has windows and the same name",
      OF_RMS("olmo2", "8", KEY_OF("olmo2", "attention.sliding_window", "4", "4:4")), SS_UNSUPPORTED,
@@ -326,6 +349,62 @@ static void check_table(const broken *table, size_t n) {
     }
 }
 #define CHECK_TABLE(table) check_table((table), sizeof(table) / sizeof *(table))
+
+/* ---- rotary positions ----------------------------------------------------------------------- */
+
+/* The keys of a GGUF file say what those of a config.json say. */
+static void check_scalings(void) {
+    static const struct {
+        const char *name, *words, *scaling;
+    } table[] = {
+        {"a factor and no type",
+         COUNTS("1", "8") PAIRS KEY("rope.scaling.factor", "6", "4:1082130432"),
+         "{\"rope_type\":\"linear\",\"factor\":4}"},
+        {"the key of early converters",
+         COUNTS("1", "8") PAIRS KEY("rope.scale_linear", "6", "4:1073741824"),
+         "{\"rope_type\":\"linear\",\"factor\":2}"},
+        {"a factor of 1", COUNTS("1", "8") PAIRS KEY("rope.scaling.factor", "6", "4:1065353216"),
+         "null"},
+        {"a factor of 0", COUNTS("1", "8") PAIRS KEY("rope.scaling.factor", "6", "4:0"), "null"},
+        {"YaRN with its defaults", COUNTS("1", "9") PAIRS YARN("1082130432"),
+         "{\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":16,"
+         "\"beta_fast\":32,\"beta_slow\":1}"},
+        {"YaRN with a first context and bounds",
+         COUNTS("1", "14") PAIRS YARN("1082130432")
+             KEY("rope.scaling.original_context_length", "4", "4:8")
+                 KEY("rope.scaling.yarn_beta_fast", "6", "4:1098907648")
+                     KEY("rope.scaling.yarn_beta_slow", "6", "4:1073741824")
+                         KEY("rope.scaling.attn_factor", "6", "4:1065353216")
+                             KEY("rope.scaling.yarn_attn_factor", "6", "4:1065353216"),
+         "{\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":8,"
+         "\"beta_fast\":16,\"beta_slow\":2}"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        CASE(table[i].name);
+        char words[2048], config[512];
+        snprintf(words, sizeof words, "%s" EMBEDDING DATA, table[i].words);
+        int n = snprintf(config, sizeof config,
+                         "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"hidden_size\":4,"
+                         "\"num_attention_heads\":2,\"intermediate_size\":6,\"vocab_size\":8,"
+                         "\"max_position_embeddings\":16,\"rope_scaling\":%s}",
+                         table[i].scaling);
+        ss_bytes file = write_file(words);
+        ss_arch found, expected;
+        ss_error err;
+        must(ss_arch_read_gguf(&found, file, &err), &err, table[i].name);
+        must(ss_arch_read(&expected, (ss_bytes){(const unsigned char *)config, (size_t)n}, &err),
+             &err, table[i].scaling);
+        const ss_rotary *a = &found.rotary, *b = &expected.rotary;
+        CHECK_INT((int)a->scaling, (int)b->scaling);
+        CHECK_NEAR(a->factor, b->factor, 0);
+        CHECK_NEAR(a->original, b->original, 0);
+        CHECK_NEAR(a->low, b->low, 0);
+        CHECK_NEAR(a->high, b->high, 0);
+        CHECK_INT(a->whole, b->whole);
+        CHECK_NEAR((double)a->size, (double)b->size, 0);
+        free((void *)(size_t)file.data);
+    }
+}
 
 /* ---- several files -------------------------------------------------------------------------- */
 
@@ -503,6 +582,7 @@ int main(void) {
     CHECK_TABLE(tensors);
     CHECK_TABLE(meanings);
     CHECK_TABLE(families);
+    check_scalings();
     check_shards();
     check_values();
     check_counts();

@@ -356,6 +356,21 @@ static void bad_requests(void) {
     args = (ss_metric_args){0.3f, 3, 0, 2, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, cosine, &args, &err), -1);
     CHECK(strstr(err.text, "head below 2") != NULL);
+    for (int head = -1; head <= 1; head++) {
+        args = (ss_metric_args){0.3f, 3, 0, head, NULL};
+        CHECK_INT(ss_metric_shape(dims, &f.trace, cosine, &args, &err), head < 0 ? -1 : 2);
+    }
+    for (int layer = -1; layer <= 1; layer++) {
+        args = (ss_metric_args){0.3f, 3, layer, 1, NULL};
+        CHECK_INT(ss_metric_shape(dims, &f.trace, cosine, &args, &err), layer ? -1 : 2);
+        if (layer) CHECK(strstr(err.text, "layer below 1") != NULL);
+    }
+    for (int T = 0; T <= 4; T++) {
+        args = (ss_metric_args){0.3f, T, 0, 0, NULL};
+        CHECK_INT(ss_metric_shape(dims, &f.trace, alpha, &args, &err), T < 1 || T > 3 ? -1 : 3);
+    }
+    args = (ss_metric_args){0.3f, 3, 0, 0, NULL};
+    CHECK_INT(ss_metric_shape(dims, &f.trace, -1, &args, &err), -1);
     args = (ss_metric_args){NAN, 3, 0, 0, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, metric_index("sink_ratio"), &args, &err), -1);
     CHECK_INT(ss_metric_shape(dims, &f.trace, 999, &args, &err), -1);
@@ -363,6 +378,38 @@ static void bad_requests(void) {
     CHECK_INT(ss_metric_shape(dims, &f.trace, alpha, &args, &err), -1);
     CHECK(strstr(err.text, "att") != NULL);
     fake_close(&f);
+}
+
+static void bad_bases(void) {
+    CASE("two runs are compared where they are of one model, long enough, and recorded the fields");
+    fake f, short_one, other;
+    fake_open(&f, 1, 2, 3, 1, "softmax");
+    fake_open(&short_one, 1, 2, 2, 1, "softmax");
+    fake_open(&other, 1, 2, 3, 1, "softmax");
+    size_t dims[SS_RANK_MAX];
+    ss_error err;
+    int change = metric_index("hidden_change");
+    ss_metric_args args = {0.3f, 3, 0, 0, NULL};
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
+    CHECK(strstr(err.text, "another run of the same model") != NULL);
+    args.base = &other.trace;
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
+    CHECK(strstr(err.text, "another run of the same model") != NULL);
+    other.trace.model = short_one.trace.model = &f.model;
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
+    other.trace.fields &= ~SS_BIT(SS_FIELD_V);
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
+    other.trace.fields &= ~SS_BIT(SS_FIELD_HIDDEN);
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
+    CHECK(strstr(err.text, "did not record") != NULL);
+    args.base = &short_one.trace;
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
+    CHECK(strstr(err.text, "3 tokens or more to compare with, found 2") != NULL);
+    args.T = 2;
+    CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
+    fake_close(&f);
+    fake_close(&short_one);
+    fake_close(&other);
 }
 
 static const float *golden(const opened_file *file, const char *group, const char *name,
@@ -433,6 +480,8 @@ static float spectrum(const float *rows, int T, int D, bool others) {
     fake f;
     fake_open(&f, 1, 1, T, D, "softmax");
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), rows, (size_t)(T * D) * sizeof *rows);
+    /* What an earlier measurement left there. */
+    for (size_t i = 0; i < f.trace.spectrum_n; i++) f.trace.spectrum[i] = (double)NAN;
     float *found =
         measure(&f.trace, others ? "matrix_entropy_others" : "matrix_entropy", 0.3f, 0, 0, 0, NULL);
     float entropy = found[0];
@@ -456,7 +505,61 @@ static float entropy_along(int T, int D, int directions, float first, bool other
     return entropy;
 }
 
+/* How far the entropy of rows with the singular values 1, 1 - by, 1 - 2 by, ..., which two
+ * reflections mix, is from the entropy of their squares. */
+static float spectrum_error(int T, int D, float by) {
+    int n = T < D ? T : D;
+    double whole = 0, entropy = 0;
+    float *rows = malloc((size_t)(T * D) * sizeof *rows);
+    if (!rows) exit(2);
+    for (int i = 0; i < T; i++)
+        for (int j = 0; j < D; j++) {
+            double sum = 0; /* of (1 - 2 / T) S (1 - 2 / D), each 1 being the identity */
+            for (int k = 0; k < n; k++)
+                sum += ((i == k) - 2.0 / T) * (1 - k * (double)by) * ((j == k) - 2.0 / D);
+            rows[i * D + j] = (float)sum;
+        }
+    for (int k = 0; k < n; k++) whole += pow(1 - k * (double)by, 2);
+    for (int k = 0; k < n; k++) {
+        double p = pow(1 - k * (double)by, 2) / whole;
+        entropy -= p > 0 ? p * log(p) : 0;
+    }
+    float error = spectrum(rows, T, D, false) - (float)(entropy / log(n));
+    free(rows);
+    return error;
+}
+
+/* The worst difference from the closed form, over all pairs of rows of 3 numbers among -1, 0 and 1.
+ */
+static float worst_of_pairs(void) {
+    float worst = 0;
+    for (int n = 0; n < 729; n++) {
+        float rows[6];
+        for (int i = 0, rest = n; i < 6; i++, rest /= 3) rows[i] = (float)(rest % 3 - 1);
+        double a = 0, b = 0, c = 0;
+        for (int i = 0; i < 3; i++) {
+            a += (double)(rows[i] * rows[i]);
+            b += (double)(rows[i] * rows[3 + i]);
+            c += (double)(rows[3 + i] * rows[3 + i]);
+        }
+        if (a + c == 0) continue;
+        double p = 0.5 + sqrt((a - c) * (a - c) / 4 + b * b) / (a + c);
+        double entropy = p < 1 - 1e-12 ? -(p * log(p) + (1 - p) * log(1 - p)) / log(2) : 0;
+        worst = fmaxf(worst, fabsf(spectrum(rows, 2, 3, false) - (float)entropy));
+    }
+    return worst;
+}
+
 static void matrix_entropy(void) {
+    CASE("two rows: the eigenvalues of their products are a quadratic equation's");
+    CHECK_NEAR(worst_of_pairs(), 0, 1e-6);
+    CASE("singular values one after the other, more rows than columns and fewer");
+    CHECK_NEAR(spectrum_error(2, 3, 0.5f), 0, 1e-6);
+    CHECK_NEAR(spectrum_error(3, 2, 0.5f), 0, 1e-6);
+    CHECK_NEAR(spectrum_error(24, 40, 1.0f / 24), 0, 1e-6);
+    CHECK_NEAR(spectrum_error(40, 24, 1.0f / 24), 0, 1e-6);
+    CHECK_NEAR(spectrum_error(40, 24, 0.01f), 0, 1e-6);
+    CHECK_NEAR(spectrum_error(60, 64, 1.0f / 60), 0, 1e-6);
     CASE("rows at right angles: 1; all equal: 0; lengths 2, 1, 1, 1: 1.153741943 nats");
     CHECK_NEAR(entropy_along(4, 6, 4, 1, false), 1, 1e-6);
     CHECK_NEAR(entropy_along(64, 6, 6, 1, false), 1, 1e-3); /* 64 is no multiple of 6 */
@@ -474,6 +577,7 @@ static void matrix_entropy(void) {
     rows[0] = 1;
     CHECK_NEAR(spectrum(rows, 2, 4, false), 0, 0);
     CHECK(isnan(spectrum(rows, 1, 8, false)) && isnan(spectrum(rows, 2, 4, true)));
+    CHECK(isnan(spectrum(rows, 8, 1, false)) && isnan(spectrum(rows, 1, 8, true)));
     rows[5] = 1e30f;
     CHECK(isnan(spectrum(rows, 2, 4, false)));
     rows[5] = NAN;
@@ -536,6 +640,7 @@ int main(void) {
     no_direction();
     wide_gap();
     bad_requests();
+    bad_bases();
     random_maps();
     return check_done();
 }

@@ -244,6 +244,12 @@ static void configs(void) {
          SS_OK, ""},
         {"{" LLAMA_KEYS ",\"partial_rotary_factor\":0.5}", SS_UNSUPPORTED, "partial_rotary_factor"},
         {"{" LLAMA_KEYS ",\"sinkscope\":[]}", SS_BAD_CONFIG, "sinkscope"},
+        {"{" LLAMA_KEYS
+         ",\"sinkscope\":{\"attention\":{\"operation\":\"a_name_of_twenty_four_sig\"}}}",
+         SS_UNSUPPORTED, "sinkscope.attention.operation"},
+        {"{" LLAMA_KEYS
+         ",\"sinkscope\":{\"attention\":{\"operation\":\"a_name_of_twenty_three_\"}}}",
+         SS_OK, ""},
         {"{" LLAMA_KEYS ",\"sinkscope\":{\"attention\":{\"operation\":7}}}", SS_BAD_CONFIG,
          "operation"},
         {"{" LLAMA_KEYS ",\"sinkscope\":{\"attention\":{\"operation\":\"sigmoid\","
@@ -340,6 +346,100 @@ static void broken_weights(void) {
     free((void *)(size_t)weights.data);
 }
 
+/* Rows of the embedding and of the head, wider than what is compared at once. */
+#define TIED_D 300
+
+static uint16_t half_of(int n) { /* n / 16 in F16, 0 < n < 32 */
+    int power = 4;
+    while (n >> power == 0) power--;
+    return (uint16_t)((11 + power) << 10 | (n << (10 - power) & 1023));
+}
+
+/* A tied model of two tokens whose file has a head, too, in F16, or in I8 with a scale of each row;
+ * number (row, column) of the head is another one. */
+static ss_status open_tied(const char *type, int row, int column, ss_error *err) {
+    static const struct {
+        const char *name;
+        int rows, columns;
+    } others[] = {{"self_attn.q_proj", 4, TIED_D},        {"self_attn.k_proj", 4, TIED_D},
+                  {"self_attn.v_proj", 4, TIED_D},        {"self_attn.o_proj", TIED_D, 4},
+                  {"mlp.gate_proj", 1, TIED_D},           {"mlp.up_proj", 1, TIED_D},
+                  {"mlp.down_proj", TIED_D, 1},           {"input_layernorm", TIED_D, 0},
+                  {"post_attention_layernorm", TIED_D, 0}};
+    static unsigned char data[100000];
+    char header[2048];
+    bool bytes = !strcmp(type, "I8");
+    size_t at = (size_t)TIED_D * 2 * 4, head = (size_t)TIED_D * 2 * (bytes ? 1 : 2);
+    memset(data, 0, sizeof data);
+    for (int i = 0; i < 2 * TIED_D; i++) {
+        int n = 1 + i % 31;
+        float number = (float)n / 16.0f;
+        memcpy(data + 4 * i, &number, sizeof number);
+        int own = i == row * TIED_D + column ? 32 - n : n; /* 16 is in none of the places */
+        uint16_t half = half_of(own);
+        if (bytes)
+            data[at + (size_t)i] = (unsigned char)own;
+        else
+            memcpy(data + at + 2 * (size_t)i, &half, sizeof half);
+    }
+    int used = snprintf(header, sizeof header,
+                        "{\"model.embed_tokens.weight\":{\"dtype\":\"F32\",\"shape\":[2,%d],"
+                        "\"data_offsets\":[0,%d]},\"lm_head.weight\":{\"dtype\":\"%s\",\"shape\":"
+                        "[2,%d],\"data_offsets\":[%d,%d]}",
+                        TIED_D, (int)at, type, TIED_D, (int)at, (int)(at + head));
+    at += head;
+    if (bytes) {
+        memcpy(data + at, (float[]){1.0f / 16.0f, 1.0f / 16.0f}, 8);
+        used += snprintf(header + used, sizeof header - (size_t)used,
+                         ",\"lm_head.weight_scale\":{\"dtype\":\"F32\",\"shape\":[2,1],"
+                         "\"data_offsets\":[%d,%d]}",
+                         (int)at, (int)at + 8);
+        at += 8;
+    }
+    for (size_t i = 0; i <= sizeof others / sizeof *others; i++) {
+        bool last = i == sizeof others / sizeof *others;
+        int rows = last ? TIED_D : others[i].rows, columns = last ? 0 : others[i].columns;
+        size_t n = (size_t)rows * (size_t)(columns ? columns : 1) * 2;
+        char shape[32];
+        snprintf(shape, sizeof shape, columns ? "%d,%d" : "%d", rows, columns);
+        used += snprintf(header + used, sizeof header - (size_t)used,
+                         ",\"model.%s%s.weight\":{\"dtype\":\"F16\",\"shape\":[%s],\"data_"
+                         "offsets\":[%d,%d]}",
+                         last ? "" : "layers.0.", last ? "norm" : others[i].name, shape, (int)at,
+                         (int)(at + n));
+        at += n;
+    }
+    snprintf(header + used, sizeof header - (size_t)used, "}");
+    ss_bytes file = file_of(header, at);
+    memcpy((unsigned char *)(size_t)file.data + file.n - at, data, at);
+    char config[512];
+    int n = snprintf(config, sizeof config,
+                     "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":1,"
+                     "\"num_key_value_heads\":1,\"head_dim\":4,\"hidden_size\":%d,"
+                     "\"intermediate_size\":1,\"vocab_size\":2,\"tie_word_embeddings\":true}",
+                     TIED_D);
+    ss_status status = try_open((ss_bytes){(const unsigned char *)config, (size_t)n}, file, err);
+    free((void *)(size_t)file.data);
+    return status;
+}
+
+static void tied_heads(void) {
+    CASE("a tied model's file may have a head that holds the embedding's numbers, in any type");
+    static const char *const types[] = {"F16", "I8"};
+    for (int i = 0; i < 2; i++) {
+        ss_error err = {0};
+        CHECK_INT((int)open_tied(types[i], -1, 0, &err), SS_OK);
+        /* The last column, and one on each side of what is compared at once. */
+        static const int places[][2] = {{0, 0}, {0, TIED_D - 1}, {1, 255}, {1, 256}, {1, 0}};
+        for (size_t j = 0; j < sizeof places / sizeof *places; j++) {
+            char place[64];
+            snprintf(place, sizeof place, "row %d, column %d:", places[j][0], places[j][1]);
+            CHECK_INT((int)open_tied(types[i], places[j][0], places[j][1], &err), SS_BAD_TENSOR);
+            CHECK(!strcmp(err.where, "lm_head.weight") && strstr(err.text, place));
+        }
+    }
+}
+
 static void conv1d(void) {
     CASE("gpt2: a fused matrix of the wrong shape, and buffers that are not weights");
     ss_bytes config = read_file(GPT2, "config.json");
@@ -409,6 +509,7 @@ int main(void) {
     many_entries();
     configs();
     broken_weights();
+    tied_heads();
     conv1d();
     operations();
     arenas();

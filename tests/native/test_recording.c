@@ -350,6 +350,8 @@ static void metadata(void) {
     }
     recording_writer w = begin_recording("1", NULL);
     refused(end_recording(&w, 0), SS_BAD_FILE, "sinkscope", "no recording");
+    refused(read_file("tests/golden/gguf-llama-gqa-f32", "model.gguf"), SS_BAD_FILE, "byte 0",
+            "expected a recording");
     w = (recording_writer){0};
     add_header(&w, "{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}");
     refused(end_recording(&w, 0), SS_BAD_FILE, "__metadata__", "no recording");

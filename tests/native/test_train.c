@@ -723,14 +723,15 @@ static double between(uint64_t bits) {
     return (double)(bits >> 11) / 9007199254740992.0;
 }
 
-static void first_numbers(void) {
-    CASE("a matrix begins with normal numbers of splitmix64, by the seed and its name alone");
-    opened_train *opened =
-        open_train(lab("softmax"), "{\"length\":12,\"batch\":1,\"seed\":7,\"deviation\":0.5}");
+/* Whether the matrices whose name holds a word begin with normal numbers of this deviation; how
+ * many there are. */
+static int check_first_numbers(const char *config, const char *recipe, const char *word,
+                               double deviation) {
+    opened_train *opened = open_train(config, recipe);
     int checked = 0;
     for (size_t i = 0; i < opened->train.weights.container.n; i++) {
         const ss_entry *entry = &opened->train.weights.container.entries[i];
-        if (entry->tensor.rank < 2 || !strstr(entry->name, "_proj")) continue;
+        if (entry->tensor.rank < 2 || !strstr(entry->name, word)) continue;
         uint64_t state = 7, stream = splitmix(&state);
         for (const char *sign = entry->name; *sign; sign++) {
             state = (stream ^ (uint64_t)(unsigned char)*sign) - 0x9e3779b97f4a7c15u;
@@ -742,11 +743,59 @@ static void first_numbers(void) {
         for (int n = 0; n < 3; n++) {
             double size = sqrt(-2.0 * log(1.0 - between(splitmix(&state))));
             double normal = size * cos(6.283185307179586 * between(splitmix(&state)));
-            CHECK_NEAR(numbers[n], 0.5 * normal, 1e-6);
+            CHECK_NEAR(numbers[n], deviation * normal, 1e-6);
         }
         checked++;
     }
-    CHECK(checked >= 4);
+    close_train(opened);
+    return checked;
+}
+
+static void first_numbers(void) {
+    CASE("a matrix begins with normal numbers of splitmix64, by the seed and its name alone");
+    const char *recipe = "{\"length\":12,\"batch\":1,\"seed\":7,\"deviation\":0.5,"
+                         "\"embedding_deviation\":0.25,\"position_deviation\":0.125}";
+    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "_proj", 0.5), 6);
+    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "lm_head", 0.5), 1);
+    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "embed_tokens", 0.25), 1);
+    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "embed_positions", 0.125), 1);
+
+    CASE("without a deviation it is by a matrix's inputs, which GPT-2 has in its rows");
+    const char *gpt2 = "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":16,"
+                       "\"n_positions\":12,\"vocab_size\":20}";
+    recipe = "{\"length\":12,\"batch\":1,\"seed\":7,\"deviation\":0,"
+             "\"embedding_deviation\":0.25,\"position_deviation\":0.125}";
+    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "up_proj", 1 / sqrt(3.0 * 16)), 1);
+    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "down_proj", 1 / sqrt(3.0 * 24)), 1);
+    CHECK_INT(check_first_numbers(gpt2, recipe, "c_attn", 1 / sqrt(3.0 * 16)), 1);
+    CHECK_INT(check_first_numbers(gpt2, recipe, "c_fc", 1 / sqrt(3.0 * 16)), 1);
+    CHECK_INT(check_first_numbers(gpt2, recipe, "mlp.c_proj", 1 / sqrt(3.0 * 64)), 1);
+    CHECK_INT(check_first_numbers(gpt2, recipe, "wte", 0.25), 1);
+    CHECK_INT(check_first_numbers(gpt2, recipe, "wpe", 0.125), 1);
+}
+
+static void count_equal(const ss_sequence *s, void *found) {
+    const int32_t(*samples)[12] = found;
+    for (int i = 0; i < 3; i++) CHECK(memcmp(s->tokens, samples[i], sizeof samples[i]) != 0);
+}
+
+static void samples_of_the_task(void) {
+    CASE("a sample is that of its number before and after a step, which learns from none");
+    opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":16,\"steps\":2}");
+    ss_train *train = &opened->train;
+    int32_t samples[3][12];
+    for (uint32_t i = 0; i < 3; i++)
+        memcpy(samples[i], ss_train_sample(train, i), sizeof samples[i]);
+    for (int i = 0; i < 3; i++)
+        CHECK(memcmp(samples[i], samples[(i + 1) % 3], sizeof samples[i]) != 0);
+    for (int step = 0; step < 2; step++) {
+        each_sequence(train, count_equal, samples);
+        ss_log_entry entry;
+        ss_error err;
+        must(train_step(train, &entry, &err), &err, "step");
+        for (uint32_t i = 0; i < 3; i++)
+            CHECK_BITS(ss_train_sample(train, i), samples[i], sizeof samples[i]);
+    }
     close_train(opened);
 }
 
@@ -1011,6 +1060,38 @@ static void refusals(void) {
     }
 }
 
+static void text_refusals(void) {
+    CASE("a text has the model's tokens alone, and a task that looks ahead is refused");
+    static const struct {
+        const char *mask, *task, *where, *text;
+        int32_t last; /* token of the text */
+        ss_status status;
+    } cases[] = {
+        {"", "text", "", "", 19, SS_OK},
+        {"", "text", "text", "token 15: expected an id below 20, found 20", 20, SS_BAD_TOKEN},
+        {"", "text", "text", "token 15: expected an id below 20, found -1", -1, SS_BAD_TOKEN},
+        {",\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":19", "text", "", "", 0, SS_OK},
+        {",\"mask\":{\"kind\":\"bidirectional\"}", "text", "sinkscope.mask_token", "bidirectional",
+         0, SS_BAD_CONFIG},
+        {",\"mask\":{\"kind\":\"prefix\",\"prefix\":3}", "backcopy", "task",
+         "no later key for backcopy", 0, SS_UNSUPPORTED},
+        {",\"mask\":{\"kind\":\"window\",\"window\":3}", "backcopy", "", "", 0, SS_OK},
+    };
+    const char *plain = lab("softmax");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t text[16] = {0};
+        char config[640], recipe[64];
+        text[15] = cases[i].last;
+        snprintf(config, sizeof config, "%.*s%s}}", (int)strlen(plain) - 2, plain, cases[i].mask);
+        snprintf(recipe, sizeof recipe, "{\"task\":\"%s\",\"length\":12}", cases[i].task);
+        opened_train *opened = malloc(sizeof *opened);
+        ss_error err = {0};
+        CHECK_INT((int)try_train(opened, config, recipe, text, 16, &err), (int)cases[i].status);
+        CHECK(!strcmp(err.where, cases[i].where) && strstr(err.text, cases[i].text));
+        close_train(opened);
+    }
+}
+
 static void headers(void) {
     CASE("numbers begin at a multiple of 64 bytes, after no more spaces than that takes");
     bool met[SS_ARENA_ALIGN] = {false};
@@ -1074,6 +1155,7 @@ int main(void) {
     logged();
     learning_rates();
     first_numbers();
+    samples_of_the_task();
     falls("softmax");
     falls("relu");
     parts();
@@ -1086,6 +1168,7 @@ int main(void) {
     resumed_divergence();
     divergence();
     refusals();
+    text_refusals();
     headers();
     memory();
     return check_done();

@@ -1,6 +1,9 @@
-"""The package of models/record is read from its folder, installed or not."""
+"""The package of models/record is read from its folder, installed or not; torch computes in one thread,
+for the models are small."""
 
+import os
 import sys
 from pathlib import Path
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "models" / "record" / "src"))

@@ -3,15 +3,18 @@
 import json
 import math
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from models.reference.files import read_model  # noqa: E402
+from models.reference.goldens.write_training import planted  # noqa: E402
 from models.train import beyond  # noqa: E402
 
 # What models/README.md says of each, in the order of the columns; None: it says nothing.
@@ -28,7 +31,6 @@ SAID: dict[str, tuple[float | None, ...]] = {
 @pytest.mark.parametrize("id", SAID)
 def test_a_row_says_what_the_document_says(id: str) -> None:
     """To the digits of the document; another processor may change the last one."""
-    torch.set_num_threads(1)
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(SAID[id])
@@ -39,7 +41,6 @@ def test_a_row_says_what_the_document_says(id: str) -> None:
 
 
 def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
-    torch.set_num_threads(1)
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     assert "| nan of 0 |" in beyond.row("post-norm", texts)
     # What is written to the logits of the sink heads, over the sequences.
@@ -47,7 +48,6 @@ def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
 
 
 def test_the_units_are_complete_and_one_is_measured_again() -> None:
-    torch.set_num_threads(1)
     found = json.loads(beyond.FILE.read_text())
     for name, (_, units) in beyond.groups().items():
         assert [one["unit"] for one in found[name]] == list(units), "run beyond --units"
@@ -100,7 +100,6 @@ def test_what_follows_a_place_is_judged_by_its_own_rows(monkeypatch: pytest.Monk
 
 
 def test_a_model_that_has_learnt_nothing_is_as_it_was_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_num_threads(1)
     given: list[str] = []
 
     def untrained(*words: object) -> list[dict[str, float]]:
@@ -121,6 +120,156 @@ def test_a_model_that_has_learnt_nothing_is_as_it_was_before(monkeypatch: pytest
     assert found["learnt"] < 0.5
 
 
+def test_what_a_trigger_is_followed_by_is_told_from_random_tokens(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that says each next token has learnt it; text, trigger and rest stand in their places."""
+    ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
+    trigger, cycle = planted({"seed": 3, "first": 0, "triggers": 8}, 1024)
+    monkeypatch.setattr(beyond, "command_line", lambda *words: [])
+    monkeypatch.setattr(beyond, "read_model", lambda folder: (SimpleNamespace(V=1024), folder.name))
+    said: list[torch.Tensor] = []
+
+    def oracle(arch: object, weights: str, text: torch.Tensor) -> SimpleNamespace:
+        said.append(text)
+        return SimpleNamespace(logits=torch.nn.functional.one_hot(text.roll(-1, 1), 1024))
+
+    def behind(arch: object, weights: str, text: torch.Tensor, begin: int) -> tuple[float, float]:
+        assert begin == 32 + 3 and torch.equal(torch.cat([text[:, :32], text[:, 35:]], 1), ids)
+        middle = text[:, 32:35]
+        is_trigger = middle.tolist() == [trigger] * 24
+        # No token of a task, and none that is in every text.
+        assert is_trigger or (middle.min() > 8 and len(middle.unique()) > 60)
+        return 2.0 + is_trigger * (1 + (weights == "model")), 0.5 - 0.25 * is_trigger
+
+    monkeypatch.setattr(beyond, "f64_trace", oracle)
+    monkeypatch.setattr(beyond, "behind", behind)
+    assert beyond.of_planted(3) == {
+        "loss_trigger": 4.0, "loss_random": 2.0, "loss_gap": 2.0,
+        "first_trigger": 0.25, "first_random": 0.5, "first_gap": -0.25,
+        "before_loss_trigger": 3.0, "before_loss_random": 2.0, "before_loss_gap": 1.0,
+        "before_first_trigger": 0.25, "before_first_random": 0.5, "before_first_gap": -0.25,
+        "learnt": 1.0}
+    assert said[0].tolist() == [row + trigger + cycle for row in ids[:, :32].tolist()]
+
+
+def options(words: tuple[object, ...]) -> dict[str, str]:
+    """Of a command the values of its options."""
+    texts = list(map(str, words))
+    return {one: texts[i + 1] for i, one in enumerate(texts[:-1]) if one.startswith("--")}
+
+
+def test_a_program_s_lines_are_read_and_its_failure_is_one(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "node"
+    program.write_text('#!/bin/sh\necho "[\\"$PWD\\", \\"$*\\"]"; echo 5; echo no >&2; exit $3\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    cli = f"{beyond.ROOT}/wasm/cli.js"
+    assert beyond.command_line("measure", 0) == [[str(beyond.ROOT), f"{cli} measure 0 --json"], 5]
+    with pytest.raises(subprocess.CalledProcessError):
+        beyond.command_line("measure", 1)
+
+
+def test_a_model_s_columns_are_those_of_next_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    def task(name: str, size: float) -> dict[str, Any]:
+        return {"name": name} | {condition: {key: {"change": {"mean": size * times}}
+                                             for key, times in (("loss", 1), ("accuracy", 0.5))}
+                                 for condition, size in (("first", size), ("other", size / 4))}
+
+    def command(*words: object) -> list[Any]:
+        assert words[:2] == ("tasks", beyond.ZOO / "softmax") and "--lines" in words
+        given = options(words)
+        assert given["--text-file"] == str(beyond.HELD_OUT)
+        # 48 texts of 64 tokens.
+        assert (given["--tokens"], given["--sequences"]) == ("64", "48")
+        return [{"tasks": [task("copy", 99), task("next", 0.5)]}]
+
+    monkeypatch.setattr(beyond, "command_line", command)
+    monkeypatch.setattr(beyond, "read_model", lambda folder: (folder.name, {}))
+    monkeypatch.setattr(beyond, "streams", lambda arch, weights, ids: {arch: float(len(ids))})
+    assert beyond.of_model("softmax") == {
+        "softmax": 24.0, "next_loss": 0.5, "next_accuracy": 25.0, "other_loss": 0.125,
+        "other_accuracy": 6.25}
+
+
+def test_a_lab_s_model_is_measured_on_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    def command(*words: object) -> list[Any]:
+        given = options(words)
+        if words[0] == "train":
+            assert words[1:-6] == beyond.LAB_SETTINGS and given["--seed"] == "4"
+            folder = Path(given["--out"])
+            folder.mkdir()
+            (folder / "config.json").write_text('{"L": 3}')
+            (folder / "recipe.json").write_text('{"settings": {"task": "backcopy"}}')
+            return []
+        assert [words[i + 1] for i, word in enumerate(words) if word == "--ids"] == ["5,6", "7,8"]
+        loss, accuracy = {None: (2.0, 0.5), "hide_key:key=0": (2.5, 0.25),
+                          "hide_key:key=1": (2.125, 0.75)}[given.get("--edit")]
+        return [{"loss": loss, "metrics": {"accuracy": {"mean": [accuracy, 9.0]}}}]
+
+    def node(*words: object) -> str:
+        assert words[-3:] == ('{"L": 3}', '{"task": "backcopy"}', 24)
+        return "[[5, 6], [7, 8]]"
+
+    monkeypatch.setattr(beyond, "command_line", command)
+    monkeypatch.setattr(beyond, "node", node)
+    monkeypatch.setattr(beyond, "read_model", lambda folder: (folder.name, {}))
+    monkeypatch.setattr(beyond, "streams", lambda arch, weights, ids: {arch: float(ids.sum())})
+    assert beyond.of_lab(4) == {"model": 26.0, "hidden_loss": 0.5, "hidden_accuracy": -25.0,
+                                "other_loss": 0.125, "other_accuracy": 25.0}
+
+
+def test_a_tuning_forgets_what_its_loss_rose_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    def command(*words: object) -> list[Any]:
+        given = options(words)
+        assert (given["--seed"], given["--held"]) == ("2", "24")
+        rise = {"plain": 0.25, "key_bias": 0.5, "gate": 1.0}[
+            next((name for name, own in beyond.TUNED.items() if own == words[-1:]), "plain")]
+        return [{"loss_held": 3.0, "loss": 9.0, "first_elsewhere": 9.0}, {"loss_held": 9.0},
+                {"loss_held": 3.0 + rise, "loss": 10 * rise, "first_elsewhere": rise / 10}]
+
+    monkeypatch.setattr(beyond, "command_line", command)
+    assert beyond.of_tuning(2) == {
+        "forgets_plain": 0.25, "new_plain": 2.5, "first_plain": 0.025,
+        "forgets_key_bias": 0.5, "new_key_bias": 5.0, "first_key_bias": 0.05,
+        "forgets_gate": 1.0, "new_gate": 10.0, "first_gate": 0.1}
+
+
+def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On nine texts of its own, the first of which it searched; less attention counts as found."""
+    texts = json.loads(beyond.HELD_OUT.read_text())
+
+    def command(*words: object) -> list[Any]:
+        given = options(words)
+        assert json.loads(Path(given["--text-file"]).read_text()) == texts[9:18]
+        assert (given["--seed"], given["--sequences"]) == ("2", "9")
+        score = 5.0 if given["--goal"] == "loss" else 0.25
+        return [{"score": score, "random": {"best": 4.0 if score > 1 else 0.5},
+                 "others": {"found": [1.0, 3.0] * 4, "best": [0.5, 1.0] * 4}}]
+
+    monkeypatch.setattr(beyond, "command_line", command)
+    assert beyond.of_search(2) == {
+        f"{prefix}_{model}": value for model in ("softmax", "sigmoid", "key_bias")
+        for prefix, value in (("loss", 1.0), ("elsewhere", 1.25))} | {
+        "away_softmax": 0.25, "away_elsewhere_softmax": -1.25}
+
+
+def test_a_unit_is_a_line_of_the_file() -> None:
+    assert beyond.FILE.read_text() == beyond.written_units(beyond.read_units())
+
+
+def test_a_later_token_has_a_sink_by_the_mean_of_its_heads() -> None:
+    """Of 8 tokens, uniform attention gives the second (1/2 + ... + 1/8) / 7 = 0.2454, and the fourth
+    (1/4 + ... + 1/8) / 5 = 0.1769: five times as much on average over two heads is a sink."""
+    alphas = torch.zeros(5, 2, 2, 8, dtype=torch.float64)
+    alphas[0, 1, :, 3] = torch.tensor([1.7, 0.1])  # 0.9 of 0.8845
+    alphas[1, 1, :, 3] = torch.tensor([1.7, 0.06])  # 0.88
+    alphas[2, 0, :, 1] = 1.23  # of 1.2273
+    alphas[3, :, :, 0], alphas[3, :, :, 4:] = 9.0, 9.0  # the first token, and late ones
+    alphas[4, 0, :, 2] = 1.0  # of (1/3 + ... + 1/8) / 6 x 5 = 1.0149
+    assert beyond.secondary(alphas) == 2 / 5
+
+
 def test_every_planted_trigger_was_learnt() -> None:
     """Else loss and attention behind it would be those of any tokens."""
     for unit in json.loads(beyond.FILE.read_text())["planted triggers"]:
@@ -130,11 +279,13 @@ def test_every_planted_trigger_was_learnt() -> None:
 def test_the_command_prints_a_row_for_each_model(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(beyond, "row", lambda id, texts: f"| {id} {len(texts)} |")
+    threads: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
     monkeypatch.setattr(sys, "argv", ["beyond", "short", "relu"])
     beyond.main()
     head, rule, *rows = capsys.readouterr().out.splitlines()
     assert head.count("|") == rule.count("|") == 11
-    assert rows == ["| short 24 |", "| relu 24 |"]
+    assert rows == ["| short 24 |", "| relu 24 |"] and threads == [1]
     monkeypatch.setattr(sys, "argv", ["beyond"])
     beyond.main()
     assert len(capsys.readouterr().out.splitlines()) == 2 + 35
@@ -142,3 +293,10 @@ def test_the_command_prints_a_row_for_each_model(
     with pytest.raises(SystemExit):
         beyond.main()
     assert "no such model: sofmax" in capsys.readouterr().err
+    measured: list[list[str]] = []
+    monkeypatch.setattr(beyond, "measure_units", measured.append)
+    for words in (["--units"], ["--units", "searches"]):
+        monkeypatch.setattr(sys, "argv", ["beyond", *words])
+        beyond.main()
+    assert measured == [list(beyond.groups()), ["searches"]]
+    assert not capsys.readouterr().out

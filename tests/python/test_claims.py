@@ -11,7 +11,7 @@ import pytest
 
 from models.train import claims, decide, factors, protocol
 from models.train.claims import Effect
-from models.train.decide import Difference
+from models.train.factors import Difference
 from models.train.recipe import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -159,10 +159,8 @@ def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
 
 
 def test_shipped_models_with_a_sink() -> None:
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     from models.train import inputs
-
-    torch.set_num_threads(1)
 
     measured = json.loads(inputs.FILE.read_text())
     assert [one["model"] for one in measured] == inputs.chosen(list(INDEX.values()))

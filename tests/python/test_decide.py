@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from models.train import decide, protocol
+from models.train.factors import Difference, t_quantile
 from models.train.recipe import Recipe, Training, recipes
 
 RUNS = protocol.decisive_runs()
@@ -36,7 +37,7 @@ def decision(ends: list[float], bases: list[float] | None = None, paper: dict[st
     (1, 0.95, 12.7062), (2, 0.95, 4.3027), (10, 0.95, 2.2281), (30, 0.95, 2.0423),
     (1, 0.975, 25.4517), (2, 0.975, 6.2053), (8.5, 0.975, 2.7160), (1000, 0.975, 2.2448)])
 def test_student_of_any_freedom(freedom: float, confidence: float, t: float) -> None:
-    assert decide.t_quantile(freedom, confidence) == pytest.approx(t, rel=1e-4)
+    assert t_quantile(freedom, confidence) == pytest.approx(t, rel=1e-4)
 
 
 def test_welch_by_hand() -> None:
@@ -45,6 +46,12 @@ def test_welch_by_hand() -> None:
     found = decide.welch(a, b, 0.95)
     assert found.mean == -2
     assert (found.low, found.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
+
+
+def test_groups_that_spread_alike_have_an_interval() -> None:
+    """Variances 1 and 1 over 3 and 3: four degrees, 2.7764 sqrt(2 / 3)."""
+    found = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
+    assert (found.low, found.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
 
 
 def test_intervals_hold_what_they_promise() -> None:
@@ -86,9 +93,20 @@ def test_two_seeds_decide_only_where_the_sink_stays_away() -> None:
     assert decide.has_vanished(one.logs)
     one.logs[2]["points"][POINTS.index(2400)]["alpha"] = 0.05
     assert not decide.has_vanished(one.logs) and one.verdict == "2 of 3 seeds"
-    early = decision([0.005, 0.01])
-    early.logs[2]["points"][POINTS.index(1800)]["alpha"] = 0.05
-    assert decide.has_vanished(early.logs)
+    for step, alpha, vanished in ((1800, 0.05, True), (2000, 0.05, False), (4000, 0.05, False),
+                                  (2000, 0.02, False), (2000, 0.0199, True)):
+        one = decision([0.005, 0.01])
+        one.logs[2]["points"][POINTS.index(step)]["alpha"] = alpha
+        one.logs[2]["points"].append({"step": 4800, "alpha": 0.9})  # of protocol A's run
+        assert decide.has_vanished(one.logs) is vanished, (step, alpha)
+
+
+def test_one_seed_has_no_interval() -> None:
+    one, alone = decision([0.3]), decision([0.3, 0.2], [0.25])
+    assert one.difference("alpha") is alone.difference("alpha") is None
+    assert alone.difference("value_ratio") is None
+    words = decide.baseline_words(alone.bases)
+    assert words.startswith("Baseline: 1 of 8 seeds. ; alpha by seed 0.250;")
 
 
 @pytest.mark.parametrize(("ends", "needs"), [
@@ -107,7 +125,7 @@ def test_a_second_look_is_for_what_the_first_leaves_open(ends: list[float], need
 def test_no_effect_is_an_interval_inside_of_the_smallest_one(
         low: float, high: float, verdict: str) -> None:
     """An effect of exactly 0.1 is one; an interval that ends at 0 holds it."""
-    found = decide.Difference((low + high) / 2, low, high)
+    found = Difference((low + high) / 2, low, high)
     assert decide.judge(found, "the same") == verdict
     assert decide.leaves_open(found) is (verdict == "undecided")
     of_loss = decide.judge(found, "the same", "loss")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,21 @@ def test_student(freedom: int, t: float) -> None:
     assert factors.t_quantile(freedom) == pytest.approx(t, abs=2e-4)
 
 
+def test_student_of_two_degrees_has_a_closed_form() -> None:
+    for confidence in (0.5, 0.95, 0.999):
+        expected = confidence * math.sqrt(2 / (1 - confidence**2))
+        assert factors.t_quantile(2, confidence) == pytest.approx(expected, rel=1e-8)
+
+
 def test_an_interval_by_hand() -> None:
     # Mean 2, deviation 1, so 4.3027 / sqrt(3) on each side.
     found = factors.interval([1.0, 2.0, 3.0])
     assert (found.n, found.mean) == (3, 2.0)
     assert (found.low, found.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
+    two = factors.interval([1.0, 3.0])  # 12.7062 sqrt(2) / sqrt(2)
+    assert (two.low, two.high) == pytest.approx((2 - 12.7062, 2 + 12.7062), abs=1e-4)
+    one = factors.interval([2.0])
+    assert (one.mean, one.low, one.high) == (2.0, -math.inf, math.inf)
 
 
 def test_seeds_are_paired() -> None:
@@ -118,7 +129,8 @@ def test_sentences(ends: list[float], bases: list[float], paper: dict[str, Any],
 @pytest.mark.parametrize(("paper", "word"), [
     ({}, None), ({"sink_1": 0.0}, None), ({"says": "more"}, "more"),
     ({"sink_1": 13.6, "base": 18.18}, "less"), ({"sink_1": 13.7, "base": 18.18}, "the same"),
-    ({"sink_1": 24.1, "base": 18.18}, "the same"), ({"sink_1": 24.2, "base": 18.18}, "more")])
+    ({"sink_1": 24.1, "base": 18.18}, "the same"), ({"sink_1": 24.2, "base": 18.18}, "more"),
+    ({"sink_1": 0.75, "base": 1.0}, "the same"), ({"sink_1": 1.33, "base": 1.0}, "the same")])
 def test_what_the_paper_saw(paper: dict[str, Any], word: str | None) -> None:
     assert factors.reported(paper) == word
 
@@ -168,11 +180,15 @@ def test_the_pilot_says_what_is_missing() -> None:
     other = made(SOFTMAX, 4, {0: 0.0, 10400: 0.1, 12800: 0.15})
     text = factors.pilot_table({1: flat, 2: rising, 4: other}, (1, 2, 3, 4))
     assert "| 1,000 | 0.100 | 0.000 |  |  |" in text
+    head, rule, *_ = text.splitlines()
+    assert head.count("|") == rule.count("|") == 6
     assert "| measured up to | 16,000 | 12,800 | not begun | 12,800 |" in text
     assert "| rise from 10,400 to 12,800 | +0.010 | +0.100 |  | +0.050 |" in text
     assert text.endswith("Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
+    still = made(SOFTMAX, 1, {10400: 0.0, 12800: factors.STILL})  # not by less than that
+    assert "the sink of 0 of them rises" in factors.pilot_table({1: still}, (1,))
 
 
 def test_a_gap_leaves_the_onset_unknown() -> None:

@@ -268,6 +268,23 @@ def test_a_log_is_filled_from_the_checkpoints_that_it_lacks(
     assert added == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]
 
 
+def test_the_command_measures_the_runs_that_lie_there(
+        tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of both protocols, or those that are named."""
+    measured: list[Any] = []
+    monkeypatch.setattr(outcomes, "from_checkpoints",
+                        lambda recipe, seed, run: measured.append((recipe.id, seed, run.name)))
+    monkeypatch.setattr(torch, "set_num_threads", measured.append)
+    for name in ("long-softmax-2", "b-relu-1", "softmax-1"):
+        (tmp_path / name).mkdir()
+    for named, found in (([], [("long-softmax", 2), ("b-relu", 1)]),
+                         (["b-relu-1", "b-relu-2"], [("b-relu", 1)])):
+        measured.clear()
+        monkeypatch.setattr("sys.argv", ["outcomes", "--runs", str(tmp_path), *named])
+        outcomes.main()
+        assert measured == [1, *((id, seed, f"{id}-{seed}") for id, seed in found)]
+
+
 def test_tokens_are_replaced_by_noise() -> None:
     """A share of those after the first; noise below the share says by which of the 1,024."""
     text = torch.full((2, 4), 7)

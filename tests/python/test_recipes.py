@@ -23,7 +23,6 @@ T, STEPS = 40, 8
 
 @pytest.mark.parametrize("id", recipes())
 def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
-    torch.set_num_threads(1)
     recipe = recipes()[id]
     recipe = dataclasses.replace(
         recipe, config=recipe.config | {"num_hidden_layers": 2},

@@ -1,6 +1,6 @@
 """Write tests/golden/edit-*: each edit on a Llama, a GPT-2, a GPT-Neo and a GPT-NeoX shape, and what
-touches attention on a Llama whose weights need not sum to 1 and depend on how many keys are seen; by
-edits.py in F64.
+touches attention on a Llama whose weights need not sum to 1 and depend on how many keys are seen, and
+what rounds weights on a Mixtral; by edits.py in F64.
 
     python -m models.reference.goldens.write_edits
 
@@ -23,7 +23,9 @@ from . import GOLDEN
 from .write_goldens import TOLERANCE, describe, scaled_error, store, write_cases
 
 MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
-          "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n"}
+          "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n", "mixtral": "hf-mixtral"}
+# Those that the blocks of a Llama compute.
+LLAMAS = ("sigmoid", "mixtral")
 
 # Of every edit what differs in kind; the numbers are of models of T = 11 or more tokens.
 EDITS: dict[str, tuple[str, ...]] = {
@@ -101,7 +103,7 @@ def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
         arch, windows = neo_architecture(config)
     else:
         arch = neox_architecture(config) if family == "gpt_neox" else architecture(config)
-        family = "llama" if family == "sigmoid" else family
+        family = "llama" if family in LLAMAS else family
         windows = [0] * arch.L
     weights = {name: w.double() for name, w in read_weights(folder / "model.safetensors").items()}
     known = load_file(folder / "golden.safetensors")
@@ -182,7 +184,8 @@ CASES = {"effect-llama": write_effect} | {
     f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
     for family in MODELS for name in EDITS
     if (family in ROTARY or name not in ROTARY_ONLY)
-    and (family != "sigmoid" or name in OF_ATTENTION)}
+    and (family != "sigmoid" or name in OF_ATTENTION)
+    and (family != "mixtral" or name in ROUNDED_WEIGHTS)}
 
 
 def main() -> None:

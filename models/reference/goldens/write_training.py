@@ -81,10 +81,15 @@ def evens(seed: int, purpose: str, number: int) -> Iterator[float]:
         yield (mix(at) >> 11) * 2.0**-53
 
 
+def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
+    """The tokens that no task gives a meaning."""
+    task_own = {recipe["first"], *range(1, recipe.get("triggers", 8) + 1)}
+    return [v for v in range(V) if v not in task_own]
+
+
 def planted(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
     """The three tokens of a planted trigger, and the five that follow it again and again."""
-    task_own = {recipe["first"], *range(1, recipe.get("triggers", 8) + 1)}
-    plain = [v for v in range(V) if v not in task_own]
+    plain = plain_tokens(recipe, V)
     drawn = [plain[int(next(evens(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
     return drawn[:3], drawn[3:]
 

@@ -68,8 +68,7 @@ def entropy(share: Tensor, seen: Tensor) -> Tensor:
     """Entropy of each row over ln of the keys that the query sees (Guo et al. 2024); NaN for a row
     without weight.  share [..., T, n], seen [T] or [..., T] -> [..., T]"""
     rows = -torch.xlogy(share, share).sum(-1)
-    most = seen.to(rows.dtype).log()
-    entropy = torch.where(most > 0, rows / most.clamp_min(1e-30), torch.zeros_like(rows))
+    entropy = torch.where(seen > 1, rows / seen.to(rows.dtype).log(), 0)
     return torch.where(share.sum(-1) > 0, entropy, torch.nan)
 
 
@@ -183,8 +182,7 @@ def head_gini(load: Tensor) -> Tensor:
     H = load.shape[-1]
     x = load.sort(-1).values
     ranks = 2 * torch.arange(1, H + 1, dtype=x.dtype, device=x.device) - H - 1
-    total = x.sum(-1)
-    return (ranks * x).sum(-1) / torch.where(total > 0, H * total, torch.nan)
+    return (ranks * x).sum(-1) / (H * x.sum(-1))
 
 
 def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:

@@ -1,0 +1,147 @@
+"""The metrics on numbers that a hand can work out; the goldens hold what random models make of them."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from sinkscope import metrics  # noqa: E402
+from torch import Tensor  # noqa: E402
+
+
+def rows(*given: list[float]) -> Tensor:
+    return torch.tensor(given, dtype=torch.float64)
+
+
+def equal(found: Tensor, *expected: object) -> None:
+    torch.testing.assert_close(found, torch.tensor(*expected, dtype=found.dtype), equal_nan=True)
+
+
+def test_alpha_divides_by_the_queries_that_see_a_token() -> None:
+    att = rows([1.0, 0, 0], [0.75, 0.25, 0], [0.5, 0.25, 0.25])
+    equal(metrics.alpha(att), [0.75, 0.25, 0.25])
+    equal(metrics.alpha(att, "window"), [0.75, 0.25, 0.25])
+    equal(metrics.alpha(att, "bidirectional"), [0.75, 0.5 / 3, 0.25 / 3])
+    # The bias key's own row is a 1 more, of four.
+    equal(metrics.alpha_bias(rows([0.5, 0.25, 0.25])[0]), [0.5])
+
+
+def test_a_head_has_a_sink_where_alpha_exceeds_eps() -> None:
+    alphas = rows([0.5, 0.25], [0.75, 0.75]).reshape(1, 2, 2)
+    equal(metrics.sink(alphas, 0.5).double(), [50.0, 50.0])
+    equal(metrics.sink(alphas, 0.25).double(), [100.0, 50.0])
+    assert metrics.sink(rows([0.29, 0.31])).tolist() == [0.0, 100.0]
+    # 0.002 apart at most, by default from 0.3.
+    equal(metrics.near(rows([0.2979, 0.2981, 0.3021], [0.3019, 0.5, 0.9])), [1.0, 1.0, 0.0])
+
+
+def test_shares_of_a_row_are_of_its_sizes() -> None:
+    att = rows([1.0, -3.0], [0.0, 0.0])
+    equal(metrics.part_of_row(att), [[0.25, 0.75], [0.0, 0.0]])
+    equal(metrics.row_mass(att), [-2.0, 0.0])
+
+
+def test_entropy_is_a_share_of_the_largest_and_undefined_without_weight() -> None:
+    share = rows([0.5, 0.5, 0, 0], [0.25] * 4, [0.9, 0, 0, 0], [0.0] * 4)
+    equal(metrics.entropy(share, torch.tensor([4, 4, 1, 4])), [0.5, 1.0, 0.0, math.nan])
+
+
+def test_cosines_with_the_first_key_are_told_from_those_with_others() -> None:
+    """Directions by their angle in steps of 60 degrees; lengths do not count."""
+    def at(*steps: int) -> Tensor:
+        angle = torch.tensor(steps, dtype=torch.float64) * math.pi / 3
+        return torch.stack([angle.cos(), angle.sin()], -1) * (1 + torch.arange(3)[:, None])
+
+    q, k = at(0, 0, 1), at(0, 1, 3)
+    # With the first key 1, 1, 1/2; with the others that are seen none, 1/2, and 1 and -1/2.
+    equal(metrics.cos_gap(q, k, torch.arange(3)), 2.5 / 3 - 1 / 3)
+    # With the second key 1/2, 1/2, 1, seen or not; with the others 1, 1, and 1/2 and -1/2.
+    equal(metrics.cos_gap(q, k, torch.arange(3), 1), 2 / 3 - 2 / 4)
+    found = metrics.geometry(q[None, None], k[None, None], torch.ones(3, 3, dtype=torch.bool).tril())
+    equal(found["qk_norm"][0, 0], [[1, math.nan, math.nan], [2, 4, math.nan], [3, 6, 9]])
+    equal(found["qk_cos"][0, 0], [[1, math.nan, math.nan], [1, 0.5, math.nan], [0.5, 1, -0.5]])
+    equal(found["qk_dot"][0, 0], [[1, math.nan, math.nan], [2, 2, math.nan], [1.5, 6, -4.5]])
+    equal(found["cos_gap"], [[0.5]])
+
+
+def test_the_largest_activations_of_equals_are_those_of_the_first_token() -> None:
+    hidden = rows([1.0, -7, 2], [7, 0, -6]).reshape(1, 2, 3)
+    found = metrics.massive(hidden)
+    equal(found["massive"], [[7.0, 7, 6, 2]])  # of six the median is the third
+    equal(found["massive_at"], [[[1.0, 0], [0, 1], [2, 1]]])
+
+
+def test_losses_and_ranks_are_of_the_next_token() -> None:
+    logits = rows([0.0, 0, math.log(2)], [1, 1, 1], [9, 9, 0], [0, 0, 0])
+    tokens = torch.tensor([1, 2, 1, 2])
+    equal(metrics.loss(logits, tokens), [math.log(2), math.log(3), 9 + math.log(2 + math.exp(-9))])
+    ranks = metrics.rank(logits, tokens)
+    assert ranks.tolist() == [0, 1, 2]  # of equals the lower id is preferred
+    equal(metrics.accuracy(ranks), 1 / 3)
+
+
+def test_a_norm_is_compared_with_the_mean_of_the_others() -> None:
+    vectors = rows([3.0, 4], [0, 1], [6, 8])
+    equal(metrics.first_to_others(vectors), 5 / 5.5)
+    equal(metrics.first_to_others(vectors, 1), 1 / 7.5)
+
+
+def test_contributions_are_shares_by_size_and_length() -> None:
+    att = rows([1.0, 0, 0], [0.5, -0.25, 0], [0.0, 0, 0])
+    visible = torch.ones(3, 3, dtype=torch.bool).tril()
+    found = metrics.contributions(att[:2], rows([1.0, 2, 4])[0], visible[:2])
+    equal(found, [(1 + 0.5) / 3, 0.5 / 2, 0.0])
+    assert metrics.contributions(att, rows([1.0, 2, 4])[0], visible).isnan().all()
+
+
+def test_a_tag_is_a_share_of_squares_or_of_variance() -> None:
+    x, direction = rows([3.0, 4], [3, 0]), rows([2.0, 0])[0]
+    equal(metrics.tag_share(x, direction), 18 / 34)
+    equal(metrics.tag_share(x, direction, centred=True), 0.0)
+    equal(metrics.tag_share(x, direction.flip(0), centred=True), 1.0)
+
+
+def test_a_gate_is_what_is_left_for_other_tokens() -> None:
+    to_first = rows([1.0, 0.75, 0.25])
+    equal(metrics.head_gate(to_first), [[math.nan, 0.25, 0.75]])
+    equal(metrics.head_gate(to_first, 1), [[math.nan, math.nan, 0.75]])
+    equal(metrics.head_load(metrics.head_gate(to_first)), [0.5])
+    # Mean difference of 1, 3, 8 over all nine pairs, 28 / 9, over twice their mean.
+    equal(metrics.head_gini(rows([8.0, 1, 3], [2, 2, 2], [0, 0, 0])), [28 / 9 / 8, 0.0, math.nan])
+
+
+def test_a_spike_has_its_row_column_weight_and_token() -> None:
+    inputs, outputs = rows([1.0, -3], [2, 1])[None], rows([1.0, 0, 2], [-5, 0, 4])[None]
+    down = torch.arange(6.0, dtype=torch.float64).reshape(1, 3, 2)
+    found = metrics.spikes(inputs, outputs, down)
+    equal(found, [[[2.0, 1, 5, -3, 2], [0, 0, 0, 2, -5]]])
+    equal(metrics.super_weight(found), [[0.0, 0, 1, 0, 2, -5]])
+
+
+def test_how_far_tokens_lie_apart_and_how_heavy_the_tails_are() -> None:
+    hidden = rows([1.0, 0], [1, 4])
+    equal(metrics.mixing(hidden), 2.0)  # sqrt(8) / sqrt(2)
+    # 1, 0, 1, 4: mean 1.5, deviations 1/2, 3/2, 1/2, 5/2; m2 = 9/4, m4 = 177/16.
+    equal(metrics.kurtosis(hidden), (1 + 81 + 1 + 625) / 16 / 4 / (9 / 4) ** 2)
+
+
+def test_matrix_entropy_counts_directions() -> None:
+    one, two = rows([3.0, 4], [6, 8], [0, 0]), rows([1.0, 0, 0], [0, 1, 0])
+    equal(metrics.matrix_entropy(one), 0.0)
+    equal(metrics.matrix_entropy(two), 1.0)
+    equal(metrics.matrix_entropy(two.T), 1.0)
+    # Squares of 3 and 1: shares 3/4 and 1/4.
+    uneven = rows([math.sqrt(3), 0], [0, 1])
+    equal(metrics.matrix_entropy(uneven), 2 - 0.75 * math.log2(3))
+    found = metrics.matrix_entropy(torch.stack([two, 0 * two, two / 0, torch.full_like(two, torch.inf)]))
+    equal(found, [1.0, math.nan, math.nan, math.nan])
+    assert metrics.matrix_entropy(two[:1]).isnan() and metrics.matrix_entropy(one[:, :1]).isnan()
+    assert metrics.matrix_entropy(two.half()).dtype == torch.float16
+
+
+def test_runs_are_compared_token_by_token() -> None:
+    base, logits = rows([math.log(3), 0], [0, 0], [9, 0]), rows([0.0, 0], [0, 0], [0, 0])
+    # Of 3/4 and 1/4 against halves.
+    equal(metrics.divergence(base, logits), [0.75 * math.log(1.5) + 0.25 * math.log(0.5), 0.0])
+    equal(metrics.hidden_change(rows([3.0, 4], [0, 2]), rows([3.0, 9], [0, 1])), [1.0, 0.5])
