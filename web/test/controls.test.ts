@@ -418,6 +418,8 @@ describe('the tokens', () => {
     lightsChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
     const looks = () => all.map((one) => one.style.getPropertyValue('--look'));
     expect(looks()).toEqual(['', '', '', '']);
+    own.pointed.value = { query: 0 };
+    expect(looks()).toEqual(['1', '0', '0', '0']);
     own.pointed.value = { query: 2 };
     expect(looks()).toEqual(['0.5', '0.5', String(Math.sqrt(0.5)), '0']);
     own.pointed.value = { query: 3, key: 1 };

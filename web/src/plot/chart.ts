@@ -216,7 +216,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     const bars = all[i]!.flat().flatMap(([a, b], j) => {
       const half = one.spread?.[j];
       if (half === undefined || !Number.isFinite(half)) return [];
-      const from = log && half >= b ? height - bottom : Math.min(y(b - half), height - bottom);
+      const from = y(Math.max(b - half, y.domain()[0]!));
       const to = y(b + half);
       return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
     });
