@@ -29,10 +29,11 @@ describe('the picture to share', () => {
 describe('what is drawn on it', () => {
   let written: string[] = [];
   const images: unknown[][] = [];
+  const places: unknown[][] = [];
   let pixels: ImageData | undefined;
   const text = (from: number) => written.slice(from).join(' ');
   beforeEach(() => {
-    [written, images.length, pixels] = [[], 0, undefined];
+    [written, images.length, places.length, pixels] = [[], 0, 0, undefined];
     vi.stubGlobal(
       'ImageData',
       class {
@@ -46,8 +47,13 @@ describe('what is drawn on it', () => {
       fillRect: () => {},
       // Ten pixels a letter, whatever the font: 636 pixels have 63 of them.
       measureText: (line: string) => ({ width: 10 * line.length }),
-      fillText: (line: string) => void written.push(line),
-      drawImage: (...all: unknown[]) => void images.push(all),
+      fillText(this: CanvasRenderingContext2D, line: string, x: number, y: number) {
+        written.push(line);
+        places.push([this.font.split(' s')[0], this.fillStyle, x, y]);
+      },
+      drawImage(this: CanvasRenderingContext2D, ...all: unknown[]) {
+        images.push([...all, this.imageSmoothingEnabled]);
+      },
       putImageData: (image: ImageData) => (pixels = image),
     } as never);
   });
@@ -66,13 +72,30 @@ describe('what is drawn on it', () => {
       `${finding(own, at)} ${stampWords(own)} Softmax model, head L1H0: rows attend to columns ` +
         'Sinkscope · https://page.example/#a',
     );
-    expect(images.map(([, ...place]) => place)).toEqual([[732, 48, 420, 420]]);
+    expect(images.map(([, ...place]) => place)).toEqual([[732, 48, 420, 420, false]]);
     const { colors } = sequential('light', 1, true);
     const cells = new Uint32Array(pixels!.data.buffer);
     expect([cells.length, cells[0]]).toEqual([9, colors.at(-1)]);
     const hidden = sequential('light', 1, true).hidden;
     expect([cells[1], cells[2], cells[5]]).toEqual([hidden, hidden, hidden]);
     expect(css(sequential('light', 1, true), 0.9)).toBeTruthy();
+  });
+
+  it('has its lines one below the other, 1.3 times as far apart as they are high', () => {
+    const question = { ...frame().question, prompt: 'word '.repeat(20) };
+    cardOf(frame({ question } as never), at, 'https://page.example/');
+    const [ink, gray] = ['#1d1b22', '#55525e'];
+    const y = [48, 87, 48 + 78 + 12, 138 + 1.3 * 92 + 0.4 * 92];
+    expect(places.slice(0, 4)).toEqual([
+      ['600 30px', ink, 48, y[0]],
+      ['600 30px', ink, 48, y[1]],
+      ['700 92px', '#b0305a', 48, y[2]],
+      ['400 22px', ink, 48, y[3]],
+    ]);
+    expect(places.slice(-2)).toEqual([
+      ['400 17px', gray, 732, 478],
+      ['600 20px', gray, 48, 578],
+    ]);
   });
 
   it('has two lines of conditions at most, and no long link', () => {
