@@ -146,7 +146,7 @@ describe('lines', () => {
     expect(some![1]).toBeCloseTo(144 - 122 * Math.log10(1.9));
   });
 
-  it('begin at the first place that is said, or at places of their own', () => {
+  it('begin at the first place that is given, or at places of their own', () => {
     expect(drawn([line([0, 4])], { from: 5 }).xTicks[0]).toBe('5');
     const { paths, xTicks } = drawn([line([0, 4, 2], { places: [0, 1, 4] })]);
     expect(paths).toEqual(['M46.0,144.0L117.0,22.0L330.0,83.0']);
@@ -264,7 +264,7 @@ describe('axes', () => {
     }
   });
 
-  it('reach at least as far as is said', () => {
+  it('reach at least as far as they are asked to', () => {
     expect(drawn([line([1, 2])], { reach: [0, 8] }).yTicks.at(-1)).toBe('8');
     expect(drawn([line([1, 12])], { reach: [0, 8] }).yTicks.at(-1)).toBe('12');
   });

@@ -245,7 +245,7 @@ describe('the start of a text', () => {
     );
   });
 
-  it('is said, and removed or added by one press', () => {
+  it('is named, and removed or added by one press', () => {
     const press = (change: object) => {
       const own = context();
       const { text, all } = shown(startToken(as(own), [frame(change)]));
@@ -503,7 +503,7 @@ describe('what went wrong', () => {
     };
   };
 
-  it('is said in its place, with a way to mend it', () => {
+  it('is reported in its place, with a way to mend it', () => {
     const { text, button, own } = of({ error: 'no such file' }, { frame: frameOf() });
     expect(text('[role=alert] p')).toBe('Softmax model: no such file. Try again');
     button('Try again').click();
@@ -527,7 +527,7 @@ describe('what went wrong', () => {
     expect(wanted('hub:known/model')).toEqual(['Try again', undefined, 1]);
   });
 
-  it('is said once where all lack the same text', () => {
+  it('is reported once where all lack the same text', () => {
     const error = 'Type a sentence: there is no text yet.';
     const { all, text } = of({ error }, { error, subject: 'b' });
     expect([all('p').length, text('.wanting'), all('button').length]).toEqual([1, error, 0]);

@@ -179,7 +179,7 @@ describe('the element', () => {
     const broken = place('<sink-scope view="norms"></sink-scope>');
     see(true);
     await vi.waitUntil(() => said.length, PATIENCE);
-    // It is said once: neither another attribute nor the end is a second error on the host's page.
+    // The error appears once: neither another attribute nor the end is a second error on the host's page.
     broken.setAttribute('eps', '0.4');
     await turn();
     broken.remove();

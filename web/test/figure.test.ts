@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** A view on the page: which cells it has, when they are drawn, what is said of them, and what is saved and embedded. */
+/** A view on the page: which cells it has, when they are drawn, their sentences, and what is saved and embedded. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { INPUTS } from '../src/ask/question';
 import type { State } from '../src/ask/state';

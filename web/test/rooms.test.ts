@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** Rooms as a reader uses them, over frames whose numbers are known: what is said, drawn, asked for and linked. */
+/** Rooms as a reader uses them, over frames whose numbers are known: what they say, draw, ask for and link. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { lessons } from '../ship/lessons';
 import type { State } from '../src/ask/state';

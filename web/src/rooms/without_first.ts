@@ -18,7 +18,7 @@ import './without_first.css';
 const SEEDS = 8;
 /** Tokens of each text, and the fewest that decide anything. */
 const [COUNT, LEAST] = [64, 16];
-/** From here on a text is said to fall apart: half of it repeats itself, or e times less likely tokens. */
+/** From here on the page calls a text broken: half of it repeats itself, or e times less likely tokens. */
 const [REPEATED, RISE] = [0.5, 1];
 
 type Numbers = Readonly<Record<Name, Measures>>;
