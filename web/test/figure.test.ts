@@ -408,7 +408,7 @@ describe('what leaves the page', () => {
     ]);
   });
 
-  it('is embedded as it is seen: its subjects once, and the head that they have in common', () => {
+  it('is embedded with what it shows: its subjects once, and the head that they have in common', () => {
     const pinned = (...frames: Frame[]) => {
       const { click, calls, context } = figure(of(...frames));
       click('Embed My view');

@@ -115,7 +115,7 @@ describe('a model of the zoo', () => {
       undefined,
     ]);
     expect(await own.getPreview('softmax', watch)).toBe(exact);
-    // A model without one is opened as it is.
+    // A model without a preview is opened itself.
     expect(await own.getPreview('relu', watch)).toBe(await own.get('relu', watch));
     // What nobody shows is closed, if it is the preview.
     await own.release(new Set(['relu']));
@@ -315,7 +315,7 @@ describe('a model that was opened by a plan', () => {
     own.pin(HUB);
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(true);
-    // Shown: from now on it is open as long as it is shown.
+    // A room shows the model: it stays open until none does.
     await own.release(new Set([HUB]));
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(false);

@@ -717,7 +717,7 @@ describe('the queue', () => {
       model: { id: 'a', revision: null, sha256: null },
     });
     expect(options.strings([1, 1])).toEqual(['x', 'x']);
-    // With what the model wrote, as it is shown.
+    // With what the model wrote and the page shows.
     await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 0 });
     await idle();
     await queue.record('a', '');

@@ -169,7 +169,7 @@ describe('Explore', () => {
     );
     await vi.advanceTimersByTimeAsync(20);
     expect(made.root.className).toBe('');
-    // After three seconds the room appears as far as it is.
+    // After three seconds the room shows what it has.
     const late = room({}, []);
     await vi.advanceTimersByTimeAsync(2999);
     expect(late.root.className).toBe('awaited');
