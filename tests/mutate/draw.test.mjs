@@ -110,7 +110,7 @@ test('comments of C and of Python are those of their languages', () => {
       .sort(),
     ['+', '2'],
   );
-  // What nobody notices of a program: when it flushes, what could be changed and is not, its own help.
+  // What no user notices of a program: when it flushes, what could be changed and is not, its own help.
   assert.deepEqual(
     slips('a.py', '@dataclass(frozen=True)\nprint(1, flush=True)\nParser(description=doc[0])\n')
       .map(({ from }) => from)

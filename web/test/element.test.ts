@@ -205,7 +205,7 @@ describe('the frames of this site', () => {
     return { say, source };
   };
 
-  it('have the height that they ask for, and nobody else’s', () => {
+  it('have the height that they ask for; a message from another window or site changes none', () => {
     const { say, source } = framed();
     const height = (value: unknown) => ({ sinkscope: 'height', height: value });
     expect(say(height(300), 'https://evil.example')).toBe('');

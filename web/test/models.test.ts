@@ -117,7 +117,7 @@ describe('a model of the zoo', () => {
     expect(await own.getPreview('softmax', watch)).toBe(exact);
     // A model without a preview is opened itself.
     expect(await own.getPreview('relu', watch)).toBe(await own.get('relu', watch));
-    // What nobody shows is closed, if it is the preview.
+    // A model that no room shows is closed, if it is the preview.
     await own.release(new Set(['relu']));
     expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0, 0]);
     expect(own.isOpen(previewId('softmax'))).toBe(false);
@@ -367,7 +367,7 @@ describe('a model that was opened by a plan', () => {
     expect([opened[0]!.close, close].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
   });
 
-  it('leaves before it is closed, so that nobody gets what is about to end', async () => {
+  it('leaves before it is closed, so that no caller gets what is about to end', async () => {
     const own = models();
     own.admit(HUB, recipe);
     const go: (() => void)[] = [];

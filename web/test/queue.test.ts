@@ -272,7 +272,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
-  it('silences heads behind the run that is shown, until nobody asks for it', async () => {
+  it('ablates heads after the run that is shown, until no room asks for it', async () => {
     const { ask, of, runs, idle, hold } = stageOf();
     ask(['a']);
     await idle();
@@ -310,7 +310,7 @@ describe('the queue', () => {
     ask(['a', 'b'], {}, 'two');
     await idle();
     expect(reported).toEqual(['two two']);
-    // Not for long: one that is slow keeps nobody waiting.
+    // Not for long: a slow run does not delay the others.
     const late = hold('b');
     ask(['a', 'b'], {}, 'three');
     await new Promise((done) => setTimeout(done, 200));
@@ -621,7 +621,7 @@ describe('the queue', () => {
     expect(log.filter((line) => line.startsWith('open'))).toEqual([]);
   });
 
-  it('closes runs that nobody asks for, and holds no two models that would fill the memory', async () => {
+  it('closes runs that no room asks for, and holds no two models that would fill the memory', async () => {
     const { ask, idle, log } = stageOf({ big: 2 ** 30, huge: 2 ** 30 });
     ask(['big', 'huge']);
     await idle();
