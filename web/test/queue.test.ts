@@ -633,6 +633,16 @@ describe('the queue', () => {
     expect(log).toContain('end big');
   });
 
+  it('keeps a model of any size that is alone, and several that fit the memory together', async () => {
+    const bytes = { half: 2 ** 29, other: 2 ** 29, huge: 2 ** 30 + 1 };
+    const { ask, idle, log } = stageOf(bytes);
+    for (const subjects of [['huge'], ['half', 'other']]) {
+      ask(subjects);
+      await idle();
+      expect(log.filter((line) => line.startsWith('keep')).at(-1)).toBe(`keep ${subjects.join()}`);
+    }
+  });
+
   it('answers with a preview where it does, and again when somebody asks for exact numbers', async () => {
     const { ask, of, runs, hold, idle, log } = stageOf();
     const come = hold('open a');
