@@ -114,7 +114,15 @@ describe('averages over prompts', () => {
     const { opened } = modelOf((name, [ms]) => [name === 'loss_mean' ? (now += ms!) : 1]);
     const said: unknown[][] = [];
     const listening = { ...watch, onProgress: (...all: unknown[]) => void said.push(all) };
-    for (const ids of [[[8, 2]], [[100, 2]], [[101, 2]], [[100, 2], [100, 2]]])
+    for (const ids of [
+      [[8, 2]],
+      [[100, 2]],
+      [[101, 2]],
+      [
+        [100, 2],
+        [100, 2],
+      ],
+    ])
       await allAverages(describe_, opened, promptsOf(...ids), { edits: [], eps: 0.3 }, listening);
     vi.restoreAllMocks();
     expect(said.slice(0, 3)).toEqual([

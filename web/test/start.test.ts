@@ -405,7 +405,9 @@ describe('the four steps', () => {
     const at = { layer: 1, head: 0 };
     // Which head is the strongest changes from step to step: a step names it, the walk does not.
     expect(text('.twin-0')).toMatch(/^Softmax model head L1H0/);
-    expect(room({ shown, why: 3 }, both()).text('.twin-0')).toMatch(/^Softmax model strongest head/);
+    expect(room({ shown, why: 3 }, both()).text('.twin-0')).toMatch(
+      /^Softmax model strongest head/,
+    );
     expect(ask.mock.lastCall![0]).toMatchObject({ subjects: shown, studies: [] });
     state.value = { ...state.value, shown: shown.map((id) => `${id}@0`) };
     const before = text('.lead');

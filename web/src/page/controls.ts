@@ -104,6 +104,10 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
+/** A table that scrolls in a place of its own, which the keyboard reaches. */
+export const tablePlace = (label: string, table: TemplateResult) =>
+  html`<div class="table-place" tabindex="0" role="region" aria-label=${label}>${table}</div>`;
+
 /** What a room says first. @param below follows the title @param isEmbed a host's page has a title of its own */
 export function opening(
   title: string,

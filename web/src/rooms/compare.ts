@@ -7,6 +7,7 @@ import {
   opening,
   questionControls,
   subjectList,
+  tablePlace,
   troubles,
 } from '../page/controls';
 import {
@@ -115,8 +116,9 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
     </div>`;
   return html`<div class="differs">
     <h2>What differs</h2>
-    <div class="table-place" tabindex="0" role="region" aria-label="What differs, a table">
-      <table>
+    ${tablePlace(
+      'What differs, a table',
+      html`<table>
         <thead>
           <tr>
             <td></td>
@@ -132,8 +134,8 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
               </tr>`,
           )}
         </tbody>
-      </table>
-    </div>
+      </table>`,
+    )}
     <p class="hint">${found.alike} other settings identical.</p>
   </div>`;
 }

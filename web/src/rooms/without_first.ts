@@ -9,6 +9,7 @@ import { sentence } from '../ask/errors';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
+import { tablePlace } from '../page/controls';
 import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
 import { firstName, percent } from '../words';
@@ -87,8 +88,9 @@ function table(
   caption: string,
 ): TemplateResult {
   const of = (name: Name, measure: keyof Measures) => mean(trials.map((one) => one[name][measure]));
-  return html`<div class="table-place" tabindex="0" role="region" aria-label=${caption}>
-    <table class="without">
+  return tablePlace(
+    caption,
+    html`<table class="without">
       <caption>
         ${caption}
       </caption>
@@ -111,8 +113,8 @@ function table(
             </tr>`,
         )}
       </tbody>
-    </table>
-  </div>`;
+    </table>`,
+  );
 }
 
 const conditions = (count: number, seeds: number) =>
