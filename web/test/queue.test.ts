@@ -131,6 +131,7 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1, turn?: () => Pr
             log.push(
               `read ${reads.map((one) => ('metric' in one ? one.metric : one.field)).join()}`,
             );
+            await gates.get(`read ${id}`);
             if (reads.some((one) => 'metric' in one && one.metric === 'bad'))
               throw new Error('it cannot');
             return reads.map((read) => answer(read, id));
@@ -582,6 +583,21 @@ describe('the queue', () => {
       'update a',
       'update a',
     ]);
+  });
+
+  it('keeps a run that was stopped while it was read: the next text updates it', async () => {
+    const { ask, of, log, hold, idle, queue } = stageOf();
+    const open = hold('read a');
+    ask(['a']);
+    await vi.waitUntil(() => log.some((line) => line.startsWith('read')));
+    queue.stop();
+    open();
+    await idle();
+    expect(of('a')).toMatchObject({ error: 'Stopped.' });
+    ask(['a'], {}, 'abc');
+    await idle();
+    expect(of('a')!.frame!.T).toBe(3);
+    expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual(['run a', 'update a']);
   });
 
   it('stops on request, and continues with the next question', async () => {
