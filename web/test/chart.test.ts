@@ -77,6 +77,18 @@ describe('points', () => {
     });
     expect(marks('.spread', 'y1', 'y2')).toHaveLength(1);
     expect(xTicks).toEqual(['first', 'other']);
+    const names = marks('text[text-anchor="middle"]', 'x').flat();
+    names.forEach((x, at) => expect(x).toBeCloseTo(middle(at), 1));
+    expect(names).toHaveLength(2);
+    // Three are as far apart, the second one over the name.
+    const three = ['--sink', '--query', '--key'].map((color) => line([1, 2], { color }));
+    const of = drawn(three, { kind: 'points' }).root.querySelectorAll('.chart-picture .point');
+    const [first, second, third] = [0, 2, 4].map((i) =>
+      Number(/[\d.]+/.exec(of[i]!.getAttribute('transform')!)![0]),
+    );
+    // From 0.08 before the first place to 0.08 behind the second, and 0.4 around.
+    expect(second! - first!).toBeCloseTo((284 * 0.08) / 1.96, 0);
+    expect(third! - first!).toBeCloseTo((284 * 0.16) / 1.96, 0);
     const shapes = (selector: string) =>
       [...root.querySelectorAll(selector)].map((one) => one.getAttribute('d'));
     expect(new Set(shapes('.chart-picture .point')).size).toBe(2);
@@ -272,6 +284,7 @@ describe('axes', () => {
   it('are there without any value', () => {
     expect(drawn([line([])]).yTicks).toEqual(['0', '0.2', '0.4', '0.6', '0.8', '1']);
     expect(drawn([line([])], { log: true }).yTicks).toContain('0.1');
+    expect(drawn([line([])]).xTicks).toEqual(['0', '1']);
   });
 
   it('of training have evenly spaced steps up to 100, and logarithms above', () => {
@@ -325,6 +338,7 @@ describe('axes', () => {
     expect(drawn([line([0, 7])], { height: 100 }).yTicks).toEqual(['0', '5', '10']);
     expect(small.paths).toEqual(['M46.0,68.0L330.0,22.0']);
     expect(drawn([line([0, 4])], { height: 110 }).yTicks).toHaveLength(5);
+    expect(drawn([line([0, 7])], { height: 110 }).yTicks).toEqual(['0', '2', '4', '6', '8']);
     expect(drawn([line([0, 4])], { xLabel: '' }).paths).toEqual(['M46.0,157.0L330.0,22.0']);
   });
 });
