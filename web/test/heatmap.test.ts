@@ -265,6 +265,9 @@ describe('a reader', () => {
     expect([said(), mark('.lit')]).toEqual(['0,0', '0% 0% 25% 50%']);
     map.draw(base);
     expect(mark('.lit')).toBe('0% 0% 25% 50%');
+    map.draw({ ...base, rows: 4, cols: 2 });
+    expect(mark('.lit')).toBe('0% 0% 50% 25%');
+    map.draw(base);
     map.light(undefined);
     expect([said(), mark('.lit')]).toEqual(['-1,-1', undefined]);
     // Before there is a picture nothing is pointed at.
