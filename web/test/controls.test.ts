@@ -299,6 +299,8 @@ describe('the question', () => {
     expect(texts('.segmented button')).toEqual(['1 prompt', '10', '100']);
     button('10').click();
     expect(own.set).toHaveBeenLastCalledWith({ n: 10, input: 'heldout' });
+    button('1 prompt').click();
+    expect(own.set).toHaveBeenLastCalledWith({ n: 1 });
     enter('[aria-label="prompts from"]', 'random');
     expect(own.set).toHaveBeenLastCalledWith({ input: 'random' });
     enter('[aria-label="map colors"]', 'linear');
@@ -362,6 +364,8 @@ describe('the tokens', () => {
     expect(row().chips.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     expect(row({ query: 99 }).chips.map((one) => one.tabIndex)).toEqual([-1, -1, -1, 0]);
     expect(row({}, frame(), true).chips[0]!.title).toBe('');
+    const usual = shown(chips(frame(), as(context())));
+    expect(usual.all('.chip')[0]!.title).toBe('position 0, id 7');
     expect(row().all('.cut')).toHaveLength(0);
   });
 
@@ -376,7 +380,9 @@ describe('the tokens', () => {
     expect(own.point).toHaveBeenLastCalledWith({});
     const press = (at: number, key: string) => {
       all[at]!.focus();
-      all[at]!.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+      const event = new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true });
+      all[at]!.dispatchEvent(event);
+      expect(event.defaultPrevented).toBe(key.startsWith('Arrow'));
       return all.indexOf(document.activeElement as HTMLElement);
     };
     expect(
@@ -400,6 +406,18 @@ describe('the tokens', () => {
     const question = { ...frameOf().question, prompt: '字b' };
     const { chips: all } = row({}, frame({ tokens: shared, question }));
     expect(all.map((one) => one.textContent)).toEqual(['字', '·', '\ufffd', 'b']);
+  });
+
+  it('of a long text are lit by the means of their blocks', () => {
+    const head = { layer: 1, head: 0, tensors: { att: tensor([2, 2], [1, 0, 0.75, 0.25]) } };
+    const of = frame({ head, pooled: 2 });
+    const { root, own, chips: all } = row({}, of);
+    lightsChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
+    own.pointed.value = { query: 3 };
+    expect(all.map((one) => one.style.getPropertyValue('--look'))).toEqual(
+      [0.75, 0.75, 0.25, 0.25].map((share) => String(Math.sqrt(share))),
+    );
+    expect(all.map((one) => one.classList.contains('query'))).toEqual([false, false, true, true]);
   });
 
   it('are lit by how much the token under the pointer attends to them', () => {
@@ -441,16 +459,17 @@ describe('the tokens', () => {
       (all[t]!.getBoundingClientRect = () => new DOMRect(left, top, 30, 10));
     [
       [20, 12],
-      [-5, 12],
+      [-5, 4],
       [90, 25],
       [80, 20],
     ].forEach(([left, top], t) => at(t, left!, top!));
     for (const query of [0, 1, 2, 3]) own.pointed.value = { query };
     own.pointed.value = { key: 1 };
+    own.pointed.value = { query: 0, key: 1 };
     expect(scrolled).toEqual([
-      { left: -15, top: 0 },
+      { left: -15, top: -6 },
       { left: 10, top: 5 },
-      { left: -15, top: 0 },
+      { left: -15, top: -6 },
     ]);
     vi.spyOn(list, 'matches').mockReturnValue(true);
     own.pointed.value = { query: 2 };
