@@ -190,9 +190,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       : data.xNames
         ? [...data.xNames.keys()]
         : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
-  const yTicks = log
-    ? apart((y as ReturnType<typeof scaleLog>).ticks(), y)
-    : y.ticks(few);
+  const yTicks = log ? apart((y as ReturnType<typeof scaleLog>).ticks(), y) : y.ticks(few);
   const yWords = yTickWords(data);
   const path = (piece: [number, number][]) =>
     piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
