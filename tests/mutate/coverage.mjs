@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { each, run } from './work.mjs';
+import { each } from './work.mjs';
 
 /**
  * Where each file ran: from, and up to.
@@ -46,7 +46,7 @@ export const hasRun = (ran, at) => !!ran?.some(([from, to]) => from <= at && at 
 /**
  * The coverage of each test, kept in a folder until one of the files or the test changes.
  * @param {string} kept @param {readonly string[]} tests @param {readonly string[]} files
- * @param {(test: string, env: NodeJS.ProcessEnv) => ReturnType<typeof run>} passes
+ * @param {(test: string, env: NodeJS.ProcessEnv) => Promise<boolean>} passes
  * @returns {Promise<Map<string, Coverage>>}
  */
 export async function coverageOf(kept, tests, files, passes) {
