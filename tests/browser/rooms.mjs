@@ -1131,7 +1131,7 @@ const commands = {
       assert.deepEqual(page.troubles, []);
       await page.context().close();
     }
-    // Copied as it is shown.
+    // The button copies the command that its title shows.
     const page = await stage.open('room=compare&shown=softmax');
     const button = page.locator('.metrics .copy-command').first();
     await button.click();

@@ -1,7 +1,12 @@
 // What the drawing of edits promises.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { hasRun, ranOf } from './coverage.mjs';
 import { draw, slips } from './draw.mjs';
 import { distance, nearestFirst } from './imports.mjs';
 
@@ -105,7 +110,7 @@ test('comments of C and of Python are those of their languages', () => {
       .sort(),
     ['+', '2'],
   );
-  // What nobody notices of a program: when it flushes, what could be changed and is not, its own help.
+  // What no user notices of a program: when it flushes, what could be changed and is not, its own help.
   assert.deepEqual(
     slips('a.py', '@dataclass(frozen=True)\nprint(1, flush=True)\nParser(description=doc[0])\n')
       .map(({ from }) => from)
@@ -118,4 +123,25 @@ test('comments of C and of Python are those of their languages', () => {
       .sort(),
     ['2'],
   );
+});
+
+test('the coverage of a test says where code ran in its processes and workers', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'coverage-'));
+  const file = 'tests/mutate/draw.mjs';
+  const program = `import { Worker } from 'node:worker_threads';
+    import { numbers } from './tests/mutate/draw.mjs';
+    numbers(1)();
+    new Worker("import('./tests/mutate/draw.mjs').then(({ slips }) => slips('a.py', '1'))", { eval: true });`;
+  execFileSync(process.execPath, ['--input-type=module', '--eval', program], {
+    env: { ...process.env, NODE_V8_COVERAGE: folder },
+  });
+  const ran = ranOf(folder, [file])[file];
+  rmSync(folder, { recursive: true });
+  const own = readFileSync(file, 'utf8');
+  const places = ['Math.imul(x', 'SLIPS.flatMap', 'createSourceFile(', 'Array.from({ length'];
+  assert.deepEqual(
+    places.map((code) => hasRun(ran, own.indexOf(code))),
+    [true, true, false, false],
+  );
+  assert.equal(hasRun(undefined, 0), false);
 });

@@ -1,7 +1,7 @@
 /**
  * Small edits, each of which a unit test must notice. A row is
  *
- *     [what it breaks, file of core/ or from the top, the code as it is, the code as it must not, killers]
+ *     [what it breaks, file of core/ or from the top, the code, what it must not become, killers]
  *
  * The code occurs exactly once in the file. Killers, most likely first, are tried before all other
  * tests. Two kinds of edit do not belong here: those that change no number (a constant above what

@@ -1,10 +1,11 @@
-// The rooms of the tree, each with the unit tests that an edit of it meets: the native tests, the package's,
-// the page's that reach the file (of the files that some unit test imports itself), the Python tests. No
-// file of the tree is touched.
+// The rooms of the tree, each with the unit tests that an edit of it meets: the native tests, the package's
+// that run its place, the page's that reach the file (of the files that some unit test imports itself), the
+// Python tests. No file of the tree is touched.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { coverageOf, hasRun } from './coverage.mjs';
 import { distance, nearestFirst } from './imports.mjs';
 import { openNative } from './native.mjs';
 import { run } from './work.mjs';
@@ -45,33 +46,44 @@ const likelyFirst = (tests, words) => {
   return [...tests.filter(isLikely), ...tests.filter((test) => !isLikely(test))];
 };
 
-/** They go through files of a million pieces or shapes, or start a hundred commands. */
-const SLOW = /fuzz|smollm2|cli|train|guard/;
-
-/** What a failed test leaves open, a worker or a server, would keep its process for good. */
-const TEST = ['--test', '--test-force-exit'];
-
 /** @returns {Promise<Room>} */
 async function wasm() {
   const tests = readdirSync('tests/wasm')
     .filter((name) => name.endsWith('.test.mjs'))
     .map((name) => join('tests/wasm', name));
+  const files = tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js'));
+  // What a failed test leaves open, a worker or a server, would keep its process for good.
+  const passes = (/** @type {string} */ test, /** @type {NodeJS.ProcessEnv} */ env) =>
+    run(process.execPath, ['--test', '--test-force-exit', test], {
+      env: { ...process.env, ...env },
+      seconds: 120,
+      isQuiet: true,
+    });
+  /** Taken when the first edit survives the tests that are nearest to it. @type {ReturnType<typeof coverageOf> | undefined} */
+  let covered;
   return {
-    files: tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js')),
+    files,
     async killerOf(file, text, name, killers = []) {
       const own = written(`${name}.mjs`, text);
       if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
       const env = {
-        ...process.env,
         MUTANT: file,
         MUTANT_TEXT: own,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
-      const likely = likelyFirst(nearestFirst(tests, file), [...killers, stemOf(file).slice(0, 5)]);
-      const order = likely.sort((a, b) => Number(SLOW.test(a)) - Number(SLOW.test(b)));
-      for (const test of order)
-        if (!(await run(process.execPath, [...TEST, test], { env, seconds: 120, isQuiet: true })))
-          return test;
+      const words = [...killers, stemOf(file).slice(0, 5)];
+      const near = likelyFirst(nearestFirst(tests, file), words).slice(0, 3);
+      for (const test of near) if (!(await passes(test, env))) return test;
+      const unedited = readFileSync(file, 'utf8');
+      let at = 0;
+      while (at < text.length && text[at] === unedited[at]) at++;
+      const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
+      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
+      // An operator counts as run where its right side did; the letter before it, where it did itself.
+      const reaching = [...(await covered)]
+        .filter(([test, { ran }]) => !near.includes(test) && hasRun(ran[file], at - 1))
+        .sort(([, a], [, b]) => a.seconds - b.seconds);
+      for (const [test] of reaching) if (!(await passes(test, env))) return test;
       return undefined;
     },
   };

@@ -129,7 +129,7 @@ test('fewer sequences than were asked for are reported with the reason', async (
   assert.deepEqual([cut.asked, cut.sequences], [400, sequences]);
 });
 
-test('an encoder has no loss, and the reason is said', async () => {
+test('an encoder has no loss, and the command gives the reason', async () => {
   const model = join(folder, 'bert');
   cpSync(new URL('tests/golden/hf-bert', root), model, { recursive: true });
   writeFileSync(join(model, 'vocab.txt'), '[UNK]\n[PAD]\n[CLS]\n[SEP]\na\n');

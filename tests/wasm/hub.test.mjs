@@ -168,6 +168,22 @@ test('of several GGUF files the caller chooses', async () => {
   assert.equal(modelFiles(chosen).config, undefined);
 });
 
+test('weights that are named are taken, whichever come first by themselves', async () => {
+  const names = ['a.safetensors', 'model.safetensors', 'b.bin', 'config.json'];
+  // A list may have the parts of a file in any order.
+  const parts = ['c-00002-of-00002.gguf', 'c-00001-of-00002.gguf'];
+  const all = [...names, ...parts].map((name) => ({ name, bytes: 1 }));
+  const plan = async (file) => {
+    const { format, files } = await makePlan(all, { id: 'x', file, readText: async () => '{}' });
+    return [format, files.weights.map(({ name }) => name)];
+  };
+  assert.deepEqual(await plan('a.safetensors'), ['safetensors', ['a.safetensors']]);
+  assert.deepEqual(await plan('b.bin'), ['pytorch', ['b.bin']]);
+  assert.deepEqual(await plan(parts[1]), ['gguf', [...parts].sort()]);
+  for (const file of ['config.json', 'd.bin'])
+    await assert.rejects(plan(file), { code: 'read', message: RegExp(`weights called ${file}`) });
+});
+
 test('what 32-bit addresses cannot hold is refused before it is fetched', async () => {
   const plan = await resolve('sinkscope/huge');
   assert.equal(plan.bytes, 5 * 2 ** 30);

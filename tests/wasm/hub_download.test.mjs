@@ -57,6 +57,23 @@ test('a connection that is cut is continued where it ended', async () => {
   assert.match(reasons.join(), new RegExp(`broke off after ${from} bytes`));
 });
 
+test('a store that refuses a range is asked for the whole file', async (t) => {
+  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
+  // A page learns no more of a range that another site does not allow.
+  const { fetch } = globalThis;
+  const refused = [];
+  t.mock.method(globalThis, 'fetch', async (address, options) => {
+    const range = new Headers(options?.headers).get('range');
+    if (!range) return fetch(address, options);
+    refused.push(range);
+    throw new TypeError('fetch failed');
+  });
+  const { content } = await read();
+  assert.ok(content.equals(weights));
+  assert.ok(refused.length > 0);
+  assert.deepEqual(ranges(), [undefined, undefined]);
+});
+
 test('cut again and again, it arrives as long as each connection brings something', async () => {
   hub.fault({ host: 'cdn', path: PATH, cut: 400_000 });
   const { content } = await read();

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { decodeValue } from '../../wasm/abi/metadata.js';
 import { files, golden, tiny, withEngine } from './helper.mjs';
 
 const weights = readFileSync(new URL('gguf-llama-gqa-f32/model.gguf', golden));
@@ -36,4 +37,29 @@ test('a byte order mark in a token is a letter', async () => {
     const tokens = await model.metadata('tokenizer.ggml.tokens');
     assert.deepEqual(tokens.slice(9, 12), ['t9', '\ufeff', 't11']);
   });
+});
+
+test('numbers of every type of the format are read, one by one and in lists', () => {
+  // By the format's type ids: how Node writes them, and two values of which the first is as large as it may be.
+  const types =
+    /** @type {[number, (bytes: Buffer, value: any, at: number) => void, number, any[]][]} */ ([
+      [0, (b, v, at) => b.writeUInt8(v, at), 1, [255, 1]],
+      [1, (b, v, at) => b.writeInt8(v, at), 1, [-128, 1]],
+      [2, (b, v, at) => b.writeUInt16LE(v, at), 2, [65_534, 1]],
+      [3, (b, v, at) => b.writeInt16LE(v, at), 2, [-32_767, 1]],
+      [4, (b, v, at) => b.writeUInt32LE(v, at), 4, [4_294_967_294, 1]],
+      [5, (b, v, at) => b.writeInt32LE(v, at), 4, [-2_147_483_647, 1]],
+      [6, (b, v, at) => b.writeFloatLE(v, at), 4, [-0.15625, 2]],
+      [10, (b, v, at) => b.writeBigUInt64LE(BigInt(v), at), 8, [2 ** 52 + 1, 1]],
+      [11, (b, v, at) => b.writeBigInt64LE(BigInt(v), at), 8, [-(2 ** 52) - 1, 1]],
+      [12, (b, v, at) => b.writeDoubleLE(v, at), 8, [0.1, -2]],
+    ]);
+  for (const [type, write, size, values] of types) {
+    const bytes = Buffer.alloc(2 * size);
+    values.forEach((value, i) => write(bytes, value, i * size));
+    assert.deepEqual(decodeValue(bytes, type, 2, true, 'key'), values, `type ${type}`);
+    assert.equal(decodeValue(bytes, type, 1, false, 'key'), values[0]);
+  }
+  assert.deepEqual(decodeValue(Buffer.of(0, 1, 2), 7, 3, true, 'key'), [false, true, true]);
+  assert.throws(() => decodeValue(Buffer.alloc(8), 13, 1, false, 'key'), { code: 'unsupported' });
 });

@@ -190,7 +190,7 @@ test('the mask token of an encoder is the one that is given: its guesses are tho
     assert.equal(empty.where, 'sequences[0]');
   }));
 
-test('an encoder without a head predicts nothing, and this is said', () =>
+test('an encoder without a head predicts nothing, and an error says so', () =>
   withEngine({}, async (engine) => {
     const model = await engine.open(files(new URL('hf-bert-bare/', golden)));
     const error = await failure(unmask(model, [2, 7, 9, 3], { steps: 1, mask: 9 }));

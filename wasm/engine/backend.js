@@ -440,7 +440,7 @@ export class Backend {
    */
   async read(id, reads) {
     const run = this.#run(id);
-    if (!Array.isArray(reads)) expect(false, 'reads', 'a list of reads', reads);
+    expect(Array.isArray(reads), 'reads', 'a list of reads', reads);
     const tensors = reads.map((read, i) => {
       const known =
         typeof read === 'object' && read !== null && ('field' in read || 'metric' in read);

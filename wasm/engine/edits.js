@@ -19,7 +19,7 @@ const VALUES = 13;
  * @param {Describe} describe
  */
 export function encodeEdits(edits, describe) {
-  if (!Array.isArray(edits)) expect(false, 'edits', 'a list of edits', edits);
+  expect(Array.isArray(edits), 'edits', 'a list of edits', edits);
   const list = /** @type {readonly unknown[]} */ (edits);
   const words = new Int32Array((1 + VALUES) * list.length);
   const floats = new Float32Array(words.buffer);

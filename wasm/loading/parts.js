@@ -7,7 +7,7 @@ import { sha256 } from './hash.js';
  * @property {'opfs' | 'folder'} kind
  * @property {(name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>} put
  * @property {(name: string, into?: Uint8Array<ArrayBuffer>) => Promise<Uint8Array<ArrayBuffer> | undefined>} get into:
- *   what an earlier call gave and nobody reads any more
+ *   what an earlier call gave and no reader uses any more
  * @property {(name: string) => Promise<void>} remove
  * @property {() => Promise<string[]>} names
  */

@@ -40,13 +40,15 @@ function text(json, key) {
 }
 
 /**
+ * @template {number | null} [Standard=never]
  * @param {Json} json
  * @param {string} key
- * @param {number | null} [standard] undefined: it has to be there
+ * @param {Standard} [standard] undefined: it has to be there
+ * @returns {number | Standard}
  */
 function whole(json, key, standard) {
   const value = json[key] ?? standard;
-  if (value === null && standard === null) return null;
+  if (value === null && standard === null) return standard;
   if (!Number.isInteger(value)) throw bad(key, 'a whole number');
   return /** @type {number} */ (value);
 }
@@ -90,7 +92,7 @@ export function readConditions(json) {
     return isText(kind) && isText(label);
   };
   const versions = Object.entries(object(root, 'versions'));
-  const size = (/** @type {string} */ key) => /** @type {number} */ (whole(model, key));
+  const size = (/** @type {string} */ key) => whole(model, key);
   const kind = /** @type {import('../sinkscope.js').Architecture['mask']['kind']} */ (
     text(mask, 'kind') ?? 'causal'
   );
@@ -112,8 +114,8 @@ export function readConditions(json) {
       K: size('K'),
       D: size('D'),
       V: size('V'),
-      F: whole(model, 'F', 0) ?? 0,
-      E: whole(model, 'E', 0) ?? 0,
+      F: whole(model, 'F', 0),
+      E: whole(model, 'E', 0),
       dtype: text(model, 'dtype'),
       attention: text(model, 'attention'),
       operation: text(model, 'operation') ?? 'softmax',
@@ -125,15 +127,15 @@ export function readConditions(json) {
     first: {
       token: text(first, 'token'),
       id: whole(first, 'id', null),
-      position: whole(first, 'position', 0) ?? 0,
+      position: whole(first, 'position', 0),
     },
     tokens: list(root, 'tokens', isTokens, 'lists of strings'),
     prompts: {
       source: text(prompts, 'source'),
       sha256: text(prompts, 'sha256'),
-      count: /** @type {number} */ (whole(prompts, 'count')),
-      kept: /** @type {number} */ (whole(prompts, 'kept')),
-      T: /** @type {number} */ (whole(prompts, 'T')),
+      count: whole(prompts, 'count'),
+      kept: whole(prompts, 'kept'),
+      T: whole(prompts, 'T'),
     },
     eps: list(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
     edits: list(root, 'edits', isEdit, 'objects with a kind and a label'),

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Describe } from 'sinkscope';
 import { allAverages, averages, notePrompt, recomputed } from '../src/run/averages';
 import { overPrompts } from '../src/frame';
@@ -108,13 +108,29 @@ describe('averages over prompts', () => {
   });
 
   it('say how far they are, and how many prompts a second all workers read', async () => {
-    const { opened } = modelOf(() => [1]);
-    const said: string[] = [];
-    const listening = { ...watch, onProgress: (what: string) => void said.push(what) };
-    const options = { edits: [], eps: 0.3 };
-    await allAverages(describe_, opened, promptsOf([1, 2], [3, 4]), options, listening);
-    expect(said).toHaveLength(2);
-    expect(said[1]).toMatch(/^M, 2 of 2 prompts, \d+(\.\d)? a second$/);
+    // A prompt takes as many milliseconds as its first token says; the clock begins anywhere.
+    let now = 7;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    const { opened } = modelOf((name, [ms]) => [name === 'loss_mean' ? (now += ms!) : 1]);
+    const said: unknown[][] = [];
+    const listening = { ...watch, onProgress: (...all: unknown[]) => void said.push(all) };
+    for (const ids of [
+      [[8, 2]],
+      [[100, 2]],
+      [[101, 2]],
+      [
+        [100, 2],
+        [100, 2],
+      ],
+    ])
+      await allAverages(describe_, opened, promptsOf(...ids), { edits: [], eps: 0.3 }, listening);
+    vi.restoreAllMocks();
+    expect(said.slice(0, 3)).toEqual([
+      ['M, 1 of 1 prompts, 125 a second', 1, 1],
+      ['M, 1 of 1 prompts, 10 a second', 1, 1],
+      ['M, 1 of 1 prompts, 9.9 a second', 1, 1],
+    ]);
+    expect(said.at(-1)).toEqual(['M, 2 of 2 prompts, 10 a second', 2, 2]);
   });
 });
 

@@ -26,7 +26,7 @@ describe('a compression valley', () => {
     expect(valleyOf(Float32Array.of(0.5, 0.75)).depth).toBeNaN();
   });
 
-  it('is said with what is left of it without the first token', () => {
+  it('is given with what is left of it without the first token', () => {
     expect(valley.says(of([0.75, 0.25, 0.5], [0.75, 0.75, 0.5]), at)).toBe(
       'A: matrix entropy is 0.75 at the embedding and 0.50 after the last layer, and 0.25 after layer 0, 0.25 below ' +
         'both; without the first token there is no valley.',
@@ -103,7 +103,7 @@ describe('the parts of a logit', () => {
   });
 });
 
-it('a tag is said of the chosen head, of the strongest, and beside chance', () => {
+it('a tag is given for the chosen head, for the strongest, and beside chance', () => {
   const shares = tensor([2, 2], [0.5, 0.25, 0.125, 1]);
   const frame = (...stream: number[]) =>
     frameOf({}, { tag_share: shares, tag_stream: tensor([2, 2], stream) });

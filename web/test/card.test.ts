@@ -1,8 +1,8 @@
 // @vitest-environment happy-dom
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { cardOf, linesOf, pictureOf } from '../src/save/card';
 import type { Frame } from '../src/frame';
-import { css, sequential } from '../src/plot/color';
+import { sequential } from '../src/plot/color';
 import { finding, stampWords } from '../src/words';
 import { frameOf, tensor } from './fixture';
 
@@ -27,12 +27,32 @@ describe('the picture to share', () => {
 });
 
 describe('what is drawn on it', () => {
-  let written: string[] = [];
-  const images: unknown[][] = [];
-  let pixels: ImageData | undefined;
-  const text = (from: number) => written.slice(from).join(' ');
-  beforeEach(() => {
-    [written, images.length, pixels] = [[], 0, undefined];
+  const at = { layer: 1, head: 0 };
+  const head = { ...at, tensors: { att: tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]) } };
+  const link = 'https://page.example/#a';
+  const frame = (prompt: string, change: object = {}) =>
+    frameOf({ head, question: { ...frameOf().question, prompt }, ...change } as never);
+
+  function drawn(own: Frame, to = link) {
+    const texts: [line: string, x: number, y: number, font: string, color: string][] = [];
+    const images: unknown[][] = [];
+    const pixels: number[] = [];
+    const context = {
+      font: '',
+      fillStyle: '',
+      imageSmoothingEnabled: true,
+      fillRect: vi.fn(),
+      // Ten pixels a letter, whatever the font: 636 pixels have 63 of them.
+      measureText: (line: string) => ({ width: 10 * line.length }),
+      fillText(line: string, x: number, y: number) {
+        texts.push([line, x, y, this.font.split(' s')[0]!, this.fillStyle]);
+      },
+      putImageData: ({ data }: ImageData) => pixels.push(...new Uint32Array(data.buffer)),
+      drawImage(_: unknown, ...place: number[]) {
+        images.push([...place, this.imageSmoothingEnabled]);
+      },
+    };
+    vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue(context as never);
     vi.stubGlobal(
       'ImageData',
       class {
@@ -42,60 +62,59 @@ describe('what is drawn on it', () => {
         ) {}
       },
     );
-    vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue({
-      fillRect: () => {},
-      // Ten pixels a letter, whatever the font: 636 pixels have 63 of them.
-      measureText: (line: string) => ({ width: 10 * line.length }),
-      fillText: (line: string) => void written.push(line),
-      drawImage: (...all: unknown[]) => void images.push(all),
-      putImageData: (image: ImageData) => (pixels = image),
-    } as never);
-  });
-  const att = { att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]) };
-  const at = { layer: 1, head: 0 };
-  const frame = (change: Partial<Frame> = {}) =>
-    frameOf({ head: { ...at, tensors: att }, ...change } as never);
+    const card = cardOf(own, at, to);
+    return { card, texts, lines: texts.map(([line]) => line), images, pixels, context };
+  }
 
-  it('is the text, the share, the finding, its conditions, the map and the link', () => {
-    const own = frame();
-    const card = cardOf(own, at, 'https://page.example/#a');
+  it('is the text, the share, the finding, its conditions, the map and the link, each in its place', () => {
+    const own = frame('word '.repeat(20).trim());
+    const { card, texts, lines, images, pixels, context } = drawn(own);
     expect([card.width, card.height]).toEqual([1200, 630]);
-    expect(written[0]).toMatch(/^“.*”?$/);
-    const after = written.indexOf('90%') + 1;
-    expect(text(after)).toBe(
-      `${finding(own, at)} ${stampWords(own)} Softmax model, head L1H0: rows attend to columns ` +
-        'Sinkscope · https://page.example/#a',
-    );
-    expect(images.map(([, ...place]) => place)).toEqual([[732, 48, 420, 420]]);
-    const { colors } = sequential('light', 1, true);
-    const cells = new Uint32Array(pixels!.data.buffer);
-    expect([cells.length, cells[0]]).toEqual([9, colors.at(-1)]);
-    const hidden = sequential('light', 1, true).hidden;
-    expect([cells[1], cells[2], cells[5]]).toEqual([hidden, hidden, hidden]);
-    expect(css(sequential('light', 1, true), 0.9)).toBeTruthy();
+    expect(context.fillRect).toHaveBeenCalledWith(0, 0, 1200, 630);
+    const [ink, gray] = ['#1d1b22', '#55525e'];
+    // A line takes 1.3 times its size, and 0.4 times more after the last of a text.
+    expect(texts.slice(0, 4).map(([line, ...place]) => [line.slice(0, 10), ...place])).toEqual([
+      ['“word word', 48, 48, '600 30px', ink],
+      ['word word ', 48, 87, '600 30px', ink],
+      ['90%', 48, 138, '700 92px', '#b0305a'],
+      [finding(own, at).slice(0, 10), 48, 138 + 1.3 * 92 + 0.4 * 92, '400 22px', ink],
+    ]);
+    expect(lines.slice(3, -2).join(' ')).toBe(`${finding(own, at)} ${stampWords(own)}`);
+    expect(lines.every((line) => line.length <= 63)).toBe(true);
+    expect(texts.slice(-2)).toEqual([
+      ['Softmax model, head L1H0: rows attend to columns', 732, 478, '400 17px', gray],
+      [`Sinkscope · ${link}`, 48, 578, '600 20px', gray],
+    ]);
+    // The cells of the map stay squares.
+    expect(images).toEqual([[732, 48, 420, 420, false]]);
+    const { colors, hidden } = sequential('light', 1, true);
+    const [all, half, quarter] = [256, 181, 128].map((step) => colors[step]);
+    expect(pixels).toEqual([all, hidden, hidden, half, half, hidden, quarter, quarter, half]);
   });
 
-  it('has two lines of conditions at most, and no long link', () => {
+  it('has five lines of a long text, two of conditions, and no long link', () => {
     const title = 'word '.repeat(40).trim();
-    const long = `https://page.example/#${'a'.repeat(71)}`;
-    cardOf(frame({ title }), at, long);
-    const stamp = stampWords(frame({ title }));
-    const from = written.findIndex((line) => stamp.startsWith(line));
-    const [first, second, third] = written.slice(from);
+    const own = frame('word '.repeat(200), { title });
+    const { texts, lines } = drawn(own, `${link}${'a'.repeat(70)}`);
+    const long = texts.filter(([, , , font]) => font === '600 30px');
+    expect([long.length, long[4]![0].endsWith('…')]).toEqual([5, true]);
+    const stamp = stampWords(own);
+    const [first, second, third] = lines.slice(lines.findIndex((line) => stamp.startsWith(line)));
     expect([stamp.startsWith(`${first} `), second!.endsWith('…')]).toEqual([true, true]);
     expect(third).toBe(`${title}, head L1H0: rows attend to columns`);
-    expect(written.at(-1)).toBe('Sinkscope · https://page.example/');
-    cardOf(frame(), at, long.slice(0, -1));
-    expect(written.at(-1)).toBe(`Sinkscope · ${long.slice(0, -1)}`);
+    expect(lines.at(-1)).toBe('Sinkscope · https://page.example/');
+    const fits = `${link}${'a'.repeat(69)}`;
+    expect(drawn(own, fits).lines.at(-1)).toBe(`Sinkscope · ${fits}`);
   });
 
-  it('has no map where the frame has none, and is a picture', async () => {
-    vi.spyOn(HTMLCanvasElement.prototype, 'toBlob').mockImplementation((done) =>
-      done(new Blob(['png'])),
-    );
-    const file = await pictureOf(frame({ pooled: 2 } as never), at, 'https://page.example/');
-    expect([file.name, file.type, images]).toEqual(['sinkscope.png', 'image/png', []]);
-    vi.mocked(HTMLCanvasElement.prototype.toBlob).mockImplementation((done) => done(null));
-    await expect(pictureOf(frame(), at, '')).rejects.toThrow('The picture was not made.');
+  it('has no map of means, and is a file, or an error where the browser makes none', async () => {
+    const own = frame('A text.', { pooled: 2 });
+    expect(drawn(own).images).toEqual([]);
+    const make = vi.spyOn(HTMLCanvasElement.prototype, 'toBlob');
+    make.mockImplementation((done) => done(new Blob(['png'])));
+    const file = await pictureOf(own, at, link);
+    expect([file.name, file.type, file.size]).toEqual(['sinkscope.png', 'image/png', 3]);
+    make.mockImplementation((done) => done(null));
+    await expect(pictureOf(own, at, '')).rejects.toThrow('The picture was not made.');
   });
 });

@@ -77,6 +77,18 @@ describe('points', () => {
     });
     expect(marks('.spread', 'y1', 'y2')).toHaveLength(1);
     expect(xTicks).toEqual(['first', 'other']);
+    const names = marks('text[text-anchor="middle"]', 'x').flat();
+    names.forEach((x, at) => expect(x).toBeCloseTo(middle(at), 1));
+    expect(names).toHaveLength(2);
+    // Three are as far apart, the second one over the name.
+    const three = ['--sink', '--query', '--key'].map((color) => line([1, 2], { color }));
+    const of = drawn(three, { kind: 'points' }).root.querySelectorAll('.chart-picture .point');
+    const [first, second, third] = [0, 2, 4].map((i) =>
+      Number(/[\d.]+/.exec(of[i]!.getAttribute('transform')!)![0]),
+    );
+    // From 0.08 before the first place to 0.08 behind the second, and 0.4 around.
+    expect(second! - first!).toBeCloseTo((284 * 0.08) / 1.96, 0);
+    expect(third! - first!).toBeCloseTo((284 * 0.16) / 1.96, 0);
     const shapes = (selector: string) =>
       [...root.querySelectorAll(selector)].map((one) => one.getAttribute('d'));
     expect(new Set(shapes('.chart-picture .point')).size).toBe(2);
@@ -146,7 +158,7 @@ describe('lines', () => {
     expect(some![1]).toBeCloseTo(144 - 122 * Math.log10(1.9));
   });
 
-  it('begin at the first place that is said, or at places of their own', () => {
+  it('begin at the first place that is given, or at places of their own', () => {
     expect(drawn([line([0, 4])], { from: 5 }).xTicks[0]).toBe('5');
     const { paths, xTicks } = drawn([line([0, 4, 2], { places: [0, 1, 4] })]);
     expect(paths).toEqual(['M46.0,144.0L117.0,22.0L330.0,83.0']);
@@ -268,7 +280,7 @@ describe('axes', () => {
     }
   });
 
-  it('reach at least as far as is said', () => {
+  it('reach at least as far as they are asked to', () => {
     expect(drawn([line([1, 2])], { reach: [0, 8] }).yTicks.at(-1)).toBe('8');
     expect(drawn([line([1, 12])], { reach: [0, 8] }).yTicks.at(-1)).toBe('12');
   });
@@ -276,6 +288,7 @@ describe('axes', () => {
   it('are there without any value', () => {
     expect(drawn([line([])]).yTicks).toEqual(['0', '0.2', '0.4', '0.6', '0.8', '1']);
     expect(drawn([line([])], { log: true }).yTicks).toContain('0.1');
+    expect(drawn([line([])]).xTicks).toEqual(['0', '1']);
   });
 
   it('of training have evenly spaced steps up to 100, and logarithms above', () => {
@@ -329,6 +342,7 @@ describe('axes', () => {
     expect(drawn([line([0, 7])], { height: 100 }).yTicks).toEqual(['0', '5', '10']);
     expect(small.paths).toEqual(['M46.0,68.0L330.0,22.0']);
     expect(drawn([line([0, 4])], { height: 110 }).yTicks).toHaveLength(5);
+    expect(drawn([line([0, 7])], { height: 110 }).yTicks).toEqual(['0', '2', '4', '6', '8']);
     expect(drawn([line([0, 4])], { xLabel: '' }).paths).toEqual(['M46.0,157.0L330.0,22.0']);
   });
 });

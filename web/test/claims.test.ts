@@ -39,7 +39,7 @@ function wordsOf(part: unknown): string {
   return strings.map((one, i) => one + (i < values.length ? wordsOf(values[i]) : '')).join('');
 }
 
-describe('what is said of a drawn map', () => {
+describe('the sentence about a drawn map', () => {
   const draw = draws(7);
   const cases = Array.from({ length: 400 }, (_, i) => {
     const T = 2 + (i % 29);

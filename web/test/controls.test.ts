@@ -245,7 +245,7 @@ describe('the start of a text', () => {
     );
   });
 
-  it('is said, and removed or added by one press', () => {
+  it('is named, and removed or added by one press', () => {
     const press = (change: object) => {
       const own = context();
       const { text, all } = shown(startToken(as(own), [frame(change)]));
@@ -299,6 +299,8 @@ describe('the question', () => {
     expect(texts('.segmented button')).toEqual(['1 prompt', '10', '100']);
     button('10').click();
     expect(own.set).toHaveBeenLastCalledWith({ n: 10, input: 'heldout' });
+    button('1 prompt').click();
+    expect(own.set).toHaveBeenLastCalledWith({ n: 1 });
     enter('[aria-label="prompts from"]', 'random');
     expect(own.set).toHaveBeenLastCalledWith({ input: 'random' });
     enter('[aria-label="map colors"]', 'linear');
@@ -362,6 +364,8 @@ describe('the tokens', () => {
     expect(row().chips.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     expect(row({ query: 99 }).chips.map((one) => one.tabIndex)).toEqual([-1, -1, -1, 0]);
     expect(row({}, frame(), true).chips[0]!.title).toBe('');
+    const usual = shown(chips(frame(), as(context())));
+    expect(usual.all('.chip')[0]!.title).toBe('position 0, id 7');
     expect(row().all('.cut')).toHaveLength(0);
   });
 
@@ -376,7 +380,9 @@ describe('the tokens', () => {
     expect(own.point).toHaveBeenLastCalledWith({});
     const press = (at: number, key: string) => {
       all[at]!.focus();
-      all[at]!.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+      const event = new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true });
+      all[at]!.dispatchEvent(event);
+      expect(event.defaultPrevented).toBe(key.startsWith('Arrow'));
       return all.indexOf(document.activeElement as HTMLElement);
     };
     expect(
@@ -402,6 +408,18 @@ describe('the tokens', () => {
     expect(all.map((one) => one.textContent)).toEqual(['字', '·', '\ufffd', 'b']);
   });
 
+  it('of a long text are lit by the means of their blocks', () => {
+    const head = { layer: 1, head: 0, tensors: { att: tensor([2, 2], [1, 0, 0.75, 0.25]) } };
+    const of = frame({ head, pooled: 2 });
+    const { root, own, chips: all } = row({}, of);
+    lightsChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
+    own.pointed.value = { query: 3 };
+    expect(all.map((one) => one.style.getPropertyValue('--look'))).toEqual(
+      [0.75, 0.75, 0.25, 0.25].map((share) => String(Math.sqrt(share))),
+    );
+    expect(all.map((one) => one.classList.contains('query'))).toEqual([false, false, true, true]);
+  });
+
   it('are lit by how much the token under the pointer attends to them', () => {
     const head = {
       layer: 1,
@@ -418,6 +436,8 @@ describe('the tokens', () => {
     lightsChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
     const looks = () => all.map((one) => one.style.getPropertyValue('--look'));
     expect(looks()).toEqual(['', '', '', '']);
+    own.pointed.value = { query: 0 };
+    expect(looks()).toEqual(['1', '0', '0', '0']);
     own.pointed.value = { query: 2 };
     expect(looks()).toEqual(['0.5', '0.5', String(Math.sqrt(0.5)), '0']);
     own.pointed.value = { query: 3, key: 1 };
@@ -439,16 +459,17 @@ describe('the tokens', () => {
       (all[t]!.getBoundingClientRect = () => new DOMRect(left, top, 30, 10));
     [
       [20, 12],
-      [-5, 12],
+      [-5, 4],
       [90, 25],
       [80, 20],
     ].forEach(([left, top], t) => at(t, left!, top!));
     for (const query of [0, 1, 2, 3]) own.pointed.value = { query };
     own.pointed.value = { key: 1 };
+    own.pointed.value = { query: 0, key: 1 };
     expect(scrolled).toEqual([
-      { left: -15, top: 0 },
+      { left: -15, top: -6 },
       { left: 10, top: 5 },
-      { left: -15, top: 0 },
+      { left: -15, top: -6 },
     ]);
     vi.spyOn(list, 'matches').mockReturnValue(true);
     own.pointed.value = { query: 2 };
@@ -501,7 +522,7 @@ describe('what went wrong', () => {
     };
   };
 
-  it('is said in its place, with a way to mend it', () => {
+  it('is reported in its place, with a way to mend it', () => {
     const { text, button, own } = of({ error: 'no such file' }, { frame: frameOf() });
     expect(text('[role=alert] p')).toBe('Softmax model: no such file. Try again');
     button('Try again').click();
@@ -525,7 +546,7 @@ describe('what went wrong', () => {
     expect(wanted('hub:known/model')).toEqual(['Try again', undefined, 1]);
   });
 
-  it('is said once where all lack the same text', () => {
+  it('is reported once where all lack the same text', () => {
     const error = 'Type a sentence: there is no text yet.';
     const { all, text } = of({ error }, { error, subject: 'b' });
     expect([all('p').length, text('.wanting'), all('button').length]).toEqual([1, error, 0]);

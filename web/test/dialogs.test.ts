@@ -544,7 +544,7 @@ describe('the address', () => {
     follow('#eps=0.2&room=explore&nonsense=1');
     expect(state.value).toMatchObject({ eps: 0.2, room: 'explore' });
     expect([failure.value, notices.value.length]).toEqual(['', 1]);
-    // What no link can carry stays as it is.
+    // What no link can carry stays unchanged.
     file.value = { name: 'a', text: 'b', splitting: 'lines' } as never;
     set({ shown: [DISK, 'softmax'], input: 'file' });
     follow(`#${printHash({ ...state.value, shown: ['softmax'], input: 'text', eps: 0.1 })}`);

@@ -179,7 +179,7 @@ describe('the element', () => {
     const broken = place('<sink-scope view="norms"></sink-scope>');
     see(true);
     await vi.waitUntil(() => said.length, PATIENCE);
-    // It is said once: neither another attribute nor the end is a second error on the host's page.
+    // The error appears once: neither another attribute nor the end is a second error on the host's page.
     broken.setAttribute('eps', '0.4');
     await turn();
     broken.remove();
@@ -205,7 +205,7 @@ describe('the frames of this site', () => {
     return { say, source };
   };
 
-  it('have the height that they ask for, and nobody else’s', () => {
+  it('have the height that they ask for; a message from another window or site changes none', () => {
     const { say, source } = framed();
     const height = (value: unknown) => ({ sinkscope: 'height', height: value });
     expect(say(height(300), 'https://evil.example')).toBe('');

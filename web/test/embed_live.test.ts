@@ -9,6 +9,7 @@ import { idOfAddress } from '../src/ask/recordings';
 import { borrowModels, Live, returnModels } from '../src/embed/live';
 import type { Frame } from '../src/frame';
 import type { Context, Scope } from '../src/page/context';
+import { trustOwnScripts } from '../src/page/trust';
 import { viewNamed } from '../src/views/index';
 import { frameOf as frameOf_, tensor } from './fixture';
 
@@ -50,6 +51,7 @@ vi.mock('../src/run/queue', () => ({
     }
   },
 }));
+vi.mock('../src/page/trust', () => ({ trustOwnScripts: vi.fn() }));
 vi.mock('../src/rooms/figure', () => ({
   build: (root: Element, context: unknown, scope: unknown) =>
     void made.rooms.push({ root, context, scope }),
@@ -121,7 +123,11 @@ async function opened(hash = 'view=sinks&shown=softmax', attributes = {}) {
 describe('the engine of a document', () => {
   it('that cannot be had is reported and said in the figure; the next figure may have more luck', async () => {
     vi.mocked(createEngine).mockRejectedValue(new Error('no engine'));
+    vi.stubGlobal('location', new URL('https://host.example/'));
     const { errors, root } = await opened();
+    // The policy of another's page is not ours to widen.
+    expect(trustOwnScripts).not.toHaveBeenCalled();
+    vi.stubGlobal('location', base);
     expect(errors()).toEqual([{ message: 'no engine' }]);
     expect(root.textContent).toBe('no engine');
     vi.mocked(createEngine)
@@ -130,6 +136,8 @@ describe('the engine of a document', () => {
     const { context, root: other } = await opened();
     expect([other.textContent, made.queues.length]).toEqual(['', 1]);
     expect(vi.mocked(createEngine).mock.calls[0]![0]).toMatchObject({ lab: false });
+    expect(trustOwnScripts).toHaveBeenCalledTimes(1);
+    vi.unstubAllGlobals();
     expect(context().engine.value!.models.describe.version).toBe('1.2.3');
     // There is one for all figures.
     await opened();

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** A view on the page: which cells it has, when they are drawn, what is said of them, and what is saved and embedded. */
+/** A view on the page: which cells it has, when they are drawn, their sentences, and what is saved and embedded. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { INPUTS } from '../src/ask/question';
 import type { State } from '../src/ask/state';
@@ -408,7 +408,7 @@ describe('what leaves the page', () => {
     ]);
   });
 
-  it('is embedded as it is seen: its subjects once, and the head that they have in common', () => {
+  it('is embedded with what it shows: its subjects once, and the head that they have in common', () => {
     const pinned = (...frames: Frame[]) => {
       const { click, calls, context } = figure(of(...frames));
       click('Embed My view');

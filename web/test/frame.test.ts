@@ -4,6 +4,8 @@ import {
   alphaOfKey,
   drawnMap,
   hiddenLayer,
+  indexOfMost,
+  isMasked,
   keysOf,
   largest,
   mapsOf,
@@ -58,6 +60,31 @@ describe('a frame', () => {
     const map = Float32Array.of(0, NaN, 0.5, -1.5);
     expect([...sharesOf(map, 2)]).toEqual([0, NaN, 0.25, -0.75]);
     expect(massOfRow(map, 2, 1)).toBe(-1);
+    const rows = Float32Array.of(1, NaN, NaN, 0.25, 0.25, NaN, 0, 0, 2);
+    expect([...sharesOf(rows, 3)]).toEqual([1, NaN, NaN, 0.5, 0.5, NaN, 0, 0, 1]);
+    expect([0, 1, 2].map((t) => massOfRow(rows, 3, t))).toEqual([1, 0.5, 2]);
+  });
+
+  it('has no weight for keys that the head’s cache had lost, and one pair of maps for each tensor', () => {
+    const att = tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]);
+    const head = { layer: 1, head: 0, tensors: { att } };
+    // From which query on a key is gone: of the third head the first key at the last query.
+    const evicted = tensor([2, 2, 3], [0, 0, 0, 1, 1, 1, 2, 3, 3, 0, 0, 0]);
+    const frame = frameOf({ head } as never, { evicted });
+    const maps = mapsOf(frame)!;
+    expect([...maps.weights]).toEqual([1, NaN, NaN, 0.5, 0.5, NaN, NaN, 0.25, 0.5]);
+    expect([maps.shares, mapsOf(frame)]).toEqual([maps.weights, maps]);
+    expect(mapsOf(frame)).toBe(maps);
+    const other = { ...head, tensors: { att: tensor([2, 2], [1, 0, 1, 0]) } };
+    expect([mapsOf({ ...frame, head: other }), mapsOf(frameOf())]).toEqual([undefined, undefined]);
+  });
+
+  it('fills in what is hidden where its tokens see later ones and one of them is the mask', () => {
+    const of = (kind: string, maskToken?: number) =>
+      isMasked({ architecture: { mask: { kind } }, maskToken } as never);
+    expect([of('bidirectional', 0), of('bidirectional'), of('causal', 0)]).toEqual([
+      ...[true, false, false],
+    ]);
   });
 
   it('selects the strongest sink where nothing is chosen, and stays inside the model', () => {
@@ -69,6 +96,13 @@ describe('a frame', () => {
       '0.9',
       '0.3',
     ]);
+    // The first of equal ones, and none that is undefined; of a last layer's second head, both indices.
+    expect([[1, 3, 3], [NaN, -1, NaN, 5], [NaN, NaN], []].map(indexOfMost)).toEqual([1, 3, 1, 0]);
+    const last = tensor([2, 2, 3], [0, 7, 0, 0, 8, 0, 0, 9, 0, 1, 6, 0]);
+    expect(selectedHead(frameOf({}, { alpha: last }), { layer: -1, head: 0 })).toEqual({
+      ...{ layer: 1, head: 1 },
+    });
+    expect([...alphaOfKey(frameOf({}, { alpha: last }), 1)]).toEqual([7, 8, 9, 6]);
     expect(selectedHead(frameOf(), { layer: 0, head: 9 })).toEqual({ layer: 0, head: 1 });
     const { alpha: _, ...study } = frameOf().tensors;
     expect(selectedHead({ ...frameOf(), tensors: study }, { layer: -1, head: -1 })).toEqual({
@@ -114,6 +148,9 @@ describe('a frame', () => {
     const frame = frameOf({}, { massive, massive_at });
     expect([0, 1, 9].map((layer) => hiddenLayer(frame, layer))).toEqual([1, 2, 2]);
     expect(hiddenLayer(frame)).toBe(1); // 8 / 0.5, above 40 / 10 and 9 / 3
+    const last = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 2, 40, 2, 1, 2]);
+    const other = frameOf({}, { massive: last, massive_at });
+    expect([hiddenLayer(other), hiddenLayer(other, 0)]).toEqual([2, 1]);
   });
 
   it('finds the largest number of the stream, of the first layer that has it', () => {
@@ -161,6 +198,12 @@ describe('a frame', () => {
       column: 5,
       token: 6,
       share: 0.75,
+    });
+    const three = tensor([3, 6], [...super_weight.data, 9, 8, 7, 5, 0.5, 2.5]);
+    expect(superWeightOf(frameOf({}, { super_weight: three }))).toMatchObject({ layer: 1 });
+    const last = tensor([3, 6], [...three.data.slice(0, 17), -9]);
+    expect(superWeightOf(frameOf({}, { super_weight: last }))).toEqual({
+      ...{ layer: 2, row: 9, column: 8, token: 7, share: 2.5 / -9 },
     });
     const unknown = tensor([2, 6], new Float32Array(12).fill(NaN));
     expect(superWeightOf(frameOf({}, { super_weight: unknown }))).toBeUndefined();

@@ -69,7 +69,9 @@ function mapOf(change: object = {}) {
 describe('the picture', () => {
   it('has a pixel for each cell, the color of hidden cells where there is no number', () => {
     const { colors, hidden } = scale;
-    mapOf();
+    const { plot } = mapOf();
+    expect(plot.firstElementChild!.tagName).toBe('CANVAS');
+    expect(plot.style.aspectRatio.replace(/\s/g, '')).toBe('4/2');
     expect([...images[0]!]).toEqual(
       [0, 128, 256, -1, 256, 0, 0, 0].map((step) => (step < 0 ? hidden : colors[step])),
     );
@@ -263,6 +265,9 @@ describe('a reader', () => {
     expect([said(), mark('.lit')]).toEqual(['0,0', '0% 0% 25% 50%']);
     map.draw(base);
     expect(mark('.lit')).toBe('0% 0% 25% 50%');
+    map.draw({ ...base, rows: 4, cols: 2 });
+    expect(mark('.lit')).toBe('0% 0% 50% 25%');
+    map.draw(base);
     map.light(undefined);
     expect([said(), mark('.lit')]).toEqual(['-1,-1', undefined]);
     // Before there is a picture nothing is pointed at.

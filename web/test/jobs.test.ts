@@ -381,6 +381,7 @@ describe('the loss at masked tokens', () => {
     };
     const one = drawn(maskedLoss, { ...of, tokens: [...of.tokens] }, { reach });
     one.click('Measure');
+    expect(one.text('.unmask-controls')).toBe('Stop 0%');
     calls[0]![2](0.5);
     expect([one.text('.unmask-controls'), one.all('.plot')[0]!.hidden]).toEqual(['Stop 50%', true]);
     job.end(result);
@@ -466,6 +467,7 @@ describe('tasks', () => {
     click('Measure');
     const [frame, , onTask, onProgress] = given[0]!;
     expect(frame).toBe(of);
+    expect(text('.unmask-controls')).toBe('Stop 0%');
     onProgress(0.5);
     expect(text('.unmask-controls')).toBe('Stop 50%');
     onTask(task('next', 0.5));

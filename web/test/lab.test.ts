@@ -310,7 +310,7 @@ describe('what a lab says', () => {
     expect(recent({ log: [] }, 'first_most')).toBeNaN();
   });
 
-  it('says what a pair costs, as far as it is known', () => {
+  it('says what a pair costs, where its cost is known', () => {
     const left = named(trained('', 0.6, 0.6), 'softmax');
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
     const unknown = { ...left, lab: { ...left.lab, log } as unknown as Lab };

@@ -1,4 +1,4 @@
-/** One lab over an engine that trains nothing, on a clock of its own: a step takes as long as is said. */
+/** One lab over an engine that trains nothing, on a clock of its own: a step takes as long as the test sets. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createEngine, SinkscopeError, type LogEntry } from 'sinkscope';
 import { Lab } from '../src/lab/lab';

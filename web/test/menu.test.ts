@@ -1,7 +1,6 @@
 // @vitest-environment happy-dom
-/** The menu on every figure: what it hands out, how it opens and closes, and the picture to share. */
+/** The menu on every figure: what it hands out, and how it opens and closes. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { cardOf, pictureOf } from '../src/save/card';
 import {
   aboutOf,
   addKinds,
@@ -14,8 +13,7 @@ import {
   onPaper,
   type Figure,
 } from '../src/save/menu';
-import { sequential } from '../src/plot/color';
-import { frameOf, tensor } from './fixture';
+import { frameOf } from './fixture';
 
 const figure = (link = 'https://page.example/app/#shown=softmax', titles = ['Softmax model']) =>
   ({
@@ -251,85 +249,5 @@ describe('a menu', () => {
     button.click();
     await vi.advanceTimersByTimeAsync(0);
     expect(button.textContent).toBe('Save recording (1.0 MB)');
-  });
-});
-
-describe('the picture to share', () => {
-  const at = { layer: 1, head: 0 };
-  const head = { ...at, tensors: { att: tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]) } };
-  const question = { ...frameOf().question, prompt: 'Attention is all you need.' };
-
-  function drawn(change: object = {}, link = 'https://page.example/#a=1') {
-    const texts: [string, number, number, string][] = [];
-    const images: number[][] = [];
-    const pixels: number[] = [];
-    const context = {
-      font: '',
-      fillStyle: '',
-      fillRect: vi.fn(),
-      measureText: (line: string) => ({ width: 10 * line.length }),
-      fillText(line: string, x: number, y: number) {
-        texts.push([line, x, Math.round(y), this.font.split(' ').slice(0, 2).join(' ')]);
-      },
-      putImageData: ({ data }: ImageData) => pixels.push(...new Uint32Array(data.buffer)),
-      drawImage: (_: unknown, ...place: number[]) => images.push(place),
-    };
-    vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue(context as never);
-    vi.stubGlobal(
-      'ImageData',
-      class {
-        constructor(
-          readonly data: Uint8ClampedArray,
-          readonly width: number,
-        ) {}
-      },
-    );
-    const card = cardOf(frameOf({ head, question, ...change } as never), at, link);
-    return { card, texts, images, pixels, context };
-  }
-
-  it('has the sentence, the number, the finding, the map and the link, each in its place', () => {
-    const { card, texts, images, pixels, context } = drawn();
-    expect([card.width, card.height]).toEqual([1200, 630]);
-    expect(context.fillRect).toHaveBeenCalledWith(0, 0, 1200, 630);
-    // Lines of 30 pixels are 39 apart, with 12 after the last one.
-    expect(texts.slice(0, 2)).toEqual([
-      ['“Attention is all you need.”', 48, 48, '600 30px'],
-      ['90%', 48, 99, '700 92px'],
-    ]);
-    const [finding] = texts.slice(2);
-    expect([finding![0].startsWith('Head L1H0 gives the'), finding![2]]).toEqual([true, 255]);
-    expect(
-      texts.filter(([, , , font]) => font === '400 22px').every(([line]) => line.length <= 63),
-    ).toBe(true);
-    expect(texts.slice(-2)).toEqual([
-      ['Softmax model, head L1H0: rows attend to columns', 732, 478, '400 17px'],
-      ['Sinkscope · https://page.example/#a=1', 48, 578, '600 20px'],
-    ]);
-    expect(images).toEqual([[732, 48, 420, 420]]);
-    const { colors, hidden } = sequential('light', 1, true);
-    expect(pixels.slice(0, 4)).toEqual([colors[256], hidden, hidden, colors[181]]);
-  });
-
-  it('leaves out a link that has no room, and a map whose cells are means', () => {
-    const end = (length: number) =>
-      drawn({}, `https://a.b/#${'x'.repeat(length)}`).texts.at(-1)![0];
-    expect([end(70).length, end(71)]).toEqual([95, 'Sinkscope · https://a.b/']);
-    expect(drawn({ pooled: 2 }).images).toEqual([]);
-    const long = { question: { ...question, prompt: 'word '.repeat(200) } };
-    const lines = drawn(long).texts.filter(([, , , font]) => font === '600 30px');
-    expect([lines.length, lines.at(-1)![0].endsWith('…')]).toEqual([5, true]);
-  });
-
-  it('is a file, or an error where the browser makes none', async () => {
-    const make = vi.spyOn(HTMLCanvasElement.prototype, 'toBlob');
-    drawn();
-    make.mockImplementation((done) => done(new Blob(['png'])));
-    const file = await pictureOf(frameOf({ head, question } as never), at, 'https://a.b/');
-    expect([file.name, file.type, file.size]).toEqual(['sinkscope.png', 'image/png', 3]);
-    make.mockImplementation((done) => done(null));
-    await expect(
-      pictureOf(frameOf({ head, question } as never), at, 'https://a.b/'),
-    ).rejects.toThrow('The picture was not made.');
   });
 });

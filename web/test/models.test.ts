@@ -128,9 +128,9 @@ describe('a model of the zoo', () => {
       undefined,
     ]);
     expect(await own.getPreview('softmax', watch)).toBe(exact);
-    // A model without one is opened as it is.
+    // A model without a preview is opened itself.
     expect(await own.getPreview('relu', watch)).toBe(await own.get('relu', watch));
-    // What nobody shows is closed, if it is the preview.
+    // A model that no room shows is closed, if it is the preview.
     await own.release(new Set(['relu']));
     expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0, 0]);
     expect(own.isOpen(previewId('softmax'))).toBe(false);
@@ -328,7 +328,7 @@ describe('a model that was opened by a plan', () => {
     own.pin(HUB);
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(true);
-    // Shown: from now on it is open as long as it is shown.
+    // A room shows the model: it stays open until none does.
     await own.release(new Set([HUB]));
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(false);
@@ -380,7 +380,7 @@ describe('a model that was opened by a plan', () => {
     expect([opened[0]!.close, close].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
   });
 
-  it('leaves before it is closed, so that nobody gets what is about to end', async () => {
+  it('leaves before it is closed, so that no caller gets what is about to end', async () => {
     const own = models();
     own.admit(HUB, recipe);
     const go: (() => void)[] = [];

@@ -451,7 +451,7 @@ describe('what a link asks for', () => {
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
   });
 
-  it('may be a recording of another site, whose size is said first', async () => {
+  it('may be a recording of another site, whose size is shown first', async () => {
     const { opener, models, text, texts, press, opened, know } = opening();
     const id = 'recording:https://a.example/run.safetensors';
     expect(await opener.admit(id, signal)).toBe(false);

@@ -162,6 +162,33 @@ describe('the room', () => {
     });
   });
 
+  it('hands out each figure with what is drawn in it: subjects, prompts and length', () => {
+    const out = (change: Partial<State> = {}) => {
+      const made = room({ length: 120, from: 'random', T: 64, runs: 10, n: 9, ...change });
+      return made.all('.figure .code').map((button) => {
+        button.click();
+        const { state, facts } = made.calls.embed.mock.lastCall![1];
+        const { shown, n, at, T, hide } = state.value;
+        return { shown, n, at, T, hide, facts: facts({ more: 1 }) };
+      });
+    };
+    const facts = { input: 'random', T: 120, more: 1 };
+    const settings = ['', '~evict(window,24)', '~evict(first,24,1)'];
+    const all = ['softmax', 'sigmoid'].flatMap((base) => settings.map((edits) => base + edits));
+    const first = [all[2]];
+    expect(out()).toEqual([
+      { shown: all, n: 10, at: 0, T: 120, hide: [], facts },
+      { shown: first, n: 1, at: 0, T: 120, hide: [], facts },
+    ]);
+    // In another's page a long text is not kept whole for links; of it as much is looked at as can be seen.
+    const [chart, map] = out({ length: 513, at: 1 });
+    expect([chart!.hide, chart!.T, map!.T, map!.at, map!.shown]).toEqual([
+      ...[['links'], 513, 256, 0],
+      [all[5]],
+    ]);
+    expect(out({ length: 512 })[0]!.hide).toEqual([]);
+  });
+
   it('asks of what the prompts are, and says where fewer tokens ran', () => {
     const asked = { ...frameOf().question, input: 'heldout' };
     const of = (T: (subject: string) => number, more: Partial<State> = {}) =>

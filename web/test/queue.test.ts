@@ -131,6 +131,7 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1, turn?: () => Pr
             log.push(
               `read ${reads.map((one) => ('metric' in one ? one.metric : one.field)).join()}`,
             );
+            await gates.get(`read ${id}`);
             if (reads.some((one) => 'metric' in one && one.metric === 'bad'))
               throw new Error('it cannot');
             return reads.map((read) => answer(read, id));
@@ -272,7 +273,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
-  it('silences heads behind the run that is shown, until nobody asks for it', async () => {
+  it('ablates heads after the run that is shown, until no room asks for it', async () => {
     const { ask, of, runs, idle, hold } = stageOf();
     ask(['a']);
     await idle();
@@ -310,7 +311,7 @@ describe('the queue', () => {
     ask(['a', 'b'], {}, 'two');
     await idle();
     expect(reported).toEqual(['two two']);
-    // Not for long: one that is slow keeps nobody waiting.
+    // Not for long: a slow run does not delay the others.
     const late = hold('b');
     ask(['a', 'b'], {}, 'three');
     await new Promise((done) => setTimeout(done, 200));
@@ -584,6 +585,21 @@ describe('the queue', () => {
     ]);
   });
 
+  it('keeps a run that was stopped while it was read: the next text updates it', async () => {
+    const { ask, of, log, hold, idle, queue } = stageOf();
+    const open = hold('read a');
+    ask(['a']);
+    await vi.waitUntil(() => log.some((line) => line.startsWith('read')));
+    queue.stop();
+    open();
+    await idle();
+    expect(of('a')).toMatchObject({ error: 'Stopped.' });
+    ask(['a'], {}, 'abc');
+    await idle();
+    expect(of('a')!.frame!.T).toBe(3);
+    expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual(['run a', 'update a']);
+  });
+
   it('stops on request, and continues with the next question', async () => {
     const { ask, of, queue, idle, hold } = stageOf();
     const open = hold('a');
@@ -621,7 +637,7 @@ describe('the queue', () => {
     expect(log.filter((line) => line.startsWith('open'))).toEqual([]);
   });
 
-  it('closes runs that nobody asks for, and holds no two models that would fill the memory', async () => {
+  it('closes runs that no room asks for, and holds no two models that would fill the memory', async () => {
     const { ask, idle, log } = stageOf({ big: 2 ** 30, huge: 2 ** 30 });
     ask(['big', 'huge']);
     await idle();
@@ -631,6 +647,16 @@ describe('the queue', () => {
     ask(['a']);
     await idle();
     expect(log).toContain('end big');
+  });
+
+  it('keeps a model of any size that is alone, and several that fit the memory together', async () => {
+    const bytes = { half: 2 ** 29, other: 2 ** 29, huge: 2 ** 30 + 1 };
+    const { ask, idle, log } = stageOf(bytes);
+    for (const subjects of [['huge'], ['half', 'other']]) {
+      ask(subjects);
+      await idle();
+      expect(log.filter((line) => line.startsWith('keep')).at(-1)).toBe(`keep ${subjects.join()}`);
+    }
   });
 
   it('answers with a preview where it does, and again when somebody asks for exact numbers', async () => {
@@ -717,7 +743,7 @@ describe('the queue', () => {
       model: { id: 'a', revision: null, sha256: null },
     });
     expect(options.strings([1, 1])).toEqual(['x', 'x']);
-    // With what the model wrote, as it is shown.
+    // With what the model wrote and the page shows.
     await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 0 });
     await idle();
     await queue.record('a', '');

@@ -342,7 +342,7 @@ describe('open recordings', () => {
   }
   const address = 'recording:https://a.example/x.safetensors';
 
-  it('are opened once, known by name, and closed when nobody shows them', async () => {
+  it('are opened once, known by name, and closed when no room shows them', async () => {
     const { all, watch, closed, opened, said } = shelf();
     expect([all.knows(address), all.choices]).toEqual([false, []]);
     all.admit(address);

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** Rooms as a reader uses them, over frames whose numbers are known: what is said, drawn, asked for and linked. */
+/** Rooms as a reader uses them, over frames whose numbers are known: what they say, draw, ask for and link. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { lessons } from '../ship/lessons';
 import type { State } from '../src/ask/state';
@@ -169,7 +169,7 @@ describe('Explore', () => {
     );
     await vi.advanceTimersByTimeAsync(20);
     expect(made.root.className).toBe('');
-    // After three seconds the room appears as far as it is.
+    // After three seconds the room shows what it has.
     const late = room({}, []);
     await vi.advanceTimersByTimeAsync(2999);
     expect(late.root.className).toBe('awaited');

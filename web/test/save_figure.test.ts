@@ -65,7 +65,10 @@ beforeEach(() => {
   vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue({
     measureText: (text: string) => ({ width: 6 * [...text].length }),
     getImageData: () => pixels,
-    drawImage: (...all: unknown[]) => void drawn.push(all),
+    // A cell stays a square where it is blown up.
+    drawImage(this: CanvasRenderingContext2D, ...all: unknown[]) {
+      drawn.push([...all, this.imageSmoothingEnabled]);
+    },
   } as never);
   vi.spyOn(HTMLCanvasElement.prototype, 'toDataURL').mockReturnValue('data:image/png;base64,AA');
 });
@@ -130,14 +133,14 @@ describe('a figure as SVG', () => {
     expect(saved('<canvas data-box="100,200,9,9"></canvas>').all('image')).toEqual([]);
     pixels = { width: 40_001, height: 1, data };
     saved('<canvas></canvas>');
-    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 40_001, 1]);
+    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 40_001, 1, false]);
     pixels = { width: 300, height: 200, data };
     const { all, of } = saved('<canvas data-box="110,220,30,40"></canvas>');
     expect(of(all('image')[0], 'x', 'y', 'width', 'height', 'href', 'preserveAspectRatio')).toEqual(
       ['22', '54', '30', '40', 'data:image/png;base64,AA', 'none'],
     );
     // 2048 pixels are seven times 300, almost.
-    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 2100, 1400]);
+    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 2100, 1400, false]);
   });
 
   it('has a chart with the styles of the page in its parts, and no sheet of its own', () => {
@@ -274,7 +277,7 @@ describe('the file', () => {
     expect((await pngOf(svg)).size).toBe(3);
     const canvas = made.mock.results.at(-1)!.value as HTMLCanvasElement;
     expect([canvas.width, canvas.height]).toEqual([650, 426]);
-    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 650, 426]);
+    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 650, 426, false]);
     expect(decodeURIComponent(source.split(',')[1]!)).toContain('<title>A map</title>');
     vi.mocked(HTMLCanvasElement.prototype.toBlob).mockImplementation((done) => done(null));
     await expect(pngOf(svg)).rejects.toThrow('The picture is too large.');

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   bandOf,
   fixed,
@@ -6,6 +6,7 @@ import {
   halfWords,
   OUTCOMES,
   overSeeds,
+  seedRuns,
   seedWords,
   studentT,
   spreadOf,
@@ -33,8 +34,9 @@ describe('runs over seeds', () => {
     expect(halfOf([35, 45, 55, 65], share)).toBeCloseTo((3.18245 * Math.sqrt(500 / 3)) / 2, 4);
     expect(halfOf([20, 40, 60], share)).toBeNaN();
     // An interval that rounding would hide is small, and not 0.
-    expect([0.0004, 0.0006, 0].map((half) => halfWords(half, 3))).toEqual([
+    expect([0.0004, 0.0005, 0.0006, 0].map((half) => halfWords(half, 3))).toEqual([
       '<0.001',
+      '0.001',
       '0.001',
       '0.000',
     ]);
@@ -53,15 +55,36 @@ describe('runs over seeds', () => {
   it('have a band where there are two', () => {
     expect(bandOf(three, 'sink_0.3').map(({ step }) => step)).toEqual([0, 2000, 4000]);
     expect(bandOf(three.slice(0, 1), 'sink_0.3')).toEqual([]);
+    expect(bandOf(three.slice(0, 2), 'sink_0.3').map(({ seeds }) => seeds)).toEqual([2, 2, 2]);
+    // Runs that were measured at other steps are sorted in.
+    const late = { ...three[1]!, points: [{ step: 1000, 'sink_0.3': 5 }] } as unknown as SeedRun;
+    expect(overSeeds([three[0]!, late], 'sink_0.3').map(({ step }) => step)).toEqual([
+      0, 1000, 2000, 4000, 6000,
+    ]);
     expect(bandOf(three, 'eviction')).toEqual([]);
     expect(bandOf([], 'loss')).toEqual([]);
+  });
+
+  it('are fetched once, and again where they did not come', async () => {
+    const [[id, seeds]] = Object.entries(SEEDS) as [[string, readonly number[]]];
+    const get = vi.fn(async (url: URL | string) => {
+      if (get.mock.calls.length <= seeds.length) throw new Error('no network');
+      return new Response(JSON.stringify(run(Number(/(\d+)\.json$/.exec(String(url))![1]))));
+    });
+    vi.stubGlobal('fetch', get);
+    await expect(seedRuns(id)).rejects.toThrow();
+    expect((await seedRuns(id)).map(({ seed }) => seed)).toEqual(seeds);
+    const calls = get.mock.calls.length;
+    await seedRuns(id);
+    expect([get.mock.calls.length, await seedRuns('none')]).toEqual([calls, []]);
+    vi.unstubAllGlobals();
   });
 
   it('say what they agree on, at a step that all have', () => {
     expect(seedWords(three)).toBe(
       'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0%.',
     );
-    // Of one outcome, as it is asked for; of none that they have, nothing.
+    // Of the one outcome that is asked for; of none that they have, nothing.
     const one = { name: 'sink_0.3', title: 'sink', unit: '', digits: 0, within: [0, 100] } as const;
     expect(seedWords(three, [one])).toMatch(/12,000: sink 20 to 60\.$/);
     expect(seedWords(three, [{ ...one, name: 'eviction' }])).toBe('');

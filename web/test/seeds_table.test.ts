@@ -175,6 +175,24 @@ it('has what a factor does, with a place for none on its scale', async () => {
   expect(text('.hint')).toContain('Bars and ±');
 });
 
+it('has an interval of a difference up to what the ends of the scale differ by', async () => {
+  const intervals = [
+    [0, -2, 2],
+    [0, -2.02, 2],
+    [0, -2, 2.02],
+  ];
+  const cards = intervals.map((alpha, i) => {
+    const outcomes = { alpha, 'sink_0.3': alpha.map((value) => 50 * value) };
+    return card(`of ${i}`, [5], { differs: { seeds: 3, says: '', outcomes } });
+  });
+  const { cells } = await table(cards);
+  expect(cells.filter(([name]) => name!.includes('factor')).map((row) => row.slice(1, 3))).toEqual([
+    ['0.0 points (−100.0 to 100.0)', '0.000 (−2.000 to 2.000)'],
+    ['0.0 points', '0.000'],
+    ['0.0 points', '0.000'],
+  ]);
+});
+
 it('is not there where logs cannot be read', async () => {
   expect((await table([card('broken', [1])])).root.textContent).toBe('');
 });

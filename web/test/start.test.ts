@@ -403,6 +403,11 @@ describe('the four steps', () => {
   it('4: the heads stay those of the trained models, and nothing is drawn between two steps', () => {
     const { text, ask, state, entries, extra } = room({ shown, why: 4 }, both());
     const at = { layer: 1, head: 0 };
+    // Which head is the strongest changes from step to step: a step names it, the walk does not.
+    expect(text('.twin-0')).toMatch(/^Softmax model head L1H0/);
+    expect(room({ shown, why: 3 }, both()).text('.twin-0')).toMatch(
+      /^Softmax model strongest head/,
+    );
     expect(ask.mock.lastCall![0]).toMatchObject({ subjects: shown, studies: [] });
     state.value = { ...state.value, shown: shown.map((id) => `${id}@0`) };
     const before = text('.lead');

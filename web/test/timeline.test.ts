@@ -60,7 +60,7 @@ describe('a step of a model', () => {
     ]);
   });
 
-  it('is said with the length of the run', () => {
+  it('is named with the length of the run', () => {
     expect(stepWords(1400, 4000)).toBe('step 1,400 of 4,000');
   });
 

@@ -156,7 +156,7 @@ describe('the curves', () => {
   });
 });
 
-describe('what is said', () => {
+describe('the sentences', () => {
   const at = { layer: 0, head: 0 };
   beforeEach(async () => void (await view([of('sigmoid'), of('softmax')])));
 

@@ -100,7 +100,7 @@ describe('a course', () => {
     expect(named(one, 1, 2, tokenizer)).toBe('position 2 (masked)');
   });
 
-  it('shows each place as it is after a step', () => {
+  it('shows each position after a step', () => {
     const kinds = (s: number) => placesAt(course(), s, tokenizer).map(({ kind }) => kind);
     expect(kinds(0)).toEqual(['kept', 'kept', 'hidden', 'now']);
     expect(kinds(1)).toEqual(['kept', 'kept', 'now', 'filled']);

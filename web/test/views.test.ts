@@ -1129,7 +1129,10 @@ describe('caches and settings', () => {
     view.draw(group[1]!, { group, frames: group, measure: 'error' });
     expect(view.charts()[0]!.yLabel).toBe('loss above baseline, nats');
     expect(view.text('.caption')).toBe('');
-    expect(drawn(sweep, whole).text('.caption')).toBe('Measuring the first setting …');
+    const first = drawn(sweep, whole);
+    expect([first.text('.caption'), first.charts()[0]!.yLabel]).toEqual([
+      ...['Measuring the first setting …', 'loss above baseline, nats'],
+    ]);
     const lower = [whole, setting(evict('h2o', 8), {}, [1, 3])];
     expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.reach).toEqual([
       -1, 0,

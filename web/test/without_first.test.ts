@@ -1,4 +1,4 @@
-/** What is said of texts without their first token: by numbers that are known, and by runs of the zoo's model. */
+/** Sentences about texts without their first token: from numbers that are known, and from runs of the zoo's model. */
 import { readFileSync } from 'node:fs';
 import { createEngine, openTokenizer } from 'sinkscope';
 import { expect, it } from 'vitest';

@@ -52,7 +52,7 @@ describe('a number', () => {
 });
 
 describe('where numbers come from', () => {
-  it('is said of each source and each arithmetic', () => {
+  it('names each source and each arithmetic', () => {
     const { model } = frameOf();
     const said = (source: string, kind = 'measured') =>
       classSentence(frameOf({ class: kind, model: { ...model, source } } as Partial<Frame>));

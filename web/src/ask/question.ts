@@ -31,7 +31,7 @@ export function questionOf(state: State, file = 0): Question {
 /** A key of the answer: equal keys have equal answers. It leaves out what the kind of input does not use. */
 export function keyOf({ prompt, seed, ...rest }: Question): string {
   const isDrawn = rest.input === 'random' || rest.input === 'repeat';
-  return JSON.stringify([rest, rest.input === 'text' ? prompt : '', isDrawn ? seed : 0]);
+  return JSON.stringify([rest, rest.input === 'text' && prompt, isDrawn && seed]);
 }
 
 /** The sources of prompts, in words. */
@@ -80,7 +80,7 @@ function drawn(
   const draw = draws(seed);
   const special = new Set(tokenizer.special);
   const one = (again && before.at(-1)?.id) ?? drawId(tokenizer, special, draw);
-  const rest = Array.from({ length: Math.max(0, T - before.length - after.length) }, () =>
+  const rest = Array.from({ length: T - before.length - after.length }, () =>
     tokenOf(tokenizer, input === 'repeat' ? one : drawId(tokenizer, special, draw)),
   );
   return [...before, ...rest, ...after].slice(0, T);
@@ -259,7 +259,7 @@ export async function promptsOf(
   const begin = await affixesOfText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {
     const all = Array.from({ length: question.n }, (_, i) =>
-      drawn(tokenizer, asked, begin, (question.seed + i) >>> 0),
+      drawn(tokenizer, asked, begin, question.seed + i),
     );
     return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
   }

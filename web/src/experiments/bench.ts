@@ -150,7 +150,9 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   });
   const context = contextOf(
     (engine) =>
-      planned(engine).flatMap(({ base, settings }) => settings.map(({ edits }) => base + edits)),
+      planned(engine).flatMap(({ base, settings }) =>
+        settings.map((setting) => studyOf(base, setting).subject),
+      ),
     // In another's page a run keeps all that it reads: of a long text more than there is room for.
     (state) => ({
       ...experiment().embeds?.(state),

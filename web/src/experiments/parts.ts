@@ -2,7 +2,7 @@
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommand } from '../page/command';
-import { valueOf } from '../page/controls';
+import { tablePlace, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
@@ -90,8 +90,9 @@ export function settingsTable(
   const count = groups.reduce((sum, { frames }) => sum + frames.length, 0);
   return html`<details class="more" ?open=${count <= MOST_OPEN}>
     <summary>All numbers: ${count} settings</summary>
-    <div class="table-place" tabindex="0" role="region" aria-label=${caption}>
-      <table class="metrics settings">
+    ${tablePlace(
+      caption,
+      html`<table class="metrics settings">
         <caption>
           ${caption}
         </caption>
@@ -117,8 +118,8 @@ export function settingsTable(
             );
           })}
         </tbody>
-      </table>
-    </div>
+      </table>`,
+    )}
   </details>`;
 }
 

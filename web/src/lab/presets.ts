@@ -147,7 +147,7 @@ export const fineTune: readonly Preset[] = [
     left: 'from:softmax,text:license',
     right: 'from:softmax,bias_key:head,text:license',
     claim:
-      'The trained softmax model, whose text were children’s books, continues on the Apache license: as it is (left), and ' +
+      'The trained softmax model, whose text were children’s books, continues on the Apache license: unchanged (left), and ' +
       'with a key bias in each head, to which attention can move from the sink (right). How much of the old text does each forget?',
   },
   {

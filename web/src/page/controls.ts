@@ -104,6 +104,10 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
+/** A table that scrolls in a place of its own, which the keyboard reaches. */
+export const tablePlace = (label: string, table: TemplateResult) =>
+  html`<div class="table-place" tabindex="0" role="region" aria-label=${label}>${table}</div>`;
+
 /** What a room says first. @param below follows the title @param isEmbed a host's page has a title of its own */
 export function opening(
   title: string,
@@ -384,7 +388,7 @@ export function chips(
     if (step === undefined) return;
     const all = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.chip')];
     const at = all.indexOf(event.target as HTMLElement);
-    all[Math.min(all.length - 1, Math.max(0, at + step))]?.focus();
+    all[at + step]?.focus();
     event.preventDefault();
   };
   const chip = (t: number) => {
@@ -428,8 +432,8 @@ export function lightsChips(
   const reveal = (chip: HTMLElement | undefined) => {
     const list = chip?.parentElement;
     // The list does not scroll while the pointer is over it.
-    if (!chip || !list || list.matches(':hover')) return;
-    const [a, b] = [chip.getBoundingClientRect(), list.getBoundingClientRect()];
+    if (!list || list.matches(':hover')) return;
+    const [a, b] = [chip!.getBoundingClientRect(), list.getBoundingClientRect()];
     const beyond = (low: number, high: number) => Math.min(0, low) || Math.max(0, high);
     const [left, top] = [
       beyond(a.left - b.left, a.right - b.right),

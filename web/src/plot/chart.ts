@@ -173,13 +173,14 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const x = (data.steps ? scaleSymlog().constant(100) : data.doubling ? scaleLog() : scaleLinear())
     .domain(xs.length ? domain : [0, 1])
     .range([LEFT + 4, width - RIGHT]);
-  const least = log || data.tight ? Math.min(...ys) : Math.min(0, ...ys);
-  // A hair below 0 is no reason for a step of the scale below it.
+  const least = Math.min(...ys);
+  // An axis begins at 0; a hair below 0 is no reason for a step of the scale below it.
   const low = !log && !data.tight && least > -0.03 * Math.max(...ys) ? 0 : least;
   const y = (log ? scaleLog() : scaleLinear())
     .domain(ys.length ? [low, Math.max(...ys) || 1] : [log ? 0.1 : 0, 1])
     .range([height - bottom, TOP]);
-  if (!log) (y as ReturnType<typeof scaleLinear>).nice(height < 110 ? 2 : 4);
+  const few = height < 110 ? 2 : 4;
+  if (!log) (y as ReturnType<typeof scaleLinear>).nice(few);
   const place = (event: MouseEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
     onChoose!(x.invert(((event.clientX - box.left) * width) / box.width));
@@ -191,9 +192,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       : data.xNames
         ? [...data.xNames.keys()]
         : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
-  const yTicks = log
-    ? apart((y as ReturnType<typeof scaleLog>).ticks(), y)
-    : y.ticks(height < 110 ? 2 : 4).slice(0, 9);
+  const yTicks = log ? apart((y as ReturnType<typeof scaleLog>).ticks(), y) : y.ticks(few);
   const yWords = yTickWords(data);
   const path = (piece: [number, number][]) =>
     piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
@@ -218,7 +217,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     const bars = all[i]!.flat().flatMap(([a, b], j) => {
       const half = one.spread?.[j];
       if (half === undefined || !Number.isFinite(half)) return [];
-      const from = log && half >= b ? height - bottom : Math.min(y(b - half), height - bottom);
+      const from = y(Math.max(b - half, y.domain()[0]!));
       const to = y(b + half);
       return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
     });
@@ -242,6 +241,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           : nothing
       }`;
   });
+  const beside = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
   // What is drawn over the others is named first; lines of one name and color have one entry.
   const named = series
@@ -270,8 +270,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           cursor === undefined || !Number.isFinite(cursor)
             ? nothing
             : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${height - bottom}></line>
-                <text x=${x(cursor) + (x(cursor) > width / 2 ? -5 : 5)} y=${TOP + 4}
-                  text-anchor=${x(cursor) > width / 2 ? 'end' : 'start'}>${data.cursorWords ?? ''}</text>`
+                <text x=${x(cursor) + beside} y=${TOP + 4}
+                  text-anchor=${beside < 0 ? 'end' : 'start'}>${data.cursorWords ?? ''}</text>`
         }
         <text class="axis" x=${LEFT - 38} y="11">${data.yLabel}</text>
         <text class="axis" x=${width - RIGHT} y=${height - 3} text-anchor="end">

@@ -77,17 +77,17 @@ export function paint(
   if (!context) return;
   const image = context.createImageData(cols, rows);
   const pixels = new Uint32Array(image.data.buffer);
-  for (let i = 0; i < rows * cols; i++) {
+  pixels.forEach((_, i) => {
     const step = stepOf(scale, data[i]!);
     pixels[i] = step < 0 ? scale.hidden : scale.colors[step]!;
-  }
+  });
   context.putImageData(image, 0, 0);
 }
 
 /** Puts a frame round a cell, or round a whole row or column where one index is negative. */
 function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: number): void {
   frame.hidden = !cell || (cell.row < 0 && cell.col < 0) || cell.row >= rows || cell.col >= cols;
-  if (!cell || frame.hidden) return;
+  if (!cell) return;
   const wide = cell.col < 0;
   const tall = cell.row < 0;
   frame.style.left = `${wide ? 0 : (100 * cell.col) / cols}%`;

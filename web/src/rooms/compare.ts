@@ -8,6 +8,7 @@ import {
   opening,
   questionControls,
   subjectList,
+  tablePlace,
   troubles,
 } from '../page/controls';
 import {
@@ -116,8 +117,9 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
     </div>`;
   return html`<div class="differs">
     <h2>What differs</h2>
-    <div class="table-place" tabindex="0" role="region" aria-label="What differs, a table">
-      <table>
+    ${tablePlace(
+      'What differs, a table',
+      html`<table>
         <thead>
           <tr>
             <td></td>
@@ -133,8 +135,8 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
               </tr>`,
           )}
         </tbody>
-      </table>
-    </div>
+      </table>`,
+    )}
     <p class="hint">${found.alike} other settings identical.</p>
   </div>`;
 }

@@ -1,6 +1,7 @@
 /** The table: a row for each model, sortable by each column, and reported numbers below. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { commandOf, copyCommand } from '../page/command';
+import { tablePlace } from '../page/controls';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import { CLASS_WORDS, headName, judged, percent, quote, show } from '../words';
@@ -172,13 +173,9 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
   const rows = sorting.name
     ? sorted(shown, (one) => valueOf(one, sorting.name, table), sorting.descending)
     : shown;
-  return html`<div
-    class="table-place"
-    tabindex="0"
-    role="region"
-    aria-label="Metrics of the models, a table"
-  >
-    <table class="metrics">
+  return tablePlace(
+    'Metrics of the models, a table',
+    html`<table class="metrics">
       <caption>
         ${caption}
       </caption>
@@ -192,6 +189,6 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
         ${rows.map((row) => rowOf(row, metrics, parts.file))}
       </tbody>
       ${reportedRows(parts, metrics)}
-    </table>
-  </div>`;
+    </table>`,
+  );
 }

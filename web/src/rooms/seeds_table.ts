@@ -7,6 +7,7 @@ import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import { mean } from '../frame';
+import { tablePlace } from '../page/controls';
 import { explained } from '../page/terms';
 import {
   fixed,
@@ -214,13 +215,9 @@ function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
 function wide(kinds: readonly (readonly Line[])[]): TemplateResult {
   const cells = cellsOf(kinds.flat());
   let next = 0;
-  return html`<div
-    class="table-place"
-    tabindex="0"
-    role="region"
-    aria-label="Across seeds, a table"
-  >
-    <table class="seeds">
+  return tablePlace(
+    'Across seeds, a table',
+    html`<table class="seeds">
       <caption>
         Across seeds
       </caption>
@@ -242,8 +239,8 @@ function wide(kinds: readonly (readonly Line[])[]): TemplateResult {
             )}
           </tbody>`,
       )}
-    </table>
-  </div>`;
+    </table>`,
+  );
 }
 
 /** Where there is little room: a table for each line, an outcome a row. */

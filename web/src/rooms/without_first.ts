@@ -9,6 +9,7 @@ import { sentence } from '../ask/errors';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
+import { tablePlace } from '../page/controls';
 import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
 import { firstName, percent } from '../words';
@@ -18,7 +19,7 @@ import './without_first.css';
 const SEEDS = 8;
 /** Tokens of each text, and the fewest that decide anything. */
 const [COUNT, LEAST] = [64, 16];
-/** From here on a text is said to fall apart: half of it repeats itself, or e times less likely tokens. */
+/** From here on the page calls a text broken: half of it repeats itself, or e times less likely tokens. */
 const [REPEATED, RISE] = [0.5, 1];
 
 type Numbers = Readonly<Record<Name, Measures>>;
@@ -87,8 +88,9 @@ function table(
   caption: string,
 ): TemplateResult {
   const of = (name: Name, measure: keyof Measures) => mean(trials.map((one) => one[name][measure]));
-  return html`<div class="table-place" tabindex="0" role="region" aria-label=${caption}>
-    <table class="without">
+  return tablePlace(
+    caption,
+    html`<table class="without">
       <caption>
         ${caption}
       </caption>
@@ -111,8 +113,8 @@ function table(
             </tr>`,
         )}
       </tbody>
-    </table>
-  </div>`;
+    </table>`,
+  );
 }
 
 const conditions = (count: number, seeds: number) =>

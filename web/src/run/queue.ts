@@ -485,7 +485,7 @@ export class Queue {
     return cached.lacks ? { ...whole, lacks: { ...cached.lacks } } : whole;
   }
 
-  /** Closes runs and models that no room asks for; a large model as soon as it is measured. */
+  /** Closes runs and models that no room asks for; a large model once its measurements are done. */
   #forget(): void {
     const wanted = new Set(this.#request?.subjects);
     const studied = (this.#request?.studies ?? []).map(({ subject }) => subject);

@@ -118,12 +118,13 @@ function probability(theta: number, freedom: number): number {
 /** The 97.5th percentile of Student's t. @param freedom degrees of freedom ν, a whole number from 1 on */
 export function studentT(freedom: number): number {
   let [low, high] = [0, Math.PI / 2];
-  for (let halvings = 0; halvings < 52; halvings++) {
+  // It is halved until no number lies between its ends.
+  for (;;) {
     const middle = (low + high) / 2;
+    if (middle === low || middle === high) return Math.sqrt(freedom) * Math.tan(low);
     if (probability(middle, freedom) < COVERED) low = middle;
     else high = middle;
   }
-  return Math.sqrt(freedom) * Math.tan(low);
 }
 
 /**
@@ -162,8 +163,9 @@ export function spreadOf(
   outcomes = OUTCOMES,
   last = Infinity,
 ): Spread | undefined {
-  const far = runs.filter(({ points }) => (points.at(-1)?.step ?? 0) >= SAID_FROM);
-  if (far.length < SEEN_FROM) return undefined;
+  const far = runs.filter(({ points }) => Number(points.at(-1)?.step) >= SAID_FROM);
+  const [first] = far;
+  if (!first || far.length < SEEN_FROM) return undefined;
   const step = Math.min(last, ...far.map(({ points }) => points.at(-1)!.step!));
   const at = far.map(({ points }) => points.find((point) => point.step === step));
   const values = outcomes.map(({ name }) => {
@@ -173,8 +175,8 @@ export function spreadOf(
   return {
     seeds: far.length,
     step,
-    steps: far[0]!.training.steps,
-    tokens: far[0]!.sink_tokens,
+    steps: first.training.steps,
+    tokens: first.sink_tokens,
     values: Object.fromEntries(values),
   };
 }

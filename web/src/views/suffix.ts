@@ -22,7 +22,7 @@ const GOALS = [
   ['steal', 'attract attention'],
 ] as const satisfies readonly (readonly [SuffixGoal, string])[];
 
-/** A search, as far as it is; `found` when it has ended. */
+/** The scores of a search so far; `found` when it has ended. */
 export interface Search {
   readonly goal: SuffixGoal;
   readonly scores: readonly number[];
