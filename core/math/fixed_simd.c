@@ -85,7 +85,7 @@ INLINE void add_two(v128_t sums[4], two w, const int16_t *x) {
 }
 
 /* V of the sums, which are without their scale, 2^(15 - bits); half is 2^(bits - 1). */
-INLINE two rounded(const v128_t sums[4], uint32_t bits, v128_t half) {
+INLINE two rounded8(const v128_t sums[4], uint32_t bits, v128_t half) {
     v128_t all[2];
     UNROLL
     for (int i = 0; i < 2; i++) {
@@ -116,7 +116,7 @@ INLINE two plus(two a, two b) {
 }
 
 /* V (d unit), of eight lanes. */
-INLINE two term(two V, two d, const ss_fixed *row) {
+INLINE two times_unit(two V, two d, const ss_fixed *row) {
     d = times(d, wasm_v128_load32_splat(&row->unit));
     return (two){wasm_f32x4_mul(V.low, d.low), wasm_f32x4_mul(V.high, d.high)};
 }
@@ -156,7 +156,7 @@ INLINE two times_nibbles(two sum, const ss_fixed *row, const ss_fixed_groups *g)
         two d, m;
         read_factors(&d, &m, g, i, g->halves + before, by);
         m = times(m, wasm_v128_load32_splat(&row->sum));
-        sum = plus(sum, plus(term(rounded(sums, 8, up), d, row), m));
+        sum = plus(sum, plus(times_unit(rounded8(sums, 8, up), d, row), m));
     }
     return sum;
 }
@@ -171,7 +171,7 @@ INLINE two times_bytes(two sum, const ss_fixed *row, const ss_fixed_groups *g) {
         const int16_t *x = row->low;
         for (size_t twos = SS_GROUP / 2; twos > 0; twos--, at += 16, x += 2)
             add_two(sums, bytes(at), x);
-        sum = plus(sum, term(rounded(sums, 11, up), halves8(g->halves + before, by), row));
+        sum = plus(sum, times_unit(rounded8(sums, 11, up), halves8(g->halves + before, by), row));
     }
     return sum;
 }

@@ -190,7 +190,7 @@ static void check_writer(void) {
         ss_write_end(&writer, '}');
         ss_write_decimal(&writer, "c", 0.3f);
         ss_write_decimal(&writer, "d", -INFINITY);
-        ss_write_number(&writer, "e", NAN);
+        ss_write_number(&writer, "e", (double)NAN);
         ss_write_end(&writer, '}');
         CHECK_INT(ss_write_done(&writer), bytes > strlen(expected));
         CHECK(text[bytes] == '#');
