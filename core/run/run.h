@@ -78,10 +78,10 @@ int ss_run_step(ss_run *run);
 /*
  * The run becomes that of tokens[n], to the bits of a run that began with them. What was recorded
  * of the first tokens that both have is kept; the last of them is computed again where its logits
- * are needed and neither they nor its last hidden state were recorded. Where a token depends on later ones, or an eviction has begun,
- * all are: a prefix, a bidirectional mask, an edit that looks at many tokens, a run that streams.
- * Errors as of ss_run_extend of a new run; the run is then as before. Time as of ss_run_extend for
- * the tokens that are computed.
+ * are needed and neither they nor its last hidden state were recorded. Where a token depends on
+ * later ones, or an eviction has begun, all are: a prefix, a bidirectional mask, an edit that looks
+ * at many tokens, a run that streams. Errors as of ss_run_extend of a new run; the run is then as
+ * before. Time as of ss_run_extend for the tokens that are computed.
  */
 ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);

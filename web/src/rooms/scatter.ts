@@ -138,7 +138,7 @@ const ENOUGH = 4;
 function counted(points: readonly Point[]): string {
   const which = points.length && points.length < ENOUGH ? points.map(({ title }) => title) : [];
   const names = which.length ? ` (${which.join(', ')})` : '';
-  return `${points.length || 'none'}${names} ${points.length === 1 ? 'has' : 'have'}`;
+  return `${points.length || 'none'}${names} ${points.length > 1 ? 'have' : 'has'}`;
 }
 
 const fixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
@@ -163,9 +163,13 @@ export function scatterWords(points: readonly Point[], against: Against): string
     const without = sinks.filter(({ ratio }) => ratio < EVEN);
     const spikes = all.filter(({ ratio }) => ratio >= SPIKE);
     const alone = spikes.filter(({ alpha }) => alpha < SINK);
+    const sink = `(α₁ at least ${SINK} above uniform attention)`;
+    const ofSinks = `Of ${sinks.length} with a sink ${sink}, ${counted(without)} a hidden ratio below ${EVEN}`;
+    const end = alone.length ? `${counted(alone)} no sink` : 'each has a sink';
+    const ofSpikes = `of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${end}`;
     said.push(
-      `Of ${sinks.length} with a sink (α₁ at least ${SINK} above uniform attention), ${counted(without)} a hidden ratio ` +
-        `below ${EVEN}; of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${counted(alone)} no sink.`,
+      `${sinks.length ? ofSinks : `None has a sink ${sink}`}; ` +
+        `${spikes.length ? ofSpikes : `none has a hidden ratio of ${SPIKE} or more`}.`,
     );
   }
   if (all.length < ENOUGH)
