@@ -54,12 +54,14 @@ test('numbers of every type of the format are read, one by one and in lists', ()
       [11, (b, v, at) => b.writeBigInt64LE(BigInt(v), at), 8, [-(2 ** 52) - 1, 1]],
       [12, (b, v, at) => b.writeDoubleLE(v, at), 8, [0.1, -2]],
     ]);
+  const decoded = (/** @type {Buffer} */ bytes, type, count, isArray) =>
+    decodeValue({ bytes, type, count, isArray }, 'key');
   for (const [type, write, size, values] of types) {
     const bytes = Buffer.alloc(2 * size);
     values.forEach((value, i) => write(bytes, value, i * size));
-    assert.deepEqual(decodeValue(bytes, type, 2, true, 'key'), values, `type ${type}`);
-    assert.equal(decodeValue(bytes, type, 1, false, 'key'), values[0]);
+    assert.deepEqual(decoded(bytes, type, 2, true), values, `type ${type}`);
+    assert.equal(decoded(bytes, type, 1, false), values[0]);
   }
-  assert.deepEqual(decodeValue(Buffer.of(0, 1, 2), 7, 3, true, 'key'), [false, true, true]);
-  assert.throws(() => decodeValue(Buffer.alloc(8), 13, 1, false, 'key'), { code: 'unsupported' });
+  assert.deepEqual(decoded(Buffer.of(0, 1, 2), 7, 3, true), [false, true, true]);
+  assert.throws(() => decoded(Buffer.alloc(8), 13, 1, false), { code: 'unsupported' });
 });

@@ -63,8 +63,12 @@ describe('the scatter of models', () => {
     );
     // Three are named, four are only counted.
     const spikes = (n: number) => Array.from({ length: n }, () => point(0, 9));
-    expect(scatterWords(spikes(3), 'ratio')).toMatch(/^None has a sink .*3 \(a, a, a\) have no sink/);
-    expect(scatterWords([point(0.5, 3)], 'ratio')).toMatch(/; none has a hidden ratio of 5 or more\./);
+    expect(scatterWords(spikes(3), 'ratio')).toMatch(
+      /^None has a sink .*3 \(a, a, a\) have no sink/,
+    );
+    expect(scatterWords([point(0.5, 3)], 'ratio')).toMatch(
+      /; none has a hidden ratio of 5 or more\./,
+    );
     expect(scatterWords(spikes(4), 'ratio')).toContain('4 have no sink');
     expect(scatterWords(points.slice(0, 1), 'loss')).toBe(
       'a: α₁ 0.50 above uniform attention at loss 3.00.',
