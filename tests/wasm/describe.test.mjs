@@ -20,7 +20,7 @@ test('describe is the same in all binaries but for kernels and training', async 
 });
 
 /** Without a lab's and a kernel's own, and with texts or without. */
-const rowsOf = ({ training, kernels, ...describe }, hasTexts) =>
+const rowsOf = ({ training: _training, kernels: _kernels, ...describe }, hasTexts) =>
   JSON.parse(
     JSON.stringify(describe, (key, value) => {
       if (key === 'trainable') return undefined;

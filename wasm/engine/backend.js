@@ -109,7 +109,10 @@ export class Backend {
   async training(call, ...args) {
     const { Trainer } = await import('../lab/trainer.js');
     this.#trainer ??= new Trainer(this.#module, this.#describe.training?.parts ?? 0, this);
-    const use = /** @type {(...args: unknown[]) => any} */ (this.#trainer[call]);
+    /** @typedef {Awaited<ReturnType<Trainer[Call]>>} Answer */
+    const use = /** @type {(...args: unknown[]) => Promise<Answer>} */ (
+      /** @type {unknown} */ (this.#trainer[call])
+    );
     const answer = await use.apply(this.#trainer, args);
     if (answer instanceof Uint8Array) transfer(answer, [answer.buffer]);
     return answer;
