@@ -120,8 +120,8 @@ export default [
   [
     'key_norm of query heads',
     'metrics/table.c',
-    '.question = "What are the norms of the keys?",\n     .unit = "",\n     .shape = {"L", "G", "T"}',
-    '.question = "What are the norms of the keys?",\n     .unit = "",\n     .shape = {"L", "H", "T"}',
+    '.question = SS_DOC("What are the norms of the keys?"),\n     .unit = "",\n     .shape = {"L", "G", "T"}',
+    '.question = SS_DOC("What are the norms of the keys?"),\n     .unit = "",\n     .shape = {"L", "H", "T"}',
     'golden',
   ],
   [
@@ -515,10 +515,17 @@ export default [
     'edits',
   ],
   [
-    'an update keeps the token that changes',
+    'an update has logits of a hidden state that nobody recorded',
     'run/begin.c',
-    'ss_min(alike - 1, idle_tokens(pass, true))',
-    'ss_min(alike, idle_tokens(pass, true))',
+    'ended || streams ? alike : alike - 1',
+    'ended || !streams || streams ? alike : 0',
+    'edits',
+  ],
+  [
+    'an update keeps the logits of an end that was not reached',
+    'run/run.c',
+    'kept == T && kept == pass->total',
+    'kept == T',
     'edits',
   ],
   [
