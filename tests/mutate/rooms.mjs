@@ -52,9 +52,11 @@ async function wasm() {
     .filter((name) => name.endsWith('.test.mjs'))
     .map((name) => join('tests/wasm', name));
   const files = tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js'));
-  // What a failed test leaves open, a worker or a server, would keep its process for good.
+  // What a failed test leaves open, a worker or a server, would keep its process for good; and a test that waits
+  // for what an edit took away never ends.
+  const options = ['--test', '--test-force-exit', '--test-timeout=120000'];
   const passes = (/** @type {string} */ test, /** @type {NodeJS.ProcessEnv} */ env) =>
-    run(process.execPath, ['--test', '--test-force-exit', test], {
+    run(process.execPath, [...options, test], {
       env: { ...process.env, ...env },
       seconds: 120,
       isQuiet: true,
