@@ -116,9 +116,10 @@ READER(read_q5_1) {
     read_fives(g, blocks, lanes, SS_Q5_1, 4, 0);
 }
 
-/* The fifth bit of number k of group i is bit i of byte k, if there are such bytes. */
+/* The fifth bit of number k of group i is bit i of byte fifths + k of the block; 0: there are none.
+ */
 ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                               size_t at, const size_t *fifths) {
+                               size_t at, size_t fifths) {
     float d[SS_PANEL], m[SS_PANEL];
     const unsigned char *scales[SS_PANEL] = {0};
     read_halves(d, blocks, lanes, 0, 0, FACTOR, 1);
@@ -131,7 +132,7 @@ ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[]
             const unsigned char *bytes = blocks[lane] + at + i / 2 * 32;
             int8_t *q = g->unpacked[lane] + i * SS_GROUP;
             for (size_t k = 0; k < SS_GROUP; k++) {
-                int fifth = fifths ? blocks[lane][*fifths + k] >> i & 1 : 0;
+                int fifth = fifths ? blocks[lane][fifths + k] >> i & 1 : 0;
                 q[k] = (int8_t)((bytes[k] >> i % 2 * 4 & 15) | fifth << 4);
             }
         }
@@ -139,13 +140,12 @@ ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[]
 
 /* | d: half | m: half | 12 bytes of scales | 128 bytes |    d s_i q - m m_i for eight groups. */
 READER(read_q4_k) {
-    read_halves_of_bytes(g, blocks, lanes, 16, NULL);
+    read_halves_of_bytes(g, blocks, lanes, 16, 0);
 }
 
 /* | d: half | m: half | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes |    as Q4_K */
 READER(read_q5_k) {
-    static const size_t fifths = 16;
-    read_halves_of_bytes(g, blocks, lanes, 48, &fifths);
+    read_halves_of_bytes(g, blocks, lanes, 48, 16);
 }
 
 /* | 128 bytes: low four bits | 64 bytes: high two bits | 16 x int8 scales | d: half |
