@@ -8,10 +8,24 @@ import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 // The engine does not expose its worker; the test looks at what Node.js starts.
 const threads = createRequire(import.meta.url)('node:worker_threads');
 const started = [];
+/** Of a host that reports no end: a worker's lock is refused, and while `isSilent` no answer arrives. */
+const old = { hasLocks: true, isSilent: false, asked: [] };
 threads.Worker = class extends threads.Worker {
   constructor(...args) {
     super(...args);
     started.push(this);
+  }
+  postMessage(message, ...rest) {
+    old.asked.push(message.name);
+    return super.postMessage(message, ...rest);
+  }
+  on(event, listen) {
+    const hear = (message) => {
+      if (old.isSilent) return;
+      // The lock is the first thing that a worker is asked for.
+      listen(old.hasLocks || message.id !== 1 ? message : { ...message, value: false });
+    };
+    return super.on(event, event === 'message' ? hear : listen);
   }
 };
 syncBuiltinESMExports();
@@ -63,6 +77,55 @@ for (const [how, [end, why]] of Object.entries(ENDS)) {
     assert.equal(started.length, count + 1);
   });
 }
+
+test('where no end is reported, a worker that is awaited for a minute without an answer is lost', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  Object.assign(old, { hasLocks: false, asked: [] });
+  t.after(() => Object.assign(old, { hasLocks: true, isSilent: false }));
+  const pulses = () => old.asked.filter((name) => name === 'memory').length;
+  const beat = async (times) => {
+    for (let i = 0; i < times; i++) {
+      t.mock.timers.tick(5000);
+      await new Promise(setImmediate);
+    }
+  };
+  const reported = [];
+  const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
+  const model = await engine.open(files(softmax));
+  // One that nothing is awaited of may take its time.
+  await beat(20);
+  assert.equal(pulses(), 0);
+
+  const answer = () => new Promise((done) => started.at(-1).once('message', done));
+  old.isSilent = true;
+  const pending = failure(model.run(ids));
+  await beat(6);
+  assert.equal(pulses(), 6);
+  // An answer begins the minute anew.
+  old.isSilent = false;
+  const answered = answer();
+  await beat(1);
+  await answered;
+  await new Promise(setImmediate);
+  old.isSilent = true;
+  await beat(12);
+  assert.equal(pulses(), 19);
+  assert.deepEqual(reported, []);
+  await beat(1);
+  const error = await pending;
+  assert.deepEqual([error.code, error.where], ['lost', 'worker']);
+  assert.match(error.text, /has not answered for 60 s/);
+  assert.deepEqual(
+    reported.map(({ code }) => code),
+    ['lost'],
+  );
+
+  old.isSilent = false;
+  await (await model.run(ids)).close();
+  await beat(3);
+  assert.equal(pulses(), 19);
+  await engine.close();
+});
 
 test('a recording whose worker has ended is opened again, to the same bits', async () => {
   const engine = await createEngine({ base: binaries });

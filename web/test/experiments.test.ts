@@ -633,6 +633,24 @@ describe('fragility', () => {
         'is written, by +0.031. Sink₁ 50.0% → 50.0%.',
     });
     expect(says(3, 2.75).heading).toBe('Later tokens use the tag that the sink writes');
+    // The borders: half of what the stream loses, three times what chance does (0.25 here), and 0.02 nats.
+    expect(says(3, 2.5).heading).toContain('hardly what the sink writes');
+    expect(says(3, 2.5625).heading).toContain('use the tag that the sink writes');
+    expect(says(2.8125, 2).heading).toContain('hardly what the sink writes');
+    const small = (stream: number, chance: number) =>
+      fragility.says(
+        [
+          group(
+            'A',
+            ...[setting(2), project(stream), project(2, { from: 'heads' })],
+            ...[random(chance, 1), random(chance, 2)],
+          ),
+        ],
+        stateOf({ perturbation: 'tag' }),
+      ).heading;
+    expect(small(2.015625, 2)).toContain('no more than random directions');
+    expect(small(2.03125, 2)).toContain('hardly what the sink writes');
+    expect(small(2.03125, 1.5)).toContain('hardly what the sink writes');
     expect(says(2.75, 2.75).heading).toBe(
       'Later tokens need the sink’s tag no more than random directions',
     );

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
-import { exchangeOf } from '../src/run/measurements';
+import type { OpenModel } from '../src/run/opened';
+import { exchangeOf, measurements } from '../src/run/measurements';
+import { tensor } from './fixture';
 
 test('an early token is exchanged for another of the text, never the first one', () => {
   expect(exchangeOf([0, 11, 12, 13, 14, 15, 16, 17], 1)).toEqual({ at: 5, token: 17 });
@@ -9,4 +11,66 @@ test('an early token is exchanged for another of the text, never the first one',
   expect(exchangeOf([0, 11, 12], 1)).toBeUndefined();
   expect(exchangeOf([0, 7, 7, 7, 7, 7, 7, 7], 1)).toBeUndefined();
   expect(exchangeOf([0], 1)).toBeUndefined();
+});
+
+/** The influence of a changed token in some texts, of a model whose special tokens are below 10; every pair of runs that it compared. */
+async function reachOf(...ids: number[][]) {
+  const compared: [changed: string, base: string][] = [];
+  const open = new Set<object>();
+  const reports: string[] = [];
+  const model = {
+    run: async (own: readonly number[]) => {
+      const run = {
+        name: own.join(' '),
+        metric: async (name: string, options?: { base: { name: string } }) => {
+          expect(open).toContain(run);
+          if (options) compared.push([run.name, options.base.name]);
+          return tensor([2], name === 'mixing' ? [own.length, 0] : [own[0]!, 1]);
+        },
+        close: async () => void open.delete(run),
+      };
+      open.add(run);
+      return run;
+    },
+  };
+  const opened = { model, tokenizer: { special: [0, 1, 2] } } as unknown as OpenModel;
+  const found = await measurements
+    .find(({ names }) => names.includes('reach'))!
+    .measure({
+      opened,
+      ids,
+      edits: [],
+      signal: new AbortController().signal,
+      onProgress: (done, all) => reports.push(`${done}/${all}`),
+    });
+  expect(open.size).toBe(0);
+  return { ...found, compared, reports };
+}
+
+test('the influence of a token is measured with the special tokens and without them', async () => {
+  const { compared, reports, tensors, spread } = await reachOf(
+    [0, 1, 11, 12, 13, 14, 15, 16, 17],
+    [0, 1, 31, 12, 13, 14, 15, 16, 18],
+  );
+  expect(compared).toEqual([
+    ['0 1 11 12 13 14 17 16 17', '0 1 11 12 13 14 15 16 17'],
+    ['0 1 31 12 13 14 18 16 18', '0 1 31 12 13 14 15 16 18'],
+    ['11 12 13 14 17 16 17', '11 12 13 14 15 16 17'],
+    ['31 12 13 14 18 16 18', '31 12 13 14 15 16 18'],
+  ]);
+  expect(reports).toEqual(['1/2', '2/2']);
+  expect([...tensors.reach!.data]).toEqual([0, 1]);
+  expect([...tensors.reach_bare!.data]).toEqual([21, 1]);
+  expect([...tensors.mixing_bare!.data]).toEqual([7, 0]);
+  // The deviation of 11 and 31, with n - 1.
+  expect(spread.reach_bare![0]).toBeCloseTo(Math.sqrt(200), 5);
+});
+
+test('a text without special tokens has one influence, and one of special tokens alone has none', async () => {
+  const bare = await reachOf([11, 12, 13, 14, 15, 16]);
+  expect(bare.compared).toEqual([['11 12 13 14 16 16', '11 12 13 14 15 16']]);
+  expect(bare.tensors.reach_bare!.data).toHaveLength(0);
+  const special = await reachOf([0, 1, 2, 1, 0, 2, 1]);
+  expect(special.compared).toEqual([]);
+  expect(special.reports).toEqual(['1/1']);
 });
