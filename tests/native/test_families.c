@@ -66,6 +66,100 @@ static void check_config(const char *text, ss_status status, const char *where) 
     if (status == SS_UNSUPPORTED) CHECK(strstr(err.text, "this build computes") != NULL);
 }
 
+/* The config with a key of that value in place of its own. */
+static void with_number(char *text, size_t size, const char *config, const char *key,
+                        double value) {
+    char name[64];
+    snprintf(name, sizeof name, "\"%s\":", key);
+    const char *own = strstr(config, name);
+    size_t before = own ? (size_t)(own - config) : strlen(config);
+    const char *after = own ? own + strlen(name) + strspn(own + strlen(name), "0123456789") : "";
+    snprintf(text, size, "{%.*s%s%s%.17g%s}", (int)before, config, own ? "" : ",", name, value,
+             after);
+}
+
+/* What a key may be, to its borders and no further: one below and one above are refused with them.
+ */
+static void ranges(void) {
+    CASE("a number of a config has a least and a largest value, which its refusal says");
+    static const struct {
+        const char *config, *key;
+        double low, high;
+    } table[] = {
+        {LLAMA, "num_hidden_layers", 1, 1024},
+        {LLAMA, "num_attention_heads", 1, 1024},
+        {LLAMA, "num_key_value_heads", 1, 2},
+        {LLAMA, "hidden_size", 1, 65536},
+        {LLAMA, "head_dim", 1, 65536},
+        {LLAMA, "intermediate_size", 1, 1048576},
+        {LLAMA, "vocab_size", 1, 4194304},
+        {LLAMA, "max_position_embeddings", 1, 16777216},
+        {NEOX, "num_hidden_layers", 1, 1024},
+        {NEOX, "num_attention_heads", 1, 1024},
+        {NEOX, "hidden_size", 1, 65536},
+        {NEOX, "intermediate_size", 1, 1048576},
+        {NEOX, "vocab_size", 1, 4194304},
+        {NEOX, "max_position_embeddings", 1, 16777216},
+        {NEO, "num_layers", 1, 1024},
+        {NEO, "num_heads", 1, 1024},
+        {NEO, "vocab_size", 1, 4194304},
+        {NEO, "window_size", 1, 16777216},
+        {NEO, "intermediate_size", 1, 1048576},
+        {NEO, "max_position_embeddings", 1, 16777216},
+        {OPT, "ffn_dim", 1, 1048576},
+        {OPT, "vocab_size", 1, 4194304},
+        {OPT, "word_embed_proj_dim", 1, 65536},
+        {OPT, "max_position_embeddings", 1, 16777216},
+        {MISTRAL, "sliding_window", 1, 16777216},
+        {MIXTRAL, "num_local_experts", 1, 1024},
+        {MIXTRAL, "num_experts_per_tok", 1, 8},
+        {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4", "max_window_layers", 0,
+         16777216},
+        {QWEN2_MOE, "num_experts", 1, 1024},
+        {QWEN2_MOE, "num_experts_per_tok", 1, 60},
+        {QWEN2_MOE, "moe_intermediate_size", 1, 1048576},
+        {QWEN2_MOE, "shared_expert_intermediate_size", 1, 1048576},
+        {QWEN2_MOE, "decoder_sparse_step", 1, 1024},
+        {QWEN3_MOE, "num_experts", 1, 1024},
+        {QWEN3_MOE, "num_experts_per_tok", 1, 128},
+        {QWEN3_MOE, "moe_intermediate_size", 1, 1048576},
+        {HUNYUAN_MOE, "num_experts", 1, 1024},
+        {GEMMA, "sliding_window", 1, 16777216},
+        {GEMMA, "sliding_window_pattern", 1, 1024},
+        {FALCON, "vocab_size", 1, 4194304},
+        {FALCON, "ffn_hidden_size", 1, 1048576},
+        {FALCON, "max_position_embeddings", 1, 16777216},
+        {FALCON ",\"new_decoder_architecture\":true", "num_kv_heads", 1, 4},
+        {BLOOM, "n_layer", 1, 1024},
+        {BLOOM, "n_head", 1, 1024},
+        {BLOOM, "vocab_size", 1, 4194304},
+        {BLOOM, "seq_length", 1, 16777216},
+        {OSS, "num_local_experts", 1, 1024},
+        {OSS, "num_experts_per_tok", 1, 128},
+        {BERT, "intermediate_size", 1, 1048576},
+        {BERT, "vocab_size", 1, 4194304},
+        {BERT, "max_position_embeddings", 1, 16777216},
+        {BERT, "type_vocab_size", 1, 4194304},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        double low = table[i].low, high = table[i].high;
+        double values[] = {low, high, low - 1, high + 1, low + 0.5};
+        for (int v = 0; v < 5; v++) {
+            char text[1024], refusal[256];
+            with_number(text, sizeof text, table[i].config, table[i].key, values[v]);
+            snprintf(refusal, sizeof refusal,
+                     "config.json: expected a whole number from %.10g to %.10g, found %.10g", low,
+                     high, values[v]);
+            ss_arch arch;
+            ss_error err = {0};
+            read_text(&arch, text, &err);
+            bool refused = !strcmp(err.where, table[i].key) && !strcmp(err.text, refusal);
+            if (check_failed(refused == (v > 1), __FILE__, __LINE__, "the range"))
+                printf("    %s: %s: %s\n", text, err.where, err.text);
+        }
+    }
+}
+
 /* The same keys for all families. */
 static void refused_by_all(void) {
     CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
@@ -900,6 +994,7 @@ int main(void) {
     refused_by_all();
     quantised();
     refused_by_some();
+    ranges();
     experts_of_a_token();
     rotary_configs();
     windows_of_layers();

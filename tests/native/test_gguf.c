@@ -336,6 +336,87 @@ static const broken families[] = {
      SS_UNSUPPORTED, "hunyuan-moe.expert_shared_count"},
 };
 
+/* What some of the refusals say: what was expected, and what the file has. */
+static const struct {
+    const char *name, *text;
+} sentences[] = {
+    {"version 1", "expected GGUF version 2 or 3, found 1"},
+    {"version 4", "expected GGUF version 2 or 3, found 4"},
+    {"four letters and no more", "expected 4 more bytes, found the end after 0"},
+    {"no counts", "expected 8 more bytes, found the end after 1"},
+    {"more tensors than bytes", "expected at most 12 tensors, found 9223372036854775808"},
+    {"more keys than bytes", "expected at most 22 keys, found 18446744073709551616"},
+    {"one key too many", "expected a text of at most 160 bytes, the file says 2251799813685248"},
+    {"a key longer than the file", "expected a text of at most 191 bytes, the file says 1000000"},
+    {"a key whose length overflows",
+     "expected a text of at most 191 bytes, the file says 18446744073709551616"},
+    {"a key without letters", "expected a key of 1 to 127 bytes that are not NUL, found 0"},
+    {"a type that is none", "expected a type of 0 to 12, found 13"},
+    {"a text longer than the file", "expected a text of at most 210 bytes, the file says 1000000"},
+    {"an array longer than the file",
+     "expected at most 51 elements before the file's end, found 4611686018427387904"},
+    {"a long array of texts",
+     "expected at most 25 elements before the file's end, found 2305843009213693952"},
+    {"a text in an array that is longer than the file",
+     "expected a text of at most 189 bytes, the file says 99999999"},
+    {"an array of no type", "expected a type of 0 to 12, found 77"},
+    {"five dimensions", "expected at most 4 dimensions, found 5"},
+    {"more dimensions than bytes", "expected at most 4 dimensions, found 4294967295"},
+    {"bytes that overflow", "expected its numbers inside the 160 bytes of data, found them at 128"},
+    {"rows that are no whole blocks", "expected rows of whole Q4_0 blocks of 32, found rows of 16"},
+    {"rows that are no whole super-blocks",
+     "expected rows of whole Q4_K blocks of 256, found rows of 32"},
+    {"no dimensions in blocks", "expected rows of whole Q8_0 blocks of 32, found rows of 1"},
+    {"an offset between alignments", "expected data at a multiple of 32, found it at 132"},
+    {"an offset behind the file",
+     "expected its numbers inside the 160 bytes of data, found them at 160"},
+    {"an offset of 2^64 - 32",
+     "expected its numbers inside the 160 bytes of data, found them at 18446744073709551584"},
+    {"more numbers than the file has",
+     "expected its numbers inside the 160 bytes of data, found them at 128"},
+    {"no data at all", "expected its numbers inside the 0 bytes of data, found them at 0"},
+    {"a length of 2^64 - 1",
+     "GGUF metadata: expected a whole number from 1 to 16777216, found 1.844674407e+19"},
+    {"a length of -1", "GGUF metadata: expected a whole number from 1 to 16777216, found -1"},
+    {"a length of 1.5", "GGUF metadata: expected a whole number from 1 to 16777216, found 1.5"},
+    {"experts", "GGUF metadata: this build computes 0, the file says 8"},
+    {"heads that are rotated in part", "GGUF metadata: this build computes 2, the file says 1"},
+    {"values of another width", "GGUF metadata: this build computes 2, the file says 4"},
+    {"YaRN with vectors of another size",
+     "GGUF metadata: this build computes 1, the file says 0.5"},
+    {"YaRN with vectors of another size, by its newer key",
+     "GGUF metadata: this build computes 1, the file says 0.5"},
+    {"attention in both directions", "GGUF metadata: this build computes 1, the file says 0"},
+    {"Bloom with a narrow feed-forward", "GGUF metadata: this build computes 16, the file says 8"},
+    {"Falcon with more keys than queries",
+     "GGUF metadata: expected a whole number from 1 to 2, found 3"},
+    {"Gemma 2 with another pattern", "GGUF metadata: this build computes 2, the file says 3"},
+    {"Qwen 3 with more experts chosen than there are",
+     "GGUF metadata: expected a whole number from 1 to 4, found 5"},
+    {"Qwen 3 with an expert for all tokens",
+     "GGUF metadata: this build computes 0, the file says 1"},
+    {"Hunyuan with narrow experts", "GGUF metadata: this build computes 8, the file says 6"},
+    {"Hunyuan with two experts for all tokens",
+     "GGUF metadata: this build computes 1, the file says 2"},
+    {"another architecture",
+     "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, olmo2, hunyuan-dense, "
+     "hunyuan-moe, falcon, bloom, found bert"},
+    {"a type that is not known", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, "
+                                 "Q5_K or Q6_K numbers, found others (type 99)"},
+    {"a type that is known and not read", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, "
+                                          "Q4_K, Q5_K or Q6_K numbers, found IQ4_XS (type 23)"},
+    {"an architecture that is a number",
+     "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, olmo2, hunyuan-dense, "
+     "hunyuan-moe, falcon, bloom, found nothing"},
+};
+
+/* The sentence of a row; NULL: it is not held. */
+static const char *sentence_of(const char *name) {
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
+        if (!strcmp(sentences[i].name, name)) return sentences[i].text;
+    return NULL;
+}
+
 static void check_table(const broken *table, size_t n) {
     for (size_t i = 0; i < n; i++) {
         CASE(table[i].name);
@@ -345,6 +426,9 @@ static void check_table(const broken *table, size_t n) {
         if (check_failed(!strcmp(err.where, table[i].where), __FILE__, __LINE__, "the place"))
             printf("    expected %s, found %s: %s\n", table[i].where, err.where, err.text);
         CHECK((strlen(err.text) > 10) == (table[i].status != SS_OK));
+        const char *text = sentence_of(table[i].name);
+        if (text && check_failed(!strcmp(err.text, text), __FILE__, __LINE__, "the sentence"))
+            printf("    expected %s\n    found    %s\n", text, err.text);
         free((void *)(size_t)file.data);
     }
 }

@@ -173,17 +173,17 @@ static void fail_number(ss_json *json, const char *key, const char *what, const 
     if (json->status != SS_OK) return;
     const char *file = json->file;
     if (!item)
-        json->status =
-            ss_fail(json->err, SS_BAD_CONFIG, key,
-                    "%s: expected %s from %g to %g, but the key is missing", file, what, low, high);
+        json->status = ss_fail(json->err, SS_BAD_CONFIG, key,
+                               "%s: expected %s from %.10g to %.10g, but the key is missing", file,
+                               what, low, high);
     else if (!cJSON_IsNumber(item))
-        json->status =
-            ss_fail(json->err, SS_BAD_CONFIG, key,
-                    "%s: expected %s from %g to %g, found something else", file, what, low, high);
+        json->status = ss_fail(json->err, SS_BAD_CONFIG, key,
+                               "%s: expected %s from %.10g to %.10g, found something else", file,
+                               what, low, high);
     else
-        json->status =
-            ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s from %g to %g, found %g", file,
-                    what, low, high, item->valuedouble);
+        json->status = ss_fail(json->err, SS_BAD_CONFIG, key,
+                               "%s: expected %s from %.10g to %.10g, found %.10g", file, what, low,
+                               high, item->valuedouble);
 }
 
 int ss_json_int(ss_json *json, const char *key, int standard, int low, int high) {
