@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct {
     const char *sentence;
@@ -47,6 +48,13 @@ static inline bool check_failed(bool passed, const char *file, int line, const c
         long long check_a = (long long)(actual), check_e = (long long)(expected);                  \
         if (check_failed(check_a == check_e, __FILE__, __LINE__, #actual " is " #expected))        \
             printf("    expected %lld, found %lld\n", check_e, check_a);                           \
+    } while (0)
+
+#define CHECK_TEXT(actual, expected)                                                               \
+    do {                                                                                           \
+        const char *check_a = (actual), *check_e = (expected);                                     \
+        if (check_failed(!strcmp(check_a, check_e), __FILE__, __LINE__, #actual))                  \
+            printf("    expected %s\n    found    %s\n", check_e, check_a);                        \
     } while (0)
 
 /* n bytes alike; else says which is the first that differs. */

@@ -783,50 +783,56 @@ static void refusals(void) {
     const struct {
         const char *folder, *edit, *where;
         ss_status status;
+        const char *text; /* where it has numbers that are worked out */
     } wrong[] = {
-        {LLAMA, "operation:layer=0", "edits[0].operation", SS_BAD_REQUEST},
-        {LLAMA, "operation:operation=softmax,layer=2", "edits[0].layer", SS_BAD_REQUEST},
-        {LLAMA, "operation:operation=softmax,head=4", "edits[0].head", SS_BAD_REQUEST},
-        {LLAMA, "operation:operation=softmax,head=0.5", "edits[0].head", SS_BAD_REQUEST},
-        {LLAMA, "operation:operation=sigmoid,bias=1e9", "edits[0].bias", SS_BAD_REQUEST},
-        {LLAMA, "mask:first=0,recent=0", "edits[0].recent", SS_BAD_REQUEST},
-        {LLAMA, "mask:recent=3", "edits[0].first", SS_BAD_REQUEST},
-        {LLAMA, "hide_key:key=13", "edits[0].key", SS_BAD_REQUEST},
-        {LLAMA, "self_only:token=-1", "edits[0].token", SS_BAD_REQUEST},
-        {LLAMA, "scale_value:key=0,group=2", "edits[0].group", SS_BAD_REQUEST},
-        {LLAMA, "scale_value:key=0,factor=1e35", "edits[0].factor", SS_BAD_REQUEST},
-        {LLAMA, "clamp_channel:channel=9999", "edits[0].channel", SS_BAD_REQUEST},
-        {LLAMA, "clamp_channel:channel=0,layer=3", "edits[0].layer", SS_BAD_REQUEST},
-        {LLAMA, "evict:policy=window,budget=0", "edits[0].budget", SS_BAD_REQUEST},
-        {LLAMA, "evict:policy=first,budget=4", "edits[0].evict", SS_BAD_REQUEST},
-        {LLAMA, "evict:policy=window,first=1,budget=4", "edits[0].evict", SS_BAD_REQUEST},
-        {LLAMA, "evict:policy=h2o,budget=4,first=3,recent=2", "edits[0].evict", SS_BAD_REQUEST},
-        {LLAMA, "evict:policy=snapkv,budget=20", "edits[0].evict", SS_BAD_REQUEST},
-        {LLAMA, "evict:policy=snapkv,budget=20,prompt=18,pool=4", "edits[0].evict", SS_BAD_REQUEST},
-        {GPT2, "evict:policy=window,budget=4,positions=cache", "edits[0].evict", SS_UNSUPPORTED},
+        {LLAMA, "operation:layer=0", "edits[0].operation", SS_BAD_REQUEST, NULL},
+        {LLAMA, "operation:operation=softmax,layer=2", "edits[0].layer", SS_BAD_REQUEST, NULL},
+        {LLAMA, "operation:operation=softmax,head=4", "edits[0].head", SS_BAD_REQUEST, NULL},
+        {LLAMA, "operation:operation=softmax,head=0.5", "edits[0].head", SS_BAD_REQUEST, NULL},
+        {LLAMA, "operation:operation=sigmoid,bias=1e9", "edits[0].bias", SS_BAD_REQUEST, NULL},
+        {LLAMA, "mask:first=0,recent=0", "edits[0].recent", SS_BAD_REQUEST, NULL},
+        {LLAMA, "mask:recent=3", "edits[0].first", SS_BAD_REQUEST, NULL},
+        {LLAMA, "hide_key:key=13", "edits[0].key", SS_BAD_REQUEST, NULL},
+        {LLAMA, "self_only:token=-1", "edits[0].token", SS_BAD_REQUEST, NULL},
+        {LLAMA, "scale_value:key=0,group=2", "edits[0].group", SS_BAD_REQUEST, NULL},
+        {LLAMA, "scale_value:key=0,factor=1e35", "edits[0].factor", SS_BAD_REQUEST, NULL},
+        {LLAMA, "clamp_channel:channel=9999", "edits[0].channel", SS_BAD_REQUEST, NULL},
+        {LLAMA, "clamp_channel:channel=0,layer=3", "edits[0].layer", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict:policy=window,budget=0", "edits[0].budget", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict:policy=first,budget=4", "edits[0].evict", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict:policy=window,first=1,budget=4", "edits[0].evict", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict:policy=h2o,budget=4,first=3,recent=2", "edits[0].evict", SS_BAD_REQUEST,
+         "expected a budget of 5 or more for the first and recent keys, found 4"},
+        {LLAMA, "evict:policy=snapkv,budget=20", "edits[0].evict", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict:policy=snapkv,budget=20,prompt=18,pool=4", "edits[0].evict", SS_BAD_REQUEST,
+         NULL},
+        {GPT2, "evict:policy=window,budget=4,positions=cache", "edits[0].evict", SS_UNSUPPORTED,
+         NULL},
         {"tests/golden/var-bidirectional", "evict:policy=window,budget=4", "edits[0].evict",
-         SS_UNSUPPORTED},
+         SS_UNSUPPORTED, NULL},
         {"tests/golden/var-sinusoid", "evict:policy=window,budget=4,positions=cache",
-         "edits[0].evict", SS_UNSUPPORTED},
+         "edits[0].evict", SS_UNSUPPORTED, NULL},
         {"tests/golden/var-elu1_kernel_norm", "evict:policy=window,budget=4,positions=cache",
-         "edits[0].evict", SS_UNSUPPORTED},
+         "edits[0].evict", SS_UNSUPPORTED, NULL},
         {"tests/golden/var-none", "swap_positions:a=0,b=1", "edits[0].swap_positions",
-         SS_UNSUPPORTED},
-        {LLAMA, "project:key=13", "edits[0].key", SS_BAD_REQUEST},
-        {"tests/golden/hf-olmo2", "project", "edits[0].project", SS_UNSUPPORTED},
-        {"tests/golden/var-gate-element", "project:from=heads", "edits[0].project", SS_UNSUPPORTED},
-        {LLAMA, "quantise:what=keys,bits=1", "edits[0].bits", SS_BAD_REQUEST},
-        {LLAMA, "quantise:what=weights,bits=4", "edits[0].quantise", SS_BAD_REQUEST},
+         SS_UNSUPPORTED, NULL},
+        {LLAMA, "project:key=13", "edits[0].key", SS_BAD_REQUEST, NULL},
+        {"tests/golden/hf-olmo2", "project", "edits[0].project", SS_UNSUPPORTED, NULL},
+        {"tests/golden/var-gate-element", "project:from=heads", "edits[0].project", SS_UNSUPPORTED,
+         NULL},
+        {LLAMA, "quantise:what=keys,bits=1", "edits[0].bits", SS_BAD_REQUEST, NULL},
+        {LLAMA, "quantise:what=weights,bits=4", "edits[0].quantise", SS_BAD_REQUEST, NULL},
         {LLAMA, "quantise:what=keys,bits=4,by=tensor,first=4,prompt=4", "edits[0].quantise",
-         SS_BAD_REQUEST},
-        {LLAMA, "clamp_channel:channel=1,to=mean,prompt=-1", "edits[0].prompt", SS_BAD_REQUEST},
-        {LLAMA, "swap_positions:a=0,b=13,replace=yes", "edits[0].b", SS_BAD_REQUEST},
+         SS_BAD_REQUEST, NULL},
+        {LLAMA, "clamp_channel:channel=1,to=mean,prompt=-1", "edits[0].prompt", SS_BAD_REQUEST,
+         NULL},
+        {LLAMA, "swap_positions:a=0,b=13,replace=yes", "edits[0].b", SS_BAD_REQUEST, NULL},
         {LLAMA, "quantise:what=weights,bits=4,by=channel,first=1", "edits[0].quantise",
-         SS_BAD_REQUEST},
+         SS_BAD_REQUEST, NULL},
         {"tests/golden/var-no-ffn", "scale_weight:matrix=down,layer=0,row=0,column=0",
-         "edits[0].scale_weight", SS_UNSUPPORTED},
+         "edits[0].scale_weight", SS_UNSUPPORTED, NULL},
         {LLAMA, "scale_weight:matrix=q,layer=0,row=9999,column=0", "edits[0].scale_weight",
-         SS_BAD_REQUEST},
+         SS_BAD_REQUEST, "expected a row below 32 and a column below 32, found 9999 and 0"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         opened_model model = open_model(wrong[i].folder);
@@ -836,6 +842,7 @@ static void refusals(void) {
         bool right = try_run(&desc, &err) == wrong[i].status && !strcmp(err.where, wrong[i].where);
         if (check_failed(right && strstr(err.text, "expected"), __FILE__, __LINE__, "refused"))
             printf("    %s: %s: %s\n", wrong[i].edit, err.where, err.text);
+        if (wrong[i].text) CHECK_TEXT(err.text, wrong[i].text);
         close_model(&model);
     }
     opened_model model = open_model(LLAMA);
@@ -844,6 +851,12 @@ static void refusals(void) {
     for (int i = 0; i < 2; i++) {
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &strange[i], 1, NULL, 0, NULL};
         CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
+        char text[64];
+        int rows;
+        ss_edits(&rows);
+        snprintf(text, sizeof text, "expected a row of the edits from 0 to %d, found %d", rows - 1,
+                 strange[i].kind);
+        CHECK_TEXT(err.text, text);
     }
     ss_edit twice[] = {read_edit("evict:policy=window,budget=4,layer=1"),
                        read_edit("evict:policy=h2o,budget=4,head=0")};

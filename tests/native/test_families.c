@@ -889,6 +889,11 @@ static void not_finite(void) {
             CHECK_INT((int)ss_model_open(&opened.model, &arch, container, &opened.arena, &err),
                       read ? SS_BAD_TENSOR : SS_OK);
             CHECK(!read || !strcmp(err.where, entry->name));
+            char text[64];
+            snprintf(text, sizeof text,
+                     "expected finite numbers, but number %lu is NaN or infinite",
+                     (unsigned long)last);
+            if (read) CHECK_TEXT(err.text, text);
             skipped += !read;
             memcpy(at, kept, size);
         }

@@ -353,6 +353,15 @@ static void bad_requests(void) {
     ss_metric_args args = {0.3f, 4, 0, 0, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, alpha, &args, &err), -1);
     CHECK_INT((int)err.code, SS_BAD_REQUEST);
+    int metrics;
+    ss_metrics(&metrics);
+    for (int i = 0; i < 2; i++) {
+        int other = i ? metrics : -1;
+        char text[64];
+        CHECK_INT(ss_metric_shape(dims, &f.trace, other, &args, &err), -1);
+        snprintf(text, sizeof text, "expected a metric from 0 to %d, found %d", metrics - 1, other);
+        CHECK_TEXT(err.text, text);
+    }
     args = (ss_metric_args){0.3f, 3, 0, 2, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, cosine, &args, &err), -1);
     CHECK(strstr(err.text, "head below 2") != NULL);

@@ -52,7 +52,7 @@ static void zip_files(void) {
          {{"m/data/0", storage, 16, 0, 0, 80, 0}, whole},
          2,
          SS_BAD_FILE,
-         "inside"},
+         "expected its own bytes, but it begins inside m/data/0"},
         {"a record that claims the directory",
          {whole, {"m/data/0", storage, 16, 0, 0, 100, 0}},
          2,
