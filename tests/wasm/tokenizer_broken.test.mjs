@@ -151,39 +151,48 @@ test('three thousand values of another kind', () => {
   assert.ok(spoiled.good > 0 && spoiled.bad_tokenizer > 0 && spoiled.unsupported > 0);
 });
 
-/** An error's code and place. */
+/** An error's code, place and sentence. */
 function failure(open) {
   try {
     const { json, config } = open();
     openTokenizer(json, config).encode(text);
   } catch (error) {
-    return [error.code, error.where];
+    return [error.code, error.where, error.text];
   }
-  return ['none', ''];
+  return ['none', '', ''];
+}
+
+/** What the host's own parser says of a text. */
+function notJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    return `is not JSON: ${error.message}`;
+  }
 }
 
 test('a vocabulary and merges that do not fit say which line', () => {
   const table = { a: 0, b: 1, ab: 2, '#': 3, 'a#': 4 };
   const cases = [
-    [table, 'a b\na b', 'merges.txt line 2'],
-    [table, 'a c', 'merges.txt 0'],
-    [table, 'b a', 'merges.txt 0'],
-    [table, '#version: 0.2\na b\na b ab', 'merges.txt line 3'],
-    [table, 'a b\nab', 'merges.txt line 2'],
-    [table, 'a b\n ab', 'merges.txt line 2'],
-    [table, 3, 'merges.txt'],
-    [{ a: 0, b: 0 }, '', 'vocab.json'],
-    [{}, '', 'vocab.json'],
-    [{ a: '0' }, '', 'vocab.json "a"'],
-    [{ a: -1 }, '', 'vocab.json "a"'],
-    [{ a: 1e9 }, '', 'vocab.json "a"'],
-    ['[1]', '', 'vocab.json'],
-    ['{"a":', '', 'vocab.json'],
+    [table, 'a b\na b', 'merges.txt line 2', 'is that of line 1 again'],
+    [table, 'a c', 'merges.txt 0', '"a c" needs "c", which is not in the vocabulary'],
+    [table, 'b a', 'merges.txt 0', '"b a" needs "ba", which is not in the vocabulary'],
+    [table, '#version: 0.2\na b\na b ab', 'merges.txt line 3', 'expected two tokens, got "a b ab"'],
+    [table, 'a b\nab', 'merges.txt line 2', 'expected two tokens, got "ab"'],
+    [table, 'a b\n ab', 'merges.txt line 2', 'expected two tokens, got " ab"'],
+    [table, 3, 'merges.txt', 'expected text, got number'],
+    [{ a: 0, b: 0 }, '', 'vocab.json', '"b" and "a" have the same id 0'],
+    [{}, '', 'vocab.json', 'expected tokens, got an empty table'],
+    [{ a: '0' }, '', 'vocab.json "a"', 'expected an id below 2097152, got "0"'],
+    [{ a: -1 }, '', 'vocab.json "a"', 'expected an id below 2097152, got -1'],
+    [{ a: 1e9 }, '', 'vocab.json "a"', 'expected an id below 2097152, got 1000000000'],
+    ['[1]', '', 'vocab.json', 'expected an object'],
+    ['{"a":', '', 'vocab.json', notJson('{"a":')],
   ];
-  for (const [json, text, where] of cases) {
+  for (const [json, text, where, sentence] of cases) {
     assert.deepEqual(
       failure(() => tokenizerOfVocabulary(json, text)),
-      ['bad_tokenizer', where],
+      ['bad_tokenizer', where, sentence],
     );
   }
 });
@@ -198,29 +207,79 @@ test('metadata of a GGUF that does not fit says which key', () => {
     Object.entries(metadata).map(([name, value]) => [name.slice(key.length), value]),
   );
   const cases = [
-    [{ model: undefined }, 'unsupported', 'model'],
-    [{ model: 'wpm' }, 'unsupported', 'model'],
-    [{ model: 'gpt2', pre: 'klingon' }, 'unsupported', 'pre'],
-    [{ model: 'gpt2', pre: 'gpt-2' }, 'bad_tokenizer', 'merges'],
-    [{ tokens: undefined }, 'bad_tokenizer', 'tokens'],
-    [{ tokens: tokens.with(7, 7) }, 'bad_tokenizer', 'tokens 7'],
-    [{ tokens: tokens.with(9, tokens[8]) }, 'bad_tokenizer', 'tokens 9'],
-    [{ tokens: tokens.with(1100, 'a'.repeat(300)) }, 'bad_tokenizer', 'tokens 1100'],
-    [{ scores: scores.slice(1) }, 'bad_tokenizer', 'scores'],
-    [{ scores: scores.with(5, NaN) }, 'bad_tokenizer', 'scores 5'],
-    [{ scores: 'many' }, 'bad_tokenizer', 'scores'],
-    [{ token_type: [...types, 1] }, 'bad_tokenizer', 'token_type'],
-    [{ bos_token_id: tokens.length }, 'bad_tokenizer', 'bos_token_id'],
-    [{ eos_token_id: -1 }, 'bad_tokenizer', 'eos_token_id'],
-    [{ bos_token_id: undefined }, 'bad_tokenizer', 'add_bos_token'],
-    [{ add_space_prefix: 1 }, 'bad_tokenizer', 'add_space_prefix'],
-    [{ merges: ['a b c'] }, 'bad_tokenizer', 'merges 0'],
-    [{ merges: ['a zzz'] }, 'bad_tokenizer', 'merges 0'],
+    [{ model: undefined }, 'unsupported', 'model', 'expected "gpt2" or "llama", got undefined'],
+    [{ model: 'wpm' }, 'unsupported', 'model', 'expected "gpt2" or "llama", got "wpm"'],
+    [
+      { model: 'gpt2', pre: 'klingon' },
+      'unsupported',
+      'pre',
+      'expected one of gpt-2, default, phi-2, smollm, starcoder, refact, gpt-neox, olmo, mpt, qwen2, deepseek-r1-qwen, llama-bpe, llama3, llama-v3, dbrx, falcon, bloom, got "klingon"',
+    ],
+    [
+      { model: 'gpt2', pre: 'gpt-2' },
+      'bad_tokenizer',
+      'merges',
+      'expected an array of strings, got undefined',
+    ],
+    [
+      { tokens: undefined },
+      'bad_tokenizer',
+      'tokens',
+      'expected an array of strings, got undefined',
+    ],
+    [{ tokens: tokens.with(7, 7) }, 'bad_tokenizer', 'tokens 7', 'expected a string, got 7'],
+    [
+      { tokens: tokens.with(9, tokens[8]) },
+      'bad_tokenizer',
+      'tokens 9',
+      '"<0x04>" is also token 8',
+    ],
+    [
+      { tokens: tokens.with(1100, 'a'.repeat(300)) },
+      'bad_tokenizer',
+      'tokens 1100',
+      'expected at most 256 characters, got 300',
+    ],
+    [
+      { scores: scores.slice(1) },
+      'bad_tokenizer',
+      'scores',
+      'expected 1200 numbers, one a token, got 1199',
+    ],
+    [{ scores: scores.with(5, NaN) }, 'bad_tokenizer', 'scores 5', 'expected a number, got NaN'],
+    [{ scores: 'many' }, 'bad_tokenizer', 'scores', 'expected an array of numbers, got string'],
+    [
+      { token_type: [...types, 1] },
+      'bad_tokenizer',
+      'token_type',
+      'expected 1200 numbers, one a token, got 1201',
+    ],
+    [
+      { bos_token_id: tokens.length },
+      'bad_tokenizer',
+      'bos_token_id',
+      'expected an id below 1200, got 1200',
+    ],
+    [{ eos_token_id: -1 }, 'bad_tokenizer', 'eos_token_id', 'expected an id below 1200, got -1'],
+    [
+      { bos_token_id: undefined },
+      'bad_tokenizer',
+      'add_bos_token',
+      'is true, but no bos_token_id is given',
+    ],
+    [{ add_space_prefix: 1 }, 'bad_tokenizer', 'add_space_prefix', 'expected true or false, got 1'],
+    [{ merges: ['a b c'] }, 'bad_tokenizer', 'merges 0', 'expected two tokens, got "a b c"'],
+    [
+      { merges: ['a zzz'] },
+      'bad_tokenizer',
+      'merges 0',
+      '"a zzz" needs "zzz", which is not in the vocabulary',
+    ],
   ];
-  for (const [change, code, where] of cases) {
+  for (const [change, code, where, sentence] of cases) {
     const named = Object.entries(change).map(([name, value]) => [key + name, value]);
     const values = { ...metadata, ...Object.fromEntries(named) };
-    assert.deepEqual(failure(gguf(values)), [code, key + where]);
+    assert.deepEqual(failure(gguf(values)), [code, key + where, sentence]);
   }
 });
 
@@ -228,7 +287,11 @@ test('pieces of no length are refused', () => {
   for (const length of [0, -3, 0.5, null]) {
     const pre_tokenizer = { type: 'FixedLength', length };
     const refused = failure(() => ({ json: { ...shrink(), pre_tokenizer } }));
-    assert.deepEqual(refused, ['bad_tokenizer', 'pre_tokenizer.length']);
+    assert.deepEqual(refused, [
+      'bad_tokenizer',
+      'pre_tokenizer.length',
+      `expected a length above 0, got ${length}`,
+    ]);
   }
 });
 
@@ -240,14 +303,30 @@ test('a pattern that is none, and a way to split that there is not, are refused'
     behavior: 'Isolated',
     ...change,
   });
-  for (const [change, where] of [
-    [{ pre_tokenizer: split({ pattern: { Glob: '*' } }) }, 'pre_tokenizer.pattern'],
-    [{ pre_tokenizer: split({ behavior: 'Sideways' }) }, 'pre_tokenizer.behavior'],
-    [{ normalizer: { type: 'Replace', pattern: 'a', content: '' } }, 'normalizer.pattern'],
-    [{ decoder: { type: 'Replace', content: '' } }, 'decoder.pattern'],
+  for (const [change, where, sentence] of [
+    [
+      { pre_tokenizer: split({ pattern: { Glob: '*' } }) },
+      'pre_tokenizer.pattern',
+      'expected a Regex or a String, got {"Glob":"*"}',
+    ],
+    [
+      { pre_tokenizer: split({ behavior: 'Sideways' }) },
+      'pre_tokenizer.behavior',
+      'expected a way to split, got "Sideways"',
+    ],
+    [
+      { normalizer: { type: 'Replace', pattern: 'a', content: '' } },
+      'normalizer.pattern',
+      'expected a Regex or a String, got "a"',
+    ],
+    [
+      { decoder: { type: 'Replace', content: '' } },
+      'decoder.pattern',
+      'expected a Regex or a String, got undefined',
+    ],
   ]) {
     const refused = failure(() => ({ json: { ...small, ...change } }));
-    assert.deepEqual(refused, ['bad_tokenizer', where]);
+    assert.deepEqual(refused, ['bad_tokenizer', where, sentence]);
   }
 });
 

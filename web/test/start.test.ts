@@ -96,7 +96,9 @@ describe('the first sentence', () => {
     updates.length = 0;
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toMatch(/The strongest head, L1H0, gives 90% of its attention to .*<s>/);
-    expect(text('.lead')).toMatch(/Mean over all 4 heads: 42%; in the sigmoid twin .*: 42% of its row sums\./);
+    expect(text('.lead')).toMatch(
+      /Mean over all 4 heads: 42%; in the sigmoid twin .*: 42% of its row sums\./,
+    );
     expect(updates.at(-1)).toBe('softmax,sigmoid');
     expect(text('.twin-0')).toBe('Softmax model strongest head L1H0 · rows sum to 100%');
     expect(text('.twin-1')).toMatch(/^Sigmoid model strongest head L1H0 · rows sum to \d+%$/);
