@@ -383,7 +383,21 @@ test('two recordings are compared tensor by tensor, with sizes and undefined num
       ['0.att', [0, 0, 1, 1], Infinity, 1],
     );
     const [worst] = (await compareRecordings(x, y)).differences;
-    assert.equal(worst.count, 2);
+    assert.deepEqual([worst.count, worst.of, worst.a, worst.b], [2, 4, 0.5, NaN]);
+    // Sizes, and a tensor of another shape, which is compared no further; each side's own names.
+    const longer = await open(
+      recordMaps([
+        { att: { shape: [1, 1, 3, 3], data: [1, 0, 0, 0.5, 0.5, 0, 0.5, 0.25, 0.25] } },
+        { att: { shape: [1, 1, 3, 3], data: new Float32Array(9).fill(1 / 3) } },
+      ]),
+    );
+    const apart = await compareRecordings(x, longer);
+    const named = new Map(apart.differences.map(({ name, ...rest }) => [name, rest]));
+    assert.deepEqual(named.get('T'), { a: 2, b: 3 });
+    assert.deepEqual(named.get('count'), { a: 1, b: 2 });
+    assert.deepEqual(named.get('0.att'), { a: [1, 1, 2, 2], b: [1, 1, 3, 3] });
+    assert.deepEqual([apart.onlyA, apart.onlyB.includes('1.att')], [[], true]);
+    assert.deepEqual((await compareRecordings(longer, x)).onlyA, apart.onlyB);
   });
 });
 
