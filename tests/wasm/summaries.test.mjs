@@ -1,0 +1,150 @@
+// What the command line prints for people, line by line; the numbers are chosen here.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { suffixText } from '../../wasm/command/suffix.js';
+import { tasksText } from '../../wasm/command/tasks.js';
+import { unmaskText } from '../../wasm/command/unmask.js';
+
+const lines = (text) => {
+  assert.ok(text.endsWith('\n'));
+  return text.slice(0, -1).split('\n');
+};
+
+test('tasks: each by its name, with its chance, and the deviation where there is more than a prompt', () => {
+  const score = (mean, error) => ({ mean, error });
+  const row = (accuracy, loss, choice = null) => ({
+    accuracy: score(accuracy, 0.0125),
+    loss: score(loss, 0.1),
+    choice: choice === null ? null : score(choice, null),
+  });
+  const rows = (choice) => ({
+    baseline: row(0.5, 2.25, choice),
+    first: row(0.25, 3.125, choice),
+    other: row(0.375, 2.5, choice),
+    unseen: row(0.0625, 4, choice),
+  });
+  const made = (name, more) => ({
+    name,
+    prompts: 9,
+    predicted: 90,
+    chance: 0.125,
+    can: true,
+    ...more,
+  });
+  assert.deepEqual(
+    lines(
+      tasksText({
+        model: 'softmax',
+        tasks: [
+          made('next', rows(null)),
+          made('copy', { ...rows(null), can: false }),
+          made('recall', { ...rows(0.75), distance: 31.6 }),
+        ],
+      }),
+    ),
+    [
+      'softmax: mean ± standard error over prompts',
+      'next token: 90 tokens of 9 prompts; by chance 12.5%',
+      '                        accuracy                        loss, nats',
+      '  every key             50.0% ± 1.3%                    2.250',
+      '  first key evicted     25.0% ± 1.3%                    3.125',
+      '  another evicted       37.5% ± 1.3%                    2.500',
+      '  first key never seen  6.3% ± 1.3%                     4.000',
+      'copy of random tokens: 90 tokens of 9 prompts; by chance 12.5%; the model cannot do this task',
+      '                        accuracy                        loss, nats',
+      '  every key             50.0% ± 1.3%                    2.250',
+      '  first key evicted     25.0% ± 1.3%                    3.125',
+      '  another evicted       37.5% ± 1.3%                    2.500',
+      '  first key never seen  6.3% ± 1.3%                     4.000',
+      'name recalled over 32 tokens: 90 tokens of 9 prompts; by chance 12.5%',
+      '                        accuracy        among names     loss, nats',
+      '  every key             50.0% ± 1.3%    75.0%           2.250',
+      '  first key evicted     25.0% ± 1.3%    75.0%           3.125',
+      '  another evicted       37.5% ± 1.3%    75.0%           2.500',
+      '  first key never seen  6.3% ± 1.3%     75.0%           4.000',
+    ],
+  );
+});
+
+test('suffix: beside random ones, on the text that it was found for and on others', () => {
+  const found = {
+    model: 'softmax',
+    goal: 'loss',
+    prompt: 12,
+    tokens: 31,
+    pieces: [' a', '"b'],
+    suffix: [7, 8],
+    evaluated: 640,
+    none: 2.5,
+    random: { mean: 2.75, low: 2.625, high: 3, best: 3.25 },
+    score: 4.5,
+    shuffled: 3.5,
+    others: null,
+  };
+  const shown = [
+    'softmax: a suffix of 2 tokens between 12 tokens and the 19 after them',
+    'found " a\\"b" (ids 7,8) of 640 tried',
+    'loss of the continuation, nats',
+    '  without a suffix          2.500',
+    '  100 random ones           2.750 (5% to 95%: 2.625 to 3.000)',
+    '  best of 640 random        3.250',
+    '  found                     4.500',
+    '  found, in another order   3.500',
+  ];
+  assert.deepEqual(lines(suffixText(found)), shown);
+  const others = { random: [1, 2], best: [2, 2.5], found: [4, 5] };
+  assert.deepEqual(lines(suffixText({ ...found, others })).slice(8), [
+    'on 2 texts that the search did not see',
+    '  a random one              1.500',
+    '  best of the random ones   2.250',
+    '  found                     4.500',
+  ]);
+  // The weight of the first key is to fall: its score is the weight's negative.
+  const away = { random: { mean: -0.5, low: -0.75, high: -0.25, best: -0.125 }, score: -0.0625 };
+  const weights = lines(
+    suffixText({ ...found, ...away, goal: 'away', none: null, shuffled: -0.5 }),
+  );
+  assert.deepEqual(weights.slice(2), [
+    'weight of the first key',
+    '  100 random ones           0.500 (5% to 95%: 0.250 to 0.750)',
+    '  best of 640 random        0.125',
+    '  found                     0.063',
+    '  found, in another order   0.500',
+  ]);
+});
+
+test('unmask: what each key is worth, beside a causal model where there is one', () => {
+  const row = (loss, change, error, accuracy) => ({
+    loss: { mean: loss, change: { mean: change, error } },
+    accuracy: { mean: accuracy },
+  });
+  const conditions = {
+    baseline: row(2, 0, null, 0.5),
+    strongest: row(2.5, 0.5, 0.0625, 0.25),
+    random: row(2.125, 0.125, 0.03125, 0.4375),
+  };
+  const found = {
+    model: 'diffusion',
+    ...{ prompts: 4, predicted: 120, steps: 8, ...conditions },
+    ...{ alpha: { mean: 0.3125 }, moves: { mean: 0.75 }, causal: null },
+  };
+  const rows = [
+    '  every key                 2.000   0.000             50.0%',
+    '  without the strongest key 2.500   0.500 ± 0.063     25.0%',
+    '  without a random key      2.125   0.125 ± 0.031     43.8%',
+  ];
+  const own = [
+    'diffusion: 120 hidden places of 4 texts, uncovered in 8 steps; ± standard error over texts',
+    '                            loss    change, nats      accuracy',
+    ...rows,
+    'the strongest key receives 31.3% of all attention, and is another one in 75.0% of the steps',
+  ];
+  assert.deepEqual(lines(unmaskText(found)), own);
+  const causal = { ...conditions, alpha: { mean: 0.625 } };
+  assert.deepEqual(lines(unmaskText({ ...found, causal_model: 'softmax', causal })), [
+    ...own,
+    'softmax: the next token at the same places, from the whole text before each',
+    ...rows,
+    'the strongest key receives 62.5% of all attention',
+  ]);
+});
