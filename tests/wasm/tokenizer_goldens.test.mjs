@@ -203,3 +203,23 @@ for (const [name, open] of Object.entries(publishedCases)) {
     checkCase(name, tokenizer, form, JSON.parse(read(`full-${name}.json`)));
   });
 }
+
+test('each way to split gives the ids of the reference, also in a sequence of its own', () => {
+  const json = JSON.parse(read('tokenizer.json', softmax));
+  const some = lines.filter((_, i) => i % 5 === 0);
+  for (const { pre_tokenizer, ids } of JSON.parse(read('stages.json')).stages) {
+    const [way, ...letters] = pre_tokenizer.pretokenizers;
+    const nested = { type: 'Sequence', pretokenizers: [way] };
+    for (const stages of [
+      [way, ...letters],
+      [nested, ...letters],
+    ]) {
+      const pretokenizers = { type: 'Sequence', pretokenizers: stages };
+      const tokenizer = openTokenizer({ ...json, pre_tokenizer: pretokenizers });
+      const found = some.map((line) => hashOf(idsOf(tokenizer.encode(line))));
+      const wrong = found.flatMap((hash, i) => (ids.slice(8 * i, 8 * i + 8) === hash ? [] : [i]));
+      const shown = JSON.stringify([stages[0], some[wrong[0]]]);
+      assert.equal(wrong.length, 0, `${wrong.length} of ${some.length} lines differ: ${shown}`);
+    }
+  }
+});

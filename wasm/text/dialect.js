@@ -79,8 +79,9 @@ function checkLength(length) {
 
 /** @param {import('./shapes.js').Stage} stage */
 function translateByteLevel(stage) {
-  // A space is put before a piece that does not begin with one, and that before the piece is split.
-  const prefix = { type: 'Replace', pattern: { Regex: '\\A(?! )' }, content: ' ' };
+  // A space is put before a piece that does not begin with one, and that before the piece is split. A
+  // character must follow: V8 finds the empty text of (?! ) between the halves of an emoji, too.
+  const prefix = { type: 'Replace', pattern: { Regex: '\\A(?=[^ ])' }, content: ' ' };
   return [
     ...(stage.add_prefix_space === true ? [prefix] : []),
     ...(stage.use_regex === false ? [] : [isolate(WORDS)]),

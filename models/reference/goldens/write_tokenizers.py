@@ -208,6 +208,32 @@ def zoo(_: Path) -> None:
     write_case("zoo", Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json")))
 
 
+def stages(_: Path) -> None:
+    """The zoo's tokenizer with other ways to split: of every fifth line a hash of the ids, 8
+    hexadecimal digits."""
+    def split(pattern: str | Regex, behavior: str, invert: bool = False) -> pre_tokenizers.PreTokenizer:
+        return pre_tokenizers.Split(pattern, behavior, invert)
+
+    space, word, letters = Regex(r"\s"), Regex(r"[A-Za-z]+"), pre_tokenizers.ByteLevel(False, False, False)
+    ways = [
+        pre_tokenizers.ByteLevel(add_prefix_space=True), pre_tokenizers.ByteLevel(add_prefix_space=False),
+        pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Digits(individual_digits=False),
+        split(space, "isolated"), split(space, "contiguous"), split(".", "removed"),
+        split(space, "merged_with_previous"), split(space, "merged_with_next"),
+        split(space, "merged_with_previous", True), split(space, "merged_with_next", True),
+        split(word, "isolated", True), split(word, "removed", True), split(word, "contiguous", True),
+    ]
+    tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
+    found = []
+    for way in ways:
+        last = [] if isinstance(way, pre_tokenizers.ByteLevel) else [letters]
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([way, *last])
+        found.append({
+            "pre_tokenizer": json.loads(tokenizer.to_str())["pre_tokenizer"],
+            "ids": "".join(hash_of(tokenizer.encode(line).ids) for line in read_lines()[::5])})
+    write_json(FOLDER / "stages.json", {"stages": found})
+
+
 # --- GGUF -----------------------------------------------------------------------------------------
 
 
@@ -419,7 +445,7 @@ def full(source: Path) -> None:
     write_case("full-smollm2", smollm_splits(tokenizer))
 
 
-REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, smollm2, splits,
+REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, stages, smollm2, splits,
                                              sentence_piece, gemma)
 
 
