@@ -1,5 +1,6 @@
 import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { openDownload } from '../../wasm/index.js';
@@ -170,6 +171,25 @@ test('what no second try can cure is reported at once', async () => {
   const nowhere = openDownload('http://127.0.0.1:1/x', { wait: 1, tries: 2 });
   const where = /127\.0\.0\.1:1\/x: no answer came; see whether 127\.0\.0\.1:1 can be reached .*: /;
   await assert.rejects(nowhere, { code: 'read', message: where });
+});
+
+test('a download that has ended listens to its signal no longer', async () => {
+  const { signal } = new AbortController();
+  const listeners = () => getEventListeners(signal, 'abort').length;
+  await read({ signal });
+  assert.equal(listeners(), 0, 'a whole one');
+  hub.fault({ path: PATH, status: 404 });
+  await assert.rejects(read({ signal }), { code: 'read' });
+  assert.equal(listeners(), 0, 'one that was refused');
+  hub.reset();
+  hub.fault({ host: 'cdn', path: PATH, cut: 1_000_000 });
+  await assert.rejects(read({ signal, tries: 1 }), { code: 'read' });
+  assert.equal(listeners(), 0, 'one that broke off');
+  hub.reset();
+  const { stream } = await openDownload(url, { signal, wait: 5 });
+  assert.equal(listeners(), 1);
+  await stream.cancel();
+  assert.equal(listeners(), 0, 'one that nobody reads');
 });
 
 test('a token with a line break is refused at once, and not shown', async () => {
