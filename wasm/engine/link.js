@@ -100,7 +100,7 @@ export class Link {
           const why = `it did not stop within ${STOPPING / 1000} s`;
           if (this.isAside) late = setTimeout(() => this.#lose(generation, gone(why)), STOPPING);
         };
-        signal?.addEventListener('abort', stop, { once: true });
+        signal?.addEventListener('abort', stop);
         return use(backend, job);
       });
     } catch (error) {

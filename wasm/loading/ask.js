@@ -256,6 +256,6 @@ export function sleep(milliseconds, signal) {
       signal?.removeEventListener('abort', stop);
       resolve();
     }, milliseconds);
-    signal?.addEventListener('abort', stop, { once: true });
+    signal?.addEventListener('abort', stop);
   });
 }

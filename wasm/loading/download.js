@@ -78,7 +78,7 @@ class Download {
     this.total = bytes;
     if (signal?.aborted) this.#stop.abort(signal.reason);
     const pass = () => this.#stop.abort(signal?.reason);
-    signal?.addEventListener('abort', pass, { once: true });
+    signal?.addEventListener('abort', pass);
     this.#release = () => signal?.removeEventListener('abort', pass);
   }
 

@@ -159,7 +159,7 @@ class Timeline {
         setTimeout(() => coming.waiting === 0 && coming.job.abort(abortError()), GRACE_MS);
         reject(signal?.reason);
       };
-      signal?.addEventListener('abort', leave, { once: true });
+      signal?.addEventListener('abort', leave);
       const stay = () => signal?.removeEventListener('abort', leave);
       coming.bytes.finally(stay).then(resolve, reject);
     });

@@ -52,7 +52,7 @@ export function guardBy(start) {
     signal?.throwIfAborted();
     const line = new Line(source, limit, start);
     const stop = () => line.close(signal?.reason);
-    signal?.addEventListener('abort', stop, { once: true });
+    signal?.addEventListener('abort', stop);
     try {
       return new Guarded(line, await line.open());
     } catch (error) {

@@ -42,7 +42,7 @@ function ask(
       aside.postMessage({ job, ...asked, isOver: true } satisfies Ask);
       reject(signal!.reason as Error);
     };
-    signal?.addEventListener('abort', stop, { once: true });
+    signal?.addEventListener('abort', stop);
     jobs.set(job, {
       hear({ read, error, ...answer }) {
         if (read) return onProgress?.({ stage: 'read', done: read[0], total: read[1] });
