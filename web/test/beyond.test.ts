@@ -169,5 +169,19 @@ describe('secondary sinks', () => {
     expect(secondary.says(frame(few), at)).toMatch(
       /^No secondary sink: after the first, token 2 “a” receives most, at most 5.0 times/,
     );
+    // Exactly five times is none, too; more is one.
+    const exact = (most: number) => {
+      const plain = frame(alphas.map((x) => Math.min(x, most)));
+      const alpha_uniform = tensor([T], new Float32Array(T).fill(0.125));
+      return keysByAttention({ ...plain, tensors: { ...plain.tensors, alpha_uniform } })[0];
+    };
+    expect(exact(0.65)!.lifetime).toBe(0);
+    alphas[3 * T + 2] = 1;
+    expect(exact(0.625)).toMatchObject({
+      key: 2,
+      times: [0.08, 5].map(() => expect.anything()),
+      lifetime: 0,
+    });
+    expect(exact(0.640625)).toMatchObject({ key: 2, birth: 1, lifetime: 1 });
   });
 });

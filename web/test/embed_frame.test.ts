@@ -171,6 +171,38 @@ describe('an embed in a frame', () => {
     expect([before, layout().zoom]).toEqual([0.8, 0.9]);
   });
 
+  it('makes the map smaller, then sets words beside it and in columns, before it makes all smaller', () => {
+    const tried: string[] = [];
+    const room = () => tried.filter((one) => one !== tried[0]).length;
+    fits = ({ zoom, share, isSide, hasColumns }) => {
+      const one = `${zoom} ${isSide ? 'beside' : 'below'}${hasColumns ? ' columns' : ''} ${share}`;
+      if (one !== tried.at(-1)) tried.push(one);
+      return false;
+    };
+    start();
+    place();
+    settle();
+    expect(room()).toBeGreaterThan(0);
+    const each = [
+      ...[
+        'below 1',
+        'below 0.85',
+        'beside 1',
+        'beside 0.85',
+        'below columns 1',
+        'beside columns 1',
+      ],
+      ...['below 0.7', 'beside 0.7', 'below columns 0.75', 'beside columns 0.75'],
+      ...['below 0.55', 'beside 0.55', 'below 0.45', 'beside 0.4'],
+    ];
+    const words = (one: string, zoom: number) =>
+      one.replace(/^\w+( columns)?/, (found) => `${zoom} ${found}`);
+    const all = [1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4].flatMap((zoom) =>
+      each.map((one) => words(one, zoom)),
+    );
+    expect(tried.slice(tried.indexOf(all[0]!)).slice(0, all.length)).toEqual(all);
+  });
+
   it('scrolls where nothing fits, and stops trying, until its frame has another size', () => {
     fits = () => false;
     start();

@@ -254,6 +254,9 @@ describe('a lab that trains', () => {
     expect(lab.step).toBe(3);
     await lab.run(5);
     expect([lab.stage, lab.step]).toEqual(['ended', 5]);
+    const one = await ready();
+    await one.run(1);
+    expect([one.step, one.log.length]).toEqual([1, 1]);
     await lab.run(9);
     expect(lab.step).toBe(5);
   });

@@ -10,6 +10,16 @@ import { pageOf, roomOf } from './page';
 type Extra = (frame: Frame) => { rowBars?: number[]; colBars?: number[]; remark?: object };
 const figures = vi.hoisted(() => [] as { extra: Extra }[]);
 const updates = vi.hoisted(() => [] as string[]);
+const deletion = vi.hoisted(() => ({ start: vi.fn(), stop: vi.fn(), made: vi.fn() }));
+vi.mock('../src/rooms/without_first', () => ({
+  WithoutFirst: class {
+    start = deletion.start;
+    stop = deletion.stop;
+    constructor() {
+      deletion.made();
+    }
+  },
+}));
 vi.mock('../src/page/figure', () => ({
   Figure: class {
     root = document.createElement('section');
@@ -90,6 +100,34 @@ function room(
 
 const both = () => [softmax(), sigmoid()];
 const shown = ['softmax', 'sigmoid'];
+
+describe('the first token', () => {
+  it('is deleted from the first model’s text, until another text, model or step is looked at', async () => {
+    const made = room({ shown }, both());
+    const { click, set } = made;
+    const after = async (change: Partial<State>) => {
+      deletion.stop.mockClear();
+      set(change);
+      await vi.waitFor(() => Promise.resolve());
+      return deletion.stop.mock.calls.length;
+    };
+    // Nothing was begun that could be stopped.
+    expect(await after({ prompt: 'before' })).toBe(0);
+    click('Delete the first token');
+    await vi.waitFor(() => expect(deletion.start).toHaveBeenCalledTimes(1));
+    expect(deletion.start.mock.lastCall![0].subject).toBe('softmax');
+    // Another second model or another head changes no text that is written.
+    expect(await after({ shown: ['softmax', 'relu'] })).toBe(0);
+    expect(await after({ layer: 0, head: 1 })).toBe(0);
+    expect(await after({ shown: ['relu', 'softmax'] })).toBe(1);
+    expect(await after({ prompt: 'after' })).toBe(1);
+    expect(await after({ why: 1 })).toBe(1);
+    set({ why: 0, shown });
+    click('Delete the first token');
+    await vi.waitFor(() => expect(deletion.start).toHaveBeenCalledTimes(2));
+    expect(deletion.made).toHaveBeenCalledTimes(1);
+  });
+});
 
 describe('the first sentence', () => {
   it('says what the strongest head gives, the mean of both models, and what uniform attention would give', () => {
