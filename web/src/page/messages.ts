@@ -14,7 +14,7 @@ export const notices = signal<readonly string[]>([]);
 export const failure = signal('');
 /** Takes up a newer build that has come. */
 const newer = signal<(() => void) | undefined>(undefined);
-let clearing = 0;
+let clearing: number | undefined;
 
 /** A notice disappears by itself; an error stays until the next action. */
 export function notify(notice: string): void {
