@@ -25,8 +25,10 @@ import { ratios } from '../src/views/ratios';
 import { reach } from '../src/views/reach';
 import { router } from '../src/views/router';
 import { scores } from '../src/views/scores';
+import { secondary } from '../src/views/secondary';
 import { sinks } from '../src/views/sinks';
 import { sweep } from '../src/views/sweep';
+import { valley } from '../src/views/valley';
 import { views } from '../src/views';
 import type { View } from '../src/page/view';
 import { drawn, painted, roses } from './drawn';
@@ -666,6 +668,64 @@ describe('lines and bars', () => {
     ]);
     expect(view.charts()[0]).toMatchObject({ from: -1, log: true });
     expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--run-1', '--run-2']);
+  });
+
+  it('compression valley: a line for each model, and a dashed one without the first token', () => {
+    const entropy = (own: number[], others: number[]) => ({
+      matrix_entropy: tensor([3], own),
+      matrix_entropy_others: tensor([3], others),
+    });
+    const one = base({}, entropy([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]));
+    const two = base({ title: 'Other' }, entropy([0.5, 0.125, 0.25], [0.5, 0.5, 0.5]));
+    const view = drawn(valley, one, { frames: [one, two] });
+    expect(view.lines()).toEqual([
+      ['Softmax model', 0.75, 0.25, 0.5],
+      ['Softmax model', 0.75, 0.375, 0.5],
+      ['Other', 0.5, 0.125, 0.25],
+      ['Other', 0.5, 0.5, 0.5],
+    ]);
+    const [chart] = view.charts();
+    expect(chart).toMatchObject({ from: -1, reach: [0, 1] });
+    expect(chart!.series.map(({ color, dash }) => [color, dash])).toEqual([
+      ...[
+        ['--run-1', undefined],
+        ['--run-1', '4,3'],
+      ],
+      ...[
+        ['--run-2', undefined],
+        ['--run-2', '4,3'],
+      ],
+    ]);
+    expect(view.root.querySelector('.caption')!.textContent).toBe(
+      [one, two].map((frame) => valley.says(frame, at)).join('\n'),
+    );
+  });
+
+  it('secondary sinks: the keys that receive most, each in a colour and a dash of its own', () => {
+    // Sixteen tokens, of which queries see the keys 1 to 7 often enough; key k receives k / 8 in layer 1.
+    const T = 16;
+    const alphas = new Float32Array(2 * 2 * T);
+    for (let k = 1; k < T; k++) alphas.fill(k / 8, 2 * T + k, 2 * T + k + 1);
+    const frame = base(
+      {
+        T,
+        tokens: Array.from({ length: T }, () => ({ text: ' a' })) as unknown as Frame['tokens'],
+      },
+      {
+        alpha: tensor([2, 2, T], alphas),
+        alpha_uniform: tensor([T], new Float32Array(T).fill(0.125)),
+        hidden_norm: tensor([3, T], new Float32Array(3 * T).fill(1)),
+      },
+    );
+    const view = drawn(secondary, frame);
+    // The mean over two heads, one of which gives nothing.
+    const line = (k: number) => [`${k} “a”`, 0, k / 2];
+    const [chart] = view.charts();
+    expect(view.lines()).toEqual([7, 6, 5, 4].map(line));
+    expect(chart!.series.map(({ color }) => color)).toEqual([1, 2, 3, 4].map((i) => `--run-${i}`));
+    expect(chart!.series[0]!.dash).toBeUndefined();
+    expect(new Set(chart!.series.map(({ dash }) => dash)).size).toBe(4);
+    expect(chart).toMatchObject({ reach: [0, 5], xLabel: 'layer' });
   });
 
   it('norms: the first token beside the mean of the others', () => {
