@@ -116,6 +116,10 @@ describe('the curves', () => {
     expect(text('.caption')).toContain('Over 2 seeds, at step 8,000 of runs of 16,000: ');
     expect(text('.caption').split(OTHER_RUNS)).toHaveLength(2);
     expect(training.says(of('softmax'), { layer: 0, head: 0 })).toContain(OTHER_RUNS);
+    // One whose logs are still on their way is not called the only seed.
+    const waiting = training.says(of('sigmoid'), { layer: 0, head: 0 });
+    expect(waiting).toContain('The sigmoid model, seed 3, at step 40: ');
+    expect(waiting).not.toContain('One seed');
   });
 
   it('fetch long runs once, and again only where that failed', async () => {
