@@ -20,6 +20,7 @@ import { loss } from '../src/views/loss';
 import { mass } from '../src/views/mass';
 import { next } from '../src/views/next';
 import { norms } from '../src/views/norms';
+import { parts, partsOf } from '../src/views/parts';
 import { perturbations } from '../src/views/perturbations';
 import { ratios } from '../src/views/ratios';
 import { reach } from '../src/views/reach';
@@ -699,6 +700,29 @@ describe('lines and bars', () => {
     expect(view.root.querySelector('.caption')!.textContent).toBe(
       [one, two].map((frame) => valley.says(frame, at)).join('\n'),
     );
+  });
+
+  it('parts of the logit: what each layer’s halves add, and the embedding', () => {
+    // Of head (1, 0): an embedding, then attention of layer 0 by head and its feed-forward, then biases.
+    const logit_parts = tensor(
+      [2, 2, 6],
+      [1, 2, 3, 4].flatMap((x) => [x, 0.5 * x, x / 8, NaN, NaN, 0.25]),
+    );
+    const frame = base(
+      {},
+      { logit_parts, logit_parts_heads: tensor([2, 2, 2, 2], new Array(16).fill(1)) },
+    );
+    const view = drawn(parts, frame);
+    const { embedding, attention, ffn } = partsOf(frame, at);
+    expect(view.lines()).toEqual([
+      ['feed-forward', NaN, ...ffn],
+      ['attention', NaN, ...attention],
+      ['embedding', embedding],
+    ]);
+    expect(view.charts()[0]).toMatchObject({ from: -1, kind: 'lines' });
+    const said = parts.says(frame, at);
+    expect(view.text('.caption')).toBe(said);
+    expect(view.charts()[0]!.label).toBe(`Parts of the first key’s logit by layer. ${said}`);
   });
 
   it('secondary sinks: the keys that receive most, each in a colour and a dash of its own', () => {

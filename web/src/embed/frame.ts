@@ -76,8 +76,7 @@ export function startFrame(onTheme: (theme: Theme) => void): void {
   if (parent === window) return;
   body.classList.add('fit');
   const main = document.querySelector('main')!;
-  let width = 0;
-  let height = 0;
+  let fitted = '';
   let place = 0;
   let isDue = false;
   const look = () => {
@@ -87,9 +86,10 @@ export function startFrame(onTheme: (theme: Theme) => void): void {
       isDue = false;
       const isFit = body.classList.contains('fit');
       const room = document.querySelector('.room-figure');
-      const isResized = width !== innerWidth || height !== innerHeight;
+      const size = `${innerWidth} ${innerHeight}`;
+      const isResized = size !== fitted;
       if (isFit && room && (isResized || isCut(room))) {
-        [width, height] = [innerWidth, innerHeight];
+        fitted = size;
         const from = isResized || room !== last.room ? 0 : place;
         last.room = room;
         if (from < LAYOUTS.length) {
