@@ -43,6 +43,11 @@ export function quote(frame: Frame, t: number): string {
   return `“${word(frame.tokens[t]?.text ?? '')}”`;
 }
 
+/** Where a hidden state is: 0 before all layers, which count from 0. */
+export function stateWords(hidden: number): string {
+  return hidden ? `after layer ${hidden - 1}` : 'at the embedding';
+}
+
 /** The name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
 export function headName({ layer, head }: Head): string {
   return `L${layer}H${head}`;

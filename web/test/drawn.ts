@@ -3,7 +3,7 @@
  * mocks the plots by `plots()`, and runs in happy-dom.
  */
 import { effect, signal } from '@preact/signals-core';
-import { vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import { selectedHead, type Frame } from '../src/frame';
 import type { Pointed, View } from '../src/page/view';
@@ -57,6 +57,9 @@ export const plots = {
   rose: { drawRose: (_: Element, sets: (typeof roses)[number]) => void roses.push(sets) },
 };
 
+/** Views whose caption follows what is chosen or has been measured so far; those of all others are what they say. */
+const OWN = new Set(['channels', 'firsts', 'loss', 'perturbations', 'sweep', 'training']);
+
 interface Options extends Partial<State> {
   readonly frames?: readonly Frame[];
   readonly group?: readonly Frame[];
@@ -80,6 +83,9 @@ export function drawn(view: View, frame: Frame, options: Options = {}) {
     const all = { ...defaults, ...state };
     const at = selectedHead(of, all);
     update(of, { state: all, theme: 'light', at, frames, group, isPlain });
+    const caption = root.querySelector('.caption')?.textContent;
+    const said = (view.isOfAll ? frames : [of]).map((one) => view.says(one, at)).join('\n');
+    if (caption !== undefined && !OWN.has(view.name)) expect(caption).toBe(said);
   };
   draw(frame, options);
   const all = (selector: string) => [...root.querySelectorAll<HTMLElement>(selector)];

@@ -768,7 +768,7 @@ describe('lines and bars', () => {
     const view = drawn(norms, frame);
     expect(view.text('.caption')).toBe(
       'First token relative to the others: hidden norm up to 8.0×, value norm down to 0.13×. Largest activation: 9.0, ' +
-        '18× the median, after layer 1, channel 7, token 2.',
+        '18× the median, after layer 0, channel 7, token 2.',
     );
     expect([0, 1, 2].map((i) => view.lines(i).map(([, ...values]) => values))).toEqual([
       [
@@ -972,7 +972,7 @@ describe('hidden states', () => {
   it('name the largest activation, of the most extreme layer or of the chosen one', () => {
     const view = drawn(channels, frame);
     expect(view.text('.caption')).toBe(
-      'After layer 1, the largest activation is 8.0, 16× the median: channel 2 of token 1, “a”. Kurtosis 40 (a normal ' +
+      'After layer 0, the largest activation is 8.0, 16× the median: channel 2 of token 1, “a”. Kurtosis 40 (a normal ' +
         'distribution has 3). Layer 0 writes the largest activation, into channel 3 of token 0; a single weight (row 3, ' +
         'column 5 of the down projection) contributes 25% of it.',
     );
@@ -994,11 +994,11 @@ describe('hidden states', () => {
     twice[24 + 8 + 1] = -2;
     const even = base({}, { ...tensors, hidden: tensor([3, 3, 4], twice) });
     expect(drawn(channels, even, { layer: 1, head: 0 }).text('.caption')).toMatch(
-      /^After layer 2, .*median: channel 3 of token 0/,
+      /^After layer 1, .*median: channel 3 of token 0/,
     );
     const last = drawn(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
     expect(last.text('.caption')).toMatch(
-      /^After layer 2, the largest activation is 2\.0, 2× the median: channel 3 of token 0/,
+      /^After layer 1, the largest activation is 2\.0, 2× the median: channel 3 of token 0/,
     );
     expect(last.map.data.chosen).toEqual({ row: 2, col: 1 });
     expect(drawn(channels, frame, { channel: 0, query: 1 }).map.data.chosen).toEqual({
@@ -1041,6 +1041,9 @@ describe('hidden states', () => {
         hidden_norm: tensor([3, 3], [1, 1, 1, 2, 2, 8, 1, 1, 1]),
         hidden_ratio: tensor([3], [9, 1, 1]),
       },
+    );
+    expect(firsts.says(repeated, at)).toBe(
+      '“<s>”, 2 times: 2 of 2 later positions have at least half of the first token’s norm, at the embedding.',
     );
     const view = drawn(firsts, repeated, { group: [plain, repeated], frames: [plain, repeated] });
     expect(view.text('.caption')).toBe(
@@ -1522,7 +1525,7 @@ describe('what else there is of a frame', () => {
     expect(ends(view)).toBe('0100%');
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,3 2,4 -1,1 1,-1')).toEqual([
-      'embedding, token 3 “c”: 0.0%',
+      'at the embedding, token 3 “c”: 0.0%',
       'after layer 1, token 4 “d”: 25.0%',
       '',
       '',

@@ -17,7 +17,7 @@ import {
 import { type State } from '../ask/state';
 import { isOfDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
-import { headWords, quote } from '../words';
+import { headWords, quote, stateWords } from '../words';
 
 /** The scope of an intervention: every head, those of the selected layer, or the selected one. */
 type Grip = State['grip'];
@@ -40,7 +40,7 @@ function places(grip: Grip, { layer, head }: Head): number[] {
 function chosenValue(frame: Frame, state: State) {
   const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
     place: [channel, layer, token],
-    where: `${layer ? `after layer ${layer - 1}` : 'at the embedding'}, token ${token}`,
+    where: `${stateWords(layer)}, token ${token}`,
   });
   const { channel, query } = state;
   const most = massiveOf(frame);

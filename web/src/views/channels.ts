@@ -5,7 +5,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { percent, quote, show, word } from '../words';
+import { capital, percent, quote, show, stateWords, word } from '../words';
 import type { State } from '../ask/state';
 import { lastOf, part, say, type View } from '../page/view';
 
@@ -55,7 +55,7 @@ function saySuperWeight(frame: Frame): string {
 function sayPeak(frame: Frame, { layer, channel, token, size, median }: Peak): string {
   const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
-    `After layer ${layer}, the largest activation is ${show(size, 1)}, ${show(size / median, 0)}× the median: ` +
+    `${capital(stateWords(layer))}, the largest activation is ${show(size, 1)}, ${show(size / median, 0)}× the median: ` +
     `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)} ` +
     `(a normal distribution has 3).${saySuperWeight(frame)}`
   );

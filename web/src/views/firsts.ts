@@ -3,7 +3,7 @@ import { type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
-import { capital } from '../words';
+import { capital, stateWords } from '../words';
 import { part, say, type View } from '../page/view';
 
 /** Norms at half of token 1's and more count as those of a first token. */
@@ -45,7 +45,7 @@ export const firsts: View = {
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],
   says: (frame) =>
-    `${capital(settingName(frame))}: ${firstsIn(frame)} of ${frame.T - 1} later positions have at least half of the first token’s norm, after layer ${layerOf(frame) - 1}.`,
+    `${capital(settingName(frame))}: ${firstsIn(frame)} of ${frame.T - 1} later positions have at least half of the first token’s norm, ${stateWords(layerOf(frame))}.`,
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
@@ -58,7 +58,10 @@ export const firsts: View = {
       const text = all
         .map((one) => `${name(one)}: ${firstsIn(one, layer)} of ${one.T - 1} positions`)
         .join('; ');
-      say(words, `After layer ${layer - 1}, at least half of the first token’s norm: ${text}.`);
+      say(
+        words,
+        `${capital(stateWords(layer))}, at least half of the first token’s norm: ${text}.`,
+      );
       const most = Math.max(
         1.2,
         ...frames.flatMap((one) =>

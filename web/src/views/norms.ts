@@ -3,7 +3,7 @@ import type { Tensor } from 'sinkscope';
 import { massiveOf, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { show } from '../words';
+import { show, stateWords } from '../words';
 import { lastOf, part, say, type View } from '../page/view';
 
 const KINDS = [
@@ -30,8 +30,8 @@ export function profile(tensor: Tensor): { first: number[]; others: number[] } {
 function sayMassive(frame: Frame): string {
   const { layer, channel, token, size, median } = massiveOf(frame)!;
   return (
-    `Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, after layer ` +
-    `${layer}, channel ${channel}, token ${token}.`
+    `Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, ${stateWords(layer)}, ` +
+    `channel ${channel}, token ${token}.`
   );
 }
 

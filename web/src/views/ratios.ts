@@ -3,7 +3,7 @@ import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { quantity } from '../save/numbers';
-import { show } from '../words';
+import { show, stateWords } from '../words';
 
 /** [L+1], from the embedding on. */
 const ratiosOf = ({ tensors }: Frame) => tensors.hidden_ratio!.data as Float32Array;
@@ -25,9 +25,7 @@ export const ratios: View = {
   says: (frame) => {
     const all = ratiosOf(frame);
     const most = Math.max(...all);
-    const layer = all.indexOf(most) - 1;
-    const where = layer < 0 ? 'at the embedding' : `after layer ${layer}`;
-    return `${frame.title}: at most ${show(most, 1)}×, ${where}.`;
+    return `${frame.title}: at most ${show(most, 1)}×, ${stateWords(all.indexOf(most))}.`;
   },
   draw(root) {
     const place = part(root, 'chart');

@@ -6,7 +6,7 @@ import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
-import { capital, percent, quote, show, word } from '../words';
+import { capital, percent, quote, show, stateWords, word } from '../words';
 import { lastOf, part, say, type View } from '../page/view';
 
 /** Of the first prompt. */
@@ -118,7 +118,7 @@ export const reach: View = {
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `${row ? `after layer ${row - 1}` : 'embedding'}, token ${col} ${quote(frame, col)}: ${percent(data[row * T + col]!)}`,
+              : `${stateWords(row)}, token ${col} ${quote(frame, col)}: ${percent(data[row * T + col]!)}`,
         });
       };
     });

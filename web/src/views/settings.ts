@@ -1,5 +1,6 @@
 /** What is done to a model, in the words of a legend, and what that costs. */
 import { deviation, mean, type Frame } from '../frame';
+import { stateWords } from '../words';
 
 type Given = Readonly<Record<string, string | number | undefined>>;
 
@@ -15,10 +16,7 @@ const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> =
   quantise: ({ bits, by = 'token', first = 0 }) =>
     `${bits} bits per ${by}${first ? `, first ${first} exact` : ''}`,
   clamp_channel: ({ channel, to = 'zero', value, layer, token }) => {
-    const where =
-      token === undefined
-        ? ''
-        : ` of token ${token} ${Number(layer) ? `after layer ${Number(layer) - 1}` : 'at the embedding'}`;
+    const where = token === undefined ? '' : ` of token ${token} ${stateWords(Number(layer))}`;
     return `channel ${channel}${where} to ${to === 'value' ? value : to}`;
   },
   project: ({ direction = 'tag', from = 'stream', layer, head, seed = 1 }) => {
