@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { defaults } from '../src/ask/state';
 import { Scope } from '../src/page/context';
 import type { Frame } from '../src/frame';
-import { tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
+import { metricsOf, tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
 import { metricsTable } from '../src/rooms/metrics_table';
 import { addScatter, drawScatter, scatterWords, type Point } from '../src/rooms/scatter';
 import { frameOf, tensor } from './fixture';
@@ -88,6 +88,42 @@ describe('the table', () => {
     });
     expect(names[0]).toMatch(/^Softmax model MEASURED 2 prompts/);
     expect(root.querySelector('caption')!.textContent).toContain('A table.');
+  });
+
+  it('has a column for each other summary of the core, with the digits of its unit', () => {
+    const metric = (name: string, unit: string, shape: string[], more: object = {}) => ({
+      ...{ name, unit, shape, label: name, question: 'How much?', summary: true, averaged: true },
+      ...{ arguments: [], ...more },
+    });
+    const own = tableOf({
+      metrics: [
+        metric('share', 'share of row', ['L', 'H']),
+        metric('nats', 'nats', ['T']),
+        metric('compared', 'nats', [], { arguments: ['base'] }),
+        metric('drawn', 'nats', [], { summary: false }),
+        metric('single', 'nats', [], { averaged: false }),
+        metric('loss_mean', 'nats', []),
+      ],
+    } as never).slice(-2);
+    expect(own.map(({ name, meaning }) => [name, meaning])).toEqual([
+      ['share', 'How much? Mean over layers and heads'],
+      ['nats', 'How much? At the first token'],
+    ]);
+    const frame = full(
+      { spread: { nats: new Float32Array([0.5, 0, 0]) } },
+      { share: tensor([2, 2], [0.25, NaN, 0.5, 0.75]), nats: tensor([3], [1.25, 7, 7]) },
+    );
+    const made = metricsTable(
+      {
+        ...{ shown: [{ frame, isStale: false }], reported: [], table: own, file: undefined },
+        ...{ sorting: { name: '', descending: false }, sort: vi.fn() },
+      },
+      'A table.',
+    );
+    expect(draw(made).texts('tbody td')).toEqual(['50.0%', '1.25 ± 0.50']);
+    // Of a model without it the column is left out, and one that has none at all has no number.
+    expect(metricsOf([frame], own).map(({ name }) => name)).toEqual(['share', 'nats']);
+    expect(metricsOf([full()], own)).toEqual([]);
   });
 
   it('names the token of one prompt, marks raw weights, stale rows and short texts', () => {

@@ -99,6 +99,8 @@ describe('the picker of models', () => {
     await turn();
     const dialog = [...document.querySelectorAll<HTMLDialogElement>('#pick')].at(-1)!;
     const made = readOf(dialog);
+    const title = dialog.getAttribute('aria-labelledby')!;
+    expect(made.words(dialog.querySelector<HTMLElement>(`#${title}`)!)).toBeTruthy();
     return {
       ...{ ...page, ...made, dialog },
       boxes: () =>

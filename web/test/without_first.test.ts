@@ -33,6 +33,11 @@ it('says that a text falls apart only of one that repeats itself, or that is far
   expect(kindOf([0.1, 0.3, 0.2])).toBe('worse');
   expect(kindOf([0.1, 0.1, 0.1], [2, 2.4, 2])).toBe('worse');
   expect(kindOf([0.6, 0.6, 0.6])).toBe('same');
+  // The borders: half of the text, and a nat.
+  expect(kindOf([0.125, 0.5, 0.25], [2, 2, 2], [0, 0, 0], 0)).toBe('apart');
+  expect(kindOf([0.125, 0.46875, 0.25], [2, 2, 2], [0, 0, 0], 0)).toBe('worse');
+  expect(kindOf([0.125, 0.125, 0.125], [2, 3, 2], [0, 0, 0], 0)).toBe('apart');
+  expect(kindOf([0.125, 0.125, 0.125], [2, 2.9375, 2], [0, 0, 0], 0)).toBe('worse');
   // As large a difference within the scatter of the seeds says nothing.
   expect(kindOf([0.1, 0.3, 0.2], [2, 2, 2], [0.1, 0.3, 0.2], 0.4)).toBe('same');
   expect(verdictOf(trials([0.1, 0.8, 0.4]).slice(0, 3), 64)).toBeUndefined();
