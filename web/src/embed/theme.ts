@@ -10,8 +10,11 @@ function lightOf(color: string): { readonly light: number; readonly alpha: numbe
   pixel.clearRect(0, 0, 1, 1);
   pixel.fillStyle = color;
   pixel.fillRect(0, 0, 1, 1);
-  const [red = 0, green = 0, blue = 0, alpha = 0] = pixel.getImageData(0, 0, 1, 1).data;
-  return { light: (0.299 * red + 0.587 * green + 0.114 * blue) / 255, alpha: alpha / 255 };
+  const { data } = pixel.getImageData(0, 0, 1, 1);
+  return {
+    light: (0.299 * data[0]! + 0.587 * data[1]! + 0.114 * data[2]!) / 255,
+    alpha: data[3]! / 255,
+  };
 }
 
 function* upFrom(element: Element): Generator<Element> {

@@ -35,7 +35,7 @@ export function headScores(result: Result): HeadScore[] {
   const maps = find(result, 'weight');
   const from = alphas ?? maps;
   if (!from) return [];
-  const [L = 0, H = 0] = from.shape;
+  const [L, H] = from.shape as [number, number];
   const { T } = result;
   const alpha = (i: number) =>
     alphas

@@ -24,7 +24,7 @@ interface Side {
 
 /** In both maps, a token has the same column. */
 function padded({ shape, data }: Tensor, T: number): Float32Array {
-  const [rows = 0, own = 0] = shape;
+  const [rows, own] = shape as [number, number];
   const all = new Float32Array(rows * T).fill(NaN);
   for (let l = 0; l < rows; l++)
     all.set((data as Float32Array).subarray(l * own, (l + 1) * own), l * T + T - own);
