@@ -440,6 +440,19 @@ describe('the four steps', () => {
     expect(late([0, 1e-9])).toMatch(/by \+0\.0000000 nats/);
   });
 
+  it('has a walk through the training in its fourth step alone, and a new one each time', () => {
+    const { root, set } = room({ shown, why: 3 }, both());
+    const walks = () => root.querySelector('.why-walk')!.children.length;
+    expect(walks()).toBe(0);
+    set({ why: 4 });
+    const begun = walks();
+    expect(begun).toBeGreaterThan(0);
+    set({ why: 3 });
+    expect(root.querySelector<HTMLElement>('.why-walk')!.hidden).toBe(true);
+    set({ why: 4 });
+    expect(walks()).toBe(begun);
+  });
+
   it('4: the heads stay those of the trained models, and nothing is drawn between two steps', () => {
     const { text, ask, state, entries, extra } = room({ shown, why: 4 }, both());
     const at = { layer: 1, head: 0 };
