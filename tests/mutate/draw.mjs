@@ -4,7 +4,7 @@
  * (also where one is written over several lines), imports and types, of the border of a comparison that takes
  * the larger or the smaller of two (they are equal there), of when Python's output is flushed, whether its
  * objects are frozen and how a command describes itself, of the room for a text in C, of a pixel more or less
- * in a picture, of how long a timer waits, and of a -1 that means none.
+ * in a picture, of how long a timer waits, of a -1 that means none, and of what an assertion says.
  */
 import { createRequire } from 'node:module';
 
@@ -49,8 +49,8 @@ const EITHER =
   /([\w.]+(?:\[\w+\])?)( [<>]=? )([\w.]+(?:\[\w+\])?) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
 /** In C, the last column of a row, or what is returned. */
 const NONE = /(?<=, )-1(?= ?\})|(?<=return )-1(?=;)/g;
-/** Room for a text, of which one more is not noticed. */
-const ROOM = /\bchar(?: \w+\[\d+\],?)+;/g;
+/** Room for a text, of which one more is not noticed, and what is always true. */
+const ROOM = /\bchar(?: \w+\[\d+\],?)+;|\bSS_ASSERT\(.*\);/g;
 
 /**
  * Every edit that a text allows.

@@ -432,6 +432,16 @@ static void windows_of_layers(void) {
                         "\"full_attention\",\"full_attention\",\"sliding_attention\"]",
                   "...7");
     check_windows(OSS, "128.128.");
+    static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3, OLMO3, OSS, GEMMA, GEMMA2};
+    for (size_t i = 0; i < sizeof typed / sizeof *typed; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "%s,\"sliding_window\":7,\"use_sliding_window\":true,\"layer_types\":["
+                 "\"full_attention\",\"sliding_attention\",\"sliding_attention\","
+                 "\"full_attention\"]",
+                 typed[i]);
+        check_windows(text, ".77.");
+    }
     check_windows(QWEN3_MOE ",\"sliding_window\":7", "....");
     check_windows(QWEN3_MOE ",\"sliding_window\":7,\"use_sliding_window\":true", "7777");
     check_windows(OLMO2, "....");

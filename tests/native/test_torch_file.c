@@ -140,6 +140,8 @@ static void bad_pickles(void) {
          "arguments"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", "\x8a\1\xff\x85", ONE) "s"), SS_BAD_FILE,
          "arguments"},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\0", "\x8a\2\0\xff\x85", ONE) "s"), SS_BAD_FILE,
+         "arguments"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", TWO, "K\1K\1\x86") "s"), SS_BAD_FILE, "arguments"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", "N", ONE) "s"), SS_BAD_FILE, "arguments"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", "(" ONES_64 "K\1t", "(" ONES_64 "K\1t") "s"),

@@ -150,15 +150,15 @@ static void op_number(machine *m, int code) {
     push_number(m, SS_PICKLE_NUMBER, code == 'J' ? (int32_t)bits : (int64_t)bits);
 }
 
-/* LONG1: so many bytes in two's complement. */
+/* LONG1: so many bytes in two's complement. Of a negative number it is enough that it is one:
+ * neither sizes nor places are negative. */
 static void op_long(machine *m, int code) {
     (void)code;
     uint64_t n = take(m, 1);
     if (n > 8) fail(m, SS_UNSUPPORTED, "a number of at most 8 bytes", "a longer one");
     if (m->status != SS_OK) return;
     uint64_t bits = n ? take(m, (size_t)n) : 0;
-    if (n && n < 8 && bits >> (8 * n - 1)) bits |= UINT64_MAX << 8 * n;
-    push_number(m, SS_PICKLE_NUMBER, (int64_t)bits);
+    push_number(m, SS_PICKLE_NUMBER, n && bits >> (8 * n - 1) ? -1 : (int64_t)bits);
 }
 
 static void op_text(machine *m, int code) {
