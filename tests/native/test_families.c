@@ -115,6 +115,7 @@ static void ranges(void) {
         {MIXTRAL, "num_experts_per_tok", 1, 8},
         {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4", "max_window_layers", 0,
          16777216},
+        {QWEN2_MOE, "max_window_layers", 0, 16777216},
         {QWEN2_MOE, "num_experts", 1, 1024},
         {QWEN2_MOE, "num_experts_per_tok", 1, 60},
         {QWEN2_MOE, "moe_intermediate_size", 1, 1048576},
