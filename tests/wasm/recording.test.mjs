@@ -12,7 +12,6 @@ import {
   recordStudy,
 } from '../../wasm/index.js';
 import { readConditions } from '../../wasm/recording/conditions.js';
-import { halves } from '../../wasm/recording/write.js';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 import { failure, files, golden, readSafetensors, root, softmax, withEngine } from './helper.mjs';
 
@@ -159,32 +158,6 @@ test('maps in half precision are within their rounding, and alpha beside them is
     assert.ok(!('cos_gap' in metrics));
     await assert.rejects(measure(recording, { metrics: ['cos_gap'] }), { code: 'bad_request' });
   });
-});
-
-test('halves are rounded to the nearest, of two as near to the even one', () => {
-  const table = [
-    [0, 0],
-    [-0, 0x8000],
-    [1, 0x3c00],
-    [-2, 0xc000],
-    [65504, 0x7bff],
-    [65519.9, 0x7bff],
-    [65520, 0x7c00],
-    [Infinity, 0x7c00],
-    [-Infinity, 0xfc00],
-    [2 ** -24, 1],
-    [2 ** -25, 0],
-    [1.5 * 2 ** -24, 2],
-    [2.5 * 2 ** -24, 2],
-    [2 ** -14, 0x400],
-    [2 ** -14 - 2 ** -25, 0x400],
-    [1 + 2 ** -11, 0x3c00],
-    [1 + 3 * 2 ** -11, 0x3c02],
-    [1 + 2 ** -11 + 2 ** -20, 0x3c01],
-    [0.1, 0x2e66],
-  ];
-  for (const [number, bits] of table) assert.equal(halves([number])[0], bits, `${number}`);
-  assert.equal(halves([NaN])[0] & 0x7fff, 0x7e00);
 });
 
 test('the maps of another program: one tensor, or one of each layer, give its metrics', async () => {

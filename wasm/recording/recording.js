@@ -140,7 +140,7 @@ export class Recording {
     const { eps: known } = this.conditions;
     const wanted = eps ?? this.describe.defaults.eps;
     const at = known.findIndex((one) => Math.fround(one) === Math.fround(wanted));
-    if (at >= 0 || eps !== undefined)
+    if (eps !== undefined)
       expect(at >= 0, 'eps', `one of ${known.join(', ')}, at which it was recorded`, eps);
     return Math.max(at, 0);
   }

@@ -1,6 +1,6 @@
 /** A study of many prompts as a recording, and two recordings side by side. */
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
-import { expect, expectInteger } from '../abi/errors.js';
+import { expect, expectInteger, find } from '../abi/errors.js';
 import { fieldsFor, measure } from '../study/measure.js';
 import { RECORD, conditionsOf, encode, keep, keptOf, part, putMeans } from './write.js';
 
@@ -51,7 +51,6 @@ export async function recordStudy(model, sequences, options = {}) {
     signal,
     onProgress,
   } = options;
-  checkList(eps, 'number', 'eps');
   expectInteger(kept, 0, sequences.length, 'keep');
   const metrics = [...new Set(['alpha', ...(options.metrics ?? averaged(describe))])];
   /** @type {ReturnType<typeof summaryOf>[]} */
@@ -108,7 +107,7 @@ export async function recordStudy(model, sequences, options = {}) {
   );
   const ids = sequences.slice(0, kept).map((list) => [...list]);
   const isOther = edits.some(
-    ({ kind }) => describe.edits.find(({ name }) => name === kind)?.counterfactual ?? true,
+    ({ kind }) => describe.edits[find(describe.edits, kind, 'edit')].counterfactual,
   );
   const asked = isOther ? { class: 'COUNTERFACTUAL', ...options } : options;
   return encode(parts, conditionsOf(model, asked, { ids, count, T, eps, edits }));
@@ -168,25 +167,29 @@ function sizesOf(a, b) {
 const labelsOf = ({ edits }) => edits.map(({ label }) => label);
 
 /**
- * The largest difference beyond the tolerance, and how many there are; a number beside an undefined one is
- * one, too.
+ * The largest difference beyond the tolerance, and how many there are; a number beside an undefined or
+ * an infinite one is one, too.
  * @param {string} name
  * @param {Tensor} a
  * @param {Tensor} b
  * @param {number} tolerance
  */
 function largest(name, a, b, tolerance) {
-  let [worst, at, count] = [-1, -1, 0];
+  let [worst, count] = [0, 0];
+  /** @type {number | undefined} */
+  let at;
   a.data.forEach((x, i) => {
     const y = b.data[i];
-    const gap = Number.isNaN(x) && Number.isNaN(y) ? 0 : x === y ? 0 : Math.abs(x - y);
-    const size = Number.isNaN(gap) ? Infinity : gap;
+    if (x === y || (Number.isNaN(x) && Number.isNaN(y))) return;
+    const gap = Math.abs(x - y);
+    const isFinite = Number.isFinite(gap);
     // Norms and activations are large: their last digits are worth no more than those of a weight.
-    if (size <= tolerance * Math.max(1, Math.abs(x) || 0, Math.abs(y) || 0)) return;
+    if (isFinite && gap <= tolerance * Math.max(1, Math.abs(x), Math.abs(y))) return;
+    const size = isFinite ? gap : Infinity;
     count++;
     if (size > worst) [worst, at] = [size, i];
   });
-  if (at < 0) return [];
+  if (at === undefined) return [];
   const index = indexOf(at, a.shape);
   return [
     { name, index, a: a.data[at], b: b.data[at], difference: worst, count, of: a.data.length },
@@ -198,7 +201,7 @@ function largest(name, a, b, tolerance) {
  * @param {readonly number[]} shape
  */
 function indexOf(at, shape) {
-  const index = shape.map(() => 0);
+  const index = [...shape];
   for (let i = shape.length; i-- > 0; at = Math.floor(at / shape[i])) index[i] = at % shape[i];
   return index;
 }

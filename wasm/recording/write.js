@@ -42,8 +42,8 @@ export function encode(parts, conditions) {
   /** @type {Record<string, unknown>} */
   const header = { __metadata__: metadata };
   // Wide numbers first: then every tensor is aligned without a gap, which the format does not allow.
-  const widths = /** @type {const} */ ({ F32: 4, I32: 4, F16: 2, U8: 1 });
-  const sorted = [...parts].sort(([, a], [, b]) => widths[b.dtype] - widths[a.dtype]);
+  const widthOf = (/** @type {[string, Part]} */ [, { data }]) => data.BYTES_PER_ELEMENT;
+  const sorted = [...parts].sort((a, b) => widthOf(b) - widthOf(a));
   let at = 0;
   for (const [name, { dtype, shape, data }] of sorted)
     header[name] = { dtype, shape, data_offsets: [at, (at += data.byteLength)] };
@@ -51,8 +51,9 @@ export function encode(parts, conditions) {
   const padded = Math.ceil(json.length / 8) * 8;
   const file = new Uint8Array(8 + padded + at);
   new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
-  file.set(json, 8);
-  file.fill(0x20, 8 + json.length, 8 + padded);
+  const spaced = new Uint8Array(padded).fill(0x20);
+  spaced.set(json);
+  file.set(spaced, 8);
   let next = 8 + padded;
   for (const [, { data }] of sorted) {
     file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), next);
@@ -66,23 +67,20 @@ export function encode(parts, conditions) {
  * @param {ArrayLike<number>} numbers
  */
 export function halves(numbers) {
-  const wide = new Float32Array(1);
+  const wide = Float32Array.of(NaN);
   const bits = new Uint32Array(wide.buffer);
   return Uint16Array.from(numbers, (number) => {
     wide[0] = number;
     const sign = (bits[0] >>> 16) & 0x8000;
     const rest = bits[0] & 0x7fffffff;
     if (rest > 0x7f800000) return sign | 0x7e00;
-    if (rest >= 0x477ff000) return sign | 0x7c00;
     if (rest < 0x38800000) {
-      // Subnormal: a whole number of steps of 2^-24.
-      const steps = Math.abs(wide[0]) * 2 ** 24;
-      const low = Math.floor(steps);
-      const up = steps - low > 0.5 || (steps - low === 0.5 && low % 2 === 1);
-      return sign | (low + (up ? 1 : 0));
+      // Subnormal: beside a half the last bit of a single is worth 2^-24, too.
+      wide[0] = Math.abs(wide[0]) + 0.5;
+      return sign | (bits[0] & 0xffff);
     }
     const rounded = rest + 0xfff + ((rest >>> 13) & 1);
-    return sign | ((rounded - 0x38000000) >>> 13);
+    return sign | Math.min((rounded - 0x38000000) >>> 13, 0x7c00);
   });
 }
 
@@ -267,7 +265,7 @@ export function recordMaps(prompts, options = {}) {
     parts.set(`${i}.att`, part({ shape, data }));
   });
   const tokens = prompts.map(({ tokens: strings }, i) => {
-    const n = maps[i].shape[2];
+    const [, , n] = maps[i].shape;
     const list = strings ?? Array.from({ length: n }, (_, t) => String(t));
     checkList(list, 'text', `prompts[${i}].tokens`);
     expect(list.length === n, `prompts[${i}].tokens`, `${n} of them, as in the maps`, list.length);

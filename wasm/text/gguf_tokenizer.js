@@ -189,7 +189,7 @@ function sentencePieceStages(isPrefixed) {
 function mergesOfScores(tokens, types, scores, vocab) {
   const isPiece = (/** @type {number | undefined} */ id) =>
     id !== undefined && (types[id] === NORMAL || types[id] === USER_DEFINED);
-  /** @type {{ pair: string[], score: number, left: number, right: number }[]} */
+  /** @type {{ pair: string[], score: number, left: number, whole: number }[]} */
   const found = [];
   tokens.forEach((token, id) => {
     if (!isPiece(id)) return;
@@ -199,17 +199,16 @@ function mergesOfScores(tokens, types, scores, vocab) {
       refuse(`tokenizer.ggml.tokens ${id}`, text);
     }
     let at = 0;
-    characters.slice(0, -1).forEach((character, i) => {
+    characters.forEach((character, i) => {
       at += character.length;
       const left = token.slice(0, at);
       if (!isPiece(vocab.get(left))) return;
       const right = token.slice(at);
       if (!isPiece(vocab.get(right))) return;
-      const [n, rest] = [i + 1, characters.length - i - 1];
-      found.push({ pair: [left, right], score: scores[id], left: n, right: rest });
+      found.push({ pair: [left, right], score: scores[id], left: i, whole: characters.length });
     });
   });
-  found.sort((a, b) => b.score - a.score || b.left - a.left || b.right - a.right);
+  found.sort((a, b) => b.score - a.score || b.left - a.left || b.whole - a.whole);
   return found.map(({ pair }) => pair);
 }
 

@@ -115,7 +115,7 @@ class Line {
   #worker;
   /** @type {Promise<unknown>} */
   #last = Promise.resolve();
-  /** Fails the question that is under way. */
+  /** Fails the question that is under way, and ends the worker. */
   #fail = (/** @type {unknown} */ _reason) => {};
   /** @type {{ reason: unknown } | undefined} */
   #closed;
@@ -150,7 +150,6 @@ class Line {
   close(reason) {
     this.#closed ??= { reason };
     this.#fail(reason);
-    this.#end();
   }
 
   /** @param {import('./worker.js').Question} question */
@@ -252,8 +251,8 @@ class Guarded {
     return Array.from(ids, (id, i) => ({
       id,
       text: this.piece(id),
-      start: spans[2 * i] ?? 0,
-      end: spans[2 * i + 1] ?? 0,
+      start: spans[2 * i],
+      end: spans[2 * i + 1],
       special: special[i] === 1,
     }));
   }

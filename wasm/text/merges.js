@@ -6,16 +6,27 @@
 /** An odd number near 2^32 divided by the golden ratio spreads consecutive ids over the table. */
 const SPREAD = 0x9e3779b1;
 
+/** The rank in a slot that holds no pair. */
+const EMPTY = -1;
+
+/**
+ * How large a table is: at most half of its slots are filled, so that a search soon meets an empty one.
+ * @param {number} count of merges
+ */
+export function slotsOf(count) {
+  return 2 ** Math.ceil(Math.log2(2 * count + 2));
+}
+
 /**
  * Takes the place of the library's `bpe_ranks`, whose keys are pairs written as JSON.
  * @extends {Map<string, number>}
  */
 export class Ranks extends Map {
   #idOf;
-  #mask;
-  /** Left id and right id of each slot. */
-  #pairs;
-  /** Rank of each slot; -1 where the slot is empty. */
+  #last;
+  /** Of each slot the left id, the right id and the rank. */
+  #lefts;
+  #rights;
   #ranks;
 
   /**
@@ -25,26 +36,24 @@ export class Ranks extends Map {
   constructor(idOf, count) {
     super();
     this.#idOf = idOf;
-    // At most half of the slots are filled, so that a search soon meets an empty one.
-    const slots = 2 ** Math.ceil(Math.log2(2 * count + 2));
-    this.#mask = slots - 1;
-    this.#pairs = new Int32Array(2 * slots);
-    this.#ranks = new Int32Array(slots).fill(-1);
+    const slots = slotsOf(count);
+    this.#last = slots - 1;
+    this.#lefts = new Int32Array(slots);
+    this.#rights = new Int32Array(slots);
+    this.#ranks = new Int32Array(slots).fill(EMPTY);
   }
 
   /**
    * The slot of a pair: the one that holds it, else the empty one where it belongs.
-   * @param {number} left
-   * @param {number} right
+   * @param {number | undefined} left
+   * @param {number | undefined} right of an unknown token, which no slot holds
    */
   #slot(left, right) {
-    const hash = Math.imul(Math.imul(left, SPREAD) ^ right, SPREAD);
-    let slot = (hash ^ (hash >>> 15)) & this.#mask;
-    while (
-      this.#ranks[slot] >= 0 &&
-      (this.#pairs[2 * slot] !== left || this.#pairs[2 * slot + 1] !== right)
-    ) {
-      slot = (slot + 1) & this.#mask;
+    const hash = Math.imul(Math.imul(Number(left), SPREAD) ^ Number(right), SPREAD);
+    // The upper bits are those that a product spreads best.
+    let slot = hash >>> Math.clz32(this.#last);
+    while (this.#ranks[slot] >= 0 && (this.#lefts[slot] !== left || this.#rights[slot] !== right)) {
+      slot = slot === 0 ? this.#last : slot - 1;
     }
     return slot;
   }
@@ -57,16 +66,15 @@ export class Ranks extends Map {
    */
   add(left, right, rank) {
     const slot = this.#slot(left, right);
-    this.#pairs[2 * slot] = left;
-    this.#pairs[2 * slot + 1] = right;
+    this.#lefts[slot] = left;
+    this.#rights[slot] = right;
     this.#ranks[slot] = rank;
   }
 
   /** @param {string} pair `["left","right"]` */
   get(pair) {
     const [left, right] = JSON.parse(pair).map(this.#idOf);
-    if (left === undefined || right === undefined) return undefined;
     const rank = this.#ranks[this.#slot(left, right)];
-    return rank < 0 ? undefined : rank;
+    return rank === EMPTY ? undefined : rank;
   }
 }

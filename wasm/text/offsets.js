@@ -116,15 +116,17 @@ function alignSection(section, made, normalizer, start, from, to) {
   if (made.startsWith(prefix)) put(prefix.length, 0, firstOf(section));
   for (const { 0: cluster, index } of section.matchAll(CLUSTER)) {
     const forms = [...cluster].map(alone);
-    if (forms.join('') === alone(cluster) && made.startsWith(alone(cluster), at)) {
+    const whole = alone(cluster);
+    if (whole && forms.join('') === whole && made.startsWith(whole, at)) {
       let place = index;
       for (const [i, character] of [...cluster].entries()) {
         put(forms[i].length, place, character);
         place += character.length;
       }
     } else {
-      const form = [alone(cluster), cluster].find((text) => made.startsWith(text, at));
-      put(form?.length ?? 0, index, cluster);
+      // What is dropped at an end of the text, as a space, may be kept inside of it.
+      const form = [whole, cluster].find((text) => text && made.startsWith(text, at)) ?? '';
+      put(form.length, index, cluster);
     }
   }
   // What several clusters became together covers all that follows what was aligned.
@@ -152,7 +154,7 @@ function remember(compute) {
  */
 function prefixOf(normalizer) {
   const form = normalizer('a');
-  return form.length > 1 && form.endsWith('a') ? form.slice(0, -1) : '';
+  return form.endsWith('a') ? form.slice(0, -1) : '';
 }
 
 /** @param {string} text */
@@ -161,24 +163,22 @@ function firstOf(text) {
 }
 
 /**
- * For each byte the units of the original it belongs to, as [from..., to...]; the last of each is
- * the end.
+ * For each byte the units of the original it belongs to, as [starts[byte], ends[byte]).
  * @param {Made} made
  * @param {number} n bytes
  */
 function spansOfBytes({ text, from, to }, n) {
-  const starts = new Uint32Array(n + 1);
-  const ends = new Uint32Array(n + 1);
-  let byte = 0;
-  for (let i = 0; i < text.length;) {
-    const code = /** @type {number} */ (text.codePointAt(i));
-    const units = code > 0xffff ? 2 : 1;
+  const starts = new Uint32Array(n);
+  const ends = new Uint32Array(n);
+  let [byte, unit] = [0, 0];
+  for (const character of text) {
+    const code = /** @type {number} */ (character.codePointAt(0));
     const length = code < 0x80 ? 1 : code < 0x800 ? 2 : code > 0xffff ? 4 : 3;
     for (const end = byte + length; byte < end; byte++) {
-      starts[byte] = from ? from[i] : i;
-      ends[byte] = to ? to[i + units - 1] : i + units;
+      starts[byte] = from ? from[unit] : unit;
+      ends[byte] = to ? to[unit] : unit + character.length;
     }
-    i += units;
+    unit += character.length;
   }
   return { starts, ends };
 }
@@ -199,22 +199,21 @@ function walk(tokens, surface, bytes, { starts, ends }, end) {
     return result;
   };
   let at = 0;
-  /** Tokens whose text is not known yet: they reach to the next one that is found. */
-  let open = 0;
-  const close = (/** @type {number} */ i, /** @type {number} */ place) => {
-    for (; open < i; open++) found[2 * open + 1] = Math.max(found[2 * open], place);
+  /** @type {number[]} Tokens whose text is not known yet: they reach to the next one that is found. */
+  const open = [];
+  const close = (/** @type {number} */ place) => {
+    for (const i of open.splice(0)) found[2 * i + 1] = place;
   };
   tokens.forEach((token, i) => {
     const place = find(bytes, bytesOf(token), at);
-    const start = place ? place.start : at;
-    found[2 * i] = start < bytes.length ? starts[start] : end;
-    if (!place) return;
-    close(i, found[2 * i]);
-    found[2 * i + 1] = place.end > place.start ? ends[place.end - 1] : found[2 * i];
-    open = i + 1;
+    const from = starts[place ? place.start : at] ?? end;
+    found[2 * i] = from;
+    if (!place) return void open.push(i);
+    close(from);
+    found[2 * i + 1] = place.end > place.start ? ends[place.end - 1] : from;
     at = place.end;
   });
-  close(tokens.length, end);
+  close(end);
   return found;
 }
 
@@ -235,7 +234,7 @@ function find(bytes, wanted, at) {
   if (wanted[0] === 32 && matches(bytes, wanted, 1, at)) {
     return { start: at, end: at + wanted.length - 1 };
   }
-  for (let start = at + 1; start <= at + REACH && start < bytes.length; start++) {
+  for (let start = at + 1; start <= at + REACH; start++) {
     if (matches(bytes, wanted, 0, start)) return { start, end: start + wanted.length };
   }
   return null;
@@ -248,7 +247,6 @@ function find(bytes, wanted, at) {
  * @param {number} at
  */
 function matches(bytes, wanted, skip, at) {
-  if (at + wanted.length - skip > bytes.length) return false;
   for (let i = skip; i < wanted.length; i++) if (bytes[at + i - skip] !== wanted[i]) return false;
   return true;
 }

@@ -14,7 +14,7 @@ function byteLetters() {
   return table;
 }
 
-const lettersOfBytes = [...letters.entries()].sort((a, b) => a[1] - b[1]).map(([letter]) => letter);
+const lettersOfBytes = [...letters.keys()];
 const encoder = new TextEncoder();
 
 /**

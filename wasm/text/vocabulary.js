@@ -204,11 +204,10 @@ export function checkVocab(vocab, where) {
   for (const token of tokens) {
     const id = vocab[token];
     checkId(id, where, token);
-    if (seen[id]) {
+    if (seen[id]++) {
       const first = tokens.find((other) => vocab[other] === id);
       refuse(where, `"${token}" and "${first}" have the same id ${id}`);
     }
-    seen[id] = 1;
   }
 }
 

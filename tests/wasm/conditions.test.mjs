@@ -1,0 +1,135 @@
+// The conditions of a recording as JavaScript reads them: each key, each default, each refusal.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readConditions } from '../../wasm/recording/conditions.js';
+
+const sizes = { L: 2, H: 3, G: 1, K: 4, D: 5, V: 9 };
+const least = { model: sizes, prompts: { count: 3, kept: 2, T: 5 } };
+const read = (json) => readConditions(JSON.stringify(json));
+const refuses = (json, where, expected) =>
+  assert.throws(() => read(json), {
+    code: 'bad_config',
+    where,
+    text: `recording: expected ${expected}`,
+  });
+
+test('all that conditions may say is read, and what they may not is dropped', () => {
+  const model = {
+    ...sizes,
+    id: 'own',
+    revision: 'main',
+    sha256: 'ab',
+    family: 'llama',
+    F: 8,
+    E: 2,
+    dtype: 'int8',
+    attention: 'sdpa',
+    operation: 'sigmoid',
+    mask: { kind: 'prefix', window: 4, prefix: 2 },
+    windows: [4, null],
+  };
+  const whole = {
+    model,
+    first: { token: '<s>', id: 0, position: 1 },
+    tokens: [['<s>', 'a'], []],
+    prompts: { source: 'text.txt', sha256: 'cd', count: 3, kept: 2, T: 5 },
+    eps: [0.1, 0, -1],
+    edits: [{ kind: 'silence', label: 'every head', layer: 1 }],
+    class: 'COUNTERFACTUAL',
+    licence: 'MIT',
+    versions: { sinkscope: '1' },
+    command: 'record',
+  };
+  assert.deepEqual(read(whole), whole);
+  const more = {
+    ...whole,
+    other: 1,
+    model: { ...model, other: 1, mask: { ...model.mask, other: 1 } },
+  };
+  assert.deepEqual(read(more), whole);
+});
+
+test('a window of no keys is none, and one of the mask is that of every layer', () => {
+  const windows = (change) => read({ ...least, model: { ...sizes, ...change } }).model;
+  for (const [change, mask, wanted] of [
+    [{}, { kind: 'causal' }, [null, null]],
+    [{ mask: { kind: 'window', window: 4 } }, { kind: 'window', window: 4 }, [4, 4]],
+    [{ mask: { kind: 'window', window: 0 } }, { kind: 'window' }, [null, null]],
+    [{ mask: { kind: 'causal', window: 4 } }, { kind: 'causal', window: 4 }, [null, null]],
+    [
+      { mask: { kind: 'window', window: 4 }, windows: [0, 7] },
+      { kind: 'window', window: 4 },
+      [null, 7],
+    ],
+    [{ mask: { kind: 'prefix', prefix: 0, window: null } }, { kind: 'prefix' }, [null, null]],
+    [{ mask: null, windows: null }, { kind: 'causal' }, [null, null]],
+  ]) {
+    const found = windows(change);
+    assert.deepEqual([found.mask, found.windows], [mask, wanted], JSON.stringify(change));
+  }
+});
+
+test('what is left out, or null, has its default', () => {
+  const { first, model, tokens, eps, edits, versions } = read({
+    ...least,
+    first: { id: null, position: null },
+  });
+  assert.deepEqual(first, { token: null, id: null, position: 0 });
+  assert.deepEqual([model.F, model.E], [0, 0]);
+  assert.deepEqual([tokens, eps, edits, versions], [[], [], [], {}]);
+  assert.deepEqual(read({ ...least, versions: { a: 1 } }).versions, { a: '1' });
+});
+
+test('what is of another kind is refused with its key', () => {
+  const model = (change) => ({ ...least, model: { ...sizes, ...change } });
+  for (const value of [3, 'a', true, [1], [[]]]) {
+    for (const key of ['model', 'first', 'prompts', 'versions'])
+      refuses({ ...least, [key]: value }, key, 'an object');
+    refuses(model({ mask: value }), 'mask', 'an object');
+  }
+  for (const value of [3, true, {}, []]) {
+    for (const key of ['class', 'licence', 'command'])
+      refuses({ ...least, [key]: value }, key, 'a text');
+    for (const key of ['id', 'revision', 'sha256', 'family', 'dtype', 'attention', 'operation'])
+      refuses(model({ [key]: value }), key, 'a text');
+    refuses(model({ mask: { kind: value } }), 'kind', 'a text');
+    refuses({ ...least, first: { token: value } }, 'token', 'a text');
+  }
+  for (const value of ['3', 0.5, true, []]) {
+    for (const key of [...Object.keys(sizes), 'F', 'E'])
+      refuses(model({ [key]: value }), key, 'a whole number');
+    for (const key of ['window', 'prefix'])
+      refuses(model({ mask: { [key]: value } }), key, 'a whole number');
+    for (const key of ['id', 'position'])
+      refuses({ ...least, first: { [key]: value } }, key, 'a whole number');
+    for (const key of ['count', 'kept', 'T'])
+      refuses({ ...least, prompts: { ...least.prompts, [key]: value } }, key, 'a whole number');
+  }
+  for (const key of Object.keys(sizes))
+    for (const value of [null, undefined]) refuses(model({ [key]: value }), key, 'a whole number');
+  for (const windows of [3, ['a'], [null, 0.5]])
+    refuses(model({ windows }), 'windows', 'numbers or null');
+  for (const tokens of ['a', ['a'], [['a', 1]], [null]])
+    refuses({ ...least, tokens }, 'tokens', 'lists of strings');
+  for (const eps of [0.1, ['0.1'], [0.1, null]]) refuses({ ...least, eps }, 'eps', 'numbers');
+  for (const edits of [
+    {},
+    [null],
+    [{}],
+    ['a'],
+    [[]],
+    [{ kind: 'a' }],
+    [{ label: 'a' }],
+    [{ kind: 1, label: 'a' }],
+    [{ kind: 'a', label: 1 }],
+  ])
+    refuses({ ...least, edits }, 'edits', 'objects with a kind and a label');
+});
+
+test('what is no JSON is refused in a sentence', () => {
+  assert.throws(() => readConditions('{'), {
+    code: 'bad_config',
+    where: 'recording',
+    text: /^expected JSON: SyntaxError: /,
+  });
+});

@@ -1,0 +1,345 @@
+// The tokenizer inside a GGUF file: what each key of its metadata becomes in a tokenizer.json.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.js';
+import { WORDS } from '../../wasm/text/dialect.js';
+
+const key = 'tokenizer.ggml.';
+/** What a file of such metadata gives; keys with a dot are named in full. */
+function read(values) {
+  const named = Object.entries(values).map(([name, value]) => [
+    name.includes('.') ? name : key + name,
+    value,
+  ]);
+  const all = new Map(named);
+  return tokenizerOfGguf((name) => all.get(name));
+}
+const refuses = (values, where, text, code = 'bad_tokenizer') =>
+  assert.throws(() => read(values), { name: 'SinkscopeError', code, where: key + where, text });
+
+const split = (Regex) => ({
+  type: 'Split',
+  pattern: { Regex },
+  behavior: 'Isolated',
+  invert: false,
+});
+const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
+const text = { Sequence: { id: 'A', type_id: 0 } };
+const templateOf = (...single) => ({
+  type: 'TemplateProcessing',
+  single,
+  pair: single,
+  special_tokens: {},
+});
+const [NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE] = [1, 2, 3, 4, 5, 6];
+const roles = { bos_token: null, eos_token: null, unk_token: null, pad_token: null };
+const config = (change) => ({ ...roles, clean_up_tokenization_spaces: false, ...change });
+
+const gpt2 = {
+  model: 'gpt2',
+  tokens: ['a', 'b', 'ab', 'Ġ', 'é', '<é>', '<é!>', '<unk>'],
+  token_type: [NORMAL, NORMAL, NORMAL, NORMAL, BYTE, CONTROL, USER, UNKNOWN],
+  merges: ['a b'],
+};
+
+test('a byte-level vocabulary: tokens in byte letters but for those that are added', () => {
+  const bytes = {
+    type: 'ByteLevel',
+    add_prefix_space: false,
+    trim_offsets: false,
+    use_regex: false,
+  };
+  const added = (id, content, isSpecial = true) => ({
+    id,
+    content,
+    normalized: false,
+    special: isSpecial,
+  });
+  const { json, config: settings } = read(gpt2);
+  assert.deepEqual(json, {
+    version: '1.0',
+    added_tokens: [added(5, '<é>'), added(6, '<é!>', false), added(7, '<unk>')],
+    normalizer: null,
+    pre_tokenizer: { type: 'Sequence', pretokenizers: [split(WORDS), bytes] },
+    post_processor: null,
+    decoder: bytes,
+    model: {
+      type: 'BPE',
+      ignore_merges: false,
+      vocab: { a: 0, b: 1, ab: 2, Ġ: 3, é: 4, '<é>': 5, '<é!>': 6, '<unk>': 7 },
+      merges: [['a', 'b']],
+    },
+  });
+  assert.deepEqual(settings, config({}));
+  // A text that no byte letters write is spelled in them.
+  const chinese = read({ ...gpt2, tokens: gpt2.tokens.with(4, '漢'), token_type: undefined });
+  assert.deepEqual(Object.keys(chinese.json.model.vocab).slice(3), [
+    'Ġ',
+    'æ¼¢',
+    '<é>',
+    '<é!>',
+    '<unk>',
+  ]);
+  assert.deepEqual(chinese.json.added_tokens, []);
+});
+
+test('each name of a way to split has its patterns, its normal form and its merges', () => {
+  const later = (numbers) =>
+    split(
+      `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${numbers}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
+    );
+  const [words, one, three] = [split(WORDS), later('\\p{N}'), later('\\p{N}{1,3}')];
+  const falcon = [split('\\p{N}+'), split('[0-9][0-9][0-9]')];
+  const table = {
+    'gpt-2 default phi-2': [[words], [], null, false, false],
+    'smollm starcoder refact': [[split('\\p{N}'), words], [], null, false, false],
+    'gpt-neox olmo mpt': [[words], [], 'NFC', false, false],
+    'qwen2 deepseek-r1-qwen': [[one], [], 'NFC', false, false],
+    'llama-bpe llama3 llama-v3': [[three], [], null, true, true],
+    dbrx: [[three], [], null, false, false],
+    falcon: [[split('[\\p{P}$+<=>^~|`]+'), words], falcon, null, false, false],
+    bloom: [[split(' ?[^(\\s|.,!?…。，、।۔،)]+')], [], null, false, false],
+  };
+  for (const [names, [before, after, form, ignores, bos]] of Object.entries(table))
+    for (const pre of names.split(' ')) {
+      const { json } = read({ ...gpt2, pre, bos_token_id: 0 });
+      const { pretokenizers } = json.pre_tokenizer;
+      const [cut, left] = [
+        pretokenizers.slice(0, before.length),
+        pretokenizers.slice(before.length),
+      ];
+      assert.deepEqual([cut, left.slice(1)], [before, after], pre);
+      assert.equal(left[0].type, 'ByteLevel', pre);
+      assert.deepEqual(json.normalizer, form && { type: form }, pre);
+      assert.equal(json.model.ignore_merges, ignores, pre);
+      assert.deepEqual(json.post_processor, bos ? templateOf(special('a'), text) : null, pre);
+    }
+  const known = Object.keys(table).join(' ').split(' ').join(', ');
+  const long = 'x'.repeat(79);
+  for (const [pre, shown] of [
+    ['gpt', '"gpt"'],
+    [3, '3'],
+    [`${long}yz`, `"${long}`],
+  ])
+    refuses({ ...gpt2, pre }, 'pre', `expected one of ${known}, got ${shown}`, 'unsupported');
+  for (const [model, shown] of [
+    [undefined, 'undefined'],
+    ['bert', '"bert"'],
+    [`${long}yz`, `"${long}`],
+  ])
+    refuses({ model }, 'model', `expected "gpt2" or "llama", got ${shown}`, 'unsupported');
+  assert.throws(() => tokenizerOfGguf({}), { code: 'argument', where: 'read' });
+});
+
+test('tokens that begin and end a text, or have another role', () => {
+  const ids = { bos_token_id: 0, eos_token_id: 7, unknown_token_id: 1, padding_token_id: 2 };
+  const named = { bos_token: 'a', eos_token: '<unk>', unk_token: 'b', pad_token: 'ab' };
+  assert.deepEqual(read({ ...gpt2, ...ids }).config, config(named));
+  const [begin, end] = [special('a'), special('<unk>')];
+  for (const [add_bos_token, add_eos_token, pre, wanted] of [
+    [undefined, undefined, 'gpt-2', null],
+    [true, false, 'gpt-2', templateOf(begin, text)],
+    [false, true, 'gpt-2', templateOf(text, end)],
+    [true, true, 'gpt-2', templateOf(begin, text, end)],
+    [undefined, undefined, 'llama3', templateOf(begin, text)],
+    [undefined, true, 'llama3', templateOf(begin, text, end)],
+    [false, undefined, 'llama3', null],
+  ]) {
+    const { json } = read({ ...gpt2, ...ids, add_bos_token, add_eos_token, pre });
+    assert.deepEqual(json.post_processor, wanted);
+  }
+  // A text begins with what there is, unless the file says so.
+  assert.equal(read({ ...gpt2, pre: 'llama3' }).json.post_processor, null);
+  assert.equal(read({ ...gpt2, add_bos_token: false }).json.post_processor, null);
+  for (const role of ['bos', 'eos'])
+    refuses(
+      { ...gpt2, [`add_${role}_token`]: true },
+      `add_${role}_token`,
+      `is true, but no ${role}_token_id is given`,
+    );
+  for (const role of ['bos', 'eos', 'unknown', 'padding'])
+    for (const id of [8, -1, 0.5, '0'])
+      refuses(
+        { ...gpt2, [`${role}_token_id`]: id },
+        `${role}_token_id`,
+        `expected an id below 8, got ${JSON.stringify(id)}`,
+      );
+  const long = 'x'.repeat(79);
+  refuses(
+    { ...gpt2, add_bos_token: `${long}yz` },
+    'add_bos_token',
+    `expected true or false, got "${long}`,
+  );
+});
+
+test('keys that do not fit are refused with their place', () => {
+  const numbers = (change) => ({ ...gpt2, token_type: change });
+  const long = 'x'.repeat(90);
+  for (const [values, where, sentence] of [
+    [{ ...gpt2, tokens: ['a', ''] }, 'tokens 1', 'expected a string, got ""'],
+    [{ ...gpt2, tokens: [3] }, 'tokens 0', 'expected a string, got 3'],
+    [{ ...gpt2, tokens: 'ab' }, 'tokens', 'expected an array of strings, got string'],
+    [{ ...gpt2, tokens: gpt2.tokens.with(7, 'a') }, 'tokens 7', '"a" is also token 0'],
+    [
+      { ...gpt2, tokens: [long, long], token_type: undefined },
+      'tokens 1',
+      `"${long.slice(0, 80)}" is also token 0`,
+    ],
+    [numbers('many'), 'token_type', 'expected an array of numbers, got string'],
+    [numbers([1]), 'token_type', 'expected 8 numbers, one a token, got 1'],
+    [numbers(gpt2.token_type.with(0, NaN)), 'token_type 0', 'expected a number, got NaN'],
+    [numbers(gpt2.token_type.with(2, '1')), 'token_type 2', 'expected a number, got 1'],
+    [{ ...gpt2, merges: ['a b', 'a'] }, 'merges 1', 'expected two tokens, got "a"'],
+    [{ ...gpt2, merges: ['b a'] }, 'merges 0', '"b a" needs "ba", which is not in the vocabulary'],
+    [{ ...gpt2, merges: undefined }, 'merges', 'expected an array of strings, got undefined'],
+  ])
+    refuses(values, where, sentence);
+  assert.equal(read(numbers(Int32Array.from(gpt2.token_type))).json.added_tokens.length, 3);
+});
+
+const llama = {
+  model: 'llama',
+  tokens: ['<unk>', '<s>', '▁', 'a', '▁a', '<0x62>', '<x y>'],
+  token_type: [UNKNOWN, CONTROL, NORMAL, NORMAL, NORMAL, BYTE, USER],
+  scores: Float32Array.of(0, 0, -2, -3, -1, 0, 0),
+  bos_token_id: 1,
+};
+const added = (id, content, isSpecial = true, normalized = false) => ({
+  id,
+  content,
+  normalized,
+  special: isSpecial,
+});
+
+test('a SentencePiece vocabulary: stages, tokens of bytes, a token for the unknown', () => {
+  const block = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
+  const space = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };
+  const strip = { type: 'Strip', content: ' ', start: 1, stop: 0 };
+  const decoders = [space, { type: 'ByteFallback' }, { type: 'Fuse' }];
+  const vocab = { '<unk>': 0, '<s>': 1, '▁': 2, a: 3, '▁a': 4, '<0x62>': 5, '<x y>': 6 };
+  const { json, config: settings } = read(llama);
+  const wanted = {
+    version: '1.0',
+    added_tokens: [added(0, '<unk>'), added(1, '<s>'), added(6, '<x y>', false)],
+    normalizer: { type: 'Sequence', normalizers: [{ type: 'Prepend', prepend: '▁' }, block] },
+    pre_tokenizer: null,
+    decoder: { type: 'Sequence', decoders: [...decoders, strip] },
+    post_processor: templateOf(special('<s>'), text),
+    model: {
+      type: 'BPE',
+      unk_token: '<unk>',
+      fuse_unk: true,
+      byte_fallback: true,
+      vocab,
+      merges: [['▁', 'a']],
+    },
+  };
+  assert.deepEqual(json, wanted);
+  assert.deepEqual(settings, config({ bos_token: '<s>', unk_token: '<unk>' }));
+  assert.deepEqual(read({ ...llama, add_space_prefix: true }).json, wanted);
+  const bare = read({ ...llama, add_space_prefix: false }).json;
+  assert.deepEqual(bare.normalizer, { type: 'Sequence', normalizers: [block] });
+  assert.deepEqual(bare.decoder, { type: 'Sequence', decoders });
+  assert.equal(read({ ...llama, unknown_token_id: 3 }).json.model.unk_token, 'a');
+  const all = { ...llama, token_type: llama.token_type.map(() => NORMAL) };
+  const plain = read(all);
+  assert.deepEqual([plain.json.model.unk_token, plain.json.model.byte_fallback], [null, false]);
+  assert.equal(plain.config.unk_token, null);
+  assert.deepEqual(plain.json.added_tokens, []);
+  assert.deepEqual(read({ ...llama, merges: [] }).json.model.merges, []);
+  refuses({ ...llama, scores: [1] }, 'scores', 'expected 7 numbers, one a token, got 1');
+  refuses({ ...llama, scores: undefined }, 'scores', 'expected an array of numbers, got undefined');
+  refuses({ ...llama, add_space_prefix: 1 }, 'add_space_prefix', 'expected true or false, got 1');
+});
+
+/** The merges of pieces, each with its score and its type. */
+function mergesOf(pieces, change) {
+  const [tokens, scores, token_type] = [0, 1, 2].map((i) => pieces.map((piece) => piece[i]));
+  return read({ model: 'llama', tokens, scores, token_type, ...change }).json.model.merges.map(
+    (pair) => pair.join('+'),
+  );
+}
+
+test('merges follow the scores; of one score the longest left part is first, then the longest piece', () => {
+  const pieces = (...table) => table.map(([token, score, type = NORMAL]) => [token, score, type]);
+  assert.deepEqual(
+    mergesOf(pieces(['a', 9], ['b', 9], ['c', 9], ['bc', -2], ['ab', -1], ['abc', -1])),
+    ['ab+c', 'a+bc', 'a+b', 'b+c'],
+  );
+  assert.deepEqual(mergesOf(pieces(['a', 0], ['b', 0], ['ab', -5], ['ba', -4], ['aa', -6])), [
+    'b+a',
+    'a+b',
+    'a+a',
+  ]);
+  assert.deepEqual(mergesOf(pieces(['😀', 0], ['a', 0], ['😀a', 0], ['a😀', 1], ['😀😀', -1])), [
+    'a+😀',
+    '😀+a',
+    '😀+😀',
+  ]);
+  // An emoji is one character, and so no longer a left part than a letter.
+  assert.deepEqual(mergesOf(pieces(['a', 0], ['bc', 0], ['😀', 0], ['😀a', 0], ['abc', 0])), [
+    'a+bc',
+    '😀+a',
+  ]);
+  const typed = (whole, left, right) =>
+    mergesOf(pieces(['a', 0, left], ['b', 0, right], ['ab', 0, whole]));
+  for (const type of [NORMAL, USER]) {
+    assert.deepEqual(typed(type, NORMAL, NORMAL), ['a+b']);
+    assert.deepEqual(typed(NORMAL, type, NORMAL), ['a+b']);
+    assert.deepEqual(typed(NORMAL, NORMAL, type), ['a+b']);
+  }
+  for (const type of [UNKNOWN, CONTROL, UNUSED, BYTE]) {
+    assert.deepEqual(typed(type, NORMAL, NORMAL), []);
+    assert.deepEqual(typed(NORMAL, type, NORMAL), []);
+    assert.deepEqual(typed(NORMAL, NORMAL, type), []);
+  }
+});
+
+test('a piece has at most 256 characters, of one or of two units; one that is not joined may have more', () => {
+  const of = (token, type) =>
+    mergesOf([
+      [token, 0, type],
+      ['a', 0, NORMAL],
+    ]);
+  assert.deepEqual(of('😀'.repeat(256), NORMAL), []);
+  assert.deepEqual(of('a'.repeat(257), CONTROL), []);
+  assert.throws(() => of('a'.repeat(257), NORMAL), {
+    where: `${key}tokens 0`,
+    text: 'expected at most 256 characters, got 257',
+  });
+});
+
+test("Gemma's merges follow its ids, and its symbols of spaces are runs of block signs", () => {
+  const gemma = {
+    ...llama,
+    'general.architecture': 'gemma2',
+    tokens: ['<unk>', ' ', 'a', 'b', '  ', 'ba', 'ab', '<x>', 'c d'],
+    token_type: [UNKNOWN, NORMAL, NORMAL, NORMAL, USER, NORMAL, NORMAL, USER, NORMAL],
+    scores: undefined,
+    bos_token_id: undefined,
+  };
+  const { json } = read(gemma);
+  assert.deepEqual(Object.keys(json.model.vocab), [
+    '<unk>',
+    ' ',
+    'a',
+    'b',
+    '▁▁',
+    'ba',
+    'ab',
+    '<x>',
+    'c d',
+  ]);
+  assert.deepEqual(json.model.merges, [
+    ['b', 'a'],
+    ['a', 'b'],
+  ]);
+  assert.deepEqual(json.added_tokens, [
+    added(0, '<unk>'),
+    added(4, '▁▁', false, true),
+    added(7, '<x>', false),
+  ]);
+  const other = read({ ...gemma, 'general.architecture': 'llama', scores: Array(9).fill(0) });
+  assert.ok('  ' in other.json.model.vocab);
+  assert.equal(other.json.added_tokens[1].normalized, false);
+});

@@ -1,0 +1,335 @@
+// How long a guarded tokenizer waits for its worker, and how it ends: with a worker and a clock that the
+// test moves.
+import { mock, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { guardBy } from '../../wasm/text/guard.js';
+import { failure } from './helper.mjs';
+
+const settle = () => new Promise(setImmediate);
+const OPENED = {
+  size: 3,
+  bos: 1,
+  specials: [
+    { id: 1, text: '<s>', kind: 'bos' },
+    { id: 2, text: '!', kind: 'other' },
+  ],
+  text: 'ab<s>!',
+  ends: Uint32Array.of(2, 5, 6),
+};
+const SMALL = { tokenizer: '' };
+
+/** Workers that say what the test lets them say. */
+function stage() {
+  const workers = [];
+  const start = () => {
+    const worker = { isEnded: false, asked: [] };
+    worker.terminate = () => (worker.isEnded = true);
+    worker.postMessage = (question) => worker.asked.push(question);
+    worker.say = async (data) => {
+      worker.onmessage({ data });
+      await settle();
+    };
+    workers.push(worker);
+    return worker;
+  };
+  return { workers, guard: guardBy(start) };
+}
+
+/** An opened tokenizer and its worker. */
+async function opened({ source = SMALL, took = 30, ...options } = {}) {
+  const { workers, guard } = stage();
+  const opening = guard(source, options);
+  await settle();
+  await workers[0].say({ isAlive: true, took });
+  await workers[0].say({ value: OPENED });
+  return { workers, tokenizer: await opening };
+}
+
+/** A test whose clock stands still. */
+const timed = (name, use) =>
+  test(name, async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      await use();
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+/** A worker is ended after so many milliseconds and not before. */
+async function endsAfter(worker, ms) {
+  mock.timers.tick(ms - 1);
+  assert.equal(worker.isEnded, false, `it was ended before ${ms}`);
+  mock.timers.tick(1);
+  assert.equal(worker.isEnded, true, `it was not ended after ${ms}`);
+  await settle();
+}
+
+timed('a step has five seconds, more for what is long, and more on a slow machine', async () => {
+  const numbers = new Uint8Array(2 ** 16);
+  const gguf = new Map([
+    ['a', Array(2 ** 16)],
+    ['b', numbers],
+    ['c', 7],
+    ['d', 'x'.repeat(2 ** 21)],
+    ['e', undefined],
+  ]);
+  for (const [what, ms, source, took, options] of [
+    ['a small one', 5000, SMALL, 30],
+    ['a fast machine', 5000, SMALL, 3],
+    ['one that does not say', 5000, SMALL, undefined],
+    ['a slow one', 7500, SMALL, 45],
+    ['a slower one', 50_000, SMALL, 300],
+    ['half of the long files', 7500, { tokenizer: 'x'.repeat(2 ** 21) }, 30],
+    ['two files', 10_000, { vocab: 'x'.repeat(2 ** 21), merges: 'x'.repeat(2 ** 21) }, 30],
+    ['a file that is not there', 5000, { tokenizer: '', config: undefined }, 30],
+    ['both', 30_000, { tokenizer: 'x'.repeat(2 ** 22) }, 90],
+    ['lists count for 16 an entry', 10_000, { gguf }, 30],
+    ['a limit', 700, SMALL, 30, { limit: 700 }],
+  ]) {
+    const { workers, guard } = stage();
+    const failed = failure(guard(source, options));
+    await settle();
+    assert.deepEqual(workers[0].asked, [{ method: 'open', source }]);
+    // What loads the worker is the network's.
+    mock.timers.tick(1e6);
+    assert.equal(workers[0].isEnded, false, what);
+    await workers[0].say({ isAlive: true, took });
+    await endsAfter(workers[0], ms);
+    const { code, where } = await failed;
+    assert.deepEqual([code, where], ['too_slow', 'tokenizer'], what);
+    assert.equal(workers.length, 1);
+  }
+});
+
+timed('each report of a worker begins the time anew', async () => {
+  const { workers, guard } = stage();
+  const failed = failure(guard(SMALL));
+  await settle();
+  await workers[0].say({ isAlive: true, took: 60 });
+  mock.timers.tick(9000);
+  await workers[0].say({ isAlive: true });
+  await endsAfter(workers[0], 10_000);
+  assert.equal((await failed).code, 'too_slow');
+});
+
+timed('an answer ends the waiting, a value and an error alike', async () => {
+  const { workers, tokenizer } = await opened();
+  mock.timers.tick(1e6);
+  assert.equal(workers[0].isEnded, false);
+  for (const answer of [
+    { value: 'hi' },
+    { error: { code: 'argument', where: 'ids', text: 'expected x' } },
+  ]) {
+    const decoded = tokenizer.decode(Int32Array.of(1, 2)).catch((error) => error);
+    await settle();
+    assert.deepEqual(workers[0].asked.at(-1), { method: 'decode', ids: [1, 2] });
+    await workers[0].say(answer);
+    mock.timers.tick(1e6);
+    assert.equal(workers[0].isEnded, false);
+    if (answer.value) assert.equal(await decoded, 'hi');
+    else assert.equal((await decoded).message, 'ids: expected x');
+  }
+});
+
+timed('a text has time of its own; ids have that of the files', async () => {
+  const source = { tokenizer: 'x'.repeat(2 ** 22) };
+  for (const [ask, ms] of [
+    [(tokenizer) => tokenizer.encode('a'.repeat(2 ** 19)), 7500],
+    [(tokenizer) => tokenizer.encode(''), 5000],
+    [(tokenizer) => tokenizer.decode([]), 10_000],
+  ]) {
+    const { workers, tokenizer } = await opened({ source });
+    const failed = failure(ask(tokenizer));
+    await settle();
+    await endsAfter(workers[0], ms);
+    assert.deepEqual([(await failed).code, (await failed).where], ['too_slow', 'text']);
+  }
+});
+
+timed('a sentence says how long it was, how slow the machine is, and what to do', async () => {
+  const ended = 'none came, and the worker was ended. This machine may be busy';
+  const never = 'or the tokenizer may never end: wait longer';
+  for (const [took, limit, sentence] of [
+    [30, 1_000_000, `expected an answer within 1000.0 s, ${ended}, ${never}`],
+    [
+      45,
+      90,
+      `expected an answer within 0.1 s, ${ended} (it works at 1/1.5 of its usual speed), ${never}`,
+    ],
+    [
+      75,
+      60,
+      `expected an answer within 0.1 s, ${ended} (it works at 1/2.5 of its usual speed), ${never}`,
+    ],
+  ]) {
+    const { workers, guard } = stage();
+    const failed = failure(guard(SMALL, { limit }));
+    await settle();
+    await workers[0].say({ isAlive: true, took });
+    mock.timers.tick(2e6);
+    assert.equal((await failed).text, sentence);
+    const own = await opened({ took, limit });
+    const late = failure(own.tokenizer.encode(''));
+    await settle();
+    mock.timers.tick(2e6);
+    assert.equal((await late).text, `${sentence}, or try a shorter text`);
+  }
+});
+
+timed('who asks again waits twice as long, for a worker that reads the files again', async () => {
+  const { workers, tokenizer } = await opened();
+  const first = failure(tokenizer.encode('a'.repeat(2 ** 20)));
+  await settle();
+  await endsAfter(workers[0], 10_000);
+  assert.equal((await first).code, 'too_slow');
+  const second = tokenizer.encode('ab', { special: 'none' });
+  await settle();
+  assert.deepEqual(workers[1].asked, [{ method: 'open', source: SMALL }]);
+  await workers[1].say({ isAlive: true, took: 30 });
+  mock.timers.tick(9999);
+  await workers[1].say({ value: OPENED });
+  assert.deepEqual(workers[1].asked.at(-1), {
+    method: 'encode',
+    text: 'ab',
+    options: { special: 'none' },
+  });
+  mock.timers.tick(9999);
+  const spans = Uint32Array.of(0, 1, 2, 4, 5, 9);
+  const value = { ids: Int32Array.of(1, 0, 9), spans, special: Uint8Array.of(1, 0, 2) };
+  await workers[1].say({ value });
+  assert.deepEqual(await second, [
+    { id: 1, text: '<s>', start: 0, end: 1, special: true },
+    { id: 0, text: 'ab', start: 2, end: 4, special: false },
+    { id: 9, text: '[9]', start: 5, end: 9, special: false },
+  ]);
+  assert.deepEqual([workers.length, workers[1].isEnded], [2, false]);
+  const third = failure(tokenizer.encode(''));
+  await settle();
+  await endsAfter(workers[1], 10_000);
+  assert.equal((await third).code, 'too_slow');
+});
+
+timed(
+  'a worker that ends is told apart from one that is slow, and the next question starts another',
+  async () => {
+    for (const [message, reason] of [
+      ['out of memory', 'out of memory'],
+      [undefined, 'it could not be started'],
+    ]) {
+      const { workers, guard } = stage();
+      const failed = failure(guard(SMALL));
+      await settle();
+      workers[0].onerror({ message });
+      assert.deepEqual(await failed, {
+        name: 'SinkscopeError',
+        code: 'bad_tokenizer',
+        where: 'tokenizer',
+        text: `expected a worker that answers, it ended: ${reason}`,
+      });
+      assert.equal(workers[0].isEnded, true);
+    }
+    const { workers, tokenizer } = await opened();
+    const failed = failure(tokenizer.encode('a'));
+    await settle();
+    workers[0].onerror({ message: 'gone' });
+    assert.deepEqual([(await failed).code, (await failed).where], ['bad_tokenizer', 'text']);
+    const again = failure(tokenizer.encode('a'));
+    await settle();
+    // What was left of the first question's time is no limit of this one, nor is it doubled.
+    mock.timers.tick(5000);
+    assert.equal(workers[1].isEnded, false);
+    await workers[1].say({ isAlive: true });
+    await endsAfter(workers[1], 5000);
+    assert.equal((await again).code, 'too_slow');
+  },
+);
+
+timed('questions are asked one at a time, and close() ends them all', async () => {
+  const { workers, tokenizer } = await opened();
+  const asked = ['a', 'b', 'c'].map((text) => failure(tokenizer.encode(text)));
+  await settle();
+  assert.deepEqual(
+    workers[0].asked.slice(1).map(({ text }) => text),
+    ['a'],
+  );
+  await workers[0].say({ error: { code: 'argument', where: 'special', text: 'x' } });
+  assert.deepEqual(
+    workers[0].asked.slice(1).map(({ text }) => text),
+    ['a', 'b'],
+  );
+  tokenizer.close();
+  tokenizer.close();
+  const closed = {
+    name: 'SinkscopeError',
+    code: 'closed',
+    where: 'tokenizer',
+    text: 'this tokenizer has been closed',
+  };
+  assert.equal((await asked[0]).code, 'argument');
+  for (const one of [asked[1], asked[2], failure(tokenizer.decode([]))])
+    assert.deepEqual(await one, closed);
+  assert.deepEqual([workers.length, workers[0].isEnded], [1, true]);
+  assert.equal(tokenizer.piece(0), 'ab');
+});
+
+timed('a signal stops the opening, and listens no longer than that', async () => {
+  const reason = new Error('enough');
+  for (const isLate of [false, true]) {
+    const { workers, guard } = stage();
+    const controller = new AbortController();
+    const { signal } = controller;
+    const heard = new Set();
+    mock.method(signal, 'addEventListener', (_, listener) => heard.add(listener));
+    mock.method(signal, 'removeEventListener', (_, listener) => heard.delete(listener));
+    const opening = guard(SMALL, { signal });
+    await settle();
+    assert.equal(heard.size, 1);
+    if (isLate) {
+      await workers[0].say({ isAlive: true, took: 30 });
+      await workers[0].say({ value: OPENED });
+      await opening;
+    } else {
+      controller.abort(reason);
+      for (const listener of heard) listener();
+      await assert.rejects(opening, reason);
+    }
+    assert.deepEqual([heard.size, workers[0].isEnded], [0, !isLate]);
+  }
+  const { workers, guard } = stage();
+  await assert.rejects(guard(SMALL, { signal: AbortSignal.abort(reason) }), reason);
+  assert.equal(workers.length, 0);
+});
+
+timed('a file that the worker refuses ends it', async () => {
+  const { workers, guard } = stage();
+  const failed = failure(guard(SMALL));
+  await settle();
+  await workers[0].say({ error: { code: 'unsupported', where: 'model.type', text: 'x' } });
+  assert.deepEqual([(await failed).code, workers[0].isEnded], ['unsupported', true]);
+});
+
+test('what is no source, no option and no text is refused before a worker is asked', async () => {
+  const { workers, guard } = stage();
+  for (const [source, options, where] of [
+    [null, {}, 'source'],
+    [{ tokenizer: 3 }, {}, 'tokenizer'],
+    [{ gguf: 'a' }, {}, 'gguf'],
+    [SMALL, { limit: -1 }, 'limit'],
+    [SMALL, { signal: {} }, 'signal'],
+    [SMALL, 3, 'options'],
+  ]) {
+    const { code, where: place } = await failure(guard(source, options));
+    assert.deepEqual([code, place], ['argument', where]);
+  }
+  assert.equal(workers.length, 0);
+  const { tokenizer, workers: own } = await opened();
+  const { code, where, text } = await failure(tokenizer.encode(7));
+  assert.deepEqual([code, where, text], ['argument', 'text', 'expected a string, got 7']);
+  assert.equal(own[0].asked.length, 1);
+  const { size, bos, special, specials } = tokenizer;
+  assert.deepEqual([size, bos, special, specials], [3, 1, [1, 2], OPENED.specials]);
+  const pieces = [-1, 0, 1, 2, 3].map((id) => tokenizer.piece(id));
+  assert.deepEqual(pieces, ['[-1]', 'ab', '<s>', '!', '[3]']);
+  tokenizer.close();
+});

@@ -1,0 +1,227 @@
+// A study that becomes a recording: what is measured, what is kept, what is said of it. The test plays the
+// model, so that every number is known.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { recordStudy } from '../../wasm/index.js';
+import { tensorsOf } from '../safetensors.mjs';
+
+const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
+const metric = (name, fields, more = {}) => ({
+  name,
+  fields,
+  arguments: [],
+  shape: [],
+  averaged: true,
+  ...more,
+});
+const describe = {
+  version: '1',
+  defaults: { eps: 0.3 },
+  operations: [{ name: 'softmax', proxy: 'weights' }],
+  fields: [
+    { name: 'att', needs: null, standard: true },
+    { name: 'loss', needs: null, averaged: true },
+    { name: 'seen', needs: null },
+    { name: 'hidden', needs: null },
+  ],
+  metrics: [
+    metric('alpha', ['att']),
+    metric('loss_mean', ['loss']),
+    metric('sinks', ['att'], { arguments: ['eps'] }),
+    metric('kl', ['att'], { arguments: ['base'] }),
+    metric('deep', ['att', 'hidden']),
+    metric('single', ['att'], { averaged: false }),
+    ...EXACT.slice(1).map((name) => metric(name, ['hidden'], { averaged: false })),
+  ],
+  edits: [
+    { name: 'silence', label: 'silent', parameters: [], counterfactual: true },
+    { name: 'evict', label: 'evicted', parameters: [], counterfactual: false },
+  ],
+};
+const sizes = { L: 2, H: 2, G: 2, K: 4, D: 8, V: 9, F: 16, E: 0 };
+const architecture = {
+  family: 'llama',
+  ...sizes,
+  context: 9,
+  attention: { operation: 'softmax' },
+  mask: { kind: 'causal' },
+  windows: [null, null],
+};
+
+/** The weights of the first key, by the first token of a sequence; those of the other are 7. */
+const FIRSTS = { 1: [0.5, 0.3, 0.1, 0.9], 2: [0.1, 0.2, 0.3, 0.4], 3: [NaN, 1, 1, 1] };
+const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
+
+/** What a model of such numbers is asked, and the model. */
+function played() {
+  const runs = [];
+  const numberOf = ([first], { field, metric: name, eps }) => {
+    if (name === 'alpha')
+      return tensor(
+        [2, 2, 2],
+        FIRSTS[first].flatMap((x) => [x, 7]),
+      );
+    if (name === 'loss_mean') return tensor([2], [first * 2, 99]);
+    if (name === 'sinks') return tensor([1], [first + eps]);
+    if (field === 'loss') return tensor([2], [NaN, first]);
+    return tensor([1], [field === 'att' ? 0.1 : first]);
+  };
+  const run = async (ids, options) => {
+    const own = { ids, options, reads: [], isClosed: false };
+    runs.push(own);
+    const read = async (reads) => {
+      own.reads.push(...reads);
+      return reads.map((one) => numberOf(ids, one));
+    };
+    return { tokens: ids, read, close: async () => void (own.isClosed = true) };
+  };
+  return { runs, model: { describe, architecture, arithmetic: 'float', run } };
+}
+
+/** The conditions of a file and its tensors, as numbers. */
+function opened(file) {
+  const bytes = Buffer.from(file);
+  const header = JSON.parse(bytes.subarray(8, 8 + Number(bytes.readBigUInt64LE(0))).toString());
+  const tensors = tensorsOf(bytes).map(([name, { dtype, shape }, data]) => {
+    const { buffer } = Uint8Array.from(data);
+    const numbers = dtype === 'F32' ? [...new Float32Array(buffer)] : dtype;
+    return [name, { shape, numbers }];
+  });
+  return {
+    conditions: JSON.parse(header.__metadata__.sinkscope),
+    tensors: Object.fromEntries(tensors),
+  };
+}
+const singles = (...numbers) => numbers.map(Math.fround);
+const two = [
+  [1, 5],
+  [2, 6],
+];
+
+test('each prompt has its sinks, its first weight and its loss, and their means are beside them', async () => {
+  const { model, runs } = played();
+  const { tensors, conditions } = opened(
+    await recordStudy(model, two, { eps: [0.3, 0.2], keep: 0 }),
+  );
+  assert.deepEqual(tensors['prompt.sink_1'], { shape: [2, 2], numbers: [0.5, 0.75, 0.25, 0.5] });
+  assert.deepEqual(tensors['prompt.alpha_1'].shape, [2]);
+  tensors['prompt.alpha_1'].numbers.forEach((x, i) =>
+    assert.ok(Math.abs(x - [0.45, 0.25][i]) < 1e-7),
+  );
+  assert.deepEqual(tensors['prompt.loss'], { shape: [2], numbers: [2, 4] });
+  assert.deepEqual(tensors['mean.loss_mean'], { shape: [2], numbers: [3, 99] });
+  assert.deepEqual(tensors['mean.sinks'], { shape: [2, 1], numbers: singles(1.8, 1.7) });
+  // What needs a field that is not usual, a second run, or has no mean is not measured.
+  const means = Object.keys(tensors).filter((name) => name.startsWith('mean.'));
+  assert.deepEqual(means.sort(), ['mean.alpha', 'mean.loss_mean', 'mean.sinks']);
+  assert.equal(Object.keys(tensors).length, 2 * means.length + 3);
+  assert.equal(runs.length, 2);
+  assert.deepEqual(
+    [conditions.prompts, conditions.eps, conditions.tokens],
+    [{ source: null, sha256: null, count: 2, kept: 0, T: 2 }, [0.3, 0.2], []],
+  );
+});
+
+test('a prompt of which a weight is undefined has no sinks, and one without a loss has none', async () => {
+  const { model } = played();
+  const { tensors } = opened(await recordStudy(model, [[3, 5]], { keep: 0, metrics: ['sinks'] }));
+  assert.deepEqual(tensors['prompt.sink_1'], { shape: [1, 1], numbers: [NaN] });
+  assert.deepEqual(tensors['prompt.loss'], { shape: [1], numbers: [NaN] });
+  assert.deepEqual(
+    Object.keys(tensors)
+      .filter((name) => name.startsWith('mean.'))
+      .sort(),
+    ['mean.alpha', 'mean.sinks'],
+  );
+  assert.deepEqual(tensors['mean.sinks'], { shape: [1, 1], numbers: singles(3.3) });
+});
+
+test('the first prompts are kept, each of a run that is closed', async () => {
+  for (const [keep, kept] of [
+    [undefined, 1],
+    [0, 0],
+    [1, 1],
+    [2, 2],
+  ]) {
+    const { model, runs } = played();
+    const { tensors, conditions } = opened(await recordStudy(model, two, { keep, licence: 'MIT' }));
+    const prompts = Object.keys(tensors).filter((name) => name.endsWith('.tokens'));
+    assert.deepEqual(prompts, ['0.tokens', '1.tokens'].slice(0, kept));
+    assert.deepEqual([conditions.prompts.kept, conditions.licence], [kept, 'MIT']);
+    assert.deepEqual(
+      conditions.tokens,
+      [
+        ['1', '5'],
+        ['2', '6'],
+      ].slice(0, kept),
+    );
+    assert.equal(runs.length, 2 + kept);
+    assert.deepEqual(
+      runs.slice(2).map(({ ids }) => ids),
+      two.slice(0, kept),
+    );
+    for (const run of runs) assert.ok(run.isClosed);
+    for (const { options } of runs.slice(2))
+      assert.deepEqual(options.fields, ['att', 'loss', 'hidden']);
+    if (kept) {
+      assert.equal(tensors['0.att'].numbers, 'F16');
+      assert.deepEqual(tensors['0.loss'], { shape: [1], numbers: [1] });
+    }
+  }
+  const { model } = played();
+  const { tensors } = opened(await recordStudy(model, two, { half: false }));
+  assert.deepEqual(tensors['0.att'].numbers, singles(0.1));
+});
+
+test('under edits it is kept which keys are seen, and said what kind of model it is', async () => {
+  for (const [edits, kind, given] of [
+    [[], 'MEASURED'],
+    [[{ kind: 'evict' }], 'MEASURED'],
+    [[{ kind: 'silence' }], 'COUNTERFACTUAL'],
+    [[{ kind: 'evict' }, { kind: 'silence' }], 'COUNTERFACTUAL'],
+    [[{ kind: 'silence' }], 'OWN', 'OWN'],
+  ]) {
+    const { model, runs } = played();
+    const options = { edits, ...(given && { class: given }) };
+    const { tensors, conditions } = opened(await recordStudy(model, two, options));
+    assert.equal(conditions.class, kind);
+    assert.equal('0.seen' in tensors, edits.length > 0);
+    assert.deepEqual(
+      conditions.edits?.map((edit) => edit.kind) ?? [],
+      edits.map((edit) => edit.kind),
+    );
+    for (const run of runs) assert.deepEqual(run.options.edits, edits);
+  }
+});
+
+test('progress is told, and a signal reaches every run', async () => {
+  const { model, runs } = played();
+  const { signal } = new AbortController();
+  const told = [];
+  await recordStudy(model, two, {
+    signal,
+    onProgress: ({ done, total }) => told.push(`${done}/${total}`),
+  });
+  assert.deepEqual(told, ['1/2', '2/2']);
+  for (const { options } of runs) assert.equal(options.signal, signal);
+});
+
+test('what cannot be recorded is refused before a run', async () => {
+  const { model, runs } = played();
+  for (const [who, what, options, where, text] of [
+    [{}, two, {}, 'model', 'expected a model, got an object'],
+    [model, 3, {}, 'sequences', 'expected a list, got 3'],
+    [model, [3], {}, 'sequences[0]', 'expected a list, got 3'],
+    [model, two, 3, 'options', 'expected an object, got 3'],
+    [model, two, { signal: 3 }, 'signal', 'expected an AbortSignal, got 3'],
+    [model, two, { licence: 3 }, 'licence', 'expected a string, got 3'],
+    [model, two, { metrics: 'a' }, 'metrics', 'expected a list, got "a"'],
+    [model, two, { edits: 3 }, 'edits', 'expected a list, got 3'],
+    [model, two, { eps: 0.1 }, 'eps', 'expected a list, got 0.1'],
+    [model, two, { eps: [0.1, 'a'] }, 'eps[1]', 'expected a number, got "a"'],
+    [model, two, { keep: 3 }, 'keep', 'expected an integer from 0 to 2, got 3'],
+    [model, two, { keep: -1 }, 'keep', 'expected an integer from 0 to 2, got -1'],
+  ])
+    await assert.rejects(recordStudy(who, what, options), { code: 'argument', where, text });
+  assert.equal(runs.length, 0);
+});

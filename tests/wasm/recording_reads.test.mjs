@@ -1,0 +1,458 @@
+// A recording as its reader has it, with an engine that the test plays; and two of them side by side.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { compareRecordings } from '../../wasm/index.js';
+import { Recording } from '../../wasm/recording/recording.js';
+import { failure } from './helper.mjs';
+
+const describe = {
+  defaults: { eps: 0.2 },
+  metrics: [
+    { name: 'alpha', arguments: [], shape: ['L', 'H+1'], summary: true },
+    { name: 'sinks', arguments: ['eps'], shape: ['L'], summary: true },
+    { name: 'gone', arguments: [], shape: ['T'], summary: true },
+    { name: 'kl', arguments: ['base'], shape: [], summary: true },
+    { name: 'inner', arguments: [], shape: ['T'], summary: false },
+  ],
+};
+const sizes = { family: 'llama', L: 2, H: 1, G: 1, K: 4, D: 8, V: 9, F: 16, E: 0 };
+const mask = { kind: 'causal' };
+const conditionsOf = ({
+  count = 3,
+  kept = 2,
+  eps = [0.1, 0.2],
+  tokens = [
+    ['a', 'b'],
+    ['c', 'd'],
+  ],
+} = {}) => ({
+  model: { ...sizes, operation: 'softmax', mask, windows: [null, null], id: 'own' },
+  prompts: { count, kept, T: 2 },
+  tokens,
+  eps,
+  edits: [],
+});
+const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
+
+/** An engine whose worker can be replaced by another. */
+function engine(tensors, conditions) {
+  const calls = [];
+  const broken = new Set();
+  const backendOf = (name) => {
+    const call = async (what, result) => {
+      calls.push(`${name} ${what}`);
+      if (broken.delete(what)) throw new Error(`${what} failed`);
+      return result;
+    };
+    return {
+      openRecording: (job, source) =>
+        call(`open ${source} ${job.id}`, {
+          recording: 7,
+          conditions,
+          tensors: Object.entries(tensors).map(([key, { shape }]) => [
+            key,
+            { dtype: 'F32', shape },
+          ]),
+          ids: [
+            [4, 5],
+            [6, 7],
+          ].slice(0, conditions.prompts.kept),
+          bytes: 99,
+        }),
+      recordingTensor: (id, key, layer, head) =>
+        call(`tensor ${id} ${key} ${layer} ${head}`, [tensors[key]]),
+      recordingPrompt: (id, prompt) => call(`prompt ${id} ${prompt}`, 10 + prompt),
+      read: (run, reads) =>
+        call(
+          `read ${run} ${JSON.stringify(reads)}`,
+          reads.map(({ eps = 0 }) => tensor([1], [run + eps])),
+        ),
+      closeRecording: (id) => call(`close ${id}`),
+    };
+  };
+  let [backend, count] = [backendOf('A'), 0];
+  const link = {
+    isOpen: true,
+    ask: async (use) => use(backend),
+    job: async (options, use) => use(backend, { id: options.job, reports: false }),
+  };
+  return { link, calls, broken, replace: () => (backend = backendOf('BCD'[count++])) };
+}
+
+/** An opened recording of some tensors, and what its engine was asked since. */
+async function opened(tensors = {}, change = {}) {
+  const own = engine(tensors, conditionsOf(change));
+  const recording = await new Recording(own.link, describe, () => 'source').open({ job: 3 });
+  assert.deepEqual(own.calls.splice(0), ['A open source 3']);
+  return { ...own, recording };
+}
+
+test('a recording has the sizes, the tokens and the tensors of its file', async () => {
+  const { recording } = await opened({ 'mean.alpha': tensor([2, 2], [1, 2, 3, 4]) });
+  const { bytes, tokens, edits, architecture, tensors, conditions } = recording;
+  assert.deepEqual([bytes, tokens, edits, conditions.model.id], [99, [4, 5], [], 'own']);
+  const attention = { operation: 'softmax', parameters: {} };
+  assert.deepEqual(architecture, { ...sizes, attention, mask, windows: [null, null] });
+  assert.deepEqual([...tensors], [['mean.alpha', { dtype: 'F32', shape: [2, 2] }]]);
+  assert.deepEqual((await opened({}, { kept: 0 })).recording.tokens, []);
+});
+
+test('a tensor is read whole, or of a layer and a head', async () => {
+  const { recording, calls } = await opened({ x: tensor([1], [5]) });
+  assert.deepEqual(await recording.tensor('x'), tensor([1], [5]));
+  await recording.tensor('x', { layer: 1 });
+  await recording.tensor('x', { layer: 0, head: 2 });
+  assert.deepEqual(calls, ['A tensor 7 x -1 -1', 'A tensor 7 x 1 -1', 'A tensor 7 x 0 2']);
+  for (const [name, where, place] of [
+    [3, {}, 'name'],
+    ['x', 3, 'options'],
+    ['x', { layer: 'a' }, 'layer'],
+    ['x', { head: 'a' }, 'head'],
+  ])
+    assert.deepEqual(
+      await failure(recording.tensor(name, where)).then(({ code, where }) => [code, where]),
+      ['argument', place],
+    );
+});
+
+test('means and deviations: their shapes by the sizes, their numbers by the threshold', async () => {
+  const { recording } = await opened({
+    'mean.alpha': tensor([4], [1, 2, 3, 4]),
+    'deviation.alpha': tensor([4], [5, 6, 7, 8]),
+    'mean.sinks': tensor([2, 2], [1, 2, 3, 4]),
+    'deviation.sinks': tensor([2, 2], [5, 6, 7, 8]),
+    'mean.inner': tensor([2], [9, 8]),
+  });
+  assert.deepEqual(await recording.mean('alpha'), tensor([2, 2], [1, 2, 3, 4]));
+  assert.deepEqual(await recording.deviation('alpha'), tensor([2, 2], [5, 6, 7, 8]));
+  assert.deepEqual(await recording.mean('inner'), tensor([2], [9, 8]));
+  assert.deepEqual(await recording.mean('sinks'), tensor([2], [3, 4]));
+  assert.deepEqual(await recording.mean('sinks', { eps: 0.1 }), tensor([2], [1, 2]));
+  // As a single has it, too.
+  assert.deepEqual(
+    await recording.deviation('sinks', { eps: Math.fround(0.2) }),
+    tensor([2], [7, 8]),
+  );
+  const refused = async (use, code, where, text) =>
+    assert.deepEqual(await failure(use), { name: 'SinkscopeError', code, where, text });
+  const sentence = 'expected one of 0.1, 0.2, at which it was recorded, got 0.3';
+  await refused(recording.mean('sinks', { eps: 0.3 }), 'argument', 'eps', sentence);
+  await refused(
+    recording.mean('gone'),
+    'bad_request',
+    'gone',
+    'expected mean.gone in the recording, found none',
+  );
+  await refused(
+    recording.deviation('inner'),
+    'bad_request',
+    'inner',
+    'expected deviation.inner in the recording, found none',
+  );
+  await refused(
+    recording.mean('alpha', { eps: 'a' }),
+    'argument',
+    'eps',
+    'expected a number, got "a"',
+  );
+  assert.equal((await failure(recording.mean('x'))).where, 'metric');
+  // Where the usual threshold is not among them, the first is meant.
+  const other = await opened({ 'mean.sinks': tensor([2, 2], [1, 2, 3, 4]) }, { eps: [0.4, 0.5] });
+  assert.deepEqual(await other.recording.mean('sinks'), tensor([2], [1, 2]));
+});
+
+test('what is read of a kept prompt is read of one run, which is made once', async () => {
+  const { recording, calls, broken, replace } = await opened();
+  assert.deepEqual(await recording.metric('alpha', { layer: 1 }), tensor([1], [10]));
+  await recording.field('att', { head: 2 });
+  await recording.read([{ metric: 'alpha', base: undefined }, { field: 'q' }], { prompt: 1 });
+  assert.deepEqual(calls.splice(0), [
+    'A prompt 7 0',
+    'A read 10 [{"layer":1,"metric":"alpha"}]',
+    'A read 10 [{"head":2,"field":"att"}]',
+    'A prompt 7 1',
+    'A read 11 [{"metric":"alpha"},{"field":"q"}]',
+  ]);
+  // Another worker opens the file again, and makes its own runs.
+  replace();
+  broken.add('prompt 7 0');
+  assert.match((await recording.field('att').catch((error) => error)).message, /failed/);
+  await recording.metric('alpha', { prompt: 0 });
+  assert.deepEqual(calls.splice(0), [
+    'B open source 0',
+    'B prompt 7 0',
+    'B prompt 7 0',
+    'B read 10 [{"metric":"alpha"}]',
+  ]);
+  // A file that could not be opened is opened by the next call.
+  replace();
+  broken.add('open source 0');
+  assert.match((await recording.field('att').catch((error) => error)).message, /failed/);
+  await recording.field('att', { prompt: 1 });
+  assert.deepEqual(calls.splice(0), [
+    'C open source 0',
+    'C open source 0',
+    'C prompt 7 1',
+    'C read 11 [{"field":"att"}]',
+  ]);
+  for (const [use, code, where, text] of [
+    [
+      () => recording.read([], { prompt: 2 }),
+      'argument',
+      'prompt',
+      'expected an integer from 0 to 1, got 2',
+    ],
+    [
+      () => recording.read([], { prompt: -1 }),
+      'argument',
+      'prompt',
+      'expected an integer from 0 to 1, got -1',
+    ],
+    [
+      () => recording.read([{ metric: 'a' }, { metric: 'a', base: 1 }]),
+      'argument',
+      'base',
+      'expected none: a recording is not compared so',
+    ],
+    [() => recording.read(3), 'argument', 'reads', 'expected a list, got 3'],
+    [() => recording.read([3]), 'argument', 'reads[0]', 'expected an object, got 3'],
+    [() => recording.read([], 3), 'argument', 'options', 'expected an object, got 3'],
+    [() => recording.metric('a', 3), 'argument', 'args', 'expected an object, got 3'],
+    [() => recording.field('a', 3), 'argument', 'where', 'expected an object, got 3'],
+  ])
+    assert.deepEqual(await failure(use()), { name: 'SinkscopeError', code, where, text });
+  const none = await opened({}, { kept: 0 });
+  assert.deepEqual(await failure(none.recording.field('att')), {
+    name: 'SinkscopeError',
+    code: 'bad_request',
+    where: 'prompt',
+    text: 'expected a kept prompt in the recording, found none',
+  });
+});
+
+test('pooled maps are cells of 255 steps, each map with its own scale', async () => {
+  const { recording, calls } = await opened({
+    '1.att_pooled': tensor([2, 1, 2], [255, 51, 0, 102]),
+    '1.att_scale': tensor([2], [2, 0.5]),
+  });
+  assert.deepEqual(
+    await recording.pooled({ prompt: 1, layer: 1 }),
+    tensor([2, 1, 2], [2, 0.4, 0, 0.2]),
+  );
+  assert.deepEqual(calls, ['A tensor 7 1.att_pooled 1 -1', 'A tensor 7 1.att_scale 1 -1']);
+  for (const [options, code, where] of [
+    [{}, 'bad_request', 'pooled'],
+    [3, 'argument', 'options'],
+    [{ prompt: -1 }, 'argument', 'prompt'],
+  ]) {
+    const error = await failure(recording.pooled(options));
+    assert.deepEqual([error.code, error.where], [code, where]);
+  }
+  assert.match((await failure(recording.pooled())).text, /^expected 0\.att_pooled in/);
+});
+
+const MEANS = {
+  'mean.alpha': tensor([4], [1, 2, NaN, 4]),
+  'deviation.alpha': tensor([4], [5, 6, 7, NaN]),
+  'mean.sinks': tensor([2, 2], [1, 2, 3, 4]),
+  'mean.inner': tensor([2], [1, 2]),
+};
+const alpha = { shape: [2, 2], mean: [1, 2, null, 4], deviation: [5, 6, 7, null] };
+const sinks = (...mean) => ({ shape: [2], mean, deviation: [null, null] });
+
+test('a recording measures what its means say, at each threshold', async () => {
+  const { recording } = await opened(MEANS);
+  const both = { eps: 0.1, T: 2, sequences: 3, metrics: { alpha, sinks: sinks(1, 2) } };
+  const byEps = [
+    { eps: 0.1, metrics: { sinks: sinks(1, 2) } },
+    { eps: 0.2, metrics: { sinks: sinks(3, 4) } },
+  ];
+  assert.deepEqual(await recording.measure(), { ...both, byEps });
+  assert.deepEqual(await recording.measure({ eps: [0.1] }), both);
+  assert.deepEqual(await recording.measure({ eps: 0.2 }), {
+    ...both,
+    eps: 0.2,
+    metrics: { alpha, sinks: sinks(3, 4) },
+  });
+  const backwards = await recording.measure({ eps: [0.2, 0.1], metrics: ['sinks', 'alpha'] });
+  assert.deepEqual(backwards.byEps, byEps.toReversed());
+  assert.deepEqual(Object.keys(backwards.metrics), ['sinks', 'alpha']);
+  for (const [options, code, where] of [
+    [{ metrics: ['gone'] }, 'bad_request', 'gone'],
+    [{ metrics: ['x'] }, 'argument', 'metric'],
+    [{ metrics: 'alpha' }, 'argument', 'metrics'],
+    [{ eps: 'a' }, 'argument', 'eps[0]'],
+    [{ eps: 0.3 }, 'argument', 'eps'],
+    [3, 'argument', 'options'],
+  ]) {
+    const error = await failure(recording.measure(options));
+    assert.deepEqual([error.code, error.where], [code, where], JSON.stringify(options));
+  }
+  const bare = await opened(MEANS, { eps: [] });
+  assert.equal((await failure(bare.recording.measure({ metrics: ['sinks'] }))).where, 'eps');
+  assert.deepEqual((await bare.recording.measure({ metrics: ['alpha'] })).eps, 0.2);
+});
+
+test('a file without means has those of its prompts, where all of them are kept', async () => {
+  const { recording, calls } = await opened({}, { count: 2, kept: 2, eps: [0.5] });
+  const { metrics, sequences } = await recording.measure({ metrics: ['alpha', 'sinks'] });
+  assert.equal(sequences, 2);
+  // Runs 10 and 11, to which the threshold was added; their deviation is the root of a half.
+  assert.deepEqual(
+    [metrics.alpha.shape, metrics.alpha.mean, metrics.sinks.mean],
+    [[1], [11], [11]],
+  );
+  assert.ok(Math.abs(metrics.sinks.deviation[0] - Math.SQRT1_2) < 1e-12);
+  assert.ok(calls.includes('A read 11 [{"eps":0.5,"metric":"sinks"}]'));
+  const some = await opened({}, { count: 3, kept: 2 });
+  assert.deepEqual((await some.recording.measure()).metrics, {});
+  const uneven = await opened({}, { count: 2, kept: 2, tokens: [['a'], ['b', 'c']] });
+  assert.equal(
+    (await failure(uneven.recording.measure({ metrics: ['alpha'] }))).where,
+    'sequences[1].length',
+  );
+});
+
+test('what is closed is closed once, where it was opened', async () => {
+  const closed = {
+    name: 'SinkscopeError',
+    code: 'closed',
+    where: 'recording',
+    text: 'this recording has been closed',
+  };
+  const { recording, calls } = await opened();
+  await recording.close();
+  assert.deepEqual(calls, ['A close 7']);
+  for (const use of [
+    () => recording.close(),
+    () => recording.field('att'),
+    () => recording.tensor('x'),
+  ])
+    assert.deepEqual(await failure(use()), closed);
+  const moved = await opened();
+  moved.replace();
+  await moved.recording.close();
+  const ended = await opened();
+  ended.link.isOpen = false;
+  await ended.recording.close();
+  const never = engine({}, conditionsOf());
+  const early = new Recording(never.link, describe, () => 'source');
+  assert.equal(early.bytes, 0);
+  await early.close();
+  assert.deepEqual([moved.calls, ended.calls, never.calls], [[], [], []]);
+});
+
+/** Something that compares like a recording. */
+function side(tensors, { model = {}, prompts = {}, eps = [], edits = [] } = {}) {
+  return {
+    tensors: new Map(Object.entries(tensors)),
+    tensor: async (name) => tensors[name],
+    pooled() {},
+    conditions: {
+      model: { L: 2, H: 1, G: 1, operation: 'softmax', ...model },
+      prompts: { T: 2, count: 3, ...prompts },
+      eps,
+      edits: edits.map((label) => ({ kind: 'x', label })),
+    },
+  };
+}
+
+test('two recordings differ by their sizes, each with both values', async () => {
+  const change = { L: 3, H: 2, G: 2, operation: 'sigmoid' };
+  const other = side(
+    {},
+    { model: change, prompts: { T: 3, count: 4 }, eps: [0.1], edits: ['one'] },
+  );
+  const { differences } = await compareRecordings(side({}), other);
+  assert.deepEqual(differences, [
+    { name: 'L', a: 2, b: 3 },
+    { name: 'H', a: 1, b: 2 },
+    { name: 'G', a: 1, b: 2 },
+    { name: 'operation', a: 'softmax', b: 'sigmoid' },
+    { name: 'T', a: 2, b: 3 },
+    { name: 'count', a: 3, b: 4 },
+    { name: 'eps', a: [], b: [0.1] },
+    { name: 'edits', a: [], b: ['one'] },
+  ]);
+  const alike = side({}, { model: { id: 'other' }, eps: [] });
+  assert.deepEqual((await compareRecordings(side({}), alike)).differences, []);
+});
+
+test('tensors are compared where both have them, in the order of their names', async () => {
+  const one = tensor([1], [1]);
+  const found = await compareRecordings(
+    side({ c: one, a: one, b: one, z: one }),
+    side({ y: one, d: one, c: one, a: one }),
+  );
+  assert.deepEqual(found, {
+    differences: [],
+    compared: ['a', 'c'],
+    onlyA: ['b', 'z'],
+    onlyB: ['d', 'y'],
+  });
+});
+
+test('the largest difference has its place, and all beyond the tolerance are counted', async () => {
+  const compare = async (a, b, tolerance) => {
+    const { differences } = await compareRecordings(side({ x: a }), side({ x: b }), { tolerance });
+    return differences;
+  };
+  const numbers = (...list) => tensor([list.length], list);
+  for (const [a, b, tolerance, wanted] of [
+    [[1, 2, 3], [1, 2, 3], undefined, null],
+    [[1, 2, 3], [1, 2.5, 2], undefined, { index: [2], a: 3, b: 2, difference: 1, count: 2 }],
+    [[0, 0], [1, -1], 0, { index: [0], a: 0, b: 1, difference: 1, count: 2 }],
+    [[0.5], [0.75], 0.25, null],
+    [[0.5], [0.75], 0.125, { index: [0], a: 0.5, b: 0.75, difference: 0.25, count: 1 }],
+    // What is larger than 1 may differ by as many times more, whichever side it is on.
+    [[8, -8], [10, -10], 0.25, null],
+    [[10, -10], [8, -8], 0.25, null],
+    [[2], [4], 0.25, { index: [0], a: 2, b: 4, difference: 2, count: 1 }],
+    [[4], [2], 0.5, null],
+    [[-4], [-2], 0.5, null],
+    [[NaN, 1], [NaN, 1], 0, null],
+    [[Infinity, -Infinity], [Infinity, -Infinity], 0, null],
+    [[5, 1], [5, Infinity], 9, { index: [1], a: 1, b: Infinity, difference: Infinity, count: 1 }],
+    [
+      [Infinity],
+      [-Infinity],
+      9,
+      { index: [0], a: Infinity, b: -Infinity, difference: Infinity, count: 1 },
+    ],
+    [[0, 1], [7, NaN], 9, { index: [1], a: 1, b: NaN, difference: Infinity, count: 1 }],
+    [[NaN, 0], [1, 3], 0, { index: [0], a: NaN, b: 1, difference: Infinity, count: 2 }],
+  ])
+    assert.deepEqual(
+      await compare(numbers(...a), numbers(...b), tolerance),
+      wanted ? [{ name: 'x', of: a.length, ...wanted }] : [],
+      `${a} and ${b}`,
+    );
+  const cube = Array.from({ length: 24 }, () => 0);
+  for (const [at, index] of [
+    [0, [0, 0, 0]],
+    [1, [0, 0, 1]],
+    [4, [0, 1, 0]],
+    [12, [1, 0, 0]],
+    [23, [1, 2, 3]],
+  ]) {
+    const [found] = await compare(tensor([2, 3, 4], cube), tensor([2, 3, 4], cube.with(at, 1)));
+    assert.deepEqual(found.index, index);
+  }
+  const shaped = (shape) => tensor(shape, [1, 2]);
+  assert.deepEqual(await compare(shaped([2, 1]), shaped([1, 2])), []);
+  assert.deepEqual(await compare(shaped([2, 1]), numbers(1)), [{ name: 'x', a: [2, 1], b: [1] }]);
+});
+
+test('what is compared is two recordings, within a tolerance', async () => {
+  const one = side({});
+  for (const [a, b, options, where, expected] of [
+    [{}, one, {}, 'a', 'a recording, got an object'],
+    [one, 3, {}, 'b', 'a recording, got 3'],
+    [one, one, 3, 'options', 'an object, got 3'],
+    [one, one, { tolerance: 'a' }, 'tolerance', 'a number, got "a"'],
+    [one, one, { tolerance: -0.5 }, 'tolerance', '0 or more, got -0.5'],
+  ]) {
+    const { code, where: place, text } = await failure(compareRecordings(a, b, options));
+    assert.deepEqual([code, place, text], ['argument', where, `expected ${expected}`]);
+  }
+});

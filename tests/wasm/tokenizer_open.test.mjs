@@ -1,0 +1,386 @@
+// A tokenizer that is small enough to be worked out by hand: its roles, its options, its refusals.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { openTokenizer } from '../../wasm/index.js';
+import { planTokenizer } from '../../wasm/text/plan_tokenizer.js';
+
+const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
+const text = { Sequence: { id: 'A', type_id: 0 } };
+const template = (...single) => ({ type: 'TemplateProcessing', single });
+const added = (id, content, more) => ({ id, content, special: true, ...more });
+const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, '<m>': 5, '?': 6 };
+const plain = {
+  added_tokens: [added(4, '</s>'), added(3, '<s>'), added(5, '<m>', { special: false })],
+  model: { type: 'BPE', unk_token: '?', vocab, merges: ['a b'] },
+};
+const both = {
+  ...plain,
+  post_processor: template(special('<s>'), text, special('</s>'), special('</s>')),
+};
+const refuses = (use, code, where, sentence) =>
+  assert.throws(use, { name: 'SinkscopeError', code, where, text: sentence });
+
+test('what the template puts around a text, and what a reader puts there', () => {
+  const tokenizer = openTokenizer(both);
+  const typed = [
+    { id: 2, text: 'ab', start: 0, end: 2, special: false },
+    { id: 0, text: 'a', start: 2, end: 3, special: false },
+  ];
+  const put = (id, name, at) => ({ id, text: name, start: at, end: at, special: true });
+  const [begin, end] = [put(3, '<s>', 0), put(4, '</s>', 3)];
+  for (const [options, wanted] of [
+    [undefined, [begin, ...typed, end, end]],
+    [{}, [begin, ...typed, end, end]],
+    [{ bos: 'auto', special: 'auto' }, [begin, ...typed, end, end]],
+    [{ special: 'none' }, typed],
+    [{ special: [] }, typed],
+    [{ special: ['</s>', 'b'] }, [put(4, '</s>', 0), put(1, 'b', 0), ...typed]],
+    [{ bos: true }, [begin, ...typed]],
+    [{ bos: false }, typed],
+  ])
+    assert.deepEqual(tokenizer.encode('aba', options), wanted, JSON.stringify(options));
+  assert.deepEqual(
+    tokenizer.encode('').map(({ id, start }) => [id, start]),
+    [
+      [3, 0],
+      [4, 0],
+      [4, 0],
+    ],
+  );
+  const none = openTokenizer({ ...plain, added_tokens: [] });
+  for (const [one, options, where, sentence] of [
+    [tokenizer, { bos: 1 }, 'bos', "expected 'auto', true or false, got 1"],
+    [
+      tokenizer,
+      { bos: true, special: 'none' },
+      'special',
+      `expected 'auto' where bos is given, got "none"`,
+    ],
+    [
+      tokenizer,
+      { bos: false, special: [] },
+      'special',
+      "expected 'auto' where bos is given, got a list of 0",
+    ],
+    [
+      tokenizer,
+      { special: 'all' },
+      'special',
+      `expected 'auto', 'none' or a list of tokens, got "all"`,
+    ],
+    [tokenizer, { special: ['a', 'x'] }, 'special', 'expected tokens of the vocabulary, got "x"'],
+    [tokenizer, { special: [3] }, 'special', 'expected tokens of the vocabulary, got 3'],
+    [none, { bos: true }, 'bos', 'expected a tokenizer that has such a token, got true'],
+    [tokenizer, 3, 'options', 'expected an object, got 3'],
+  ])
+    refuses(() => one.encode('a', options), 'argument', where, sentence);
+  refuses(() => tokenizer.encode(3), 'argument', 'text', 'expected a string, got 3');
+  refuses(() => tokenizer.decode(3), 'argument', 'ids', 'expected a list, got 3');
+  refuses(() => tokenizer.piece('a'), 'argument', 'id', 'expected a number, got "a"');
+});
+
+test('ids read as texts: special ones, and those beyond the vocabulary, as none', () => {
+  const tokenizer = openTokenizer({ ...both, decoder: { type: 'Fuse' } });
+  assert.equal(tokenizer.size, 7);
+  assert.equal(tokenizer.decode([3, 2, 5, 9, 0, 4]), 'ab<m>a');
+  assert.equal(tokenizer.decode(Int32Array.of(9, 7)), '');
+  assert.equal(tokenizer.decode([]), '');
+  assert.deepEqual(
+    [-1, 0, 3, 6, 7].map((id) => tokenizer.piece(id)),
+    ['[-1]', 'a', '<s>', '?', '[7]'],
+  );
+});
+
+test('who begins a text: what the configuration names, else the template, else a usual name', () => {
+  const named = (names) => ({
+    added_tokens: names.map((name, i) => added(i + 7, name)),
+    model: {
+      ...plain.model,
+      vocab: { ...vocab, ...Object.fromEntries(names.map((name, i) => [name, i + 7])) },
+    },
+  });
+  for (const [file, config, wanted] of [
+    [plain, {}, 3],
+    [plain, { bos_token: null }, null],
+    [plain, { bos_token: '' }, 3],
+    [plain, { bos_token: '</s>' }, 4],
+    [plain, { bos_token: { content: '<m>' } }, 5],
+    [plain, { bos_token: 'lost' }, 3],
+    [{ ...plain, post_processor: template(special('</s>'), text) }, {}, 4],
+    // A word that is typed is no token that begins a text.
+    [{ ...plain, added_tokens: [] }, {}, null],
+    [{ ...plain, post_processor: template(special('b'), text), added_tokens: [] }, {}, null],
+    ...['<bos>', '<|begin_of_text|>', '<|startoftext|>', '[BOS]', '<|endoftext|>'].map((name) => [
+      named([name]),
+      {},
+      7,
+    ]),
+    [named(['<|endoftext|>', '<bos>']), {}, 8],
+    [named(['<other>']), {}, null],
+  ])
+    assert.equal(
+      openTokenizer(file, config).bos,
+      wanted,
+      JSON.stringify([file.added_tokens, config]),
+    );
+});
+
+test('special tokens are in the order of their ids, each with its kind', () => {
+  const kinds = (config, file = plain) => openTokenizer(file, config).specials;
+  assert.deepEqual(kinds({}), [
+    { id: 3, text: '<s>', kind: 'bos' },
+    { id: 4, text: '</s>', kind: 'other' },
+  ]);
+  assert.deepEqual(openTokenizer(plain).special, [3, 4]);
+  for (const [role, kind] of ['bos', 'eos', 'unk', 'pad', 'sep', 'cls', 'mask'].map((one) => [
+    `${one}_token`,
+    one,
+  ]))
+    assert.equal(kinds({ [role]: '</s>' })[1].kind, kind);
+  // The first role that fits, by the order of the names.
+  assert.equal(kinds({ pad_token: '</s>', eos_token: '</s>' })[1].kind, 'eos');
+  for (const name of ['[MASK]', '<mask>']) {
+    const file = {
+      ...plain,
+      added_tokens: [added(5, name)],
+      model: { ...plain.model, vocab: { ...vocab, [name]: 7 } },
+    };
+    assert.equal(kinds({}, { ...file, added_tokens: [added(7, name)] })[0].kind, 'mask');
+  }
+});
+
+test('a word that WordPiece lacks covers its characters; without a token for it, it is refused', () => {
+  const model = {
+    type: 'WordPiece',
+    continuing_subword_prefix: '##',
+    unk_token: '?',
+    vocab: { '?': 0, a: 1, '##b': 2 },
+  };
+  const file = { model, pre_tokenizer: { type: 'Whitespace' } };
+  const found = openTokenizer(file).encode('ab xyz a');
+  assert.deepEqual(
+    found.map(({ id, text: read, start, end }) => [id, read, start, end]),
+    [
+      [1, 'a', 0, 1],
+      [2, 'b', 1, 2],
+      [0, '?', 3, 6],
+      [1, 'a', 7, 8],
+    ],
+  );
+  const long = 'x'.repeat(90);
+  const sentence = (piece) =>
+    `"${piece}" is not in the vocabulary, and there is no token for the unknown`;
+  const other = openTokenizer({
+    model: { ...model, unk_token: 'lost' },
+    pre_tokenizer: { type: 'Whitespace' },
+  });
+  refuses(() => other.encode(long), 'bad_tokenizer', 'model.vocab', sentence('x'.repeat(80)));
+});
+
+test('a file that is none is refused with its place', () => {
+  const model = (change) => ({ ...plain, model: { ...plain.model, ...change } });
+  const bad = 'bad_tokenizer';
+  for (const [file, code, where, sentence] of [
+    [{}, bad, 'model.vocab', 'expected a table of tokens'],
+    [model({ vocab: 'a' }), bad, 'model.vocab', 'expected a table of tokens'],
+    [model({ vocab: { a: 0, b: 0 } }), bad, 'model.vocab', '"b" and "a" have the same id 0'],
+    [model({ vocab: [['a', 0], ['b']] }), bad, 'model.vocab 1', 'expected a token and its score'],
+    [model({ vocab: [['a', Infinity]] }), bad, 'model.vocab 0', 'expected a token and its score'],
+    [model({ vocab: [[1, 0]] }), bad, 'model.vocab 0', 'expected a token and its score'],
+    [model({ vocab: [null] }), bad, 'model.vocab 0', 'expected a token and its score'],
+    [
+      model({ continuing_subword_prefix: 3 }),
+      bad,
+      'model.continuing_subword_prefix',
+      'expected a string, got number',
+    ],
+    [model({ merges: undefined }), bad, 'model.merges', 'expected an array, got undefined'],
+    [
+      model({ merges: ['a c'] }),
+      bad,
+      'model.merges 0',
+      '"a c" needs "c", which is not in the vocabulary',
+    ],
+    [{ ...plain, added_tokens: {} }, bad, 'added_tokens', 'expected an array, got object'],
+    [
+      { ...plain, added_tokens: [added(3, '<s>'), added(4, '')] },
+      bad,
+      'added_tokens 1 content',
+      'expected text, got ""',
+    ],
+    [
+      { ...plain, added_tokens: [null] },
+      bad,
+      'added_tokens 0 content',
+      'expected text, got undefined',
+    ],
+    [
+      { ...plain, added_tokens: [added(-1, 'x')] },
+      bad,
+      'added_tokens 0 id',
+      'expected an id below 2097152, got -1',
+    ],
+    [
+      { ...plain, normalizer: { type: 'Runes' } },
+      'unsupported',
+      'normalizer.type',
+      '"Runes" is not a type this build knows',
+    ],
+    [
+      { ...plain, pre_tokenizer: { type: 'Runes' } },
+      'unsupported',
+      'pre_tokenizer.type',
+      '"Runes" is not a type this build knows',
+    ],
+    [
+      { ...plain, post_processor: { type: 'Runes' } },
+      'unsupported',
+      'post_processor.type',
+      '"Runes" is not a type this build knows',
+    ],
+    [
+      { ...plain, decoder: { type: 'Runes' } },
+      'unsupported',
+      'decoder.type',
+      '"Runes" is not a type this build knows',
+    ],
+  ])
+    refuses(() => openTokenizer(file), code, where, sentence);
+  refuses(() => openTokenizer(plain, '[]'), bad, 'tokenizer_config.json', 'expected an object');
+});
+
+test('what the library reads otherwise is mended when it is opened', () => {
+  // A byte order mark is a character like any other.
+  const bytes = {
+    model: { type: 'BPE', vocab: { a: 0, 'ï»¿a': 1 }, merges: [] },
+    decoder: { type: 'ByteLevel' },
+  };
+  assert.equal(openTokenizer(bytes).piece(1), '\ufeffa');
+  // Bytes that are no UTF-8 are a sign each.
+  const fallback = {
+    model: {
+      type: 'BPE',
+      byte_fallback: true,
+      vocab: { a: 0, '<0xF0>': 1, '<0x9F>': 2, '<0x98>': 3 },
+      merges: [],
+    },
+    decoder: { type: 'Sequence', decoders: [{ type: 'ByteFallback' }, { type: 'Fuse' }] },
+  };
+  assert.equal(openTokenizer(fallback).decode([0, 1, 2, 3]), 'a\ufffd\ufffd\ufffd');
+  // A Chinese character of two units is a word; merges are nothing to WordPiece.
+  const words = {
+    normalizer: { type: 'BertNormalizer', handle_chinese_chars: true, lowercase: true },
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    model: {
+      type: 'WordPiece',
+      unk_token: '?',
+      vocab: { '?': 0, a: 1, '\u{20000}': 2 },
+      merges: ['x y'],
+    },
+  };
+  assert.deepEqual(
+    openTokenizer(words)
+      .encode('a\u{20000}')
+      .map(({ id }) => id),
+    [1, 2],
+  );
+  // Spaces before a full stop are those of the text.
+  const spaces = {
+    model: { type: 'BPE', vocab: { a: 0, ' ': 1, '.': 2 }, merges: [] },
+    decoder: { type: 'Fuse' },
+  };
+  assert.equal(openTokenizer(spaces).decode([0, 1, 2]), 'a .');
+});
+
+test('a template may have tokens behind the text only', () => {
+  const file = { ...plain, post_processor: template(text, special('</s>')) };
+  assert.deepEqual(
+    openTokenizer(file)
+      .encode('a')
+      .map(({ id }) => id),
+    [0, 4],
+  );
+});
+
+test('a template is known where a letter is two tokens, too', () => {
+  const file = {
+    added_tokens: [added(2, '<s>')],
+    normalizer: { type: 'Prepend', prepend: '\u2581' },
+    post_processor: template(special('<s>'), text),
+    model: { type: 'BPE', vocab: { '\u2581': 0, a: 1, '<s>': 2 }, merges: [] },
+  };
+  assert.deepEqual(
+    openTokenizer(file)
+      .encode('aa')
+      .map(({ id }) => id),
+    [2, 0, 1, 1],
+  );
+});
+
+test('what JavaScript trips over is quoted, as far as 200 characters', () => {
+  const split = (Regex) => ({
+    type: 'Split',
+    pattern: { Regex },
+    behavior: 'Isolated',
+    invert: false,
+  });
+  const trips = (Regex) => {
+    try {
+      return openTokenizer({ ...plain, pre_tokenizer: split(Regex) }).size;
+    } catch (error) {
+      assert.deepEqual([error.code, error.where], ['bad_tokenizer', 'tokenizer.json']);
+      return error.text;
+    }
+  };
+  const said = 'expected patterns that JavaScript reads, too (Invalid regular expression: ';
+  assert.ok(trips('(').startsWith(said), trips('('));
+  const whole = trips(`(${'a'.repeat(300)}`);
+  assert.ok(whole.startsWith(said) && whole.endsWith('aaa)'), whole);
+  assert.equal(whole.length, 'expected patterns that JavaScript reads, too ('.length + 200 + 1);
+});
+
+test('a plan without a tokenizer is refused, and so is one that is no plan', async () => {
+  const plan = (files, format = 'hf') => ({ id: 'own', format, files: { weights: [], ...files } });
+  const none = {
+    code: 'bad_tokenizer',
+    where: 'own',
+    text: 'expected tokenizer.json, vocab.txt, or vocab.json with merges.txt, beside the weights',
+  };
+  for (const files of [{}, { vocab: {} }, { merges: {} }])
+    await assert.rejects(planTokenizer(plan(files)), none);
+  for (const [args, where] of [
+    [[3], 'plan'],
+    [[plan({}, 'gguf')], 'model'],
+    [[plan({}), undefined, 3], 'options'],
+    [[plan({}), undefined, { limit: 'a' }], 'limit'],
+    [[plan({}), undefined, { signal: 3 }], 'signal'],
+  ])
+    await assert.rejects(planTokenizer(...args), { code: 'argument', where });
+});
+
+test('the tokenizer of a GGUF is made of the metadata of its model', async () => {
+  const key = 'tokenizer.ggml.';
+  const metadata = new Map([
+    ['general.architecture', 'llama'],
+    [`${key}model`, 'llama'],
+    [`${key}tokens`, ['<unk>', '<s>', '▁', 'a', '▁a']],
+    [`${key}token_type`, [2, 3, 1, 1, 1]],
+    [`${key}scores`, [0, 0, -2, -3, -1]],
+    [`${key}bos_token_id`, 1],
+  ]);
+  const asked = new Set();
+  const model = { metadata: async (name) => (asked.add(name), metadata.get(name)) };
+  const plan = { id: 'own', format: 'gguf', files: { weights: [] } };
+  const tokenizer = await planTokenizer(plan, model);
+  assert.deepEqual(
+    (await tokenizer.encode('aa')).map(({ id }) => id),
+    [1, 4, 3],
+  );
+  tokenizer.close();
+  const rest =
+    'pre merges eos_token_id unknown_token_id padding_token_id add_bos_token add_eos_token add_space_prefix';
+  assert.deepEqual(
+    [...asked].sort(),
+    [...metadata.keys(), ...rest.split(' ').map((name) => key + name)].sort(),
+  );
+});

@@ -1,0 +1,416 @@
+// Vocabularies of words and of bytes, their merges and their surfaces: every border, to the sentence.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { Ranks, slotsOf } from '../../wasm/text/merges.js';
+import { createSurface, hasBlocks, isByteLevel, letters, spell } from '../../wasm/text/surface.js';
+import {
+  byteLevelFile,
+  checkId,
+  checkVocab,
+  nameOf,
+  parseObject,
+  rankMerges,
+  splitPair,
+  template,
+  tokenizerOfVocabulary,
+} from '../../wasm/text/vocabulary.js';
+import { tokenizerOfWords } from '../../wasm/text/words.js';
+
+const refuses = (use, where, text) =>
+  assert.throws(use, { name: 'SinkscopeError', code: 'bad_tokenizer', where, text });
+
+test('a table of merges is a power of two and at most half full', () => {
+  const sizes = [2, 4, 8, 8, 16, 16, 16, 16, 32];
+  assert.deepEqual(
+    sizes.map((_, count) => slotsOf(count)),
+    sizes,
+  );
+  assert.equal(slotsOf(2 ** 19 - 1), 2 ** 20);
+  assert.equal(slotsOf(2 ** 19), 2 ** 21);
+});
+
+test('every pair of a table has its rank, and no other pair has one', () => {
+  let state = 1;
+  const next = (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+  const idOf = (token) => (token === '?' ? undefined : Number(token));
+  const key = (left, right) => JSON.stringify([`${left}`, `${right}`]);
+  for (let count = 0; count < 300; count++) {
+    const wanted = new Map();
+    // Pairs of one left or one right token are the likeliest to be mixed up.
+    while (wanted.size < count % 12) wanted.set(key(next(9), next(9)), wanted.size);
+    const ranks = new Ranks(idOf, wanted.size);
+    for (const [pair, rank] of wanted) ranks.add(...JSON.parse(pair).map(Number), rank);
+    for (let left = 0; left < 9; left++)
+      for (let right = 0; right < 9; right++) {
+        const pair = key(left, right);
+        assert.equal(ranks.get(pair), wanted.get(pair), pair);
+      }
+    for (const [left, right] of ['0?', '?0', '??'])
+      assert.equal(ranks.get(key(left, right)), undefined);
+  }
+  const twice = new Ranks(idOf, 2);
+  twice.add(3, 4, 0);
+  twice.add(3, 4, 1);
+  assert.equal(twice.get('["3","4"]'), 1);
+});
+
+test('a merge is of tokens that there are, and joins to one', () => {
+  const ids = new Map(
+    ['a', 'b', 'ab', '##b', 'a b', 'a ba', 'ax', 'xa'].map((token, id) => [token, id]),
+  );
+  const idOf = (token) => ids.get(token);
+  const rank = (merges, skipped) => rankMerges(merges, idOf, 'place', skipped);
+  assert.equal(rank(['a b']).get('["a","b"]'), 0);
+  const two = rank(['a b', ['a b', 'a']]);
+  assert.deepEqual(
+    ['["a","b"]', '["a b","a"]', '["b","a"]'].map((pair) => two.get(pair)),
+    [0, 1, undefined],
+  );
+  assert.equal(rank(['a ##b'], 2).get('["a","##b"]'), 0);
+  for (const [merges, where, text] of [
+    [['a b', 'c b'], 'place 1', '"c b" needs "c", which is not in the vocabulary'],
+    [['a x'], 'place 0', '"a x" needs "x", which is not in the vocabulary'],
+    [['x a'], 'place 0', '"x a" needs "x", which is not in the vocabulary'],
+    [['a c'], 'place 0', '"a c" needs "c", which is not in the vocabulary'],
+    [['b a'], 'place 0', '"b a" needs "ba", which is not in the vocabulary'],
+    [['a ##b'], 'place 0', '"a ##b" needs "a##b", which is not in the vocabulary'],
+    ...[['a'], ['a b c'], [['a']], [['a', 'b', 'a']], [['a', 1]], [{ length: 2 }], [null]].map(
+      (merges) => [merges, 'place 0', 'expected two tokens'],
+    ),
+  ])
+    refuses(() => rank(merges), where, text);
+});
+
+test('a line of two tokens has one space between them', () => {
+  assert.deepEqual(splitPair('a bc', 'x'), ['a', 'bc']);
+  for (const line of ['a', 'a b c', 'a ', ' a', ' ', '', `${'a'.repeat(79)}bc`])
+    refuses(() => splitPair(line, 'x'), 'x', `expected two tokens, got "${line.slice(0, 80)}"`);
+});
+
+test('an id is a whole number below 2^21, and of one token only', () => {
+  checkVocab({ a: 0, b: 2097151, c: 7 }, 'x');
+  checkId(0, 'x');
+  const long = 'b'.repeat(79);
+  for (const [id, text] of [
+    [2097152, '2097152'],
+    [-1, '-1'],
+    [0.5, '0.5'],
+    ['1', '"1"'],
+    [undefined, 'undefined'],
+    [`${long}cd`, `"${long}`],
+  ]) {
+    refuses(() => checkId(id, 'x'), 'x', `expected an id below 2097152, got ${text}`);
+    refuses(
+      () => checkVocab({ [`${long}cd`]: id }, 'x'),
+      `x "${long}c"`,
+      `expected an id below 2097152, got ${text}`,
+    );
+  }
+  refuses(() => checkVocab({ a: 1, b: 0, c: 0 }, 'x'), 'x', '"c" and "b" have the same id 0');
+  refuses(() => checkVocab({}, 'x'), 'x', 'expected tokens, got an empty table');
+});
+
+test('an object comes as it is or as JSON', () => {
+  const object = { a: 1 };
+  assert.equal(parseObject(object, 'x'), object);
+  assert.deepEqual(parseObject('{"a":1}', 'x'), object);
+  for (const value of ['[1]', '1', 'null', '"a"', [1], null, undefined, 1])
+    refuses(() => parseObject(value, 'x'), 'x', 'expected an object');
+});
+
+test('the name of a token is a text, or an object with one', () => {
+  const settings = { a: 'x', b: { content: 'y' }, c: '', d: { content: '' }, e: null, f: {}, g: 3 };
+  const names = Object.keys({ ...settings, h: 0 }).map((key) => nameOf(settings, key));
+  assert.deepEqual(names, ['x', 'y', ...Array(6).fill(undefined)]);
+});
+
+const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
+const text = { Sequence: { id: 'A', type_id: 0 } };
+const templateOf = (...single) => ({
+  type: 'TemplateProcessing',
+  single,
+  pair: single,
+  special_tokens: {},
+});
+
+test('a template has the tokens that are put at the ends of a text', () => {
+  assert.equal(template(null, null), null);
+  assert.deepEqual(template('b', null), templateOf(special('b'), text));
+  assert.deepEqual(template(null, 'e'), templateOf(text, special('e')));
+  assert.deepEqual(template('b', 'e'), templateOf(special('b'), text, special('e')));
+});
+
+test('a tokenizer.json of the byte-level kind, with all that may be said and with nothing', () => {
+  const given = { vocab: { a: 0 }, merges: [], added: [1], post: null };
+  const bytes = {
+    type: 'ByteLevel',
+    add_prefix_space: false,
+    trim_offsets: false,
+    use_regex: true,
+  };
+  const plain = {
+    version: '1.0',
+    added_tokens: [1],
+    normalizer: null,
+    pre_tokenizer: bytes,
+    post_processor: null,
+    decoder: bytes,
+    model: { type: 'BPE', ignore_merges: false, vocab: { a: 0 }, merges: [] },
+  };
+  assert.deepEqual(byteLevelFile(given), plain);
+  const own = { ...bytes, add_prefix_space: true, use_regex: false };
+  const all = {
+    prefixSpace: true,
+    normalizer: { type: 'NFC' },
+    split: [2],
+    ignoreMerges: true,
+    post: 5,
+  };
+  const stages = (...pretokenizers) => ({ type: 'Sequence', pretokenizers });
+  const wanted = {
+    ...plain,
+    normalizer: { type: 'NFC' },
+    pre_tokenizer: stages(2, own),
+    post_processor: 5,
+    decoder: own,
+    model: { ...plain.model, ignore_merges: true },
+  };
+  assert.deepEqual(byteLevelFile({ ...given, ...all }), wanted);
+  assert.deepEqual(
+    byteLevelFile({ ...given, ...all, later: [3, 4] }).pre_tokenizer,
+    stages(2, own, 3, 4),
+  );
+});
+
+const END = '<|endoftext|>';
+const added = (id, content) => ({ id, content, normalized: false, special: true });
+
+test('vocab.json with merges.txt: who begins and ends a text, and what is added', () => {
+  const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, [END]: 5 };
+  const of = (config, map, table = vocab) => tokenizerOfVocabulary(table, 'a b', config, map);
+  const { [END]: _end, ...without } = vocab;
+
+  const bare = of();
+  assert.deepEqual(bare.config, { bos_token: END, eos_token: END });
+  assert.deepEqual(bare.json.added_tokens, [added(5, END)]);
+  assert.equal(bare.json.post_processor, null);
+  assert.deepEqual(bare.json.model.merges, [['a', 'b']]);
+  assert.equal(bare.json.pre_tokenizer.add_prefix_space, false);
+  assert.deepEqual(of({}, {}, without).config, { bos_token: null, eos_token: null });
+  assert.deepEqual(of({}, {}, without).json.added_tokens, []);
+
+  const named = { bos_token: '<s>', eos_token: { content: '</s>' }, pad_token: 'lost' };
+  const both = of(
+    { add_bos_token: true, add_eos_token: true, add_prefix_space: true },
+    named,
+    without,
+  );
+  assert.deepEqual(both.json.added_tokens, [added(3, '<s>'), added(4, '</s>')]);
+  assert.deepEqual(both.json.post_processor, templateOf(special('<s>'), text, special('</s>')));
+  assert.equal(both.json.pre_tokenizer.add_prefix_space, true);
+  assert.deepEqual([both.config.bos_token, both.config.eos_token], ['<s>', '</s>']);
+  // tokenizer_config.json has the last word, and only what is true counts.
+  const last = of(
+    { bos_token: '</s>', add_bos_token: 1, add_eos_token: 'yes', add_prefix_space: 1 },
+    named,
+  );
+  assert.deepEqual([last.config.bos_token, last.json.post_processor], ['</s>', null]);
+  assert.equal(last.json.pre_tokenizer.add_prefix_space, false);
+  assert.deepEqual(
+    of({ add_bos_token: true }, {}).json.post_processor,
+    templateOf(special(END), text),
+  );
+
+  const decoder = {
+    7: { content: '<x>', special: false, lstrip: true },
+    3: { content: '<s>', special: false },
+  };
+  assert.deepEqual(of({ ...named, added_tokens_decoder: decoder }).json.added_tokens, [
+    { id: 3, content: '<s>', special: false },
+    { id: 7, content: '<x>', special: false, lstrip: true },
+    added(4, '</s>'),
+  ]);
+  for (const token of [{}, { content: '' }, { content: 3 }, null])
+    refuses(
+      () => of({ added_tokens_decoder: { 7: token } }),
+      'tokenizer_config.json added_tokens_decoder 7',
+      'expected content',
+    );
+  for (const role of ['bos', 'eos'])
+    refuses(
+      () => of({ [`add_${role}_token`]: true }, {}, without),
+      `tokenizer_config.json ${role}_token`,
+      `add_${role}_token is true, but no token is named`,
+    );
+  for (const [config, map, where] of [
+    ['{', {}, 'tokenizer_config.json'],
+    [{}, '{', 'special_tokens_map.json'],
+  ])
+    assert.throws(() => of(config, map), { where, text: /^is not JSON: / });
+});
+
+test('a vocabulary and merges that do not fit are refused before they are used', () => {
+  refuses(
+    () => tokenizerOfVocabulary({ a: 0, b: 0 }, ''),
+    'vocab.json',
+    '"b" and "a" have the same id 0',
+  );
+  refuses(
+    () => tokenizerOfVocabulary({ a: 0, b: 1 }, 'a b'),
+    'merges.txt 0',
+    '"a b" needs "ab", which is not in the vocabulary',
+  );
+});
+
+test('the lines of merges.txt: a remark may be the first, empty ones are none, and none comes twice', () => {
+  const vocab = { a: 0, b: 1, ab: 2, ba: 3, '#version': 4, '#versiona': 5 };
+  const merges = (lines) => tokenizerOfVocabulary(vocab, lines).json.model.merges;
+  assert.deepEqual(merges('#version: 0.2\na b\r\n\nb a\n'), [
+    ['a', 'b'],
+    ['b', 'a'],
+  ]);
+  assert.deepEqual(merges('a b\n#version a'), [
+    ['a', 'b'],
+    ['#version', 'a'],
+  ]);
+  assert.deepEqual(merges(''), []);
+  refuses(
+    () => merges('#version: 0.2\n\na b\na b'),
+    'merges.txt line 4',
+    'is that of line 3 again',
+  );
+  refuses(
+    () => merges('#version: 0.2\n\na b\nab'),
+    'merges.txt line 4',
+    'expected two tokens, got "ab"',
+  );
+});
+
+test('vocab.txt: the number of its line is the id of a token, and five of them have roles', () => {
+  const roles = {
+    unk_token: '[UNK]',
+    sep_token: '[SEP]',
+    pad_token: '[PAD]',
+    cls_token: '[CLS]',
+    mask_token: '[MASK]',
+  };
+  const lines = '[UNK]\r\n[CLS]\n\n[SEP]\nhi\n';
+  const vocab = { '[UNK]': 0, '[CLS]': 1, '[SEP]': 3, hi: 4 };
+  const token = (content) => ({ id: vocab[content], content, special: true });
+  const bert = {
+    type: 'BertNormalizer',
+    clean_text: true,
+    handle_chinese_chars: true,
+    strip_accents: null,
+    lowercase: true,
+  };
+  const { pad_token: _pad, mask_token: _mask, ...present } = roles;
+  const plain = tokenizerOfWords(lines);
+  assert.deepEqual(plain, {
+    json: {
+      version: '1.0',
+      added_tokens: ['[UNK]', '[SEP]', '[CLS]'].map(token),
+      normalizer: bert,
+      pre_tokenizer: { type: 'BertPreTokenizer' },
+      post_processor: templateOf(special('[CLS]'), text, special('[SEP]')),
+      decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
+      model: { type: 'WordPiece', vocab, unk_token: '[UNK]', continuing_subword_prefix: '##' },
+    },
+    config: present,
+  });
+  const config = {
+    tokenize_chinese_chars: false,
+    strip_accents: true,
+    do_lower_case: false,
+    cls_token: 'hi',
+    x: 1,
+  };
+  const { json, config: made } = tokenizerOfWords(lines, config);
+  assert.deepEqual(json.normalizer, {
+    ...bert,
+    handle_chinese_chars: false,
+    strip_accents: true,
+    lowercase: false,
+  });
+  assert.deepEqual(json.post_processor, templateOf(special('hi'), text, special('[SEP]')));
+  assert.deepEqual(made, { ...config, unk_token: '[UNK]', sep_token: '[SEP]' });
+  for (const [given, where, sentence] of [
+    ['[UNK]\n\n[CLS]\n[SEP]\n[CLS]', 'vocab.txt line 5', 'is that of line 3 again'],
+    ['[UNK]\n[SEP]', 'vocab.txt', 'expected a line "[CLS]", got none'],
+    ['[CLS]\n[SEP]', 'vocab.txt', 'expected a line "[UNK]", got none'],
+    ['[CLS]\n[UNK]', 'vocab.txt', 'expected a line "[SEP]", got none'],
+    ['\n', 'vocab.txt', 'expected tokens, got an empty table'],
+  ])
+    refuses(() => tokenizerOfWords(given), where, sentence);
+});
+
+test('every byte has a letter: the printable ones are themselves', () => {
+  assert.equal(letters.size, 256);
+  assert.deepEqual(
+    [...letters.values()],
+    Array.from({ length: 256 }, (_, byte) => byte),
+  );
+  const all = [...letters.keys()];
+  const printable = [
+    [33, 126],
+    [161, 172],
+    [174, 255],
+  ];
+  let next = 256;
+  all.forEach((letter, byte) => {
+    const isPrintable = printable.some(([from, to]) => from <= byte && byte <= to);
+    assert.equal(letter.codePointAt(0), isPrintable ? byte : next++, `byte ${byte}`);
+  });
+  assert.equal(next, 256 + 68);
+  assert.deepEqual(['Ġa', 'a b', 'é', '漢', ''].map(spell), ['Ġa', 'aĠb', 'é', 'æ¼¢', '']);
+});
+
+test('a stage says whether tokens are bytes, and whether they write spaces as blocks', () => {
+  const bytes = { type: 'ByteLevel' };
+  const other = { type: 'Fuse' };
+  const file = (pre_tokenizer, decoder, type = 'BPE') => ({
+    pre_tokenizer,
+    decoder,
+    model: { type },
+  });
+  const inner = { type: 'Sequence', decoders: [other, { decoders: [bytes] }] };
+  for (const [one, isBytes, isBlocks] of [
+    [file(null, null), false, true],
+    [file(undefined, other), false, true],
+    [file(other, other, 'WordPiece'), false, false],
+    [file(bytes, null), true, false],
+    [file(null, bytes), true, false],
+    [file({ pretokenizers: [other, bytes] }, null), true, false],
+    [file(null, inner, 'WordPiece'), true, false],
+  ])
+    assert.deepEqual([isByteLevel(one), hasBlocks(one)], [isBytes, isBlocks], JSON.stringify(one));
+});
+
+test('how a token reads', () => {
+  const plain = (model) => ({ model });
+  const bytes = { ...plain({}), decoder: { type: 'ByteLevel' } };
+  const added = [
+    { content: '\u2581x', normalized: true },
+    { content: '\u2581y', normalized: false },
+    { content: 'Ġz' },
+  ];
+  const read = (file, ...tokens) => tokens.map(createSurface(file, added));
+  assert.deepEqual(
+    read(plain({}), '\u2581a\u2581', '<0x41>', '<0xfF>', '<0x4>', 'a<0x41>', '\u2581x', '\u2581y'),
+    [' a ', Uint8Array.of(0x41), '<0xfF>', '<0x4>', 'a<0x41>', ' x', '\u2581y'],
+  );
+  assert.deepEqual(read(bytes, 'Ġa', '漢', '\u2581x', '\u2581y', 'Ġz'), [
+    Uint8Array.of(32, 97),
+    Uint8Array.of(0),
+    '\u2581x',
+    '\u2581y',
+    'Ġz',
+  ]);
+  const pieces = plain({ type: 'WordPiece', continuing_subword_prefix: '##' });
+  assert.deepEqual(read(pieces, '##a', 'a##', '\u2581', '##'), ['a', 'a##', '\u2581', '']);
+  const ends = plain({ type: 'BPE', end_of_word_suffix: '</w>' });
+  assert.deepEqual(read(ends, 'ab</w>', '</w>a', '\u2581a</w>'), ['ab', '</w>a', ' a']);
+});

@@ -1,0 +1,495 @@
+// What a recording is written of: numbers, the file around them, the conditions, maps of other programs.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { recordMaps } from '../../wasm/index.js';
+import { recordRun } from '../../wasm/recording/run.js';
+import {
+  conditionsOf,
+  encode,
+  halves,
+  keep,
+  keptOf,
+  part,
+  putMeans,
+} from '../../wasm/recording/write.js';
+import { tensorsOf } from '../safetensors.mjs';
+
+const describe = {
+  version: '9.8.7',
+  defaults: { eps: 0.3 },
+  operations: [
+    { name: 'softmax', proxy: 'weights' },
+    { name: 'linear', proxy: 'raw' },
+  ],
+  fields: ['att', 'q', 'tokens', 'loss', 'att_bias', 'gate'].map((name) => ({
+    name,
+    needs: { att_bias: 'bias', gate: 'gates' }[name] ?? null,
+  })),
+  metrics: [
+    { name: 'alpha', arguments: [] },
+    { name: 'sinks', arguments: ['eps'] },
+  ],
+  edits: [
+    { name: 'operation', label: 'another operation', parameters: [] },
+    { name: 'silence', label: 'a head is silent', parameters: [] },
+  ],
+};
+const sizes = { L: 1, H: 2, G: 1, K: 4, D: 8, V: 9, F: 16, E: 0 };
+const architecture = {
+  family: 'llama',
+  ...sizes,
+  mask: { kind: 'causal' },
+  windows: [null],
+  attention: { operation: 'softmax', parameters: {} },
+};
+const model = { describe, architecture, arithmetic: 'float' };
+const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
+
+/** The header of a file, the length it says and the JSON's own, and its tensors by their names. */
+function opened(file) {
+  const bytes = Buffer.from(file);
+  const length = Number(bytes.readBigUInt64LE(0));
+  const json = bytes.subarray(8, 8 + length).toString();
+  const { __metadata__: metadata, ...entries } = JSON.parse(json);
+  return {
+    length,
+    own: Buffer.byteLength(json.trimEnd()),
+    metadata,
+    conditions: JSON.parse(metadata.sinkscope),
+    entries,
+    tensors: new Map(tensorsOf(bytes).map(([name, entry, data]) => [name, { ...entry, data }])),
+  };
+}
+const bytesOf = (data) => [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)];
+
+test('halves are rounded to the nearest, of two as near to the even one', () => {
+  const step = 2 ** -24;
+  const table = [
+    [0, 0],
+    [-0, 0x8000],
+    [1, 0x3c00],
+    [-2, 0xc000],
+    [65504, 0x7bff],
+    [65519.9, 0x7bff],
+    [65520, 0x7c00],
+    [-65520, 0xfc00],
+    [1e30, 0x7c00],
+    [Infinity, 0x7c00],
+    [-Infinity, 0xfc00],
+    [step, 1],
+    [-step, 0x8001],
+    [step / 2, 0],
+    [step * 0.51, 1],
+    [1.5 * step, 2],
+    [2.5 * step, 2],
+    [3.5 * step, 4],
+    [4.5 * step, 4],
+    [1023 * step, 0x3ff],
+    [1023.5 * step, 0x400],
+    [-1022.5 * step, 0x83fe],
+    [2 ** -14, 0x400],
+    [2 ** -14 - 2 ** -25, 0x400],
+    [2 ** -14 + step, 0x401],
+    [2 ** -149, 0],
+    [1 + 2 ** -11, 0x3c00],
+    [1 + 3 * 2 ** -11, 0x3c02],
+    [1 + 2 ** -11 + 2 ** -20, 0x3c01],
+    [0.1, 0x2e66],
+  ];
+  for (const [number, bits] of table) assert.equal(halves([number])[0], bits, `${number}`);
+  assert.equal(halves([NaN])[0] & 0x7fff, 0x7e00);
+  assert.deepEqual(
+    halves(table.map(([number]) => number)),
+    Uint16Array.from(table, ([, bits]) => bits),
+  );
+});
+
+test('every half is itself', () => {
+  // Exponent 0 is that of the subnormal ones, and the last of what is not finite.
+  for (let bits = 0; bits < 0x7c00; bits++) {
+    const [exponent, mantissa] = [bits >>> 10, bits & 0x3ff];
+    const number = exponent ? (1024 + mantissa) * 2 ** (exponent - 25) : mantissa * 2 ** -24;
+    assert.equal(halves([number])[0], bits);
+    assert.equal(halves([-number])[0], bits | 0x8000);
+  }
+});
+
+test('a tensor as a part of the file: whole numbers, singles or halves', () => {
+  const shape = [2];
+  const [whole, single] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
+  assert.deepEqual(part({ shape, data: whole }, true), { dtype: 'I32', shape, data: whole });
+  assert.equal(part({ shape, data: single }).data, single);
+  assert.equal(part({ shape, data: single }).dtype, 'F32');
+  assert.deepEqual(part({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: single });
+  assert.deepEqual(part({ shape, data: single }, true), {
+    dtype: 'F16',
+    shape,
+    data: Uint16Array.of(0x3c00, 0x4000),
+  });
+});
+
+test('a file: its header ends at a multiple of 8, wide numbers are first, nothing lies between', () => {
+  const all = Float32Array.of(9, 1, 2, 9);
+  const parts = (name) =>
+    new Map([
+      ['u8', { dtype: 'U8', shape: [3], data: Uint8Array.of(1, 2, 3) }],
+      ['i32', { dtype: 'I32', shape: [1], data: Int32Array.of(-5) }],
+      ['f16', { dtype: 'F16', shape: [1], data: Uint16Array.of(7) }],
+      [name, { dtype: 'F32', shape: [1, 2], data: all.subarray(1, 3) }],
+    ]);
+  for (let n = 1; n <= 16; n++) {
+    const name = 'n'.repeat(n);
+    const file = encode(parts(name), { a: 'é' });
+    const { length, own, metadata, conditions, entries, tensors } = opened(file);
+    assert.equal(length % 8, 0);
+    assert.ok(length - own < 8);
+    assert.equal(file.length, 8 + length + 17);
+    assert.deepEqual(metadata, { 'sinkscope.recording': '1', sinkscope: '{"a":"é"}' });
+    assert.deepEqual(conditions, { a: 'é' });
+    assert.deepEqual(entries, {
+      i32: { dtype: 'I32', shape: [1], data_offsets: [0, 4] },
+      [name]: { dtype: 'F32', shape: [1, 2], data_offsets: [4, 12] },
+      f16: { dtype: 'F16', shape: [1], data_offsets: [12, 14] },
+      u8: { dtype: 'U8', shape: [3], data_offsets: [14, 17] },
+    });
+    for (const [key, { data }] of parts(name))
+      assert.deepEqual([...tensors.get(key).data], bytesOf(data), key);
+  }
+});
+
+test('what is kept of a prompt: the fields that are asked for, small ones, and exact metrics', () => {
+  const of = (change, options = {}) =>
+    keptOf({ describe, architecture: { ...architecture, ...change } }, options);
+  assert.deepEqual(of({}), { fields: ['att'], small: ['loss'], exact: EXACT });
+  assert.deepEqual(of({ bias: true, gates: 0 }).small, ['loss', 'att_bias']);
+  assert.deepEqual(of({ gates: [1] }).small, ['loss', 'gate']);
+  assert.deepEqual(of({}, { fields: ['q', 'tokens', 'loss', 'q'] }), {
+    fields: ['q', 'loss'],
+    small: [],
+    exact: EXACT,
+  });
+  assert.deepEqual(of({ attention: { operation: 'linear' } }).exact, [...EXACT, 'alpha_raw']);
+  assert.throws(() => of({}, { fields: ['x'] }), { code: 'argument', where: 'field' });
+  assert.throws(() => of({ attention: { operation: 'x' } }), {
+    code: 'argument',
+    where: 'operation',
+  });
+});
+
+/** A run of three tokens whose fields and metrics are numbers of their own. */
+function runOf(known) {
+  const read = async (reads) =>
+    reads.map(({ field, metric }) => {
+      const found = known[field ?? metric];
+      if (found instanceof Error) throw found;
+      return { shape: [found.length], data: Float32Array.from(found) };
+    });
+  return { tokens: [4, 5, 6], read };
+}
+const lost = Object.assign(new Error('not recorded'), { code: 'bad_request' });
+
+test('a prompt is put among the parts under its number; what the run has not is left out', async () => {
+  const run = runOf({ att: [1, 0.1], loss: [NaN, 2, 3], gate: lost, alpha: [0.1], alpha_raw: [7] });
+  const kept = { fields: ['att'], small: ['loss', 'gate'], exact: ['alpha', 'alpha_raw'] };
+  const parts = new Map();
+  await keep(parts, 3, run, kept, true);
+  const f32 = (...numbers) => ({
+    dtype: 'F32',
+    shape: [numbers.length],
+    data: Float32Array.from(numbers),
+  });
+  assert.deepEqual(Object.fromEntries(parts), {
+    '3.tokens': { dtype: 'I32', shape: [3], data: Int32Array.of(4, 5, 6) },
+    '3.att': { dtype: 'F16', shape: [2], data: Uint16Array.of(0x3c00, 0x2e66) },
+    '3.loss': f32(2, 3),
+    '3.alpha': f32(0.1),
+    '3.alpha_raw': f32(7),
+  });
+  const single = new Map();
+  await keep(single, 0, run, { fields: ['att'], small: [], exact: [] }, false);
+  assert.deepEqual(single.get('0.att'), f32(1, 0.1));
+  // A small field that is asked for is kept as it is.
+  const asked = new Map();
+  await keep(asked, 0, run, { fields: ['loss', 'att'], small: [], exact: [] }, true);
+  assert.deepEqual([asked.get('0.loss').dtype, asked.get('0.att').dtype], ['F32', 'F16']);
+  const broken = runOf({ att: [1], alpha: Object.assign(new Error('ended'), { code: 'lost' }) });
+  await assert.rejects(
+    keep(new Map(), 0, broken, { fields: ['att'], small: [], exact: ['alpha'] }, false),
+    /ended/,
+  );
+  await assert.rejects(
+    keep(new Map(), 0, runOf({ att: lost }), { fields: ['att'], small: [], exact: [] }, false),
+    /not recorded/,
+  );
+});
+
+test('means have thresholds as their first dimension, where they count', () => {
+  const measured = (shape, mean, deviation) => ({ shape, mean, deviation });
+  const alpha = measured([2], [1, null], [0, null]);
+  const parts = new Map();
+  putMeans(parts, describe, [
+    { alpha, sinks: measured([2], [1, 2], [3, 4]) },
+    { sinks: measured([2], [5, 6], [7, null]) },
+  ]);
+  const f32 = (shape, numbers) => ({ dtype: 'F32', shape, data: Float32Array.from(numbers) });
+  assert.deepEqual(Object.fromEntries(parts), {
+    'mean.alpha': f32([2], [1, NaN]),
+    'deviation.alpha': f32([2], [0, NaN]),
+    'mean.sinks': f32([2, 2], [1, 2, 5, 6]),
+    'deviation.sinks': f32([2, 2], [3, 4, 7, NaN]),
+  });
+  assert.throws(() => putMeans(parts, describe, [{ x: alpha }]), {
+    code: 'argument',
+    where: 'metric',
+  });
+});
+
+test('conditions: what is measured, what is given, and what is known of the model', () => {
+  const measured = {
+    ids: [
+      [4, 5],
+      [6, 7],
+    ],
+    count: 3,
+    T: 2,
+    eps: [0.1],
+  };
+  assert.deepEqual(conditionsOf(model, {}, measured), {
+    model: {
+      id: 'llama',
+      revision: null,
+      sha256: null,
+      family: 'llama',
+      ...sizes,
+      dtype: 'float32',
+      attention: 'sinkscope',
+      operation: 'softmax',
+      mask: { kind: 'causal' },
+      windows: [null],
+    },
+    first: { token: '4', id: 4, position: 0 },
+    tokens: [
+      ['4', '5'],
+      ['6', '7'],
+    ],
+    prompts: { source: null, sha256: null, count: 3, kept: 2, T: 2 },
+    eps: [0.1],
+    class: 'MEASURED',
+    licence: null,
+    versions: { sinkscope: '9.8.7' },
+    command: null,
+  });
+  const given = {
+    model: { id: 'own', revision: 'r', sha256: 's', family: 'no', dtype: 'no' },
+    first: { token: 'first', position: 2 },
+    strings: (list) => list.map((id) => `<${id}>`),
+    source: 'a text',
+    sourceSha256: 'ab',
+    licence: 'MIT',
+    command: 'none',
+    class: 'COUNTERFACTUAL',
+  };
+  const silent = { kind: 'silence', layer: 0 };
+  const all = conditionsOf({ ...model, arithmetic: 'int8' }, given, {
+    ...measured,
+    edits: [silent],
+  });
+  const { id, revision, sha256, family, dtype } = all.model;
+  assert.deepEqual([id, revision, sha256, family, dtype], ['own', 'r', 's', 'llama', 'int8']);
+  assert.deepEqual(all.first, { token: 'first', id: 4, position: 2 });
+  assert.deepEqual(all.tokens, [
+    ['<4>', '<5>'],
+    ['<6>', '<7>'],
+  ]);
+  assert.deepEqual(all.prompts, { source: 'a text', sha256: 'ab', count: 3, kept: 2, T: 2 });
+  assert.deepEqual([all.class, all.licence, all.command], ['COUNTERFACTUAL', 'MIT', 'none']);
+  assert.deepEqual(all.edits, [{ ...silent, label: 'a head is silent' }]);
+  const none = conditionsOf(model, {}, { ...measured, ids: [] });
+  assert.deepEqual(
+    [none.first, none.tokens, none.prompts.kept],
+    [{ token: null, id: null, position: 0 }, [], 0],
+  );
+  // Only an edit of every head of every layer makes it the operation of the model.
+  const to = (operation, where) => ({ kind: 'operation', operation, ...where });
+  for (const [edits, wanted] of [
+    [[to('linear')], 'linear'],
+    [[to('linear'), silent], 'linear'],
+    [[to('linear'), to('softmax')], 'softmax'],
+    [[to('linear', { layer: 0 })], 'softmax'],
+    [[to('linear', { head: 0 })], 'softmax'],
+    [[{ ...to('linear'), kind: 'silence' }], 'softmax'],
+  ])
+    assert.equal(conditionsOf(model, {}, { ...measured, edits }).model.operation, wanted);
+  for (const [strings, where, text] of [
+    [() => ['a'], 'strings', 'expected 2 of them, got 1'],
+    [() => ['a', 'b', 'c'], 'strings', 'expected 2 of them, got 3'],
+    [() => ['a', 1], 'strings of prompt 0[1]', 'expected a string, got 1'],
+    [() => 3, 'strings of prompt 0', 'expected a list, got 3'],
+  ])
+    assert.throws(() => conditionsOf(model, { strings }, measured), {
+      code: 'argument',
+      where,
+      text,
+    });
+});
+
+test('one run is a recording of one prompt, in halves at the default threshold', async () => {
+  const known = Object.fromEntries(EXACT.map((name) => [name, [1]]));
+  const run = runOf({ ...known, att: [1, 2], loss: [NaN, 1, 2] });
+  const plain = opened(await recordRun(run, model));
+  assert.deepEqual(
+    plain.conditions,
+    JSON.parse(
+      JSON.stringify(conditionsOf(model, {}, { ids: [[4, 5, 6]], count: 1, T: 3, eps: [0.3] })),
+    ),
+  );
+  assert.deepEqual(
+    [...plain.tensors.keys()].sort(),
+    ['0.att', '0.loss', '0.tokens', ...EXACT.map((name) => `0.${name}`)].sort(),
+  );
+  assert.equal(plain.tensors.get('0.att').dtype, 'F16');
+  const own = opened(await recordRun(run, model, { half: false, eps: [0.1, 0.2], licence: 'MIT' }));
+  assert.equal(own.tensors.get('0.att').dtype, 'F32');
+  assert.deepEqual([own.conditions.eps, own.conditions.licence], [[0.1, 0.2], 'MIT']);
+  for (const [options, where] of [
+    [{ half: 1 }, 'half'],
+    [{ eps: 0.1 }, 'eps'],
+    [{ eps: ['a'] }, 'eps[0]'],
+    [{ fields: 'att' }, 'fields'],
+    [{ strings: [] }, 'strings'],
+    [{ model: 'a' }, 'model'],
+    [{ first: 1 }, 'first'],
+    [{ source: 1 }, 'source'],
+    [{ sourceSha256: 1 }, 'sourceSha256'],
+    [{ licence: 1 }, 'licence'],
+    [{ command: 1 }, 'command'],
+  ])
+    await assert.rejects(recordRun(run, model, options), { code: 'argument', where });
+});
+
+const maps = (shape, first = 1) => ({
+  shape,
+  data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => first + i),
+});
+
+test('maps of other programs: the conditions that are known of them, and all that may be said', () => {
+  const plain = opened(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
+  const wanted = {
+    model: {
+      id: 'maps',
+      revision: null,
+      sha256: null,
+      family: 'unknown',
+      ...{ L: 1, H: 2, G: 2, K: 1, D: 1, V: 1 },
+      operation: 'softmax',
+      mask: { kind: 'causal' },
+    },
+    first: { token: '0', id: null, position: 0 },
+    tokens: [['0', '1']],
+    prompts: { source: null, count: 1, kept: 1, T: 2 },
+    eps: [],
+    class: 'MEASURED',
+    licence: null,
+    versions: {},
+    command: null,
+  };
+  assert.deepEqual(plain.conditions, wanted);
+  const about = { source: 'a text', licence: 'MIT', command: 'none' };
+  const more = { id: 'own', family: 'gpt2', operation: 'sigmoid', mask: { kind: 'full' }, G: 1 };
+  const prompts = [
+    { att: maps([1, 2, 3, 3]), tokens: ['a', 'b', 'c'] },
+    { att: maps([1, 2, 2, 2], 50), tokens: ['d', 'e'] },
+  ];
+  const all = opened(recordMaps(prompts, { ...about, ...more }));
+  const { id, family, operation, mask, G } = all.conditions.model;
+  assert.deepEqual({ id, family, operation, mask, G }, more);
+  assert.deepEqual(all.conditions.prompts, { source: 'a text', count: 2, kept: 2, T: 3 });
+  assert.deepEqual(all.conditions.tokens, [
+    ['a', 'b', 'c'],
+    ['d', 'e'],
+  ]);
+  assert.equal(all.conditions.first.token, 'a');
+  assert.deepEqual([all.conditions.licence, all.conditions.command], ['MIT', 'none']);
+  prompts.forEach(({ att }, i) => {
+    const { dtype, shape, data } = all.tensors.get(`${i}.att`);
+    assert.deepEqual([dtype, shape, [...data]], ['F32', att.shape, bytesOf(att.data)]);
+  });
+});
+
+test('maps of each layer are put one behind the other, with a batch of one or without', () => {
+  const layers = [maps([2, 2, 2]), maps([2, 2, 2], 100)];
+  const batches = layers.map(({ data }) => ({ dims: [1, 2, 2, 2], data }));
+  const lists = layers.map(({ shape, data }) => ({ shape, data: [...data] }));
+  for (const att of [layers, batches, lists]) {
+    const { tensors, conditions } = opened(recordMaps([{ att }]));
+    assert.deepEqual(tensors.get('0.att').shape, [2, 2, 2, 2]);
+    assert.deepEqual(
+      [...tensors.get('0.att').data],
+      layers.flatMap(({ data }) => bytesOf(data)),
+    );
+    assert.deepEqual([conditions.model.L, conditions.model.H, conditions.prompts.T], [2, 2, 2]);
+  }
+});
+
+test('maps that do not fit are refused with their place', () => {
+  const [one, layer] = [maps([1, 1, 2, 2]), maps([1, 2, 2])];
+  const at = 'prompts[0].att';
+  const kinds = 'maps [L, H, T, T], or [H, T, T] of each layer';
+  for (const [prompts, where, expected, got] of [
+    [3, 'prompts', 'a list', '3'],
+    [[], 'prompts', 'one prompt or more', '0'],
+    [[3], 'prompts[0]', 'an object', '3'],
+    [[{}], at, 'an object', 'undefined'],
+    [[{ att: [] }], at, 'one layer or more', '"none"'],
+    [[{ att: [3] }], `${at}[0]`, 'an object', '3'],
+    [[{ att: {} }], `${at}[0].shape`, 'a list', 'undefined'],
+    [
+      [{ att: { shape: [1, 1, 1, 0.5] } }],
+      `${at}[0].shape[3]`,
+      `an integer from 0 to ${2 ** 48}`,
+      '0.5',
+    ],
+    [[{ att: { shape: [1, 1, 1, 1] } }], `${at}[0].data`, 'a list', 'undefined'],
+    [[{ att: { shape: [1, 1, 2, 2], data: [1, 2, 3] } }], `${at}[0].data`, '4 numbers', '3'],
+    [[{ att: { shape: [1, 1, 2, 2], data: [1, 2, 3, 4, 5] } }], `${at}[0].data`, '4 numbers', '5'],
+    [[{ att: layer }], at, kinds, '"1 x 2 x 2"'],
+    [[{ att: [maps([2, 2])] }], at, kinds, '"2 x 2"'],
+    [[{ att: [layer, maps([2, 1, 2, 2])] }], `${at}[1].shape`, 'a batch of 1', '"2 x 1 x 2 x 2"'],
+    [
+      [{ att: [layer, maps([2, 2, 2])] }],
+      at,
+      'the same shape in each layer, 1 x 2 x 2',
+      '"2 x 2 x 2"',
+    ],
+    [[{ att: maps([1, 1, 2, 3]) }], at, 'shape 1 x 1 x 2 x 2', '"1 x 1 x 2 x 3"'],
+    [
+      [{ att: one }, { att: maps([2, 1, 2, 2]) }],
+      'prompts[1].att',
+      'shape 1 x 1 x 2 x 2',
+      '"2 x 1 x 2 x 2"',
+    ],
+    [
+      [{ att: one }, { att: maps([1, 2, 2, 2]) }],
+      'prompts[1].att',
+      'shape 1 x 1 x 2 x 2',
+      '"1 x 2 x 2 x 2"',
+    ],
+    [[{ att: one, tokens: ['a'] }], 'prompts[0].tokens', '2 of them, as in the maps', '1'],
+    [
+      [{ att: one, tokens: ['a', 'b', 'c'] }],
+      'prompts[0].tokens',
+      '2 of them, as in the maps',
+      '3',
+    ],
+    [[{ att: one, tokens: ['a', 2] }], 'prompts[0].tokens[1]', 'a string', '2'],
+  ])
+    assert.throws(() => recordMaps(prompts), {
+      code: 'argument',
+      where,
+      text: `expected ${expected}, got ${got}`,
+    });
+  assert.throws(() => recordMaps([{ att: one }], { licence: 3 }), {
+    code: 'argument',
+    where: 'licence',
+  });
+});
