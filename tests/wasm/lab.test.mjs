@@ -326,6 +326,18 @@ test('steps are of all parts in order, as many as asked or as time allows; a loo
   assert.deepEqual(module.calls, [['train_sample', 16, 5], ...names]);
 });
 
+test('a helper helps until its training ends', async () => {
+  const trainer = new Trainer(core(), 1);
+  const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
+  const { port1, port2 } = new MessageChannel();
+  const helping = trainer.help(id, port1, [0]);
+  const closed = new Promise((resolve) => port2.on('close', resolve));
+  port2.ref();
+  await trainer.end(id);
+  assert.equal(await helping, undefined);
+  await closed;
+});
+
 test('what ends a training is thrown after the entries before it, and ever after', async () => {
   let steps = 0;
   const module = core((name) => name === 'train_finish' && ++steps >= 3);
@@ -503,6 +515,7 @@ test('a training asks in slices, tells its progress, and gives numbers of seven 
     [() => training.read(3, []), 'tokens: expected a list, got 3'],
     [() => training.read([1], [3]), 'reads[0]: expected an object, got 3'],
     [() => training.read([1], [{ metric: 'loss', base: {} }]), 'base: expected a read of one run alone, got an object'], // prettier-ignore
+    [() => beginTraining(links, described, null), 'options: expected an object, got null'],
     [of({ workers: 0 }), 'workers: expected an integer from 1 to 8, got 0'],
     [of({ workers: 9 }), 'workers: expected an integer from 1 to 8, got 9'],
     [of({ config: undefined }), 'config: expected an object, got undefined'],

@@ -691,3 +691,47 @@ test('what cannot be unmasked or searched is refused in a sentence', async () =>
   assert.deepEqual([found.none, found.random.mean, found.shuffled], [9 / 4, 11 / 4, 11 / 4]);
   assert.equal(found.evaluated, 1);
 });
+
+test('of one step nothing moves; of equals the first is taken, the leftmost place and the lowest token', async () => {
+  const described = {
+    metrics: [{ name: 'alpha', fields: ['att'], arguments: [] }],
+    fields: [{ name: 'logits' }],
+  };
+  let open = 0;
+  const runs = [];
+  const run = async (tokens, options) => {
+    runs.push(options);
+    open++;
+    const T = tokens.length;
+    const alpha = { shape: [1, 2, T], data: new Float32Array(2 * T).fill(0.25) };
+    return {
+      read: async () => [alpha, { shape: [T, 4], data: new Float32Array(4 * T) }],
+      close: async () => void open--,
+    };
+  };
+  const mask = { kind: 'bidirectional' };
+  const model = {
+    run,
+    describe: described,
+    architecture: { V: 4, context: 8, mask, mask_token: 0 },
+  };
+  const [step, ...others] = await unmask(model, [2, 0, 0], { steps: 2 });
+  assert.deepEqual(step.filled, [{ place: 1, token: 1, probability: 1 / 3 }]);
+  assert.deepEqual([step.sink, step.without, others.length], [{ place: 0, alpha: 0.25 }, null, 1]);
+  assert.deepEqual(runs[0].fields, ['att', 'logits']);
+  assert.deepEqual([runs[0].capacity, runs.length], [3, 2]);
+  const found = await measureUnmasking(model, [[2, 1, 3]], { steps: 1, masked: 1 });
+  assert.deepEqual([found.prompts, found.predicted, found.steps], [1, 2, 1]);
+  assert.deepEqual(found.moves, { mean: 0, error: null });
+  assert.equal(found.baseline.accuracy.mean, 1 / 2);
+  assert.ok(Math.abs(found.baseline.loss.mean - Math.log(3)) < 1e-6);
+  // One place of three, and at least one however small the share.
+  for (const [masked, predicted] of [
+    [0.01, 1],
+    [0.5, 2],
+    [0.4, 1],
+  ])
+    assert.equal((await measureUnmasking(model, [[2, 1, 3, 1]], { masked })).predicted, predicted);
+  assert.equal((await measureUnmasking(model, [[2, 1, 3, 1]])).steps, 8);
+  assert.equal(open, 0);
+});
