@@ -432,7 +432,7 @@ async function cutGroups(tokenizer, groups, { sequences, ...options }) {
 }
 
 /** @param {string} list */
-function thresholdsOf(list) {
+export function thresholdsOf(list) {
   return list.split(',').map((one) => number(one, 0, 1, '--eps'));
 }
 
@@ -491,7 +491,7 @@ async function measureModel(engine, name, values) {
  * @param {number} rate sequences a second
  * @param {import('../sinkscope.js').Model} model
  */
-function speedWords(rate, { replicas: { length } }) {
+export function speedWords(rate, { replicas: { length } }) {
   const shown = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
   return `sinkscope: ${shown} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
 }
@@ -501,7 +501,7 @@ function speedWords(rate, { replicas: { length } }) {
  * @param {string} special
  * @returns {Special}
  */
-function specialOf(tokenizer, special) {
+export function specialOf(tokenizer, special) {
   if (special === 'auto' || special === 'none') return special;
   if (special !== 'bos') return [special];
   const { bos } = tokenizer;
@@ -523,7 +523,7 @@ function classOf(edits, describe) {
  * @param {string} text
  * @param {string} name
  */
-function whole(text, name) {
+export function whole(text, name) {
   expect(/^[1-9]\d{0,8}$/.test(text), name, 'a whole number above 0', text);
   return Number(text);
 }
@@ -532,7 +532,7 @@ function whole(text, name) {
  * @param {string} text
  * @param {string} name
  */
-function count(text, name) {
+export function count(text, name) {
   expect(/^\d{1,9}$/.test(text), name, 'a whole number', text);
   return Number(text);
 }
@@ -543,7 +543,7 @@ function count(text, name) {
  * @param {number} high
  * @param {string} name
  */
-function number(text, low, high, name) {
+export function number(text, low, high, name) {
   const value = text.trim() === '' ? NaN : Number(text);
   expect(value >= low && value <= high, name, `a number from ${low} to ${high}`, text);
   return value;
@@ -554,7 +554,7 @@ function number(text, low, high, name) {
  * @param {Values} values
  * @returns {Promise<{ ids?: number[][], text: string | string[], groups?: import('../sinkscope.js').LabelledTexts[] }>}
  */
-async function textsOf({ 'text-file': path, text, ids, lines, label, join: together }) {
+export async function textsOf({ 'text-file': path, text, ids, lines, label, join: together }) {
   const given = [path, text, ids].filter((one) => one !== undefined);
   expect(
     given.length === 1,
@@ -587,7 +587,7 @@ async function textsOf({ 'text-file': path, text, ids, lines, label, join: toget
 }
 
 /** @param {string} list */
-function idsOf(list) {
+export function idsOf(list) {
   const ids = list.split(',').map((one) => (/^\d{1,9}$/.test(one.trim()) ? Number(one) : NaN));
   expect(ids.every(Number.isInteger), '--ids', 'token ids separated by commas', list.slice(0, 80));
   return ids;
@@ -641,7 +641,7 @@ const OTHERWISE = {
  * @param {Found} found
  * @param {import('../sinkscope.js').Describe} describe
  */
-function summary(found, describe) {
+export function summary(found, describe) {
   const { L, H, family } = found.architecture;
   const { sequences, T, special, first, arithmetic } = found;
   const all = found.byEps ?? [{ eps: found.eps, metrics: found.metrics }];

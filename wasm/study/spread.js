@@ -18,11 +18,15 @@ export async function* spread(model, items, work, options = {}) {
   const replicas = model.replicas ?? [model];
   const idle = Array.from({ length: DEPTH }, () => replicas).flat();
   const ahead = AHEAD * idle.length;
-  const made = new Map();
   let begun = 0;
   let given = 0;
   const start = async (/** @type {typeof replicas[number]} */ replica, /** @type {number} */ i) =>
     work(replica, items[i], i);
+  /**
+   * Of the items that have begun and were not given yet, in their order.
+   * @type {ReturnType<typeof start>[]}
+   */
+  const made = [];
   const begin = () => {
     for (; begun < Math.min(items.length, given + ahead); begun++) {
       const replica = idle.shift();
@@ -32,7 +36,7 @@ export async function* spread(model, items, work, options = {}) {
         idle.push(replica);
         begin();
       };
-      made.set(begun, result);
+      made.push(result);
       result.then(free, free);
     }
   };
@@ -40,8 +44,8 @@ export async function* spread(model, items, work, options = {}) {
   try {
     for (; given < items.length; given++) {
       begin();
-      yield await Promise.race([made.get(given), stopped.promise]);
-      made.delete(given);
+      const result = /** @type {typeof made[number]} */ (made.shift());
+      yield await Promise.race([result, stopped.promise]);
     }
   } finally {
     begun = items.length;

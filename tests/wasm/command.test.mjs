@@ -1,0 +1,390 @@
+// The command line, called in this process: what it reads, what it says of recordings, and what it refuses.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { fileURLToPath } from 'node:url';
+import { differencesText, isRecording } from '../../wasm/command/recording.js';
+import {
+  count,
+  idsOf,
+  number,
+  runCommand,
+  specialOf,
+  speedWords,
+  summary,
+  textsOf,
+  thresholdsOf,
+  whole,
+} from '../../wasm/command/command.js';
+import { searchOpened } from '../../wasm/command/suffix.js';
+import { makeTasks } from '../../wasm/command/tasks.js';
+import { codeOf, listOf, readText } from '../../wasm/command/text_file.js';
+import { failure, softmax } from './helper.mjs';
+
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-command-'));
+after(() => rmSync(folder, { recursive: true }));
+const written = (name, data) => {
+  const path = join(folder, name);
+  writeFileSync(path, data);
+  return path;
+};
+
+/** What a command prints and says; its exit code is put back. */
+async function said(...args) {
+  const streams = [process.stdout, process.stderr];
+  const heard = ['', ''];
+  const own = streams.map((stream) => [stream.write, stream.listeners('error')]);
+  streams.forEach((stream, i) => {
+    stream.write = (data, ...rest) => {
+      if (typeof data !== 'string') return own[i][0].call(stream, data, ...rest);
+      heard[i] += data;
+      return true;
+    };
+  });
+  try {
+    await runCommand(args);
+    return { status: process.exitCode ?? 0, stdout: heard[0], stderr: heard[1] };
+  } finally {
+    process.exitCode = 0;
+    streams.forEach((stream, i) => {
+      stream.write = own[i][0];
+      for (const listener of stream.listeners('error'))
+        if (!own[i][1].includes(listener)) stream.off('error', listener);
+    });
+  }
+}
+
+test('a list of texts is read of a .json file only, and of texts only', () => {
+  for (const [path, text, list] of [
+    ['a.json', '["x","y"]', ['x', 'y']],
+    ['a.JSON', '[]', []],
+    ['a.json', '["x",3]', undefined],
+    ['a.json', '{"0":"x","length":1}', undefined],
+    ['a.json', '["x"', undefined],
+    ['ajson', '["x"]', undefined],
+    ['a.json.txt', '["x"]', undefined],
+  ])
+    assert.deepEqual(listOf(path, text), list, path);
+});
+
+test('a text is whole across its chunks, or refused with how far it was one', async () => {
+  // Chunks are of 65536 bytes: the umlaut lies across the first border.
+  const long = `${'a'.repeat(65535)}ä`;
+  assert.equal(await readText(written('long.txt', long), '--text-file'), long);
+  const cut = written('cut.txt', Buffer.from(long).subarray(0, 65536));
+  for (const [path, text] of [
+    [cut, 'expected UTF-8 text, found other bytes before byte 65536'],
+    [
+      written('bad.txt', Buffer.from([65, 255])),
+      'expected UTF-8 text, found other bytes before byte 2',
+    ],
+    [join(folder, 'no'), 'expected a file of text, found none that can be read (ENOENT)'],
+  ])
+    assert.deepEqual(await failure(readText(path, '--x')), {
+      ...{ name: 'SinkscopeError', code: 'read', where: `--x: ${path}`, text },
+    });
+  assert.equal(codeOf(Object.assign(new Error('x'), { code: 3 })), '3');
+  assert.equal(codeOf(new Error('x')), 'Error: x');
+  assert.equal(codeOf({ code: 3 }), '[object Object]');
+});
+
+test('a recording is known by its header, as long as this lies in the file', async () => {
+  const file = (length, header) => {
+    const start = Buffer.alloc(8);
+    start.writeBigUInt64LE(BigInt(length));
+    return written('some.safetensors', Buffer.concat([start, Buffer.from(header)]));
+  };
+  const header = '{"__metadata__":{"sinkscope.recording":"1"}}';
+  const { length } = header;
+  for (const [path, is] of [
+    [() => file(length, header), true],
+    [() => file(length - 30, header), false],
+    [() => file(length, header.replace('scope', 'hole')), false],
+    [() => file(length + 9, header), false],
+    [() => file(0, header), false],
+    [() => written('short', header.slice(0, 7)), false],
+    [() => written('short', ''), false],
+    [() => folder, false],
+    [() => join(folder, 'no'), false],
+  ])
+    assert.equal(await isRecording(path()), is);
+});
+
+test('differences have a line each, what only one has a note, and the end a count', () => {
+  const whole = { name: 'operation', a: 'softmax', b: { x: 1 } };
+  const one = { name: 'alpha', index: [1, 2], a: 0.5, b: 0.25, difference: 0.25, count: 3, of: 8 };
+  const gone = { ...one, index: [0], a: 1, b: null, difference: Infinity };
+  const found = {
+    differences: [whole, one, gone],
+    compared: ['a', 'b'],
+    onlyA: ['c', 'd'],
+    onlyB: [],
+  };
+  assert.deepEqual(differencesText(found, 0.5).split('\n'), [
+    'operation: "softmax" and {"x":1}',
+    'alpha[1][2]: 0.5 and 0.25, 0.250 apart; 3 of 8 numbers differ',
+    'alpha[0]: 1 and null, one of them undefined; 3 of 8 numbers differ',
+    'note: only A has c, d',
+    '3 differences beyond 0.5 in 2 tensors',
+    '',
+  ]);
+  const alike = { differences: [], compared: ['a'], onlyA: [], onlyB: ['e'] };
+  assert.equal(differencesText(alike, 0), 'note: only B has e\n1 tensors agree within 0\n');
+});
+
+test('a suffix lies in the middle of a sequence where no place is named, and before its last token', async () => {
+  const runs = [];
+  const run = async (ids) => {
+    runs.push([...ids]);
+    return {
+      field: async () => ({ shape: [ids.length], data: new Float32Array(ids.length) }),
+      close: async () => {},
+    };
+  };
+  const model = { run, architecture: { V: 9, context: 20 } };
+  const tokenizer = { special: [0, 1, 2, 3, 4, 5, 6, 7], piece: (id) => `<${id}>` };
+  const opened = { id: 'mine', model, tokenizer, sequences: [[1, 2, 3, 4, 5]], edits: [] };
+  const options = { goal: 'loss', length: 2, steps: 0, width: 1, seed: 0 };
+  for (const [prompt, cut] of [
+    [undefined, 2],
+    [4, 4],
+  ]) {
+    runs.length = 0;
+    const found = await searchOpened(opened, { ...options, prompt });
+    const { model: id, goal, prompt: at, tokens, pieces } = found;
+    assert.deepEqual([id, goal, at, tokens, pieces], ['mine', 'loss', cut, 5, ['<8>', '<8>']]);
+    assert.deepEqual(runs[0], [1, 2, 3, 4, 5].toSpliced(cut, 0, 8, 8));
+  }
+  for (const [change, where, text] of [
+    [{ prompt: 5 }, '--prompt', 'expected fewer than --tokens 5, got 5'],
+    [{ goal: 'toString' }, '--goal', 'expected loss, away, steal, got "toString"'],
+  ]) {
+    const error = await failure(searchOpened(opened, { ...options, ...change }));
+    assert.deepEqual([error.where, error.text], [where, text]);
+  }
+});
+
+test('tasks of names are left out where the tokenizer tells no names apart', async () => {
+  const same = {
+    special: [0],
+    encode: async (text) => [{ id: text ? 3 : 2, start: 0, end: text.length }],
+  };
+  const options = { copied: 3, between: [1, 2], prompts: 2, seed: 1 };
+  const made = await makeTasks(options, { architecture: { V: 9 } }, same, 'none');
+  assert.deepEqual(
+    made.map(({ name, chance, prompts }) => [name, chance, prompts.length]),
+    [['copy', 1 / 3, 2]],
+  );
+  for (const { ids } of made[0].prompts) {
+    assert.equal(ids[0], 2);
+    assert.ok(ids.slice(1).every((id) => id !== 0 && id !== 2));
+  }
+});
+
+const path = fileURLToPath(softmax);
+const ids = ['--ids', '0,5,9,7,3,8,2,6,4,11', '--workers', '1', '--kernels', 'base'];
+
+test('a measurement begins with the model, its size and its text, and its speed is no part of it', async () => {
+  const { status, stdout, stderr } = await said('measure', path, ...ids);
+  assert.equal(status, 0);
+  assert.match(stderr, /^sinkscope: [\d.]+ sequences a second, 1 worker\n$/);
+  const lines = stdout.split('\n');
+  assert.equal(lines[0], `${path}: llama, 6 layers, 4 heads`);
+  assert.equal(
+    lines[1],
+    'measured over 1 sequences of 10 tokens, eps 0.3, special tokens auto, first token "<s>"',
+  );
+  assert.ok(!lines[2].startsWith('too short') && !/deviation/.test(stdout), stdout);
+});
+
+test('what is asked for wrongly is refused in one line, and nothing is printed', async () => {
+  for (const [args, sentence] of [
+    [['measure', path, path, '--workers', '1'], 'MODEL: expected one model, got 2'],
+    [['train', '--workers'], '--workers: expected a whole number above 0, got ""'],
+  ])
+    assert.deepEqual(await said(...args), {
+      ...{ status: 1, stdout: '', stderr: `sinkscope: ${sentence}\n` },
+    });
+  const unknown = await said('measure', '--depth');
+  assert.match(unknown.stderr, /^sinkscope: Unknown option '--depth'/);
+});
+
+test('numbers of options are read to their borders', () => {
+  for (const [read, text, value] of [
+    [whole, '1', 1],
+    [whole, '999999999', 999999999],
+    [count, '0', 0],
+    [count, '999999999', 999999999],
+    [(text) => number(text, 0.5, 2, '--x'), '0.5', 0.5],
+    [(text) => number(text, 0.5, 2, '--x'), '2', 2],
+    [thresholdsOf, '0,1,.3', [0, 1, 0.3]],
+    [idsOf, '0, 5,999999999', [0, 5, 999999999]],
+  ])
+    assert.deepEqual(read(text, '--x'), value);
+  const range = 'expected a number from 0.5 to 2';
+  for (const [read, text, sentence] of [
+    [whole, '0', '--x: expected a whole number above 0, got "0"'],
+    [whole, '1234567890', '--x: expected a whole number above 0, got "1234567890"'],
+    [count, '', '--x: expected a whole number, got ""'],
+    [count, '1234567890', '--x: expected a whole number, got "1234567890"'],
+    [(text) => number(text, 0.5, 2, '--x'), ' ', `--x: ${range}, got " "`],
+    [(text) => number(text, 0.5, 2, '--x'), '2.01', `--x: ${range}, got "2.01"`],
+    [(text) => number(text, 0.5, 2, '--x'), '0.49', `--x: ${range}, got "0.49"`],
+    [thresholdsOf, '0.3,1.01', '--eps: expected a number from 0 to 1, got "1.01"'],
+    [thresholdsOf, '-0.1', '--eps: expected a number from 0 to 1, got "-0.1"'],
+    [idsOf, '1,,2', '--ids: expected token ids separated by commas, got "1,,2"'],
+    [
+      idsOf,
+      'x'.repeat(81),
+      `--ids: expected token ids separated by commas, got "${'x'.repeat(80)}"`,
+    ],
+  ])
+    assert.throws(() => read(text, '--x'), { code: 'argument', message: sentence });
+});
+
+test('texts are joined as many as asked, the last incomplete ones left out, or taken by label', async () => {
+  const of = (more) => textsOf({ lines: false, label: false, join: '1', ...more });
+  const list = written('lines.txt', 'a\n \nb\r\nc\n');
+  const json = written('list.json', '["a\\nb","","c"]');
+  const file = { 'text-file': list };
+  assert.deepEqual(await of(file), { text: 'a\n \nb\r\nc\n' });
+  const lines = { ...file, lines: true };
+  assert.deepEqual(await of(lines), { text: ['a', 'b', 'c'] });
+  assert.deepEqual(await of({ ...lines, join: '2' }), { text: ['a\n\nb'] });
+  assert.deepEqual(await of({ ...lines, join: '3' }), { text: ['a\n\nb\n\nc'] });
+  assert.deepEqual(await of({ ...lines, join: '4' }), { text: ['a\n\nb\n\nc'] });
+  assert.deepEqual(await of({ 'text-file': json, lines: true }), { text: ['a\nb', '', 'c'] });
+  assert.deepEqual(await of({ text: '' }), { text: '' });
+  assert.deepEqual(await of({ ids: ['1,2', '3'] }), { text: '', ids: [[1, 2], [3]] });
+  const labelled = written('labels.txt', 'x\ta\ny\tb');
+  assert.deepEqual(await of({ 'text-file': labelled, label: true }), {
+    text: 'x\ta\ny\tb',
+    groups: [
+      { label: 'x', texts: ['a'] },
+      { label: 'y', texts: ['b'] },
+    ],
+  });
+  const object = written('object.json', '{}');
+  const one = 'text: expected one of --text-file, --text and --ids, got';
+  for (const [more, sentence] of [
+    [{}, `${one} undefined`],
+    [{ text: 'a', ids: ['1'] }, `${one} 2`],
+    [{ ...lines, join: '0' }, '--join: expected a whole number above 0, got "0"'],
+    [
+      { 'text-file': object, lines: true },
+      `--text-file: ${object}: expected a JSON list of texts, found none`,
+    ],
+    [
+      { ...file, label: true },
+      `--text-file: ${list}: expected a label, a tab and a text in each line, and two labels or more`,
+    ],
+  ])
+    await assert.rejects(of(more), { message: sentence });
+});
+
+test('a speed has two digits below ten, and workers are one or several', () => {
+  const words = (rate, length) => speedWords(rate, { replicas: { length } });
+  assert.equal(words(9.96, 1), 'sinkscope: 10 sequences a second, 1 worker\n');
+  assert.equal(words(0.123, 2), 'sinkscope: 0.12 sequences a second, 2 workers\n');
+  assert.equal(words(10, 2), 'sinkscope: 10 sequences a second, 2 workers\n');
+  assert.equal(words(123.4, 1), 'sinkscope: 123 sequences a second, 1 worker\n');
+  const tokenizer = { bos: 0, piece: (id) => `<${id}>` };
+  for (const [special, start] of [
+    ['auto', 'auto'],
+    ['none', 'none'],
+    ['bos', ['<0>']],
+    ['<x>', ['<x>']],
+  ])
+    assert.deepEqual(specialOf(tokenizer, special), start);
+  const sentence = '--special: expected auto or none of a tokenizer without start token, got "bos"';
+  assert.throws(() => specialOf({ ...tokenizer, bos: null }, 'bos'), { message: sentence });
+});
+
+test('a summary shows of each metric what its shape allows', () => {
+  const row = (name, shape, unit = 'nats') => ({ name, label: name, shape, unit });
+  const describe = {
+    defaults: { keys: 3 },
+    metrics: [
+      { ...row('sink_ratio', ['1'], 'share of heads'), label: 'Sink_k' },
+      row('keys', ['T']),
+      row('first', ['T']),
+      row('one', ['1']),
+      row('layers', ['L']),
+      row('heads', ['L', 'H', 'T'], 'share of a row'),
+      row('none', ['L', 'H']),
+      row('absent', ['L']),
+    ],
+  };
+  const of = (shape, mean, deviation = mean.map(() => null)) => ({ shape, mean, deviation });
+  const metrics = {
+    sink_ratio: of([1], [0.25], [0.125]),
+    keys: of([4], [1, 2, 3, 9], [0.5, 0, 0, 0]),
+    first: of([1], [1]),
+    one: of([1], [1.5], [0.25]),
+    layers: of([3], [1, null, 2]),
+    heads: of([2, 2, 2], [0.5, 9, 0.25, 9, null, 9, 0.75, 9]),
+    none: of([1, 1], [null]),
+  };
+  const found = {
+    ...{ model: 'mine', class: 'measured', sequences: 2, T: 10, eps: 0.3, special: 'auto' },
+    ...{ first: '<s>', arithmetic: 'exact', edits: [{ label: 'changed' }], metrics },
+    architecture: { L: 2, H: 3, family: 'llama', mask: { kind: 'causal' } },
+    cut: { asked: 2, sequences: 2, short: 1, read: 9 },
+  };
+  const head = ['mine, changed: llama, 2 layers, 3 heads'];
+  const second = (eps, special, first) =>
+    `measured over 2 sequences of 10 tokens, eps ${eps}, ${special}, ${first}`;
+  const lines = [
+    'Sink_1            25.00% (deviation 12.50%)',
+    'keys              1.000 (deviation 0.500); largest of k = 2-3: 3.000 at k = 3',
+    'first             1.000',
+    'one               1.500 (deviation 0.250)',
+    'layers            1.000 - 2.000',
+    'heads             mean 37.50%, largest 75.00% (L1H1)',
+    'none              -',
+  ];
+  const shown = (more) => summary({ ...found, ...more }, describe).split('\n');
+  const normal = second(0.3, 'special tokens auto', 'first token "<s>"');
+  assert.deepEqual(shown({}), [...head, normal, ...lines, '']);
+  const recorded = second(0.3, 'recorded', 'no common first token');
+  const gone = { special: undefined, first: undefined, arithmetic: undefined };
+  assert.deepEqual(shown(gone), [...head, recorded, ...lines, '']);
+  const wide = { cut: { asked: 3, sequences: 2, short: 1, read: 9 }, arithmetic: 'int8' };
+  const note = 'note: 2 of the 3 sequences asked for: the text has 9 tokens';
+  const end = '; fewer --tokens than 10 or more text give more';
+  assert.deepEqual(shown(wide).slice(2, 4), [
+    'approximate: products in 8 bits',
+    `${note}, 1 of its texts too short for one${end}`,
+  ]);
+  assert.equal(shown({ cut: { ...wide.cut, short: 0 } })[2], `${note}${end}`);
+  const mask = { ...found.architecture, mask: { kind: 'bidirectional' } };
+  assert.equal(
+    shown({ architecture: mask })[2],
+    'note: every query sees every token, so that none is predicted: no loss, no accuracy',
+  );
+  assert.equal(
+    shown({ T: 9 })[2],
+    'too short: uniform attention alone exceeds eps 0.3; Sink_1 needs at least 10 tokens',
+  );
+  const byEps = [0.3, 0.5].map((eps) => ({ eps, metrics: { sink_ratio: of([1], [eps]) } }));
+  assert.deepEqual(shown({ byEps }), [
+    ...head,
+    second('0.3, 0.5', 'special tokens auto', 'first token "<s>"'),
+    'Sink_1, eps 0.3   30.00%',
+    'Sink_1, eps 0.5   50.00%',
+    ...lines.slice(1),
+    '',
+  ]);
+  const byLabel = [
+    { label: 'x', sequences: 2, metrics },
+    { label: 'y', sequences: 1, metrics: { sink_ratio: of([1], [null]) } },
+  ];
+  assert.deepEqual(shown({ byLabel }).slice(9), [
+    'Sink_1 by label',
+    '  x: 25.0% ± 12.5%, 2 sequences',
+    '  y: -, 1 sequences',
+    '',
+  ]);
+});

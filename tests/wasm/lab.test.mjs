@@ -1,0 +1,544 @@
+// The lab without a trainer: the configs, tokenizers and folders that it makes, to the last key; who computes which part
+// of a batch; what is released; what is refused, in which sentence.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import {
+  LAB_MODEL,
+  checkLabRecipe,
+  heldLoss,
+  labConfig,
+  labFolder,
+  labOnward,
+  labTokenizer,
+} from '../../wasm/index.js';
+import { Helper, help } from '../../wasm/lab/share.js';
+import { Trainer } from '../../wasm/lab/trainer.js';
+import { beginTraining } from '../../wasm/lab/training.js';
+import { failure } from './helper.mjs';
+
+/** Each call ends with an error whose place and sentence are these. */
+async function refused(table) {
+  for (const [work, sentence] of table) {
+    const { code, where, text } = await failure((async () => work())());
+    assert.deepEqual([code, `${where}: ${text}`], ['argument', sentence]);
+  }
+}
+
+test('a config is of a GPT-2, or of a llama with what it is not itself', async () => {
+  const gpt2 = {
+    ...{ architectures: ['GPT2LMHeadModel'], model_type: 'gpt2' },
+    ...{ n_layer: 1, n_head: 1, n_embd: 64, n_inner: 256, vocab_size: 64, n_positions: 32 },
+    ...{ layer_norm_epsilon: 1e-5, activation_function: 'gelu_new', tie_word_embeddings: false },
+    ...{ bos_token_id: 0, eos_token_id: null, torch_dtype: 'float32' },
+  };
+  assert.deepEqual(labConfig(), gpt2);
+  const attention = { operation: 'relu' };
+  assert.deepEqual(labConfig({ operation: 'relu' }), { ...gpt2, sinkscope: { attention } });
+  const llama = {
+    ...{ architectures: ['LlamaForCausalLM'], model_type: 'llama', num_hidden_layers: 2 },
+    ...{ num_attention_heads: 3, num_key_value_heads: 3, hidden_size: 50, head_dim: 16 },
+    ...{ intermediate_size: 5, vocab_size: 6, max_position_embeddings: 7, rms_norm_eps: 1e-5 },
+    ...{ rope_theta: 10000, hidden_act: 'silu', attention_bias: false, mlp_bias: false },
+    ...{ tie_word_embeddings: false, bos_token_id: 0, eos_token_id: null, torch_dtype: 'float32' },
+  };
+  const sizes = { layers: 2, heads: 3, width: 50, inner: 5, vocabulary: 6, context: 7 };
+  const own = { positions: 'rotary', norm: 'rms', feed_forward: 'gated', activation: 'silu' };
+  assert.deepEqual(labConfig({ ...sizes, ...own }), llama);
+  const plain = { ...llama, attention_bias: true, mlp_bias: true };
+  assert.deepEqual(labConfig({ ...sizes, ...own, feed_forward: 'plain' }), {
+    ...plain,
+    sinkscope: { feed_forward: 'plain' },
+  });
+  for (const [choices, sinkscope] of [
+    [{ positions: 'none' }, { positions: 'none' }],
+    [{ norm: 'layer' }, { norm_kind: 'layer' }],
+    [{ norm_place: 'post' }, { norm: 'post' }],
+    [{ bias_key: 'head' }, { bias_key: 'head' }],
+    [
+      { gate: 'output_head', operation: 'relu' },
+      { attention, gate: 'output_head' },
+    ],
+  ])
+    assert.deepEqual(labConfig({ ...sizes, ...own, ...choices }), { ...llama, sinkscope });
+  await refused([
+    [() => labConfig({ depth: 1 }), `depth: expected one of ${Object.keys(LAB_MODEL).join(', ')}, got "depth"`], // prettier-ignore
+    [() => labConfig({ layers: '1' }), 'layers: expected a number, got "1"'],
+    [() => labConfig({ gate: 1 }), 'gate: expected a string, got 1'],
+    [() => labConfig(3), 'choices: expected an object, got 3'],
+  ]);
+});
+
+test('a trained model goes on with its own keys, changed where it is said', async () => {
+  const trained = { a: 1, quantization_config: {}, sinkscope: { gate: 'none', norm: 'post' } };
+  const { config, recipe } = labOnward(trained, { operation: 'relu', gate: 'output_head' });
+  assert.deepEqual(config, {
+    ...{ a: 1, torch_dtype: 'float32' },
+    sinkscope: { gate: 'output_head', norm: 'post', attention: { operation: 'relu' } },
+  });
+  const standard = {
+    ...{ task: 'text', steps: 100, batch: 8, length: 64, learning_rate: 0.001 },
+    ...{ weight_decay: 1, embedding_decay: 0.1, first: -1 },
+  };
+  assert.deepEqual(recipe, standard);
+  assert.deepEqual(labOnward({}), {
+    config: { torch_dtype: 'float32', sinkscope: {} },
+    recipe: standard,
+  });
+  assert.deepEqual(labOnward({ bos_token_id: 0 }, {}, { steps: 3 }).recipe, {
+    ...standard,
+    ...{ first: 0, steps: 3 },
+  });
+  await refused([
+    [() => labOnward({}, { width: 'x' }), 'width: expected one of operation, bias_key, gate of a trained model, got "width"'], // prettier-ignore
+    [() => labOnward({}, { gate: 3 }), 'gate: expected a string, got 3'],
+    [() => labOnward({ bos_token_id: 'x' }), 'bos_token_id: expected an id, got "x"'],
+    [() => labOnward({ n_positions: 1.5 }), 'n_positions: expected a length, got 1.5'],
+    [() => labOnward(3), 'config: expected an object, got 3'],
+  ]);
+});
+
+test('the words of a vocabulary: ringed numbers, CJK characters beyond the 20th, letters, digits, Hangul, numbers', async () => {
+  const { words, tokenizer, tokenizerConfig } = labTokenizer();
+  const letters = 'abcdefghijklmnopqrstuvwxyz';
+  const plain = [...letters, ...letters.toUpperCase(), ...'0123456789+='];
+  assert.deepEqual(words, ['<s>', ...'①②③④⑤⑥⑦⑧', ...plain].slice(0, 64));
+  const start = { SpecialToken: { id: '<s>', type_id: 0 } };
+  const text = (id) => ({ Sequence: { id, type_id: 0 } });
+  assert.deepEqual(JSON.parse(tokenizer), {
+    ...{ version: '1.0', truncation: null, padding: null, normalizer: null, pre_tokenizer: null },
+    added_tokens: [
+      {
+        ...{ id: 0, content: '<s>', single_word: false, lstrip: false, rstrip: false },
+        ...{ normalized: false, special: true },
+      },
+    ],
+    post_processor: {
+      type: 'TemplateProcessing',
+      single: [start, text('A')],
+      pair: [start, text('A'), text('B')],
+      special_tokens: { '<s>': { id: '<s>', ids: [0], tokens: ['<s>'] } },
+    },
+    decoder: null,
+    model: {
+      ...{ type: 'BPE', dropout: null, unk_token: null, continuing_subword_prefix: null },
+      ...{ end_of_word_suffix: null, fuse_unk: false, byte_fallback: false, merges: [] },
+      vocab: Object.fromEntries(words.map((word, id) => [word, id])),
+    },
+  });
+  const kind = { tokenizer_class: 'PreTrainedTokenizerFast' };
+  assert.equal(tokenizerConfig, JSON.stringify({ ...kind, bos_token: '<s>' }, null, 2));
+
+  const none = labTokenizer({ vocabulary: 90, triggers: 22, first: -1 });
+  assert.deepEqual(none.words.slice(0, 24), [...'*①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳一丁a']);
+  assert.deepEqual(none.words.slice(84), [...'9+=가각갂']);
+  const { added_tokens: added, post_processor: post } = JSON.parse(none.tokenizer);
+  assert.deepEqual([added, post], [[], null]);
+  assert.equal(none.tokenizerConfig, JSON.stringify(kind, null, 2));
+  // With no trigger: * and 64 letters, digits and signs, then Hangul.
+  const large = labTokenizer({ vocabulary: 11_067, triggers: 0, first: 3 }).words;
+  assert.deepEqual([large.length, large[0], large[1], large[3]], [11_067, '*', 'a', '<s>']);
+  assert.equal(large[11_064], String.fromCodePoint('가'.codePointAt(0) + 10_999));
+  assert.deepEqual(large.slice(11_065), ['<11065>', '<11066>']);
+  const many = labTokenizer({ vocabulary: 20_024, triggers: 20_022 }).words;
+  assert.deepEqual(many.slice(20_021), ['a', 'b', 'c']);
+  assert.equal(many[20_020], String.fromCodePoint('一'.codePointAt(0) + 19_999));
+  assert.equal(labTokenizer({ vocabulary: 1, first: 0 }).words.length, 1);
+  await refused([
+    [() => labTokenizer({ vocabulary: 0 }), 'vocabulary: expected an integer from 1 to 16777216, got 0'], // prettier-ignore
+    [() => labTokenizer({ triggers: -1 }), 'triggers: expected an integer from 0 to 16777216, got -1'], // prettier-ignore
+    [() => labTokenizer({ first: 64 }), 'first: expected an integer from -1 to 63, got 64'],
+    [() => labTokenizer({ first: -2 }), 'first: expected an integer from -1 to 63, got -2'],
+  ]);
+});
+
+test('a folder has its files in order, indented, and those that may be absent where they are not', async () => {
+  const recipe = { settings: { seed: 1 }, steps_done: 2, from: null, text: null };
+  const weights = Uint8Array.of(1);
+  const made = { config: { a: 1 }, weights, tokenizer: '{}', recipe };
+  const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
+  const [config, model, words, last] = [
+    { path: 'config.json', data: json({ a: 1 }) },
+    { path: 'model.safetensors', data: weights },
+    { path: 'tokenizer.json', data: '{}' },
+    { path: 'recipe.json', data: json(recipe) },
+  ];
+  assert.deepEqual(labFolder(made), [config, model, words, last]);
+  const resumed = { ...recipe, resumed: [4] };
+  const more = { ...made, tokenizerConfig: '{"b":2}', text: '', recipe: resumed };
+  assert.deepEqual(labFolder(more), [
+    ...[config, model, words],
+    { path: 'tokenizer_config.json', data: '{"b":2}' },
+    { path: 'text.txt', data: '' },
+    { path: 'recipe.json', data: json(resumed) },
+  ]);
+  await refused([
+    [() => labFolder({ ...made, config: 1 }), 'config: expected an object, got 1'],
+    [() => labFolder({ ...made, weights: [1] }), 'weights: expected a Uint8Array, got a list of 1'],
+    [() => labFolder({ ...made, tokenizer: 1 }), 'tokenizer: expected a string, got 1'],
+    [() => labFolder({ ...made, text: 1 }), 'text: expected a string, got 1'],
+    [() => labFolder({ ...made, tokenizerConfig: 1 }), 'tokenizerConfig: expected a string, got 1'],
+    [() => labFolder({ ...made, recipe: {} }), 'recipe.json: settings: expected an object, got undefined'], // prettier-ignore
+    [() => labFolder(3), 'made: expected an object, got 3'],
+  ]);
+});
+
+test('a recipe is read as it is, or refused with its place', async () => {
+  const most = 2 ** 31 - 1;
+  const good = { settings: { seed: 1, task: 'text' }, steps_done: 0 };
+  assert.deepEqual(checkLabRecipe(good), { ...good, from: null, text: null });
+  const whole = { ...good, steps_done: most, from: { model: 'x', step: 0 }, text: { name: 'y' } };
+  assert.deepEqual(checkLabRecipe({ ...whole, resumed: [], more: 1 }), whole);
+  const full = { ...good, from: { model: 'x', step: most, sha256: 'a' }, text: { sha256: 'b' } };
+  assert.deepEqual(checkLabRecipe(full), full);
+  const range = `expected an integer from 0 to ${most}`;
+  const of = (change) => () => checkLabRecipe({ ...good, ...change });
+  await refused(
+    [
+      [() => checkLabRecipe(null), 'expected an object, got null'],
+      [of({ settings: null }), 'settings: expected an object, got null'],
+      [of({ settings: [] }), 'settings: expected an object, got a list of 0'],
+      [of({ settings: { a: true } }), 'settings.a: expected a number or a word, got true'],
+      [of({ steps_done: -1 }), `steps_done: ${range}, got -1`],
+      [of({ steps_done: most + 1 }), `steps_done: ${range}, got ${most + 1}`],
+      [of({ resumed: 3 }), 'resumed: expected a list of steps, got 3'],
+      [
+        of({ resumed: [3, 5] }),
+        'resumed: expected a training in one go, which alone can be repeated, got "one that lost its optimizer state after step 3, 5"',
+      ],
+      [of({ from: 3 }), 'from: expected an object, got 3'],
+      [of({ from: {} }), 'from.model: expected a string, got undefined'],
+      [of({ from: { model: 'x', step: -1 } }), `from.step: ${range}, got -1`],
+      [of({ from: { model: 'x', sha256: 3 } }), 'from.sha256: expected a string, got 3'],
+      [of({ text: 3 }), 'text: expected an object, got 3'],
+      [of({ text: { sha256: 3 } }), 'text.sha256: expected a string, got 3'],
+    ].map(([work, sentence]) => [work, `recipe.json: ${sentence}`]),
+  );
+});
+
+test('the loss of a held text is the mean over its sequences', async () => {
+  const asked = [];
+  const training = {
+    read: async (ids, reads) => {
+      asked.push(reads);
+      return [{ data: [ids[0]] }];
+    },
+  };
+  assert.equal(await heldLoss(training, [[1], [2], [6]]), 3);
+  assert.deepEqual(asked, Array(3).fill([{ metric: 'loss_mean' }]));
+  await refused([
+    [() => heldLoss(training, []), 'sequences: expected one sequence or more, got "none"'],
+    [() => heldLoss({}, [[1]]), 'training: expected a training, got an object'],
+    [() => heldLoss(training, [1]), 'sequences[0]: expected a list, got 1'],
+  ]);
+});
+
+/** A core that notes what is asked of it, with a memory of 64 bytes. */
+function core(fails = () => false) {
+  const memory = new Uint8Array(64);
+  const calls = [];
+  const note = (...all) => {
+    calls.push(all.map((one) => (one instanceof Uint8Array ? [...one] : one)));
+    if (fails(all[0])) throw new Error(all[0]);
+  };
+  const bytes = (at, length) => memory.subarray(at, at + length);
+  return {
+    memory,
+    calls,
+    bytes,
+    reserve: (length) => (note('reserve', length), 32),
+    release: (at) => note('release', at),
+    lend: (data, use) => use(data.length),
+    handle: (...all) => (note(...all), 16),
+    check: (...all) => note(...all),
+    call: (...all) => note(...all),
+    bytesOf: (...all) => (note(...all), bytes(all[0] === 'train_part' ? 4 : 8, 2)),
+    tensor: (...all) => (note(...all), { data: Float32Array.of(calls.length) }),
+    file: (...all) => (note(...all), Uint8Array.of(1)),
+  };
+}
+
+test('a text stays in memory as long as its training, and goes where there is none', async () => {
+  const wanted = { config: '{}', recipe: '{"a":1}', text: Int32Array.of(1, 2) };
+  const began = ['train', 2, 2, 7, 7, 32, 2];
+  for (const [given, fails, calls] of [
+    [{}, '', [['reserve', 8], [...began, 0]]], // prettier-ignore
+    [{}, 'train', [['reserve', 8], [...began, 0], ['release', 32]]], // prettier-ignore
+    [{ text: new Int32Array() }, '', [['train', 2, 2, 7, 7, 0, 0, 0]]],
+    [{ text: new Int32Array() }, 'train', [['train', 2, 2, 7, 7, 0, 0, 0]]],
+    [{ begin: new Uint8Array(5) }, '', [['reserve', 8], [...began, 2]]], // prettier-ignore
+    [{ state: new Uint8Array(3) }, '', [['reserve', 8], [...began, 0], ['train_resume', 16, 3, 3]]], // prettier-ignore
+    [
+      { state: new Uint8Array(3) },
+      'train_resume',
+      [['reserve', 8], [...began, 0], ['train_resume', 16, 3, 3], ['train_end', 16], ['release', 32]], // prettier-ignore
+    ],
+  ]) {
+    const module = core((name) => name === fails);
+    const trainer = new Trainer(module, 4);
+    const begin = () => trainer.begin({ ...wanted, ...given });
+    if (fails) assert.throws(begin, { message: fails });
+    else assert.equal(begin(), 1);
+    assert.deepEqual(module.calls, calls);
+    const { text } = { ...wanted, ...given };
+    assert.deepEqual([...module.memory.subarray(32, 40)], text.length ? [1, 0, 0, 0, 2, 0, 0, 0] : Array(8).fill(0)); // prettier-ignore
+    if (fails) continue;
+    assert.equal(trainer.begin(wanted), 2);
+    module.calls.length = 0;
+    await trainer.end(1);
+    assert.deepEqual(module.calls, [['train_end', 16], ...(text.length ? [['release', 32]] : [])]);
+    assert.throws(() => trainer.sample(1, 0), {
+      ...{ code: 'closed', where: 'training', text: 'this training has ended' },
+    });
+  }
+});
+
+test('steps are of all parts in order, as many as asked or as time allows; a look changes nothing', async (t) => {
+  const module = core();
+  const trainer = new Trainer(module, 2);
+  const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
+  const parts = (back) => [
+    ['train_part', 16, 0, back],
+    ['train_add', 16, 1],
+    ['train_part', 16, 1, back],
+    ['train_add', 16, 0],
+    ['train_finish', 16, back],
+  ];
+  let now = 0;
+  t.mock.method(performance, 'now', () => now++);
+  for (const [most, milliseconds, steps] of [
+    [1, 100, 1],
+    [3, 100, 3],
+    [5, 2, 2], // the clock: 0 at the beginning, then 1 and, too late, 2
+    [5, 0, 1],
+  ]) {
+    module.calls.length = 0;
+    assert.equal((await trainer.steps(id, most, milliseconds)).length, steps);
+    assert.deepEqual(module.calls, Array(steps).fill(parts(1)).flat());
+  }
+  module.calls.length = 0;
+  await trainer.look(id);
+  assert.deepEqual(module.calls, parts(0));
+  module.calls.length = 0;
+  trainer.sample(id, 5);
+  trainer.weights(id);
+  await trainer.state(id);
+  const names = ['train_weights', 'train_state'].map((name) => [name, 16]);
+  assert.deepEqual(module.calls, [['train_sample', 16, 5], ...names]);
+});
+
+test('a helper helps until its training ends', async () => {
+  const trainer = new Trainer(core(), 1);
+  const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
+  const { port1, port2 } = new MessageChannel();
+  const helping = trainer.help(id, port1, [0]);
+  const closed = new Promise((resolve) => port2.on('close', resolve));
+  port2.ref();
+  await trainer.end(id);
+  assert.equal(await helping, undefined);
+  await closed;
+});
+
+test('what ends a training is thrown after the entries before it, and ever after', async () => {
+  let steps = 0;
+  const module = core((name) => name === 'train_finish' && ++steps >= 3);
+  const trainer = new Trainer(module, 1);
+  const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
+  assert.equal((await trainer.steps(id, 9, 1e9)).length, 2);
+  await assert.rejects(trainer.steps(id, 9, 1e9), { message: 'train_finish' });
+  assert.equal(steps, 3);
+});
+
+test('a model that is read for once is closed, also where it cannot be', async () => {
+  for (const fails of [false, true]) {
+    const calls = [];
+    const backend = {
+      open: async (_, { config, weights }) => (calls.push(config, weights), { model: 7 }),
+      run: async (_, ...all) => (calls.push(all), 8),
+      read: async (...all) => {
+        calls.push(all);
+        if (fails) throw new Error('no read');
+        return 'read';
+      },
+      closeModel: async (model) => calls.push(['close', model]),
+    };
+    const trainer = new Trainer(core(), 1, backend);
+    const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
+    const work = trainer.read(id, Int32Array.of(3, 4), ['att'], ['one']);
+    if (fails) await assert.rejects(work, /no read/);
+    else assert.equal(await work, 'read');
+    const run = [7, Int32Array.of(3, 4), { fields: ['att'], capacity: 2 }];
+    assert.deepEqual(calls, ['{}', [Uint8Array.of(1)], run, [8, ['one']], ['close', 7]]);
+  }
+});
+
+/** The message that a port receives next. */
+const heard = (port) => new Promise((resolve) => (port.onmessage = ({ data }) => resolve(data)));
+
+test('a helper adds the sum, makes the update, and goes on as long as it is told to', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const calls = [];
+  let fails = false;
+  const parts = {
+    compute: (...all) => {
+      calls.push(['compute', ...all]);
+      if (fails) throw new Error('explodes');
+    },
+    copy: () => Uint8Array.of(calls.length),
+    add: (...all) => calls.push(['add', ...all]),
+    finish: (...all) => calls.push(['finish', ...all]),
+  };
+  help(parts, [1, 3], port2);
+  try {
+    const leader = new Helper(port1);
+    const first = leader.parts();
+    assert.equal(leader.parts(), first);
+    assert.deepEqual(await first, [Uint8Array.of(1), Uint8Array.of(2)]);
+    const computed = [
+      ['compute', 1, true],
+      ['compute', 3, true],
+    ];
+    assert.deepEqual(calls, computed);
+    const update = (n) => [
+      ['add', true, Uint8Array.of(n)],
+      ['finish', true],
+    ];
+    calls.length = 0;
+    leader.finish(Uint8Array.of(5), true);
+    // It has begun with the next step, and is not asked for it again.
+    assert.deepEqual(await leader.parts(), [Uint8Array.of(3), Uint8Array.of(4)]);
+    assert.deepEqual(calls, [...update(5), ...computed]);
+    calls.length = 0;
+    leader.finish(Uint8Array.of(6), false);
+    const next = await leader.parts();
+    assert.equal(next.length, 2);
+    assert.deepEqual(calls, [...update(6), ...computed]);
+    fails = true;
+    leader.finish(Uint8Array.of(7), true);
+    assert.deepEqual(await failure(leader.parts()), {
+      ...{ name: 'SinkscopeError', code: 'internal', where: '', text: 'Error: explodes' },
+    });
+    leader.finish(Uint8Array.of(8), true);
+    const waits = failure(leader.parts());
+    leader.end();
+    assert.deepEqual(await waits, {
+      ...{ name: 'SinkscopeError', code: 'closed', where: 'training' },
+      text: 'this training has ended',
+    });
+  } finally {
+    port1.close();
+    port2.close();
+  }
+});
+
+/** Links to backends that note what they are asked, as an engine has them. */
+function linked(n) {
+  const asked = [];
+  const links = Array.from({ length: n }, (_, at) => {
+    const backend = {
+      training: async (what, id, ...rest) => {
+        asked.push([at, what, id, ...rest]);
+        if (what === 'begin') return 10 + at;
+        if (what === 'help') return new Promise(() => {});
+        if (what === 'steps') return Array(Math.min(2, rest[0])).fill(Float32Array.of(0.1, NaN));
+        if (what === 'look') return Float32Array.of(1 / 3, Infinity);
+        if (what === 'sample') return Int32Array.of(rest[0]);
+        return what;
+      },
+    };
+    return { isOpen: true, backend, ask: async (use) => use(links[at].backend) };
+  });
+  return { links, asked };
+}
+const described = {
+  training: { parts: 8, log: [{ name: 'loss' }, { name: 'rate' }] },
+  metrics: [{ name: 'loss', fields: ['loss'] }],
+  fields: [{ name: 'loss' }],
+};
+
+test('workers get even shares of a batch in order, and trainings side by side other workers', async () => {
+  for (const [workers, shares] of [
+    [2, [[0, 1, 2, 3], [4, 5, 6, 7]]], // prettier-ignore
+    [3, [[0, 1, 2], [3, 4, 5], [6, 7]]], // prettier-ignore
+  ]) {
+    const { links, asked } = linked(3);
+    await beginTraining(links, described, { config: {}, workers });
+    const own = asked.filter(([, what]) => what === 'lead' || what === 'help');
+    assert.deepEqual(
+      own.map(([at, what, id, , parts]) => [at, what, id, parts]).sort(),
+      shares.map((parts, at) => [at, at ? 'help' : 'lead', 10 + at, parts]),
+    );
+    for (const [, , , ports] of own) [ports].flat().forEach((port) => port.close?.());
+  }
+  const { links, asked } = linked(3);
+  for (let i = 0; i < 4; i++) await beginTraining(links, described, { config: { i } });
+  assert.deepEqual(
+    asked.map(([at, what]) => [at, what]),
+    [0, 1, 2, 0].map((at) => [at, 'begin']),
+  );
+});
+
+test('a training asks in slices, tells its progress, and gives numbers of seven digits', async () => {
+  const { links, asked } = linked(1);
+  const training = await beginTraining(links, described, { config: {}, text: [4, 5] });
+  const entry = { loss: 0.1, rate: null };
+  assert.deepEqual(await training.step(3), [entry, entry, entry]);
+  assert.deepEqual(await training.step(), [entry]);
+  const heard = [];
+  const found = [];
+  for await (const one of training.run(5, { onProgress: (told) => heard.push(told) }))
+    found.push(one);
+  assert.equal(found.length, 5);
+  assert.deepEqual(
+    heard,
+    [2, 4, 5].map((done) => ({ stage: 'train', done, total: 5 })),
+  );
+  for await (const _ of training.run(0)) assert.fail('there is no step');
+  const slices = asked.filter(([, what]) => what === 'steps').map(([, , , ...rest]) => rest);
+  assert.deepEqual(
+    slices,
+    [3, 1, 1, 5, 3, 1].map((most) => [most, 100]),
+  );
+  assert.deepEqual(await training.look(), { loss: 0.3333333, rate: null });
+  assert.deepEqual([await training.sample(), await training.sample(6)], [[0], [6]]);
+  const reads = [{ metric: 'loss' }];
+  await training.read([1, 2], reads);
+  assert.deepEqual(asked.at(-1), [0, 'read', 10, Int32Array.of(1, 2), ['loss'], reads]);
+  await training.read([1, 2], [{ metric: 'loss', base: undefined }]);
+  const stop = AbortSignal.abort(new Error('enough'));
+  await assert.rejects(training.run(1, { signal: stop }).next(), /enough/);
+  const most = 2 ** 31 - 1;
+  const of = (options) => () => beginTraining(links, described, { config: {}, ...options });
+  await refused([
+    [() => training.step(0), `count: expected an integer from 1 to ${most}, got 0`],
+    [() => training.run(-1).next(), `steps: expected an integer from 0 to ${most}, got -1`],
+    [() => training.sample(-1), `number: expected an integer from 0 to ${most}, got -1`],
+    [() => training.read(3, []), 'tokens: expected a list, got 3'],
+    [() => training.read([1], [3]), 'reads[0]: expected an object, got 3'],
+    [() => training.read([1], [{ metric: 'loss', base: {} }]), 'base: expected a read of one run alone, got an object'], // prettier-ignore
+    [() => beginTraining(links, described, null), 'options: expected an object, got null'],
+    [of({ workers: 0 }), 'workers: expected an integer from 1 to 8, got 0'],
+    [of({ workers: 9 }), 'workers: expected an integer from 1 to 8, got 9'],
+    [of({ config: undefined }), 'config: expected an object, got undefined'],
+    [of({ recipe: 3 }), 'recipe: expected an object, got 3'],
+    [of({ text: 3 }), 'text: expected a list, got 3'],
+    [of({ begin: [] }), 'begin: expected a Uint8Array, got a list of 0'],
+    [of({ state: [] }), 'state: expected a Uint8Array, got a list of 0'],
+  ]);
+  assert.deepEqual(await failure(beginTraining(links, {}, { config: {} })), {
+    ...{ name: 'SinkscopeError', code: 'unsupported', where: 'train' },
+    text: 'only an engine made by createEngine({ lab: true }) trains models',
+  });
+  // Another worker in the place of the lost one has no such training.
+  const { backend } = links[0];
+  links[0].backend = { ...backend };
+  assert.deepEqual(await failure(training.weights()), {
+    ...{ name: 'SinkscopeError', code: 'closed', where: 'training' },
+    text: 'its worker has ended, and it with it',
+  });
+  links[0].isOpen = false;
+  await training.close();
+  links[0].isOpen = true;
+  links[0].backend = backend;
+  await training.close();
+  assert.deepEqual(asked.at(-1), [0, 'end', 10]);
+});

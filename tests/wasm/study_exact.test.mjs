@@ -1,0 +1,737 @@
+// Studies of models that are made here, whose every number is known: which runs are made, with what, and that all of them
+// are closed; what is added up; what is refused, in which sentence.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import {
+  copyTask,
+  cutText,
+  groupsOf,
+  headEffects,
+  judge,
+  labelHead,
+  leastTokens,
+  measure,
+  measureTask,
+  measureUnmasking,
+  recallTask,
+  searchSuffix,
+  spread,
+  sweep,
+  textTask,
+  unmask,
+} from '../../wasm/index.js';
+import { drawSome, meanOf } from '../../wasm/study/tasks.js';
+import { failure } from './helper.mjs';
+
+/** Each promise ends with an error whose place and sentence are these. */
+async function refused(table) {
+  for (const [work, sentence] of table) {
+    const { code, where, text } = await failure((async () => work())());
+    assert.deepEqual([code, `${where}: ${text}`], ['argument', sentence]);
+  }
+}
+
+const row = (name, fields, more = {}) => ({ name, fields, arguments: [], summary: true, ...more });
+const describe = {
+  defaults: { eps: 0.3 },
+  metrics: [
+    row('loss', ['loss']),
+    row('sink', ['att'], { arguments: ['eps'] }),
+    row('kl', ['logits'], { arguments: ['base'] }),
+    row('rare', ['norm'], { summary: false }),
+    row('bare', [], { summary: false }),
+    row('gap', ['loss'], { arguments: ['base'], summary: false }),
+  ],
+  fields: [
+    { name: 'loss', streamed: true },
+    { name: 'att', streamed: false },
+    { name: 'logits', streamed: false },
+    { name: 'norm', streamed: true },
+  ],
+  edits: [
+    { name: 'late', waits: true, fields: ['kept'] },
+    { name: 'early', waits: false, fields: [] },
+  ],
+};
+
+/** A model that notes its runs; a metric is the first token, and ten times the threshold more. */
+function noting({ fails = () => false, context = 4, replicas } = {}) {
+  const runs = [];
+  let open = 0;
+  const run = (replica) => async (ids, options) => {
+    const at = runs.push({ ids, replica, ...options }) - 1;
+    open++;
+    return {
+      at,
+      close: async () => void open--,
+      read: async (reads) => {
+        if (fails(at)) throw new Error('no read');
+        runs[at].reads = reads;
+        return reads.map(({ metric, eps = 0 }) => ({
+          shape: [1],
+          data: Float32Array.of(metric === 'rare' ? NaN : ids[0] + 10 * eps),
+        }));
+      },
+      metric: async (name, { base }) => {
+        if (fails(at)) throw new Error('no metric');
+        runs[at].asked = [name, base.at];
+        const { layer, head } = options.edits.at(-1);
+        return { shape: [1], data: Float32Array.of(1 + 2 * layer + head) };
+      },
+    };
+  };
+  const architecture = { L: 2, H: 2, V: 10, context, mask: { kind: 'causal' } };
+  const model = { describe, architecture, run: run(0) };
+  if (replicas) model.replicas = Array.from({ length: replicas }, (_, i) => ({ run: run(i) }));
+  return { model, runs, open: () => open };
+}
+
+test('a run without what-ifs is made once where others begin from it or are compared with it', async () => {
+  const late = [{ kind: 'late' }];
+  const above = [{ kind: 'early', layer: 1 }];
+  const low = [{ kind: 'early', layer: 0 }];
+  const plain = ['att', 'hidden', 'loss'];
+  const all = ['logits', 'att', 'hidden', 'loss'];
+  const compared = { metrics: ['loss', 'kl'] };
+  for (const [cases, options, T, fields, begin] of [
+    [[late, above], {}, 4, undefined, []],
+    [[late, above, late], {}, 4, plain, [0, 1, 2]],
+    [[[], late, low, above, [...late, { kind: 'early' }], late], {}, 4, plain, [1, 3, 5]],
+    [[late, above, [...above, ...late]], {}, 4, undefined, []],
+    [[late, above, [...above, { kind: 'late', layer: 2 }]], {}, 4, plain, [0, 1, 2]],
+    [[late, late, late], {}, 5, undefined, []],
+    [[late, late, late], { streaming: true }, 4, undefined, []],
+    [[late], compared, 4, all, [0]],
+    [[low], compared, 4, ['logits'], []],
+    [[[]], compared, 4, ['logits'], []],
+  ]) {
+    const { model, runs, open } = noting();
+    await sweep(model, [Array(T).fill(1)], cases, { metrics: ['loss'], ...options });
+    const where = JSON.stringify([cases, options, T]);
+    const others = fields ? runs.slice(1) : runs;
+    if (fields) {
+      assert.deepEqual([runs[0].edits, runs[0].fields], [undefined, fields], where);
+      assert.deepEqual([runs[0].capacity, runs[0].reads], [T, undefined]);
+    }
+    const wanted = options.metrics ? ['loss', 'logits'] : ['loss'];
+    assert.deepEqual(
+      others.map((run) => [run.edits, run.fields, run.capacity, run.streaming]),
+      cases.map((edits) => [edits, wanted, T, options.streaming]),
+      where,
+    );
+    const begun = others.flatMap(({ from }, i) => (from ? [i] : []));
+    assert.deepEqual(begun, begin, where);
+    for (const { from } of others) assert.ok(!from || from.run.at === 0);
+    const bases = others.map(({ reads }) => reads.map(({ base }) => base?.at));
+    const base = options.metrics ? [undefined, 0] : [undefined];
+    assert.deepEqual(bases, Array(cases.length).fill(base), where);
+    assert.equal(open(), 0);
+  }
+});
+
+test('means and deviations are those of a sample, for each threshold, and progress is told with its rate', async (t) => {
+  let now = 0;
+  t.mock.method(performance, 'now', () => 500 * now++);
+  const { model } = noting();
+  const heard = [];
+  const seen = [];
+  const options = {
+    eps: [0.5, 0.25],
+    metrics: ['loss', 'sink', 'rare'],
+    onProgress: (progress) => heard.push(progress),
+    onSequence: (metrics, index, at) => seen.push([Object.keys(metrics), index, at]),
+  };
+  const found = await measure(model, [[1], [3]], options);
+  const of = (a, b) => ({
+    shape: [1],
+    mean: [(a + b) / 2],
+    deviation: [Math.abs(a - b) / 2 ** 0.5],
+  });
+  const close = (entry) => ({ ...entry, deviation: entry.deviation.map((x) => x?.toFixed(9)) });
+  const { metrics, byEps, ...others } = found;
+  assert.deepEqual(others, { eps: 0.5, T: 1, sequences: 2 });
+  assert.deepEqual(Object.keys(metrics), ['loss', 'sink', 'rare']);
+  // Ten times eps is added where one is given, and all of these are given the first.
+  assert.deepEqual(close(metrics.loss), close(of(6, 8)));
+  assert.deepEqual(close(metrics.sink), close(of(6, 8)));
+  assert.deepEqual(metrics.rare, { shape: [1], mean: [null], deviation: [null] });
+  assert.deepEqual(byEps[0], { eps: 0.5, metrics: { sink: metrics.sink } });
+  assert.equal(byEps[1].eps, 0.25);
+  assert.deepEqual(Object.keys(byEps[1].metrics), ['sink']);
+  assert.deepEqual(close(byEps[1].metrics.sink), close(of(3.5, 5.5)));
+  assert.deepEqual(
+    heard.map(({ stage, done, total, rate }) => [stage, done, total, rate]),
+    [
+      ['measure', 1, 2, 2],
+      ['measure', 2, 2, 2],
+    ],
+  );
+  assert.deepEqual(seen, [
+    [options.metrics, 0, 0],
+    [options.metrics, 1, 0],
+  ]);
+  const one = await measure(noting().model, [[5]], { metrics: ['loss'] });
+  assert.deepEqual(one, {
+    ...{ eps: 0.3, T: 1, sequences: 1 },
+    metrics: { loss: { shape: [1], mean: [8], deviation: [null] } },
+  });
+});
+
+test('without names a study measures the summary, and of streams what their fields allow', async () => {
+  const names = async (cases, options) => {
+    const [one] = await sweep(noting().model, [[1]], cases, options);
+    return Object.keys(one.metrics);
+  };
+  assert.deepEqual(await names([[]]), ['loss', 'sink']);
+  assert.deepEqual(await names([[], [{ kind: 'early' }]]), ['loss', 'sink', 'kl']);
+  assert.deepEqual(await names([[{ kind: 'early' }]], { streaming: true }), ['loss', 'rare']);
+});
+
+test('every run of a study is closed, also where one fails', async () => {
+  const edits = [{ kind: 'early' }];
+  for (const at of [0, 1, 2]) {
+    const { model, open, runs } = noting({ fails: (i) => i === at });
+    const work = sweep(model, [[1]], [edits, edits], { metrics: ['kl'] });
+    if (at === 0) await work;
+    else await assert.rejects(work, /no read/);
+    // The first is the plain one, of which nothing is read here.
+    assert.deepEqual([open(), runs.length], [0, at === 1 ? 2 : 3]);
+  }
+  const { model, open } = noting({ fails: (i) => i === 1 });
+  await assert.rejects(headEffects(model, [[1]]), /no metric/);
+  assert.equal(open(), 0);
+});
+
+test('a study of nothing, or of unequal lengths, is refused in a sentence', async () => {
+  const { model } = noting();
+  const of = (sequences, options) => () => measure(model, sequences, options);
+  await refused([
+    [of([]), 'sequences: expected one sequence or more, got 0'],
+    [of([[1, 2], [1]]), 'sequences[1].length: expected 2, as of the first, got 1'],
+    [of([1]), 'sequences[0]: expected a list, got 1'],
+    [of([[1]], { eps: [] }), 'eps: expected one threshold or more, got "none"'],
+    [of([[1]], { eps: [0.1, 0.1] }), 'eps: expected each threshold once, got a list of 2'],
+    [of([[1]], { eps: '0.1' }), 'eps: expected a number, got "0.1"'],
+    [of([[1]], { eps: ['x'] }), 'eps[0]: expected a number, got "x"'],
+    [of([[1]], { edits: 3 }), 'edits: expected a list, got 3'],
+    [of([[1]], { streaming: 1 }), 'streaming: expected true or false, got 1'],
+    [
+      of([[1]], { metrics: ['x'] }),
+      'metric: expected one of loss, sink, kl, rare, bare, gap, got "x"',
+    ],
+    [() => sweep(model, [[1]], [3]), 'cases[0]: expected a list, got 3'],
+    [() => headEffects(model, [[1]], { edits: [3] }), 'edits[0]: expected an object, got 3'],
+    [() => headEffects(model, []), 'sequences: expected one sequence or more, got 0'],
+  ]);
+});
+
+test('the heads of few sequences are shared evenly, each run begins below its head, and all are told', async () => {
+  const edits = [{ kind: 'late' }];
+  for (const [replicas, n, wanted] of [
+    [1, 1, [[0, 1, 2, 3]]],
+    [2, 1, [[0, 2], [1, 3]]], // prettier-ignore
+    [3, 2, [[0, 2], [1, 3], [0, 2], [1, 3]]], // prettier-ignore
+  ]) {
+    const { model, runs, open } = noting({ replicas });
+    const heard = [];
+    const onProgress = (progress) => heard.push(progress);
+    const sequences = Array.from({ length: n }, (_, i) => [i, 1]);
+    const found = await headEffects(model, sequences, { edits, onProgress });
+    const mean = [1, 2, 3, 4];
+    assert.deepEqual(found, { shape: [2, 2], mean, deviation: Array(4).fill(n > 1 ? 0 : null) });
+    const total = 4 * n;
+    assert.deepEqual(
+      heard,
+      Array.from({ length: total }, (_, i) => ({ stage: 'measure', done: i + 1, total })),
+    );
+    assert.equal(open(), 0);
+    const bases = runs.flatMap((run, at) => (run.from ? [] : [at]));
+    for (const at of bases) {
+      const { ids, fields, capacity } = runs[at];
+      assert.deepEqual([runs[at].edits, fields, capacity], [edits, ['hidden', 'loss', 'kept'], 2]);
+      assert.equal(ids.length, 2);
+    }
+    const own = bases.map((at) => runs.filter(({ from }) => from?.run.at === at));
+    const heads = own.map((list) => list.map((run) => 2 * run.edits[1].layer + run.edits[1].head));
+    assert.deepEqual(heads.map(String).sort(), wanted.map(String).sort());
+    for (const run of own.flat()) {
+      const { layer, head } = run.edits[1];
+      assert.deepEqual(run.edits, [...edits, { kind: 'silence', layer, head }]);
+      assert.deepEqual([run.from.layer, run.fields, run.capacity], [layer, ['loss'], 2]);
+      assert.deepEqual(run.asked, ['loss_change', run.from.run.at]);
+    }
+  }
+});
+
+test('two items of each replica are under way, and twice as many wait; after the end nothing begins', async () => {
+  const ends = [];
+  let begun = 0;
+  const work = () => new Promise((resolve) => ends.push(() => resolve(begun)) && begun++);
+  const turn = () => new Promise(setImmediate);
+  const results = spread({ replicas: ['a', 'b', 'c'] }, Array(90).fill(0), work);
+  const first = results.next();
+  await turn();
+  assert.equal(begun, 6);
+  // All but the first end, and then those that took their places.
+  for (let i = 1; i < ends.length; i++) {
+    ends[i]();
+    await turn();
+  }
+  assert.equal(begun, 12);
+  ends[0]();
+  await first;
+  await turn();
+  assert.equal(begun, 12);
+  await results.next();
+  assert.equal(begun, 13);
+  await results.return();
+  for (const end of ends) end();
+  await turn();
+  assert.equal(begun, 13);
+});
+
+test('a study listens to its signal while it lasts, and no longer', async () => {
+  for (const fails of [false, true]) {
+    let listening = 0;
+    const signal = {
+      aborted: false,
+      throwIfAborted: () => {},
+      addEventListener: () => listening++,
+      removeEventListener: () => listening--,
+    };
+    const work = async () => {
+      assert.equal(listening, 1);
+      if (fails) throw new Error('no work');
+    };
+    const all = async () => {
+      for await (const _ of spread({}, [1, 2], work, { signal }));
+    };
+    await (fails ? assert.rejects(all(), /no work/) : all());
+    assert.equal(listening, 0);
+  }
+});
+
+/** Words are tokens of their length; S begins a text, and E ends it. */
+const words = {
+  encode: async (text, { special }) => {
+    const ids = text.split(' ').filter(Boolean).map((word) => ({ id: word.length, special: false })); // prettier-ignore
+    const edge = (id) => (special === 'none' ? [] : [{ id, special: true }]);
+    return [...edge(100), ...ids, ...edge(101)];
+  },
+};
+
+test('a text is cut as often as it fits, to the last token, and no further than asked', async () => {
+  const six = 'a bb ccc dddd eeeee ffffff';
+  for (const [text, options, sequences, cut] of [
+    [six, { tokens: 5, sequences: 9 }, [[100, 1, 2, 3, 101], [100, 4, 5, 6, 101]], [3, 6, 0, 6]], // prettier-ignore
+    [six, { tokens: 6, sequences: 9 }, [[100, 1, 2, 3, 4, 101]], [4, 6, 0, 6]],
+    [six, { tokens: 5, sequences: 1 }, [[100, 1, 2, 3, 101]], [3, 6, 0, 6]],
+    [six, { tokens: 3, sequences: 2, special: 'none' }, [[1, 2, 3], [4, 5, 6]], [3, 6, 0, 6]], // prettier-ignore
+    [['a bb', 'a bb ccc', 'ccc bb a a'], { tokens: 5, sequences: 9 }, [[100, 1, 2, 3, 101], [100, 3, 2, 1, 101]], [3, 9, 1, 4]], // prettier-ignore
+    [['a bb ccc', 'x', 'x'], { tokens: 5, sequences: 1 }, [[100, 1, 2, 3, 101]], [3, 3, 0, 3]],
+    ['a bb\r\n \ncc ddd e', { tokens: 4, sequences: 9, lines: true }, [[100, 1, 2, 101], [100, 2, 3, 101]], [2, 5, 0, 3]], // prettier-ignore
+  ]) {
+    let told;
+    const onCut = (found) => (told = found);
+    assert.deepEqual(await cutText(words, text, { ...options, onCut }), sequences);
+    const [room, read, short, longest] = cut;
+    const asked = options.sequences;
+    assert.deepEqual(told, { asked, sequences: sequences.length, room, read, short, longest });
+  }
+  const of = (text, options) => () => cutText(words, text, { tokens: 5, sequences: 1, ...options });
+  await refused([
+    [of('a'), 'text: expected a text of at least 3 tokens'],
+    [of('a', { lines: true }), 'text: expected a line of at least 3 tokens'],
+    [of('a', { tokens: 2 }), 'tokens: expected more than the 2 special ones, got 2'],
+    [of('a', { tokens: 0 }), 'tokens: expected an integer from 1 to 2147483648, got 0'],
+    [of('a', { sequences: 0 }), 'sequences: expected an integer from 1 to 2147483648, got 0'],
+    [of(['a', 3]), 'text[1]: expected a string, got 3'],
+    [of('a', { lines: 1 }), 'lines: expected true or false, got 1'],
+    [of('a', { onCut: 1 }), 'onCut: expected a function, got 1'],
+  ]);
+  assert.deepEqual(await cutText(words, 'a', { tokens: 3, sequences: 1 }), [[100, 1, 101]]);
+});
+
+test('a threshold needs so many tokens that uniform attention does not exceed it', async () => {
+  // (1 + 1/2) / 2, and the share of the longest text that is looked at.
+  let sum = 0;
+  for (let t = 1; t <= 4096; t++) sum += 1 / t;
+  for (const [eps, least] of [
+    [1, 1],
+    [0.75, 2],
+    [0.7499, 3],
+    [0.3, 10],
+    [sum / 4096, 4096],
+    [(sum / 4096) * 0.99999, Infinity],
+    [0, Infinity],
+    [NaN, Infinity],
+  ])
+    assert.equal(leastTokens(eps), least, `eps ${eps}`);
+  const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.2, normalises: false };
+  assert.deepEqual(judge(known), {
+    ...{ sink: 0.2, of: 'shares and raw weights', even: 0.1, conclusive: true, least: 10 },
+  });
+  assert.equal(judge({ ...known, sinkRaw: 0.5 }).sink, 0.4);
+  const head = { eps: 0.3, share: 0.5, contribution: 0 };
+  await refused([
+    [() => leastTokens('1'), 'eps: expected a number, got "1"'],
+    [() => judge({ ...known, even: '1' }), 'even: expected a number, got "1"'],
+    [() => judge({ ...known, sinkRaw: null }), 'sinkRaw: expected a number, got null'],
+    [() => labelHead({ ...head, share: 'x' }), 'share: expected a number, got "x"'],
+    [() => labelHead({ ...head, contribution: null }), 'contribution: expected a number, got null'],
+    [() => labelHead({ ...head, effect: null }), 'effect: expected a number, got null'],
+  ]);
+  assert.equal(labelHead({ ...head, effect: -0.01 }).dormant, false);
+  assert.equal(labelHead({ ...head, effect: 0.0099 }).dormant, true);
+});
+
+test('a label has 60 characters at most, and neither it nor its text has blanks around it', () => {
+  const long = 'a'.repeat(60);
+  assert.deepEqual(groupsOf([` ${long} \t one `, 'b\ttwo']), [
+    { label: long, texts: ['one'] },
+    { label: 'b', texts: ['two'] },
+  ]);
+});
+
+/** A model whose next token is always the one after it, but for a key that is hidden: then it is the same again. */
+function counting({ context = 12, V = 10, mask = { kind: 'causal' } } = {}) {
+  const runs = [];
+  let open = 0;
+  const run = async (ids, options) => {
+    runs.push({ ids, ...options });
+    open++;
+    const T = ids.length;
+    const fields = {
+      loss: [[T], ids.map((_, t) => t / 4)],
+      rank: [[T], ids.map((id, t) => (t && id === ids[t - 1] + 1 ? 0 : 3))],
+      logits: [[T, V], ids.flatMap((id) => Array.from({ length: V }, (_, v) => Number(v > id)))],
+    };
+    return {
+      close: async () => void open--,
+      field: async (name) => ({ shape: fields[name][0], data: Float32Array.from(fields[name][1]) }),
+    };
+  };
+  return { model: { run, architecture: { V, context, mask, L: 1, H: 1 } }, runs, open: () => open };
+}
+
+test('a key is evicted once the prompt, or what it must hold, was read; the control is an ordinary key', async () => {
+  const hidden = (key, queries) => queries.map((query) => ({ kind: 'hide_key', key, query }));
+  const edits = [{ kind: 'silence' }];
+  for (const [prompt, queries, other] of [
+    [{ ids: [9, 1, 2, 5, 6], from: 3 }, [2, 3], 1],
+    [{ ids: [9, 1, 2, 5, 6, 7], from: 4, lost: 3, needs: [1] }, [3, 4], 2],
+    [{ ids: [9, 1, 2, 5, 6, 7], from: 4, lost: 2 }, [2, 3, 4], 1],
+    [{ ids: [9, 1, 2, 3, 5], from: 4, choices: [4, 5, 9] }, [3], undefined],
+  ]) {
+    const { model, runs, open } = counting();
+    const heard = [];
+    const onProgress = (progress) => heard.push(progress);
+    const task = { name: 'mine', prompts: [prompt], chance: 0.5 };
+    const found = await measureTask(model, task, { edits, onProgress });
+    const { ids, from, choices } = prompt;
+    const drawn = runs[2].edits[1].key;
+    if (other === undefined) assert.ok(drawn === 1 || drawn === 2);
+    else assert.equal(drawn, other);
+    const own = [[], hidden(0, queries), hidden(drawn, queries), [{ kind: 'hide_key', key: 0 }]];
+    const fields = ['loss', 'rank', ...(choices ? ['logits'] : [])];
+    assert.deepEqual(
+      runs.map((run) => [run.edits, run.fields, run.capacity]),
+      own.map((one) => [[...edits, ...one], fields, ids.length]),
+    );
+    assert.equal(open(), 0);
+    assert.deepEqual(
+      heard,
+      [1, 2, 3, 4].map((done) => ({ stage: 'measure', done, total: 4 })),
+    );
+    assert.deepEqual([found.prompts, found.predicted], [1, ids.length - from]);
+    const right = ids.slice(from).filter((id, i) => id === ids[from + i - 1] + 1).length;
+    assert.equal(found.baseline.accuracy.mean, right / (ids.length - from));
+    assert.equal(found.baseline.loss.mean, (from + ids.length - 1) / 8);
+    // Of equal logits the lowest id is chosen, in any order of the choices.
+    assert.equal(found.baseline.choice?.mean, choices && 0);
+  }
+  const prompts = [{ ids: [9, 1, 2, 3, 5], from: 4, choices: [9, 5] }];
+  const found = await measureTask(counting().model, { name: 'mine', prompts, chance: 0.5 });
+  assert.deepEqual([found.baseline.choice.mean, found.can], [1, true]);
+});
+
+test('a model can do a task where it is right more often than by chance, by two errors', async () => {
+  const [right, wrong] = [{ ids: [9, 1, 2, 3], from: 3 }, { ids: [9, 1, 2, 5], from: 3 }]; // prettier-ignore
+  // Three of four: the error is sqrt((3 / 16 * 4) / 3 / 4) = 1 / 4.
+  const prompts = [right, right, right, wrong];
+  for (const [chance, can] of [
+    [0.2499, true],
+    [0.25, false],
+  ])
+    assert.equal((await measureTask(counting().model, { name: 'x', prompts, chance })).can, can);
+  const one = { name: 'x', prompts: [right], chance: 0.9999 };
+  assert.equal((await measureTask(counting().model, one)).can, true);
+  assert.equal((await measureTask(counting().model, { ...one, chance: 1 })).can, false);
+  assert.deepEqual(meanOf([1, 2, 3]), { mean: 2, error: Math.sqrt(1 / 3) });
+  assert.deepEqual(meanOf([2]), { mean: 2, error: null });
+});
+
+test('what is drawn are different items, with the numbers of the generator', () => {
+  const low = () => 0;
+  const high = () => 2 ** 32 - 1;
+  const list = [...'abcd'];
+  assert.deepEqual(drawSome(list, 2, low), ['a', 'b']);
+  assert.deepEqual(drawSome(list, 2, high), ['d', 'a']);
+  assert.deepEqual(drawSome(list, 4, high), ['d', 'a', 'b', 'c']);
+  assert.deepEqual(list, [...'abcd']);
+});
+
+test('a task that nobody can do is refused in a sentence', async () => {
+  const { model } = counting();
+  const good = { ids: [9, 1, 2, 3], from: 3 };
+  const of = (change, options) => () =>
+    measureTask(model, { name: 'x', prompts: [{ ...good, ...change }], chance: 0 }, options);
+  const at = 'task.prompts[0]';
+  await refused([
+    [of({ ids: [9, 1, 2] }), `${at}.ids.length: expected an integer from 4 to 12, got 3`],
+    [of({ ids: Array(13).fill(1) }), `${at}.ids.length: expected an integer from 4 to 12, got 13`],
+    [of({ ids: [9, 1, 2, 10] }), `${at}.ids[3]: expected an integer from 0 to 9, got 10`],
+    [of({ from: 2 }), `${at}.from: expected an integer from 3 to 3, got 2`],
+    [of({ lost: 1 }), `${at}.lost: expected an integer from 2 to 2, got 1`],
+    [
+      of({ needs: [1] }),
+      `${at}.needs: expected not every key that can be evicted, got a list of 1`,
+    ],
+    [
+      of({ choices: [-1] }),
+      `${at}.choices[0]: expected an integer from 0 to 281474976710656, got -1`,
+    ],
+    [of({ choices: [3, 10] }), `${at}.choices[1]: expected an integer from 0 to 9, got 10`],
+    [of({ choices: [4] }), `${at}.choices: expected the answer 3 among them, got a list of 1`],
+    [
+      of({ ids: [9, 1, 2, 3, 4], choices: [4] }),
+      `${at}.from: expected an integer from 4 to 4, got 3`,
+    ],
+    [of({}, { seed: -1 }), 'seed: expected an integer from 0 to 4294967295, got -1'],
+    [of({}, { edits: 3 }), 'edits: expected a list, got 3'],
+    [
+      () => measureTask(model, { prompts: [], chance: 0 }),
+      'task.prompts: expected one prompt or more, got "none"',
+    ],
+    [
+      () => measureTask(model, { prompts: [good] }),
+      'task.chance: expected a number, got undefined',
+    ],
+    [
+      () =>
+        measureTask(counting({ mask: { kind: 'bidirectional' } }).model, {
+          prompts: [good],
+          chance: 0,
+        }),
+      'model: expected one that predicts the next token, got "bidirectional"',
+    ],
+    [() => textTask([]), 'sequences: expected one sequence or more, got "none"'],
+    [() => copyTask(0), 'V: expected an integer from 1 to 2147483648, got 0'],
+    [() => copyTask(1), 'length: expected an integer from 2 to 0, got 25'],
+    [() => copyTask(8, { length: 8 }), 'length: expected an integer from 2 to 7, got 8'],
+    [() => copyTask(8, { length: 1 }), 'length: expected an integer from 2 to 7, got 1'],
+    [
+      () => copyTask(8, { length: 2, prompts: 0 }),
+      'prompts: expected an integer from 1 to 1048576, got 0',
+    ],
+    [
+      () => copyTask(8, { length: 2, seed: -1 }),
+      'seed: expected an integer from 0 to 4294967295, got -1',
+    ],
+    [
+      () => recallTask(places, { between: 12 }),
+      'between: expected an integer from 0 to 11, got 12',
+    ],
+    [
+      () => recallTask(places, { between: -1 }),
+      'between: expected an integer from 0 to 11, got -1',
+    ],
+    [
+      () => recallTask(places, { prompts: 0 }),
+      'prompts: expected an integer from 1 to 1048576, got 0',
+    ],
+    [() => recallTask(places, { names: [3] }), 'names[0]: expected a string, got 3'],
+  ]);
+  for (const ids of [[9, 1, 2, 0], Array(12).fill(9)])
+    await measureTask(model, {
+      name: 'x',
+      prompts: [{ ids, from: 3, choices: ids.length > 4 ? undefined : [0, 9] }],
+      chance: 0,
+    });
+});
+
+test('texts are to be predicted from their middle on; copies have sizes of their own where none are given', async () => {
+  const { prompts, chance } = await textTask([[1, 2, 3, 4, 5], Uint8Array.of(1, 2, 4, 3)]);
+  assert.deepEqual(prompts, [
+    { ids: [1, 2, 3, 4, 5], from: 3 },
+    { ids: [1, 2, 4, 3], from: 2 },
+  ]);
+  assert.equal(chance, 2 / 4);
+  const given = { first: [], never: [], length: 25, prompts: 24, seed: 0 };
+  const own = await copyTask(60);
+  assert.deepEqual(own, await copyTask(60, given));
+  assert.deepEqual([own.prompts.length, own.prompts[0].from, own.chance], [24, 27, 1 / 25]);
+  const { prompts: started } = await copyTask(8, { first: [7, 3], never: [0], length: 4 });
+  for (const { ids, from } of started) {
+    assert.deepEqual([ids.slice(0, 2), from, ids.length], [[7, 3], 7, 10]);
+    assert.ok(ids.slice(2).every((id) => ![0, 3, 7].includes(id)));
+  }
+});
+
+/** Words with the blank before them, and marks, are tokens of their own; one id for each. */
+const places = {
+  known: [],
+  encode: async (text, options = {}) => {
+    places.options = options;
+    return [...text.matchAll(places.parts)].map(({ 0: word, index }) => {
+      if (!places.known.includes(word)) places.known.push(word);
+      return { id: places.known.indexOf(word), start: index, end: index + word.length };
+    });
+  },
+  parts: / ?[\w']+|[.,]/g,
+};
+
+test('a name is read in one place, lost after it, and asked for at the end', async () => {
+  const wordsOf = ({ ids }) => ids.map((id) => places.known[id]).join('');
+  const names = ['Mary', 'Tom'];
+  const near = await recallTask(places, { between: 0, prompts: 25, names, special: 'none' });
+  assert.deepEqual(places.options, { special: 'none' });
+  assert.deepEqual([near.name, near.chance, near.distance, near.prompts.length], ['recall', 0.5, 6, 25]); // prettier-ignore
+  const [first, second, third] = near.prompts;
+  const day = 'It was a cold day, and the snow lay deep on the road.';
+  const house = 'The old house stood at the end of the lane.';
+  const river = 'We walked down to the river and sat in the grass.';
+  const cue = "My friend's name is";
+  assert.equal(wordsOf(first), `${day} ${cue} Mary. ${cue} Mary`);
+  assert.deepEqual([first.from, first.needs, first.lost], [25, [19], 20]);
+  assert.equal(wordsOf(second), `${day} ${cue} Tom. ${cue} Tom`);
+  assert.equal(wordsOf(third), `${house} ${cue} Mary. ${cue} Mary`);
+  assert.equal(wordsOf(near.prompts[24]), wordsOf(first));
+  const far = await recallTask(places, { names, prompts: 2 });
+  assert.deepEqual(places.options, {});
+  assert.equal(wordsOf(far.prompts[1]), `${day} ${cue} Tom. ${house} ${river} ${cue} Tom`);
+  const all = await recallTask(places);
+  assert.deepEqual([all.prompts.length, all.chance, all.prompts[0].choices.length], [24, 1 / 8, 8]);
+  assert.equal(await recallTask(places, { names: ['Mary'] }), undefined);
+  // Where the question is one token with the name, what holds the name is lost before the answer.
+  places.parts = / Mary\. My friend's name is| ?[\w']+|[.,]/g;
+  const [one] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
+  places.parts = / ?[\w']+|[.,]/g;
+  assert.deepEqual([one.from, one.needs, one.lost], [20, [19], 19]);
+});
+
+test('what cannot be unmasked or searched is refused in a sentence', async () => {
+  const { model } = counting({ mask: { kind: 'bidirectional' } });
+  model.architecture.mask_token = 1;
+  const { model: causal } = counting();
+  causal.architecture.mask_token = 1;
+  const un = (tokens, options) => () => unmask(model, tokens, { steps: 1, ...options });
+  const study = (texts, options) => () => measureUnmasking(model, texts, options);
+  const seed = 'expected an integer from 0 to 4294967295';
+  const kept = 'expected a token that may be put in';
+  const pair = { prompt: [1, 2], continuation: [3] };
+  const search = (one, options) => () =>
+    searchSuffix(causal, one, { goal: 'loss', length: 2, steps: 0, width: 1, ...options });
+  await refused([
+    [un([1], { steps: 0 }), 'steps: expected an integer from 1 to 65536, got 0'],
+    [un([1], { seed: -1 }), `seed: ${seed}, got -1`],
+    [un([1], { without: 'last' }), 'without: expected strongest or random, got "last"'],
+    [un([1], { without: 'random' }), 'tokens.length: expected an integer from 2 to 12, got 1'],
+    [un(Array(13).fill(1)), 'tokens.length: expected an integer from 1 to 12, got 13'],
+    [un([1], { mask: 10 }), 'mask: expected an integer from 0 to 9, got 10'],
+    [un([1], { never: [0, 10] }), 'never[1]: expected an integer from 0 to 9, got 10'],
+    [
+      un([1], { never: [0, 2, 3, 4, 5, 6, 7, 8, 9] }),
+      'never: expected fewer tokens than there are, got 9',
+    ],
+    [un([1, 2], { answers: [3] }), 'answers.length: expected an integer from 2 to 2, got 1'],
+    [un([1, 2], { answers: [3, 10] }), 'answers[1]: expected an integer from 0 to 9, got 10'],
+    [un([1, 2], { answers: [3, 4], never: [4] }), `answers[1]: ${kept}, got 4`],
+    [
+      () => unmask(causal, [1], { steps: 1 }),
+      'model: expected a mask token and attention in both directions, got causal attention and a mask token',
+    ],
+    [study([[2]]), 'sequences[0].length: expected an integer from 2 to 12, got 1'],
+    [study([[2, 1]]), 'sequences[0]: expected a token after the first to hide, got "none"'],
+    [study([[2, 3]], { masked: 0 }), 'masked: expected a share above 0, at most 1, got 0'],
+    [study([[2, 3]], { masked: 1.01 }), 'masked: expected a share above 0, at most 1, got 1.01'],
+    [study([[2, 3]], { seed: -1 }), `seed: ${seed}, got -1`],
+    [study([[2, 10]], { causal }), 'sequences[0][1]: expected an integer from 0 to 9, got 10'],
+    [study([[2]], { causal }), 'sequences[0].length: expected an integer from 2 to 12, got 1'],
+    [
+      study([[2, 3]], { causal: model }),
+      'causal: expected a model whose queries see no later key, got "bidirectional attention"',
+    ],
+    [search(pair, { goal: 'x' }), 'goal: expected loss, away, steal, got "x"'],
+    [search(pair, { length: 0 }), 'length: expected an integer from 1 to 1048576, got 0'],
+    [search(pair, { steps: -1 }), 'steps: expected an integer from 0 to 1048576, got -1'],
+    [search(pair, { width: 0 }), 'width: expected an integer from 1 to 1048576, got 0'],
+    [search(pair, { seed: -1 }), `seed: ${seed}, got -1`],
+    [search(pair, { never: [10] }), 'never[0]: expected an integer from 0 to 9, got 10'],
+    [
+      search(pair, { never: [...Array(10).keys()] }),
+      'never: expected fewer tokens than there are, got 10',
+    ],
+    [
+      search({ ...pair, prompt: [] }),
+      'pair.prompt.length: expected an integer from 1 to 1048576, got 0',
+    ],
+    [search({ ...pair, prompt: [10] }), 'pair.prompt[0]: expected an integer from 0 to 9, got 10'],
+    [
+      search({ ...pair, prompt: Array(10).fill(1) }),
+      'pair: expected at most 10 tokens beside the suffix, got 11',
+    ],
+    [search(pair, { others: [pair, 3] }), 'others[1]: expected an object, got 3'],
+  ]);
+  // The longest that fits is searched, of one token alone too.
+  const only = { never: [0, 1, 2, 3, 4, 5, 6, 7, 8] };
+  const found = await search({ ...pair, prompt: Array(9).fill(1) }, only)();
+  assert.deepEqual([found.suffix, found.score, found.others], [[9, 9], 11 / 4, null]);
+  // With one token fewer before it, every suffix moves the continuation: its loss is its place.
+  assert.deepEqual([found.none, found.random.mean, found.shuffled], [9 / 4, 11 / 4, 11 / 4]);
+  assert.equal(found.evaluated, 1);
+});
+
+test('of one step nothing moves; of equals the first is taken, the leftmost place and the lowest token', async () => {
+  const described = {
+    metrics: [{ name: 'alpha', fields: ['att'], arguments: [] }],
+    fields: [{ name: 'logits' }],
+  };
+  let open = 0;
+  const runs = [];
+  const run = async (tokens, options) => {
+    runs.push(options);
+    open++;
+    const T = tokens.length;
+    const alpha = { shape: [1, 2, T], data: new Float32Array(2 * T).fill(0.25) };
+    return {
+      read: async () => [alpha, { shape: [T, 4], data: new Float32Array(4 * T) }],
+      close: async () => void open--,
+    };
+  };
+  const mask = { kind: 'bidirectional' };
+  const model = {
+    run,
+    describe: described,
+    architecture: { V: 4, context: 8, mask, mask_token: 0 },
+  };
+  const [step, ...others] = await unmask(model, [2, 0, 0], { steps: 2 });
+  assert.deepEqual(step.filled, [{ place: 1, token: 1, probability: 1 / 3 }]);
+  assert.deepEqual([step.sink, step.without, others.length], [{ place: 0, alpha: 0.25 }, null, 1]);
+  assert.deepEqual(runs[0].fields, ['att', 'logits']);
+  assert.deepEqual([runs[0].capacity, runs.length], [3, 2]);
+  const found = await measureUnmasking(model, [[2, 1, 3]], { steps: 1, masked: 1 });
+  assert.deepEqual([found.prompts, found.predicted, found.steps], [1, 2, 1]);
+  assert.deepEqual(found.moves, { mean: 0, error: null });
+  assert.equal(found.baseline.accuracy.mean, 1 / 2);
+  assert.ok(Math.abs(found.baseline.loss.mean - Math.log(3)) < 1e-6);
+  // One place of three, and at least one however small the share.
+  for (const [masked, predicted] of [
+    [0.01, 1],
+    [0.5, 2],
+    [0.4, 1],
+  ])
+    assert.equal((await measureUnmasking(model, [[2, 1, 3, 1]], { masked })).predicted, predicted);
+  assert.equal((await measureUnmasking(model, [[2, 1, 3, 1]])).steps, 8);
+  assert.equal(open, 0);
+});
