@@ -10,9 +10,10 @@ const BYTES = Uint8Array.from({ length: 10 }, (_, i) => i);
 
 /** A body of these bytes, which breaks off where it is cut. */
 function bodyOf(bytes, isCut) {
-  const left = bytes.length > 0 ? [bytes] : [];
+  // In two pieces, as a connection brings them.
+  const left = [bytes.subarray(0, 5), bytes.subarray(5)].filter(({ length }) => length > 0);
   const pull = (controller) => {
-    const next = left.pop();
+    const next = left.shift();
     if (next) controller.enqueue(next);
     else if (isCut) controller.error(new Error('cut'));
     else controller.close();
@@ -22,8 +23,7 @@ function bodyOf(bytes, isCut) {
 
 /** An answer of the bytes from `from` on; those behind `to` are cut off. */
 function said(status, headers = {}, { from = 0, to = 10, isCut = to < 10, bytes = BYTES } = {}) {
-  const body = status === 416 ? null : bodyOf(bytes.slice(from, to), isCut);
-  return new Response(body, { status, headers });
+  return new Response(bodyOf(bytes.slice(from, to), isCut), { status, headers });
 }
 
 /**
@@ -90,13 +90,16 @@ test('the rest is asked for behind the last byte, and the tag is sent where no v
     assert.deepEqual(found.asked, [first, { ...first, range: 'bytes=4-', ...condition }]);
     assert.deepEqual(found.reasons, ['broke off after 4 bytes: cut']);
   }
+  assert.equal((await read(t, [() => part(1)], { from: 1 })).asked[0].range, 'bytes=1-');
   const late = await read(t, [() => part(6)], { from: 6 });
   assert.deepEqual([late.content, late.bytes], [[6, 7, 8, 9], 10]);
   assert.equal(late.asked[0].range, 'bytes=6-');
   assert.equal(late.asked[0]['if-range'], undefined);
   // A server that knows no ranges sends all again.
-  const skipped = await read(t, [() => whole()], { from: 6 });
-  assert.deepEqual(skipped.content, [6, 7, 8, 9]);
+  for (const from of [0, 3, 5, 6, 10]) {
+    const skipped = await read(t, [() => whole()], { from });
+    assert.deepEqual(skipped.content, [...BYTES.subarray(from)]);
+  }
 });
 
 test('a server that has no byte behind the last ends the file, or has another one', async (t) => {
@@ -158,6 +161,16 @@ test('without any tag a download starts over where nothing came, and is not cont
       ],
       'broke off after 3 bytes: expected to go on with today, found later',
       2,
+    ],
+    [
+      [untagged(1)],
+      'broke off after 1 bytes: cut; expected an ETag to go on from there, found none',
+      1,
+    ],
+    [
+      [() => cut(1, { etag: 'W/"a"' }), () => part(1)],
+      'broke off after 1 bytes: cut; expected an ETag to go on from there, found none',
+      1,
     ],
   ]) {
     const { error, asked } = await read(t, answers);
