@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after } from 'node:test';
+import { cacheList } from '../../wasm/loading/cache.js';
 import { readAll, readConfig, readWeights, sizeOf } from '../../wasm/loading/files.js';
 import { createMeter } from '../../wasm/loading/meter.js';
 import { createSha256, sha256 } from '../../wasm/loading/hash.js';
@@ -120,8 +121,10 @@ test('a note about a pause passes with the next byte; that nothing is kept is sa
     new Response(streamOf(...halves()), sized),
   );
   const url = 'https://a.example/w';
-  const passing = (await load({ url })).reports.map(([, , { note }]) => note);
+  const first = await load({ url });
+  const passing = first.reports.map(([, , { note }]) => note);
   assert.equal(passing[0], 'the server answered 503');
+  assert.deepEqual(first.reports[0].slice(0, 2), [0, NaN]);
   assert.deepEqual(new Set(passing.slice(1)), new Set([undefined]));
   // A server without a tag has nothing that could be kept.
   server(new Response(streamOf(...halves())));
@@ -190,6 +193,23 @@ test('bytes are compared with the hash that a hub lists, and given back where th
   assert.deepEqual([error.code, error.where], ['read', url]);
   assert.equal(error.text, `expected the bytes that the hub lists, sha256 ${wrong}, found ${hash}`);
   assert.deepEqual(module.log.at(-1), ['release', 10]);
+});
+
+test('what differs from its hash is forgotten where it was kept, and nowhere else', async (t) => {
+  const answer = { headers: { 'content-length': '12' } };
+  t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves()), answer));
+  const file = { url: 'https://a.example/w', id: 'a/b', version: 'c' };
+  const sha256 = '0'.repeat(64);
+  assert.equal((await load({ ...file, cache: true })).block.bytes, 12);
+  const kept = async () => (await cacheList()).map(({ id, complete }) => [id, complete]);
+  assert.deepEqual(await kept(), [['a/b', true]]);
+  assert.doesNotMatch((await load({ ...file, sha256 })).error.text, /kept/);
+  assert.deepEqual(await kept(), [['a/b', true]]);
+  assert.match(
+    (await load({ ...file, sha256, cache: true })).error.text,
+    /, which is not kept: try again$/,
+  );
+  assert.deepEqual(await kept(), []);
 });
 
 test('a signal ends a stream at once, and is left when the stream ends', async () => {
