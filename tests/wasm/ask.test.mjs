@@ -245,3 +245,18 @@ test('silence is no answer after a minute, or as long as is said', async (t) => 
   stop.abort(new Error('enough'));
   await assert.rejects(asking, /^Error: enough$/);
 });
+
+test('only what may pass is asked again', async (t) => {
+  const passing = [408, 425, 429, 500, 502, 503, 504];
+  for (let status = 400; status < 600; status++) {
+    const { seen } = await asked(t, [said(status)], { tries: 2 });
+    assert.equal(seen.length, passing.includes(status) ? 2 : 1, `${status}`);
+  }
+});
+
+test('once an answer has begun, its silence is not the business of the question', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { seen } = await asked(t, [said(200)]);
+  t.mock.timers.tick(60_000);
+  assert.equal(seen[0].signal.aborted, false);
+});
