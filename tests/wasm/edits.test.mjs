@@ -36,6 +36,7 @@ const describe = {
       name: 'evict',
       parameters: [{ name: 'policy', type: 'choice', required: true, choices: ['first', 'last'] }],
     },
+    { name: 'hide', parameters: [{ name: 'key', type: 'index', required: true }] },
   ],
 };
 
@@ -59,12 +60,17 @@ test('an edit is its kind and thirteen numbers, of which those that are not give
         parameters: { bias: -1 },
       },
       { kind: 'evict', policy: 'last' },
+      // What has a default, and a number that the core asks for itself.
+      { kind: 'operation', operation: 'softmax' },
+      { kind: 'hide' },
     ),
     [
       [0, values()],
       [0, values(NaN, 2)],
       [1, values(1, 1, -1, 0.5)],
       [2, values(1)],
+      [1, values(0)],
+      [3, values()],
     ],
   );
   for (const [edit, where, text] of [
@@ -86,7 +92,7 @@ test('an edit is its kind and thirteen numbers, of which those that are not give
     ],
     [{ kind: 'evict' }, 'edits[0].policy', 'expected one of first, last, got undefined'],
     [{ kind: 'evict', policy: 'x' }, 'edits[0].policy', 'expected one of first, last, got "x"'],
-    [{ kind: 'x' }, 'edits[0].kind', 'expected one of silence, operation, evict, got "x"'],
+    [{ kind: 'x' }, 'edits[0].kind', 'expected one of silence, operation, evict, hide, got "x"'],
     [null, 'edits[0]', 'expected an object with a kind, got null'],
   ])
     assert.deepEqual(
@@ -111,7 +117,7 @@ test('an edit is read from a line: words where the table has words, else numbers
     ['silence:layer=', 'silence', 'expected key=value, got "layer="'],
     ['silence:layer=1=2', 'silence', 'expected key=value, got "layer=1=2"'],
     ['silence:layer=1,layer=2', 'silence', 'expected layer once, got "layer=2" too'],
-    ['x:a=1', 'edit', 'expected one of silence, operation, evict, got "x"'],
+    ['x:a=1', 'edit', 'expected one of silence, operation, evict, hide, got "x"'],
   ])
     assert.deepEqual(
       caught(() => readEdit(text, describe)),
