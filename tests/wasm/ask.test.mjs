@@ -1,7 +1,8 @@
 /** What a server's answer means, and when it is asked again: by answers that no server has to give. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { ask, placeOf } from '../../wasm/loading/ask.js';
+import { getEventListeners } from 'node:events';
+import { ask, backOff, placeOf, reasonOf, sleep } from '../../wasm/loading/ask.js';
 
 const address = new URL('https://hub.example/a/b?signed=secret');
 
@@ -85,10 +86,21 @@ test('a request has its method, its token and the cache that is asked for', asyn
     [own.seen[0].method, own.seen[0].headers, own.seen[0].cache],
     ['HEAD', { authorization: 'Bearer hf_x' }, 'no-store'],
   );
-  for (const token of ['a b', 'é', 'a\n']) {
+  for (const [token, place] of [
+    ['a b', 2],
+    ['é', 1],
+    ['ab\n', 3],
+    ['\x7f', 1],
+  ]) {
     const { seen, error } = await asked(t, [said(200)], { token });
     assert.deepEqual([error.code, error.where, seen.length], ['argument', 'token', 0]);
+    assert.equal(
+      error.text,
+      `expected letters, digits and signs, found something else at place ${place}: ` +
+        'a space or a line break, perhaps',
+    );
   }
+  assert.equal((await asked(t, [said(200)], { token: '!~' })).answer.status, 200);
   const signal = AbortSignal.abort(new Error('stopped'));
   const stopped = await asked(t, [said(200)], { signal });
   assert.deepEqual([stopped.error.message, stopped.seen.length], ['stopped', 0]);
@@ -109,4 +121,142 @@ test('an offline host is reported as such, and asked once', async (t) => {
 test('a place is shown without what may be secret', () => {
   assert.equal(placeOf(address), 'https://hub.example/a/b');
   assert.equal(placeOf(new URL('file:///models/a.gguf?x#y')), 'file:///models/a.gguf');
+});
+
+test('a wait of thirty seconds is the longest', async (t) => {
+  for (const [wait, failures, expected] of [
+    [undefined, 1, 500],
+    [undefined, 3, 2000],
+    [7, 1, 7],
+    [7, 4, 56],
+    [15_000, 2, 30_000],
+    [15_000, 3, 30_000],
+  ])
+    assert.equal(backOff(failures, { wait }), expected);
+  // One that is said is waited for; the signal ends it here.
+  for (const [seconds, waits] of [
+    ['30', [30_000]],
+    ['31', []],
+  ]) {
+    const stop = new AbortController();
+    const seen = [];
+    t.mock.method(globalThis, 'fetch', async () => said(503, { 'retry-after': seconds }));
+    const onRetry = ({ reason, wait }) => {
+      assert.equal(reason, 'the server answered 503');
+      seen.push(wait);
+      stop.abort(new Error('stopped'));
+    };
+    const message = waits.length > 0 ? /^stopped$/ : /answered 503$/;
+    await assert.rejects(ask(address, { signal: stop.signal, onRetry }), { message });
+    assert.deepEqual(seen, waits);
+  }
+});
+
+test('a sleep ends after its time or with its signal, which it leaves', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const stop = new AbortController();
+  const listeners = () => getEventListeners(stop.signal, 'abort').length;
+  let isOver = false;
+  const sleeping = sleep(10, stop.signal).then(() => (isOver = true));
+  assert.equal(listeners(), 1);
+  t.mock.timers.tick(9);
+  await Promise.resolve();
+  assert.equal(isOver, false);
+  t.mock.timers.tick(1);
+  await sleeping;
+  assert.deepEqual([isOver, listeners()], [true, 0]);
+  const ended = sleep(10, stop.signal);
+  stop.abort(new Error('enough'));
+  await assert.rejects(ended, /^Error: enough$/);
+  await assert.rejects(sleep(10, stop.signal), /^Error: enough$/);
+});
+
+test('why nothing came is said by the cause below, and a browser says none', () => {
+  const cause = new Error('connect ECONNREFUSED');
+  for (const [error, reason] of [
+    [new TypeError('fetch failed', { cause }), 'connect ECONNREFUSED'],
+    [new TypeError('Failed to fetch'), 'the connection was refused or cut'],
+    [new TypeError('fetch failed', { cause: 'text' }), 'the connection was refused or cut'],
+    [new Error('no byte came'), 'no byte came'],
+    ['a text', 'a text'],
+  ])
+    assert.equal(reasonOf(error), reason);
+});
+
+test('where nothing came, what can be looked at is named: a file, a host, a site that may not share', async (t) => {
+  const { location } = globalThis;
+  t.after(() => Object.assign(globalThis, { location }));
+  const broken = { tries: 2, wait: 0 };
+  t.mock.method(globalThis, 'fetch', async () => {
+    throw new Error('cut');
+  });
+  const told = async (url) => (await ask(new URL(url), broken).catch((error) => error)).text;
+  const reach = 'no answer came; see whether a.example:8000 can be reached from here';
+  for (const [origin, more] of [
+    [undefined, ''],
+    ['https://a.example:8000', ''],
+    ['https://page.example', ', and whether it lets pages of https://page.example read its files'],
+  ]) {
+    globalThis.location = /** @type {any} */ (origin && { origin });
+    assert.equal(await told('https://a.example:8000/w'), `${reach}${more}: cut`);
+  }
+  const retries = [];
+  const missing = await ask(new URL('file:///no/such/file'), {
+    wait: 0,
+    onRetry: (retry) => retries.push(retry),
+  }).catch((error) => error);
+  assert.equal(missing.where, 'file:///no/such/file');
+  assert.match(missing.text, /^expected a file that can be read, found none: ENOENT/);
+  assert.deepEqual(retries, []);
+});
+
+test('the body of a refusal is dropped, and that of an answer is not', async (t) => {
+  const dropped = [];
+  const body = (name) => new ReadableStream({ cancel: () => void dropped.push(name) });
+  const answers = [new Response(body('refused'), { status: 500 }), new Response(body('given'))];
+  const { answer } = await asked(t, answers);
+  assert.deepEqual([answer.status, dropped], [200, ['refused']]);
+});
+
+test('silence is no answer after a minute, or as long as is said', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  t.mock.method(
+    globalThis,
+    'fetch',
+    (_, { signal }) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+  );
+  for (const [options, stall] of [
+    [{}, 60_000],
+    [{ stall: 20 }, 20],
+    [{ stall: 20, signal: new AbortController().signal }, 20],
+  ]) {
+    let error;
+    const asking = ask(address, { tries: 1, ...options }).catch((thrown) => (error = thrown));
+    t.mock.timers.tick(stall - 1);
+    await new Promise(setImmediate);
+    assert.equal(error, undefined);
+    t.mock.timers.tick(1);
+    await asking;
+    assert.match(error.text, new RegExp(`: no answer came for ${stall} ms$`));
+  }
+  const stop = new AbortController();
+  const asking = ask(address, { signal: stop.signal });
+  stop.abort(new Error('enough'));
+  await assert.rejects(asking, /^Error: enough$/);
+});
+
+test('only what may pass is asked again', async (t) => {
+  const passing = [408, 425, 429, 500, 502, 503, 504];
+  for (let status = 400; status < 600; status++) {
+    const { seen } = await asked(t, [said(status)], { tries: 2 });
+    assert.equal(seen.length, passing.includes(status) ? 2 : 1, `${status}`);
+  }
+});
+
+test('once an answer has begun, its silence is not the business of the question', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { seen } = await asked(t, [said(200)]);
+  t.mock.timers.tick(60_000);
+  assert.equal(seen[0].signal.aborted, false);
 });

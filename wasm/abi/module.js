@@ -259,7 +259,7 @@ export class Module {
   /** The last failure; the names of the codes come with describe. */
   #error() {
     const address = this.call('error') >>> 0;
-    const [code] = new Uint32Array(this.memory.buffer, address, 1);
+    const code = new DataView(this.memory.buffer).getUint32(address, true);
     const where = this.#text(address + 4, 96);
     const text = this.#text(address + 100, 512);
     return new SinkscopeError(this.codes?.[code] ?? `status ${code}`, where, text);

@@ -60,7 +60,7 @@ export async function makePlan(files, { id, file, readText }) {
   const config = parts.config && (await readJson(parts.config, readText));
   const bytes = sum(found.weights);
   const memory = bytes + (found.format === 'gguf' ? 0 : runBytes(config));
-  const refusal = bytes > 0 ? refusalOf(memory) : undefined;
+  const refusal = refusalOf(memory);
   const { format, choices } = found;
   return { id, format, files: parts, bytes, memory, choices, ...(refusal ? { refusal } : {}) };
 }
@@ -78,11 +78,14 @@ async function findWeights(files, { id, file, readText }) {
     if (index) return { format, weights: await shards(files, index, readText), choices: [] };
   }
   const groups = ggufGroups(files);
-  if (groups.length === 1)
-    return { format: /** @type {const} */ ('gguf'), weights: groups[0], choices: [] };
-  if (groups.length > 1) {
+  if (groups.length > 0) {
+    const isOne = groups.length === 1;
     const choices = groups.map((group) => ({ file: group[0].name, bytes: sum(group) }));
-    return { format: /** @type {const} */ ('gguf'), weights: [], choices };
+    return {
+      format: /** @type {const} */ ('gguf'),
+      weights: isOne ? groups[0] : [],
+      choices: isOne ? [] : choices,
+    };
   }
   const single = files.filter(({ name }) => /^[^/]+\.safetensors$/.test(name));
   const lone = single.filter(({ name }) => !/adapter|-\d+-of-\d+/.test(name));
@@ -186,7 +189,7 @@ export function runBytes(config) {
   const scratch = 3 * D + H * K + 2 * F + V;
   const bytes = 4 * T * (trace + scratch);
   // Sizes beyond any model are no estimate; the core names the key when it reads the config.
-  return bytes > 0 && bytes <= MEMORY_LIMIT ? Math.ceil(bytes) : 0;
+  return bytes <= MEMORY_LIMIT ? Math.max(Math.ceil(bytes), 0) : 0;
 }
 
 /**

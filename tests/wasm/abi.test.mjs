@@ -1,0 +1,357 @@
+/** Between JavaScript and the core: arguments, errors, and a binary that the test stands in for. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { check, checkList, checkOptions, checkPlan, urlOf } from '../../wasm/abi/arguments.js';
+import {
+  SinkscopeError,
+  expect,
+  expectInteger,
+  find,
+  packError,
+  unlike,
+  unpackError,
+} from '../../wasm/abi/errors.js';
+import { importsOn, sharedMemory } from '../../wasm/abi/memory.js';
+import { Module, copyView } from '../../wasm/abi/module.js';
+
+const caught = (call) => {
+  try {
+    call();
+  } catch (error) {
+    return [error.code, error.where, error.text];
+  }
+  return 'nothing';
+};
+
+test('each kind of argument lets in what it names, and names it to what it does not', () => {
+  const call = () => {};
+  const list = { length: 0 };
+  const blob = { arrayBuffer: call, stream: call };
+  const signal = { throwIfAborted: call, addEventListener: call };
+  for (const [kind, name, good, bad] of [
+    ['text', 'a string', ['', 'x'], [1, null]],
+    ['number', 'a number', [0, -1.5, Infinity], [NaN, '1']],
+    ['count', 'an integer from 0 to 281474976710656', [0, 2 ** 48], [-1, 0.5, 2 ** 48 + 1, '1']],
+    ['flag', 'true or false', [true, false], [0, null]],
+    ['call', 'a function', [call], [{}, null]],
+    ['object', 'an object', [{}, []], [null, call, 1]],
+    ['list', 'a list', [[], list, new Uint8Array(2)], ['xy', {}, { length: 0.5 }, null, call]],
+    ['blob', 'a Blob', [new Blob([]), blob], [{ stream: call }, { arrayBuffer: call }, null]],
+    [
+      'signal',
+      'an AbortSignal',
+      [new AbortController().signal, signal],
+      [{ throwIfAborted: call }, { addEventListener: call }, {}],
+    ],
+    ['model', 'a model', [{ run: call }], [{}, Object.assign(() => {}, { run: call })]],
+    ['training', 'a training', [{ read: call }], [{}, Object.assign(() => {}, { read: call })]],
+    [
+      'recording',
+      'a recording',
+      [{ pooled: call }],
+      [{}, Object.assign(() => {}, { pooled: call })],
+    ],
+    [
+      'tokenizer',
+      'a tokenizer',
+      [{ encode: call }],
+      [{}, Object.assign(() => {}, { encode: call })],
+    ],
+    ['abacus', 'abacus', [], [{}]],
+  ]) {
+    for (const value of good)
+      assert.equal(check(value, kind, 'it'), undefined, `${kind}: ${value}`);
+    for (const value of bad) {
+      const [code, where, text] = caught(() => check(value, kind, 'it'));
+      assert.deepEqual([code, where], ['argument', 'it'], kind);
+      assert.ok(text.startsWith(`expected ${name}, got `), text);
+    }
+  }
+});
+
+test('options may be left out, and every one of a list is of its kind', () => {
+  const kinds = { a: 'text', b: 'flag' };
+  for (const options of [{}, { a: undefined }, { a: 'x', b: true, c: 1 }])
+    checkOptions(options, kinds);
+  assert.deepEqual(
+    caught(() => checkOptions({ b: null }, kinds)),
+    ['argument', 'b', 'expected true or false, got null'],
+  );
+  assert.equal(caught(() => checkOptions(1, kinds))[1], 'options');
+  assert.equal(caught(() => checkOptions(1, kinds, 'own'))[1], 'own');
+  checkList([], 'text', 'all');
+  checkList(['a', 'b'], 'text', 'all');
+  assert.deepEqual(
+    caught(() => checkList(['a', 1], 'text', 'all')),
+    ['argument', 'all[1]', 'expected a string, got 1'],
+  );
+  // Places of a list that hold nothing count too.
+  assert.equal(caught(() => checkList({ length: 1 }, 'text', 'all'))[1], 'all[0]');
+  assert.equal(caught(() => checkList('a', 'text', 'all'))[1], 'all');
+  const plan = { id: 'x', files: { weights: [{}] } };
+  assert.equal(checkPlan(plan), undefined);
+  for (const [spoilt, where] of [
+    [null, 'plan'],
+    [{ ...plan, id: 1 }, 'plan.id'],
+    [{ id: 'x' }, 'plan.files'],
+    [{ id: 'x', files: {} }, 'plan.files.weights'],
+    [{ id: 'x', files: { weights: [1] } }, 'plan.files.weights[0]'],
+  ])
+    assert.deepEqual(caught(() => checkPlan(spoilt)).slice(0, 2), ['argument', where]);
+  assert.equal(urlOf('b', 'https://a/x', 'it').href, 'https://a/b');
+  assert.equal(urlOf(new URL('https://a/x'), undefined, 'it').href, 'https://a/x');
+  for (const [value, shown] of [
+    ['b', '"b"'],
+    [5, '5'],
+  ])
+    assert.deepEqual(
+      caught(() => urlOf(value, undefined, 'it')),
+      ['argument', 'it', `expected an address, got ${shown}`],
+    );
+});
+
+test('an error says where and what, shows what it got, and keeps all of it when it is posted', () => {
+  const error = new SinkscopeError('read', 'a file', 'expected bytes');
+  assert.deepEqual([error.name, error.message], ['SinkscopeError', 'a file: expected bytes']);
+  assert.equal(new SinkscopeError('read', '', 'expected bytes').message, 'expected bytes');
+  for (const [value, shown] of [
+    ['a"b', '"a\\"b"'],
+    [() => {}, 'a function'],
+    [null, 'null'],
+    [undefined, 'undefined'],
+    [1.5, '1.5'],
+    [Symbol('s'), 'Symbol(s)'],
+    [[1, 2], 'a list of 2'],
+    [{}, 'an object'],
+  ])
+    assert.equal(unlike('x', 'y', value).text, `expected y, got ${shown}`);
+  assert.deepEqual(packError(error), { code: 'read', where: 'a file', text: 'expected bytes' });
+  assert.deepEqual(packError(new TypeError('x')), {
+    code: 'internal',
+    where: '',
+    text: 'TypeError: x',
+  });
+  const again = unpackError(packError(error));
+  assert.ok(again instanceof SinkscopeError);
+  assert.equal(again.message, error.message);
+  for (const other of [
+    null,
+    undefined,
+    'text',
+    {},
+    { code: 1 },
+    { code: 1, where: 1 },
+    { where: 1, text: 1 },
+  ])
+    assert.equal(unpackError(other), undefined);
+  expect(true, 'x', 'y', 1);
+  for (const value of [3, 4, 5]) expectInteger(value, 3, 5, 'n');
+  for (const value of [2, 6, 3.5, '4', NaN])
+    assert.deepEqual(
+      caught(() => expectInteger(value, 3, 5, 'n')),
+      [
+        'argument',
+        'n',
+        `expected an integer from 3 to 5, got ${typeof value === 'string' ? '"4"' : value}`,
+      ],
+    );
+  const table = [{ name: 'a' }, { name: 'b' }];
+  assert.deepEqual([find(table, 'a', 'row'), find(table, 'b', 'row')], [0, 1]);
+  assert.deepEqual(
+    caught(() => find(table, 'c', 'row')),
+    ['argument', 'row', 'expected one of a, b, got "c"'],
+  );
+});
+
+test('shared memory is asked for by halves, down to twice what the binary begins with', (t) => {
+  const { Memory } = WebAssembly;
+  t.after(() => Object.assign(WebAssembly, { Memory }));
+  const withMost = (most) => {
+    const asked = [];
+    WebAssembly.Memory = class {
+      constructor({ initial, maximum, shared }) {
+        assert.deepEqual([initial, shared], [256, true]);
+        asked.push(maximum);
+        if (maximum > most) throw new RangeError('no room');
+      }
+    };
+    return { asked, found: caught(() => sharedMemory()) };
+  };
+  assert.deepEqual(withMost(65536), { asked: [65536], found: 'nothing' });
+  assert.deepEqual(withMost(20000).asked, [65536, 32768, 16384]);
+  const halves = [65536, 32768, 16384, 8192, 4096, 2048, 1024, 512];
+  assert.deepEqual(withMost(512), { asked: halves, found: 'nothing' });
+  assert.deepEqual(withMost(511), {
+    asked: halves,
+    found: ['no_memory', 'memory', 'RangeError: no room'],
+  });
+  assert.deepEqual(importsOn(undefined), {});
+  assert.deepEqual(importsOn('it'), { env: { memory: 'it' } });
+});
+
+/** A binary whose view lies at 64 and whose failures are told at 1024; blocks begin at 4096. */
+function binary(own = {}) {
+  const memory = new WebAssembly.Memory({ initial: 1 });
+  const words = new Uint32Array(memory.buffer);
+  const log = [];
+  let reserved = 0;
+  const exports = {
+    memory,
+    ss_wasm_reserve: (bytes) => (log.push(['reserve', bytes]), reserved++ ? 4096 : 64),
+    ss_wasm_release: (address) => log.push(['release', address]),
+    ss_wasm_error: () => 1024,
+    ss_wasm_fail: () => 1,
+    ss_wasm_none: () => 0,
+    ss_wasm_far: () => -4096,
+    ss_wasm_trap() {
+      throw new Error('unreachable');
+    },
+    ...own,
+  };
+  const module = new Module(exports, /** @type {any} */ ('binary'));
+  const at = (address) => new Uint8Array(memory.buffer, address);
+  /** A function that fills the view. */
+  const shows = (name, ...view) => {
+    exports[`ss_wasm_${name}`] = (...args) => {
+      assert.equal(args.at(-1), 64);
+      log.push([name, ...args.slice(0, -1)]);
+      words.set(view, 16);
+      return 0;
+    };
+  };
+  return { module, memory, log, words, at, shows };
+}
+
+test('a failure of the core has its code, its place and its words', () => {
+  const { module, words, at, log } = binary();
+  assert.deepEqual(log, [['reserve', 48]]);
+  words[256] = 3;
+  at(1028).set(Buffer.from('a tensor\0rest'));
+  at(1124).set(Buffer.from('\ufeffexpected it\0rest'));
+  const where = ['a tensor', '\ufeffexpected it'];
+  assert.deepEqual(
+    caught(() => module.check('fail')),
+    ['status 3', ...where],
+  );
+  module.codes = { 3: 'bad_tensor' };
+  for (const call of [
+    () => module.check('fail'),
+    () => module.handle('none'),
+    () => module.json('fail'),
+  ])
+    assert.deepEqual(caught(call), ['bad_tensor', ...where]);
+  // Texts that fill their room have no end of their own.
+  at(1028).fill(97, 0, 96);
+  at(1124).fill(98, 0, 512);
+  at(1636).fill(99, 0, 9);
+  assert.deepEqual(caught(() => module.check('fail')).slice(1), ['a'.repeat(96), 'b'.repeat(512)]);
+  module.check('none');
+  // Addresses above 2 GiB come as negative numbers.
+  assert.equal(module.handle('far'), 2 ** 32 - 4096);
+});
+
+test('after a trap nothing is called, and a block is given back in silence', () => {
+  const { module, log } = binary();
+  const trap = ['lost', 'trap', 'the core stopped: Error: unreachable'];
+  assert.deepEqual(
+    caught(() => module.call('trap')),
+    trap,
+  );
+  assert.deepEqual(
+    caught(() => module.call('none')),
+    trap,
+  );
+  module.release(5);
+  assert.equal(log.length, 1);
+});
+
+test('a block has room for what is lent, begins anew each time, and is given back', () => {
+  const { module, log, at } = binary();
+  const content = new Uint16Array([1, 2, 3]).subarray(1);
+  assert.equal(
+    module.lend(content, (address) => (log.push(address), at(address)[2])),
+    3,
+  );
+  assert.throws(() =>
+    module.lend(new Uint8Array(), () => {
+      throw new Error('x');
+    }),
+  );
+  assert.deepEqual(log.slice(1), [
+    ['reserve', 4],
+    4096,
+    ['release', 4096],
+    ['reserve', 1],
+    ['release', 4096],
+  ]);
+  assert.equal(module.size, 65536);
+  const none = binary({ ss_wasm_reserve: (bytes) => (bytes === 48 ? 64 : bytes === 9 ? -64 : 0) });
+  assert.equal(none.module.reserve(9), 2 ** 32 - 64);
+  for (const bytes of [5, 2 ** 32 - 1, 2 ** 32])
+    assert.deepEqual(
+      caught(() => none.module.reserve(bytes)),
+      ['no_memory', 'memory', `expected room for ${bytes} more bytes; 65536 are in use`],
+    );
+  assert.equal(caught(() => binary({ ss_wasm_reserve: () => 0 }))[0], 'no_memory');
+});
+
+test('views are read as texts, bytes, values and tensors', () => {
+  const { module, shows, at, log, memory } = binary();
+  at(8192).set(Buffer.from('{"a":1}'));
+  shows('text', 8192, 2, 1, 7);
+  assert.deepEqual(module.json('text', 5), { a: 1 });
+  assert.deepEqual(log.at(-1), ['text', 5]);
+  assert.deepEqual([...module.bytesOf('text')], [...Buffer.from('{"a":1}')]);
+  const file = module.file('text', 6);
+  at(8192)[0] = 0;
+  assert.equal(file[0], 123);
+  shows('numbers', 8192, 0, 1, 7);
+  assert.deepEqual(
+    caught(() => module.json('numbers')),
+    ['abi', 'numbers', 'expected text'],
+  );
+  shows('value', 8192, 3, 5, 1, 1);
+  const bytes = Uint8Array.of(0, 34, 97);
+  assert.deepEqual(module.value('value', 1), { bytes, type: 5, count: 1, isArray: true });
+  shows('value', 8192, 3, 5, 1, 0);
+  assert.equal(module.value('value').isArray, false);
+  shows('value', 0, 3, 5, 1, 0);
+  assert.equal(module.value('value'), undefined);
+  new Float32Array(memory.buffer, 8192, 24).set(Array.from({ length: 24 }, (_, i) => i));
+  shows('tensor', 8192, 0, 2, 2, 3, 0, 0, 3, 1);
+  const tensor = module.tensor('tensor', 7);
+  assert.deepEqual(tensor, { shape: [2, 3], data: Float32Array.of(0, 1, 2, 3, 4, 5) });
+  // Row 2 of the last dimension but one, its first three numbers: [2, 3, 4].
+  shows('maps', 8192, 0, 3, 2, 3, 4, 0, 12, 4, 1);
+  const row = module.rowOf(2, 3, 'maps', 8);
+  assert.deepEqual(row, { shape: [2, 3], data: Float32Array.of(8, 9, 10, 20, 21, 22) });
+  assert.deepEqual(log.at(-1), ['maps', 8]);
+});
+
+test('a view is copied dense, by its strides', () => {
+  const numbers = Float32Array.from({ length: 24 }, (_, i) => i);
+  const copy = (type, rank, shape, strides, address = 0) => {
+    const words = Uint32Array.of(address, type, rank, ...shape, 0, 0, 0, 0, 0, 0, 0, 0);
+    words.set(strides, 7);
+    return copyView(numbers.buffer, words);
+  };
+  for (const [shape, strides, address, data] of [
+    [[], [], 8, [2]],
+    [[3], [1], 4, [1, 2, 3]],
+    [[3], [2], 4, [1, 3, 5]],
+    [[1], [9], 4, [1]],
+    [[0], [1], 0, []],
+    [[2, 3], [3, 1], 0, [0, 1, 2, 3, 4, 5]],
+    [[2, 3], [1, 4], 0, [0, 4, 8, 1, 5, 9]],
+    [[2, 2], [0, 1], 8, [2, 3, 2, 3]],
+    [[2, 1, 2], [12, 4, 1], 4, [1, 2, 13, 14]],
+    [[1, 2, 2, 2], [24, 12, 4, 2], 0, [0, 2, 4, 6, 12, 14, 16, 18]],
+  ])
+    assert.deepEqual(copy(0, shape.length, shape, strides, address), {
+      shape,
+      data: Float32Array.from(data),
+    });
+  const whole = copy(1, 1, [2], [1], 0).data;
+  assert.ok(whole instanceof Int32Array);
+  assert.deepEqual([...whole], [0, new Int32Array(numbers.buffer)[1]]);
+});

@@ -1,0 +1,310 @@
+/** What a download asks for and accepts, by answers that no server has to give. */
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import test from 'node:test';
+import { fetchFile } from '../../wasm/loading/download.js';
+
+const address = new URL('https://hub.example/m/model.gguf?signed=secret');
+const where = 'https://hub.example/m/model.gguf';
+const BYTES = Uint8Array.from({ length: 10 }, (_, i) => i);
+
+/** A body of these bytes, which breaks off where it is cut. */
+function bodyOf(bytes, isCut) {
+  // In two pieces, as a connection brings them.
+  const left = [bytes.subarray(0, 5), bytes.subarray(5)].filter(({ length }) => length > 0);
+  const pull = (controller) => {
+    const next = left.shift();
+    if (next) controller.enqueue(next);
+    else if (isCut) controller.error(new Error('cut'));
+    else controller.close();
+  };
+  return new ReadableStream({ pull }, { highWaterMark: 0 });
+}
+
+/** An answer of the bytes from `from` on; those behind `to` are cut off. */
+function said(status, headers = {}, { from = 0, to = 10, isCut = to < 10, bytes = BYTES } = {}) {
+  return new Response(bodyOf(bytes.slice(from, to), isCut), { status, headers });
+}
+
+/**
+ * Downloads from a server that gives these answers in turn, the last one for good.
+ * @param {import('node:test').TestContext} t
+ */
+async function read(t, answers, options = {}, fetchIt = fetchFile) {
+  const asked = [];
+  const reasons = [];
+  const waits = [];
+  t.mock.method(globalThis, 'fetch', async (_, { headers }) => {
+    const answer = answers[Math.min(asked.length, answers.length - 1)];
+    asked.push(headers);
+    if (answer instanceof Error) throw answer;
+    return answer();
+  });
+  const onRetry = ({ reason, wait }) => (reasons.push(reason), waits.push(wait));
+  const seen = { asked, reasons, waits };
+  try {
+    const { bytes, tag, stream } = await fetchIt(address, { wait: 0, onRetry, ...options });
+    Object.assign(seen, { bytes, tag });
+    const content = [];
+    for await (const chunk of stream) content.push(...chunk);
+    return { ...seen, content };
+  } catch (error) {
+    return { ...seen, error };
+  }
+}
+
+const whole = (headers = {}) => said(200, { 'content-length': '10', etag: '"a"', ...headers });
+const cut = (to, headers = {}) =>
+  said(200, { 'content-length': '10', etag: '"a"', ...headers }, { to });
+const part = (from, headers = {}) =>
+  said(206, { 'content-range': `bytes ${from}-9/10`, etag: '"a"', ...headers }, { from });
+
+test('a download knows the size and the tag that the answer names', async (t) => {
+  for (const [headers, bytes, tag] of [
+    [{ 'content-length': '10', etag: '"a"' }, 10, '"a"'],
+    [{ 'content-length': '10', etag: 'W/"a"', 'last-modified': 'today' }, 10, 'today'],
+    [{ 'content-length': '10', etag: 'W/"a"' }, 10, undefined],
+    [{ 'content-length': '10', 'content-encoding': 'identity', 'last-modified': 'x' }, 10, 'x'],
+    [{ 'content-length': '10', 'content-encoding': 'gzip', 'last-modified': 'x' }],
+    [{ 'content-length': '1e400' }],
+    [{ 'content-length': 'ten' }],
+    [{}],
+  ]) {
+    const found = await read(t, [() => said(200, headers)]);
+    assert.deepEqual(found.content, [...BYTES]);
+    assert.deepEqual([found.bytes, found.tag], [bytes, tag], JSON.stringify(headers));
+    assert.deepEqual(found.asked, [{ 'accept-encoding': 'identity' }]);
+  }
+  const named = await read(t, [() => said(200)], { version: 'c', bytes: 10 });
+  assert.deepEqual([named.bytes, named.tag], [10, 'c']);
+});
+
+test('the rest is asked for behind the last byte, and the tag is sent where no version is known', async (t) => {
+  for (const [version, condition] of [
+    [undefined, { 'if-range': '"a"' }],
+    ['commit', {}],
+  ]) {
+    const found = await read(t, [() => cut(4), () => part(4)], { version });
+    assert.deepEqual(found.content, [...BYTES]);
+    const first = { 'accept-encoding': 'identity' };
+    assert.deepEqual(found.asked, [first, { ...first, range: 'bytes=4-', ...condition }]);
+    assert.deepEqual(found.reasons, ['broke off after 4 bytes: cut']);
+  }
+  assert.equal((await read(t, [() => part(1)], { from: 1 })).asked[0].range, 'bytes=1-');
+  const late = await read(t, [() => part(6)], { from: 6 });
+  assert.deepEqual([late.content, late.bytes], [[6, 7, 8, 9], 10]);
+  assert.equal(late.asked[0].range, 'bytes=6-');
+  assert.equal(late.asked[0]['if-range'], undefined);
+  // A server that knows no ranges sends all again.
+  for (const from of [0, 3, 5, 6, 10]) {
+    const skipped = await read(t, [() => whole()], { from });
+    assert.deepEqual(skipped.content, [...BYTES.subarray(from)]);
+  }
+});
+
+test('a server that has no byte behind the last ends the file, or has another one', async (t) => {
+  const none = (total) => said(416, { 'content-range': `bytes */${total}` });
+  const end = await read(t, [() => none(10)], { from: 10 });
+  assert.deepEqual([end.content, end.bytes], [[], 10]);
+  for (const [answer, from, options, text] of [
+    [() => none(10), 11, {}, 'expected byte 11, found 10 of 10'],
+    [() => none(10), 9, {}, 'expected byte 9, found 10 of 10'],
+    [() => none('x'), 9, {}, 'expected byte 9, found NaN of NaN'],
+    [() => none(12), 12, { bytes: 10 }, 'expected 10 bytes as announced, found 12'],
+    [() => part(5), 4, {}, 'expected byte 4, found 5 of 10'],
+    [() => whole(), 11, {}, 'expected byte 11, found 0 of 10'],
+  ]) {
+    const { error } = await read(t, [answer], { from, ...options });
+    assert.deepEqual([error.code, error.where, error.text], ['read', where, text]);
+  }
+  const atEnd = await read(t, [() => whole()], { from: 10 });
+  assert.deepEqual(atEnd.content, []);
+});
+
+test('a range without its whole, or without its place, is what was asked for', async (t) => {
+  for (const [headers, bytes] of [
+    [{ 'content-range': 'bytes 6-9/*' }, undefined],
+    [{ 'content-length': '4' }, 10],
+    [{}, undefined],
+    [{ 'content-range': 'lines 6-9/10', 'content-length': '4' }, 10],
+  ]) {
+    const found = await read(t, [() => said(206, headers, { from: 6 })], { from: 6 });
+    assert.deepEqual([found.content, found.bytes], [[6, 7, 8, 9], bytes], JSON.stringify(headers));
+  }
+});
+
+test('without any tag a download starts over where nothing came, and is not continued', async (t) => {
+  const untagged = (to) => () => said(200, { 'content-length': '10' }, { to });
+  const over = await read(t, [untagged(0), untagged(10)]);
+  assert.deepEqual([over.content, over.asked.length], [[...BYTES], 2]);
+  assert.deepEqual(over.reasons, ['broke off after 0 bytes: cut']);
+  for (const [answers, text, count] of [
+    [
+      [untagged(3)],
+      'broke off after 3 bytes: cut; expected an ETag to go on from there, found none',
+      1,
+    ],
+    [
+      [() => cut(3), () => part(3, { etag: 'W/"a"' })],
+      'broke off after 3 bytes: expected an ETag to go on from there, found none',
+      2,
+    ],
+    [
+      [() => cut(3), () => part(3, { etag: '"b"' })],
+      'broke off after 3 bytes: expected to go on with "a", found "b"',
+      2,
+    ],
+    [
+      [
+        () => cut(3, { etag: 'W/"a"', 'last-modified': 'today' }),
+        () => part(3, { etag: 'W/"a"', 'last-modified': 'later' }),
+      ],
+      'broke off after 3 bytes: expected to go on with today, found later',
+      2,
+    ],
+    [
+      [untagged(1)],
+      'broke off after 1 bytes: cut; expected an ETag to go on from there, found none',
+      1,
+    ],
+    [
+      [() => cut(1, { etag: 'W/"a"' }), () => part(1)],
+      'broke off after 1 bytes: cut; expected an ETag to go on from there, found none',
+      1,
+    ],
+  ]) {
+    const { error, asked } = await read(t, answers);
+    assert.deepEqual([error.code, error.text, asked.length], ['read', text, count]);
+  }
+});
+
+test('tries that bring nothing are counted anew after each byte, and each waits twice as long', async (t) => {
+  const steps = [() => cut(0), () => cut(0), () => cut(3)];
+  const none = () => said(206, { 'content-range': 'bytes 3-9/10', etag: '"a"' }, { to: 0 });
+  const found = await read(t, [...steps, none, none, () => part(3)], {
+    tries: 4,
+    wait: 1,
+  });
+  assert.deepEqual([found.content, found.waits], [[...BYTES], [1, 2, 1, 2, 4]]);
+  const { error, asked, waits } = await read(t, [() => cut(0)], { tries: 3 });
+  assert.equal(error.text, 'broke off after 0 bytes: cut; 3 tries brought nothing');
+  assert.deepEqual([asked.length, waits.length], [3, 2]);
+  const usual = await read(t, [() => cut(0)]);
+  assert.equal(usual.error.text, 'broke off after 0 bytes: cut; 5 tries brought nothing');
+  assert.equal(usual.asked.length, 5);
+});
+
+test('a size that the bytes do not have is an error, whoever named it', async (t) => {
+  const sized = (length, given = {}) => said(200, { 'content-length': length, etag: '"a"' }, given);
+  const short = { to: 8, isCut: false };
+  for (const [answers, options, text] of [
+    [[() => sized('9')], {}, '9 bytes were announced, more came'],
+    [[() => sized('10')], { bytes: 9 }, 'expected 9 bytes as announced, found 10'],
+    [[() => said(200)], { bytes: 9 }, '9 bytes were announced, more came'],
+    [[() => said(200)], { bytes: 11 }, 'expected 11 bytes, found a whole answer of 10'],
+    // A connection that ends too early is one that was cut.
+    [
+      [() => sized('10', short)],
+      { tries: 1 },
+      'broke off after 8 bytes: expected 10 bytes, the connection ended; 1 tries brought nothing',
+    ],
+  ]) {
+    const { error } = await read(t, answers, options);
+    assert.deepEqual([error?.code, error?.text], ['read', text]);
+  }
+  const again = await read(t, [() => sized('10', short), () => part(8)]);
+  assert.deepEqual(again.content, [...BYTES]);
+});
+
+test('a web page is no file, unless its address says that it is one', async (t) => {
+  const page = () => whole({ 'content-type': 'text/html; charset=utf-8' });
+  const { error } = await read(t, [page]);
+  assert.equal(error.text, 'expected a file, found a web page (text/html)');
+  t.mock.method(globalThis, 'fetch', async () => page());
+  for (const name of ['a.html', 'a.HTM'])
+    assert.equal((await fetchFile(new URL(`https://hub.example/${name}`), {})).bytes, 10);
+  assert.equal((await read(t, [() => whole({ 'content-type': 'text/htmlx' })])).error, undefined);
+});
+
+test('a range that a store does not allow is asked for once more as the whole file, and only then', async (t) => {
+  const refused = new TypeError('fetch failed');
+  const found = await read(t, [() => cut(4), refused, refused, () => whole()], { tries: 2 });
+  assert.deepEqual(found.content, [...BYTES]);
+  assert.deepEqual(
+    found.asked.map(({ range }) => range),
+    [undefined, 'bytes=4-', 'bytes=4-', undefined],
+  );
+  // The whole file is asked for once.
+  const twice = await read(t, [() => cut(4), refused], { tries: 2 });
+  assert.equal(twice.asked.length, 4);
+  assert.equal(twice.error.code, 'read');
+  for (const [answer, code] of [
+    [() => said(401), 'access'],
+    [() => said(404), 'read'],
+  ]) {
+    const stopped = await read(t, [() => cut(4), answer]);
+    assert.deepEqual([stopped.error.code, stopped.asked.length], [code, 2]);
+  }
+  const first = await read(t, [refused], { tries: 2 });
+  assert.equal(first.asked.length, 2);
+});
+
+test('a signal ends a download with its own reason, and is left when the download ends', async (t) => {
+  t.mock.method(globalThis, 'fetch', async () => cut(3));
+  const stop = new AbortController();
+  const listeners = () => getEventListeners(stop.signal, 'abort').length;
+  const onRetry = () => stop.abort(new Error('enough'));
+  const { stream } = await fetchFile(address, { signal: stop.signal, wait: 1e4, onRetry });
+  const reader = stream.getReader();
+  assert.deepEqual([...(await reader.read()).value], [0, 1, 2]);
+  await assert.rejects(reader.read(), /^Error: enough$/);
+  assert.equal(listeners(), 0);
+  const before = { signal: AbortSignal.abort(new Error('before')) };
+  await assert.rejects(fetchFile(address, before), /^Error: before$/);
+});
+
+/** A page may neither ask for plain bytes, nor see what another site did to them. */
+test('in a browser the size of a compressed answer counts only where it was known before', async (t) => {
+  const { Request } = globalThis;
+  t.after(() => Object.assign(globalThis, { Request }));
+  globalThis.Request = /** @type {any} */ (
+    class {
+      headers = new Headers();
+    }
+  );
+  const { fetchFile: inBrowser } = await import('../../wasm/loading/download.js?browser');
+  const foreign = (response, type = 'cors') =>
+    Object.defineProperty(response, 'type', { value: type });
+  const sized = (length) => said(200, { 'content-length': length, etag: '"a"' });
+  for (const [answer, options, expected] of [
+    [() => foreign(sized('4')), {}, [...BYTES]],
+    [() => foreign(sized('4')), { bytes: 10 }, [...BYTES]],
+    [() => foreign(sized('4')), { bytes: 9 }, '9 bytes were announced, more came'],
+    [() => foreign(sized('4'), 'basic'), {}, '4 bytes were announced, more came'],
+    [
+      () => foreign(said(200, { 'content-length': '4', 'content-encoding': 'identity' })),
+      {},
+      '4 bytes were announced, more came',
+    ],
+    [
+      () => foreign(said(206, { 'content-length': '3' }, { from: 6 })),
+      { from: 6 },
+      '9 bytes were announced, more came',
+    ],
+  ]) {
+    const found = await read(t, [answer], options, inBrowser);
+    assert.deepEqual(found.error?.text ?? found.content, expected);
+    assert.equal(found.asked[0]['accept-encoding'], undefined);
+  }
+  // Only its own site is asked on a condition; of another one the tags are compared.
+  const { location } = globalThis;
+  t.after(() => Object.assign(globalThis, { location }));
+  for (const [origin, condition] of [
+    ['https://hub.example', '"a"'],
+    ['https://page.example', undefined],
+  ]) {
+    globalThis.location = /** @type {any} */ ({ origin });
+    const found = await read(t, [() => cut(4), () => part(4)], {}, inBrowser);
+    assert.deepEqual([found.content, found.asked[1]['if-range']], [[...BYTES], condition]);
+  }
+});

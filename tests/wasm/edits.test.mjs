@@ -1,0 +1,126 @@
+/** Edits as the core takes them and as a line says them, by a table of the test's own. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { encodeEdits, readEdit } from '../../wasm/engine/edits.js';
+
+const caught = (call) => {
+  try {
+    call();
+  } catch (error) {
+    return [error.code, error.where, error.text];
+  }
+  return 'nothing';
+};
+
+const describe = {
+  operations: [
+    { name: 'softmax', parameters: [] },
+    { name: 'sigmoid', parameters: [{ name: 'bias' }, { name: 'scale' }] },
+  ],
+  edits: [
+    {
+      name: 'silence',
+      parameters: [
+        { name: 'layer', type: 'index' },
+        { name: 'head', type: 'index' },
+      ],
+    },
+    {
+      name: 'operation',
+      parameters: [
+        { name: 'operation', type: 'operation', required: true },
+        { name: 'by', type: 'choice', choices: ['row', 'tensor'] },
+      ],
+    },
+    {
+      name: 'evict',
+      parameters: [{ name: 'policy', type: 'choice', required: true, choices: ['first', 'last'] }],
+    },
+    { name: 'hide', parameters: [{ name: 'key', type: 'index', required: true }] },
+  ],
+};
+
+test('an edit is its kind and thirteen numbers, of which those that are not given are none', () => {
+  const encoded = (...edits) => {
+    const words = encodeEdits(edits, describe);
+    const floats = new Float32Array(words.buffer);
+    return edits.map((_, i) => [words[14 * i], [...floats.subarray(14 * i + 1, 14 * i + 14)]]);
+  };
+  const values = (...given) => [...given, ...new Array(13 - given.length).fill(NaN)];
+  assert.equal(encodeEdits([], describe).length, 0);
+  assert.deepEqual(
+    encoded(
+      { kind: 'silence' },
+      { kind: 'silence', head: 2, layer: undefined },
+      {
+        kind: 'operation',
+        operation: 'sigmoid',
+        by: 'tensor',
+        scale: 0.5,
+        parameters: { bias: -1 },
+      },
+      { kind: 'evict', policy: 'last' },
+      // What has a default, and a number that the core asks for itself.
+      { kind: 'operation', operation: 'softmax' },
+      { kind: 'hide' },
+    ),
+    [
+      [0, values()],
+      [0, values(NaN, 2)],
+      [1, values(1, 1, -1, 0.5)],
+      [2, values(1)],
+      [1, values(0)],
+      [3, values()],
+    ],
+  );
+  for (const [edit, where, text] of [
+    [{ kind: 'silence', layer: 'x' }, 'edits[0].layer', 'expected a number, got "x"'],
+    [
+      { kind: 'silence', z: 1 },
+      'edits[0].z',
+      'expected a parameter of silence: layer, head, got "z"',
+    ],
+    [
+      { kind: 'operation', operation: 'softmax', parameters: { bias: 1 } },
+      'edits[0].parameters.bias',
+      'expected a parameter of operation: operation, by, got "bias"',
+    ],
+    [
+      { kind: 'operation' },
+      'edits[0].operation',
+      'expected one of softmax, sigmoid, got undefined',
+    ],
+    [{ kind: 'evict' }, 'edits[0].policy', 'expected one of first, last, got undefined'],
+    [{ kind: 'evict', policy: 'x' }, 'edits[0].policy', 'expected one of first, last, got "x"'],
+    [{ kind: 'x' }, 'edits[0].kind', 'expected one of silence, operation, evict, hide, got "x"'],
+    [null, 'edits[0]', 'expected an object with a kind, got null'],
+  ])
+    assert.deepEqual(
+      caught(() => encodeEdits([edit], describe)),
+      ['argument', where, text],
+    );
+});
+
+test('an edit is read from a line: words where the table has words, else numbers', () => {
+  for (const [text, edit] of [
+    ['silence', { kind: 'silence' }],
+    ['silence:', { kind: 'silence' }],
+    ['silence:layer=1,,head=0', { kind: 'silence', layer: 1, head: 0 }],
+    ['silence:layer=all', { kind: 'silence', layer: 'all' }],
+    ['silence:layer= ', { kind: 'silence', layer: ' ' }],
+    ['operation:operation=7,by=8', { kind: 'operation', operation: '7', by: '8' }],
+    ['operation:by=a:b', { kind: 'operation', by: 'a:b' }],
+  ])
+    assert.deepEqual(readEdit(text, describe), edit);
+  for (const [text, where, said] of [
+    ['silence:layer', 'silence', 'expected key=value, got "layer"'],
+    ['silence:layer=', 'silence', 'expected key=value, got "layer="'],
+    ['silence:layer=1=2', 'silence', 'expected key=value, got "layer=1=2"'],
+    ['silence:layer=1,layer=2', 'silence', 'expected layer once, got "layer=2" too'],
+    ['x:a=1', 'edit', 'expected one of silence, operation, evict, hide, got "x"'],
+  ])
+    assert.deepEqual(
+      caught(() => readEdit(text, describe)),
+      ['argument', where, said],
+    );
+});

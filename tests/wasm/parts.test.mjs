@@ -1,0 +1,217 @@
+/** Parts of a file in a store: how they are written, named, chained and forgotten. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import {
+  Keeper,
+  bytesOfCard,
+  chain,
+  checksumOf,
+  hashOf,
+  keyOf,
+  partOf,
+  readCard,
+  removeKey,
+} from '../../wasm/loading/parts.js';
+
+const KEY = 'a'.repeat(32);
+const OTHER = 'b'.repeat(32);
+const card = { url: 'https://a.example/w', id: 'a/b', version: 'c', bytes: 100 };
+
+/** A store in memory; `room` writes succeed. */
+function memory(room = Infinity) {
+  const files = new Map();
+  return {
+    files,
+    async put(name, bytes) {
+      if (room-- <= 0) throw new Error('the disk is full');
+      files.set(name, bytes.slice());
+    },
+    get: async (name) => files.get(name),
+    remove: async (name) => void files.delete(name),
+    names: async () => [...files.keys()],
+  };
+}
+
+/** The bytes of a file count up to 250, and begin again. */
+const file = new Uint8Array(21 * 2 ** 20);
+for (let i = 0; i < file.length; i++) file[i] = i % 251;
+const numbered = (length, from = 0) => file.subarray(from, from + length);
+/** What lies in a store, by first byte and length, and whether its bytes are those of the file. */
+const layout = ({ files }) =>
+  [...files].flatMap(([name, bytes]) => {
+    const part = partOf(name);
+    if (!part) return [];
+    assert.equal(part.checksum, checksumOf(bytes));
+    const expected = numbered(part.bytes, part.start);
+    assert.ok(Buffer.from(bytes).equals(expected), name);
+    return [[part.start, part.bytes]];
+  });
+
+test('chunks are put together to parts of eight MiB, and the rest when it is flushed', async () => {
+  const MIB = 2 ** 20;
+  const store = memory();
+  const keeper = new Keeper(store, KEY, { ...card, bytes: 20 * MIB }, 0);
+  await keeper.begin();
+  assert.deepEqual(await readCard(store, KEY), { ...card, bytes: 20 * MIB });
+  for (let at = 0; at < 20 * MIB; at += 5 * MIB) await keeper.append(numbered(5 * MIB, at));
+  assert.deepEqual(layout(store), [
+    [0, 8 * MIB],
+    [8 * MIB, 8 * MIB],
+  ]);
+  await keeper.flush();
+  await keeper.flush();
+  assert.deepEqual(layout(store).at(-1), [16 * MIB, 4 * MIB]);
+  assert.equal(store.files.size, 4);
+});
+
+test('a part has room for what is left, and for 64 KiB though less was announced', async () => {
+  for (const [bytes, start, most] of [
+    [100_000, 0, 100_000],
+    [100_000, 20_000, 80_000],
+    [100_000, 40_000, 65_536],
+    [10, 0, 65_536],
+    [2 ** 30, 0, 2 ** 23],
+  ]) {
+    const store = memory();
+    const keeper = new Keeper(store, KEY, { ...card, bytes }, start);
+    await keeper.append(numbered(most - 1, start));
+    assert.deepEqual(layout(store), []);
+    await keeper.append(numbered(2, start + most - 1));
+    assert.deepEqual(layout(store), [[start, most]]);
+    await keeper.flush();
+    assert.deepEqual(layout(store).at(-1), [start + most, 1]);
+  }
+});
+
+test('on a slow line a part is written after two seconds', async (t) => {
+  let time = 1000;
+  t.mock.method(performance, 'now', () => time);
+  const store = memory();
+  const keeper = new Keeper(store, KEY, { ...card, bytes: 2 ** 20 }, 0);
+  await keeper.append(numbered(5));
+  time += 2000;
+  await keeper.append(numbered(5, 5));
+  assert.deepEqual(layout(store), []);
+  time += 1;
+  await keeper.append(numbered(5, 10));
+  assert.deepEqual(layout(store), [[0, 15]]);
+  time += 2000;
+  await keeper.append(numbered(5, 15));
+  assert.equal(store.files.size, 1);
+  time += 1;
+  await keeper.append(numbered(5, 20));
+  assert.deepEqual(layout(store), [
+    [0, 15],
+    [15, 10],
+  ]);
+});
+
+test('a full disk is told once, nothing of the file stays, and other files do', async () => {
+  for (const room of [1, 2]) {
+    const store = memory(room + 1);
+    await store.put(`${OTHER}.json`, Uint8Array.of(1));
+    const notes = [];
+    const keeper = new Keeper(store, KEY, { ...card, bytes: 10 }, 0, (note) => notes.push(note));
+    await keeper.begin();
+    await keeper.append(numbered(65_536));
+    await keeper.append(numbered(2 * 65_536, 65_536));
+    await keeper.flush();
+    assert.deepEqual(notes, [
+      'not kept: the browser or the disk has no room for it (the disk is full)',
+    ]);
+    assert.deepEqual([...store.files.keys()], [`${OTHER}.json`]);
+  }
+});
+
+test('a card that lacks something, or is damaged, is none', async () => {
+  const store = memory();
+  const read = (value) => {
+    store.files.set(`${KEY}.json`, new TextEncoder().encode(value));
+    return readCard(store, KEY);
+  };
+  assert.deepEqual(await read(JSON.stringify(card)), card);
+  assert.deepEqual(bytesOfCard(card), store.files.get(`${KEY}.json`));
+  for (const key of Object.keys(card)) {
+    assert.equal(await read(JSON.stringify({ ...card, [key]: undefined })), undefined, key);
+    const other = key === 'bytes' ? '100' : 100;
+    assert.equal(await read(JSON.stringify({ ...card, [key]: other })), undefined, key);
+  }
+  assert.equal(await read('{'), undefined);
+  assert.equal(await readCard(store, OTHER), undefined);
+});
+
+test('a name says what a part holds, those of older versions too', () => {
+  const parts = [
+    [`${KEY}.5.10`, undefined],
+    [`${KEY}.5.10.${'0'.repeat(32)}`, undefined],
+    [`${KEY}.5.10.0123456789abcdef`, '0123456789abcdef'],
+  ];
+  for (const [name, checksum] of parts)
+    assert.deepEqual(partOf(name), { name, key: KEY, start: 5, bytes: 10, checksum });
+  for (const name of [
+    `${KEY}.json`,
+    `${KEY}.5`,
+    `${KEY}.5.10.0`,
+    `x${KEY}.5.10`,
+    `${KEY}.5.10.tmp`,
+    `${KEY.slice(1)}.5.10`,
+  ])
+    assert.equal(partOf(name), undefined, name);
+});
+
+test('a chain begins at the first byte, takes the longest part each time, and ends at a gap', () => {
+  const name = (start, bytes, key = KEY) => `${key}.${start}.${bytes}`;
+  const found = (...names) => chain(names, KEY).map(({ start, bytes }) => [start, bytes]);
+  assert.deepEqual(found(), []);
+  assert.deepEqual(found(name(5, 5)), []);
+  const others = [name(0, 99, OTHER), 'x.json'];
+  assert.deepEqual(found(name(15, 1), name(5, 10), name(0, 5), ...others), [
+    [0, 5],
+    [5, 10],
+    [15, 1],
+  ]);
+  for (const two of [
+    [name(0, 5), name(0, 9)],
+    [name(0, 9), name(0, 5)],
+  ])
+    assert.deepEqual(found(...two, name(5, 2), name(10, 1)), [[0, 9]]);
+  assert.deepEqual(found(name(0, 0), name(0, 5)), [[0, 5]]);
+  assert.deepEqual(found(name(0, 0)), [[0, 0]]);
+});
+
+test('a checksum is FNV-1a of words in two chains, behind the bytes that fill none', () => {
+  // By hand: the length and each odd byte go into the first, whose complement begins the second.
+  const step = (sum, word) =>
+    Number((BigInt.asUintN(32, BigInt(sum ^ word)) * 0x01000193n) % 2n ** 32n);
+  const expected = (bytes) => {
+    const words = Math.floor(bytes.length / 8) * 8;
+    const view = new DataView(Uint8Array.from(bytes).buffer);
+    let even = bytes.length;
+    for (let i = words; i < bytes.length; i++) even = step(even, bytes[i]);
+    let odd = ~even;
+    for (let i = 0; i < words; i += 8) {
+      even = step(even, view.getInt32(i, true));
+      odd = step(odd, view.getInt32(i + 4, true));
+    }
+    return [even, odd].map((one) => (one >>> 0).toString(16).padStart(8, '0')).join('');
+  };
+  for (const length of [0, 1, 7, 8, 9, 15, 16, 31]) {
+    const bytes = numbered(length, 3).slice();
+    assert.equal(checksumOf(bytes), expected(bytes), `${length} bytes`);
+    // Wherever in a buffer they lie.
+    for (const at of [1, 4]) {
+      const within = new Uint8Array(length + 8);
+      within.set(bytes, at);
+      assert.equal(checksumOf(within.subarray(at, at + length)), expected(bytes));
+    }
+  }
+});
+
+test('a key is half of a hash of the address and the version', async () => {
+  assert.equal(await hashOf(''), 'e3b0c44298fc1c149afbf4c8996fb924');
+  assert.equal(await keyOf('a', 'b'), await hashOf('a\nb'));
+  const store = memory();
+  for (const name of [`${KEY}.json`, `${KEY}.0.5`, `${OTHER}.0.5`, KEY]) store.files.set(name, 0);
+  await removeKey(store, KEY);
+  assert.deepEqual([...store.files.keys()], [`${OTHER}.0.5`, KEY]);
+});

@@ -1,0 +1,253 @@
+/** Which files make a model, and what it would cost: by lists that no hub has to give. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { modelFiles, planText } from '../../wasm/index.js';
+import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.js';
+
+const listed = (...names) => names.map((name, i) => ({ name, bytes: 10 ** i }));
+const planOf = (files, { texts = {}, ...options } = {}) =>
+  makePlan(files, { id: 'x', readText: async ({ name }) => texts[name] ?? '{}', ...options });
+const refused = async (files, options) => {
+  const error = await planOf(files, options).then(assert.fail, (thrown) => thrown);
+  assert.equal(error.code, 'read', String(error.stack));
+  return [error.where, error.text];
+};
+
+test('every small file of a model has its role in the plan', async () => {
+  const roles = {
+    config: 'config.json',
+    tokenizer: 'tokenizer.json',
+    tokenizer_config: 'tokenizer_config.json',
+    special_tokens_map: 'special_tokens_map.json',
+    words: 'vocab.txt',
+    vocab: 'vocab.json',
+    merges: 'merges.txt',
+  };
+  const { files, id, format, bytes, choices } = await planOf(
+    listed('model.safetensors', ...Object.values(roles), 'README.md'),
+  );
+  const names = Object.entries(files).map(([role, file]) => [role, file.name]);
+  assert.deepEqual(Object.fromEntries(names), { ...roles, weights: undefined });
+  assert.deepEqual([id, format, bytes, choices], ['x', 'safetensors', 1, []]);
+});
+
+test('of several kinds of weights the safe one comes first, whole before its shards', async () => {
+  const index = (...names) =>
+    JSON.stringify({ weight_map: Object.fromEntries(names.map((name, i) => [`t${i}`, name])) });
+  const texts = {
+    'model.safetensors.index.json': index('b.safetensors', 'a.safetensors', 'b.safetensors'),
+    'pytorch_model.bin.index.json': index('2.bin', '1.bin'),
+  };
+  const all = [
+    'config.json',
+    'pytorch_model.bin.index.json',
+    '1.bin',
+    '2.bin',
+    'pytorch_model.bin',
+    'model.safetensors.index.json',
+    'a.safetensors',
+    'b.safetensors',
+    'model.safetensors',
+  ];
+  // Without the last one each time.
+  for (const [length, format, names] of [
+    [9, 'safetensors', ['model.safetensors']],
+    [8, 'safetensors', ['b.safetensors', 'a.safetensors']],
+    [5, 'pytorch', ['pytorch_model.bin']],
+    [4, 'pytorch', ['2.bin', '1.bin']],
+  ]) {
+    const found = await planOf(listed(...all.slice(0, length)), { texts });
+    const own = found.files.weights.map(({ name }) => name);
+    assert.deepEqual([found.format, own], [format, names]);
+    const sum = names.reduce((total, name) => total + 10 ** all.indexOf(name), 0);
+    assert.deepEqual([found.bytes, found.memory], [sum, sum]);
+  }
+});
+
+test('one file of weights will do by any name, but no adapter, no shard and none of a folder', async () => {
+  const lone = await planOf(
+    listed(
+      'config.json',
+      'mine.safetensors',
+      'adapter_model.safetensors',
+      'mine-00001-of-00002.safetensors',
+      'sub/mine.safetensors',
+    ),
+  );
+  assert.deepEqual(
+    [lone.format, lone.files.weights.map(({ name }) => name)],
+    ['safetensors', ['mine.safetensors']],
+  );
+  const expected = 'expected model.safetensors, its index, pytorch_model.bin or a .gguf file';
+  for (const names of [['a.safetensors', 'b.safetensors'], ['sub/a.safetensors'], ['a.bin']])
+    assert.deepEqual(await refused(listed('config.json', ...names)), [
+      'x',
+      `${expected}, found config.json, ${names.join(', ')}`,
+    ]);
+});
+
+test('what was found is named up to the eighth file', async () => {
+  const names = Array.from({ length: 10 }, (_, i) => `f${i}`);
+  const expected = 'expected weights called w.bin, found';
+  const shown = names.slice(0, 8).join(', ');
+  for (const [length, found] of [
+    [0, 'no files'],
+    [8, shown],
+    [9, `${shown} and 1 more`],
+    [10, `${shown} and 2 more`],
+  ])
+    assert.deepEqual(await refused(listed(...names.slice(0, length)), { file: 'w.bin' }), [
+      'x',
+      `${expected} ${found}`,
+    ]);
+  assert.deepEqual(await refused(listed('model.safetensors')), [
+    'x',
+    'expected config.json beside model.safetensors, found model.safetensors',
+  ]);
+});
+
+test('an index names 1 to 1000 files, and each of them is there', async () => {
+  const name = 'model.safetensors.index.json';
+  const withMap = (weight_map) => ({ texts: { [name]: JSON.stringify({ weight_map }) } });
+  const names = Array.from({ length: 1001 }, (_, i) => `${i}.safetensors`);
+  const files = listed('config.json', name).concat(names.map((one) => ({ name: one })));
+  const most = await planOf(files, withMap(names.slice(0, 1000)));
+  assert.deepEqual([most.files.weights.length, most.bytes], [1000, 0]);
+  for (const [map, found] of [
+    [names, 1001],
+    [{}, 0],
+    [null, 0],
+    ['text', 0],
+  ])
+    assert.deepEqual(await refused(files, withMap(map)), [
+      name,
+      `expected a weight_map that names 1 to 1000 files, found ${found}`,
+    ]);
+  assert.deepEqual(await refused(files.slice(0, 2), withMap({ a: 'gone' })), [
+    name,
+    `expected gone, which the index names, found config.json, ${name}`,
+  ]);
+  for (const text of ['[]', 'null', '1', '{'])
+    assert.deepEqual(await refused(files, { texts: { [name]: text } }), [
+      name,
+      'expected a JSON object, found something else',
+    ]);
+});
+
+test('parts of a GGUF file are one choice, in their order, and an image encoder is none', async () => {
+  const files = listed(
+    'b-00002-of-00002.gguf',
+    'b-00001-of-00002.gguf',
+    'sub/a.GGUF',
+    'mmproj-b.gguf',
+    'sub/mmproj.gguf',
+  );
+  const both = await planOf(files);
+  assert.deepEqual(both.choices, [
+    { file: 'b-00001-of-00002.gguf', bytes: 11 },
+    { file: 'sub/a.GGUF', bytes: 100 },
+  ]);
+  assert.deepEqual([both.format, both.bytes, both.files.weights], ['gguf', 0, []]);
+  assert.equal(both.refusal, undefined);
+  const one = await planOf(files.slice(0, 2));
+  assert.deepEqual([one.choices, one.bytes, one.memory], [[], 11, 11]);
+  assert.throws(() => modelFiles(both), {
+    code: 'argument',
+    where: 'x',
+    text: 'expected one of the choices, got "none"',
+  });
+});
+
+test('a model that does not fit is refused with what it needs, and where it begins not to', async () => {
+  const text = (gib) =>
+    `needs about ${gib} GiB of memory; WebAssembly with 32-bit addresses holds 3.75 GiB of it. ` +
+    'Expected a smaller or more strongly quantised model';
+  const sized = (bytes) => planOf([{ name: 'm.gguf', bytes }]);
+  assert.equal(MEMORY_LIMIT, 3.75 * 2 ** 30);
+  assert.equal((await sized(3.75 * 2 ** 30)).refusal, undefined);
+  assert.equal((await sized(3.75 * 2 ** 30 + 1)).refusal, text('3.75'));
+  const large = await sized(4.5 * 2 ** 30);
+  assert.equal(large.refusal, text('4.50'));
+  assert.throws(() => modelFiles(large), { code: 'too_large', where: 'x', text: text('4.50') });
+  // Beside weights that are not in the core's own format, the run counts.
+  const config = JSON.stringify({ n_layer: 1, n_embd: 4, n_head: 1, vocab_size: 9 });
+  const files = [
+    { name: 'model.safetensors', bytes: 1000 },
+    { name: 'config.json', bytes: 5 },
+  ];
+  const plan = await planOf(files, { texts: { 'config.json': config } });
+  assert.deepEqual([plan.bytes, plan.memory], [1000, 1000 + runBytes(JSON.parse(config))]);
+});
+
+test('sizes of a run are read by each of their names', () => {
+  // hidden 2*8, queries 4, keys and values 2*2, attention 2*64, adds 2*8; 3*8 + 4 + 2*5 + 7.
+  const bytes = 4 * 64 * (2 * 8 + (2 + 2 * 1) * 2 + 2 * 64 + 2 * 8 + (3 * 8 + 2 * 2 + 2 * 5 + 7));
+  const sizes = {
+    num_hidden_layers: 1,
+    hidden_size: 8,
+    num_attention_heads: 2,
+    num_key_value_heads: 1,
+    head_dim: 2,
+    intermediate_size: 5,
+    vocab_size: 7,
+  };
+  assert.equal(runBytes(sizes), bytes);
+  assert.equal(runBytes({ vocab_size: 1, text_config: sizes }), bytes);
+  for (const [name, others] of Object.entries({
+    num_hidden_layers: ['n_layer', 'num_layers'],
+    hidden_size: ['n_embd'],
+    num_attention_heads: ['n_head', 'num_heads'],
+    intermediate_size: ['n_inner', 'ffn_dim'],
+  }))
+    for (const other of others) {
+      const { [name]: value, ...rest } = sizes;
+      assert.equal(runBytes({ ...rest, [other]: value }), bytes, other);
+      assert.equal(runBytes({ ...rest, [name]: null, [other]: value }), bytes, other);
+      assert.equal(runBytes({ ...sizes, [other]: 3 }), bytes, `${name} before ${other}`);
+    }
+  // Without them: as many keys as heads, of D / H numbers, and 4 D between.
+  const { num_key_value_heads: _, head_dim: __, intermediate_size: ___, ...few } = sizes;
+  const usual = { num_key_value_heads: 2, head_dim: 4, intermediate_size: 32 };
+  assert.equal(runBytes(few), runBytes({ ...few, ...usual }));
+  for (const config of [
+    undefined,
+    {},
+    { ...sizes, vocab_size: 0.5 },
+    { ...sizes, vocab_size: -1e6 },
+  ])
+    assert.equal(runBytes(config), 0);
+  // Heads of 8 / 3 numbers: 256 times 8 + 16 / 3 of q, k and v, beside hidden 16, attention 192, adds 16 and
+  // 24 + 8 + 64 + 7 of scratch, are no whole number of bytes.
+  const odd = { n_layer: 1, n_embd: 8, n_head: 3, num_key_value_heads: 1, vocab_size: 7 };
+  assert.equal(runBytes(odd), Math.ceil(256 * (8 + 16 / 3 + 16 + 192 + 16 + 103)));
+  // A token more of the vocabulary is 4 * 64 bytes; the limit is the last that is no nonsense.
+  const last = 7 + (MEMORY_LIMIT - bytes) / (4 * 64);
+  assert.equal(runBytes({ ...sizes, vocab_size: last }), MEMORY_LIMIT);
+  assert.equal(runBytes({ ...sizes, vocab_size: last + 1 }), 0);
+});
+
+test('a plan is opened by the addresses of its files, with what it takes to fetch them', async () => {
+  const weights = [
+    { name: 'm.safetensors', url: 'https://a/m', bytes: 5, version: 'c', sha256: 'f' },
+  ];
+  const blob = new Blob(['{}']);
+  const plan = { id: 'x', files: { config: { name: 'config.json', blob }, weights } };
+  assert.deepEqual(modelFiles(plan, { token: 't', cache: true }), {
+    config: blob,
+    weights: [
+      { url: 'https://a/m', version: 'c', bytes: 5, sha256: 'f', id: 'x', token: 't', cache: true },
+    ],
+  });
+  assert.equal(modelFiles({ ...plan, files: { weights } }).config, undefined);
+  assert.equal(await planText(plan, { blob }), '{}');
+  for (const file of [{}, { url: 'nowhere' }])
+    await assert.rejects(planText(plan, file), {
+      code: 'argument',
+      where: 'file',
+      text: 'expected a blob or a url, got an object',
+    });
+  for (const options of [{ cache: 1 }, { token: 1 }]) {
+    assert.throws(() => modelFiles(plan, options), { code: 'argument' });
+    await assert.rejects(planText(plan, { blob }, options), { code: 'argument' });
+  }
+});

@@ -1,0 +1,156 @@
+/** What an index of a timeline may say, the borders behind which it is refused, and the file that is made of it. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { toSafetensors } from '../../wasm/loading/timeline.js';
+import { parseIndex } from '../../wasm/loading/timeline_index.js';
+import { fixture } from './timelines.mjs';
+
+const sha256 = 'f'.repeat(64);
+
+/** The index of a small timeline, of which one thing may be another. */
+function index(change = () => {}) {
+  const { index } = fixture();
+  for (const one of index.checkpoints) Object.assign(one, { bytes: 50, sha256 });
+  change(index);
+  return parseIndex(JSON.stringify(index), 'x');
+}
+
+const caught = (call) => {
+  try {
+    call();
+  } catch (error) {
+    return [error.code, error.where, error.text];
+  }
+  return 'nothing';
+};
+
+test('an index is counted: numbers, and bytes of which steps take one and others four', () => {
+  const { parameters, bytes, tensors, recipe, seed, config, checkpoints, log } = index();
+  // [3, 2] and [2, 4] in steps, [5] in numbers.
+  assert.deepEqual([parameters, bytes], [19, 14 + 4 * 5]);
+  assert.deepEqual([recipe, seed, config], ['small', 1, 'config.json']);
+  assert.deepEqual(
+    tensors.map(({ size, coded }) => [size, coded]),
+    [
+      [6, true],
+      [5, false],
+      [8, true],
+    ],
+  );
+  assert.deepEqual(checkpoints[1].scale, [0.01, 0.7].map(Math.fround));
+  assert.deepEqual(checkpoints[1].from_previous, [true, false]);
+  assert.deepEqual(checkpoints[0].measured, { sink_1: 0, loss: 3 });
+  assert.deepEqual(log, [
+    { step: 0, loss: 7 },
+    { step: 5, loss: 6 },
+  ]);
+});
+
+test('the last value that is let in is let in, and the next is refused by its place', () => {
+  const set = (path) => (value) => (made) => {
+    const keys = path.match(/\w+/g);
+    const last = keys.pop();
+    keys.reduce((one, key) => one[key], made)[last] = value;
+  };
+  const whole = (low, high) => `a whole number from ${low} to ${high}`;
+  for (const [path, good, bad, place, expected] of [
+    ['seed', [0, 2 ** 32 - 1], [-1, 2 ** 32, 0.5, null], 'seed', whole(0, 4294967295)],
+    ['checkpoints[0].step', [0, 6], [-1, 0.5], 'checkpoints[0]: step', whole(0, 1e9)],
+    ['checkpoints[2].step', [8, 1e9], [1e9 + 1], 'checkpoints[2]: step', whole(0, 1e9)],
+    ['checkpoints[1].step', [1, 19], [0], 'checkpoints[1]: step', 'more than 0'],
+    ['log[1].step', [1, 1e9], [0], 'log[1]: step', 'more than 0'],
+    [
+      'checkpoints[0].bytes',
+      [1, 2 ** 31],
+      [0, 2 ** 31 + 1],
+      'checkpoints[0]: bytes',
+      whole(1, 2 ** 31),
+    ],
+    ['recipe', ['a', 'a'.repeat(64)], ['', 'a'.repeat(65), 'a/b', 5], 'recipe', 'a text like'],
+    ['config', ['a', 'a/'.repeat(100)], ['', 'a'.repeat(201)], 'config', 'a text like'],
+    [
+      'tensors[0].name',
+      ['a', 'a'.repeat(200)],
+      ['', 'a'.repeat(201), '\n'],
+      'tensors[0]: name',
+      'a text like',
+    ],
+    ['tensors[0].coded', [true], [1, null], 'tensors[0]: coded', 'true or false'],
+    [
+      'tensors[0].shape',
+      [[1], [2, 3]],
+      [[], [0], [2, -1], [1.5]],
+      'tensors[0]: shape',
+      'whole numbers from 1 on',
+    ],
+    [
+      'tensors[1].shape',
+      [[2 ** 28 - 14]],
+      [[2 ** 28 - 13]],
+      'tensors',
+      'at most 268435456 numbers',
+    ],
+    ['tensors', [], [[], {}], 'tensors', 'a '],
+    ['tensors[0]', [], [null, [], 1], 'tensors[0]', 'an object'],
+    ['log', [], [[]], 'log', 'a line at least'],
+    ['checkpoints', [], [[]], 'checkpoints', 'a checkpoint at least'],
+    [
+      'checkpoints[0].file',
+      ['a', 'a'.repeat(100)],
+      ['', '.a', 'a'.repeat(101)],
+      'checkpoints[0]: file',
+      'a text like',
+    ],
+    [
+      'checkpoints[0].sha256',
+      [sha256],
+      [sha256 + 'f', sha256.slice(1)],
+      'checkpoints[0]: sha256',
+      'a text like',
+    ],
+    ['checkpoints[0].scale', [[1, 2]], [[1], [1, 2, 3]], 'checkpoints[0]: scale', '2 entries'],
+    [
+      'checkpoints[0].from_previous',
+      [[false, 1]],
+      [[false]],
+      'checkpoints[0]: from_previous',
+      '2 entries',
+    ],
+    ['checkpoints[0].measured', [{}], [1, null, []], 'checkpoints[0].measured', 'an object'],
+  ]) {
+    for (const value of good) assert.ok(index(set(path)(value)), `${path}: ${value}`);
+    for (const value of bad) {
+      const [code, where, text] = caught(() => index(set(path)(value)));
+      assert.deepEqual([code, where], ['bad_file', `x: ${place}`], `${path}: ${value}`);
+      assert.ok(text.startsWith(`expected ${expected}`), text);
+    }
+  }
+  assert.deepEqual(
+    caught(() => index(set('recipe')('/'.repeat(100)))),
+    ['bad_file', 'x: recipe', `expected a text like ^[\\w.-]{1,64}$, found "${'/'.repeat(79)}`],
+  );
+  assert.deepEqual(
+    caught(() => parseIndex('[]', 'x')),
+    ['bad_file', 'x', 'expected an object, found []'],
+  );
+});
+
+test('a safetensors file has its header at a multiple of eight bytes, and the numbers behind it', () => {
+  for (const name of ['a', 'ab', 'abc', 'abcdefgh']) {
+    const tensors = [
+      { name, shape: [1, 2], size: 2 },
+      { name: `${name}2`, shape: [3], size: 3 },
+    ];
+    const numbers = Float32Array.of(1, 2, 3, 4, 5);
+    const file = toSafetensors(tensors, numbers);
+    const header = JSON.stringify({
+      [name]: { dtype: 'F32', shape: [1, 2], data_offsets: [0, 8] },
+      [`${name}2`]: { dtype: 'F32', shape: [3], data_offsets: [8, 20] },
+    });
+    const length = header.length + ((8 - (header.length % 8)) % 8);
+    const start = Buffer.alloc(8);
+    start.writeBigUInt64LE(BigInt(length));
+    const expected = [start, Buffer.from(header.padEnd(length)), Buffer.from(numbers.buffer)];
+    assert.deepEqual(Buffer.from(file), Buffer.concat(expected));
+  }
+});

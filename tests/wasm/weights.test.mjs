@@ -1,0 +1,299 @@
+/** Files on their way into the memory of the module: by streams and answers that the test gives. */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { getEventListeners } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { after } from 'node:test';
+import { cacheList } from '../../wasm/loading/cache.js';
+import { readAll, readConfig, readWeights, sizeOf } from '../../wasm/loading/files.js';
+import { createMeter } from '../../wasm/loading/meter.js';
+import { createSha256, sha256 } from '../../wasm/loading/hash.js';
+
+const BYTES = Uint8Array.from({ length: 12 }, (_, i) => i + 1);
+const { signal } = new AbortController();
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
+process.env.SINKSCOPE_CACHE = folder;
+after(() => rmSync(folder, { recursive: true }));
+
+/** A module of a hundred bytes, of which blocks begin at 10. */
+function memory({ size = 100 } = {}) {
+  const all = new Uint8Array(100);
+  const log = [];
+  return {
+    log,
+    all,
+    size,
+    reserve: (bytes) => (log.push(['reserve', bytes]), 10),
+    release: (address) => log.push(['release', address]),
+    bytes: (address, length) => all.subarray(address, address + length),
+  };
+}
+
+/** A stream of pieces; an error among them ends it. */
+function streamOf(...pieces) {
+  const pull = (controller) => {
+    const next = pieces.shift();
+    if (next === undefined) controller.close();
+    else if (next instanceof Error) controller.error(next);
+    else controller.enqueue(next);
+  };
+  return new ReadableStream({ pull }, { highWaterMark: 0 });
+}
+const streamed = (bytes, ...pieces) => ({ stream: streamOf(...pieces), bytes, name: 'my.gguf' });
+const halves = () => [BYTES.slice(0, 5), BYTES.slice(5)];
+
+async function load(source, module = memory()) {
+  const reports = [];
+  const report = (done, total, facts) => reports.push([done, total, facts]);
+  const seen = { module, reports };
+  try {
+    return { ...seen, block: await readWeights(module, source, signal, report) };
+  } catch (error) {
+    return { ...seen, error };
+  }
+}
+
+test('weights are put where they were given room, whatever they come from', async (t) => {
+  t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
+  const url = new URL('https://a.example/w');
+  for (const source of [
+    BYTES,
+    new Blob([BYTES]),
+    streamed(12, ...halves()),
+    url,
+    { url: url.href },
+  ]) {
+    const { module, block } = await load(source);
+    assert.deepEqual(block, { address: 10, bytes: 12 });
+    assert.deepEqual([...module.all.subarray(9, 23)], [0, ...BYTES, 0]);
+    assert.deepEqual(module.log, [['reserve', 12]]);
+  }
+  t.mock.method(globalThis, 'fetch', async () => new Response(''));
+  for (const source of [new Uint8Array(), new Blob([]), streamed(0), url]) {
+    const { module, block } = await load(source);
+    assert.deepEqual([block.bytes, module.log], [0, [['reserve', 1]]]);
+  }
+});
+
+test('reports say what is done of how much, from nothing to all', async (t) => {
+  const counts = ({ reports }) => reports.map(([done, total]) => [done, total]);
+  assert.deepEqual((await load(BYTES)).reports, [[12, 12, undefined]]);
+  const found = await load(streamed(12, ...halves()));
+  assert.deepEqual(
+    [counts(found)[0], counts(found).at(-1)],
+    [
+      [0, 12],
+      [12, 12],
+    ],
+  );
+  assert.equal(found.reports.at(-1)[2].remaining, 0);
+  // Where nobody knows the size there is no total.
+  t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
+  assert.deepEqual(counts(await load(new URL('https://a.example/w')))[0], [0, NaN]);
+  // Thirty a second at most, and the last in any case.
+  let time = 0;
+  t.mock.method(performance, 'now', () => time);
+  const pieces = Array.from({ length: 12 }, (_, i) => BYTES.slice(i, i + 1));
+  const stream = streamOf(...pieces);
+  const timed = {
+    name: 'x',
+    bytes: 12,
+    stream: stream.pipeThrough(
+      new TransformStream({ transform: (piece, to) => ((time += 11), to.enqueue(piece)) }),
+    ),
+  };
+  const { reports } = await load(timed);
+  assert.ok(reports.length >= 3 && reports.length <= 5, `${reports.length}`);
+});
+
+test('a note about a pause passes with the next byte; that nothing is kept is said in all reports', async (t) => {
+  const server = (...answers) =>
+    t.mock.method(globalThis, 'fetch', async () => {
+      const next = answers.shift();
+      if (next instanceof Error) throw next;
+      return next;
+    });
+  const sized = { headers: { 'content-length': '12', etag: '"a"' } };
+  server(
+    new Response(null, { status: 503, headers: { 'retry-after': '0' } }),
+    new Response(streamOf(...halves()), sized),
+  );
+  const url = 'https://a.example/w';
+  const first = await load({ url });
+  const passing = first.reports.map(([, , { note }]) => note);
+  assert.equal(passing[0], 'the server answered 503');
+  assert.deepEqual(first.reports[0].slice(0, 2), [0, NaN]);
+  assert.deepEqual(new Set(passing.slice(1)), new Set([undefined]));
+  // A server without a tag has nothing that could be kept.
+  server(new Response(streamOf(...halves())));
+  const lasting = (await load({ url, cache: true })).reports.map(([, , { note }]) => note);
+  assert.ok(lasting.length > 1);
+  for (const note of lasting)
+    assert.match(note, /^not kept: (the server sends no size|no storage)/);
+});
+
+test('more than was announced is refused, and the room given back', async () => {
+  const { error, module } = await load(streamed(11, ...halves()));
+  assert.deepEqual(
+    [error.code, error.where, error.text],
+    ['read', 'my.gguf', '11 bytes were announced, more came'],
+  );
+  assert.deepEqual(module.log.at(-1), ['release', 10]);
+});
+
+test('what comes without a size is kept as far as there is room for it', async (t) => {
+  t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
+  const url = new URL('https://a.example/w?secret');
+  const fits = await load(url, memory({ size: 2 ** 32 - 12 }));
+  assert.equal(fits.block.bytes, 12);
+  const { error, module } = await load(url, memory({ size: 2 ** 32 - 11 }));
+  assert.deepEqual(
+    [error.code, error.where, error.text],
+    [
+      'too_large',
+      'https://a.example/w',
+      'expected at most 11 bytes, for which there is room, more came',
+    ],
+  );
+  assert.deepEqual(module.log, []);
+});
+
+test('a file that breaks off is told by where it comes from', async (t) => {
+  const gone = Object.assign(new Error('it moved'), { name: 'NotReadableError' });
+  const own =
+    'expected a file that can be read to its end, found one that was moved, changed or removed since it ' +
+    'was chosen (NotReadableError)';
+  const file = Object.assign(new Blob([BYTES]), { name: 'own.gguf', stream: () => streamOf(gone) });
+  for (const [source, where] of [
+    [streamed(12, gone), 'my.gguf'],
+    [file, 'own.gguf'],
+    [Object.assign(new Blob([BYTES]), { stream: () => streamOf(gone) }), 'weights'],
+  ]) {
+    const { error, module } = await load(source);
+    assert.deepEqual([error.code, error.where, error.text], ['read', where, own]);
+    assert.deepEqual(module.log, [
+      ['reserve', 12],
+      ['release', 10],
+    ]);
+  }
+  t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(BYTES, gone)));
+  const { error } = await load(new URL('https://a.example/w'));
+  assert.match(error.text, /^broke off after 12 bytes: it moved; /);
+});
+
+test('bytes are compared with the hash that a hub lists, and given back where they differ', async (t) => {
+  t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
+  const hash = createHash('sha256').update(BYTES).digest('hex');
+  const url = 'https://a.example/w';
+  assert.deepEqual((await load({ url, sha256: hash })).block, { address: 10, bytes: 12 });
+  const wrong = '0'.repeat(64);
+  const { error, module } = await load({ url, sha256: wrong });
+  assert.deepEqual([error.code, error.where], ['read', url]);
+  assert.equal(error.text, `expected the bytes that the hub lists, sha256 ${wrong}, found ${hash}`);
+  assert.deepEqual(module.log.at(-1), ['release', 10]);
+});
+
+test('what differs from its hash is forgotten where it was kept, and nowhere else', async (t) => {
+  const answer = { headers: { 'content-length': '12' } };
+  t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves()), answer));
+  const file = { url: 'https://a.example/w', id: 'a/b', version: 'c' };
+  const sha256 = '0'.repeat(64);
+  assert.equal((await load({ ...file, cache: true })).block.bytes, 12);
+  const kept = async () => (await cacheList()).map(({ id, complete }) => [id, complete]);
+  assert.deepEqual(await kept(), [['a/b', true]]);
+  assert.doesNotMatch((await load({ ...file, sha256 })).error.text, /kept/);
+  assert.deepEqual(await kept(), [['a/b', true]]);
+  assert.match(
+    (await load({ ...file, sha256, cache: true })).error.text,
+    /, which is not kept: try again$/,
+  );
+  assert.deepEqual(await kept(), []);
+});
+
+test('a signal ends a stream at once, and is left when the stream ends', async () => {
+  const stop = new AbortController();
+  const listeners = () => getEventListeners(stop.signal, 'abort').length;
+  assert.deepEqual(await readAll(streamed(12, ...halves()), stop.signal), BYTES);
+  await assert.rejects(readAll(streamed(12, new Error('x')), stop.signal), { code: 'read' });
+  assert.equal(listeners(), 0);
+  let cancelled;
+  const silent = new ReadableStream({
+    pull: () => new Promise(() => {}),
+    cancel: (reason) => void (cancelled = reason),
+  });
+  const reading = readAll({ stream: silent, bytes: 1, name: 'x' }, stop.signal);
+  setImmediate(() => stop.abort(new Error('enough')));
+  await assert.rejects(reading, /^Error: enough$/);
+  assert.equal(cancelled?.message, 'enough');
+  assert.equal(listeners(), 0);
+  await assert.rejects(readAll(streamed(12, ...halves()), stop.signal), /enough/);
+});
+
+test('a stream that is given up is cancelled', async () => {
+  let isCancelled = false;
+  const stream = new ReadableStream({
+    pull: (controller) => controller.enqueue(BYTES),
+    cancel: () => void (isCancelled = true),
+  });
+  assert.equal((await load({ stream, bytes: 13, name: 'x' })).error.code, 'read');
+  assert.ok(isCancelled);
+});
+
+test('a small file is one of at most 64 MiB', async () => {
+  const piece = new Uint8Array(2 ** 25);
+  assert.equal((await readAll(streamed(0, piece, piece))).length, 2 ** 26);
+  await assert.rejects(readAll(streamed(0, piece, piece, BYTES.slice(0, 1))), {
+    code: 'read',
+    where: 'my.gguf',
+    text: 'expected at most 67108864 bytes, more came',
+  });
+  assert.equal(await readAll(BYTES), BYTES);
+  assert.deepEqual(await readConfig('é', signal), Uint8Array.of(0xc3, 0xa9));
+  assert.deepEqual(await readConfig(streamed(12, ...halves()), signal), BYTES);
+});
+
+test('sizes are known of what lies here, and of what was listed with one', () => {
+  const url = new URL('https://a.example/w');
+  for (const [source, size] of [
+    [BYTES, 12],
+    [new Blob([BYTES]), 12],
+    [streamed(7), 7],
+    [{ url, bytes: 5 }, 5],
+    [{ url }, NaN],
+    [url, NaN],
+  ])
+    assert.equal(sizeOf(source), size);
+});
+
+test('a rate is an exponential mean over three seconds', () => {
+  let time = 500;
+  const measure = createMeter(() => time);
+  assert.deepEqual(measure(0, 100), { rate: NaN, remaining: NaN });
+  // At the same moment, or without a byte, nothing is known.
+  assert.ok(Number.isNaN(measure(10, 100).rate));
+  time = 1500;
+  assert.ok(Number.isNaN(measure(0, 100).rate));
+  // 20 bytes in two seconds.
+  time = 2500;
+  assert.deepEqual(measure(20, 100), { rate: 10, remaining: 8 });
+  // 60 bytes in three: the mean moves by 1 - 1/e from 10 towards 20.
+  time = 5500;
+  const { rate, remaining } = measure(80, 100);
+  assert.ok(Math.abs(rate - (10 + (1 - Math.exp(-1)) * 10)) < 1e-12);
+  assert.equal(remaining, 20 / rate);
+  assert.equal(measure(90, 100).rate, rate);
+});
+
+test('hashes are those of SHA-256, whole and by pieces', async (t) => {
+  const expected = createHash('sha256').update(BYTES).digest('hex');
+  assert.equal(await sha256(BYTES), expected);
+  const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+  assert.equal(await sha256(''), empty);
+  const hash = await createSha256();
+  for (const half of halves()) hash.update(half);
+  assert.equal(hash.digest(), expected);
+  t.mock.getter(globalThis, 'crypto', () => ({}));
+  assert.equal(await sha256(BYTES), undefined);
+});
