@@ -371,9 +371,6 @@ test('a model that is read for once is closed, also where it cannot be', async (
   }
 });
 
-/** The message that a port receives next. */
-const heard = (port) => new Promise((resolve) => (port.onmessage = ({ data }) => resolve(data)));
-
 test('a helper adds the sum, makes the update, and goes on as long as it is told to', async () => {
   const { port1, port2 } = new MessageChannel();
   const calls = [];
@@ -485,7 +482,7 @@ test('a training asks in slices, tells its progress, and gives numbers of seven 
   assert.deepEqual(await training.step(), [entry]);
   const heard = [];
   const found = [];
-  for await (const one of training.run(5, { onProgress: (told) => heard.push(told) }))
+  for await (const one of training.run(5, { onProgress: (done) => heard.push(done) }))
     found.push(one);
   assert.equal(found.length, 5);
   assert.deepEqual(
