@@ -589,6 +589,33 @@ static void check_counts(void) {
     }
 }
 
+/* The numbers of ggml's types, as its own header gives them, of those that are not read. */
+static void check_type_names(void) {
+    CASE("a type that is not read is refused by the name that ggml gives to its number");
+    static const struct {
+        int type;
+        const char *name;
+    } table[] = {
+        {9, "Q8_1"},    {10, "Q2_K"},    {11, "Q3_K"},   {15, "Q8_K"},   {16, "IQ2_XXS"},
+        {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"},  {20, "IQ4_NL"}, {21, "IQ3_S"},
+        {22, "IQ2_S"},  {23, "IQ4_XS"},  {24, "I8"},     {25, "I16"},    {27, "I64"},
+        {28, "F64"},    {29, "IQ1_M"},   {34, "TQ1_0"},  {35, "TQ2_0"},  {39, "MXFP4"},
+        {4, "others"},  {5, "others"},   {31, "others"}, {38, "others"}, {40, "others"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char words[1024], end[64];
+        snprintf(words, sizeof words,
+                 COUNTS("2", "7") PAIRS EMBEDDING " t:a 4:1 8:256 4:%d 8:128" DATA, table[i].type);
+        ss_bytes file = write_file(words);
+        ss_error err = {0};
+        CHECK_INT((int)open_gguf(file, false, &err), SS_UNSUPPORTED);
+        int n = snprintf(end, sizeof end, ", found %s (type %d)", table[i].name, table[i].type);
+        size_t size = strlen(err.text);
+        CHECK_TEXT(err.text + (size > (size_t)n ? size - (size_t)n : 0), end);
+        free((void *)(size_t)file.data);
+    }
+}
+
 /* ---- damage --------------------------------------------------------------------------------- */
 
 #define GOLDEN "tests/golden/"
@@ -669,6 +696,7 @@ int main(void) {
     check_shards();
     check_values();
     check_counts();
+    check_type_names();
     uint32_t state = 20240607;
     for (size_t i = 0; i < MODELS_N; i++) {
         check_cuts(models[i]);
