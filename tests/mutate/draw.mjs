@@ -44,9 +44,9 @@ const MASKS = {
   py: /"""[\s\S]*?"""|#.*|^(?:from|import) .*|\b(?:flush|frozen)=\w+|\bdescription=.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'/gm,
 };
 
-/** The larger or the smaller of two. */
+/** The larger or the smaller of two, each of which may be a sum, a difference or a product. */
 const EITHER =
-  /([\w.]+(?:\[\w+\])?)( [<>]=? )([\w.]+(?:\[\w+\])?) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
+  /((?:[\w.]+ [-+*] )?[\w.]+(?:\[\w+\])?)( [<>]=? )((?:[\w.]+ [-+*] )?[\w.]+(?:\[\w+\])?) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
 /** In C, the last column of a row, or what is returned. */
 const NONE = /(?<=, )-1(?= ?\})|(?<=return )-1(?=;)/g;
 /** Room for a text, of which one more is not noticed, and what is always true. */

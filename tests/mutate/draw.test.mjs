@@ -55,6 +55,8 @@ test('the border of the larger of two is left alone, that of another choice is n
   assert.deepEqual(signs('int m = a > b ? a : b[0];'), ['>', '0']);
   assert.deepEqual(signs('x[j] = x[j] > 0.0f ? x[j] : 0.0f;'), []);
   assert.deepEqual(signs('x[j] = x[j] > 0.0f ? x[i] : 0.0f;'), ['>']);
+  assert.deepEqual(signs('n = K - d < DIMS ? K - d : DIMS;'), ['-', '-']);
+  assert.deepEqual(signs('SS_ASSERT(a == 1);\nb = 2;'), ['2']);
   assert.deepEqual(signs('char place[48], list[200];\nint a[3];'), ['3']);
   assert.deepEqual(signs('{"U8", 1, -1}; return -1;'), ['1']);
 });
