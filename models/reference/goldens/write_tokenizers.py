@@ -211,12 +211,11 @@ def zoo(_: Path) -> None:
 def stages(_: Path) -> None:
     """The zoo's tokenizer with other ways to split: of every fifth line a hash of the ids, 8
     hexadecimal digits."""
-    def split(pattern: str | Regex, behavior: str, invert: bool = False) -> pre_tokenizers.PreTokenizer:
-        return pre_tokenizers.Split(pattern, behavior, invert)
-
-    space, word, letters = Regex(r"\s"), Regex(r"[A-Za-z]+"), pre_tokenizers.ByteLevel(False, False, False)
+    split, space, word = pre_tokenizers.Split, Regex(r"\s"), Regex(r"[A-Za-z]+")
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
     ways = [
-        pre_tokenizers.ByteLevel(add_prefix_space=True), pre_tokenizers.ByteLevel(add_prefix_space=False),
+        pre_tokenizers.ByteLevel(add_prefix_space=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
         pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Digits(individual_digits=False),
         split(space, "isolated"), split(space, "contiguous"), split(".", "removed"),
         split(space, "merged_with_previous"), split(space, "merged_with_next"),
