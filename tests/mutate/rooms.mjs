@@ -52,15 +52,17 @@ async function wasm() {
     .filter((name) => name.endsWith('.test.mjs'))
     .map((name) => join('tests/wasm', name));
   const files = tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js'));
-  // What a failed test leaves open, a worker or a server, would keep its process for good; and a test that waits
-  // for what an edit took away never ends.
-  const options = ['--test', '--test-force-exit', '--test-timeout=120000'];
-  const passes = (/** @type {string} */ test, /** @type {NodeJS.ProcessEnv} */ env) =>
-    run(process.execPath, [...options, test], {
+  // What a failed test leaves open, a worker or a server, would keep its process for good.
+  const options = ['--test', '--test-force-exit'];
+  /** @param {string} test @param {NodeJS.ProcessEnv} env @param {string[]} more */
+  const passes = (test, env, ...more) =>
+    run(process.execPath, [...options, ...more, test], {
       env: { ...process.env, ...env },
       seconds: 120,
       isQuiet: true,
     });
+  /** A test that waits for what an edit took away never ends. @param {string} test @param {NodeJS.ProcessEnv} env */
+  const passesEdited = (test, env) => passes(test, env, '--test-timeout=120000');
   /** Taken when the first edit survives the tests that are nearest to it. @type {ReturnType<typeof coverageOf> | undefined} */
   let covered;
   return {
@@ -76,7 +78,7 @@ async function wasm() {
       const words = [...killers, stemOf(file).slice(0, 5)];
       const near = likelyFirst(nearestFirst(tests, file), words).slice(0, 3);
       const tried = covered ? [] : near;
-      for (const test of tried) if (!(await passes(test, env))) return test;
+      for (const test of tried) if (!(await passesEdited(test, env))) return test;
       const unedited = readFileSync(file, 'utf8');
       let at = 0;
       while (at < text.length && text[at] === unedited[at]) at++;
@@ -91,7 +93,7 @@ async function wasm() {
       /** @param {typeof reaching[number]} one */
       const cost = ([test, { seconds }]) => (near.includes(test) ? seconds / 4 : seconds);
       reaching.sort((a, b) => cost(a) - cost(b));
-      for (const [test] of reaching) if (!(await passes(test, env))) return test;
+      for (const [test] of reaching) if (!(await passesEdited(test, env))) return test;
       return undefined;
     },
   };
