@@ -101,7 +101,7 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /The strongest head, L1H3, gives 9\d% of its attention to the start token “<s>” \(BOS\), which carries no meaning\. Mean over all 24 heads: 5\d%; in the sigmoid twin \(same data, same seed\): 1\d% of its row sums\. Uniform attention would give 15%\./,
+      /The strongest head, L1H3, gives 9\d% of its attention to the start token “<s>” \(BOS\), which carries no meaning\. Mean over all 24 heads: 5\d%; in the sigmoid twin \(same data, same seed\): 1\d% of row sums\. Uniform attention: 15%\./,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ almost every token attends here');

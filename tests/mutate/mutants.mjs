@@ -413,8 +413,8 @@ export default [
   [
     'negative LONG1',
     'model/files/pickle.c',
-    'bits |= UINT64_MAX << 8 * n',
-    'bits |= 0',
+    'n && bits >> (8 * n - 1) ? -1 : (int64_t)bits',
+    '(int64_t)bits',
     'torch_file',
   ],
   [

@@ -110,7 +110,7 @@ describe('the sentence of the first screen', () => {
       );
       expect(words).toContain('Mean over all 4 heads: 84%. ');
       const note = `Short text (${T} tokens): uniform attention is already ${(100 * even).toFixed(0)}%.`;
-      const plain = `Uniform attention would give ${(100 * even).toFixed(0)}%.`;
+      const plain = `Uniform attention: ${(100 * even).toFixed(0)}%.`;
       expect([words.includes(note), words.includes(plain)], `${T}`).toEqual([
         even > 0.15,
         even <= 0.15,

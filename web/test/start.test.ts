@@ -135,7 +135,7 @@ describe('the first sentence', () => {
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toMatch(/The strongest head, L1H0, gives 90% of its attention to .*<s>/);
     expect(text('.lead')).toMatch(
-      /Mean over all 4 heads: 42%; in the sigmoid twin .*: 42% of its row sums\./,
+      /Mean over all 4 heads: 42%; in the sigmoid twin .*: 42% of row sums\./,
     );
     expect(updates.at(-1)).toBe('softmax,sigmoid');
     expect(text('.twin-0')).toBe('Softmax model strongest head L1H0 · rows sum to 100%');
@@ -291,7 +291,7 @@ describe('the rest of the room', () => {
     };
     const { text } = room({ shown: ['softmax', 'b'] }, [softmax(), other as never]);
     expect(text('.lead')).toMatch(
-      /Mean over all 4 heads: 42%; in B: 42% of its row sums\. Uniform attention would give 10%\.$/,
+      /Mean over all 4 heads: 42%; in B: 42% of row sums\. Uniform attention: 10%\.$/,
     );
     const short = frameOf({ head } as never, { ...more, alpha_uniform: tensor([3], [0.2, 0, 0]) });
     expect(room({ shown: ['softmax'] }, [short]).text('.lead')).toMatch(

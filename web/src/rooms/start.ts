@@ -132,9 +132,9 @@ export function lead(frames: readonly Frame[], heads: readonly Head[]): Template
     second && isTwin(first, second)
       ? html`the sigmoid twin<span class="wide"> (same data, same seed)</span>`
       : nameOf(second);
-  const ofSums = isFree(second) && !isFree(first) ? ' of its row sums' : '';
+  const ofSums = isFree(second) && !isFree(first) ? ' of row sums' : '';
   const mean = html`${percent(meanAlpha(first), 0)}${second ? html`; in ${other}: ${percent(meanAlpha(second), 0)}${ofSums}` : ''}`;
-  const uniform = `Uniform attention would give ${percent(verdict.even, 0)}.`;
+  const uniform = `Uniform attention: ${percent(verdict.even, 0)}.`;
   const note = shortNote(verdict, first.T, first.eps);
   const isStrongest = headName(at) === headName(selectedHead(first, { layer: -1, head: -1 }));
   const which = `The ${isStrongest ? 'strongest' : 'selected'} head, ${headName(at)},`;
