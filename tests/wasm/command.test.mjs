@@ -211,6 +211,21 @@ test('what is asked for wrongly is refused in one line, and nothing is printed',
   assert.match(unknown.stderr, /^sinkscope: Unknown option '--depth'/);
 });
 
+test('a training listens to an interrupt as long as it lasts, with the kernels that it is told', async () => {
+  const before = process.listeners('SIGINT');
+  const size = ['--width', '8', '--inner', '8', '--vocabulary', '16', '--context', '8'];
+  const recipe = ['--length', '8', '--batch', '2', '--triggers', '2', '--steps', '2'];
+  const { status, stdout, stderr } = await said('train', ...size, ...recipe, '--kernels', 'base');
+  assert.deepEqual([status, stderr], [0, '']);
+  assert.match(stdout, /^step +0 +loss \d/m);
+  assert.deepEqual(process.listeners('SIGINT'), before);
+  const wrong = await said('train', '--help', '--kernels', 'fast');
+  assert.match(
+    wrong.stderr,
+    /^sinkscope: kernels: expected 'auto', 'simd' or 'base', got "fast"\n$/,
+  );
+});
+
 test('numbers of options are read to their borders', () => {
   for (const [read, text, value] of [
     [whole, '1', 1],
