@@ -322,6 +322,23 @@ describe('the queue', () => {
     expect(reported.at(-1)).toBe('three three');
   });
 
+  it('marks a frame as stale as soon as another text is asked for, and publishes nothing for the same', async () => {
+    const { queue, ask, of, hold, idle } = stageOf();
+    ask(['a', 'b'], {}, 'one');
+    await idle();
+    const known = queue.entries.peek();
+    ask(['a', 'b'], {}, 'one');
+    await idle();
+    expect(queue.entries.peek()).toBe(known);
+    const open = hold('a');
+    ask(['a', 'b'], {}, 'two');
+    expect(['a', 'b'].map((id) => of(id)!.isStale)).toEqual([true, true]);
+    expect(of('a')!.frame!.question.prompt).toBe('one');
+    open();
+    await idle();
+    expect(['a', 'b'].map((id) => of(id)!.isStale)).not.toContain(true);
+  });
+
   it('says what it works on: a download by its bytes, and the share that is done', async () => {
     const { queue, ask, idle, report } = stageOf();
     const said: unknown[] = [];
