@@ -8,22 +8,25 @@ import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 // The engine does not expose its worker; the test looks at what Node.js starts.
 const threads = createRequire(import.meta.url)('node:worker_threads');
 const started = [];
-/** Of a host that reports no end: a worker's lock is refused, and while `isSilent` no answer arrives. */
-const old = { hasLocks: true, isSilent: false, asked: [] };
+/** Of a host that reports no end: a worker's lock is refused, and the answers to some calls never arrive. */
+const old = { hasLocks: true, lost: [], asked: [] };
 threads.Worker = class extends threads.Worker {
+  #names = new Map();
   constructor(...args) {
     super(...args);
     started.push(this);
   }
   postMessage(message, ...rest) {
     old.asked.push(message.name);
+    this.#names.set(message.id, message.name);
     return super.postMessage(message, ...rest);
   }
   on(event, listen) {
     const hear = (message) => {
-      if (old.isSilent) return;
-      // The lock is the first thing that a worker is asked for.
-      listen(old.hasLocks || message.id !== 1 ? message : { ...message, value: false });
+      const name = this.#names.get(message.id);
+      if (old.lost.includes(name)) return;
+      const isRefused = name === 'holdLock' && !old.hasLocks;
+      listen(isRefused ? { ...message, value: false } : message);
     };
     return super.on(event, event === 'message' ? hear : listen);
   }
@@ -81,7 +84,12 @@ for (const [how, [end, why]] of Object.entries(ENDS)) {
 test('where no end is reported, a worker that is awaited for a minute without an answer is lost', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   Object.assign(old, { hasLocks: false, asked: [] });
-  t.after(() => Object.assign(old, { hasLocks: true, isSilent: false }));
+  const reported = [];
+  const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
+  t.after(() => {
+    Object.assign(old, { hasLocks: true, lost: [] });
+    return engine.close();
+  });
   const pulses = () => old.asked.filter((name) => name === 'memory').length;
   const beat = async (times) => {
     for (let i = 0; i < times; i++) {
@@ -89,25 +97,25 @@ test('where no end is reported, a worker that is awaited for a minute without an
       await new Promise(setImmediate);
     }
   };
-  const reported = [];
-  const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
   const model = await engine.open(files(softmax));
   // One that nothing is awaited of may take its time.
   await beat(20);
   assert.equal(pulses(), 0);
 
-  const answer = () => new Promise((done) => started.at(-1).once('message', done));
-  old.isSilent = true;
+  old.asked = [];
+  old.lost = ['run', 'memory'];
   const pending = failure(model.run(ids));
+  await new Promise(setImmediate);
+  assert.deepEqual(old.asked, ['run']);
   await beat(6);
   assert.equal(pulses(), 6);
-  // An answer begins the minute anew.
-  old.isSilent = false;
-  const answered = answer();
+  // An answer to the seventh starts the minute again.
+  old.lost = ['run'];
+  const answered = new Promise((done) => started.at(-1).once('message', done));
   await beat(1);
   await answered;
   await new Promise(setImmediate);
-  old.isSilent = true;
+  old.lost = ['run', 'memory'];
   await beat(12);
   assert.equal(pulses(), 19);
   assert.deepEqual(reported, []);
@@ -120,11 +128,10 @@ test('where no end is reported, a worker that is awaited for a minute without an
     ['lost'],
   );
 
-  old.isSilent = false;
+  old.lost = [];
   await (await model.run(ids)).close();
   await beat(3);
   assert.equal(pulses(), 19);
-  await engine.close();
 });
 
 test('a recording whose worker has ended is opened again, to the same bits', async () => {
