@@ -13,15 +13,7 @@ import {
 } from '../../wasm/abi/errors.js';
 import { importsOn, sharedMemory } from '../../wasm/abi/memory.js';
 import { Module, copyView } from '../../wasm/abi/module.js';
-
-const caught = (call) => {
-  try {
-    call();
-  } catch (error) {
-    return [error.code, error.where, error.text];
-  }
-  return 'nothing';
-};
+import { caught } from './helper.mjs';
 
 test('each kind of argument lets in what it names, and names it to what it does not', () => {
   const call = () => {};
@@ -189,7 +181,7 @@ test('shared memory is asked for by halves, down to twice what the binary begins
   assert.deepEqual(importsOn('it'), { env: { memory: 'it' } });
 });
 
-/** A binary whose view lies at 64 and whose failures are told at 1024; blocks begin at 4096. */
+/** A binary whose view lies at 64 and whose last failure is at 1024; blocks begin at 4096. */
 function binary(own = {}) {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const words = new Uint32Array(memory.buffer);
@@ -265,7 +257,7 @@ test('after a trap nothing is called, and a block is given back in silence', () 
   assert.equal(log.length, 1);
 });
 
-test('a block has room for what is lent, begins anew each time, and is given back', () => {
+test('a block has room for what is lent, begins at its start each time, and is given back', () => {
   const { module, log, at } = binary();
   const content = new Uint16Array([1, 2, 3]).subarray(1);
   assert.equal(

@@ -133,7 +133,7 @@ test('a wait of thirty seconds is the longest', async (t) => {
     [15_000, 3, 30_000],
   ])
     assert.equal(backOff(failures, { wait }), expected);
-  // One that is said is waited for; the signal ends it here.
+  // The wait that the server asks for is kept; the signal ends it here.
   for (const [seconds, waits] of [
     ['30', [30_000]],
     ['31', []],
@@ -171,7 +171,7 @@ test('a sleep ends after its time or with its signal, which it leaves', async (t
   await assert.rejects(sleep(10, stop.signal), /^Error: enough$/);
 });
 
-test('why nothing came is said by the cause below, and a browser says none', () => {
+test('the reason why nothing came is the cause below, and a browser has none', () => {
   const cause = new Error('connect ECONNREFUSED');
   for (const [error, reason] of [
     [new TypeError('fetch failed', { cause }), 'connect ECONNREFUSED'],
@@ -190,7 +190,7 @@ test('where nothing came, what can be looked at is named: a file, a host, a site
   t.mock.method(globalThis, 'fetch', async () => {
     throw new Error('cut');
   });
-  const told = async (url) => (await ask(new URL(url), broken).catch((error) => error)).text;
+  const textOf = async (url) => (await ask(new URL(url), broken).catch((error) => error)).text;
   const reach = 'no answer came; see whether a.example:8000 can be reached from here';
   for (const [origin, more] of [
     [undefined, ''],
@@ -198,7 +198,7 @@ test('where nothing came, what can be looked at is named: a file, a host, a site
     ['https://page.example', ', and whether it lets pages of https://page.example read its files'],
   ]) {
     globalThis.location = /** @type {any} */ (origin && { origin });
-    assert.equal(await told('https://a.example:8000/w'), `${reach}${more}: cut`);
+    assert.equal(await textOf('https://a.example:8000/w'), `${reach}${more}: cut`);
   }
   const retries = [];
   const missing = await ask(new URL('file:///no/such/file'), {
@@ -218,7 +218,7 @@ test('the body of a refusal is dropped, and that of an answer is not', async (t)
   assert.deepEqual([answer.status, dropped], [200, ['refused']]);
 });
 
-test('silence is no answer after a minute, or as long as is said', async (t) => {
+test('silence is no answer after a minute, or after as long as the caller asks', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   t.mock.method(
     globalThis,

@@ -166,7 +166,7 @@ test('a suffix lies in the middle of a sequence where no place is named, and bef
   }
 });
 
-test('tasks of names are left out where the tokenizer tells no names apart', async () => {
+test('tasks of names are left out where the tokenizer has no two names', async () => {
   const same = {
     special: [0],
     encode: async (text) => [{ id: text ? 3 : 2, start: 0, end: text.length }],
@@ -211,7 +211,7 @@ test('what is asked for wrongly is refused in one line, and nothing is printed',
   assert.match(unknown.stderr, /^sinkscope: Unknown option '--depth'/);
 });
 
-test('a training listens to an interrupt as long as it lasts, with the kernels that it is told', async () => {
+test('a training listens to an interrupt as long as it lasts, with the kernels that are asked for', async () => {
   const before = process.listeners('SIGINT');
   const size = ['--width', '8', '--inner', '8', '--vocabulary', '16', '--context', '8'];
   const recipe = ['--length', '8', '--batch', '2', '--triggers', '2', '--steps', '2'];

@@ -178,7 +178,7 @@ test('without any tag a download starts over where nothing came, and is not cont
   }
 });
 
-test('tries that bring nothing are counted anew after each byte, and each waits twice as long', async (t) => {
+test('tries that bring nothing are counted from 0 after each byte, and each waits twice as long', async (t) => {
   const steps = [() => cut(0), () => cut(0), () => cut(3)];
   const none = () => said(206, { 'content-range': 'bytes 3-9/10', etag: '"a"' }, { to: 0 });
   const found = await read(t, [...steps, none, none, () => part(3)], {

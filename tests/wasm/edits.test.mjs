@@ -2,15 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { encodeEdits, readEdit } from '../../wasm/engine/edits.js';
-
-const caught = (call) => {
-  try {
-    call();
-  } catch (error) {
-    return [error.code, error.where, error.text];
-  }
-  return 'nothing';
-};
+import { caught } from './helper.mjs';
 
 const describe = {
   operations: [

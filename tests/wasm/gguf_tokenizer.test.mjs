@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.js';
 import { WORDS } from '../../wasm/text/dialect.js';
+import { sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';
 /** What a file of such metadata gives; keys with a dot are named in full. */
@@ -22,14 +23,6 @@ const split = (Regex) => ({
   pattern: { Regex },
   behavior: 'Isolated',
   invert: false,
-});
-const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
-const text = { Sequence: { id: 'A', type_id: 0 } };
-const templateOf = (...single) => ({
-  type: 'TemplateProcessing',
-  single,
-  pair: single,
-  special_tokens: {},
 });
 const [NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE] = [1, 2, 3, 4, 5, 6];
 const roles = { bos_token: null, eos_token: null, unk_token: null, pad_token: null };
@@ -112,7 +105,7 @@ test('each name of a way to split has its patterns, its normal form and its merg
       assert.equal(left[0].type, 'ByteLevel', pre);
       assert.deepEqual(json.normalizer, form && { type: form }, pre);
       assert.equal(json.model.ignore_merges, ignores, pre);
-      assert.deepEqual(json.post_processor, bos ? templateOf(special('a'), text) : null, pre);
+      assert.deepEqual(json.post_processor, bos ? templateOf(special('a'), sequence) : null, pre);
     }
   const known = Object.keys(table).join(' ').split(' ').join(', ');
   const long = 'x'.repeat(79);
@@ -138,11 +131,11 @@ test('tokens that begin and end a text, or have another role', () => {
   const [begin, end] = [special('a'), special('<unk>')];
   for (const [add_bos_token, add_eos_token, pre, wanted] of [
     [undefined, undefined, 'gpt-2', null],
-    [true, false, 'gpt-2', templateOf(begin, text)],
-    [false, true, 'gpt-2', templateOf(text, end)],
-    [true, true, 'gpt-2', templateOf(begin, text, end)],
-    [undefined, undefined, 'llama3', templateOf(begin, text)],
-    [undefined, true, 'llama3', templateOf(begin, text, end)],
+    [true, false, 'gpt-2', templateOf(begin, sequence)],
+    [false, true, 'gpt-2', templateOf(sequence, end)],
+    [true, true, 'gpt-2', templateOf(begin, sequence, end)],
+    [undefined, undefined, 'llama3', templateOf(begin, sequence)],
+    [undefined, true, 'llama3', templateOf(begin, sequence, end)],
     [false, undefined, 'llama3', null],
   ]) {
     const { json } = read({ ...gpt2, ...ids, add_bos_token, add_eos_token, pre });
@@ -224,7 +217,7 @@ test('a SentencePiece vocabulary: stages, tokens of bytes, a token for the unkno
     normalizer: { type: 'Sequence', normalizers: [{ type: 'Prepend', prepend: '▁' }, block] },
     pre_tokenizer: null,
     decoder: { type: 'Sequence', decoders: [...decoders, strip] },
-    post_processor: templateOf(special('<s>'), text),
+    post_processor: templateOf(special('<s>'), sequence),
     model: {
       type: 'BPE',
       unk_token: '<unk>',

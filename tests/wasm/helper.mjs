@@ -119,6 +119,27 @@ export async function failure(promise) {
   return { name: error.name, code: error.code, where: error.where, text: error.text };
 }
 
+/** Code, place and sentence of what a call throws. @param {() => unknown} call */
+export function caught(call) {
+  try {
+    call();
+  } catch (error) {
+    return [error.code, error.where, error.text];
+  }
+  return 'nothing';
+}
+
+/** In a template of tokenizer.json: a token by its name, the text, and the two put together. @param {string} id */
+export const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
+export const sequence = { Sequence: { id: 'A', type_id: 0 } };
+/** @param {object[]} single */
+export const templateOf = (...single) => ({
+  type: 'TemplateProcessing',
+  single,
+  pair: single,
+  special_tokens: {},
+});
+
 /** Numbers to a part of the tolerance of F32, all else exactly. */
 export function near(found, expected, where) {
   if (typeof expected === 'number')

@@ -68,7 +68,7 @@ test('a config is of a GPT-2, or of a llama with what it is not itself', async (
   ]);
 });
 
-test('a trained model goes on with its own keys, changed where it is said', async () => {
+test('a trained model goes on with its own keys, changed where the caller asks', async () => {
   const trained = { a: 1, quantization_config: {}, sinkscope: { gate: 'none', norm: 'post' } };
   const { config, recipe } = labOnward(trained, { operation: 'relu', gate: 'output_head' });
   assert.deepEqual(config, {
@@ -371,7 +371,7 @@ test('a model that is read for once is closed, also where it cannot be', async (
   }
 });
 
-test('a helper adds the sum, makes the update, and goes on as long as it is told to', async () => {
+test('a helper adds the sum, makes the update, and goes on until the end of the training', async () => {
   const { port1, port2 } = new MessageChannel();
   const calls = [];
   let fails = false;
@@ -474,7 +474,7 @@ test('workers get even shares of a batch in order, and trainings side by side ot
   );
 });
 
-test('a training asks in slices, tells its progress, and gives numbers of seven digits', async () => {
+test('a training asks in slices, reports its progress, and gives numbers of seven digits', async () => {
   const { links, asked } = linked(1);
   const training = await beginTraining(links, described, { config: {}, text: [4, 5] });
   const entry = { loss: 0.1, rate: null };

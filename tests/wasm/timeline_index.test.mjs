@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { toSafetensors } from '../../wasm/loading/timeline.js';
 import { parseIndex } from '../../wasm/loading/timeline_index.js';
+import { caught } from './helper.mjs';
 import { fixture } from './timelines.mjs';
 
 const sha256 = 'f'.repeat(64);
@@ -14,15 +15,6 @@ function index(change = () => {}) {
   change(index);
   return parseIndex(JSON.stringify(index), 'x');
 }
-
-const caught = (call) => {
-  try {
-    call();
-  } catch (error) {
-    return [error.code, error.where, error.text];
-  }
-  return 'nothing';
-};
 
 test('an index is counted: numbers, and bytes of which steps take one and others four', () => {
   const { parameters, bytes, tensors, recipe, seed, config, checkpoints, log } = index();

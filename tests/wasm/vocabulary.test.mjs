@@ -15,6 +15,7 @@ import {
   tokenizerOfVocabulary,
 } from '../../wasm/text/vocabulary.js';
 import { tokenizerOfWords } from '../../wasm/text/words.js';
+import { sequence, special, templateOf } from './helper.mjs';
 
 const refuses = (use, where, text) =>
   assert.throws(use, { name: 'SinkscopeError', code: 'bad_tokenizer', where, text });
@@ -127,20 +128,11 @@ test('the name of a token is a text, or an object with one', () => {
   assert.deepEqual(names, ['x', 'y', ...Array(6).fill(undefined)]);
 });
 
-const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
-const text = { Sequence: { id: 'A', type_id: 0 } };
-const templateOf = (...single) => ({
-  type: 'TemplateProcessing',
-  single,
-  pair: single,
-  special_tokens: {},
-});
-
 test('a template has the tokens that are put at the ends of a text', () => {
   assert.equal(template(null, null), null);
-  assert.deepEqual(template('b', null), templateOf(special('b'), text));
-  assert.deepEqual(template(null, 'e'), templateOf(text, special('e')));
-  assert.deepEqual(template('b', 'e'), templateOf(special('b'), text, special('e')));
+  assert.deepEqual(template('b', null), templateOf(special('b'), sequence));
+  assert.deepEqual(template(null, 'e'), templateOf(sequence, special('e')));
+  assert.deepEqual(template('b', 'e'), templateOf(special('b'), sequence, special('e')));
 });
 
 test('a tokenizer.json of the byte-level kind, with all that may be said and with nothing', () => {
@@ -209,7 +201,7 @@ test('vocab.json with merges.txt: who begins and ends a text, and what is added'
     without,
   );
   assert.deepEqual(both.json.added_tokens, [added(3, '<s>'), added(4, '</s>')]);
-  assert.deepEqual(both.json.post_processor, templateOf(special('<s>'), text, special('</s>')));
+  assert.deepEqual(both.json.post_processor, templateOf(special('<s>'), sequence, special('</s>')));
   assert.equal(both.json.pre_tokenizer.add_prefix_space, true);
   assert.deepEqual([both.config.bos_token, both.config.eos_token], ['<s>', '</s>']);
   // tokenizer_config.json has the last word, and only what is true counts.
@@ -221,7 +213,7 @@ test('vocab.json with merges.txt: who begins and ends a text, and what is added'
   assert.equal(last.json.pre_tokenizer.add_prefix_space, false);
   assert.deepEqual(
     of({ add_bos_token: true }, {}).json.post_processor,
-    templateOf(special(END), text),
+    templateOf(special(END), sequence),
   );
 
   const decoder = {
@@ -315,7 +307,7 @@ test('vocab.txt: the number of its line is the id of a token, and five of them h
       added_tokens: ['[UNK]', '[SEP]', '[CLS]'].map(token),
       normalizer: bert,
       pre_tokenizer: { type: 'BertPreTokenizer' },
-      post_processor: templateOf(special('[CLS]'), text, special('[SEP]')),
+      post_processor: templateOf(special('[CLS]'), sequence, special('[SEP]')),
       decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
       model: { type: 'WordPiece', vocab, unk_token: '[UNK]', continuing_subword_prefix: '##' },
     },
@@ -335,7 +327,7 @@ test('vocab.txt: the number of its line is the id of a token, and five of them h
     strip_accents: true,
     lowercase: false,
   });
-  assert.deepEqual(json.post_processor, templateOf(special('hi'), text, special('[SEP]')));
+  assert.deepEqual(json.post_processor, templateOf(special('hi'), sequence, special('[SEP]')));
   assert.deepEqual(made, { ...config, unk_token: '[UNK]', sep_token: '[SEP]' });
   for (const [given, where, sentence] of [
     ['[UNK]\n\n[CLS]\n[SEP]\n[CLS]', 'vocab.txt line 5', 'is that of line 3 again'],

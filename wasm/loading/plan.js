@@ -79,13 +79,9 @@ async function findWeights(files, { id, file, readText }) {
   }
   const groups = ggufGroups(files);
   if (groups.length > 0) {
-    const isOne = groups.length === 1;
-    const choices = groups.map((group) => ({ file: group[0].name, bytes: sum(group) }));
-    return {
-      format: /** @type {const} */ ('gguf'),
-      weights: isOne ? groups[0] : [],
-      choices: isOne ? [] : choices,
-    };
+    const each = groups.map((group) => ({ file: group[0].name, bytes: sum(group) }));
+    const [weights, choices] = groups.length === 1 ? [groups[0], []] : [[], each];
+    return { format: /** @type {const} */ ('gguf'), weights, choices };
   }
   const single = files.filter(({ name }) => /^[^/]+\.safetensors$/.test(name));
   const lone = single.filter(({ name }) => !/adapter|-\d+-of-\d+/.test(name));

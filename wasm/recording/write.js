@@ -51,9 +51,8 @@ export function encode(parts, conditions) {
   const padded = Math.ceil(json.length / 8) * 8;
   const file = new Uint8Array(8 + padded + at);
   new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
-  const spaced = new Uint8Array(padded).fill(0x20);
-  spaced.set(json);
-  file.set(spaced, 8);
+  file.set(json, 8);
+  file.fill(0x20, 8 + json.length, 8 + padded);
   let next = 8 + padded;
   for (const [, { data }] of sorted) {
     file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), next);
@@ -67,7 +66,7 @@ export function encode(parts, conditions) {
  * @param {ArrayLike<number>} numbers
  */
 export function halves(numbers) {
-  const wide = Float32Array.of(NaN);
+  const wide = new Float32Array(1);
   const bits = new Uint32Array(wide.buffer);
   return Uint16Array.from(numbers, (number) => {
     wide[0] = number;

@@ -52,7 +52,10 @@ export class Ranks extends Map {
     const hash = Math.imul(Math.imul(Number(left), SPREAD) ^ Number(right), SPREAD);
     // The upper bits are those that a product spreads best.
     let slot = hash >>> Math.clz32(this.#last);
-    while (this.#ranks[slot] >= 0 && (this.#lefts[slot] !== left || this.#rights[slot] !== right)) {
+    while (
+      this.#ranks[slot] !== EMPTY &&
+      (this.#lefts[slot] !== left || this.#rights[slot] !== right)
+    ) {
       slot = slot === 0 ? this.#last : slot - 1;
     }
     return slot;

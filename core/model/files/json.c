@@ -1,6 +1,7 @@
 #include "json.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,19 +172,14 @@ static const cJSON *find(const ss_json *json, const char *key) {
 static void fail_number(ss_json *json, const char *key, const char *what, const cJSON *item,
                         double low, double high) {
     if (json->status != SS_OK) return;
-    const char *file = json->file;
-    if (!item)
-        json->status = ss_fail(json->err, SS_BAD_CONFIG, key,
-                               "%s: expected %s from %.10g to %.10g, but the key is missing", file,
-                               what, low, high);
-    else if (!cJSON_IsNumber(item))
-        json->status = ss_fail(json->err, SS_BAD_CONFIG, key,
-                               "%s: expected %s from %.10g to %.10g, found something else", file,
-                               what, low, high);
+    char found[48];
+    if (cJSON_IsNumber(item))
+        snprintf(found, sizeof found, "found %.10g", item->valuedouble);
     else
-        json->status = ss_fail(json->err, SS_BAD_CONFIG, key,
-                               "%s: expected %s from %.10g to %.10g, found %.10g", file, what, low,
-                               high, item->valuedouble);
+        snprintf(found, sizeof found, "%s",
+                 item ? "found something else" : "but the key is missing");
+    json->status = ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s from %.10g to %.10g, %s",
+                           json->file, what, low, high, found);
 }
 
 int ss_json_int(ss_json *json, const char *key, int standard, int low, int high) {
