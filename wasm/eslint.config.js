@@ -33,6 +33,15 @@ export default [
       'no-unused-vars': unused,
       // A character of control is what is looked for there.
       'no-control-regex': 'off',
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            "CallExpression[callee.property.name='waitForFunction'] > [async=true].arguments",
+          message:
+            'waitForFunction takes a promise for true: use until() of tests/browser/stage.mjs',
+        },
+      ],
     },
   },
   ...typescript.configs.recommended.map((one) => ({ ...one, files: ['**/*.ts'] })),

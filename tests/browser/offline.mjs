@@ -5,7 +5,7 @@ import { readdirSync } from 'node:fs';
 import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createHost, pageRoot, root } from './stage.mjs';
+import { createHost, pageRoot, root, until } from './stage.mjs';
 
 const NEXT = { page: join(root, '.build/page-next'), zoo: join(root, '.build/zoo-next') };
 
@@ -81,12 +81,16 @@ const isApart = (page) => page.evaluate(() => crossOriginIsolated);
 async function isKept(page, ...paths) {
   await page.waitForFunction(() => navigator.serviceWorker.controller);
   for (const path of paths)
-    await page.waitForFunction(async (end) => {
-      for (const name of await caches.keys())
-        for (const { url } of await (await caches.open(name)).keys())
-          if (url.split('?')[0].endsWith(end)) return true;
-      return false;
-    }, path);
+    await until(
+      page,
+      async (end) => {
+        for (const name of await caches.keys())
+          for (const { url } of await (await caches.open(name)).keys())
+            if (url.split('?')[0].endsWith(end)) return true;
+        return false;
+      },
+      path,
+    );
 }
 
 /** Exact weights are cached when somebody asks for an exact number, as Compare does. */
@@ -149,7 +153,7 @@ export const offline = {
       await page.waitForFunction(() =>
         [...document.querySelectorAll('.stamp')].some((one) => /Gated/.test(one.textContent)),
       );
-      await isKept(page, 'gated/model.safetensors', 'gated/tokenizer.json');
+      await isKept(page, 'gated/model.safetensors', 'softmax/tokenizer.json');
       await page.close();
       host.close();
       const again = await visit(context, host.address);
@@ -215,10 +219,10 @@ export const offline = {
       // The old build is still shown: a second tab is of it too, and so is what it loads late.
       const second = await visit(context, host.address);
       await drawn(second);
-      await second.waitForFunction(async () => {
+      await until(second, async () => {
         const registration = await navigator.serviceWorker.getRegistration();
         await registration.update();
-        return registration.waiting;
+        return registration.waiting !== null;
       });
       await second.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
       // An error ends the wait at once, with its reason.
@@ -304,7 +308,7 @@ export const offline = {
         host.interpose(/reported\.json$/);
         const page = await visit(context, host.address);
         await drawn(page);
-        await page.waitForFunction(async () => {
+        await until(page, async () => {
           const registration = await navigator.serviceWorker.getRegistration();
           return (
             registration === undefined && performance.getEntriesByName('first-sink').length > 0

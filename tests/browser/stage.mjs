@@ -154,6 +154,14 @@ export async function openStage() {
   };
 }
 
+/**
+ * Waits until what the predicate promises is true. Playwright's `waitForFunction` does not await an asynchronous
+ * predicate: to it a promise is true at once.
+ */
+export async function until(page, holds, value) {
+  while (!(await page.evaluate(holds, value))) await page.waitForTimeout(50);
+}
+
 /** Nothing is running, and what ran is drawn. */
 export async function settled(page) {
   await page
