@@ -30,6 +30,7 @@ An effect has
     step        the step that is compared, or null
     mean, low, high   difference and its interval, 97.5% in protocol B and 95% elsewhere; or null
     values      the outcome of each of those seeds at that step, or of each model
+    shares      where the source saw no sink, alpha of each of those seeds on rows made to sum to 1
     paper       what the source saw: "less", "more", "the same", or "none" for no sink
     verdict     as above
 """
@@ -53,6 +54,8 @@ GU = "Gu et al. 2025"
 # Core seconds of a training step: a Zen 5 with the library of models/README.md, and an older EPYC.
 STEP_SECONDS = (0.13, 0.4)
 SHIPPED = "shipped models"
+# The column of the logs that measures the sink as Gu et al. do: on rows made to sum to 1.
+SHARE = "alpha_share"
 # What effects may name beside recipes: who writes the measurements, and what one of them is of.
 MEASURED = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
@@ -64,7 +67,9 @@ RULE = (
     "Protocol B of models/README.md: the interval of the effect below 0 is less, above 0 more. The "
     "same direction as the source agrees, the other differs; an interval that holds 0 is undecided, "
     "except that alpha within 0.1 of no effect agrees where the source saw no change. Where it saw "
-    "no sink, alpha of each seed must be below 0.1, too. Protocol A's pairs, at 95%, count where "
+    "no sink, alpha of each seed must be below 0.1, too, as the model uses its weights and on rows "
+    "made to sum to 1: where rows sum to little, their weights are small by themselves. Protocol A's "
+    "pairs, at 95%, count where "
     "protocol B has too few runs, and other measurements, at 95% over their units, where the claim "
     "is not about a recipe. A claim with several effects agrees if all do, and differs if one does.")
 # Every figure and table of Gu et al. whose claims must have a row.
@@ -101,6 +106,7 @@ class Effect:
     found: Difference | None
     values: list[float]  # of each seed
     left: int  # runs of 4,000 steps, those of a second look among them
+    shares: tuple[float, ...] = ()  # alpha of each seed on rows made to sum to 1, where that decides
 
     @property
     def verdict(self) -> str:
@@ -109,7 +115,7 @@ class Effect:
         if self.paper != "none":
             return decide.judge(self.found, self.paper, self.outcome)
         verdict = decide.judge(self.found, "less", self.outcome)
-        remains = max(self.values) >= factors.ONSET
+        remains = max((*self.values, *self.shares)) >= factors.ONSET
         return "undecided" if verdict == "agrees" and remains else verdict
 
     def json(self) -> dict[str, Any]:
@@ -118,7 +124,8 @@ class Effect:
                 "name": self.name, "protocol": self.protocol, "seeds": self.seeds, "step": self.step}\
             | {name: None if x is None else round(x, 3) + 0.0
                for name, x in zip(("mean", "low", "high"), ends)}\
-            | {"values": self.values, "paper": self.paper, "verdict": self.verdict}
+            | {"values": self.values, "shares": list(self.shares), "paper": self.paper,
+               "verdict": self.verdict}
 
 
 @cache
@@ -203,8 +210,10 @@ def effect(given: dict[str, Any]) -> Effect:
 
     def made(name: str | None, step: int | None, found: Difference | None, values: list[float],
              seeds: int, left: int = 0) -> Effect:
+        shares = () if says != "none" or found is None or step is None else tuple(
+            known({"a": runs_a, "b": runs_b}[name or "b"]()[id][1], SHARE, step))
         return Effect(id, against, outcome, given.get("name"), says, name, seeds, step, found, values,
-                      left)
+                      left, shares)
 
     left, seeds = protocol.TOO_FEW, 0
     if id in runs_b() and given.get("protocol") != "a":

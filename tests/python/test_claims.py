@@ -97,8 +97,9 @@ def test_every_row_says_what_it_rests_on() -> None:
 
 
 def made(found: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
-         outcome: str = "alpha") -> Effect:
-    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, 4000, found, list(values), 0)
+         outcome: str = "alpha", shares: tuple[float, ...] = ()) -> Effect:
+    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, 4000, found, list(values), 0,
+                  shares)
 
 
 @pytest.mark.parametrize(("effect", "verdict"), [
@@ -110,6 +111,9 @@ def made(found: Difference | None, paper: str, values: tuple[float, ...] = (0.3,
     (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02, 0.09)), "agrees"),
     (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02, 0.10)), "undecided"),
     (made(Difference(0.2, 0.1, 0.3), "none", (0.01, 0.02, 0.09)), "differs"),
+    (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02), shares=(0.02, 0.09)), "agrees"),
+    (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02), shares=(0.02, 0.10)), "undecided"),
+    (made(Difference(-0.2, -0.3, -0.1), "less", (0.01, 0.02), shares=(0.02, 0.10)), "agrees"),
     (made(None, "less", (), 2), "undecided"),
     (made(None, "less", (), 0), "not tested"),
 ])
@@ -183,7 +187,9 @@ def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
     if said["says"] == "reported":
         return True
     if said["says"] == "model":
-        return INDEX[said["model"]]["measured"]["sink_1_raw"] <= 1.0
+        # No sink is none on rows made to sum to 1, either, unless the sentence is of raw weights.
+        columns = ("sink_1_raw",) if "raw weights" in said["text"] else ("sink_1", "sink_1_raw")
+        return all(INDEX[said["model"]]["measured"][column] <= 1.0 for column in columns)
     effects = [one for one in row["effects"] if said.get("recipe") in (None, one["recipe"])]
     if not effects or any(one["mean"] is None for one in effects):
         return False
@@ -192,7 +198,7 @@ def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
         "the same": lambda one: -decide.EFFECT < one["low"] <= 0 <= one["high"] < decide.EFFECT,
         # Less than with softmax, or hardly above uniform attention, and so in every seed.
         "none": lambda one: one["high"] < (0 if isinstance(one["against"], str) else decide.EFFECT)
-        and max(one["values"]) < factors.ONSET}
+        and max(one["values"] + one["shares"]) < factors.ONSET}
     return all(map(backs[said["says"]], effects))
 
 
@@ -257,3 +263,15 @@ def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
     unrun = json.loads(json.dumps(row))
     unrun["effects"][0] |= {"mean": None, "low": None, "high": None, "values": []}
     assert not is_backed(unrun, said)
+
+
+def test_an_effect_on_no_sink_carries_the_shares_of_its_seeds_at_its_step() -> None:
+    logs, step = claims.runs_b()["relu"][1], claims.protocol.B_STEPS
+    shares = [factors.at(log, step)[claims.SHARE] for _, log in sorted(logs.items())]
+    assert len(shares) > 2
+    assert BY_ID["relu"]["effects"][0]["shares"] == shares
+    assert claims.effect({"recipe": "relu", "says": "less"}).shares == ()
+    by_a = claims.effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
+    own = [factors.at(log, claims.protocol.TOO_EARLY)[claims.SHARE]
+           for _, log in sorted(claims.runs_a()["sigmoid"][1].items())]
+    assert list(by_a.shares) == own

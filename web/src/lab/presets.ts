@@ -115,8 +115,9 @@ export const fineTune: readonly Preset[] = [
     left: 'from:relu',
     right: 'from:relu,operation:softmax',
     claim:
-      'Both start from a model that was trained with ReLU attention and has no sink. The right one continues ' +
-      'with softmax, whose rows must sum to 1. Press Train: does a sink appear?',
+      'Both start from a model that was trained with ReLU attention, whose raw weights have no sink: its rows ' +
+      'sum to far less than 1. The right one continues with softmax, whose rows must sum to 1. Press Train: ' +
+      'does a sink appear?',
   },
   {
     title: 'softmax model, continue with sigmoid',
