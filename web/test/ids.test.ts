@@ -259,6 +259,12 @@ describe('the zoo', () => {
     await expect(zoo.openModels()).rejects.toThrow(
       'reported.json: expected a file, the server said 404.',
     );
+    serve(() => {
+      throw new TypeError('Failed to fetch');
+    });
+    await expect(zoo.openModels()).rejects.toThrow(
+      'reported.json: expected a file, and no server was reached.',
+    );
     // It is asked for again.
     serve();
     expect(await zoo.openModels()).toEqual({ source: 'a paper' });

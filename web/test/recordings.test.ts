@@ -396,7 +396,13 @@ describe('open recordings', () => {
     expect(await all.size(address, signal)).toBeUndefined();
     serve(() => new Response('', { status: 404, headers: { 'content-length': '7' } }));
     expect(await all.size(address, signal)).toBeUndefined();
-    await expect(all.bytes(address)).rejects.toThrow('x: the server said 404.');
+    await expect(all.bytes(address)).rejects.toThrow('x: expected a file, the server said 404.');
+    serve(() => {
+      throw new TypeError('Failed to fetch');
+    });
+    await expect(all.bytes(address)).rejects.toThrow(
+      'x: expected a file, and no server was reached.',
+    );
     serve(() => new Response('ab'));
     expect([...(await all.bytes(address))]).toEqual([97, 98]);
     expect(asked[0]).toEqual(['https://a.example/x.safetensors', 'HEAD']);

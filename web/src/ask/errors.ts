@@ -14,3 +14,17 @@ export function sentence(error: unknown): string {
 export function isTooSlow(error: unknown): boolean {
   return error instanceof SinkscopeError && error.code === 'too_slow';
 }
+
+/** A file, or a sentence that names it: the browser's own words for a missing network say neither. */
+export async function fetched(
+  address: URL | string,
+  name: string,
+  init?: RequestInit,
+): Promise<Response> {
+  const response = await fetch(address, init).catch((cause: unknown) => {
+    throw new InputError(`${name}: expected a file, and no server was reached.`, { cause });
+  });
+  if (!response.ok)
+    throw new InputError(`${name}: expected a file, the server said ${response.status}.`);
+  return response;
+}

@@ -1,6 +1,7 @@
 /** The models that lie beside the page. */
 import { sha256, SinkscopeError } from 'sinkscope';
 import { base } from '../base';
+import { fetched } from './errors';
 import { headerOf, refined, unpacked } from './preview';
 
 export interface Card {
@@ -110,11 +111,8 @@ export interface Zoo {
   readonly heldOut: (tokens: number) => Promise<readonly string[]>;
 }
 
-async function get(path: string, cache: RequestCache = 'default'): Promise<Response> {
-  const response = await fetch(zooAddress(path), { cache });
-  if (!response.ok)
-    throw new Error(`${path}: expected a file, the server said ${response.status}.`);
-  return response;
+function get(path: string, cache: RequestCache = 'default'): Promise<Response> {
+  return fetched(zooAddress(path), path, { cache });
 }
 
 export async function textOf(path: string): Promise<string> {

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals-core';
 import { cutText, labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
 import { base } from '../base';
 import { type Models } from '../run/models';
-import { InputError } from '../ask/errors';
+import { fetched, InputError } from '../ask/errors';
 import { PASSAGES, textOf, type Card } from '../ask/zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
@@ -22,8 +22,7 @@ async function passages(): Promise<string> {
 }
 
 async function licence() {
-  const response = await fetch(new URL('LICENSE', base));
-  if (!response.ok) throw new InputError(`LICENSE: the server said ${response.status}.`);
+  const response = await fetched(new URL('LICENSE', base), 'LICENSE');
   return { name: 'the Apache license', text: await response.text() };
 }
 

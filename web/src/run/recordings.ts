@@ -11,7 +11,7 @@ import {
   type Tensor,
   type Token,
 } from 'sinkscope';
-import { InputError } from '../ask/errors';
+import { fetched, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, nameOfRecording } from '../ask/recordings';
 import type { Frame, NumberClass } from '../frame';
@@ -92,9 +92,7 @@ export class Recordings {
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
     const file = this.#admitted.get(id);
     if (file) return new Uint8Array(await file.arrayBuffer());
-    const response = await fetch(addressOfRecording(id)!);
-    if (!response.ok)
-      throw new InputError(`${nameOfRecording(id)}: the server said ${response.status}.`);
+    const response = await fetched(addressOfRecording(id)!, nameOfRecording(id));
     return new Uint8Array(await response.arrayBuffer());
   }
 
