@@ -127,16 +127,17 @@ static void open_gap(float *x, size_t first, size_t hidden, size_t n) {
 static float row_back(const ss_attention_back *s, float *d, const float *weights, size_t n,
                       const ss_choice *choice, size_t bias, size_t all) {
     float *x = s->row, *w = s->row + all;
-    size_t first = bias + (size_t)choice->mask.first, recent = (size_t)choice->mask.recent;
-    size_t hidden = first >= n || recent >= n - first ? 0 : n - first - recent;
+    /* Of a model's own masks a window alone hides keys: the first ones, but for the learned key. */
+    size_t tokens = n - bias, recent = (size_t)choice->mask.recent;
+    size_t hidden = recent < tokens ? tokens - recent : 0;
     memcpy(w, weights, n * sizeof *w);
     if (hidden) {
-        close_gap(d, first, hidden, n);
-        close_gap(x, first, hidden, n);
-        close_gap(w, first, hidden, n);
+        close_gap(d, bias, hidden, n);
+        close_gap(x, bias, hidden, n);
+        close_gap(w, bias, hidden, n);
     }
     float of_parameter = choice->operation->back(d, x, w, n - hidden, choice->parameters);
-    if (hidden) open_gap(d, first, hidden, n);
+    if (hidden) open_gap(d, bias, hidden, n);
     return of_parameter;
 }
 
