@@ -394,20 +394,6 @@ describe('the tokens', () => {
     expect(own.point).toHaveBeenLastCalledWith({ query: 2 });
   });
 
-  it('that share a character write it once', () => {
-    const part = (start: number, end: number) => ({
-      id: 1,
-      text: '\ufffd',
-      start,
-      end,
-      special: false,
-    });
-    const shared = [part(0, 1), part(0, 1), part(1, 1), part(1, 2)];
-    const question = { ...frameOf().question, prompt: '字b' };
-    const { chips: all } = row({}, frame({ tokens: shared, question }));
-    expect(all.map((one) => one.textContent)).toEqual(['字', '·', '\ufffd', 'b']);
-  });
-
   it('of a long text are lit by the means of their blocks', () => {
     const head = { layer: 1, head: 0, tensors: { att: tensor([2, 2], [1, 0, 0.75, 0.25]) } };
     const of = frame({ head, pooled: 2 });

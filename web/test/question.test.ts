@@ -58,6 +58,37 @@ describe('a question', () => {
       expect(key(change)).not.toBe(key({}));
   });
 
+  it('writes a character that several tokens share once, of the text that is read', async () => {
+    // A token a byte of UTF-8, as byte-level tokenizers have them; offsets are of whole characters.
+    const bytes = (text: string) => {
+      let start = 0;
+      return [...text].flatMap((character) => {
+        const all = [...new TextEncoder().encode(character)];
+        const at = { start, end: (start += character.length) };
+        const own = all.length > 1 ? '\ufffd' : character;
+        return all.map((id) => ({ id, text: own, special: false, ...at }));
+      });
+    };
+    const byBytes = {
+      ...tokenizer,
+      encode: (text: string) => [
+        { id: 0, text: '<s>', start: 0, end: 0, special: true },
+        ...bytes(text),
+      ],
+    } as unknown as Tokenizer;
+    const words = async (change: Partial<State>, texts: string[] = []) => {
+      const all = questionOf({ ...defaults, first: 'auto', T: 99, ...change });
+      return (await promptsOf(byBytes, all, 99, texts)).tokens.map(({ text }) => text);
+    };
+    expect(await words({ prompt: 'a字字🎈b' })).toEqual([
+      ...['<s>', 'a', '字', '·', '·', '字', '·', '·', '🎈', '·', '·', '·', 'b'],
+    ]);
+    // A text of a file, whatever the field holds; and a sign that stands for a lost character.
+    expect(await words({ input: 'file', prompt: 'other' }, ['é'])).toEqual(['<s>', 'é', '·']);
+    expect(await words({ prompt: '\ufffd' })).toEqual(['<s>', '\ufffd', '·', '·']);
+    expect(await words({ prompt: '字', T: 2 })).toEqual(['<s>', '字']);
+  });
+
   it('ends each prompt with what the tokenizer puts behind a text', async () => {
     const both = {
       ...tokenizer,

@@ -222,6 +222,17 @@ async function promptsOfGroups(
   return { tokens: first, dropped: 0, ids, groups: labels };
 }
 
+/** A character that several tokens share is written in the first of them; the others get a dot. */
+function written(tokens: readonly Token[], text: string): Token[] {
+  return tokens.map((token, t) => {
+    const { start, end } = token;
+    if (!token.text.includes('\ufffd') || start === end) return token;
+    const before = tokens[t - 1];
+    const isShared = before?.start === start && before.end === end;
+    return { ...token, text: isShared ? '·' : text.slice(start, end) };
+  });
+}
+
 /** A text, cut into prompts of T tokens; a shorter text is one prompt. */
 async function piecesOf(
   tokenizer: Tokenizer,
@@ -229,7 +240,7 @@ async function piecesOf(
   { T, n }: Question,
   special: Special,
 ): Promise<Prompts> {
-  const all = await tokenizer.encode(text, { special });
+  const all = written(await tokenizer.encode(text, { special }), text);
   const { before, after } = affixesOf(all);
   const words = all.slice(before.length, all.length - after.length);
   const room = Math.max(1, Math.min(T, all.length) - before.length - after.length);

@@ -360,15 +360,6 @@ export function questionControls(
   </div>`;
 }
 
-/** A character that several tokens share is written in the first of them; the others get a dot. */
-function chipText({ tokens, question }: Frame, t: number): string {
-  const { text, start, end } = tokens[t]!;
-  if (!text.includes('\ufffd') || start === end) return word(text);
-  const before = tokens[t - 1];
-  const isSame = before?.end === end && before.start === start;
-  return isSame ? '·' : readable(question.prompt.slice(start, end));
-}
-
 /** Every token of the first prompt: one tab stop; the arrow keys move through them. */
 export function chips(
   frame: Frame,
@@ -400,7 +391,7 @@ export function chips(
       tabindex=${t === stop ? 0 : -1}
       aria-pressed=${query === t}
       title=${isPlain ? nothing : `position ${t}, id ${token.id}`}
-      .textContent=${chipText(frame, t)}
+      .textContent=${word(token.text)}
       @pointerenter=${() => point({ query: t })}
       @focus=${() => point({ query: t })}
       @click=${() => set({ query: query === t ? -1 : t, key: -1 })}
