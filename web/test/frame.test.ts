@@ -234,6 +234,9 @@ describe('words', () => {
   it('make visible what cannot be seen, whatever a vocabulary holds', () => {
     expect(readable(' a\n\t')).toBe('\u00a0a↵⇥');
     expect(readable('')).toBe('∅');
+    expect([readable(' '), readable('  '), readable('  a'), readable(' \n')]).toEqual([
+      ...['␣', '␣␣', '\u00a0\u00a0a', '\u00a0↵'],
+    ]);
     expect(readable('\0\x1b\x7f\x9f\ufffe\ud800')).toBe('␀␛␡\ufffd\ufffd\ufffd');
     expect(readable('😀')).toBe('😀');
     expect(quote(frameOf(), 1)).toBe('“a”');
