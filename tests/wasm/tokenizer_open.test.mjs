@@ -220,6 +220,12 @@ test('a file that is none is refused with its place', () => {
       'added_tokens 0 id',
       'expected an id below 2097152, got -1',
     ],
+    ...['Runes', 'bpe', '', 3].map((type) => [
+      { ...plain, model: { ...plain.model, type } },
+      'unsupported',
+      'model.type',
+      `${JSON.stringify(type)} is not a type this build knows`,
+    ]),
     [
       { ...plain, normalizer: { type: 'Runes' } },
       'unsupported',

@@ -62,9 +62,14 @@ function guard(use) {
   }
 }
 
+/** What `model.type` may be; where a file has none, which older ones have not, its keys tell. */
+const MODEL_TYPES = ['BPE', 'WordPiece', 'Unigram', 'WordLevel'];
+
 /** @param {import('./shapes.js').TokenizerFile} file */
 function checkFile(file) {
-  const { vocab, merges, continuing_subword_prefix: prefix } = file.model ?? {};
+  const { type, vocab, merges, continuing_subword_prefix: prefix } = file.model ?? {};
+  // Of a type that it does not know the library reads the vocabulary as it likes.
+  if (!MODEL_TYPES.includes(type ?? 'BPE')) throw unknownType('model', type);
   if (!vocab || typeof vocab !== 'object') refuse('model.vocab', 'expected a table of tokens');
   if (Array.isArray(vocab)) checkPieces(vocab);
   else checkVocab(/** @type {Record<string, unknown>} */ (vocab), 'model.vocab');
@@ -144,8 +149,16 @@ function libraryError(error) {
     TokenizerModel: 'model',
     Model: 'model',
   });
-  const key = `${keys[unknown[1]] ?? unknown[1].toLowerCase()}.type`;
-  return new SinkscopeError('unsupported', key, `"${unknown[2]}" is not a type this build knows`);
+  return unknownType(keys[unknown[1]] ?? unknown[1].toLowerCase(), unknown[2]);
+}
+
+/**
+ * @param {string} stage
+ * @param {unknown} type
+ */
+function unknownType(stage, type) {
+  const text = `${JSON.stringify(type)} is not a type this build knows`;
+  return new SinkscopeError('unsupported', `${stage}.type`, text);
 }
 
 /** @implements {TokenizerShape} */
