@@ -209,9 +209,8 @@ def effect(given: dict[str, Any]) -> Effect:
         raise ValueError(f"{id}: no figure of the source, and the claim gives no direction")
 
     def made(name: str | None, step: int | None, found: Difference | None, values: list[float],
-             seeds: int, left: int = 0) -> Effect:
-        shares = () if says != "none" or found is None or step is None else tuple(
-            known({"a": runs_a, "b": runs_b}[name or "b"]()[id][1], SHARE, step))
+             seeds: int, left: int = 0, logs: decide.Logs | None = None) -> Effect:
+        shares = tuple(known(logs, SHARE, step)) if says == "none" and logs and step else ()
         return Effect(id, against, outcome, given.get("name"), says, name, seeds, step, found, values,
                       left, shares)
 
@@ -222,11 +221,11 @@ def effect(given: dict[str, Any]) -> Effect:
         if found is not None:
             due = outcome == "alpha" and isinstance(against, str) and decide.leaves_open(found)
             return made("b", protocol.B_STEPS, found, known(logs, outcome, protocol.B_STEPS), seeds,
-                        max(0, len(protocol.B_SECOND) - seeds) if due else 0)
+                        max(0, len(protocol.B_SECOND) - seeds) if due else 0, logs)
     if id in runs_a():
         found, values = by_a(id, against, outcome)
         if found is not None:
-            return made("a", protocol.TOO_EARLY, found, values, len(values))
+            return made("a", protocol.TOO_EARLY, found, values, len(values), logs=runs_a()[id][1])
         if id not in runs_b():
             left, seeds = protocol.TOO_FEW - len(values), len(values)
     return made(None, None, None, [], seeds, left)

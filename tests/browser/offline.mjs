@@ -81,16 +81,7 @@ const isApart = (page) => page.evaluate(() => crossOriginIsolated);
 async function isKept(page, ...paths) {
   await page.waitForFunction(() => navigator.serviceWorker.controller);
   for (const path of paths)
-    await until(
-      page,
-      async (end) => {
-        for (const name of await caches.keys())
-          for (const { url } of await (await caches.open(name)).keys())
-            if (url.split('?')[0].endsWith(end)) return true;
-        return false;
-      },
-      path,
-    );
+    await until(async () => (await kept(page, /./)).some((url) => url.endsWith(path)));
 }
 
 /** Exact weights are cached when somebody asks for an exact number, as Compare does. */
@@ -219,11 +210,13 @@ export const offline = {
       // The old build is still shown: a second tab is of it too, and so is what it loads late.
       const second = await visit(context, host.address);
       await drawn(second);
-      await until(second, async () => {
-        const registration = await navigator.serviceWorker.getRegistration();
-        await registration.update();
-        return registration.waiting !== null;
-      });
+      await until(() =>
+        second.evaluate(async () => {
+          const registration = await navigator.serviceWorker.getRegistration();
+          await registration.update();
+          return registration.waiting !== null;
+        }),
+      );
       await second.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
       // An error ends the wait at once, with its reason.
       await second.waitForSelector('.metrics tr[data-subject], .trouble, .message.error');
@@ -308,12 +301,14 @@ export const offline = {
         host.interpose(/reported\.json$/);
         const page = await visit(context, host.address);
         await drawn(page);
-        await until(page, async () => {
-          const registration = await navigator.serviceWorker.getRegistration();
-          return (
-            registration === undefined && performance.getEntriesByName('first-sink').length > 0
-          );
-        });
+        await until(() =>
+          page.evaluate(async () => {
+            const registration = await navigator.serviceWorker.getRegistration();
+            return (
+              registration === undefined && performance.getEntriesByName('first-sink').length > 0
+            );
+          }),
+        );
         await page.waitForTimeout(3000);
         assert.equal(await page.evaluate(() => navigator.serviceWorker.controller), null);
         assert.deepEqual(await kept(page, /reported\.json$/), []);

@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { extname, join, normalize } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -158,8 +159,8 @@ export async function openStage() {
  * Waits until what the predicate promises is true. Playwright's `waitForFunction` does not await an asynchronous
  * predicate: to it a promise is true at once.
  */
-export async function until(page, holds, value) {
-  while (!(await page.evaluate(holds, value))) await page.waitForTimeout(50);
+export async function until(holds) {
+  while (!(await holds())) await setTimeout(50);
 }
 
 /** Nothing is running, and what ran is drawn. */

@@ -62,7 +62,7 @@ function guard(use) {
   }
 }
 
-/** What `model.type` may be; where a file has none, which older ones have not, its keys tell. */
+/** What `model.type` may be; older files have none, and their other keys decide. */
 const MODEL_TYPES = ['BPE', 'WordPiece', 'Unigram', 'WordLevel'];
 
 /** @param {import('./shapes.js').TokenizerFile} file */
@@ -146,8 +146,6 @@ function libraryError(error) {
   const keys = /** @type {Record<string, string>} */ ({
     PreTokenizer: 'pre_tokenizer',
     PostProcessor: 'post_processor',
-    TokenizerModel: 'model',
-    Model: 'model',
   });
   return unknownType(keys[unknown[1]] ?? unknown[1].toLowerCase(), unknown[2]);
 }
