@@ -76,7 +76,8 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   readonly architecture: Pick<
     Architecture,
     'family' | 'L' | 'H' | 'G' | 'K' | 'D' | 'V' | 'F' | 'E' | 'attention' | 'mask' | 'windows'
-  >;
+  > &
+    Required<Pick<Architecture, 'blocks' | 'layers'>>;
   /** Bytes of the file. */
   readonly bytes: number;
   /** Every tensor of the file, by its name: `0.att`, `mean.alpha`, `prompt.loss`. */
