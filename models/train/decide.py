@@ -68,6 +68,33 @@ def has_vanished(logs: Logs) -> bool:
                if LATE <= point["step"] <= protocol.B_STEPS)
 
 
+def late_logs(recipe: Recipe) -> Logs:
+    """By seed, those that reach step B_LAST. Raises ValueError for a gap."""
+    found = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
+    for seed, log in found.items():
+        if protocol.gap(log) is not None:
+            raise ValueError(f"{recipe.id}, seed {seed}: step {protocol.gap(log)} is missing")
+    return {seed: log for seed, log in found.items() if protocol.is_done(log, protocol.B_LAST)}
+
+
+def stays_away(logs: Logs) -> bool:
+    """Whether the sink vanished by raw weights and by shares, in every seed."""
+    return all(point[name] < VANISHED for log in logs.values() for point in log["points"]
+               for name in ("alpha", "alpha_share") if LATE <= point["step"] <= protocol.B_LAST)
+
+
+def late_mean(log: dict[str, Any], name: str) -> float:
+    """Of an outcome over the last measurements."""
+    return mean(at(log, step)[name] for step in protocol.B_MEAN)
+
+
+def look_again(logs: Logs, bases: Logs) -> bool:
+    """Whether the interval of alpha leaves both 0 and an effect of EFFECT open. Without the logs of the
+    baseline there is none yet."""
+    values, base = ([late_mean(log, "alpha") for log in group.values()] for group in (logs, bases))
+    return len(base) > 1 and leaves_open(welch(values, base))
+
+
 def missing(id: str, logs: Logs) -> int:
     """How many runs a recipe lacks before it counts: it takes eight of the baseline and three of another
     recipe, or two whose sink has vanished."""
