@@ -47,7 +47,7 @@ class Heads:
         sums = {name: torch.zeros(B, H, T, dtype=exact, device=device)
                 for name in ("alpha", "alpha_raw", "contribution_at")}
         rows = {name: torch.zeros(B, H, T, device=device)
-                for name in (ROW_SUM, "entropy", "att_bias", "head_gate")}
+                for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         keep_map = self._map(B, H, device)
@@ -62,6 +62,7 @@ class Heads:
                 rows["att_bias"][..., chunk.rows] = chunk.sink
             rows["head_gate"][..., chunk.rows] = share[..., self.settings.first]
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
+            rows["distance"][..., chunk.rows] = metrics.distance(share, chunk.rows)
             rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
             if lengths is not None:
                 sums["contribution_at"] += metrics.contributions(att, lengths, visible, facts.kind)
@@ -154,6 +155,9 @@ class Heads:
         sums = found[ROW_SUM]
         found[f"{ROW_SUM}_summary"] = np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1)
         found["entropy_mean"] = found["entropy"].mean(-1)
+        distances = self._all("distance", b)
+        assert distances is not None
+        found["distance"] = distances.mean(-1)
         # The share that the first token receives from all queries, those before it included.
         found["first_share"] = found["alpha"][..., at] * np.float32(self._queries(at) / facts.T)
         load = metrics.head_load(torch.from_numpy(found["head_gate"]))

@@ -27,6 +27,9 @@ from .recording import Array, Means, Recording
 from .settings import FIELDS, Settings
 
 CHECKED = 64  # positions whose logits are compared with those of the untouched model
+# Metrics whose mean over layers and heads is kept for each prompt.
+PROMPT_MEANS = ("alpha_raw", "row_mass", "entropy_mean", "distance", "contribution", "cos_gap", "hidden_ratio",
+                "key_ratio", "value_ratio")
 LOSS_ROWS = 256  # logits that are widened to float32 together
 
 Inputs = Mapping[str, Tensor]
@@ -39,6 +42,7 @@ class Prompt:
     inputs: Inputs
     ids: list[int] | None
     tokens: list[str] | None
+    text: str | None = None
 
 
 @dataclass
@@ -99,7 +103,7 @@ class Assembly:
         self.means = Means()
         self.kept: list[Measured] = []
         self.firsts: dict[int | None, None] = {}
-        self.rows: dict[str, list[Any]] = {"sink_1": [], "alpha_1": [], "loss": [], "failed": []}
+        self.rows: dict[str, list[Any]] = {}
 
     def add(self, one: Measured | None) -> None:
         """None is a prompt that failed: its row is NaN."""
@@ -109,8 +113,16 @@ class Assembly:
                "sink_1": found["sink_ratio"][:, self.first] if one else np.full(len(self.eps), nan),
                "alpha_1": found["alpha"][..., self.first].mean() if one else nan,
                "loss": found["loss_mean"][0] if "loss_mean" in found else nan}
+        for name in PROMPT_MEANS:
+            x = found.get(name)
+            x = x[..., self.first] if x is not None and name == "alpha_raw" else x
+            row[name] = nan if x is None else np.float32(x.mean())
+        if "sink_ratio_raw" in found:
+            row["sink_ratio_raw"] = found["sink_ratio_raw"][:, self.first]
+        elif one is None:
+            row["sink_ratio_raw"] = np.full(len(self.eps), nan)
         for name, value in row.items():
-            self.rows[name].append(value)
+            self.rows.setdefault(name, []).append(value)
         if one is not None:
             self.means.add(found)
             self.firsts[one.first_id] = None
@@ -122,7 +134,9 @@ class Assembly:
             raise RuntimeError("every prompt failed: see the warnings")
         tensors = {f"{i}.{name}": x for i, one in enumerate(self.kept) for name, x in one.kept.items()}
         tensors |= self.means.tensors()
-        tensors |= {f"prompt.{name}": np.stack(x) for name, x in self.rows.items()}
+        has = {name.removeprefix("mean.") for name in tensors}
+        tensors |= {f"prompt.{name}": np.stack(x) for name, x in self.rows.items()
+                    if name in has or name in ("sink_1", "alpha_1", "loss", "failed")}
         first = conditions["first"]
         if len(self.firsts) > 1:  # the prompts begin with different tokens
             first = first | {"token": None, "id": None}
@@ -196,7 +210,7 @@ class Recorder:
                                           if ends else {})).input_ids
         else:
             ids = self._ids(text)
-        return [Prompt({"input_ids": torch.tensor([ids])}, ids, None)]
+        return [Prompt({"input_ids": torch.tensor([ids])}, ids, None, text if isinstance(text, str) else None)]
 
     def _ids(self, text: Any) -> list[int]:
         found = text.tolist() if hasattr(text, "tolist") else text
@@ -217,7 +231,7 @@ class Recorder:
         assert ids is not None
         inputs = {name: x[:, :T] if x.dim() >= 2 and x.shape[1] == len(ids) else x
                   for name, x in prompt.inputs.items()}
-        return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]))
+        return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), prompt.text)
 
     # Forward passes
 
@@ -366,7 +380,8 @@ class Recorder:
             "model": model,
             "first": {"token": token, "id": first, "position": settings.first},
             "tokens": [],
-            "prompts": {"source": source, "sha256": _digest(prompts), "count": len(prompts), "kept": 0,
+            "prompts": {"source": source, "sha256": _digest(prompts),
+                        "texts_sha256": _digest_of_texts(prompts), "count": len(prompts), "kept": 0,
                         "T": facts.T},
             "eps": list(settings.eps), "class": "MEASURED", "licence": licence,
             "versions": {"sinkscope": __version__} | {name: version(name)
@@ -492,6 +507,13 @@ def _logits(out: Any, model: nn.Module) -> Tensor | None:
                 found.shape[-1] != embedding.num_embeddings or found.shape[-1] == embedding.embedding_dim):
             return None
     return found if isinstance(found, Tensor) and found.dim() == 3 else None
+
+
+def _digest_of_texts(prompts: Sequence[Prompt]) -> str | None:
+    """SHA-256 of the texts, which models of other tokenizers share; None where there are none."""
+    if any(p.text is None for p in prompts):
+        return None
+    return sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()
 
 
 def _some_logits(out: Any) -> tuple[Tensor, int]:
