@@ -18,3 +18,40 @@ export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [stri
   root.replaceChildren(ends[0], bar, ends[1]);
   root.classList.add('legend');
 }
+
+/** Numbers that stand on the scale of attention weights. */
+export const TICKS = {
+  root: [0, 0.01, 0.1, 0.25, 0.5, 1],
+  linear: [0, 0.25, 0.5, 0.75, 1],
+} as const;
+
+/** Where a value is on the bar, from 0 to 1. */
+function placeOf({ low, high, root }: Scale, value: number): number {
+  const share = (value - low) / (high - low);
+  return root ? Math.sqrt(share) : share;
+}
+
+/** A colour scale whose numbers stand under the bar, each at its place. */
+export function drawScale(root: HTMLElement, scale: Scale, ticks: readonly number[]): void {
+  const key = ticks.join();
+  const before = drawn.get(root);
+  if (before?.scale === scale && before.ends === key) return;
+  drawn.set(root, { scale, ends: key });
+  const { low, high } = scale;
+  const stops = Array.from({ length: STEPS }, (_, i) => {
+    const share = i / (STEPS - 1);
+    return css(scale, low + (high - low) * (scale.root ? share ** 2 : share));
+  });
+  const bar = document.createElement('span');
+  bar.className = 'legend-bar';
+  bar.style.background = `linear-gradient(to right, ${stops.join(', ')})`;
+  const numbers = ticks.map((value) => {
+    const tick = document.createElement('span');
+    tick.className = 'tick';
+    tick.style.left = `${100 * placeOf(scale, value)}%`;
+    tick.textContent = value === 0 ? '0' : `${Math.round(100 * value)}%`;
+    return tick;
+  });
+  root.replaceChildren(bar, ...numbers);
+  root.classList.add('scale');
+}
