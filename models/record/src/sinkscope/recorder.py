@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from . import __version__, metrics
-from .attention import UnsupportedModel, observe, unwrap
+from .attention import UnsupportedModel, exact, observe, unwrap
 from .gather import Heads, Stream
 from .probe import Facts, Probe, config_of, width
 from .recording import Array, Means, Recording
@@ -325,23 +325,30 @@ class Recorder:
                 logits.shape[:2] == inputs["input_ids"].shape):
             loss, rank = _predicted(logits, inputs["input_ids"].to(logits.device))
         measured = []
-        for b, prompt in enumerate(prompts):
-            found = heads.metrics(b) | stream.metrics(b)
-            if loss is not None and rank is not None:
-                at = loss[b].cpu().numpy()
-                found |= {"loss_at": np.concatenate([[np.float32(np.nan)], at]),
-                          "loss_mean": at.mean()[None],
-                          "accuracy": metrics.accuracy(rank[b].cpu()).numpy()[None]}
-            kept: dict[str, Array] = {}
-            if b < keep:
-                kept = heads.kept(b, prompt.ids) | stream.kept(b, found)
-                if loss is not None and "loss" in settings.fields:
-                    kept["loss"] = found["loss_at"][1:]
-            first = prompt.ids[settings.first] if prompt.ids else None
-            measured.append(Measured(found, kept, prompt.tokens or _numbered(facts.T), first))
+        with exact():  # autocast refuses float64
+            for b, prompt in enumerate(prompts):
+                found = heads.metrics(b) | stream.metrics(b)
+                if loss is not None and rank is not None:
+                    at = loss[b].cpu().numpy()
+                    found |= {"loss_at": np.concatenate([[np.float32(np.nan)], at]),
+                              "loss_mean": at.mean()[None],
+                              "accuracy": metrics.accuracy(rank[b].cpu()).numpy()[None]}
+                kept: dict[str, Array] = {}
+                if b < keep:
+                    kept = heads.kept(b, prompt.ids) | stream.kept(b, found)
+                    if loss is not None and "loss" in settings.fields:
+                        kept["loss"] = found["loss_at"][1:]
+                first = prompt.ids[settings.first] if prompt.ids else None
+                measured.append(Measured(found, kept, prompt.tokens or _numbered(facts.T), first))
         return measured
 
     # What a reader must know
+
+    def _dtype(self) -> str:
+        kind, parameter = self.device.type, next(self.model.parameters(), None)
+        dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
+        under = f" under autocast {torch.get_autocast_dtype(kind)}" if torch.is_autocast_enabled(kind) else ""
+        return f"{dtype}{under}".replace("torch.", "")
 
     def conditions(self, prompts: Sequence[Prompt], source: str, model_id: str | None = None,
                    revision: str | None = None, file_sha256: str | None = None,
@@ -363,7 +370,7 @@ class Recorder:
             "family": getattr(config, "model_type", None) or type(unwrap(self.model)).__name__,
             "L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D or facts.H * facts.K,
             "V": V or max(1, self.outputs),
-            "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "dtype": self._dtype(),
             "attention": getattr(config, "_attn_implementation", None) or "eager",
             "operation": "sink_logit" if facts.sinks else "softmax", "mask": mask,
         }
@@ -380,9 +387,8 @@ class Recorder:
             "model": model,
             "first": {"token": token, "id": first, "position": settings.first},
             "tokens": [],
-            "prompts": {"source": source, "sha256": _digest(prompts),
-                        "texts_sha256": _digest_of_texts(prompts), "count": len(prompts), "kept": 0,
-                        "T": facts.T},
+            "prompts": {"source": source, "sha256": _digest(prompts), "count": len(prompts), "kept": 0,
+                        "T": facts.T} | _digest_of_texts(prompts),
             "eps": list(settings.eps), "class": "MEASURED", "licence": licence,
             "versions": {"sinkscope": __version__} | {name: version(name)
                                                       for name in ("torch", "transformers")},
@@ -509,11 +515,11 @@ def _logits(out: Any, model: nn.Module) -> Tensor | None:
     return found if isinstance(found, Tensor) and found.dim() == 3 else None
 
 
-def _digest_of_texts(prompts: Sequence[Prompt]) -> str | None:
-    """SHA-256 of the texts, which models of other tokenizers share; None where there are none."""
+def _digest_of_texts(prompts: Sequence[Prompt]) -> dict[str, str]:
+    """SHA-256 of the texts, which models of other tokenizers share; empty where there are none."""
     if any(p.text is None for p in prompts):
-        return None
-    return sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()
+        return {}
+    return {"texts_sha256": sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()}
 
 
 def _some_logits(out: Any) -> tuple[Tensor, int]:
