@@ -32,13 +32,18 @@ class Facts:
     prefix: int
     windows: list[int | None]  # of each layer with attention
     seen: Tensor  # [L, T]: number of keys that a query sees
-    sinks: bool  # rows do not sum to 1: a sink logit takes part in the softmax
+    operation: str  # a row of the core's table: softmax, or sink_logit where one takes part in the softmax
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
     blocks: int  # layers of the model, with attention or not
     members: list[nn.Module]  # the modules that are the blocks, each once
     wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
     from_weights: bool = False  # the model returned its weights; queries, keys and values are unknown
+
+    @property
+    def sinks(self) -> bool:
+        """Rows need not sum to 1: alpha is that of their shares."""
+        return self.operation != "softmax"
 
     @property
     def L(self) -> int:
@@ -168,7 +173,8 @@ class Probe:
         # Where layers group their heads otherwise, keys and values are counted by head.
         wide = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
         return Facts(T, H, H if len(groups) > 1 else groups.pop(), int(K), kind, prefix, windows,
-                     torch.stack([n for _, _, n in self.ranges]), self.sinks, self.softcap, layers, blocks,
+                     torch.stack([n for _, _, n in self.ranges]),
+                     "sink_logit" if self.sinks else "softmax", self.softcap, layers, blocks,
                      members, wide, self.weights)
 
     def _layers(self, model: nn.Module, ran: Mapping[str, int]) -> tuple[list[int], int, list[nn.Module]]:
