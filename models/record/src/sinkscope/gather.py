@@ -57,9 +57,12 @@ class Heads:
             att, visible = chunk.att, facts.visible(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.sinks else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
-            if facts.sinks and chunk.sink is not None:
+            if facts.sinks:  # some layers may have no sink logit: their rows are their shares
                 sums["alpha_raw"] += metrics.alpha(att, facts.kind)
+            if chunk.sink is not None:
                 rows["att_bias"][..., chunk.rows] = chunk.sink
+            elif facts.operation == "sink_logit" and facts.from_weights:
+                rows["att_bias"][..., chunk.rows] = 1 - metrics.row_mass(att)
             rows["head_gate"][..., chunk.rows] = share[..., self.settings.first]
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
             rows["distance"][..., chunk.rows] = metrics.distance(share, chunk.rows)
@@ -69,7 +72,8 @@ class Heads:
             if keep_map is not None:
                 self._keep_rows(keep_map, chunk)
         rows["head_gate"] = metrics.head_gate(rows["head_gate"], self.settings.first)
-        absent = {"alpha_raw", "att_bias"} if not facts.sinks else set()
+        absent = set() if facts.sinks else {"alpha_raw"}
+        absent |= set() if facts.operation == "sink_logit" else {"att_bias"}
         absent |= {"contribution_at"} if lengths is None else set()
         found = {name: x.float() for name, x in (sums | rows).items() if name not in absent}
         by_head = H // call.G if facts.G == H else 1  # where layers group their heads otherwise

@@ -12,8 +12,10 @@ from .attention import Call, Chunk, Place, UnsupportedModel
 from .settings import Settings
 
 # How far recomputed weights may give another output than the model's attention, in units of the dtype's
-# rounding: of each weight, of each score relative to its size, and of each product in a score.
-OF_WEIGHT, OF_SCORE, OF_PRODUCT = 4.0, 2.0, 2.0
+# rounding: of each weight, of each score relative to its size, and of each product in a score. Models of
+# random weights use up to two thirds of it, and scores that are 5% larger twice of it.
+OF_WEIGHT, OF_SCORE, OF_PRODUCT = 2.0, 1.0, 1.0
+IN_DTYPE = 2.0  # times that where the softmax itself runs in the dtype, as with sink logits
 LEAST = 1e-4  # of the largest value: float32 products may run in TF32
 ROW_SUM_ROUNDING = 1e-4  # of rows that are said to sum to 1, in float32
 
@@ -30,13 +32,18 @@ class Facts:
     prefix: int
     windows: list[int | None]  # of each layer with attention
     seen: Tensor  # [L, T]: number of keys that a query sees
-    sinks: bool  # rows do not sum to 1: a sink logit takes part in the softmax
+    operation: str  # a row of the core's table: softmax, or sink_logit where one takes part in the softmax
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
     blocks: int  # layers of the model, with attention or not
     members: list[nn.Module]  # the modules that are the blocks, each once
     wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
     from_weights: bool = False  # the model returned its weights; queries, keys and values are unknown
+
+    @property
+    def sinks(self) -> bool:
+        """Rows need not sum to 1: alpha is that of their shares."""
+        return self.operation != "softmax"
 
     @property
     def L(self) -> int:
@@ -118,6 +125,7 @@ class Probe:
         found = mixed(chunk.att, value)
         expected = call.out[:, chunk.rows].transpose(1, 2).to(found)
         rounding = max(torch.finfo(x.dtype).eps for x in (call.out, call.query, call.value)) / 2
+        rounding *= 1 if call.sinks is None else IN_DTYPE
         # The relative error of each weight, from the rounding of its score: that of the score itself, and
         # of its K products, which add up to about |q| |k| / sqrt(K).
         scale = call.query.shape[-1] ** -0.5 if call.scaling is None else call.scaling
@@ -130,7 +138,8 @@ class Probe:
         # sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), without a tensor of [t, S, V]
         total = error.sum(-1, keepdim=True)
         squares = mixed(error, value.square()) - 2 * found * mixed(error, value) + found.square() * total
-        allowed = (total * squares.clamp_min(0)).sqrt() + 2 * rounding * (found.abs() + mixed(chunk.att, value.abs()))
+        allowed = (total * squares.clamp_min(0)).sqrt() + rounding * (
+            found.abs() + mixed(chunk.att, value.abs()))
         largest = value.abs().max().clamp_min(1e-30)
         if rounding < 1e-5:
             allowed = allowed.clamp_min((LEAST * largest).item())
@@ -164,7 +173,8 @@ class Probe:
         # Where layers group their heads otherwise, keys and values are counted by head.
         wide = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
         return Facts(T, H, H if len(groups) > 1 else groups.pop(), int(K), kind, prefix, windows,
-                     torch.stack([n for _, _, n in self.ranges]), self.sinks, self.softcap, layers, blocks,
+                     torch.stack([n for _, _, n in self.ranges]),
+                     "sink_logit" if self.sinks else "softmax", self.softcap, layers, blocks,
                      members, wide, self.weights)
 
     def _layers(self, model: nn.Module, ran: Mapping[str, int]) -> tuple[list[int], int, list[nn.Module]]:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from . import __version__, metrics
-from .attention import UnsupportedModel, observe, unwrap
+from .attention import UnsupportedModel, exact, observe, unwrap
 from .gather import Heads, Stream
 from .probe import Facts, Probe, config_of, width
 from .recording import Array, Means, Recording
@@ -60,7 +60,7 @@ def record(model: nn.Module, tokenizer: Any, texts: Iterable[Any], tokens: int |
            fields: Sequence[str] = FIELDS, maps: str = "auto", first: int = 0,
            mask: str | None = None, part: str | None = None, batch: int = 1, tolerance: float = 1e-3,
            model_id: str | None = None, revision: str | None = None, file_sha256: str | None = None,
-           source: str = "texts", licence: str | None = None, command: str | None = None,
+           edits: Sequence[Mapping[str, Any] | str] = (), source: str = "texts", licence: str | None = None, command: str | None = None,
            progress: bool = True) -> Recording:
     """Runs each of `texts` through `model` and measures its attention.
 
@@ -76,6 +76,7 @@ def record(model: nn.Module, tokenizer: Any, texts: Iterable[Any], tokens: int |
     mask: causal, prefix or bidirectional decides how many queries see a key; None looks at the model.
     part: the part of a model of several towers whose attention is recorded, by its name in the tree
         ("vision_model"). It runs alone where it takes the inputs, else inside the whole.
+    edits: in words, what hooks of one's own change in the model: the recording is then of class EDITED.
     batch: prompts of one forward pass. A batch that runs out of memory is repeated prompt by prompt.
     tolerance: largest difference of the first prompt's logits from those of the untouched model, as a
         part of their standard deviation.
@@ -86,13 +87,24 @@ def record(model: nn.Module, tokenizer: Any, texts: Iterable[Any], tokens: int |
     settings = Settings.checked(tokens, eps, keep, fields, maps, first, mask, tolerance)
     if batch < 1:
         raise ValueError(f"batch: expected 1 or more, found {batch}")
+    changes = edited(edits)
     recorder = Recorder(model, tokenizer, settings, part)
     prompts = recorder.prompts(texts)
     assembly = Assembly(settings.eps, settings.first)
     for one in recorder.measure_all(prompts, batch, progress):
         assembly.add(one)
-    return assembly.recording(recorder.conditions(prompts, source, model_id, revision, file_sha256,
-                                                  licence, command))
+    conditions = recorder.conditions(prompts, source, model_id, revision, file_sha256, licence, command)
+    return assembly.recording(conditions | ({"edits": changes, "class": "EDITED"} if changes else {}))
+
+
+def edited(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
+    """What somebody's own hooks changed, each with a label in words."""
+    if isinstance(edits, str | Mapping):
+        raise ValueError(f"edits: expected a list of labels, found {edits!r} alone")
+    found = [{"kind": "own"} | ({"label": edit} if isinstance(edit, str) else dict(edit)) for edit in edits]
+    if not all(isinstance(edit.get("label"), str) for edit in found):
+        raise ValueError("edits: expected a label in words of each, found none")
+    return found
 
 
 class Assembly:
@@ -129,6 +141,11 @@ class Assembly:
             if one.kept:
                 self.kept.append(one)
 
+    @property
+    def first_id(self) -> int | None:
+        """The id that all prompts have at the first token's position; None where they differ."""
+        return next(iter(self.firsts)) if len(self.firsts) == 1 else None
+
     def recording(self, conditions: dict[str, Any]) -> Recording:
         if self.means.count == 0:
             raise RuntimeError("every prompt failed: see the warnings")
@@ -138,7 +155,8 @@ class Assembly:
         tensors |= {f"prompt.{name}": np.stack(x) for name, x in self.rows.items()
                     if name in has or name in ("sink_1", "alpha_1", "loss", "failed")}
         first = conditions["first"]
-        if len(self.firsts) > 1:  # the prompts begin with different tokens
+        written = {one.tokens[self.first] for one in self.kept} if len(self.firsts) <= 1 else set()
+        if len(self.firsts) > 1 or len(written) > 1:  # the prompts begin with different tokens
             first = first | {"token": None, "id": None}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
         return Recording(conditions | {"first": first, "tokens": [one.tokens for one in self.kept],
@@ -325,23 +343,30 @@ class Recorder:
                 logits.shape[:2] == inputs["input_ids"].shape):
             loss, rank = _predicted(logits, inputs["input_ids"].to(logits.device))
         measured = []
-        for b, prompt in enumerate(prompts):
-            found = heads.metrics(b) | stream.metrics(b)
-            if loss is not None and rank is not None:
-                at = loss[b].cpu().numpy()
-                found |= {"loss_at": np.concatenate([[np.float32(np.nan)], at]),
-                          "loss_mean": at.mean()[None],
-                          "accuracy": metrics.accuracy(rank[b].cpu()).numpy()[None]}
-            kept: dict[str, Array] = {}
-            if b < keep:
-                kept = heads.kept(b, prompt.ids) | stream.kept(b, found)
-                if loss is not None and "loss" in settings.fields:
-                    kept["loss"] = found["loss_at"][1:]
-            first = prompt.ids[settings.first] if prompt.ids else None
-            measured.append(Measured(found, kept, prompt.tokens or _numbered(facts.T), first))
+        with exact():  # autocast refuses float64
+            for b, prompt in enumerate(prompts):
+                found = heads.metrics(b) | stream.metrics(b)
+                if loss is not None and rank is not None:
+                    at = loss[b].cpu().numpy()
+                    found |= {"loss_at": np.concatenate([[np.float32(np.nan)], at]),
+                              "loss_mean": at.mean()[None],
+                              "accuracy": metrics.accuracy(rank[b].cpu()).numpy()[None]}
+                kept: dict[str, Array] = {}
+                if b < keep:
+                    kept = heads.kept(b, prompt.ids) | stream.kept(b, found)
+                    if loss is not None and "loss" in settings.fields:
+                        kept["loss"] = found["loss_at"][1:]
+                first = prompt.ids[settings.first] if prompt.ids else None
+                measured.append(Measured(found, kept, prompt.tokens or _numbered(facts.T), first))
         return measured
 
     # What a reader must know
+
+    def _dtype(self) -> str:
+        kind, parameter = self.device.type, next(self.model.parameters(), None)
+        dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
+        under = f" under autocast {torch.get_autocast_dtype(kind)}" if torch.is_autocast_enabled(kind) else ""
+        return f"{dtype}{under}".replace("torch.", "")
 
     def conditions(self, prompts: Sequence[Prompt], source: str, model_id: str | None = None,
                    revision: str | None = None, file_sha256: str | None = None,
@@ -363,9 +388,9 @@ class Recorder:
             "family": getattr(config, "model_type", None) or type(unwrap(self.model)).__name__,
             "L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D or facts.H * facts.K,
             "V": V or max(1, self.outputs),
-            "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "dtype": self._dtype(),
             "attention": getattr(config, "_attn_implementation", None) or "eager",
-            "operation": "sink_logit" if facts.sinks else "softmax", "mask": mask,
+            "operation": facts.operation, "mask": mask,
         }
         if facts.layers != list(range(facts.blocks)):
             model |= {"blocks": facts.blocks, "layers": facts.layers}
@@ -380,9 +405,8 @@ class Recorder:
             "model": model,
             "first": {"token": token, "id": first, "position": settings.first},
             "tokens": [],
-            "prompts": {"source": source, "sha256": _digest(prompts),
-                        "texts_sha256": _digest_of_texts(prompts), "count": len(prompts), "kept": 0,
-                        "T": facts.T},
+            "prompts": {"source": source, "sha256": _digest(prompts), "count": len(prompts), "kept": 0,
+                        "T": facts.T} | _digest_of_texts(prompts),
             "eps": list(settings.eps), "class": "MEASURED", "licence": licence,
             "versions": {"sinkscope": __version__} | {name: version(name)
                                                       for name in ("torch", "transformers")},
@@ -509,11 +533,11 @@ def _logits(out: Any, model: nn.Module) -> Tensor | None:
     return found if isinstance(found, Tensor) and found.dim() == 3 else None
 
 
-def _digest_of_texts(prompts: Sequence[Prompt]) -> str | None:
-    """SHA-256 of the texts, which models of other tokenizers share; None where there are none."""
+def _digest_of_texts(prompts: Sequence[Prompt]) -> dict[str, str]:
+    """SHA-256 of the texts, which models of other tokenizers share; empty where there are none."""
     if any(p.text is None for p in prompts):
-        return None
-    return sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()
+        return {}
+    return {"texts_sha256": sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()}
 
 
 def _some_logits(out: Any) -> tuple[Tensor, int]:

@@ -340,30 +340,6 @@ def bytes_of(recording: Recording) -> bytes:
                           CONDITIONS_KEY: json.dumps(recording.conditions, ensure_ascii=False)})
 
 
-def from_maps(att: Array, tokens: Sequence[str], model_id: str = "maps",
-              eps: Sequence[float] = (0.1, 0.2, 0.3)) -> Recording:
-    """A recording of the maps of one prompt, made by any tool: att [L, H, T, T] and its T tokens.
-
-    It has no mean over prompts: what is in the maps is measured by whoever reads them. The mask is
-    causal where no query has weight on a later key.
-    """
-    if att.ndim != 4 or att.shape[-1] != att.shape[-2]:
-        raise ValueError(f"att: expected maps [L, H, T, T], found {list(att.shape)}")
-    L, H, T, _ = att.shape
-    if len(tokens) != T:
-        raise ValueError(f"tokens: expected {T}, one for each query, found {len(tokens)}")
-    kind = "bidirectional" if np.triu(att, 1).any() else "causal"
-    model = {"id": model_id, "revision": None, "sha256": None, "family": "maps", "L": L, "H": H, "G": H,
-             "K": 1, "D": 1, "V": 1, "dtype": None, "attention": None, "operation": "softmax",
-             "mask": {"kind": kind}}
-    return Recording({
-        "model": model, "first": {"token": tokens[0], "id": None, "position": 0},
-        "tokens": [list(tokens)],
-        "prompts": {"source": "maps", "sha256": None, "count": 1, "kept": 1, "T": T},
-        "eps": list(eps), "class": "MEASURED", "licence": None, "versions": {}, "command": None,
-    }, {"0.att": att.astype(np.float32), f"0.{ROW_SUM}": att.sum(-1).astype(np.float32)})
-
-
 def _conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
     version = metadata.get(VERSION_KEY)
     if version is None:
