@@ -26,7 +26,7 @@ import { NO_WEIGHTS } from '../run/recordings';
 import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
 import { stepOf, stepWords } from '../ask/steps';
-import { drawScale, TICKS } from '../plot/legend';
+import { drawScale, scaleName } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { part, type DrawOptions } from '../page/view';
@@ -431,7 +431,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const pictures = part(stage, 'start-pictures');
   const tabs = part(pictures, 'start-tabs');
   const captions = part(pictures, 'start-captions');
-  const scaleName = part(legend, 'scale-name', 'span');
+  const what = part(legend, 'scale-name', 'span');
   const bar = part(legend, 'scale-place', 'span');
   const key = part(legend, 'map-key', 'span');
   const sides = (state: State) => state.shown.slice(0, SIDES);
@@ -600,17 +600,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     figure.update(all);
     const scale = weightScale({ frames, state, theme });
-    scaleName.textContent = scale.low
-      ? 'weight'
-      : scale.root
-        ? 'attention (square-root scale)'
-        : 'attention';
+    what.textContent = scaleName(scale, 'attention');
     legend.hidden = frames.some(({ pooled }) => pooled);
-    drawScale(
-      bar,
-      scale,
-      scale.low ? [scale.low, 0, scale.high] : scale.root ? TICKS.root : TICKS.linear,
-    );
+    drawScale(bar, scale);
     render(
       html`row: the token that attends · column: the token attended to
       ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,

@@ -13,7 +13,7 @@ import { defaults } from '../ask/state';
 import { claimOf } from '../claims';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
-import { drawLegend } from '../plot/legend';
+import { drawLegend, drawScale, scaleName } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import {
   givenWords,
@@ -138,7 +138,9 @@ export const attention: View = {
   draw(root, { set, point, pointed, effect }) {
     const head = part(root, 'map-head');
     const title = part(head, 'subtitle', 'p');
-    const legend = part(head, 'legend-place');
+    const key = part(head, 'map-key', 'span');
+    const what = part(key, 'scale-name', 'span');
+    const legend = part(key, 'legend-place', 'span');
     /** Tokens of a row, and of a column; elsewhere on the page the first one of a block represents it. */
     let block = 1;
     const tokensOf = ({ row, col }: Cell) => ({ query: row * block, key: col * block });
@@ -168,12 +170,10 @@ export const attention: View = {
           ? ` · each cell is the mean over ${block} × ${block} tokens`
           : ' · weights rounded to 8 bits';
       say(title, `${headWords(at)} · ${frame.operation.label}${of}`);
-      title.hidden = legend.hidden = Boolean(isPlain && !frame.pooled);
-      const high = frame.pooled ? show(scale.high, 3) : '1';
-      drawLegend(legend, scale, [
-        `${frame.pooled ? 'mean weight' : 'weight'} ${show(scale.low, 0)}`,
-        high,
-      ]);
+      title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
+      say(what, frame.pooled ? '' : scaleName(scale, 'weight'));
+      if (frame.pooled) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
+      else drawScale(legend, scale);
       const words = frame.pooled ? undefined : wordsOf(frame.tokens);
       const isQuiet = isPlain && !frame.pooled;
       const axis = (name: string) => (block > 1 ? `${name} (blocks of ${block} tokens)` : name);

@@ -62,9 +62,10 @@ export const heads: View = {
           button.type = 'button';
           button.dataset.layer = String(Math.floor(i / H));
           button.dataset.head = String(i % H);
-          if (i < H) button.dataset.column = `H${i}`;
-          if (i % H === 0) button.dataset.row = `L${i / H}`;
           part(button, '', 'canvas');
+          // The first of each row and column name it.
+          if (i < H) part(button, 'thumb-column', 'span').textContent = `H${i}`;
+          if (i % H === 0) part(button, 'thumb-row', 'span').textContent = `L${i / H}`;
           part(button, 'thumb-number', 'span');
         }
         drawn = [];
