@@ -6,6 +6,8 @@ core/report/recording.schema.json.
 """
 
 import json
+import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -27,6 +29,16 @@ ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
 
 
+# Characters that a terminal obeys, or that reorder a line of text; and those that end a line or a cell.
+_CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+
+
+def visible(text: str, lines: bool = False) -> str:
+    """The text with its control characters as escapes; `lines` keeps tabs and line feeds."""
+    wanted = f"[{_CONTROLS}]" if lines else f"[{_CONTROLS}\t\n]"
+    return re.sub(wanted, lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 class RecordingError(ValueError):
     """A file that is no recording; the message has the place, what was expected and what was found."""
 
@@ -45,7 +57,7 @@ class Table(list[dict[str, Any]]):
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
                  for row in cells]
-        return "\n".join(([self.title] if self.title else []) + lines)
+        return "\n".join(([visible(self.title)] if self.title else []) + lines)
 
     __repr__ = __str__
 
@@ -141,11 +153,18 @@ class Recording:
                 yield name, label, pick
 
     def save(self, path: str | PathLike[str]) -> int:
-        """Writes the file at once, so that a reader never sees half of it; returns its size in bytes."""
+        """Writes the file at once, so that a reader never sees half of it; returns its size in bytes.
+
+        Raises OSError where something other than a regular file has that name: renaming would replace
+        the device or the link itself.
+        """
         path, data = Path(path), bytes_of(self)
+        check_replaceable(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")
-        part.write_bytes(data)
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:
+            file.write(data)
         part.replace(path)
         return len(data)
 
@@ -166,13 +185,24 @@ class Recording:
             raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
 
     def __repr__(self) -> str:
-        return f"<Recording {self.title}>"
+        return f"<Recording {visible(self.title)}>"
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
 
 open_recording = Recording.open
+
+
+def check_replaceable(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"}
+        kind = kinds.get(stat.S_IFMT(mode), "a device or a pipe")
+        raise OSError(f"{path}: expected a regular file or none, found {kind}")
 
 
 def bytes_of(recording: Recording) -> bytes:
