@@ -110,12 +110,12 @@ class Recording:
                 f"{prompts['count']} prompts, {self.conditions.get('class')}")
 
     def table(self) -> Table:
-        """The summary metrics: mean over the prompts, sample deviation, and the mean over layers and
-        heads of what is a number of each."""
+        """The summary metrics with the units of the core's table: mean over the prompts, sample
+        deviation, and the largest value among layers and heads."""
         rows = Table()
         rows.title = self.title
         at, eps = self.first, self.conditions["eps"]
-        for name, label, pick in self._summary(at):
+        for name, label, unit, pick in self._summary(at):
             for i, e in enumerate(eps if pick == "eps" else [None]):
                 mean, deviation = (self.tensors[f"{of}.{name}"] for of in ("mean", "deviation"))
                 if pick == "eps":
@@ -124,21 +124,27 @@ class Recording:
                     mean, deviation = mean[..., at], deviation[..., at]
                 largest = float(np.max(mean)) if np.size(mean) > 1 else float("nan")
                 rows.append({"metric": label if e is None else f"{label}, eps {e:g}",
-                             "mean": float(np.mean(mean)),
+                             "unit": unit, "mean": float(np.mean(mean)),
                              "deviation": float(np.mean(deviation)), "largest": largest})
         return rows
 
-    def _summary(self, at: int) -> Iterable[tuple[str, str, str]]:
+    def _summary(self, at: int) -> Iterable[tuple[str, str, str, str]]:
         k = at + 1
-        for name, label, pick in (
-                ("alpha", f"alpha_{k}", "first"), ("alpha_raw", f"raw alpha_{k}", "first"),
-                ("sink_ratio", f"Sink_{k}", "eps"), ("sink_ratio_raw", f"raw Sink_{k}", "eps"),
-                (ROW_SUM, "row sum", "all"), ("entropy_mean", "entropy", "all"),
-                ("contribution", "first-token contribution", "all"), ("cos_gap", "cosine gap", "all"),
-                ("hidden_ratio", "|h_1| / |h|", "all"), ("key_ratio", "|k_1| / |k|", "all"),
-                ("value_ratio", "|v_1| / |v|", "all"), ("loss_mean", "loss (nats)", "all")):
+        for name, label, unit, pick in (
+                ("alpha", f"alpha_{k}", "share", "first"),
+                ("alpha_raw", f"raw alpha_{k}", "weight", "first"),
+                ("sink_ratio", f"Sink_{k}", "share of heads", "eps"),
+                ("sink_ratio_raw", f"raw Sink_{k}", "share of heads", "eps"),
+                (ROW_SUM, "row sum", "weight", "all"),
+                ("entropy_mean", "entropy", "of ln n", "all"),
+                ("contribution", "first-token contribution", "share", "all"),
+                ("cos_gap", "cosine gap", "cosine", "all"),
+                ("hidden_ratio", "|h_1| / |h|", "ratio", "all"),
+                ("key_ratio", "|k_1| / |k|", "ratio", "all"),
+                ("value_ratio", "|v_1| / |v|", "ratio", "all"),
+                ("loss_mean", "loss", "nat", "all")):
             if f"mean.{name}" in self:
-                yield name, label, pick
+                yield name, label, unit, pick
 
     def save(self, path: str | PathLike[str]) -> int:
         """Writes the file at once, so that a reader never sees half of it; returns its size in bytes."""
