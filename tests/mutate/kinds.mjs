@@ -101,7 +101,7 @@ const OF_SCRIPTS = {
     const isTimes = textOf(node.operatorToken) === '*';
     return isTimes && /^1000?$/.test(textOf(node.left)) ? textOf(node.right) : undefined;
   },
-  default(node, textOf) {
+  default(node) {
     const { parent } = node;
     const isDefault =
       ((ts.isBindingElement(parent) || ts.isParameter(parent)) && parent.initializer === node) ||
