@@ -41,6 +41,10 @@ ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
 # What `prompt.NAME` is called where it is not the metric's own name: the page and the core know these.
 PROMPT_ROWS = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
+# The units of the summary, as the core's table has them.
+UNITS = {"alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads", "sink_ratio_raw": "share of heads",
+         ROW_SUM: "weight", "entropy_mean": "of ln n", "distance": "tokens", "contribution": "share",
+         "cos_gap": "cosine", "hidden_ratio": "ratio", "key_ratio": "ratio", "value_ratio": "ratio", "loss_mean": "nat"}
 
 
 # Characters that a terminal obeys, or that reorder a line of text; and those that end a line or a cell.
@@ -165,14 +169,15 @@ class Recording:
                 f"{prompts['count']} prompts, {self.conditions.get('class')}")
 
     def table(self) -> Table:
-        """The summary metrics: the mean over prompts and over the layers and heads that have one, its 95%
-        interval over prompts (Student's t), the mean of the prompts' sample deviations, the largest and where."""
+        """The summary metrics in the units of the core's table: the mean over prompts and over the layers and
+        heads that have one, its 95% interval over prompts (Student's t), the mean of the prompts' sample
+        deviations, the largest and where."""
         rows = Table()
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
         for name, label, mean, deviation, prompts, rest in self._summary():
             low, high = interval(prompts) if prompts is not None else (np.nan, np.nan)
             at = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))) if mean.size > 1 else 0
-            rows.append({"metric": label, "mean": _mean(mean), "low": low, "high": high,
+            rows.append({"metric": label, "unit": UNITS[name], "mean": _mean(mean), "low": low, "high": high,
                          "deviation": _mean(deviation), "largest": float(mean.flat[at]) if mean.size > 1 else np.nan,
                          "at": self.place(name, at) if rest and mean.size > 1 else ""})
         return rows
@@ -213,7 +218,7 @@ class Recording:
                 (ROW_SUM, "row sum", "rows"), ("entropy_mean", "entropy", "all"), ("distance", "distance", "all"),
                 ("contribution", "first-token contribution", "all"), ("cos_gap", "cosine gap", "all"),
                 ("hidden_ratio", f"|h_{k}| / |h|", "all"), ("key_ratio", f"|k_{k}| / |k|", "all"),
-                ("value_ratio", f"|v_{k}| / |v|", "all"), ("loss_mean", "loss (nats)", "all")):
+                ("value_ratio", f"|v_{k}| / |v|", "all"), ("loss_mean", "loss", "all")):
             if f"mean.{name}" in self and f"deviation.{name}" in self:
                 yield name, label, pick
 
