@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from . import __version__
 
@@ -57,8 +57,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _record(given, said) if given.pop("command") == "record" else _study(given)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
-        print(f"sinkscope: {error}", file=sys.stderr)
+        _print(f"sinkscope: {error}", file=sys.stderr)
         return 1
+
+
+def _print(text: object, file: TextIO | None = None) -> None:
+    """Files and models are other people's: nothing in their names controls the terminal."""
+    from .recording import visible
+
+    print(visible(str(text), lines=True), file=file)
 
 
 def _texts(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
@@ -74,18 +81,20 @@ def _texts(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
 
 
 def _record(given: dict[str, Any], said: Sequence[str]) -> int:
+    from .files import check_target
     from .loading import load
     from .recorder import record
 
     texts, options = _texts(given)
-    loaded = load(given.pop("model"), **options)
     out, as_json = given.pop("out"), given.pop("json")
+    check_target(out)
+    loaded = load(given.pop("model"), **options)
     given["model_id"] = given["model_id"] or loaded.id
     recording = record(loaded.model, loaded.tokenizer, texts, file_sha256=loaded.sha256,
                        command=f"python -m sinkscope {' '.join(said)}", **given)
     size = recording.save(out)
-    print(json.dumps(recording.table()) if as_json else recording.table())
-    print(f"{out}: {size} bytes", file=sys.stderr)
+    _print(json.dumps(recording.table()) if as_json else recording.table())
+    _print(f"{out}: {size} bytes", file=sys.stderr)
     return 0
 
 
@@ -95,8 +104,8 @@ def _study(given: dict[str, Any]) -> int:
 
     texts, options = _texts(given)
     for path in study(given.pop("models"), texts, load_options=options, **given).values():
-        print(Recording.open(path).table())
-        print(f"{path}: {path.stat().st_size} bytes", file=sys.stderr)
+        _print(Recording.open(path).table())
+        _print(f"{path}: {path.stat().st_size} bytes", file=sys.stderr)
     return 0
 
 

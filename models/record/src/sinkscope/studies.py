@@ -21,7 +21,7 @@ from safetensors.numpy import save as to_bytes
 
 from .loading import load
 from .recorder import Assembly, Measured, Recorder
-from .settings import Settings
+from .settings import FIELDS, Settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ def study(models: Sequence[str] | Mapping[str, Factory], texts: Sequence[Any],
     """
     named: dict[str, Factory | None] = (dict(models) if isinstance(models, Mapping)
                                         else dict.fromkeys(models))
-    chosen = Settings(tokens, tuple(float(e) for e in eps), keep, **settings)
+    chosen = Settings.checked(tokens, eps, keep, settings.pop("fields", FIELDS), **settings)
     folder = Path(out)
     (folder / "rows").mkdir(parents=True, exist_ok=True)
     digests = [_digest(text) for text in texts]

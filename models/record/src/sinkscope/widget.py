@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .recording import Array, Recording, bytes_of, from_maps
+from .recording import Array, Recording, bytes_of
 
 try:
     import anywidget
@@ -132,12 +132,6 @@ def _recording(x: Any, tokens: Sequence[str] | None, text: str | None) -> Record
                       file_sha256=loaded.sha256, progress=False)
     if tokens is None:
         raise ValueError("show: expected tokens beside maps, found none: show(maps, tokens)")
-    return from_maps(_array(x), tokens)
+    from .maps import from_maps
 
-
-def _array(x: Any) -> Array:
-    """Of a tensor, an array, or the `attentions` of a transformers output: a tuple of [1, H, T, T]."""
-    if isinstance(x, list | tuple):
-        layers = [_array(layer) for layer in x]
-        return np.stack([layer[0] if layer.ndim == 4 else layer for layer in layers])
-    return x.detach().float().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
+    return from_maps(x, tokens)
