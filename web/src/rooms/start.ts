@@ -604,7 +604,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     legend.hidden = frames.some(({ pooled }) => pooled);
     drawScale(bar, scale);
     render(
-      html`row: the token that attends · column: the token attended to
+      html`row: the attending token · column: attended to
       ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,
       key,
     );
@@ -641,7 +641,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(
       claims.length
         ? html`<details class="more facts" @toggle=${askExact}>
-            <summary>More about these two maps</summary>
+            <summary>More</summary>
             ${frames.map((frame, i) => html`<p>${explained(moreWords(frame, claims[i]!))}</p>`)}
             <div class="numbers">${normalizeField(context, frames)}</div>
             <p>
