@@ -9,7 +9,7 @@ import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
@@ -176,6 +176,7 @@ class Recorder:
         self.device = _device(self.model)
         self.config: Any = config_of(self.model)
         self.outputs = 0  # numbers that the model says of each token
+        self.reads_ids = True  # the tokens of the part are those of the prompt, not patches of an image
         _refuse_what_has_no_prompt(self.model)
 
     # Prompts
@@ -274,14 +275,15 @@ class Recorder:
         probe = Probe(self.settings)
         with observe(self.model, probe.visit) as watch:
             found, _ = _some_logits(self._forward(prompt.inputs))
-        spread = expected.std().clamp_min(1e-12)
+        spread = (expected.std() if expected.numel() > 1 else expected.abs().mean()).clamp_min(1e-12)
         off = ((found - expected).abs().max() / spread).item()
         if not off <= self.settings.tolerance:  # NaN is refused, too
             raise UnsupportedModel(
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
                 f"{self.settings.tolerance:g} of their deviation, found {off:.3g}")
         facts = probe.facts(self.model, watch.visits)
-        if prompt.ids is not None and facts.T != len(prompt.ids):
+        self.reads_ids = prompt.ids is not None and facts.T == len(prompt.ids)
+        if prompt.ids is not None and not self.reads_ids and self.model is self.whole:
             raise UnsupportedModel(f"{type(self.model).__name__}: expected attention over the {len(prompt.ids)} tokens "
                                    f"of the prompt, found {facts.T}")
         if self.settings.first >= facts.T:
@@ -327,6 +329,8 @@ class Recorder:
     def _measure(self, prompts: list[Prompt], keep: int) -> list[Measured]:
         facts, settings = self.facts, self.settings
         assert facts is not None
+        if not self.reads_ids:
+            prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
         names = [sorted(p.inputs) for p in prompts]
         if any(one != names[0] for one in names):
             raise ValueError(f"texts: expected mappings of the same inputs in a batch, found {names[0]} and "
@@ -339,7 +343,7 @@ class Recorder:
             out = self._forward(inputs)
         loss = rank = None
         logits = _logits(out, self.model)
-        if facts.kind == "causal" and "input_ids" in inputs and logits is not None and (
+        if facts.kind == "causal" and self.reads_ids and "input_ids" in inputs and logits is not None and (
                 logits.shape[:2] == inputs["input_ids"].shape):
             loss, rank = _predicted(logits, inputs["input_ids"].to(logits.device))
         measured = []
@@ -375,6 +379,8 @@ class Recorder:
         facts, config, settings = self.facts, self.config, self.settings
         if facts is None:
             raise RuntimeError("every prompt failed: see the warnings")
+        if not self.reads_ids:
+            prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
         D, V = width(self.model)
         windows = set(facts.windows)
         mask: dict[str, Any] = {"kind": facts.kind}

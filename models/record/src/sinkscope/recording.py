@@ -220,6 +220,8 @@ class Recording:
         L, H, at = self.model["L"], self.model["H"], self.first
         columns: dict[str, Array] = {}
         for name, _, pick in self.summarized():
+            if pick == "eps":
+                continue
             for of, suffix in (("mean", ""), ("deviation", "_deviation")):
                 x = self.tensors[f"{of}.{name}"]
                 x = x[..., at] if pick == "first" else x.mean(-1) if pick == "rows" else x
