@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import sinkscope
 from families import FAMILIES, T, inputs
+from hybrids import HYBRIDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / ".build" / "page" / "index.html"
@@ -20,6 +21,10 @@ LONG = 150  # pooled to 75 cells of 2 tokens
 TOLERANCE = 1e-6  # the command line prints the float32 numbers of the file
 
 CASES = {"llama": T, "gpt_oss": T, "gemma2": T, "bert": T, "long-llama": LONG, "long-bert": LONG}
+
+
+BUILT = pytest.mark.skipif(not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
+                           reason="the engine is not built")
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +41,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-@pytest.mark.skipif(not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
-                    reason="the engine is not built")
+@BUILT
 @pytest.mark.parametrize("name", list(CASES))
 def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: dict[str, Path]) -> None:
     run = subprocess.run(["node", "wasm/cli.js", "measure", files[name], "--json"], cwd=ROOT,
@@ -59,6 +63,51 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
     summarized = {metric for metric, _, _ in recording.summarized()} - {"distance"}
     assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared
     assert "loss_mean" not in compared if "bert" in name else "loss_mean" in compared
+
+
+def printed(path: Path, *options: str) -> str:
+    return subprocess.run(["node", "wasm/cli.js", "measure", path, *options], cwd=ROOT, capture_output=True,
+                          text=True, check=True).stdout
+
+
+@BUILT
+@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("name", ["llama", "gpt_oss", "bert", "jamba"])
+def test_the_core_measures_the_first_token_where_the_recording_has_it(name: str, first: int,
+                                                                      tmp_path: Path) -> None:
+    """The core computes from maps and vectors of the kept prompt what the package computed while it ran."""
+    model = HYBRIDS[name][0]() if name in HYBRIDS else FAMILIES[name].make(FAMILIES[name].implementations[0])
+    prompt = [i % 60 for i in inputs(FAMILIES["llama"], 1)[0]]
+    recording = sinkscope.record(model, None, [prompt], tokens=T, first=first, maps="full",
+                                 fields=["q", "k", "v", "hidden", "loss"], progress=False)
+    # Maps are kept in half precision: exact alpha stands beside them, and what else needs them is off by that.
+    known = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
+    sinkscope.Recording(recording.conditions, known).save(tmp_path / "r.safetensors")
+    found = json.loads(printed(tmp_path / "r.safetensors", "--json"))["metrics"]
+    compared = {"hidden_ratio", "key_ratio", "value_ratio", "first_share", "contribution", "cos_gap"} & found.keys()
+    assert {"hidden_ratio", "value_ratio", "contribution", "cos_gap"} <= compared
+    for metric in compared:
+        expected = recording[f"mean.{metric}"]
+        value = np.array([np.nan if x is None else x for x in found[metric]["mean"]])
+        assert np.allclose(value, expected.ravel(), rtol=2e-3, atol=1e-4, equal_nan=True), metric
+    alpha = np.array(found["alpha"]["mean"]).reshape(recording["mean.alpha"].shape)
+    assert np.allclose(alpha, recording["mean.alpha"], atol=1e-5)
+
+
+@BUILT
+def test_the_command_line_names_layers_and_the_first_token_as_the_model_does(tmp_path: Path) -> None:
+    make, layers = HYBRIDS["jamba"]
+    prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
+    recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, progress=False)
+    recording.save(tmp_path / "r.safetensors")
+    said = printed(tmp_path / "r.safetensors")
+    assert "4 layers, attention in 2 (1, 3), 4 heads" in said and "at position 2" in said
+    line = next(line for line in said.splitlines() if line.startswith("alpha_3 "))
+    alpha = recording["mean.alpha"][..., 2]
+    layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
+    assert f"mean {alpha.mean():.3f}, largest {alpha.max():.3f} (L{layers[layer]}H{head})" in line
+    assert f"Sink_3, eps 0.1   {100 * recording['mean.sink_ratio'][0, 2]:.2f}%" in said
+    assert "|h_3| / |h|" in said and "_1 " not in said
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,7 @@ class Assembly:
         self.eps, self.first = eps, first
         self.means = Means()
         self.kept: list[Measured] = []
-        self.firsts: dict[int | None, None] = {}
+        self.firsts: dict[tuple[int | None, str | None], None] = {}  # id and token of each prompt's first
         self.rows: dict[str, list[Any]] = {}
 
     def add(self, one: Measured | None) -> None:
@@ -137,14 +137,14 @@ class Assembly:
             self.rows.setdefault(name, []).append(value)
         if one is not None:
             self.means.add(found)
-            self.firsts[one.first_id] = None
+            self.firsts[one.first_id, one.tokens[self.first] if one.tokens else None] = None
             if one.kept:
                 self.kept.append(one)
 
     @property
     def first_id(self) -> int | None:
         """The id that all prompts have at the first token's position; None where they differ."""
-        return next(iter(self.firsts)) if len(self.firsts) == 1 else None
+        return next(iter(self.firsts))[0] if len(self.firsts) == 1 else None
 
     def recording(self, conditions: dict[str, Any]) -> Recording:
         if self.means.count == 0:
@@ -155,8 +155,7 @@ class Assembly:
         tensors |= {f"prompt.{name}": np.stack(x) for name, x in self.rows.items()
                     if name in has or name in ("sink_1", "alpha_1", "loss", "failed")}
         first = conditions["first"]
-        written = {one.tokens[self.first] for one in self.kept} if len(self.firsts) <= 1 else set()
-        if len(self.firsts) > 1 or len(written) > 1:  # the prompts begin with different tokens
+        if len(self.firsts) > 1:  # the prompts begin with different tokens
             first = first | {"token": None, "id": None}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
         return Recording(conditions | {"first": first, "tokens": [one.tokens for one in self.kept],
