@@ -59,6 +59,7 @@ static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tenso
                                  "expected a tensor of shape [%s], but the file has none", want);
         return NULL;
     }
+    if (loader->found) loader->found[entry - loader->container->entries] = 1;
     const ss_tensor *tensor = &entry->tensor;
     shape_text(have, sizeof have, tensor);
     bool same = tensor->rank == expected->rank &&
@@ -341,4 +342,57 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
         load(experts ? &experts[e] : &spare, loader, arch, e);
     }
     return experts;
+}
+
+/* ---- tensors that nothing reads -------------------------------------------------------------- */
+
+/* Where the name of a tensor that the model does without begins, or after '*' how it ends. */
+static const char *const leftovers[] = {
+    /* Buffers that are computed anew. */
+    "*.rotary_emb.inv_freq",
+    "*.attn.bias",
+    "*.attention.bias",
+    "*.masked_bias",
+    "*position_ids",
+    "rope_freqs.weight", /* which the config of a GGUF file has taken */
+    /* Parts that transformers loads for other tasks than the next, or the masked, token. */
+    "bert.pooler.",
+    "pooler.",
+    "cls.seq_relationship.",
+    "classifier.",
+    "qa_outputs.",
+    "score.",
+    "vision_tower.",
+    "model.vision_tower.",
+    "multi_modal_projector.",
+    "model.multi_modal_projector.",
+};
+
+static bool is_leftover(const char *name) {
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++) {
+        const char *part = leftovers[i];
+        size_t ends = *part == '*', length = strlen(part) - ends;
+        if (length <= n && !memcmp(ends ? name + n - length : name, part + ends, length))
+            return true;
+    }
+    return false;
+}
+
+void ss_load_begin(ss_loader *loader) {
+    size_t n = loader->lister ? 0 : loader->container->n;
+    loader->found = ss_arena_take(loader->arena, n, 1);
+    if (loader->found) memset(loader->found, 0, n);
+}
+
+void ss_load_end(ss_loader *loader, const ss_arch *arch) {
+    const ss_container *container = loader->container;
+    for (size_t i = 0; loader->found && i < container->n && loader->status == SS_OK; i++) {
+        const char *name = container->entries[i].name;
+        if (!loader->found[i] && !is_leftover(name))
+            loader->status = ss_fail(loader->err, SS_UNSUPPORTED, name,
+                                     "expected only tensors that a %s with this config has, found "
+                                     "this one, which nothing would read",
+                                     arch->family);
+    }
 }

@@ -429,7 +429,11 @@ export const embed = {
         '-C',
         ...settings.flatMap((one) => ['-D', one]),
       ];
-      await promisify(execFile)('/usr/bin/python3', [...argv, folder, join(folder, 'out')]);
+      await promisify(execFile)(join(root, '.build/tools/bin/python'), [
+        ...argv,
+        folder,
+        join(folder, 'out'),
+      ]);
       const pages = { '/book.html': await readFile(join(folder, 'out/index.html'), 'utf8') };
       const site = await elsewhere(stage.origin, pages);
       const page = await visit(stage, `${site.address}/book.html`);

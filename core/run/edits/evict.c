@@ -229,8 +229,8 @@ static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
     int end = (int)e->prompt - (int)e->queries, half = (int)e->pool / 2;
     for (int j = 0; j < end; j++) {
         float sum = 0.0f;
-        for (int i = j - half; i <= j + half; i++)
-            if (i >= 0 && i < end) sum += cache->score[i];
+        int from = j < half ? 0 : j - half, to = ss_min(end, j + half + 1);
+        for (int i = from; i < to; i++) sum += cache->score[i];
         cache->score_factor[j] = sum;
     }
     for (int j = 0; j < end; j++) cache->score[j] = 1.0f;

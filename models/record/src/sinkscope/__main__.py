@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from . import __version__
 
@@ -77,15 +77,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _measure(given)
         return _record(given, said) if command == "record" else _study(given)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
-        print(f"sinkscope: {error}", file=sys.stderr)
+        _print(f"sinkscope: {error}", file=sys.stderr)
         return 1
 
 
-def _print(table: "Table", as_json: bool, as_csv: bool) -> None:
+def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
+    """Files and models are other people's: nothing in their names controls the terminal."""
+    from .recording import visible
+
+    print(visible(str(text), lines=True), file=file, end=end)
+
+
+def _print_table(table: "Table", as_json: bool, as_csv: bool) -> None:
     if as_json:
-        print(json.dumps(table.defined(), allow_nan=False))
+        _print(json.dumps(table.defined(), allow_nan=False))
     else:
-        print(table.to_csv(), end="") if as_csv else print(table)
+        _print(table.to_csv(), end="") if as_csv else _print(table)
 
 
 def _measure(given: dict[str, Any]) -> int:
@@ -96,7 +103,7 @@ def _measure(given: dict[str, Any]) -> int:
     if given["heads"]:
         table = Table(recording.heads())
         table.title = recording.title
-    _print(table, given["json"], given["csv"])
+    _print_table(table, given["json"], given["csv"])
     return 0
 
 
@@ -133,8 +140,8 @@ def _record(given: dict[str, Any], said: Sequence[str]) -> int:
     recording = record(loaded.model, loaded.tokenizer, texts, file_sha256=loaded.sha256,
                        command=f"python -m sinkscope {shlex.join(said)}", **given)
     size = recording.save(out)
-    _print(recording.table(), as_json, as_csv)
-    print(f"{out}: {size} bytes", file=sys.stderr)
+    _print_table(recording.table(), as_json, as_csv)
+    _print(f"{out}: {size} bytes", file=sys.stderr)
     return 0
 
 
@@ -144,8 +151,8 @@ def _study(given: dict[str, Any]) -> int:
 
     texts, options = _texts(given)
     for path in study(given.pop("models"), texts, load_options=options, **given).values():
-        print(Recording.open(path).table())
-        print(f"{path}: {path.stat().st_size} bytes", file=sys.stderr)
+        _print(Recording.open(path).table())
+        _print(f"{path}: {path.stat().st_size} bytes", file=sys.stderr)
     return 0
 
 

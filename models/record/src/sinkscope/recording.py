@@ -6,6 +6,7 @@ core/report/recording.schema.json.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -40,6 +41,16 @@ ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
 # What `prompt.NAME` is called where it is not the metric's own name: the page and the core know these.
 PROMPT_ROWS = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
+
+
+# Characters that a terminal obeys, or that reorder a line of text; and those that end a line or a cell.
+_CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+
+
+def visible(text: str, lines: bool = False) -> str:
+    """The text with its control characters as escapes; `lines` keeps tabs and line feeds."""
+    wanted = f"[{_CONTROLS}]" if lines else f"[{_CONTROLS}\t\n]"
+    return re.sub(wanted, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class RecordingError(ValueError):
@@ -77,7 +88,7 @@ class Table(list[dict[str, Any]]):
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
                  for row in cells]
-        return "\n".join(([self.title] if self.title else []) + lines)
+        return "\n".join(([visible(self.title)] if self.title else []) + lines)
 
     __repr__ = __str__
 
@@ -266,7 +277,7 @@ class Recording:
             raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
 
     def __repr__(self) -> str:
-        return f"<Recording {self.title}>"
+        return f"<Recording {visible(self.title)}>"
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
