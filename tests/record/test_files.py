@@ -1,4 +1,5 @@
-"""Files are complete or absent, regular, and checked before the work; texts are read as their writers meant them."""
+"""Files are complete or absent, regular, and checked before the work; texts are read as their writers
+meant them."""
 
 import csv
 import io
@@ -29,7 +30,9 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_two_writers_of_one_path_have_files_of_their_own(recording: sinkscope.Recording, tmp_path: Path) -> None:
+def test_two_writers_of_one_path_have_files_of_their_own(
+    recording: sinkscope.Recording, tmp_path: Path
+) -> None:
     path = tmp_path / "r.safetensors"
     with replacing(path) as one, replacing(path) as other:
         assert one != other and one.parent == other.parent == tmp_path
@@ -38,8 +41,9 @@ def test_two_writers_of_one_path_have_files_of_their_own(recording: sinkscope.Re
     assert path.read_bytes() == b"one" and names(tmp_path) == ["r.safetensors"]
 
 
-def test_a_link_in_the_place_of_the_temporary_file_is_not_followed(recording: sinkscope.Recording,
-                                                                  tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_the_temporary_file_is_not_followed(
+    recording: sinkscope.Recording, tmp_path: Path
+) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
     (tmp_path / "r.safetensors.part").symlink_to(victim)
@@ -48,8 +52,9 @@ def test_a_link_in_the_place_of_the_temporary_file_is_not_followed(recording: si
     assert sinkscope.Recording.open(tmp_path / "r.safetensors").model == recording.model
 
 
-def test_a_write_that_fails_leaves_nothing(recording: sinkscope.Recording, tmp_path: Path,
-                                           monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_leaves_nothing(
+    recording: sinkscope.Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "r.safetensors"
     path.write_bytes(b"before")
 
@@ -64,7 +69,9 @@ def test_a_write_that_fails_leaves_nothing(recording: sinkscope.Recording, tmp_p
     assert names(tmp_path) == ["r.safetensors"] and path.read_bytes() == b"before"
 
 
-def test_a_file_has_the_mode_that_the_process_gives(recording: sinkscope.Recording, tmp_path: Path) -> None:
+def test_a_file_has_the_mode_that_the_process_gives(
+    recording: sinkscope.Recording, tmp_path: Path
+) -> None:
     path, plain = tmp_path / "r.safetensors", tmp_path / "plain"
     plain.touch()
     recording.save(path)
@@ -87,25 +94,50 @@ def test_what_is_no_regular_file_is_refused(recording: sinkscope.Recording, tmp_
             sinkscope.Recording.open(tmp_path / name)
 
 
-@pytest.mark.parametrize(("out", "expected"), [
-    ("blocked/r.safetensors", "expected a folder that takes files"),
-    (".", "expected a regular file or none, found a folder"),
-])
-def test_out_is_checked_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str], out: str,
-                                        expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("out", "expected"),
+    [
+        ("blocked/r.safetensors", "expected a folder that takes files"),
+        (".", "expected a regular file or none, found a folder"),
+    ],
+)
+def test_out_is_checked_before_the_work(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    out: str,
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (tmp_path / "blocked").write_text("a file")
     (tmp_path / "texts.json").write_text('["a"]')
     monkeypatch.setattr("sinkscope.loading.load", lambda *_, **__: pytest.fail("the model was loaded"))
-    assert main(["record", "none", "--texts", str(tmp_path / "texts.json"), "--out", str(tmp_path / out)]) == 1
+    assert (
+        main(["record", "none", "--texts", str(tmp_path / "texts.json"), "--out", str(tmp_path / out)])
+        == 1
+    )
     assert expected in capsys.readouterr().err
     for change in (["--first", "64"], ["--tokens", "1"], ["--keep", "-1"]):
-        assert main(["record", "none", "--texts", str(tmp_path / "texts.json"), "--out", str(tmp_path / "r"),
-                     *change]) == 1
+        assert (
+            main(
+                [
+                    "record",
+                    "none",
+                    "--texts",
+                    str(tmp_path / "texts.json"),
+                    "--out",
+                    str(tmp_path / "r"),
+                    *change,
+                ]
+            )
+            == 1
+        )
         assert "expected" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("eps", ["nan", "x", "0.1,,0.2", "-1", "30"])
-def test_eps_of_the_command_line_are_numbers_from_0_to_1(eps: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_eps_of_the_command_line_are_numbers_from_0_to_1(
+    eps: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         main(["record", "none", "--texts", "t", "--out", "o", f"--eps={eps}"])
     assert "--eps: " in capsys.readouterr().err
@@ -113,7 +145,9 @@ def test_eps_of_the_command_line_are_numbers_from_0_to_1(eps: str, capsys: pytes
 
 def test_json_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text('\ufeff{"text": "one\u2028line\u0085here"}\r\n\n{"text": "two"}\n', encoding="utf-8", newline="")
+    path.write_text(
+        '\ufeff{"text": "one\u2028line\u0085here"}\r\n\n{"text": "two"}\n', encoding="utf-8", newline=""
+    )
     assert read_texts(path) == ["one\u2028line\u0085here", "two"]
     (tmp_path / "a.txt").write_bytes("\ufeffone\n\ntwo".encode())
     assert read_texts(tmp_path / "a.txt") == ["one", "two"]
@@ -121,23 +155,29 @@ def test_json_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
     assert read_texts(tmp_path / "a.json") == ["one"]
 
 
-@pytest.mark.parametrize(("name", "content", "expected"), [
-    ("a.jsonl", b'{"text": "a"}\n"b"\n', "line 2: .*found a str"),
-    ("a.jsonl", b'{"text": "a"}\n3\n', "line 2: .*found a int"),
-    ("a.jsonl", b'{"text": "a"}\n{"text": null}\n', "line 2: .*found no text"),
-    ("a.jsonl", b'{"text": "a"}\n{"te\n', "line 2: expected .*found no JSON"),
-    ("a.json", b"[", "expected JSON in UTF-8"),
-    ("a.txt", b"\xff\xfe", "expected text in UTF-8"),
-])
-def test_files_of_texts_are_refused_by_their_line(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.jsonl", b'{"text": "a"}\n"b"\n', "line 2: .*found a str"),
+        ("a.jsonl", b'{"text": "a"}\n3\n', "line 2: .*found a int"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": null}\n', "line 2: .*found no text"),
+        ("a.jsonl", b'{"text": "a"}\n{"te\n', "line 2: expected .*found no JSON"),
+        ("a.json", b"[", "expected JSON in UTF-8"),
+        ("a.txt", b"\xff\xfe", "expected text in UTF-8"),
+    ],
+)
+def test_files_of_texts_are_refused_by_their_line(
+    tmp_path: Path, name: str, content: bytes, expected: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=expected) as error:
         read_texts(tmp_path / name)
     assert type(error.value) is ValueError and "\n" not in str(error.value)
 
 
-def test_json_and_csv_have_no_nan(recording: sinkscope.Recording, tmp_path: Path,
-                                  capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_and_csv_have_no_nan(
+    recording: sinkscope.Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     one = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, PROMPTS[:1], tokens=T, progress=False)
     path = tmp_path / "r.safetensors"
     one.save(path)
@@ -149,22 +189,41 @@ def test_json_and_csv_have_no_nan(recording: sinkscope.Recording, tmp_path: Path
     assert float(printed[0]["mean"]) == rows[0]["mean"] and printed[0]["deviation"] == ""
     assert main(["measure", str(path), "--csv", "--heads"]) == 0
     heads = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(row["layer"], row["head"]) for row in heads] == [(str(i), str(h)) for i in range(3) for h in range(4)]
+    assert [(row["layer"], row["head"]) for row in heads] == [
+        (str(i), str(h)) for i in range(3) for h in range(4)
+    ]
     assert np.isclose(float(heads[5]["alpha"]), one["mean.alpha"][1, 1, 0])
 
 
 def test_intervals_are_students(recording: sinkscope.Recording) -> None:
-    # Quantiles of Student's t, as printed in tables: 95% two-sided at 1, 2, 4, 10, 30 and 1,000 degrees of freedom.
-    for freedom, expected in ((1, 12.7062), (2, 4.3027), (4, 2.7764), (10, 2.2281), (30, 2.0423), (1000, 1.9623)):
+    # Quantiles of Student's t, as printed in tables: 95% two-sided at 1, 2, 4, 10, 30 and 1,000 degrees
+    # of freedom.
+    for freedom, expected in (
+        (1, 12.7062),
+        (2, 4.3027),
+        (4, 2.7764),
+        (10, 2.2281),
+        (30, 2.0423),
+        (1000, 1.9623),
+    ):
         assert abs(t_quantile(freedom, 0.95) - expected) < 6e-5 * expected
     row = recording.table()[0]
     x = recording["prompt.alpha_1"].astype(np.float64)
     half = 2.7764 * x.std(ddof=1) / np.sqrt(5)
-    assert np.isclose(row["low"], x.mean() - half, rtol=1e-4) and np.isclose(row["high"], x.mean() + half, rtol=1e-4)
+    assert np.isclose(row["low"], x.mean() - half, rtol=1e-4) and np.isclose(
+        row["high"], x.mean() + half, rtol=1e-4
+    )
     assert "Student" in recording.table().title
     assert all(np.isnan(x) for x in interval(np.array([1.0, np.nan])))
     labels = {row["metric"]: row for row in recording.table()}
-    for label in ("entropy", "|v_1| / |v|", "|h_1| / |h|", "cosine gap", "Sink_1, eps 0.1", "loss (nats)"):
+    for label in (
+        "entropy",
+        "|v_1| / |v|",
+        "|h_1| / |h|",
+        "cosine gap",
+        "Sink_1, eps 0.1",
+        "loss (nats)",
+    ):
         row = labels[label]
         assert row["low"] <= row["mean"] <= row["high"], label
 
@@ -196,8 +255,9 @@ def test_pandas_and_citations(recording: sinkscope.Recording) -> None:
 
 
 def test_a_picture_draws_a_name_with_a_dollar(recording: sinkscope.Recording) -> None:
-    widget: Any = pytest.importorskip("sinkscope.widget", reason="anywidget is not installed",
-                                      exc_type=ImportError)
+    widget: Any = pytest.importorskip(
+        "sinkscope.widget", reason="anywidget is not installed", exc_type=ImportError
+    )
     pytest.importorskip("matplotlib")
     recording.model["id"] = r"a $\frac{$ model"
     assert widget.picture(recording).startswith(b"\x89PNG")

@@ -176,8 +176,10 @@ def test_low_precision_scores_are_computed_in_float32() -> None:
     assert recording.conditions["model"]["dtype"] == "bfloat16"
 
 
-LOW = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eager"), ("gpt_neox", "sdpa"),
-       ("gpt_oss", "eager"), ("gemma2", "eager"), ("falcon", "sdpa"), ("bert", "eager"), ("modernbert", "sdpa")]
+LOW = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eager"), ("gpt_neox",
+"sdpa"),
+       ("gpt_oss", "eager"), ("gemma2", "eager"), ("falcon", "sdpa"), ("bert", "eager"), ("modernbert",
+       "sdpa")]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])

@@ -1,4 +1,5 @@
-"""`python -m sinkscope record MODEL --texts FILE --out R.safetensors`, `measure` or `study`; see `--help`."""
+"""`python -m sinkscope record MODEL --texts FILE --out R.safetensors`, `measure` or `study`; see
+`--help`."""
 
 import argparse
 import json
@@ -38,8 +39,10 @@ def _parser() -> argparse.ArgumentParser:
         kind = command.add_mutually_exclusive_group()
         kind.add_argument("--json", action="store_true", help="print the table as JSON")
         kind.add_argument("--csv", action="store_true", help="print the table as CSV")
-    read.add_argument("--heads", action="store_true", help="a row for each head, by the model's own layer numbers")
-    one.add_argument("--part", help="the part of a model of several towers that is recorded, such as vision_model")
+    read.add_argument("--heads", action="store_true", help="a row for each head, by the model's own "
+                                                           "layer numbers")
+    one.add_argument("--part", help="the part of a model of several towers that is recorded, such as "
+                                    "vision_model")
     many = commands.add_parser("study", help="several models, one row for each prompt of each")
     many.add_argument("models", metavar="MODEL", nargs="+")
     many.add_argument("--out", default="study", metavar="FOLDER", type=Path)

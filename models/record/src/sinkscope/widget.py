@@ -69,7 +69,8 @@ class Widget(anywidget.AnyWidget):
 
 def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
             head: int | None = None, format: str = "png") -> bytes:
-    """A picture (png, svg or pdf): alpha of the first token in all heads, the map of one head (the strongest), and
+    """A picture (png, svg or pdf): alpha of the first token in all heads, the map of one head (the
+    strongest), and
     below them what the numbers depend on."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -107,7 +108,8 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
 
 
 def _alpha(recording: Recording, prompt: int) -> Array | None:
-    """alpha of the first token in each head, [L, H], from the means, the prompt, or its maps; else None."""
+    """alpha of the first token in each head, [L, H], from the means, the prompt, or its maps; else
+    None."""
     at = recording.first
     for name in ("mean.alpha", f"{prompt}.alpha"):
         if name in recording:
