@@ -190,4 +190,4 @@ def test_only_what_is_undefined_is_nan() -> None:
     found = from_bytes(bytes_of(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
     undefined = {name for name, x in found.items() if x.dtype.kind == "f" and np.isnan(x).any()}
     assert undefined == {"mean.head_gate", "deviation.head_gate", "prompt.loss"}
-    assert (L, H, T) == found["mean.alpha"].shape
+    assert found["mean.alpha"].shape == (L, H, T)

@@ -281,7 +281,7 @@ class Recorder:
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
                 f"{self.settings.tolerance:g} of their deviation, found {off:.3g}")
         facts = probe.facts(self.model, watch.visits)
-        self.reads_ids = prompt.ids is not None and facts.T == len(prompt.ids)
+        self.reads_ids = prompt.ids is not None and len(prompt.ids) == facts.T
         if prompt.ids is not None and not self.reads_ids and self.model is self.whole:
             raise UnsupportedModel(f"{type(self.model).__name__}: expected attention over the {len(prompt.ids)} tokens "
                                    f"of the prompt, found {facts.T}")
@@ -489,7 +489,7 @@ def _part(whole: nn.Module, part: str | None) -> nn.Module:
             return root.get_submodule(part)
         except AttributeError:
             pass
-    names = [name for name, m in unwrap(whole).named_modules() if 0 < len(name) and name.count(".") < 2
+    names = [name for name, m in unwrap(whole).named_modules() if len(name) > 0 and name.count(".") < 2
              and any(n.rpartition(".")[2].isdigit() for n, _ in m.named_modules())]
     raise ValueError(f"part: expected a part of {type(unwrap(whole)).__name__}, such as {', '.join(names[:6])}, found {part!r}")
 
