@@ -8,9 +8,9 @@ import pytest
 import sinkscope
 import transformers as tf
 from families import FAMILIES
+from sinkscope import from_maps
 from sinkscope.__main__ import main
 from sinkscope.loading import load, read_texts
-from sinkscope import from_maps
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 WORDS = ["<s>", "the", "cat", "sat", "on", "a", "mat", "and", "dog", "ran", "."]

@@ -1,4 +1,5 @@
-"""Maps of other programs, and models that are watched in a loop of one's own, give the numbers of `record`."""
+"""Maps of other programs, and models that are watched in a loop of one's own, give the numbers of
+`record`."""
 
 import json
 import math
@@ -22,32 +23,62 @@ SCHEMA = Path(__file__).resolve().parents[2] / "core" / "report" / "recording.sc
 
 @pytest.fixture(scope="module")
 def whole() -> sinkscope.Recording:
-    return sinkscope.record(FAMILIES["llama"].make("eager"), None, PROMPTS, tokens=T, keep=4,
-                            fields=["q", "k", "v", "hidden"], progress=False)
+    return sinkscope.record(
+        FAMILIES["llama"].make("eager"),
+        None,
+        PROMPTS,
+        tokens=T,
+        keep=4,
+        fields=["q", "k", "v", "hidden"],
+        progress=False,
+    )
 
 
 def maps_of(prompts: list[list[int]], name: str = "llama") -> list[torch.Tensor]:
     model = FAMILIES[name].make("eager")
     with torch.no_grad():
-        return [torch.stack(model(input_ids=torch.tensor([p]), output_attentions=True).attentions)[:, 0]
-                for p in prompts]
+        return [
+            torch.stack(model(input_ids=torch.tensor([p]), output_attentions=True).attentions)[:, 0]
+            for p in prompts
+        ]
 
 
 @pytest.mark.parametrize("form", ["arrays", "layers", "one at a time", "with a batch"])
 def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form: str) -> None:
     maps: Any = maps_of(PROMPTS)
-    maps = {"arrays": [m.numpy() for m in maps], "layers": [list(m) for m in maps],
-            "one at a time": ((layer for layer in m) for m in maps),
-            "with a batch": [tuple(layer[None] for layer in m) for m in maps]}[form]
-    fields = {} if form != "arrays" else {
-        name: [whole[f"{i}.{name}"] for i in range(4)] for name in ("q", "k", "v", "hidden")}
+    maps = {
+        "arrays": [m.numpy() for m in maps],
+        "layers": [list(m) for m in maps],
+        "one at a time": ((layer for layer in m) for m in maps),
+        "with a batch": [tuple(layer[None] for layer in m) for m in maps],
+    }[form]
+    fields = (
+        {}
+        if form != "arrays"
+        else {name: [whole[f"{i}.{name}"] for i in range(4)] for name in ("q", "k", "v", "hidden")}
+    )
     found = sinkscope.record_maps(maps, PROMPTS, keep=4, **fields)
     shared = found.tensors.keys() & whole.tensors.keys()
-    assert {"mean.alpha", "deviation.alpha", "mean.sink_ratio", "mean.entropy", "mean.distance", "mean.row_mass",
-            "prompt.alpha_1", "3.att", "mean.head_gini", "mean.near_eps"} <= shared
+    assert {
+        "mean.alpha",
+        "deviation.alpha",
+        "mean.sink_ratio",
+        "mean.entropy",
+        "mean.distance",
+        "mean.row_mass",
+        "prompt.alpha_1",
+        "3.att",
+        "mean.head_gini",
+        "mean.near_eps",
+    } <= shared
     if fields:
-        assert {"mean.value_ratio", "mean.hidden_ratio", "mean.cos_gap", "mean.contribution_at",
-                "mean.matrix_entropy"} <= shared
+        assert {
+            "mean.value_ratio",
+            "mean.hidden_ratio",
+            "mean.cos_gap",
+            "mean.contribution_at",
+            "mean.matrix_entropy",
+        } <= shared
     for name in shared - {"prompt.loss"}:
         assert np.allclose(found[name], whole[name], rtol=1e-3, atol=2e-5, equal_nan=True), name
     assert [row["metric"] for row in found.table()][:2] == ["alpha_1", "Sink_1, eps 0.1"]
@@ -66,29 +97,48 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     assert found.model["mask"] == {"kind": "causal"} and found.first == 1
     assert found.conditions["first"] == {"token": "b", "id": None, "position": 1}
     assert np.allclose(found["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
-    with pytest.raises(ValueError, match=r'expected rows that sum to 1, found one of 0.5 .* operation="sink_logit"'):
+    with pytest.raises(
+        ValueError, match=r'expected rows that sum to 1, found one of 0.5 .* operation="sink_logit"'
+    ):
         sinkscope.from_maps(causal / 2, list("abcd"))
     raw = sinkscope.from_maps(causal / 2, list("abcd"), operation="sigmoid")
     assert np.allclose(raw["mean.alpha"], found["mean.alpha"], atol=1e-6)
-    assert np.allclose(raw["mean.alpha_raw"], found["mean.alpha"] / 2) and np.allclose(raw["mean.row_mass"], 0.5)
+    assert np.allclose(raw["mean.alpha_raw"], found["mean.alpha"] / 2) and np.allclose(
+        raw["mean.row_mass"], 0.5
+    )
     sink = sinkscope.from_maps(causal / 2, list("abcd"), operation="sink_logit")
     assert np.allclose(sink["0.att_bias"], 0.5)
 
 
-@pytest.mark.parametrize(("maps", "tokens", "options", "expected"), [
-    (np.zeros((2, 4, 4)), ["abcd"], {}, "expected"),
-    (np.full((1, 1, 1, 3, 4), 1 / 4), ["abc"], {}, "as many queries as keys"),
-    (np.full((1, 1, 1, 4, 4), 1 / 4), ["abc"], {}, "tokens: expected 4"),
-    (np.full((1, 1, 1, 4, 4), 1 / 4), [], {}, "tokens: expected those of each prompt"),
-    (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd", "abcd"], {}, "found more"),
-    (np.full((0, 1, 1, 4, 4), 1 / 4), [], {}, "found none"),
-    (np.full((1, 1, 1, 4, 4), np.nan), ["abcd"], {}, "finite weights"),
-    (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"mask": "causal"}, "that the causal mask hides"),
-    (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"first": 4}, "first: expected a position below 4"),
-    (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"layers": [3], "blocks": 3}, "blocks: expected more than 3"),
-    (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"operation": "magic"}, "operation: expected one of"),
-])
-def test_maps_that_do_not_fit_are_refused(maps: Any, tokens: Any, options: dict[str, Any], expected: str) -> None:
+@pytest.mark.parametrize(
+    ("maps", "tokens", "options", "expected"),
+    [
+        (np.zeros((2, 4, 4)), ["abcd"], {}, "expected"),
+        (np.full((1, 1, 1, 3, 4), 1 / 4), ["abc"], {}, "as many queries as keys"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abc"], {}, "tokens: expected 4"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), [], {}, "tokens: expected those of each prompt"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd", "abcd"], {}, "found more"),
+        (np.full((0, 1, 1, 4, 4), 1 / 4), [], {}, "found none"),
+        (np.full((1, 1, 1, 4, 4), np.nan), ["abcd"], {}, "finite weights"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"mask": "causal"}, "that the causal mask hides"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"first": 4}, "first: expected a position below 4"),
+        (
+            np.full((1, 1, 1, 4, 4), 1 / 4),
+            ["abcd"],
+            {"layers": [3], "blocks": 3},
+            "blocks: expected more than 3",
+        ),
+        (
+            np.full((1, 1, 1, 4, 4), 1 / 4),
+            ["abcd"],
+            {"operation": "magic"},
+            "operation: expected one of",
+        ),
+    ],
+)
+def test_maps_that_do_not_fit_are_refused(
+    maps: Any, tokens: Any, options: dict[str, Any], expected: str
+) -> None:
     with pytest.raises(ValueError, match=expected):
         sinkscope.record_maps(maps, tokens, **options)
 
@@ -106,7 +156,9 @@ class Own(nn.Module):
             nn.init.normal_(x, 0, 0.4)
 
     def project(self, x: torch.Tensor, layer: int) -> tuple[torch.Tensor, ...]:
-        return tuple(part.view(*x.shape[:2], 4, 8).transpose(1, 2) for part in self.mix[layer](x).chunk(3, -1))
+        return tuple(
+            part.view(*x.shape[:2], 4, 8).transpose(1, 2) for part in self.mix[layer](x).chunk(3, -1)
+        )
 
     def forward(self, idx: torch.Tensor) -> torch.Tensor:
         x = self.embed(idx)
@@ -120,7 +172,9 @@ class Own(nn.Module):
         for layer in range(2):
             q, k, v = self.project(x, layer)
             scores = q @ k.transpose(-2, -1) / math.sqrt(8)
-            att = scores.masked_fill(torch.ones(len(ids), len(ids)).triu(1).bool(), -torch.inf).softmax(-1)
+            att = scores.masked_fill(torch.ones(len(ids), len(ids)).triu(1).bool(), -torch.inf).softmax(
+                -1
+            )
             found.append(att[0])
             x = x + (att @ v).transpose(1, 2).flatten(2)
         self.float()
@@ -186,8 +240,9 @@ def test_what_ones_own_hooks_change_is_edited() -> None:
 
 
 def test_only_what_is_undefined_is_nan() -> None:
-    """A number of maps is NaN only where nothing defines it: no query after the first, no second prompt."""
+    """A number of maps is NaN only where nothing defines it: no query after the first, no second
+    prompt."""
     found = from_bytes(bytes_of(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
     undefined = {name for name, x in found.items() if x.dtype.kind == "f" and np.isnan(x).any()}
     assert undefined == {"mean.head_gate", "deviation.head_gate", "prompt.loss"}
-    assert (L, H, T) == found["mean.alpha"].shape
+    assert found["mean.alpha"].shape == (L, H, T)

@@ -176,13 +176,17 @@ def test_low_precision_scores_are_computed_in_float32() -> None:
     assert recording.conditions["model"]["dtype"] == "bfloat16"
 
 
-LOW = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eager"), ("gpt_neox", "sdpa"),
-       ("gpt_oss", "eager"), ("gemma2", "eager"), ("falcon", "sdpa"), ("bert", "eager"), ("modernbert", "sdpa")]
+LOW = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eager"), ("gpt_neox",
+"sdpa"),
+       ("gpt_oss", "eager"), ("gemma2", "eager"), ("falcon", "sdpa"), ("bert", "eager"), ("modernbert",
+       "sdpa")]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
 @pytest.mark.parametrize(("name", "implementation"), LOW)
-def test_what_low_precision_rounds_is_allowed(name: str, implementation: str, dtype: torch.dtype) -> None:
+def test_what_low_precision_rounds_is_allowed(
+    name: str, implementation: str, dtype: torch.dtype
+) -> None:
     model = FAMILIES[name].make(implementation).to(dtype)
     found = sinkscope.record(model, None, inputs(FAMILIES[name], 1), tokens=T, progress=False)
     assert found.model["dtype"] == str(dtype).removeprefix("torch.")

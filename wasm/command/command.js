@@ -658,7 +658,8 @@ export function summary(found, describe) {
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)
     .flatMap((row) => {
-      const label = row.label.replace('_k', `_${position + 1}`);
+      // Of the first token, wherever the recording has it: Sink_k, |h_1| / |h|.
+      const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
       // What depends on the threshold has a line for each.
       const isCounted = found.byEps?.some(({ metrics }) => row.name in metrics);
       return (isCounted ? all : all.slice(0, 1)).map(({ eps, metrics }) => {
@@ -692,7 +693,7 @@ function positionOf(found) {
  */
 function sizeWords({ L, H, blocks = L, layers = [] }) {
   const which = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
-  return `${blocks} layers${which}, ${H} heads`;
+  return `${blocks} layer${blocks === 1 ? '' : 's'}${which}, ${H} heads`;
 }
 
 /**

@@ -45,7 +45,8 @@ class Place:
 
     container: str  # its name in the tree, "model.layers"
     index: int  # the member's number in the container
-    visit: int  # how many members had run before in this forward pass: differs where layers share weights
+    # how many members had run before in this forward pass: differs where layers share weights
+    visit: int
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class Call:
         return self.shape[1] if of is None else of.shape[1]
 
     def chunks(self, cells: int | None = None, scores: bool = False) -> Iterator[Chunk]:
-        """The weights of all queries in order, about `cells` of them at a time; their scores on request."""
+        """The weights of all queries in order, about `cells` of them at a time; their scores on
+        request."""
         cells = cells or (CPU_CELLS if self.device.type == "cpu" else GPU_CELLS)
         B, H, T, S = self.shape
         step = max(1, cells // (B * H * S))
@@ -199,7 +201,8 @@ class Watch:
     originals: dict[int, str] = field(default_factory=dict)  # the implementation of each config, by id
     calls: int = 0
     before: int = 0  # calls of the forward passes before this one
-    modules: list[nn.Module] = field(default_factory=list)  # attention modules that run, outside the interface
+    # attention modules that run, outside the interface
+    modules: list[nn.Module] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)  # around what runs now, the outermost first
     visits: dict[str, int] = field(default_factory=dict)  # of each container, in this forward pass
     anywhere: bool = False  # no attention module is known: every scaled_dot_product_attention counts
@@ -213,7 +216,8 @@ class Watch:
         busy, self.busy = self.busy, True
         try:
             with torch.no_grad(), exact():
-                self.visit(Call(self.calls, order=self.calls - self.before, path=tuple(self.places), **call))
+                self.visit(Call(self.calls, order=self.calls - self.before, path=tuple(self.places),
+                **call))
         finally:
             self.busy = busy
         self.calls += 1
@@ -264,7 +268,8 @@ def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, att
             "call model.set_attn_implementation('sdpa') first")
     busy, watch.busy = watch.busy, True
     try:
-        out, weights = _implementation(name, module)(module, query, key, value, attention_mask, **options)
+        out, weights = _implementation(name, module)(module, query, key, value, attention_mask,
+        **options)
     finally:
         watch.busy = busy
     query, key, value = (_as_autocast(x) for x in (query, key, value))

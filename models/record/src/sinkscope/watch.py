@@ -1,4 +1,5 @@
-"""Watches a model in somebody's own loop, in generation, or under their hooks; the maps become a recording."""
+"""Watches a model in somebody's own loop, in generation, or under their hooks; the maps become a
+recording."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,8 +60,10 @@ class Seen:
             self._batch = [[] for _ in range(B)]
             self._sequences += self._batch
         if T != S and not goes_on:
-            raise UnsupportedModel(f"layer {number}: expected the queries of all {S} keys, found {T}: begin to watch "
-                                   "before the cache is filled")
+            raise UnsupportedModel(
+                f"layer {number}: expected the queries of all {S} keys, found {T}: begin to watch "
+                "before the cache is filled"
+            )
         for b, layers in enumerate(self._batch):
             layer = next((one for one in layers if one.number == number), None)
             if layer is None:
@@ -71,14 +74,22 @@ class Seen:
     @property
     def maps(self) -> list[list[Tensor]]:
         """Of each sequence its layers, [H, T, T] each."""
-        return [[layer.map(min(one.length for one in layers)) for layer in layers]
-                for layers in self._sequences]
+        return [
+            [layer.map(min(one.length for one in layers)) for layer in layers]
+            for layers in self._sequences
+        ]
 
-    def recording(self, tokens: Iterable[Sequence[Any]], *, edits: Sequence[Mapping[str, Any] | str] = (),
-                  **options: Any) -> Recording:
+    def recording(
+        self,
+        tokens: Iterable[Sequence[Any]],
+        *,
+        edits: Sequence[Mapping[str, Any] | str] = (),
+        **options: Any,
+    ) -> Recording:
         """The recording of all sequences, cut to the shortest.
 
-        tokens: of each sequence the strings or ids of its tokens; those beyond its last query are left out, as a
+        tokens: of each sequence the strings or ids of its tokens; those beyond its last query are left
+        out, as a
             generated token is until the model reads it.
         edits: in words, what hooks of one's own changed: the recording is then of class EDITED.
         options: those of `record_maps`.
@@ -94,17 +105,23 @@ class Seen:
         if "layers" not in options and numbers != list(range(len(numbers))):
             options["layers"] = numbers
             options.setdefault("blocks", self._blocks or None)
-        return record_maps(given, strings, edits=edits,
-                           operation=options.pop("operation", "sink_logit" if sinks else "softmax"), **options)
+        return record_maps(
+            given,
+            strings,
+            edits=edits,
+            operation=options.pop("operation", "sink_logit" if sinks else "softmax"),
+            **options,
+        )
 
 
 @contextmanager
 def watching(model: nn.Module) -> Iterator[Seen]:
     """Inside the context, every forward pass of `model` is seen: its attention maps, in full.
 
-    The model needs no config: transformers' interface, `scaled_dot_product_attention` and returned weights are
-    all seen. A pass whose queries are fewer than its keys goes on with the sequence before it, as generation
-    with a cache does; each other pass begins a new sequence. Hooks of one's own act as they do without.
+    The model needs no config: transformers' interface, `scaled_dot_product_attention` and returned
+    weights are all seen. A pass whose queries are fewer than its keys goes on with the sequence before
+    it, as generation with a cache does; each other pass begins a new sequence. Hooks of one's own act
+    as they do without.
     """
     seen = Seen()
     with observe(model, seen.visit) as watch:
