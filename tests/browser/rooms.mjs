@@ -438,8 +438,6 @@ const start = {
           !/@/.test(location.hash) &&
           /after training/.test(document.querySelector('.lead').textContent) &&
           document.querySelector('.walk-play').textContent.trim() === 'Play',
-        undefined,
-        { timeout: 55_000 },
       );
       const { said, moved } = await page.evaluate(() => globalThis.seen);
       assert.deepEqual(moved, [], `at ${width}`);
@@ -1552,9 +1550,7 @@ const links = {
     const read = (one) =>
       Promise.all([chips(one), finding(one), text(one, 'h1'), text(one, '.inspector')]);
     assert.deepEqual(await read(other), await read(page));
-    await page.waitForFunction(() => document.querySelector('.message').hidden, null, {
-      timeout: 9000,
-    });
+    await page.waitForFunction(() => document.querySelector('.message').hidden);
   },
 
   async 'a link is followed that is pasted over the page'(stage) {
@@ -1591,11 +1587,11 @@ const links = {
           const { left, right } = one.lastElementChild.getBoundingClientRect();
           return left >= 0 && right <= innerWidth;
         };
-        await page.waitForFunction(isWithin, await menu.elementHandle(), { timeout: 5000 });
+        await page.waitForFunction(isWithin, await menu.elementHandle());
         await page.locator('.middle').click({ position: { x: 2, y: 2 } });
         assert.equal(await menu.evaluate((one) => one.open), false);
         await menu.locator('summary').click();
-        await page.waitForFunction(isWithin, await menu.elementHandle(), { timeout: 5000 });
+        await page.waitForFunction(isWithin, await menu.elementHandle());
         await page.keyboard.press('Escape');
         assert.equal(await menu.evaluate((one) => one.open), false);
       }
