@@ -42,9 +42,12 @@ SIZES = ("L", "H", "G", "K", "D", "V")
 # What `prompt.NAME` is called where it is not the metric's own name: the page and the core know these.
 PROMPT_ROWS = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
 # The units of the summary, as the core's table has them.
-UNITS = {"alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads", "sink_ratio_raw": "share of heads",
-         ROW_SUM: "weight", "entropy_mean": "of ln n", "distance": "tokens", "contribution": "share",
-         "cos_gap": "cosine", "hidden_ratio": "ratio", "key_ratio": "ratio", "value_ratio": "ratio", "loss_mean": "nat"}
+UNITS = {
+    "alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads",
+    "sink_ratio_raw": "share of heads", ROW_SUM: "weight", "entropy_mean": "of ln n", "distance": "tokens",
+    "contribution": "share", "cos_gap": "cosine", "hidden_ratio": "ratio", "key_ratio": "ratio",
+    "value_ratio": "ratio", "loss_mean": "nat",
+}
 
 
 # Characters that a terminal obeys, or that reorder a line of text; and those that end a line or a cell.
