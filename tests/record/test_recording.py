@@ -143,4 +143,4 @@ def test_units_of_the_summary_are_those_of_the_core() -> None:
     assert units["entropy_mean"] == "of ln n"
     # The distance is a metric of recordings alone.
     assert UNITS.keys() - units.keys() == {"distance"}
-    assert UNITS == {name: units.get(name, "tokens") for name in UNITS}
+    assert {name: units.get(name, "tokens") for name in UNITS} == UNITS
