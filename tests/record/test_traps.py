@@ -177,6 +177,53 @@ def test_low_precision_scores_are_computed_in_float32() -> None:
     assert recording.conditions["model"]["dtype"] == "bfloat16"
 
 
+LOW = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eager"), ("gpt_neox",
+"sdpa"),
+       ("gpt_oss", "eager"), ("gemma2", "eager"), ("falcon", "sdpa"), ("bert", "eager"), ("modernbert",
+       "sdpa")]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
+@pytest.mark.parametrize(("name", "implementation"), LOW)
+def test_what_low_precision_rounds_is_allowed(
+    name: str, implementation: str, dtype: torch.dtype
+) -> None:
+    model = FAMILIES[name].make(implementation).to(dtype)
+    found = sinkscope.record(model, None, inputs(FAMILIES[name], 1), tokens=T, progress=False)
+    assert found.model["dtype"] == str(dtype).removeprefix("torch.")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("factor", [1.05, 0.95])
+@pytest.mark.parametrize("name", ["llama", "mistral", "gpt2", "gpt_neox"])
+def test_scores_that_are_5_percent_off_are_refused(name: str, factor: float, dtype: torch.dtype) -> None:
+    def other(module: torch.nn.Module, query: torch.Tensor, *args: object, **options: object) -> object:
+        return sdpa_attention_forward(module, query * factor, *args, **options)
+
+    AttentionInterface.register("factor_test", other)
+    AttentionMaskInterface.register("factor_test", AttentionMaskInterface()["sdpa"])
+    model = FAMILIES[name].make("sdpa").to(dtype)
+    model.config._attn_implementation_internal = "factor_test"
+    with pytest.raises(UnsupportedModel, match=f"the rounding of {str(dtype)[6:]} over {T} keys"):
+        sinkscope.record(model, None, inputs(FAMILIES[name], 1), tokens=T, progress=False)
+
+
+def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    prompt = inputs(FAMILIES["llama"], 1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = sinkscope.record(model, None, prompt, tokens=T, progress=False)
+        calls: list[Call] = []
+        with torch.no_grad(), sinkscope.observe(model, calls.append):
+            model(**as_batch(prompt[0]))
+    q, k = calls[0].query.double(), calls[0].key.double().repeat_interleave(2, 1)
+    assert calls[0].query.dtype == torch.bfloat16  # what autocast multiplies
+    scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(
+        torch.ones(T, T).triu(1).bool(), -torch.inf)
+    alpha = scores.softmax(-1)[0].sum(-2) / torch.arange(T, 0, -1)
+    assert np.abs(found["0.alpha"][0] - alpha.numpy()).max() < 1e-5
+
+
 def test_a_compiled_model_is_recorded_uncompiled() -> None:
     prompts = inputs(FAMILIES["llama"], 2)
     plain = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, prompts, tokens=T, progress=False)

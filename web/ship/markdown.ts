@@ -45,7 +45,7 @@ import {
 import { CONDITIONS, NAMES, type Measures, type Name } from '../src/run/without_first.ts';
 import { make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
-import { claims, fact, longRuns, modelsOfZoo, wrongly, type Claim, type Model } from './facts.ts';
+import { chance, claims, fact, longRuns, modelsOfZoo, wrongly, type Claim, type Model } from './facts.ts';
 
 export interface FigureOf {
   /** With the number of its lesson: `1-map`. */
@@ -242,18 +242,30 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 };
 const NOT_TESTED = 'not tested';
 
+const intervalOf = (mean: number, low: number | null, high: number | null) =>
+  minus(mean, 2) + (low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`);
+
+/** The smallest and the largest Sink_1, which decide nothing. */
+function sinksOf(sinks: readonly number[]): string {
+  if (!sinks.length) return '';
+  const [least, most] = [Math.min(...sinks), Math.max(...sinks)].map((one) => one.toFixed(0));
+  return `; Sink₁ ${least === most ? least : `${least} to ${most}`}%`;
+}
+
 /** Each effect: which recipe against which, the difference with its interval, how many seeds, by which protocol. */
 function effectsOf({ effects }: Claim): Node {
   const all = effects.flatMap(
-    ({ recipe, against, outcome, name, protocol, seeds, mean, low, high }) => {
+    ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
       if (mean === null) return [];
       const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
       const from = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
       const other = typeof against === 'string' ? ` against ${against}` : '';
-      const interval =
-        low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`;
+      const shares = by_shares ? `, by shares ${intervalOf(...by_shares)}` : '';
       const by = protocol ? `, protocol ${protocol.toUpperCase()}` : '';
-      return `${recipe}${other}: ${words}${from} ${minus(mean, 2)}${interval}, n = ${seeds}${by}`;
+      return (
+        `${recipe}${other}: ${words}${from} ${intervalOf(mean, low, high)}${shares}, n = ${seeds}${by}` +
+        sinksOf(sinks)
+      );
     },
   );
   const lines = all.length ? all : ['–'];
@@ -263,6 +275,9 @@ function effectsOf({ effects }: Claim): Node {
     lines.map((line) => make('div', {}, [text(line)])),
   );
 }
+
+const verdictOf = ({ verdict, survives, two_seeds }: Claim) =>
+  `${verdict}${survives ? ' †' : ''}${two_seeds ? ', on two seeds' : ''}`;
 
 /** Why a claim has no verdict: what nothing here can test, or the runs that are missing. */
 function whyNot({ hours, why }: Claim): string {
@@ -288,21 +303,27 @@ function claimsTables(hrefOf: (state: string) => string): Node[] {
   const tested = all.filter(({ verdict }) => verdict !== NOT_TESTED);
   const others = all.filter(({ verdict }) => verdict === NOT_TESTED);
   const count = (verdict: string) => tested.filter((one) => one.verdict === verdict).length;
+  const { comparisons, directions, survive, by_chance } = chance();
   return [
     make('p', {}, [
       text(
         `Of ${all.length} claims, our models agree with ${count('agrees')}, differ from ${count('differs')} and leave ` +
-          `${count('undecided')} undecided; ${others.length} are ${NOT_TESTED}.`,
+          `${count('undecided')} undecided; ${others.length} are ${NOT_TESTED}. Of ${comparisons} comparisons ` +
+          `${directions} have a direction; if no factor had any effect, about ${by_chance.toFixed(0)} would. ` +
+          `A † marks the verdicts whose directions survive the procedure of Benjamini and Hochberg at a false ` +
+          `discovery rate of 5%: ${survive} of the ${directions} directions do. The last column is the verdict ` +
+          `by the first version of our rules.`,
       ),
     ]),
     table(
-      ['Claim', 'Where', 'The source', 'Our test', 'Verdict'],
+      ['Claim', 'Where', 'The source', 'Our test', 'Verdict', 'Before'],
       tested.map((one) => [
         linked(one),
         where(one),
         typeset(one.paper ?? '–'),
         effectsOf(one),
-        one.verdict,
+        verdictOf(one),
+        one.before ?? '–',
       ]),
     ),
     make('details', { className: ['untested'] }, [
