@@ -407,7 +407,10 @@ const start = {
       await page.waitForFunction(() => /Ablating the head \(/.test(document.body.textContent));
       const heads = async () =>
         (await page.locator('.twin').allTextContents()).map((said) => /L\dH\d/.exec(said)[0]);
-      const before = await heads();
+      const before = [
+        ...(await page.locator('.facts').textContent()).matchAll(/head\s+(L\dH\d)/g),
+      ].map(([, name]) => name);
+      assert.equal(before.length, 2);
       await page.locator('.start-ask .primary').click();
       await page.waitForFunction(() => /softmax@0\b/.test(location.hash));
       await page.waitForFunction(() =>

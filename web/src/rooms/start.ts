@@ -569,7 +569,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         <div class="start-text">
           ${
             isRecorded
-              ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
+              ? html`<div>
+                  <p class="recorded-text" tabindex="0">
+                    ${frames[0]!.tokens.map(({ text }) => text).join('')}
+                  </p>
+                  <p class="hint" data-recorded>${NO_WEIGHTS}</p>
+                </div>`
               : html`${textField(context, 2)}
                   <div class="text-tools">${startToken(context, frames)} ${examples(context)}</div>`
           }
@@ -678,8 +683,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         ? nothing
         : html`<h2>Take the first token away</h2>
             <p>
-              What does a model write when its first key is deleted? Recorded texts of a model of
-              135 million parameters, then the small model on your text.
+              What does a model write when its first key is deleted? The small model shows it on
+              your text; beside it are recorded texts of a model of 135 million parameters.
             </p>
             <p class="links">
               ${deleteButton(all[0], deletes)} ${realModel(context, isRecorded)}
