@@ -59,6 +59,7 @@ static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tenso
                                  "expected a tensor of shape [%s], but the file has none", want);
         return NULL;
     }
+    if (loader->found) loader->found[entry - loader->container->entries] = 1;
     const ss_tensor *tensor = &entry->tensor;
     shape_text(have, sizeof have, tensor);
     bool same = tensor->rank == expected->rank &&
@@ -341,4 +342,38 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
         load(experts ? &experts[e] : &spare, loader, arch, e);
     }
     return experts;
+}
+
+/* ---- tensors that nothing reads -------------------------------------------------------------- */
+
+/* Parts of the names of tensors that the model does without; a name has one at its beginning or
+ * after a dot. First buffers that are computed anew, of which a GGUF file's config has taken
+ * rope_freqs; then what transformers has for other tasks than the next, or the masked, token. */
+static const char leftovers[] = "rotary_emb.inv_freq\0attn.bias\0attention.bias\0attn.masked_bias\0"
+                                "attention.masked_bias\0position_ids\0rope_freqs.\0"
+                                "pooler.\0seq_relationship.\0classifier.\0qa_outputs.\0score.\0"
+                                "vision_tower.\0multi_modal_projector.\0";
+
+static bool is_leftover(const char *name) {
+    for (const char *at = name; at; at = strchr(at, '.'), at += at != NULL)
+        for (const char *part = leftovers; *part; part += strlen(part) + 1)
+            if (!strncmp(at, part, strlen(part))) return true;
+    return false;
+}
+
+void ss_load_begin(ss_loader *loader) {
+    size_t n = loader->lister ? 0 : loader->container->n;
+    loader->found = ss_arena_take(loader->arena, n, 1);
+    if (loader->found) memset(loader->found, 0, n);
+}
+
+void ss_load_end(ss_loader *loader, const ss_arch *arch) {
+    const ss_container *container = loader->container;
+    for (size_t i = 0; loader->found && i < container->n && loader->status == SS_OK; i++) {
+        const char *name = container->entries[i].name;
+        if (!loader->found[i] && !is_leftover(name))
+            loader->status =
+                ss_fail(loader->err, SS_UNSUPPORTED, name,
+                        "expected a tensor that a %s of this config reads", arch->family);
+    }
 }

@@ -13,8 +13,9 @@ typedef struct ss_loader {
     const ss_container *container;
     const ss_lister *lister; /* called for every tensor instead of finding it; or NULL */
     ss_arena *arena;
-    const char *prefix; /* precedes every name, "" or "transformer." */
-    int layer;          /* fills the %d of names */
+    const char *prefix;   /* precedes every name, "" or "transformer." */
+    int layer;            /* fills the %d of names */
+    unsigned char *found; /* [container->n] 1 for a tensor that was read; NULL: only measuring */
     size_t parameters;
     size_t widest; /* inputs of the widest matrix so far */
     ss_status status;
@@ -93,5 +94,12 @@ void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load);
 
 /* [E] experts of the layer; NULL while measuring. */
 ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load);
+
+/* Takes room to mark the tensors that are read. */
+void ss_load_begin(ss_loader *loader);
+
+/* Refuses, by its name, a tensor that was not read and would change what the model computes, as far
+ * as this build knows: all but buffers, and parts for other tasks. */
+void ss_load_end(ss_loader *loader, const ss_arch *arch);
 
 #endif

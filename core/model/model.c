@@ -16,6 +16,7 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
     ss_loader loader = {
         .container = container, .lister = lister, .arena = arena, .prefix = "", .err = err};
     *model = (ss_model){.arch = *arch};
+    ss_load_begin(&loader);
     ss_family_find(arch->family)->load(model, &loader);
     if (arch->rotary_width)
         model->rotary = take_frequencies(&loader, &arch->rotary, arch->rotary_width);
@@ -23,6 +24,7 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
         model->window_rotary = take_frequencies(&loader, &arch->window_rotary, arch->rotary_width);
     model->parameters = loader.parameters;
     model->widest = loader.widest;
+    ss_load_end(&loader, arch);
     if (loader.status == SS_OK && arena->full)
         return ss_fail(err, SS_NO_MEMORY, "model", "the model needs more than %lu bytes",
                        (unsigned long)arena->bytes);

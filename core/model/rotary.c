@@ -84,8 +84,7 @@ const cJSON *ss_rope_object(ss_json *json) {
     return scaling && scaling->child ? scaling : ss_json_object(json, "rope_parameters");
 }
 
-void ss_read_rotary(ss_rotary *rotary, ss_json *json) {
-    int context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
+void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context) {
     context = ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
     rotary->size = 1.0f;
     rotary->base = ss_json_number(json, "rope_theta", rotary->base, 1.0, 1e12);

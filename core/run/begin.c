@@ -1,5 +1,6 @@
 #include "begin.h"
 
+#include "edits/edit.h"
 #include "edits/evict.h"
 
 #include <limits.h>
@@ -9,19 +10,33 @@ static const ss_edit_kind *kind_of(const ss_pass *pass, int edit) {
     return &pass->edit_kinds[pass->edits[edit].kind];
 }
 
-/* First tokens that no edit touches, or, where `carried`, that no edit has done anything to that
- * goes on to later ones. */
-static int idle_tokens(const ss_pass *pass, bool carried) {
+/* First tokens that edit i leaves as they are. */
+static int idle_of(const ss_pass *pass, int i) {
+    const ss_edit_kind *row = kind_of(pass, i);
+    return row->idle ? row->idle(pass->edits[i].values) : 0;
+}
+
+/* First tokens that no edit touches. */
+static int idle_tokens(const ss_pass *pass) {
+    int least = INT_MAX;
+    for (int i = 0; i < pass->edits_n; i++) least = ss_min(least, idle_of(pass, i));
+    return least;
+}
+
+/* First tokens whose rows in the trace give every eviction its state again: none of these tokens
+ * has evicted a key, and no later edit has changed the weights that the eviction read. */
+static int replayed_tokens(const ss_pass *pass) {
     int least = INT_MAX;
     for (int i = 0; i < pass->edits_n; i++) {
-        const ss_edit_kind *row = kind_of(pass, i);
-        if (carried && !ss_is_eviction(row)) continue;
-        least = ss_min(least, row->idle ? row->idle(pass->edits[i].values) : 0);
+        if (ss_is_eviction(kind_of(pass, i))) least = ss_min(least, idle_of(pass, i));
+        for (int j = i + 1; j < pass->edits_n; j++)
+            if (!ss_edits_continue(kind_of(pass, i), kind_of(pass, j)))
+                least = ss_min(least, idle_of(pass, j));
     }
     return least;
 }
 
-/* The evictions know what p first queries attended to, none of which evicted a key. */
+/* Gives the evictions the weights of the first p queries, none of which evicted a key. */
 static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
     for (int i = 0; i < pass->edits_n; i++)
         if (ss_is_eviction(kind_of(pass, i)))
@@ -52,7 +67,7 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
     bool apart = !from->edited && !pass->trace->model->arch.prefix && !pass->together;
     if (!apart || lacking(from, needed)) return 0;
-    return ss_min(from->T - 1, idle_tokens(pass, false));
+    return ss_min(from->T - 1, idle_tokens(pass));
 }
 
 /* Layers that no edit touches; -1: the embedding is touched. */
@@ -128,7 +143,7 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
      * stream. */
     bool ended = alike < n && alike == trace->T && alike == pass->total;
     bool streams = trace->fields & SS_BIT(SS_FIELD_HIDDEN);
-    int kept = ss_min(ended || streams ? alike : alike - 1, idle_tokens(pass, true));
+    int kept = ss_min(ended || streams ? alike : alike - 1, replayed_tokens(pass));
     /* Those that were computed together stay together. */
     int together = prefix > pass->together ? prefix : pass->together;
     bool forgets = pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT));

@@ -154,18 +154,16 @@ static ss_status refuse_capacity(const ss_run_desc *desc, ss_error *err) {
                    desc->model->arch.context, desc->capacity);
 }
 
-/* What a run keeps of a text that it forgets. */
+/* Checks that a streaming run is asked only for fields that it can keep. */
 static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_error *err) {
     uint32_t others = desc->fields & ~(SS_FIELDS_STREAMED | SS_STREAMS);
     for (int field = 0; field < SS_FIELD_N; field++)
         if (others & SS_BIT(field))
             return ss_fail(err, SS_BAD_REQUEST, ss_fields()[field].name,
-                           "expected tokens, loss or next of a run that streams, which forgets the "
-                           "tokens that it has read");
+                           "expected tokens, loss, rank or next of a run that streams");
     if (!pass->keeps)
         return ss_fail(err, SS_BAD_REQUEST, "streams",
-                       "expected an eviction in every head that decides query by query, since what "
-                       "it keeps is all that a run holds that streams");
+                       "expected an eviction in every head that decides query by query");
     if (pass->together || desc->from)
         return ss_fail(err, SS_UNSUPPORTED, "streams", "expected a run that %s",
                        desc->from ? "begins from its tokens"
@@ -301,13 +299,28 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* The run may have been moved since. */
+/* Links the pass to its trace again: the caller may have copied the ss_run. */
 static ss_pass *enter(ss_run *run) {
     run->pass->trace = &run->trace;
     return run->pass;
 }
 
-/* Whether tokens[n] can come behind T that are there. */
+/* Checks that n tokens, the first of the run, hold the prompt of every edit that has one: edits
+ * read as many rows, by number. */
+static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
+    for (int i = 0; i < pass->edits_n; i++) {
+        const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
+        int together = row->together ? row->together(pass->edits[i].values) : 0;
+        if (together == INT_MAX || together <= n) continue;
+        char where[32];
+        snprintf(where, sizeof where, "edits[%d].prompt", i);
+        return ss_fail(err, SS_UNSUPPORTED, where,
+                       "expected the %d tokens of the prompt at once, found %d", together, n);
+    }
+    return SS_OK;
+}
+
+/* Checks that tokens[n] can be appended after T. */
 static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, int n,
                               ss_error *err) {
     const ss_trace *trace = &run->trace;
@@ -322,10 +335,8 @@ static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, i
                        "expected all tokens at once, since %s %s, but %d are there already",
                        whole ? "an edit looks at" : "the mask is",
                        whole ? "all" : ss_mask_name(&trace->model->arch), T);
-    if (n > 0 && T == 0 && !whole && n < pass->together)
-        return ss_fail(err, SS_UNSUPPORTED, "tokens",
-                       "expected the %d tokens at once that an edit's prompt has, found %d",
-                       pass->together, n);
+    ss_status status = n > 0 && T == 0 ? check_prompts(pass, n, err) : SS_OK;
+    if (status != SS_OK) return status;
     int V = trace->model->arch.V;
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= V) {

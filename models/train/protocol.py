@@ -4,16 +4,17 @@ Protocol A: a long run of a recipe is named long-ID: the recipe's factor laid ov
 many seeds as are listed here. Its log is models/zoo/ID/seeds/SEED.json.
 
 Protocol B: a run is named b-ID: the recipe's factor at a learning rate of 1e-3, on the schedule of
-protocol A, up to step 4,000. Its log is models/zoo/ID/b/SEED.json. Two recipes of protocol A are such
+protocol A, up to step 3,000. Its log is models/zoo/ID/b/SEED.json. Two recipes of protocol A are such
 runs already, and protocol B reads their logs.
 """
 
 import dataclasses
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .recipe import FACTORS, Recipe, Training, recipes
+from .recipe import FACTORS, Recipe, Training, laid_over, recipes
 
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
 LONG = "long-"
@@ -30,7 +31,11 @@ REPLACED = {"short": "softmax"}  # what had fewer steps is compared at the same 
 
 B = "b-"
 B_RATE = 1e-3  # where seeds differ least; a recipe of the learning rate keeps its own
-B_STEPS = 4000  # the last step that is compared; no rate has fallen by then
+B_STEPS = 3000  # where a run ends; no rate has fallen by then
+B_MEAN = (2400, 2600, 2800, 3000)  # the steps that an outcome is averaged over
+# Seconds of a step where no run was measured: on a Zen 5 with the library of models/README.md and on an
+# older EPYC.
+STEP_SECONDS = (0.13, 0.4)
 B_BASELINE = LONG + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 # What the paper compares with a run that has no fixed token is compared with one here, too.
@@ -38,25 +43,54 @@ B_BASES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-f
 # A run of protocol A that is a recipe's run of protocol B, up to step B_STEPS.
 B_SAME = {"softmax": B_BASELINE, "sigmoid": LONG + "sigmoid-lr-1e-3"}
 B_FIRST, B_SECOND = 3, (1, 2, 3, 4, 5)  # how many seeds a first look has; the seeds of a second
-# In the order of training, by section of models/README.md, "Protocol B".
-B_ORDER = (
-    "softmax", "sigmoid",
-    "lr-3e-4", "lr-3e-4-decay", "decay-0", "decay-0-matrices", "decay-small", "decay-half",
-    "decay-2", "decay-5", "embedding-decay-1",
-    "sigmoid-plain", "sigmoid-norm", "elu1", "elu1-kernel-norm", "identity", "mlp-kernel",
-    "mlp-kernel-norm", "softmax1", "softpick", "relu", "softmax-scaled", "softmax-p",
-    "little-text", "text-300k", "text-1m",
-    "no-bos", "fixed-first", "fixed-second", "fixed-third", "random-first", "sink-token",
-    "prefix-2", "prefix", "prefix-10", "window",
-    "no-positions", "learned-positions", "sinusoid", "alibi", "relative", "post-norm", "plain-ffn",
-    "heads-1", "heads-8",
-    "key-bias", "key-value-bias", "value-bias", "key-bias-shared", "key-value-bias-shared",
-    "key-bias-value-1", "key-bias-value-5", "key-bias-value-20", "gated", "gated-head", "gated-value",
-    "gated-by-value", "sink-logit", "experts", "diffusion",
-    "batch-half", "batch-double", "muon", "sgd", "noise", "little-text-noise",
-    "key-bias-dimensions-1", "key-bias-dimensions-8", "window-8", "window-64", "heads-2",
-    "sandwich-norm", "qk-norm", "rotary-base", "no-ffn",
+@dataclass(frozen=True)
+class Row:
+    """A row of protocol B's queue: what its runs decide, and its recipes in the order of training. A+B
+    is recipe A laid over recipe B and compared with B. Without a second look there are three seeds at
+    most."""
+
+    decides: str
+    recipes: tuple[str, ...]
+    second_look: bool = True
+
+
+OPERATIONS_OF_MAP = ("sigmoid", "key-bias", "gated", "no-bos")
+DECAYS_OF_MAP = ("decay-0-matrices", "decay-small", "decay-0.3")  # the baseline's 1.0 is the fourth
+SIZES = ("small", "large")  # 0.52 and 5.05 million parameters; the baseline has 1.45
+B_ROWS = (
+    Row("the baseline and its sigmoid twin", ("softmax", "sigmoid")),
+    Row("five claims use it", ("no-bos",)),
+    Row("claims that rested on three pairs of protocol A", ("key-bias", "sink-logit", "gated", "elu1")),
+    Row("second looks and third seeds of the recipes that ran first", (
+        "softmax-scaled", "decay-5", "sink-token", "sigmoid-norm", "softmax1",
+        "lr-3e-4", "lr-3e-4-decay", "decay-0", "decay-0-matrices", "decay-small", "decay-half",
+        "decay-2", "sigmoid-plain", "elu1-kernel-norm", "identity", "mlp-kernel", "mlp-kernel-norm",
+        "softpick", "relu", "softmax-p", "fixed-first", "key-value-bias")),
+    Row("whether the sink moves", ("fixed-second", "fixed-third", "random-first")),
+    Row("norms", ("post-norm", "qk-norm", "sandwich-norm")),
+    Row("gates and biases", ("gated-head", "gated-value", "gated-by-value", "value-bias")),
+    Row("the loss function", ("window-8", "window", "window-64", "prefix-2", "prefix", "prefix-10")),
+    Row("the amount of text against overfitting", ("little-text", "text-300k", "text-1m", "noise")),
+    Row("positions", ("no-positions", "learned-positions", "sinusoid", "alibi", "relative",
+                      "rotary-base")),
+    Row("architecture, and the value of a bias key", (
+        "plain-ffn", "no-ffn", "heads-1", "heads-8",
+        "key-bias-value-1", "key-bias-value-5", "key-bias-value-20")),
+    Row("whether weight decay makes the contrast between operations", (
+        "decay-0.3", *(f"{id}+{decay}" for decay in DECAYS_OF_MAP for id in OPERATIONS_OF_MAP)),
+        second_look=False),
+    Row("whether size makes the sink without a start token", (
+        *SIZES, *(f"no-bos+{size}" for size in SIZES)), second_look=False),
+    Row("the claims that are left", (
+        "little-text-noise", "batch-half", "batch-double", "key-bias-shared", "key-value-bias-shared",
+        "key-bias-dimensions-1", "key-bias-dimensions-8", "heads-2", "embedding-decay-1", "experts",
+        "diffusion", "muon", "sgd")),
 )
+B_ORDER = tuple(id for row in B_ROWS for id in row.recipes)
+
+
+def has_second_look(id: str) -> bool:
+    return next(row.second_look for row in B_ROWS if id in row.recipes)
 
 
 def long(recipe: Recipe) -> Recipe:
@@ -79,9 +113,10 @@ def runs() -> dict[str, Recipe]:
 def decisive(recipe: Recipe) -> Recipe:
     """The recipe as protocol B trains it."""
     rate = recipe.training.learning_rate
+    base = recipe.baseline if "+" in recipe.id else B_BASES.get(recipe.id)
     return dataclasses.replace(
         recipe, id=B + recipe.id, timeline=False, seeds=B_SECOND,
-        baseline=B + B_BASES[recipe.id] if recipe.id in B_BASES else B_BASELINE,
+        baseline=B_BASELINE if base is None else B + base,
         training=dataclasses.replace(
             recipe.training, steps=STEPS,
             learning_rate=B_RATE if rate == Training().learning_rate else rate))
@@ -92,7 +127,7 @@ def decisive_runs() -> dict[str, Recipe]:
     known, long_runs = recipes(), runs()
     found = [dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=known[id].paper)
              if id in B_SAME
-             else decisive(known[id]) for id in B_ORDER]
+             else decisive(known[id] if id in known else laid_over(*id.split("+"))) for id in B_ORDER]
     found[0] = dataclasses.replace(found[0], seeds=B_BASELINE_SEEDS)
     return {recipe.id: recipe for recipe in found}
 

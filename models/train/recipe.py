@@ -132,25 +132,48 @@ def _known(file: str, given: dict[str, Any], known: Iterable[str]) -> None:
         raise ValueError(f"{file}: expected one of {', '.join(known)}, found {name!r}")
 
 
-def read(path: Path) -> Recipe:
-    """Raises ValueError, with the names that are possible, for a name or a word that no recipe has."""
+def _contents(path: Path) -> dict[str, Any]:
+    """Of a recipe's file. Raises ValueError, with the names that are possible, for a name or a word that
+    no recipe has."""
     given = tomllib.loads(path.read_text())
-    changed = given.pop("training", {})
-    _known(path.name, given, [one.name for one in fields(Recipe) if one.name not in ("id", "training")])
+    changed = given.setdefault("training", {})
+    own = given.setdefault("config", {}).get("sinkscope", {})
+    _known(path.name, given, [one.name for one in fields(Recipe) if one.name != "id"])
     _known(path.name, changed, [one.name for one in fields(Training)])
-    own = given.get("config", {}).get("sinkscope", {})
     _check(path.name, given | changed, CHOICES)
     _known(path.name, own, (*ARCHITECTURE, "attention", "mask", "mask_token"))
     _check(path.name, own, ARCHITECTURE)
     _check(path.name, own.get("mask", {}), MASKS)
+    return given
+
+
+def _made(id: str, given: dict[str, Any]) -> Recipe:
+    """The recipe with these contents."""
+    given = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
+             for name, value in given.items()}
+    changed = given.pop("training")
     if "front" in changed:
-        changed["front"] = tuple(changed["front"])
+        changed = changed | {"front": tuple(changed["front"])}
     training = Training(**changed)
-    config = BASE | given.pop("config", {})
-    config["bos_token_id"] = next(iter(training.front_ids), None)
-    for name in {"seeds", "sink_tokens"} & set(given):
-        given[name] = tuple(given[name])
-    return Recipe(id=path.stem, config=config, training=training, **given)
+    config = BASE | given.pop("config") | {"bos_token_id": next(iter(training.front_ids), None)}
+    return Recipe(id=id, config=config, training=training, **given)
+
+
+def read(path: Path) -> Recipe:
+    return _made(path.stem, _contents(path))
+
+
+def laid_over(factor: str, other: str) -> Recipe:
+    """FACTOR+OTHER: what one recipe changes, laid over another one, which is its baseline. No paper has
+    a figure of it."""
+    one, base = (_contents(RECIPES / f"{id}.toml") for id in (factor, other))
+    config = base["config"] | one["config"]
+    own = base["config"].get("sinkscope", {}) | one["config"].get("sinkscope", {})
+    return _made(f"{factor}+{other}", {
+        "title": f"{one['title']}, {base['title']}", "what": f"{one['what']} {base['what']}",
+        "factor": one["factor"], "baseline": other,
+        "config": config | ({"sinkscope": own} if own else {}),
+        "training": base["training"] | one["training"]})
 
 
 def recipes() -> dict[str, Recipe]:

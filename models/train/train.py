@@ -8,13 +8,14 @@ An interrupted run continues from its last checkpoint when the same command is g
 """
 
 import argparse
+import fcntl
 import json
 import os
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 from safetensors.torch import save_file
@@ -148,6 +149,28 @@ def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]
     return found
 
 
+def _lock(folder: Path) -> TextIO | None:
+    """The lock of a run's folder, held until the process ends; None where another process holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / "lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def is_training(folder: Path) -> bool:
+    """Whether some process trains this run."""
+    if not folder.exists():
+        return False
+    lock = _lock(folder)
+    if lock is not None:
+        lock.close()
+    return lock is None
+
+
 class Run:
     """One training run and its folder: weights, optimizer, log, checkpoints."""
 
@@ -236,6 +259,9 @@ def fixed_loss(run: Run, corpus: Corpus) -> float:
 def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
           until: int | None = None) -> None:
     """Continues a run to its last step, or to step `until`, from where it can continue later."""
+    lock = _lock(runs / f"{recipe.id}-{seed}")
+    if lock is None:
+        raise SystemExit(f"{recipe.id}-{seed}: another process trains this run")
     corpus, training = Corpus(corpora, runs / "corpus"), recipe.training
     run = Run(recipe, seed, runs, device)
     loss_of = torch.compile(LOSSES[training.objective])
@@ -261,6 +287,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
         text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, training)
         losses.append(run.advance(step, text, noise, loss_of))
     print(f"{run.folder.name}: {time.monotonic() - began:.0f} s", flush=True)
+    lock.close()
 
 
 def main() -> None:

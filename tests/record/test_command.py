@@ -8,9 +8,9 @@ import pytest
 import sinkscope
 import transformers as tf
 from families import FAMILIES
+from sinkscope import from_maps
 from sinkscope.__main__ import main
 from sinkscope.loading import load, read_texts
-from sinkscope.recording import from_maps
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 WORDS = ["<s>", "the", "cat", "sat", "on", "a", "mat", "and", "dog", "ran", "."]
@@ -107,7 +107,7 @@ def test_what_is_no_regular_file_is_refused_before_the_model_is_asked_for(
     link.symlink_to(kept)
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps(TEXTS))
-    recording = from_maps(np.ones((1, 1, 1, 1)), ["a"])
+    recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"])
     null = Path("/dev/null")
     for out, kind in ((null, "a device or a pipe"), (link, "a link"), (tmp_path, "a folder")):
         said = f"{out}: expected a regular file or none, found {kind}"
@@ -121,13 +121,13 @@ def test_what_is_no_regular_file_is_refused_before_the_model_is_asked_for(
     recording.save(tmp_path / "r.safetensors")
     recording.save(tmp_path / "r.safetensors")
     assert kept.read_text() == "kept"
-    assert sinkscope.Recording.open(tmp_path / "r.safetensors").tokens(0) == ["a"]
+    assert sinkscope.Recording.open(tmp_path / "r.safetensors").tokens(0) == ["a", "b"]
 
 
 def test_names_from_files_do_not_control_the_terminal(tmp_path: Path,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "\x1b]0;x\x07\x9b31m\u202e\r\n\tloss 0\x7f"
-    recording = from_maps(np.ones((1, 1, 1, 1)), ["a"], model_id=hostile)
+    recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"], model_id=hostile)
     shown = "\\u001b]0;x\\u0007\\u009b31m\\u202e\\u000d\\u000a\\u0009loss 0\\u007f"
     assert shown in repr(recording) and str(recording.table()).startswith(shown)
     texts = tmp_path / "texts.json"

@@ -219,6 +219,10 @@ export interface Architecture {
   };
   /** The id that hides a token in a model of masked diffusion; null in others. */
   readonly mask_token: number | null;
+  /** Of a recording, all layers of the model; L counts those with attention. */
+  readonly blocks?: number;
+  /** Of a recording, [L]: the model's own numbers of the layers with attention. */
+  readonly layers?: readonly number[];
   /** [L]: how many keys a query sees, its own included; null where it sees all before it. */
   readonly windows: readonly (number | null)[];
   /** A key of no token that every query sees: each key/value head's own, or one for all. */

@@ -1,11 +1,14 @@
 /*
  * The C library's memory functions. Emscripten's small allocator adds an address and a size in 32
  * bits, so a request for nearly 4 GB gets a pointer and no memory; its large one costs 3 KB to
- * download. This one serves a few large blocks (files, models, runs) and the nodes of a JSON text.
+ * download. This one serves a few large blocks (files, models, runs) and the many nodes of a JSON
+ * text.
  *
- * Blocks tile the heap, each behind its header, and know their neighbours, so that free joins what
- * lies side by side. A search begins where the last one ended and takes the first block that is
- * large enough. Only the thread that calls into the binary allocates.
+ * Blocks tile the heap, each after its header, and know their neighbours, so that free joins what
+ * lies side by side. Free blocks hang in bins by their size: a bin of small blocks holds one size,
+ * a bin of large ones the sizes between two powers of two. A request takes any block of a larger
+ * bin, so that its time does not grow with the number of blocks; in the bin of its own size it
+ * looks at a few. Only the thread that calls into the binary allocates.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,69 +19,117 @@
 #define ALIGN 64
 #define PAGE 65536
 
+/* A test brings memory of its own, and counts the blocks that a search looks at. */
+#ifndef HEAP_BEGIN
 extern unsigned char __heap_base; /* where the linker ends */
+#define HEAP_BEGIN ((uintptr_t)&__heap_base)
+#define HEAP_MAX UINT32_MAX
+#define HEAP_BYTES ((uint64_t)__builtin_wasm_memory_size(0) * PAGE)
+#define HEAP_GROWS(pages) (__builtin_wasm_memory_grow(0, pages) != SIZE_MAX)
+#define HEAP_LOOK() ((void)0)
+#endif
 
 typedef struct block {
-    struct block *before, *after; /* by address; NULL at the ends */
+    struct block *before, *after;  /* by address; NULL at the ends */
+    struct block *previous, *next; /* in the bin of a free block; NULL at the ends */
     bool used;
 } block;
 
 _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
 
-static block *last;   /* which ends where the heap ends */
-static block *next;   /* where the next search begins */
-static uintptr_t end; /* of the heap */
+/* Bins of blocks of 0 .. 7 times ALIGN bytes, then of 2^3 .. 2^26 times and more. */
+#define SMALL 8
+#define BINS 32
+
+/* Blocks of the bin of its own size that a request looks at: a heap has few large ones. */
+#define LOOKS 32
+
+static block *last;       /* which ends where the heap ends */
+static block *bins[BINS]; /* the first free block of each */
+static uint32_t filled;   /* bit b: bin b has a block */
+static uintptr_t heap_end;
 
 /* Bytes of a block, its header included. */
 static size_t span_of(const block *b) {
-    return (b->after ? (uintptr_t)b->after : end) - (uintptr_t)b;
+    return (b->after ? (uintptr_t)b->after : heap_end) - (uintptr_t)b;
+}
+
+static int bin_of(uint64_t span) {
+    uint32_t units = (uint32_t)(span / ALIGN);
+    return units < SMALL ? (int)units : SMALL + 28 - __builtin_clz(units);
+}
+
+static void put(block *b) {
+    int bin = bin_of(span_of(b));
+    b->used = false;
+    b->previous = NULL;
+    b->next = bins[bin];
+    if (b->next) b->next->previous = b;
+    bins[bin] = b;
+    filled |= 1u << bin;
+}
+
+static void take(block *b) {
+    int bin = bin_of(span_of(b));
+    *(b->previous ? &b->previous->next : &bins[bin]) = b->next;
+    if (b->next) b->next->previous = b->previous;
+    if (!bins[bin]) filled &= ~(1u << bin);
+    b->used = true;
 }
 
 /* Moves the end of the heap; false, and nothing has moved, where memory cannot grow so far. */
 static bool extend(uint64_t bytes) {
-    if (!end) end = ((uintptr_t)&__heap_base + ALIGN - 1) / ALIGN * ALIGN;
-    uint64_t wanted = end + bytes, size = (uint64_t)__builtin_wasm_memory_size(0) * PAGE;
-    if (wanted > UINT32_MAX) return false;
-    if (wanted > size &&
-        __builtin_wasm_memory_grow(0, (size_t)((wanted - size + PAGE - 1) / PAGE)) == SIZE_MAX)
-        return false;
-    end = (uintptr_t)wanted;
+    if (!heap_end) heap_end = (HEAP_BEGIN + ALIGN - 1) / ALIGN * ALIGN;
+    uint64_t wanted = heap_end + bytes, size = HEAP_BYTES;
+    if (wanted > HEAP_MAX) return false;
+    if (wanted > size && !HEAP_GROWS((size_t)((wanted - size + PAGE - 1) / PAGE))) return false;
+    heap_end = (uintptr_t)wanted;
     return true;
 }
 
-/* The first free block of so many bytes; the search begins where the last one ended. Or NULL. */
+/* A free block of so many bytes or more, out of its bin; or NULL. */
 static block *find(uint64_t span) {
-    if (!next) return NULL;
-    block *b = next;
-    do {
-        if (!b->used && span_of(b) >= span) return b;
-        b = b->before ? b->before : last;
-    } while (b != next);
-    return NULL;
+    int bin = bin_of(span);
+    block *b = bins[bin];
+    for (int looks = 0; b && span_of(b) < span; looks++) {
+        HEAP_LOOK();
+        b = looks < LOOKS ? b->next : NULL;
+    }
+    uint32_t larger = filled >> bin >> 1;
+    if (!b && larger) b = bins[bin + 1 + __builtin_ctz(larger)];
+    if (b) take(b);
+    return b;
 }
 
-/* A free block of so many bytes at the end of the heap, or NULL. */
+/* A block of so many bytes at the end of the heap, or NULL. */
 static block *append(uint64_t span) {
-    if (last && !last->used) return extend(span - span_of(last)) ? last : NULL;
+    block *b = last;
+    if (b && !b->used) {
+        uint64_t more = span - span_of(b);
+        take(b);
+        if (extend(more)) return b;
+        put(b);
+        return NULL;
+    }
     if (!extend(span)) return NULL;
-    block *b = (block *)(end - (uintptr_t)span);
-    *b = (block){.before = last};
+    b = (block *)(heap_end - (uintptr_t)span);
+    *b = (block){.before = last, .used = true};
     if (last) last->after = b;
     return last = b;
 }
 
-/* A block of so many bytes, and what it has beyond them as a free block behind it. */
+/* A block of so many bytes, and what it has beyond them as a free block after it. */
 static void split(block *b, size_t span) {
     if (span_of(b) == span) return;
     block *rest = (block *)((uintptr_t)b + span);
     *rest = (block){.before = b, .after = b->after};
     *(b->after ? &b->after->before : &last) = rest;
     b->after = rest;
+    put(rest);
 }
 
-/* Joins a free block with the one behind it. */
+/* Joins a block with the one after it. */
 static void join(block *b) {
-    if (next == b->after) next = b;
     b->after = b->after->after;
     *(b->after ? &b->after->before : &last) = b;
 }
@@ -89,17 +140,22 @@ void *malloc(size_t bytes) {
     if (!b) b = append(span);
     if (!b) return NULL;
     split(b, (size_t)span);
-    b->used = true;
-    next = b;
     return (char *)b + ALIGN;
 }
 
 void free(void *pointer) {
     if (!pointer) return;
     block *b = (block *)((uintptr_t)pointer - ALIGN);
-    b->used = false;
-    if (b->after && !b->after->used) join(b);
-    if (b->before && !b->before->used) join(b->before);
+    if (b->after && !b->after->used) {
+        take(b->after);
+        join(b);
+    }
+    if (b->before && !b->before->used) {
+        b = b->before;
+        take(b);
+        join(b);
+    }
+    put(b);
 }
 
 void *realloc(void *pointer, size_t bytes) {

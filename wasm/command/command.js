@@ -1,7 +1,7 @@
 /** The command line: what the page shows, for a script. */
 import { openAsBlob } from 'node:fs';
 import { readFile, readdir, stat } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { createEngine } from '../engine/client.js';
 import { editLabel, readEdit } from '../engine/edits.js';
 import { planFiles } from '../loading/disk.js';
@@ -335,7 +335,9 @@ async function openModel(engine, name, values, make) {
   const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
   const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
   const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
-  const tokenizer = await planTokenizer(plan, model, { ...hub, limit });
+  const opening = planTokenizer(plan, model, { ...hub, limit });
+  // Ids need no tokenizer.
+  const tokenizer = await (texts.ids ? opening.catch(bareIds) : opening);
   /** @type {import('../sinkscope.js').Cut | undefined} */
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
@@ -361,6 +363,18 @@ async function openModel(engine, name, values, make) {
     arithmetic,
     text: texts.ids ? undefined : texts.text,
   };
+}
+
+/**
+ * What stands for the tokenizer of a model that comes without one.
+ * @param {unknown} reason
+ * @returns {import('../sinkscope.js').GuardedTokenizer}
+ */
+function bareIds(reason) {
+  if (!(reason instanceof SinkscopeError)) throw reason;
+  const refuse = () => Promise.reject(reason);
+  const none = { size: 0, bos: null, special: [], specials: [] };
+  return { ...none, encode: refuse, decode: refuse, piece: (id) => `[${id}]`, close() {} };
 }
 
 /**
@@ -599,14 +613,10 @@ function isHubId(name) {
 async function findModel(name, hub) {
   const there = await stat(name).catch(() => undefined);
   if (!there) return resolveHub(name, hub);
-  const paths = there.isDirectory()
-    ? (await readdir(name, { withFileTypes: true }))
-        .filter((entry) => entry.isFile())
-        .map((entry) => entry.name)
-    : [''];
+  const paths = there.isDirectory() ? await pathsIn(name) : [''];
   const files = await Promise.all(
     paths.map(async (path) => ({
-      path: path || basename(name),
+      path: path.replaceAll(sep, '/') || basename(name),
       file: await openAsBlob(join(name, path)),
     })),
   );
@@ -614,6 +624,20 @@ async function findModel(name, hub) {
   if (others.length === 0) return plan;
   const ids = [plan, ...others].map(({ id }) => id).join(', ');
   throw new SinkscopeError('argument', name, `expected one model, found ${ids}; name a file`);
+}
+
+/**
+ * The files of a folder; of the folders within it, too, where an index may name shards there.
+ * @param {string} folder
+ */
+async function pathsIn(folder) {
+  const top = await readdir(folder);
+  const recursive = top.some((name) => name.endsWith('.index.json'));
+  const paths = recursive ? await readdir(folder, { recursive }) : top;
+  const areFiles = await Promise.all(
+    paths.map(async (path) => (await stat(join(folder, path))).isFile()),
+  );
+  return paths.filter((_, i) => areFiles[i]);
 }
 
 /**
@@ -646,8 +670,9 @@ const OTHERWISE = {
  * @param {import('../sinkscope.js').Describe} describe
  */
 export function summary(found, describe) {
-  const { L, H, family } = found.architecture;
+  const { family } = found.architecture;
   const { sequences, T, special, first, arithmetic } = found;
+  const position = positionOf(found);
   const all = found.byEps ?? [{ eps: found.eps, metrics: found.metrics }];
   const notes = [
     cutWords(found),
@@ -657,7 +682,8 @@ export function summary(found, describe) {
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)
     .flatMap((row) => {
-      const label = row.label.replace('_k', '_1');
+      // Of the first token, wherever the recording has it: Sink_k, |h_1| / |h|.
+      const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
       // What depends on the threshold has a line for each.
       const isCounted = found.byEps?.some(({ metrics }) => row.name in metrics);
       return (isCounted ? all : all.slice(0, 1)).map(({ eps, metrics }) => {
@@ -671,10 +697,27 @@ export function summary(found, describe) {
   const changes = found.edits.map((edit) =>
     'label' in edit ? edit.label : editLabel(edit, describe),
   );
-  return `${oneLine([found.model, ...changes].join(', '))}: ${oneLine(family)}, ${L} layers, ${H} heads
-${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}
+  return `${oneLine([found.model, ...changes].join(', '))}: ${oneLine(family)}, ${sizeWords(found.architecture)}
+${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
 ${arithmetic ? OTHERWISE[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 ${labelLines(found, describe)}`;
+}
+
+/**
+ * The position of the token that counts as the first: a recording may have another than 0.
+ * @param {Found} found
+ */
+function positionOf(found) {
+  return 'position' in found ? found.position : 0;
+}
+
+/**
+ * Layers and heads; of a recorded hybrid also which layers have attention.
+ * @param {Pick<import('../sinkscope.js').Architecture, 'L' | 'H' | 'blocks' | 'layers'>} architecture
+ */
+function sizeWords({ L, H, blocks = L, layers = [] }) {
+  const which = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
+  return `${blocks} layer${blocks === 1 ? '' : 's'}${which}, ${H} heads`;
 }
 
 /**
@@ -733,33 +776,41 @@ function lengthWords({ T, eps }) {
 }
 
 /**
- * One metric in a line: of keys the first, and the largest of those that a table shows; of heads the
- * mean and the largest; of layers each. A further dimension shows its first number.
+ * One metric in a line: of keys the first token, and the largest of those that a table shows; of heads the
+ * mean and the largest; of layers each. A further dimension shows its first number, of tokens the first token's.
  * @param {import('../sinkscope.js').Metric} row
  * @param {Found} found
  * @param {import('../sinkscope.js').Describe} describe
  */
-function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys } }) {
+function figure({ name, shape: letters, unit }, found, { defaults: { keys } }) {
+  const { metrics, architecture } = found;
+  const position = positionOf(found);
+  const layers = 'layers' in architecture ? architecture.layers : undefined;
   const { shape } = metrics[name];
   const [mean, deviation] = [metrics[name].mean, metrics[name].deviation].map(single);
   const isShare = unit.startsWith('share of');
   const digits = (/** @type {number | null} */ x) =>
     x === null ? '-' : isShare ? `${(100 * x).toFixed(2)}%` : x.toFixed(3);
-  const spread = deviation[0] === null ? '' : ` (deviation ${digits(deviation[0])})`;
+  const token = letters[0] === 'T' ? position : 0;
+  const spread = deviation[token] === null ? '' : ` (deviation ${digits(deviation[token])})`;
   if (letters[0] === 'T') {
-    const k = largest(mean.slice(1, keys)) + 1;
-    const others = k > 0 ? `; largest of k = 2-${keys}: ${digits(mean[k])} at k = ${k + 1}` : '';
-    return `${digits(mean[0])}${spread}${others}`;
+    const shown = mean.slice(0, keys).map((x, k) => (k === position ? null : x));
+    const k = largest(shown);
+    const span = position === 0 ? `k = 2-${keys}` : `the other k up to ${keys}`;
+    const others = k >= 0 ? `; largest of ${span}: ${digits(mean[k])} at k = ${k + 1}` : '';
+    return `${digits(mean[position])}${spread}${others}`;
   }
   if (letters.length === 1)
     return mean.length === 1 ? digits(mean[0]) + spread : mean.map(digits).join(' ');
-  const [layers, heads, ...rest] = shape;
+  const [rows, heads, ...rest] = shape;
   const each = rest.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1);
-  const firsts = Array.from({ length: layers * heads }, (_, i) => mean[i * each]);
+  const skipped = letters[2] === 'T' ? position : 0;
+  const firsts = Array.from({ length: rows * heads }, (_, i) => mean[i * each + skipped]);
   const at = largest(firsts);
   if (at < 0) return '-';
   const sum = firsts.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
-  const where = `L${Math.floor(at / heads)}H${at % heads}`;
+  const layer = Math.floor(at / heads);
+  const where = `L${layers?.[layer] ?? layer}H${at % heads}`;
   return `mean ${digits(sum / firsts.length)}, largest ${digits(firsts[at])} (${where})`;
 }
 

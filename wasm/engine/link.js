@@ -10,10 +10,14 @@ import { callThrough } from './messages.js';
 /** @typedef {import('../sinkscope.js').Options} Options */
 /** @typedef {{ [Method in keyof Backend]: Backend[Method] }} Face a backend, here or behind messages */
 
-/** Where the host reports no end of a worker, the link asks it: how often, and how often in vain. */
-const PULSE = { wait: 5000, tries: 12 };
-/** A worker that does not stop within so many milliseconds of a request is terminated. */
-const STOPPING = 5000;
+/**
+ * How a worker is found to be stuck: it is pinged every `wait` milliseconds, and lost when so many pings in a
+ * row had no answer. Pings are counted, not time: a thread that slept itself, as all do in a closed laptop, has
+ * asked once and hears the answer. ALWAYS is for hosts that report no end of a worker, while calls are pending;
+ * STOPPING for one that was asked to stop a job, until that job ends.
+ */
+const ALWAYS = { wait: 5000, pings: 12 };
+const STOPPING = { wait: 1000, pings: 4 };
 
 let lastJob = 0;
 
@@ -89,8 +93,7 @@ export class Link {
     signal?.throwIfAborted();
     const job = { id: ++lastJob, reports: onProgress !== undefined };
     let stop = () => {};
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let late;
+    let endWatch = () => {};
     if (onProgress) this.#listeners.set(job.id, onProgress);
     try {
       return await this.ask((backend) => {
@@ -98,8 +101,10 @@ export class Link {
         const generation = this.#generation;
         stop = () => {
           void backend.cancel(job.id).catch(() => {});
-          const why = `it did not stop within ${STOPPING / 1000} s`;
-          if (this.isAside) late = setTimeout(() => this.#lose(generation, gone(why)), STOPPING);
+          const seconds = (STOPPING.wait * (STOPPING.pings + 1)) / 1000;
+          const why = `it did not stop within ${seconds} s, nor answer`;
+          if (this.isAside)
+            endWatch = watch(backend, STOPPING, () => this.#lose(generation, gone(why)));
         };
         signal?.addEventListener('abort', stop);
         return use(backend, job);
@@ -108,7 +113,7 @@ export class Link {
       throw signal?.aborted ? signal.reason : error;
     } finally {
       signal?.removeEventListener('abort', stop);
-      clearTimeout(late);
+      endWatch();
       this.#listeners.delete(job.id);
     }
   }
@@ -154,7 +159,7 @@ export class Link {
       const backend = /** @type {Face} */ (/** @type {unknown} */ (calls));
       lost.catch((error) => this.#lose(generation, error));
       if (isHeld) worker.watch(lock);
-      else this.#watch(generation, backend);
+      else this.#watchAlways(generation, backend, worker.terminate);
       return backend;
     } catch (thrown) {
       worker?.terminate();
@@ -172,20 +177,19 @@ export class Link {
   }
 
   /**
-   * Asks a worker whether it lives, while something is awaited of it.
+   * Pings the worker while calls are pending.
    * @param {number} generation
    * @param {Face} backend
+   * @param {() => void} terminate
    */
-  #watch(generation, backend) {
-    let unanswered = 0;
-    const pulse = setInterval(() => {
-      if (generation !== this.#generation || !this.#backend) return clearInterval(pulse);
-      if (this.#waiting.size === 0) return;
-      const seconds = (PULSE.wait * PULSE.tries) / 1000;
-      if (unanswered++ === PULSE.tries)
-        this.#lose(generation, gone(`it has not answered for ${seconds} s`));
-      else backend.memory().then(() => (unanswered = 0));
-    }, PULSE.wait);
+  #watchAlways(generation, backend, terminate) {
+    const why = `it has not answered for ${(ALWAYS.wait * ALWAYS.pings) / 1000} s`;
+    const lose = () => this.#lose(generation, gone(why));
+    const endWatch = watch(backend, ALWAYS, lose, () => this.#waiting.size > 0);
+    this.#end = () => {
+      endWatch();
+      terminate();
+    };
   }
 
   /**
@@ -209,6 +213,25 @@ export class Link {
   /** @type {import('./backend.js').Report} */
   #report = (job, stage, done, total, facts) =>
     this.#listeners.get(job)?.({ stage, done, total, ...facts });
+}
+
+/**
+ * Pings a worker, and tells when it has not answered.
+ * @param {Face} backend
+ * @param {typeof ALWAYS} how
+ * @param {() => void} onSilence
+ * @param {() => boolean} [isAwaited] whether anything is expected of the worker
+ * @returns {() => void} ends the pings
+ */
+function watch(backend, { wait, pings }, onSilence, isAwaited = () => true) {
+  let unanswered = 0;
+  const note = () => (unanswered = 0);
+  const timer = setInterval(() => {
+    if (!isAwaited()) return;
+    if (unanswered++ === pings) onSilence();
+    else backend.memory().then(note, note);
+  }, wait);
+  return () => clearInterval(timer);
 }
 
 /**

@@ -55,9 +55,10 @@ export class Recording {
   edits = [];
 
   get architecture() {
-    const { family, L, H, G, K, D, V, F, E, operation, mask, windows } = this.conditions.model;
+    const { family, L, blocks, layers, H, G, K, D, V, F, E, operation, mask, windows } =
+      this.conditions.model;
     const attention = { operation, parameters: {} };
-    return { family, L, H, G, K, D, V, F, E, attention, mask, windows };
+    return { family, L, blocks, layers, H, G, K, D, V, F, E, attention, mask, windows };
   }
 
   get tokens() {
@@ -154,6 +155,7 @@ export class Recording {
     });
     const sizeOf = (/** @type {string} */ term) =>
       Object.hasOwn(sizes, term) ? sizes[term] : Number(term);
+    if (sum === 'L+1') return model.blocks + 1; // hidden states are those of all layers
     return sum.split('+').reduce((size, term) => size + sizeOf(term), 0);
   }
 

@@ -11,7 +11,12 @@ export interface Conditions {
     /** Of the file of weights. */
     readonly sha256: string | null;
     readonly family: string;
+    /** Layers with attention. */
     readonly L: number;
+    /** All layers: hidden states have blocks + 1 rows. */
+    readonly blocks: number;
+    /** [L]: the model's own numbers of the layers with attention. */
+    readonly layers: readonly number[];
     readonly H: number;
     readonly G: number;
     readonly K: number;
@@ -76,7 +81,8 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   readonly architecture: Pick<
     Architecture,
     'family' | 'L' | 'H' | 'G' | 'K' | 'D' | 'V' | 'F' | 'E' | 'attention' | 'mask' | 'windows'
-  >;
+  > &
+    Required<Pick<Architecture, 'blocks' | 'layers'>>;
   /** Bytes of the file. */
   readonly bytes: number;
   /** Every tensor of the file, by its name: `0.att`, `mean.alpha`, `prompt.loss`. */

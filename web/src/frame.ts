@@ -203,9 +203,21 @@ export function mapsOf(frame: Frame): Maps | undefined {
   return maps;
 }
 
-/** The cells of the picture, [T, T]: captions are computed from these. Cells that are means prove none. */
-export function drawnMap(frame: Frame): Float32Array | undefined {
-  return frame.pooled ? undefined : mapsOf(frame)?.weights;
+/** The cells of the picture: raw weights, or shares of each row where the reader normalizes rows. */
+export function cellsOf(
+  { weights, shares }: Pick<Maps, 'weights' | 'shares'>,
+  { normalize }: { readonly normalize: 'no' | 'yes' },
+): Float32Array {
+  return normalize === 'yes' ? shares : weights;
+}
+
+/** The same cells, [T, T], for captions that are computed from them. Cells that are means prove no claim. */
+export function drawnMap(
+  frame: Frame,
+  state: Parameters<typeof cellsOf>[1],
+): Float32Array | undefined {
+  const maps = frame.pooled ? undefined : mapsOf(frame);
+  return maps && cellsOf(maps, state);
 }
 
 /** alpha of one key in every head, [L, H]. */
@@ -213,6 +225,16 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
   const { data, shape } = frame.tensors[name]!;
   const [L, H, T] = shape as [number, number, number];
   return Float32Array.from({ length: L * H }, (_, i) => data[i * T + key]!);
+}
+
+/**
+ * Mean weight of the first token in every head, [L, H], as the model uses it. Where rows need not sum to 1, a row that
+ * carries next to nothing may give all of it to one token: shares would select that head.
+ */
+export function firstWeights(frame: Frame): Float32Array {
+  const raw = !frame.operation.normalises && frame.tensors.alpha_raw;
+  const weights = raw ? alphaOfKey(frame, 0, 'alpha_raw').map(Math.abs) : undefined;
+  return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, 0);
 }
 
 /** Queries that must see a key: a head that looks at itself would seem a sink at the end. */
@@ -231,13 +253,13 @@ export function indexOfMost(values: ArrayLike<number>): number {
   return best;
 }
 
-/** The head that is asked for, or the one with the largest sink score of token 1. */
+/** The head that is asked for, or the one that gives the first token the largest weight. */
 export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   const { L, H } = frame.architecture;
   if (layer >= 0 && head >= 0)
     return { layer: Math.min(layer, L - 1), head: Math.min(head, H - 1) };
   // A study of other numbers has none.
-  const best = frame.tensors.alpha ? indexOfMost(alphaOfKey(frame, 0)) : 0;
+  const best = frame.tensors.alpha ? indexOfMost(firstWeights(frame)) : 0;
   return { layer: Math.floor(best / H), head: best % H };
 }
 

@@ -1,6 +1,7 @@
 /** The page's sentences: findings, conditions and classes. Every sentence is computed from a frame. */
 import { judge, type Conditions, type Judgement } from 'sinkscope';
 import { OTHERS, others } from './ask/arithmetic';
+import { claimOf, type Claim } from './claims';
 import { alphaOfKey, mean, ofHead, type Frame, type Head, overPrompts } from './frame';
 
 /** A dash for what is undefined. */
@@ -186,16 +187,47 @@ export function meanAlpha(frame: Frame): number {
   return mean(alphaOfKey(frame, 0));
 }
 
+/** A share in whole percents, a small one with a digit more. */
+const digitsOf = (share: number) => percent(share, share < 0.0095 ? 1 : 0);
+
+/** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
+export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
+  return !isShare && isMost && given < even;
+}
+
+/** The number of a claim: the only one that a picture, its caption and its card give of the head. */
+export function givenWords(claim: Claim): string {
+  // A bound is rounded up, so that it holds.
+  const number = isBelow(claim)
+    ? percent(Math.ceil(100 * claim.given - 1e-4) / 100, 0)
+    : digitsOf(claim.given);
+  return claim.isAbout ? `about ${number}` : number;
+}
+
+/** What the number is a share of. */
+export const shareWords = ({ operation: { normalises } }: Frame): string =>
+  normalises ? 'of its attention' : 'of its row sums';
+
+/** What the head gives the first token. */
+function givesWords(claim: Claim, frame: Frame): string {
+  const [first, number] = [firstName(frame), givenWords(claim)];
+  const head = headWords(claim.at);
+  if (isBelow(claim))
+    return `No head gives ${first} more than ${number}; ${head} gives it the most.`;
+  const what = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
+  return `${capital(head)} gives ${first} ${what}.`;
+}
+
 /** The finding of one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
 export function finding(frame: Frame, at: Head): string {
   const verdict = judged(frame);
   const { normalises } = frame.operation;
   const { L, H } = frame.architecture;
-  const own = percent(alphaOf(frame, at), 0);
-  const share = normalises ? 'of its attention' : 'of its row sums';
-  const chosen =
-    `${capital(headWords(at))} gives ${firstName(frame)} ${own} ${share}; the mean over all ${L * H} heads is ` +
-    `${percent(meanAlpha(frame), 0)}, uniform attention would give ${percent(verdict.even, 0)}.`;
+  const claim = claimOf(frame, at);
+  const means = normalises
+    ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`
+    : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`;
+  const chosen = `${givesWords(claim, frame)} ${means}`;
   if (!verdict.conclusive) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
   const how = normalises ? '' : ', both as a share and as a raw weight';
   const sums = normalises

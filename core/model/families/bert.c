@@ -67,17 +67,25 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 /*
  * The head that predicts masked tokens: dense, the activation, a norm; then the embedding, with a
  * bias for each token. A model that was saved without it has no logits.
+ *
+ * The bias has two names. transformers 5 computes with the decoder's, which it ties to the other
+ * where only one of them is in the file; in transformers 4 both are one tensor, and files have the
+ * other name.
  */
 static void load_head(ss_model *model, ss_loader *loader) {
-    size_t D = (size_t)model->arch.D;
-    const char *prefix = loader->prefix;
+    size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
+    const char *prefix = loader->prefix, *own = "cls.predictions.decoder.bias";
+    const char *other = "cls.predictions.bias";
     loader->prefix = "";
     if (ss_load_has(loader, "cls.predictions.transform.dense.weight")) {
         ss_load_linear(loader, &model->head_in, "cls.predictions.transform.dense", true, D, D);
         load_norm(loader, &model->head_norm, "cls.predictions.transform.LayerNorm", D);
         ss_load_head(loader, model, "cls.predictions.decoder");
-        model->head.bias =
-            ss_load_numbers(loader, "cls.predictions.bias", 0, (size_t)model->arch.V);
+        bool has_own = ss_load_has(loader, own);
+        /* Where both are there, the other one is checked, too, but nothing reads it. */
+        if (!has_own || ss_load_has(loader, other))
+            model->head.bias = ss_load_numbers(loader, other, 0, V);
+        if (has_own) model->head.bias = ss_load_numbers(loader, own, 0, V);
     }
     loader->prefix = prefix;
 }

@@ -77,11 +77,12 @@ const cJSON *ss_rope_object(ss_json *json);
 
 /*
  * rope_theta with rope_parameters, or rope_scaling as files before transformers 5 call it, into
- * rotary, which holds base and part as defaults. Refuses types and keys that it does not know.
+ * rotary, which holds base and part as defaults. Refuses types and keys that it does not know. The
+ * context is the model's: the default of the original one, which is stretched.
  */
-void ss_read_rotary(ss_rotary *rotary, ss_json *json);
+void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context);
 
-/* The same from the object itself; context: that of the config, the default of the first one. */
+/* The same from the object itself. */
 void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int context);
 
 /* ss_read_rotary of llama and its like, which rotate whole heads. */

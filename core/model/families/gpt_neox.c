@@ -19,7 +19,7 @@ static void read_positions(ss_arch *arch, ss_json *json) {
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary.base = ss_json_number(json, "rotary_emb_base", 10000.0, 1.0, 1e12);
     arch->rotary.part = ss_json_number(json, "rotary_pct", 0.25, 0.0, 1.0);
-    ss_read_rotary(&arch->rotary, json);
+    ss_read_rotary(&arch->rotary, json, arch->context);
     arch->rotary_width = (int)(arch->K * arch->rotary.part);
     if (arch->rotary_width == 0) arch->positions = SS_POSITIONS_NONE;
 }

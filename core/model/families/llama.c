@@ -53,7 +53,7 @@ void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *d
 }
 
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json) {
-    ss_read_rotary(&arch->rotary, json);
+    ss_read_rotary(&arch->rotary, json, arch->context);
     if (arch->rotary.part < 1.0) ss_json_refuse(json, "partial_rotary_factor", "1", "less than 1");
 }
 

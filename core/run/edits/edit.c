@@ -15,10 +15,14 @@ int ss_edit_first_layer(const ss_edit_kind *row, const float *values) {
     for (int p = 0; p < parameters_of(row); p++) {
         if (strcmp(row->parameters[p].name, "layer")) continue;
         if (isnan(values[p])) return -1;
-        /* The stream behind so many layers is what the last of them leaves. */
+        /* The layer before the hook point writes the stream that the edit changes. */
         return (int)values[p] - ((row->hook_points & SS_AT_HIDDEN) != 0);
     }
     return -1;
+}
+
+bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then) {
+    return !(first->replays & then->hook_points & ~then->replays);
 }
 
 /* The operation that an edit names, whose parameters follow the edit's own; or NULL. */

@@ -16,4 +16,8 @@ ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_m
  * change the embedding, too. */
 int ss_edit_first_layer(const ss_edit_kind *row, const float *values);
 
+/* Whether a run keeps its first tokens when its text changes, though both edits act on them, `then`
+ * after `first` in the list. False where `first` replays rows that `then` has changed since. */
+bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then);
+
 #endif

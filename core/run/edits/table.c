@@ -264,6 +264,7 @@ static const ss_edit_kind table[] = {
      .needs = SS_NEEDS_CAUSAL,
      .fields = SS_BIT(SS_FIELD_EVICTED),
      .hook_points = SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS,
+     .replays = SS_AT_WEIGHTS,
      .parameters =
          {{.name = "policy",
            .type = SS_EDIT_CHOICE,

@@ -75,6 +75,9 @@ typedef struct ss_edit_kind {
     int needs;           /* SS_NEEDS_... */
     uint32_t fields;     /* SS_BIT(field) that it records */
     unsigned hook_points; /* SS_AT_... */
+    /* Of these, where it only reads rows, and reads them again from the trace when the text of a
+     * run changes; an edit after it in the list that changes them there is in its way (edit.h). */
+    unsigned replays;
     ss_edit_parameter parameters[SS_EDIT_PARAMETERS];
     void (*apply)(const struct ss_hook *hook, const float *values);
     /* First tokens that it looks at together, so that they must come at once, INT_MAX: all; NULL:

@@ -251,6 +251,12 @@ def bert_old() -> None:
          final_norm="cls", rename=old_bert)
 
 
+def bert_untied() -> None:
+    case("hf-bert-untied", bert(tie_word_embeddings=False),
+         "The decoder has weights and a bias of its own: predictions.bias, beside it, is not used.",
+         final_norm="cls")
+
+
 def old_bert(name: str) -> str:
     return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias",
                                                                        "LayerNorm.beta")
@@ -536,6 +542,7 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-bert": bert_whole,
     "hf-bert-bare": bert_bare,
     "hf-bert-old": bert_old,
+    "hf-bert-untied": bert_untied,
     "hf-falcon": falcon_7b,
     "hf-falcon-groups": falcon_40b,
     "hf-falcon-serial": falcon_serial,

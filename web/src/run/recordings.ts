@@ -182,14 +182,17 @@ function withoutGaps(frame: Frame): Frame {
   });
   const { tensors } = frame;
   const ratio = tensors.sink_ratio ?? nothing(T);
+  const alpha = tensors.alpha ?? nothing(L, H, T);
+  const { normalises } = frame.operation;
   return {
     ...frame,
     tensors: {
-      alpha: nothing(L, H, T),
+      alpha,
+      // A row that sums to 1 is its own share.
+      alpha_raw: normalises ? alpha : nothing(L, H, T),
       alpha_uniform: uniform(frame),
       sink_ratio: ratio,
-      // A row that sums to 1 is its own share.
-      sink_ratio_raw: frame.operation.normalises ? ratio : nothing(T),
+      sink_ratio_raw: normalises ? ratio : nothing(T),
       row_mass_summary: nothing(L, H, 3),
       ...tensors,
     },

@@ -1,5 +1,5 @@
 /** Attention row sum: the sum of each query's weights. */
-import { largest, ofHead, type Frame, type Head } from '../frame';
+import { largest, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { headWords, show } from '../words';
@@ -30,7 +30,7 @@ export const mass: View = {
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
-    return (frame, { at, frames }) => {
+    return (frame, { at, frames, state }) => {
       say(words, mass.says(frame, at));
       drawChart(place, {
         kind: 'lines',
@@ -40,12 +40,7 @@ export const mass: View = {
           0,
           1.1 *
             largest(
-              frames.map((one) =>
-                massesOf(one, {
-                  layer: Math.min(at.layer, one.architecture.L - 1),
-                  head: Math.min(at.head, one.architecture.H - 1),
-                }),
-              ),
+              frames.map((one) => massesOf(one, selectedHead(one, state))),
               1,
             ),
         ],

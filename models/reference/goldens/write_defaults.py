@@ -1,0 +1,65 @@
+"""Write tests/golden/defaults.json: what transformers takes for a key that a config leaves out.
+
+    python -m models.reference.goldens.write_defaults
+
+Of every family: the sizes that are given, and every other key with its value after transformers has
+filled in the rest. A config with such a key must say the same as one without it.
+"""
+
+from typing import Any
+
+import transformers
+
+from ..files import write_json
+from . import GOLDEN
+
+# Large enough for every default of heads and experts; no weight is made.
+SIZES: dict[str, Any] = dict(hidden_size=8192, num_hidden_layers=3, num_attention_heads=64,
+                             intermediate_size=44, vocab_size=61)
+GPT2 = dict(n_embd=8192, n_layer=3, n_head=64, vocab_size=61)
+WITHOUT_F = {key: value for key, value in SIZES.items() if key != "intermediate_size"}
+NEO = dict(hidden_size=8192, num_layers=24, num_heads=64, vocab_size=61)
+OPT = WITHOUT_F | {"ffn_dim": 44}
+FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] = {
+    "llama": (transformers.LlamaConfig, SIZES),
+    "gpt2": (transformers.GPT2Config, GPT2),
+    "gpt_neox": (transformers.GPTNeoXConfig, SIZES),
+    "gpt_neo": (transformers.GPTNeoConfig, NEO),
+    "opt": (transformers.OPTConfig, OPT),
+    "mistral": (transformers.MistralConfig, SIZES),
+    "mixtral": (transformers.MixtralConfig, SIZES),
+    "qwen2": (transformers.Qwen2Config, SIZES),
+    "qwen2_moe": (transformers.Qwen2MoeConfig, SIZES),
+    "qwen3": (transformers.Qwen3Config, SIZES),
+    "qwen3_moe": (transformers.Qwen3MoeConfig, SIZES),
+    "olmo2": (transformers.Olmo2Config, SIZES),
+    "olmo3": (transformers.Olmo3Config, SIZES),
+    "hunyuan_v1_dense": (transformers.HunYuanDenseV1Config, SIZES),
+    "hunyuan_v1_moe": (transformers.HunYuanMoEV1Config, SIZES),
+    "gemma2": (transformers.Gemma2Config, SIZES),
+    "gemma3_text": (transformers.Gemma3TextConfig, SIZES),
+    "falcon": (transformers.FalconConfig, WITHOUT_F),
+    "bloom": (transformers.BloomConfig,
+              dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61)),
+    # The core asks for how positions rotate here; a file without it is refused.
+    "gpt_oss": (transformers.GptOssConfig, SIZES | {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 150000.0}}),
+    "bert": (transformers.BertConfig, SIZES),
+}
+
+
+def main() -> None:
+    defaults: dict[str, Any] = {}
+    of_all = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
+    for family, (config, given) in FAMILIES.items():
+        filled = config(**given).to_dict()
+        rest = {key: value for key, value in filled.items()
+                if key not in given and key not in of_all}
+        defaults[family] = {"given": {"model_type": family} | given, "defaults": rest}
+    write_json(GOLDEN / "defaults.json",
+               {"written_by": {"script": "models/reference/goldens/write_defaults.py",
+                               "transformers": transformers.__version__}, "families": defaults})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Build the two text files of the recipes from their public sources, byte for byte.
+
+    python -m models.train.corpora FOLDER
+
+The command fetches three repositories at the commits below into FOLDER/sources, unless they are there.
+It writes FOLDER/children_lit.txt and FOLDER/storybooks_ccby.txt, and refuses a text whose SHA-256 is not
+the one of text.py. It needs git and Python alone.
+"""
+
+import argparse
+import hashlib
+import io
+import random
+import re
+import subprocess
+import tarfile
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .text import END, SHA256
+
+Files = list[tuple[str, str]]  # name and text, in the byte order of their names
+
+
+@dataclass(frozen=True)
+class Source:
+    repository: str  # on GitHub
+    commit: str
+    folder: str
+    names: str  # of the files that are read, a regular expression
+
+
+CHILDREN = Source("birmingham-ccr/corpora", "ae1e53df4df9a20cccda548a6fd655188e89da21", "ChiLit",
+                  r".*\.txt")
+STORIES = (
+    Source("global-asp/asp-source", "99e022369a980bd52bce8c6f86d5f24e9a4ada9d", "en",
+           r"\d{4}_.*\.md"),
+    Source("global-asp/pb-source", "9ea530dfb0011dd1cbaf42e6ffe74aa3ef5733ed", "en", r"\d{4}_.*\.md"))
+FOLDED = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-",
+                        "\u2014": "--", "\u2015": "--", "\u00a3": "L", "\u00e6": "ae",
+                        "\u00c6": "AE", "\u0153": "oe"})
+NOT_PROSE = ("[Illustration", "etext", "produced by")
+SHORTEST = 200  # a story has more characters than this
+SEED = 0  # of the order of the stories
+
+
+def fold(text: str) -> str:
+    """Typographic characters as ASCII, and letters without their accents."""
+    plain = unicodedata.normalize("NFKD", text.translate(FOLDED))
+    return "".join(one for one in plain if not unicodedata.category(one).startswith("M"))
+
+
+def spaced(text: str) -> str:
+    """Each run of spaces and newlines as one space, and none at the ends."""
+    return re.sub("[ \n]+", " ", text).strip(" ")
+
+
+def document(paragraphs: Iterable[str]) -> str:
+    return "\n".join([*paragraphs, END, ""])
+
+
+def is_prose(paragraph: str) -> bool:
+    """Whether at least 55 % of the characters are letters, and the paragraph is not a note of Project
+    Gutenberg's."""
+    letters = len(re.findall("[A-Za-z]", paragraph))
+    return (paragraph != "" and not any(words in paragraph for words in NOT_PROSE)
+            and 20 * letters >= 11 * len(paragraph))
+
+
+def book(text: str) -> list[str]:
+    """The paragraphs of a book, without marks of emphasis."""
+    paragraphs = [re.sub("_([^_]+)_", r"\1", spaced(one)) for one in re.split("\n{2,}", text)]
+    plain = (re.sub("[^ -~]", "", fold(one)) for one in paragraphs)
+    return [one for one in plain if is_prose(one)]
+
+
+def children_lit(files: Files) -> str:
+    return "".join(document(book(text)) for _, text in files)
+
+
+def story(text: str) -> list[str]:
+    """The paragraphs of a story; none where its licence forbids commercial use. The first line is the
+    title, and the lines behind the licence describe the source."""
+    licence = re.search(r"^\* License: *(.*)$", text, re.MULTILINE)
+    if licence is None:
+        raise ValueError(f"expected a line '* License:' in the story {text[:40]!r}")
+    if "NC" in licence[1]:
+        return []
+    body = text[:licence.start()].partition("\n")[2]
+    pieces = (fold(one) for one in re.split(r"\n{2,}|^##$", body, flags=re.MULTILINE))
+    plain = (one for one in pieces if not re.search("[^ -~\n]", one))
+    return [one for one in (spaced(one).lstrip("#* ") for one in plain) if one]
+
+
+def storybooks(files: Files) -> str:
+    stories = [paragraphs for _, text in files
+               if len("\n".join(paragraphs := story(text))) > SHORTEST]
+    random.Random(SEED).shuffle(stories)
+    return "".join(map(document, stories))
+
+
+def git(folder: Path, *words: str) -> bytes:
+    return subprocess.run(["git", "-C", str(folder), "-c", "core.autocrlf=false", *words], check=True,
+                          stdout=subprocess.PIPE).stdout
+
+
+def fetched(source: Source, folder: Path, site: str) -> Files:
+    """The files of a source, out of a clone in `folder` that is made where none is there."""
+    clone = folder / source.repository.replace("/", "-")
+    if not clone.exists():
+        clone.mkdir(parents=True)
+        git(clone, "init", "--quiet", "--bare")
+    if subprocess.run(["git", "-C", str(clone), "cat-file", "-e", f"{source.commit}^{{tree}}"],
+                      check=False, stderr=subprocess.DEVNULL).returncode:
+        git(clone, "fetch", "--quiet", "--depth", "1", f"{site}/{source.repository}", source.commit)
+    archive = io.BytesIO(git(clone, "archive", "--format=tar", source.commit, source.folder))
+    with tarfile.open(fileobj=archive) as tar:
+        found = {Path(one.name).name: tar.extractfile(one) for one in tar
+                 if one.isfile() and Path(one.name).parent == Path(source.folder)}
+        return [(name, file.read().decode()) for name, file in sorted(found.items())
+                if file is not None and re.fullmatch(source.names, name)]
+
+
+def checked(name: str, text: str) -> bytes:
+    """The bytes of a file. Raises ValueError where the models were trained on others."""
+    data = text.encode("ascii")
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != SHA256[name]:
+        raise ValueError(f"{name}: sha256 is {digest}, expected {SHA256[name]}")
+    return data
+
+
+def build(folder: Path, site: str) -> None:
+    sources = folder / "sources"
+    books = fetched(CHILDREN, sources, site)
+    stories = [file for source in STORIES for file in fetched(source, sources, site)]
+    for name, text in (("children_lit.txt", children_lit(books)),
+                       ("storybooks_ccby.txt", storybooks(stories))):
+        (folder / name).write_bytes(checked(name, text))
+        print(f"{folder / name}: {len(text):,} bytes, {text.count(END)} documents", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--site", default="https://github.com", help="where the repositories are")
+    arguments = parser.parse_args()
+    build(arguments.folder, arguments.site)
+
+
+if __name__ == "__main__":
+    main()

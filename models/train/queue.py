@@ -1,0 +1,163 @@
+"""Train what protocol B still needs, in the order of protocol.B_ROWS, each run up to step B_STEPS.
+
+    python -m models.train.queue --corpora FOLDER --runs models/.runs --jobs 2
+    python -m models.train.queue --left     what is left, with its hours; trains nothing
+
+Logs go to models/zoo/ID/b/SEED.json while the runs train. The queue reads them again before each run
+begins, because they tell whether a recipe needs a third seed or a second look. When the command is given
+again, an interrupted run continues from its checkpoint. A run that another process trains is left to it.
+Of a run that ended, RUNS keeps the last checkpoint, and RUNS/seconds.jsonl says how long it took.
+"""
+
+import argparse
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from statistics import median
+
+from ..reference.model import architecture
+from ..reference.shapes import shapes
+from . import decide, protocol
+from .all import Job, train
+from .corpus import Corpus
+from .recipe import Recipe, refuse_unknown
+from .train import is_training
+
+
+def steps_left(recipe: Recipe, seed: int) -> int:
+    points = protocol.read(recipe, seed)["points"]
+    return protocol.B_STEPS - min(protocol.B_STEPS, points[-1]["step"] if points else 0)
+
+
+def due(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
+    """The seeds that a recipe lacks, as far as its logs tell: two, then a third unless two suffice, then
+    two more for a second look."""
+    if recipe.id == protocol.B_BASELINE:
+        wanted = recipe.seeds
+    else:
+        wanted = recipe.seeds[:2]
+        logs = decide.logs_of(recipe)
+        if set(wanted) <= logs.keys() and not decide.two_suffice(logs):
+            wanted = recipe.seeds[:protocol.B_FIRST]
+            first_look = decide.Decision(recipe, logs, decide.logs_of(known[recipe.baseline]))
+            if first_look.needs_more:
+                wanted = protocol.B_SECOND
+    return tuple(seed for seed in wanted if steps_left(recipe, seed))
+
+
+def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
+    """Row, recipe and seed of each run that can begin, in order."""
+    known = protocol.decisive_runs()
+    names = dict(zip(protocol.B_ORDER, known))
+    for number, row in enumerate(protocol.B_ROWS):
+        for id in row.recipes:
+            if not only or names[id] in only:
+                recipe = known[names[id]]
+                yield from ((number, recipe, seed) for seed in due(recipe, known))
+
+
+def parameters(recipe: Recipe) -> int:
+    return sum(math.prod(shape) for shape in shapes(architecture(recipe.config)).values())
+
+
+def seconds_a_step(runs: Path) -> dict[str, float]:
+    """The median over the measured runs of each recipe, by its id."""
+    file, found = runs / "seconds.jsonl", {}
+    lines = file.read_text().splitlines() if file.exists() else []
+    for one in map(json.loads, lines):
+        found.setdefault(one["recipe"], []).append(one["seconds"] / one["steps"])
+    return {id: median(values) for id, values in found.items()}
+
+
+def left(runs: Path, only: list[str]) -> str:
+    """What is left, row by row. A step of a recipe that was not measured is taken to last as long for
+    each parameter as the steps that were."""
+    known, measured = protocol.decisive_runs(), seconds_a_step(runs)
+    rates = [seconds / parameters(known[id]) for id, seconds in measured.items() if id in known]
+    base = parameters(known[protocol.B_BASELINE])
+    bounds = (median(rates) * base,) if rates else protocol.STEP_SECONDS
+    rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
+    for number, recipe, seed in jobs(only):
+        steps = steps_left(recipe, seed)
+        a_step = ((measured[recipe.id],) * len(bounds) if recipe.id in measured else
+                  tuple(one * parameters(recipe) / base for one in bounds))
+        rows.setdefault(number, []).append(
+            (f"{decide.id_of(recipe)} {seed}", tuple(steps * one / 3600 for one in a_step)))
+
+    def hours_of(found: list[tuple[float, ...]]) -> str:
+        return " to ".join(f"{sum(times):.1f}" for times in zip(*found)) or "0"
+
+    def hours(found: list[tuple[str, tuple[float, ...]]]) -> str:
+        return f"{len(found)} runs, {hours_of([times for _, times in found])} core hours"
+
+    lines = [f"{number}. {protocol.B_ROWS[number].decides}: {hours(found)}: "
+             + ", ".join(name for name, _ in found) for number, found in rows.items()]
+    all = [one for found in rows.values() for one in found]
+    # A recipe that has not shown whether its sink vanishes lacks its second seed.
+    thirds = [times for name, times in all if name.endswith(" 2")]
+    return "\n".join([*lines, f"In all {hours(all)}. Their logs may ask for {len(thirds)} third seeds "
+                              f"({hours_of(thirds)}) and for second looks."])
+
+
+def run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
+    """Trains one run; returns the exit status."""
+    before, began = steps_left(recipe, seed), time.monotonic()
+    code = train(recipe.id, seed, corpora, runs, "--until", str(protocol.B_STEPS))
+    seconds, steps = time.monotonic() - began, before - steps_left(recipe, seed)
+    if code == 0 and steps > 0:
+        with (runs / "seconds.jsonl").open("a") as file:
+            file.write(json.dumps({"recipe": recipe.id, "seed": seed, "steps": steps,
+                                   "seconds": round(seconds)}) + "\n")
+        for checkpoint in (runs / f"{recipe.id}-{seed}").glob("step-*.safetensors"):
+            if checkpoint.name != f"step-{protocol.B_STEPS:04d}.safetensors":
+                checkpoint.unlink()
+    return code
+
+
+def work(corpora: Path, runs: Path, count: int, only: list[str]) -> list[Job]:
+    """Trains until nothing can begin; returns what failed."""
+    failed: list[Job] = []
+    with ThreadPoolExecutor(count) as pool:
+        running: dict[Future[int], Job] = {}
+        while True:
+            taken = {*running.values(), *failed}
+            for _, recipe, seed in jobs(only):
+                job = recipe.id, seed
+                if len(running) == count:
+                    break
+                if job not in taken and not is_training(runs / f"{recipe.id}-{seed}"):
+                    running[pool.submit(run, recipe, seed, corpora, runs)] = job
+            if not running:
+                return failed
+            for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                job = running.pop(ended)
+                if ended.result():
+                    failed.append(job)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("only", nargs="*", metavar="RECIPE", help="these alone, b-ID")
+    parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
+    parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
+    parser.add_argument("--jobs", type=int, default=1, help="one CPU core each")
+    parser.add_argument("--left", action="store_true", help="print what is left, and train nothing")
+    arguments = parser.parse_args()
+    refuse_unknown(parser, arguments.only, protocol.decisive_runs())
+    if arguments.left:
+        print(left(arguments.runs, arguments.only))
+        return
+    if arguments.corpora is None:
+        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
+    Corpus(arguments.corpora, arguments.runs / "corpus")  # the tokenizer, before anyone needs it
+    corpora, runs = arguments.corpora.resolve(), arguments.runs.resolve()
+    failed = work(corpora, runs, arguments.jobs, arguments.only)
+    raise SystemExit(f"failed: {failed}" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

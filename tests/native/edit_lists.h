@@ -1,0 +1,191 @@
+/*
+ * Lists of edits that are drawn from the EDIT table alone, so that a new row is tested by itself:
+ * every integer at the borders of a text of T tokens, and every pair of edits.
+ */
+#ifndef SS_TEST_EDIT_LISTS_H
+#define SS_TEST_EDIT_LISTS_H
+
+#include "traces.h"
+
+#include <limits.h>
+
+/* One parameter of an edit, which a list sets to a value; of a choice, to the word of that index.
+ */
+typedef struct pin {
+    int row, parameter; /* -1: none */
+    long value;
+} pin;
+
+typedef struct edit_list {
+    char texts[2][256];
+    int n;
+} edit_list;
+
+typedef struct pins {
+    pin all[512];
+    int n;
+} pins;
+
+static inline int drawn_below(uint32_t *state, int n) {
+    return (int)((next_random(state) >> 8) % (uint32_t)n);
+}
+
+static inline bool is_integer(const ss_edit_parameter *parameter) {
+    return parameter->type == SS_EDIT_INTEGER || parameter->type == SS_EDIT_INDEX;
+}
+
+static inline void add_pin(pins *found, pin one) {
+    if (found->n == (int)(sizeof found->all / sizeof *found->all)) exit(2);
+    found->all[found->n++] = one;
+}
+
+/* Every integer of every row at 0, T-1, T, T+1, its highest value and 2^31-1. */
+static inline pins border_pins(int T) {
+    int rows;
+    const ss_edit_kind *table = ss_edits(&rows);
+    pins found = {.n = 0};
+    for (int row = 0; row < rows; row++)
+        for (int p = 0; p < SS_EDIT_PARAMETERS && table[row].parameters[p].name; p++)
+            if (is_integer(&table[row].parameters[p])) {
+                long high = (long)table[row].parameters[p].high;
+                long values[] = {0, T - 1, T, T + 1, INT_MAX, high};
+                for (int i = 0; i < 5 + (high > 0); i++) add_pin(&found, (pin){row, p, values[i]});
+            }
+    return found;
+}
+
+/* Every word of the first choice of every row, such as the policies of an eviction; of a row
+ * without one, the row. */
+static inline pins choice_pins(void) {
+    int rows;
+    const ss_edit_kind *table = ss_edits(&rows);
+    pins found = {.n = 0};
+    for (int row = 0; row < rows; row++) {
+        const ss_edit_parameter *parameters = table[row].parameters;
+        int p = 0;
+        while (p < SS_EDIT_PARAMETERS && parameters[p].name && !parameters[p].choices) p++;
+        bool has = p < SS_EDIT_PARAMETERS && parameters[p].name;
+        for (int i = 0; has ? parameters[p].choices[i] != NULL : i < 1; i++)
+            add_pin(&found, (pin){row, has ? p : -1, i});
+    }
+    return found;
+}
+
+/* "name=value,", the value drawn, or the one that is pinned. */
+static inline size_t write_parameter(char *out, size_t room, const ss_edit_parameter *parameter,
+                                     const long *pinned, int T, uint32_t *state) {
+    int n, count = 0;
+    const ss_operation *operations = ss_operations(&n);
+    while (parameter->choices && parameter->choices[count]) count++;
+    if (parameter->choices) {
+        long i = pinned ? *pinned : drawn_below(state, count);
+        return (size_t)snprintf(out, room, "%s=%s,", parameter->name, parameter->choices[i]);
+    }
+    if (parameter->type == SS_EDIT_OPERATION)
+        return (size_t)snprintf(out, room, "%s=%s,", parameter->name,
+                                operations[drawn_below(state, n)].name);
+    if (parameter->type == SS_EDIT_NUMBER)
+        return (size_t)snprintf(out, room, "%s=%s,", parameter->name,
+                                (const char *[]){"0", "0.5", "2", "-1"}[drawn_below(state, 4)]);
+    long value = (long[]){0, 1, 2, T / 2, T - 1}[drawn_below(state, 5)];
+    if (value < (long)parameter->low) value = (long)parameter->low;
+    return (size_t)snprintf(out, room, "%s=%ld,", parameter->name, pinned ? *pinned : value);
+}
+
+/* An edit of a row with these parameters pinned; the others are drawn where they must be given,
+ * and half of the time where they need not be. */
+static inline void write_edit(char *out, size_t room, int row, const pin *pinned, int pinned_n,
+                              int T, uint32_t *state) {
+    int rows;
+    const ss_edit_kind *kind = &ss_edits(&rows)[row];
+    size_t used = (size_t)snprintf(out, room, "%s:", kind->name);
+    for (int p = 0; p < SS_EDIT_PARAMETERS && kind->parameters[p].name; p++) {
+        const ss_edit_parameter *parameter = &kind->parameters[p];
+        const long *value = NULL;
+        for (int i = 0; i < pinned_n; i++)
+            if (pinned[i].parameter == p) value = &pinned[i].value;
+        if (value || parameter->required || drawn_below(state, 2))
+            used += write_parameter(out + used, room - used, parameter, value, T, state);
+    }
+    if (used >= room) exit(2);
+    out[used - 1] = 0; /* the comma, or the colon */
+}
+
+static inline edit_list list_of_two(pin a, pin b, int T, uint32_t *state) {
+    edit_list list = {.n = 2};
+    write_edit(list.texts[0], sizeof *list.texts, a.row, &a, 1, T, state);
+    write_edit(list.texts[1], sizeof *list.texts, b.row, &b, 1, T, state);
+    return list;
+}
+
+/* Draws of one pin alone, and how many lists border_list knows. */
+#define DRAWS_ALONE 12
+
+static inline int border_lists(const pins *borders) {
+    return borders->n * (DRAWS_ALONE + 2 * borders->n);
+}
+
+/* List i: one border, two of one edit, or two of two edits; of no edit where the two are not of
+ * one. */
+static inline edit_list border_list(const pins *borders, int i, int T) {
+    uint32_t state = (uint32_t)i * 2654435761u + 17;
+    edit_list list = {.n = 0};
+    int alone = borders->n * DRAWS_ALONE;
+    if (i < alone) {
+        const pin *one = &borders->all[i / DRAWS_ALONE];
+        write_edit(list.texts[0], sizeof *list.texts, one->row, one, 1, T, &state);
+        list.n = 1;
+        return list;
+    }
+    i -= alone;
+    pin two[] = {borders->all[i / 2 % borders->n], borders->all[i / 2 / borders->n]};
+    if (i % 2) return list_of_two(two[0], two[1], T, &state);
+    if (two[0].row != two[1].row || two[0].parameter == two[1].parameter) return list;
+    write_edit(list.texts[0], sizeof *list.texts, two[0].row, two, 2, T, &state);
+    list.n = 1;
+    return list;
+}
+
+/* What became of a list: a refusal, or the bits of what the run recorded. */
+typedef struct outcome {
+    ss_status status;
+    ss_error err;
+    uint32_t bits; /* FNV-1a of the hidden states and the logits at the end */
+    bool finite;
+} outcome;
+
+static inline void add_bits(outcome *found, const float *numbers, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint32_t word;
+        memcpy(&word, &numbers[i], sizeof word);
+        for (int byte = 0; byte < 4; byte++)
+            found->bits = (found->bits ^ (word >> 8 * byte & 255)) * 16777619u;
+        found->finite &= isfinite(numbers[i]) != 0;
+    }
+}
+
+/* Runs the list over tokens[T], with room for one more, in memory full of `filling`. */
+static inline outcome run_list(const ss_model *model, const edit_list *list, const int32_t *tokens,
+                               int T, int filling) {
+    ss_edit edits[2];
+    outcome found = {.bits = 2166136261u, .finite = true};
+    for (int i = 0; i < list->n; i++) edits[i] = read_edit(list->texts[i]);
+    ss_run_desc desc = {model, T + 1, SS_FIELDS_ALL, edits, list->n, NULL, 0, NULL};
+    ss_run run;
+    size_t bytes;
+    found.status = ss_run_size(&bytes, &desc, &found.err);
+    if (found.status != SS_OK) return found;
+    ss_arena arena = arena_of(bytes);
+    memset(arena.block, filling, bytes);
+    found.status = ss_run_init(&run, &desc, &arena, &found.err);
+    if (found.status == SS_OK) found.status = ss_run_extend(&run, tokens, T, &found.err);
+    const ss_arch *arch = &model->arch;
+    for (int l = 0; l <= arch->L && found.status == SS_OK; l++)
+        add_bits(&found, ss_row(&run.trace, SS_FIELD_HIDDEN, l, 0), (size_t)(T * arch->D));
+    if (found.status == SS_OK)
+        add_bits(&found, ss_floats(&run.trace, SS_FIELD_NEXT), (size_t)arch->V);
+    free(arena.block);
+    return found;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* Lists of edits that are drawn from the EDIT table: no number of a link reads beyond the text, and
+ * a run that follows a text is a new one under any two edits. */
+#include "check.h"
+#include "edit_lists.h"
+
+#define LLAMA "tests/golden/hf-llama-gqa"
+#define GPT2 "tests/golden/hf-gpt2-plain"
+#define T_BORDERS 4
+
+static const int32_t prompt[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
+#define T_UPDATES ((int)(sizeof prompt / sizeof *prompt))
+
+static void check_list(const ss_model *model, const edit_list *list, outcome *found) {
+    outcome again = run_list(model, list, prompt, T_BORDERS, 0x11);
+    *found = run_list(model, list, prompt, T_BORDERS, 0xff); /* which are NaN */
+    bool same = found->status == again.status && found->bits == again.bits && found->finite;
+    bool placed = found->status == SS_OK ||
+                  (!strncmp(found->err.where, "edits[", 6) && strstr(found->err.text, "expected"));
+    same &= found->status == SS_OK || !strcmp(found->err.text, again.err.text);
+    if (check_failed(same && placed, __FILE__, __LINE__, "the same numbers, or a refusal"))
+        printf("    %s %s: %s %s: %s\n", list->texts[0], list->n > 1 ? list->texts[1] : "",
+               ss_status_name(found->status), found->err.where, found->err.text);
+}
+
+/* Every step-th list. */
+static void borders(const char *folder, int step) {
+    CASE("every integer at 0, T-1, T, T+1, the highest and 2^31-1, alone and in pairs: finite "
+         "numbers that depend on "
+         "nothing that lay in memory before, or a refusal with its place");
+    opened_model model = open_model(folder);
+    pins pinned = border_pins(T_BORDERS);
+    int rows, accepted[64] = {0};
+    ss_edits(&rows);
+    CHECK(rows <= 64);
+    for (int i = 0; i < border_lists(&pinned); i += step) {
+        outcome found;
+        edit_list list = border_list(&pinned, i, T_BORDERS);
+        if (list.n == 0) continue;
+        check_list(&model.model, &list, &found);
+        for (int e = 0; e < list.n && found.status == SS_OK; e++)
+            accepted[read_edit(list.texts[e]).kind]++;
+    }
+    for (int row = 0; row < rows; row++) CHECK(accepted[row] > 20);
+    close_model(&model);
+}
+
+static void prompts(void) {
+    CASE("a prompt that is longer than the text is refused by the edit and the parameter");
+    opened_model model = open_model(GPT2);
+    const char *texts[] = {"quantise:what=keys,bits=3,by=tensor",
+                           "quantise:what=queries,bits=5,by=tensor,prompt=5"};
+    ss_edit edits[] = {read_edit(texts[0]), read_edit(texts[1])};
+    ss_run_desc desc = {&model.model, 8, SS_FIELDS_ALL, edits, 2, NULL, 0, NULL};
+    opened_run run = open_run(&desc);
+    ss_error err;
+    for (int T = 1; T < 5; T++) {
+        CHECK_INT((int)ss_run_extend(&run.run, prompt, T, &err), SS_UNSUPPORTED);
+        CHECK_TEXT(err.where, "edits[1].prompt");
+        char said[96];
+        snprintf(said, sizeof said, "expected the 5 tokens of the prompt at once, found %d", T);
+        CHECK_TEXT(err.text, said);
+    }
+    CHECK_INT((int)ss_run_extend(&run.run, prompt, 5, &err), SS_OK);
+    CHECK_INT((int)ss_run_update(&run.run, prompt, 4, &err), SS_UNSUPPORTED);
+    CHECK_INT(run.run.trace.T, 5);
+    close_run(&run);
+    close_model(&model);
+}
+
+/* ---- runs that continue ---------------------------------------------------------------------- */
+
+/* An edit with this pin whose other parameters go together; false where none was drawn. */
+static bool draw_edit(ss_edit *edit, char text[256], const ss_model *model, const pin *pinned,
+                      uint32_t *state) {
+    ss_error err;
+    ss_run_desc desc = {model, T_UPDATES + 1, SS_FIELDS_ALL, edit, 1, NULL, 0, NULL};
+    for (int i = 0; i < 100; i++) {
+        write_edit(text, 256, pinned->row, pinned, 1, 8, state);
+        *edit = read_edit(text);
+        if (try_run(&desc, &err) == SS_OK) return true;
+    }
+    return false;
+}
+
+/* The run follows a text that keeps some of its first tokens and becomes longer or shorter. */
+static void update(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
+    int32_t text[T_UPDATES];
+    ss_error err;
+    int T = run->run.trace.T, kept = drawn_below(state, T + 1);
+    int n = kept + drawn_below(state, T_UPDATES + 1 - kept);
+    if (n == 0) n = 1;
+    for (int t = 0; t < n; t++)
+        text[t] = t < kept ? ss_tokens(&run->run.trace)[t] : prompt[drawn_below(state, T_UPDATES)];
+    check_updated(run, ss_run_update(&run->run, text, n, &err), desc, text, n);
+}
+
+/* Follows a text under edits with these pins; false where the model refuses them. */
+static bool follow(const ss_model *model, const pin *a, const pin *b, uint32_t state) {
+    ss_edit edits[2];
+    char texts[2][256];
+    ss_run_desc desc = {model, T_UPDATES + 1, SS_FIELDS_ALL, edits, 2, NULL, 0, NULL};
+    ss_error err;
+    if (!draw_edit(&edits[0], texts[0], model, a, &state) ||
+        !draw_edit(&edits[1], texts[1], model, b, &state) || try_run(&desc, &err) != SS_OK)
+        return false;
+    opened_run run = open_run(&desc);
+    long failed = check_state.failed;
+    bool began = ss_run_extend(&run.run, prompt, 7, &err) == SS_OK;
+    for (int i = 0; i < 4 && began; i++) update(&run, &desc, &state);
+    if (check_state.failed > failed) printf("    %s %s\n", texts[0], texts[1]);
+    close_run(&run);
+    return true;
+}
+
+static void pairs_continue(const char *folder, bool has_all) {
+    CASE("under any two edits, of every policy and in both orders, an updated run is a new one");
+    opened_model model = open_model(folder);
+    pins choices = choice_pins();
+    int rows;
+    const ss_edit_kind *table = ss_edits(&rows);
+    int made[512] = {0};
+    for (int a = 0; a < choices.n; a++)
+        for (int b = 0; b < choices.n; b++) /* More where the first edit has a state to lose. */
+            for (int draw = 0; draw < (table[choices.all[a].row].replays ? 8 : 2); draw++) {
+                uint32_t state = (uint32_t)((a * choices.n + b) * 8 + draw) * 2654435761u + 3;
+                bool runs = follow(&model.model, &choices.all[a], &choices.all[b], state);
+                made[a] += runs;
+                made[b] += runs;
+            }
+    for (int i = 0; i < choices.n && has_all; i++)
+        if (check_failed(made[i] > choices.n, __FILE__, __LINE__, "most lists can be run"))
+            printf("    %d of choice %ld of row %d\n", made[i], choices.all[i].value,
+                   choices.all[i].row);
+    close_model(&model);
+}
+
+static void table_of_pairs(void) {
+    CASE("the table says which pairs continue: all but a cache before what writes its weights");
+    int rows;
+    const ss_edit_kind *table = ss_edits(&rows);
+    for (int a = 0; a < rows; a++)
+        for (int b = 0; b < rows; b++) {
+            bool stops = !strcmp(table[a].name, "evict") && !strcmp(table[b].name, "park");
+            if (check_failed(ss_edits_continue(&table[a], &table[b]) == !stops, __FILE__, __LINE__,
+                             "which pairs continue"))
+                printf("    %s, then %s\n", table[a].name, table[b].name);
+        }
+    for (int a = 0; a < rows; a++) CHECK(!(table[a].replays & ~table[a].hook_points));
+}
+
+int main(void) {
+    prompts();
+    borders(LLAMA, 3);
+    borders(GPT2, 11);
+    table_of_pairs();
+    pairs_continue(LLAMA, true);
+    pairs_continue(GPT2, false);
+    return check_done();
+}

@@ -1,0 +1,192 @@
+/* The binaries' memory functions, on memory of this test: blocks stay apart and whole, free ones
+ * join, and no text of JSON makes a search long. */
+#include "check.h"
+
+#include <cJSON.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define ROOM ((size_t)1 << 29)
+static unsigned char *memory;
+static uint64_t memory_bytes; /* that have been asked for; more is refused */
+static long looked;           /* blocks that searches have passed over */
+
+static bool grows(uint64_t pages) {
+    if (memory_bytes + pages * 65536 > ROOM) return false;
+    memory_bytes += pages * 65536;
+    return true;
+}
+
+#define HEAP_BEGIN ((uintptr_t)memory)
+#define HEAP_MAX UINTPTR_MAX
+#define HEAP_BYTES ((uint64_t)(uintptr_t)memory + memory_bytes)
+#define HEAP_GROWS(pages) grows(pages)
+#define HEAP_LOOK() (looked++)
+#define malloc heap_malloc
+#define free heap_free
+#define realloc heap_realloc
+#define calloc heap_calloc
+#define aligned_alloc heap_aligned_alloc
+void *heap_malloc(size_t bytes);
+void heap_free(void *pointer);
+void *heap_realloc(void *pointer, size_t bytes);
+void *heap_calloc(size_t n, size_t bytes);
+void *heap_aligned_alloc(size_t alignment, size_t bytes);
+#include "../../wasm/abi/heap.c"
+
+static uint32_t state = 9;
+
+static uint32_t drawn(uint32_t below) {
+    state = state * 1664525u + 1013904223u;
+    return (uint32_t)(((uint64_t)(state >> 8) * below) >> 24);
+}
+
+/* Blocks tile the heap, no two free ones are neighbours, and the bins hold the free ones. */
+static bool is_sound(void) {
+    long free_blocks = 0, hung = 0;
+    bool sound = true;
+    for (const block *b = last; b; b = b->before) {
+        free_blocks += !b->used;
+        sound &= !b->before || (b->before->after == b && (b->used || b->before->used));
+        sound &= span_of(b) % ALIGN == 0 && span_of(b) > 0;
+    }
+    for (int bin = 0; bin < BINS; bin++) {
+        sound &= (bins[bin] != NULL) == (filled >> bin & 1);
+        for (const block *b = bins[bin]; b; b = b->next, hung++)
+            sound &= !b->used && bin_of(span_of(b)) == bin && (!b->next || b->next->previous == b);
+    }
+    return sound && free_blocks == hung;
+}
+
+static void blocks(void) {
+    CASE("blocks of any size that come and go stay apart, keep their bytes, and join when free");
+    enum { N = 300 };
+    unsigned char *held[N] = {0};
+    size_t sizes[N] = {0};
+    for (int i = 0; i < 20000; i++) {
+        int at = (int)drawn(N);
+        if (held[at]) {
+            bool kept = true;
+            for (size_t j = 0; j < sizes[at]; j += 1 + sizes[at] / 7)
+                kept &= held[at][j] == at % 251;
+            CHECK(kept);
+            if (drawn(3) == 0) {
+                size_t more = sizes[at] + drawn(5000);
+                held[at] = realloc(held[at], more);
+                CHECK(held[at][0] == at % 251 || sizes[at] == 0);
+                memset(held[at], at % 251, more);
+                sizes[at] = more;
+                continue;
+            }
+            free(held[at]);
+            held[at] = NULL;
+        } else {
+            sizes[at] = drawn(2) ? drawn(300) : drawn(200000);
+            held[at] = malloc(sizes[at]);
+            CHECK((uintptr_t)held[at] % ALIGN == 0);
+            memset(held[at], at % 251, sizes[at]);
+        }
+        if (i % 100 == 0) CHECK(is_sound());
+    }
+    for (int i = 0; i < N; i++) free(held[i]);
+    CHECK(is_sound());
+    CHECK(last && !last->before && !last->used);
+    CASE("a request that memory cannot hold gets nothing, and leaves the heap as it was");
+    uintptr_t before = heap_end;
+    CHECK(!malloc(ROOM));
+    CHECK(!malloc(UINT32_MAX));
+    CHECK(!calloc(UINT32_MAX / 2, 2));
+    CHECK(heap_end == before && is_sound());
+    CASE("a block that was freed serves the next of its size, and of less");
+    void *large = malloc(1000000);
+    void *wall = malloc(1);
+    free(large);
+    CHECK(malloc(1000000) == large);
+    free(large);
+    CHECK(malloc(600000) == large);
+    free(large);
+    free(wall);
+    unsigned char *cleared = calloc(1000, 3);
+    bool zero = true;
+    for (int i = 0; i < 3000; i++) zero &= cleared[i] == 0;
+    CHECK(zero);
+    free(cleared);
+}
+
+/* n bytes of JSON: the opening, one item over and over, and the closing. */
+static char *text_of(const char *open, const char *item, const char *close, size_t n) {
+    size_t each = strlen(item), used = strlen(open);
+    char *text = malloc(n + each + 64);
+    memcpy(text, open, used);
+    for (int i = 0; used < n; i++) {
+        int written = snprintf(text + used, each + 24, item, i);
+        used += (size_t)written;
+    }
+    snprintf(text + used - 1, 64, "%s", close); /* over the last comma */
+    return text;
+}
+
+/* Six of these are of the bin that holds the large holes, and larger than most of them. */
+#define FIFTY "12345678901234567890123456789012345678901234567890"
+#define LONG FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY
+
+static void json(void) {
+    CASE("a megabyte of JSON of any shape passes over few blocks for each that it takes");
+    static const char *const shapes[][3] = {
+        {"[", "\"" LONG LONG LONG LONG LONG LONG "\",", "]"},
+        {"[", "0,", "]"},
+        {"[", "0.12345678901234567,", "]"},
+        {"[", "\"abc\",", "]"},
+        {"[", "\"\",", "]"},
+        {"[", "[],", "]"},
+        {"[", "{\"a\":[1,\"b\"]},", "]"},
+        {"{", "\"k%d\":0,", "}"},
+        {"{", "\"a long key that takes two units and more of the heap: %d\":[\"x\"],", "}"},
+        {"[",
+         "\"a text of about a hundred bytes, as many prompts have, and then something more: it "
+         "goes on and on\",",
+         "]"},
+    };
+    cJSON_Hooks hooks = {heap_malloc, heap_free};
+    cJSON_InitHooks(&hooks);
+    /* Holes of many sizes between blocks that stay, as files and models leave them. */
+    enum { HOLES = 20000 };
+    static void *hole[HOLES], *wall[HOLES];
+    for (int i = 0; i < HOLES; i++) {
+        hole[i] = malloc((size_t)(i % 4 ? i * 37 % 300 : 2100 + i % 900));
+        wall[i] = malloc(1);
+    }
+    for (int i = 0; i < HOLES; i++) free(hole[i]);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        char *text = text_of(shapes[s][0], shapes[s][1], shapes[s][2], 1000000);
+        looked = 0;
+        cJSON *root = cJSON_Parse(text);
+        CHECK(root != NULL);
+        cJSON *again = cJSON_Parse(text);
+        cJSON_Delete(root);
+        root = cJSON_Parse(text);
+        long items = cJSON_GetArraySize(root);
+        long most = s == 0 ? 3 * (LOOKS + 1) * items : items;
+        CHECK(items > 300);
+        if (check_failed(looked <= most, __FILE__, __LINE__, "few blocks are passed over"))
+            printf("    %ld for %ld items of %.20s\n", looked, items, shapes[s][1]);
+        cJSON_Delete(root);
+        cJSON_Delete(again);
+        free(text);
+        CHECK(is_sound());
+    }
+    for (int i = 0; i < HOLES; i++) free(wall[i]);
+    CHECK(last && !last->before && !last->used);
+}
+
+int main(void) {
+#undef malloc
+#undef free
+    unsigned char *whole = malloc(ROOM + ALIGN);
+    if (!whole) return 2;
+    memory = whole;
+    blocks();
+    json();
+    free(whole);
+    return check_done();
+}

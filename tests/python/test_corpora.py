@@ -1,0 +1,135 @@
+"""The text files of the recipes are built from their sources, on a sample that is made here."""
+
+import dataclasses
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from models.train import corpora
+from models.train.text import END, SHA256
+
+
+@pytest.mark.parametrize(("text", "folded"), [
+    ("\u2018a\u2019 \u201cb\u201d 1\u20132 c\u2014d\u2015e", "'a' \"b\" 1-2 c--d--e"),
+    ("\u00a35 C\u00e6sar \u00c6sop c\u0153ur", "L5 Caesar AEsop coeur"),
+    # Compatibility forms, accents as one character and as two, a mark that encloses.
+    ("\ufb01n \u00e9t\u00e9 e\u0301 a\u20dd \u2026", "fin ete e a ..."),
+    ("\u4e2d \u0152", "\u4e2d \u0152")])
+def test_typographic_characters_are_folded(text: str, folded: str) -> None:
+    assert corpora.fold(text) == folded
+
+
+@pytest.mark.parametrize(("text", "paragraphs"), [
+    ("One  two\nthree\n\n\n\nfour", ["One two three", "four"]),
+    ("One\ttwo", ["Onetwo"]),  # a tab is no space here, and no printable character
+    ("An _em\nphatic_ word, _a__b_ too", ["An em phatic word, ab too"]),
+    ("_ab cd_ and __ef_ gh_", ["ab cd and _ef gh_"]),  # once, from left to right
+    ("A \u4e2d b and more words", ["A  b and more words"]),  # spaces are not collapsed again
+    ("Text here\n\n\u4e2d\u4e2d\n\nand here", ["Text here", "and here"]),
+    ("Some words [Illustration: a cat]\n\nA pretext of words\n\nproduced by me\n\nProduced by you",
+     ["Produced by you"]),
+    ("aaaaaaaaaaa---------", ["aaaaaaaaaaa---------"]),  # 11 of 20 are letters
+    ("aaaaaaaaaa----------", [])])
+def test_the_paragraphs_of_a_book(text: str, paragraphs: list[str]) -> None:
+    assert corpora.book(text) == paragraphs
+
+
+def licensed(body: str, licence: str = "[CC-BY]") -> str:
+    return f"# The title\n\n{body}\n\n##\n* License: {licence}\n* Text: nobody\n"
+
+
+@pytest.mark.parametrize(("body", "paragraphs"), [
+    ("##\nOne\n two \n##\nthree\n\nfour", ["One two", "three", "four"]),
+    ("###  * Head\n\n## \n\na ## b", ["Head", "a ## b"]),
+    ("Good \u2019til now\n\nNot \u4e2d this\n\nnor\u2029 this\n\nnor\tthis", ["Good 'til now"])])
+def test_the_paragraphs_of_a_story(body: str, paragraphs: list[str]) -> None:
+    assert corpora.story(licensed(body)) == paragraphs
+
+
+def test_a_story_that_forbids_commercial_use_is_left_out() -> None:
+    assert corpora.story(licensed("A story.", "[CC-BY-NC]")) == []
+    assert corpora.story(licensed("An NC story.", "public domain")) == ["An NC story."]
+    with pytest.raises(ValueError, match="expected a line '\\* License:'"):
+        corpora.story("# The title\n\nA story.\n")
+
+
+def test_stories_have_more_than_200_characters_and_their_order_is_drawn() -> None:
+    """In the order that Python's random.Random(0) draws."""
+    words = [chr(ord("a") + i) * 199 for i in range(5)]
+    stories = [(f"{i:04}_x.md", licensed(f"{word}\n\n{i}")) for i, word in enumerate(words)]
+    short = ("0009_x.md", licensed("z" * 198 + "\n\n9"))
+    text = corpora.storybooks([*stories, short])
+    assert text == "".join(f"{words[i]}\n{i}\n{END}\n" for i in (2, 1, 0, 4, 3))
+
+
+def repository(path: Path, files: dict[str, bytes]) -> str:
+    """Makes a repository with one commit, whose name is returned."""
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(path), "-c", "user.name=a", "-c", "user.email=a@b.c",
+                               "-c", "core.autocrlf=false", "-c", "commit.gpgsign=false", *words],
+                              check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "sample")
+    git("config", "uploadpack.allowAnySHA1InWant", "true")
+    return git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The three repositories in small, at the commits that the sources then name."""
+    story = licensed("##\n" + "A lion and a mouse. " * 12).encode()
+    files: dict[str, dict[str, bytes]] = {
+        "birmingham-ccr/corpora": {
+            "ChiLit/b.txt": "Fianc\u00e9 and friend".encode(), "ChiLit/B.txt": b"A book\nof two lines",
+            "ChiLit/more/c.txt": b"Not this one", "ChiLit/notes.md": b"Nor this",
+            "AAW/d.txt": b"Nor this"},
+        "global-asp/asp-source": {
+            "en/0002_b.md": story.replace(b"lion", b"bear"), "en/0001_a.md": story,
+            "en/0003_c.md": story.replace(b"CC-BY", b"CC-BY-NC"), "en/README.md": b"Not a story",
+            "fr/0001_a.md": story.replace(b"lion", b"ours")},
+        "global-asp/pb-source": {"en/0001_a.md": story.replace(b"lion", b"wolf")}}
+    made = {name: repository(tmp_path / "site" / name, one) for name, one in files.items()}
+
+    def here(source: corpora.Source) -> corpora.Source:
+        return dataclasses.replace(source, commit=made[source.repository])
+
+    monkeypatch.setattr(corpora, "CHILDREN", here(corpora.CHILDREN))
+    monkeypatch.setattr(corpora, "STORIES", tuple(map(here, corpora.STORIES)))
+    return tmp_path / "site"
+
+
+def expected() -> dict[str, bytes]:
+    stories = [(f"A {one} and a mouse. " * 12).strip() for one in ("lion", "bear", "wolf")]
+    drawn = [stories[i] for i in (0, 2, 1)]
+    return {"children_lit.txt": f"A book of two lines\n{END}\nFiance and friend\n{END}\n".encode(),
+            "storybooks_ccby.txt": "".join(f"{one}\n{END}\n" for one in drawn).encode()}
+
+
+def test_the_files_are_built_from_the_commits_that_the_sources_name(
+        site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpora, "SHA256", {
+        name: hashlib.sha256(data).hexdigest() for name, data in expected().items()})
+    # A later commit changes nothing.
+    repository(site / "birmingham-ccr/corpora", {"ChiLit/a.txt": b"A later book"})
+    corpora.build(tmp_path, site.as_uri())
+    assert {name: (tmp_path / name).read_bytes() for name in expected()} == expected()
+    # What was fetched is not fetched again.
+    corpora.build(tmp_path, "file:///nowhere")
+
+
+def test_another_text_is_refused(site: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="children_lit.txt: sha256 is [0-9a-f]{64}, expected 9a87cc6b"):
+        corpora.build(tmp_path, site.as_uri())
+    assert not (tmp_path / "children_lit.txt").exists()
+
+
+def test_every_file_of_the_recipes_is_built() -> None:
+    assert set(SHA256) == set(expected())

@@ -1,0 +1,178 @@
+"""The queue of protocol B: what is due after which logs, in which order, and what is left."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from models.reference.model import architecture  # noqa: E402
+from models.reference.shapes import shapes  # noqa: E402
+from models.train import protocol, queue, train  # noqa: E402
+from models.train.recipe import Recipe, laid_over, recipes  # noqa: E402
+
+RUNS = protocol.decisive_runs()
+BASE = RUNS[protocol.B_BASELINE]
+SPREAD = (0.16, 0.18, 0.2, 0.17, 0.15, 0.19, 0.18, 0.17)
+Logs = dict[tuple[str, int], dict[str, Any]]
+
+
+def logged(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
+           until: int = protocol.B_STEPS) -> dict[str, Any]:
+    log = protocol.begin(recipe, seed)
+    log["points"] = [{"step": step, "alpha": alpha, "alpha_share": alpha if share is None else share}
+                     for step in protocol.POINTS if step <= until]
+    return log
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
+    """The logs that the queue reads; those of the baseline are whole."""
+    found = {(BASE.id, seed): logged(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
+    monkeypatch.setattr(protocol, "read", lambda recipe, seed: found.get(
+        (recipe.id, seed), protocol.begin(recipe, seed)))
+    return found
+
+
+def due(id: str, logs: Logs, *alphas: float, share: float | None = None) -> tuple[int, ...]:
+    for seed, alpha in enumerate(alphas, 1):
+        logs[id, seed] = logged(RUNS[id], seed, alpha, share)
+    return queue.due(RUNS[id], RUNS)
+
+
+def test_two_seeds_come_first_and_the_logs_ask_for_more(logs: Logs) -> None:
+    assert due("b-relu", logs) == (1, 2)
+    assert due("b-relu", logs, 0.0) == (2,)
+    assert due("b-relu", logs, 0.0, 0.005) == ()
+    assert due("b-relu", logs, 0.015, 0.02) == (3,)
+    assert due("b-relu", logs, 0.0, 0.015) == (3,)  # far from each other
+    # A row of weights that sums to little has a small alpha whatever it attends to.
+    assert due("b-relu", logs, 0.0, 0.005, share=0.03) == (3,)
+    assert due("b-relu", logs, 0.0, 0.01, 0.02) == ()  # another effect than none
+    assert due("b-relu", logs, 0.0, 0.3, 0.15) == (4, 5)
+    assert due("b-small", logs, 0.0, 0.3, 0.15) == ()  # no claim rests on it
+    # The fourth seed makes the interval narrow, and the second look goes on all the same.
+    assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.15) == (5,)
+    assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.1, 0.2) == ()
+    for seed in (4, 5):
+        del logs["b-relu", seed]
+    assert due("b-relu", logs, 0.17, 0.18, 0.17) == ()  # no effect as large as 0.1
+
+
+def test_a_sink_that_comes_late_or_went_early_decides(logs: Logs) -> None:
+    due("b-relu", logs, 0.0, 0.0)
+    points = {point["step"]: point for point in logs["b-relu", 2]["points"]}
+    points[1800]["alpha"] = 0.3
+    assert queue.due(RUNS["b-relu"], RUNS) == ()
+    points[2000]["alpha"] = 0.3
+    assert queue.due(RUNS["b-relu"], RUNS) == (3,)
+
+
+def test_a_second_look_waits_for_the_baseline(logs: Logs) -> None:
+    assert due("b-fixed-first", logs, 0.0, 0.3, 0.15) == ()
+    due("b-no-bos", logs, 0.0, 0.0)
+    assert due("b-fixed-first", logs) == (4, 5)
+
+
+def test_the_baseline_has_all_its_seeds(logs: Logs) -> None:
+    assert queue.due(BASE, RUNS) == ()
+    del logs[BASE.id, 7]
+    assert queue.due(BASE, RUNS) == (7,)
+
+
+def test_a_log_that_ends_early_is_due_and_a_longer_one_counts(logs: Logs) -> None:
+    logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2800)
+    logs["b-relu", 2] = logged(RUNS["b-relu"], 2, 0.0, until=4000)
+    assert queue.due(RUNS["b-relu"], RUNS) == (1,)
+    assert queue.steps_left(RUNS["b-relu"], 1) == 200
+    del logs["b-relu", 2]["points"][3]
+    with pytest.raises(ValueError, match="b-relu, seed 2: step 600 is missing"):
+        queue.due(RUNS["b-relu"], RUNS)
+
+
+def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
+    found = [(number, recipe.id, seed) for number, recipe, seed in queue.jobs([])]
+    assert found[:4] == [(0, "long-sigmoid-lr-1e-3", 1), (0, "long-sigmoid-lr-1e-3", 2),
+                         (1, "b-no-bos", 1), (1, "b-no-bos", 2)]
+    assert [number for number, _, _ in found] == sorted(number for number, _, _ in found)
+    assert len({id for _, id, _ in found}) == len(protocol.B_ORDER) - 1  # all but the baseline
+    assert [(one.id, seed) for _, one, seed in queue.jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
+
+
+def test_the_queue_trains_what_each_log_asks_for(
+        logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe whose sink vanishes gets two runs, another one three or five. What fails or what another
+    process trains is left, and the queue ends."""
+    ids = ["b-relu", "b-softpick", "b-elu1", "b-gated"]
+    alphas = {"b-relu": (0.0,) * 5, "b-softpick": (0.0, 0.3, 0.15, 0.1, 0.2), "b-elu1": (0.17,) * 5}
+    begun = []
+
+    def fake(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
+        begun.append((id, seed))
+        assert options == ("--until", "3000")
+        if id == "b-gated":
+            return 1
+        logs[id, seed] = logged(RUNS[id], seed, alphas[id][seed - 1])
+        (runs / f"{id}-{seed}").mkdir()
+        for step in (2800, 3000):
+            (runs / f"{id}-{seed}" / f"step-{step}.safetensors").touch()
+        return 0
+
+    monkeypatch.setattr(queue, "train", fake)
+    (tmp_path / "b-gated-2").mkdir()
+    with train._lock(tmp_path / "b-gated-2"):
+        assert train.is_training(tmp_path / "b-gated-2")
+        assert queue.work(Path("texts"), tmp_path, 2, ids) == [("b-gated", 1)]
+    assert not train.is_training(tmp_path / "b-gated-2")
+    assert sorted(begun) == sorted([
+        ("b-gated", 1), *(("b-elu1", seed) for seed in (1, 2, 3)),
+        *(("b-softpick", seed) for seed in (1, 2, 3, 4, 5)), ("b-relu", 1), ("b-relu", 2)])
+    assert [file.name for file in (tmp_path / "b-relu-1").iterdir()] == ["step-3000.safetensors"]
+    lines = [json.loads(line) for line in (tmp_path / "seconds.jsonl").read_text().splitlines()]
+    assert {(line["recipe"], line["seed"]) for line in lines} == set(begun) - {("b-gated", 1)}
+    assert {line["steps"] for line in lines} == {3000}
+
+
+def test_what_is_left_has_its_hours(logs: Logs, tmp_path: Path) -> None:
+    """Without a measurement from 0.13 to 0.4 s a step; then as measured, or by the parameters."""
+    logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2400)
+    text = queue.left(tmp_path, ["b-relu"])
+    assert text.splitlines()[0].endswith("2 runs, 0.1 to 0.4 core hours: relu 1, relu 2")
+    assert text.endswith("In all 2 runs, 0.1 to 0.4 core hours. Their logs may ask for 1 third seeds "
+                         "(0.1 to 0.3) and for second looks.")
+    (tmp_path / "seconds.jsonl").write_text("".join(
+        json.dumps({"recipe": "b-relu", "seed": 1, "steps": 100, "seconds": seconds}) + "\n"
+        for seconds in (90, 100, 900)))
+    assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.left(tmp_path, ["b-relu"])
+    ratio = queue.parameters(RUNS["b-large"]) / queue.parameters(RUNS["b-relu"])
+    hours = 2 * 3000 * ratio / 3600
+    assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.left(tmp_path, ["b-large"])
+
+
+def test_the_sizes_have_the_parameters_that_their_recipes_say() -> None:
+    known = recipes()
+    assert {id: queue.parameters(known[id]) for id in ("small", "softmax", "large")} == {
+        "small": 521_640, "softmax": 1_449_600, "large": 5_049_600}
+    for id in protocol.SIZES:
+        assert f"{queue.parameters(known[id]) / 1e6:.2f} million parameters" == known[id].title
+        with_token, without = (shapes(architecture(one.config)) for one in (
+            known[id], laid_over("no-bos", id)))
+        assert with_token == without
+
+
+def test_a_recipe_laid_over_another_has_the_changes_of_both() -> None:
+    one, known = laid_over("key-bias", "decay-small"), recipes()
+    assert (one.id, one.baseline, one.paper) == ("key-bias+decay-small", "decay-small", {})
+    assert one.config == known["key-bias"].config
+    assert one.training == known["decay-small"].training
+    both = laid_over("no-bos", "small")
+    assert both.training.front == () and both.config["bos_token_id"] is None
+    assert both.config["hidden_size"] == 72
+    own = laid_over("gated", "sigmoid").config["sinkscope"]
+    assert own["gate"] == "output_element" and own["attention"]["operation"] == "sigmoid"
+    run = RUNS["b-key-bias+decay-small"]
+    assert (run.baseline, run.training.weight_decay, run.training.learning_rate) == (
+        "b-decay-small", 0.1, 1e-3)
+    assert run.training.embedding_decay == known["softmax"].training.embedding_decay
