@@ -1,7 +1,7 @@
 /** What sinkscope.d.ts promises of engines, models and runs, over links to one backend or several. */
-import { canShare, cores, portable } from '#host';
+import { canShare, cores, home, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.js';
-import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.js';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.js';
 import { Chain, inTurn } from './chain.js';
 import { QUIET } from './job.js';
@@ -76,14 +76,17 @@ export async function createEngine(options = {}) {
 }
 
 /**
- * Where the binaries lie: above this folder. The address of this module is in a variable, so that no bundler
- * takes it for a file to copy.
+ * Where the binaries lie: in the folder of the package, unless a bundler has moved this module.
  * @param {URL | string | undefined} base
  */
 function folder(base) {
-  const here = import.meta.url;
-  if (base === undefined) return new URL('..', here);
-  const address = urlOf(base, globalThis.document?.baseURI ?? here, 'base');
+  const here = home();
+  if (base === undefined) {
+    const expected = 'the folder of sinkscope.wasm and the other binaries, which this bundle lacks';
+    if (!here) throw unlike('base', expected, base);
+    return new URL(here);
+  }
+  const address = urlOf(base, globalThis.document?.baseURI ?? here ?? location.href, 'base');
   if (!address.pathname.endsWith('/')) address.pathname += '/';
   return address;
 }

@@ -1,5 +1,6 @@
 /** A link to a backend, in a worker or in this thread. The next call replaces a backend that is lost. */
-import { hasWorkers, startWorker } from '#host';
+import { hasWorkers } from '#host';
+import { startWorker } from '#start';
 import { SinkscopeError, unpackError } from '../abi/errors.js';
 import { callThrough } from './messages.js';
 
@@ -164,8 +165,12 @@ export class Link {
       worker?.terminate();
       const error = asError(thrown, 'worker');
       if (this.#inWorker || error.where !== 'worker') throw error;
-      // A page may not start the worker of another site, nor one from the disk. If none was asked
-      // for, its own thread does the work.
+      // A page may not start the worker of another site or from the disk, and a bundle may lack it. If none was asked
+      // for, the page's own thread does the work.
+      console.warn(
+        "sinkscope: engine/worker.js could not be started, so that the engine runs in the page's own thread and blocks it; " +
+          'the README has a section on bundlers.',
+      );
       this.#inWorker = false;
       return this.#startHere();
     }
