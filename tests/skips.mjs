@@ -30,7 +30,6 @@ const COUNT = /(\d+) (?:skipped|todo|xfailed|did not run)\b|\b(?:skipped|todo) (
 export function skipsOf(log) {
   const reasons = [];
   let total = 0;
-  // eslint-disable-next-line no-control-regex -- colors
   for (const line of log.replaceAll(/\x1b\[[\d;]*m/g, '').split('\n')) {
     const match = REASONS.map((form) => line.match(form)).find((found) => found);
     if (match) {
