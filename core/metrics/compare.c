@@ -72,7 +72,7 @@ void ss_measure_loss_change(const ss_trace *trace, const ss_metric_args *args, f
 
 void ss_measure_hidden_change(const ss_trace *trace, const ss_metric_args *args, float *out) {
     int D = trace->model->arch.D;
-    for (int l = 0; l <= trace->model->arch.L; l++)
+    for (int l = 0; l < ss_states(&trace->model->arch); l++)
         for (int t = 0; t < args->T; t++) {
             const float *h = ss_row(trace, SS_FIELD_HIDDEN, l, t);
             const float *other = ss_row(args->base, SS_FIELD_HIDDEN, l, t);

@@ -65,6 +65,12 @@ static double norm_of(const float *x, size_t K) {
 /* Dims that are summed together, on the stack. */
 #define DIMS 256
 
+/* keys[n] += part of dims d.. of the unit vector of k. */
+static void add_direction(float *keys, const float *k, double part, size_t d, size_t n, size_t K) {
+    float scale = (float)(part / norm_of(k, K));
+    ss_times_columns(keys, &scale, k + d, 0, n, 1);
+}
+
 /* Of the first T keys, query t sees those before this. */
 static int seen_of(const ss_trace *trace, int head, int t, int T) {
     int end = ss_row_end(trace, head, t);
@@ -72,24 +78,27 @@ static int seen_of(const ss_trace *trace, int head, int t, int T) {
 }
 
 /*
- * mean_t cos(q_t, k_1) - mean_{t, 1 < j} cos(q_t, k_j), j visible to t; NaN for T = 1 or where a
+ * mean_t cos(q_t, k_1) - mean_{t, j != 1} cos(q_t, k_j), j visible to t; NaN for T = 1 or where a
  * vector is zero and has no direction. The keys' unit vectors are added up, each by its part in the
  * gap, so each query meets one vector.
  */
 static float gap_of(const ss_trace *trace, int head, int T) {
     size_t K = (size_t)trace->model->arch.K;
     int g = ss_group_of(trace, head);
+    const float *first = ss_row(trace, SS_FIELD_K, g, trace->first);
     double gap = 0.0, pairs = 0.0;
-    for (int t = 0; t < T; t++) pairs += (double)(seen_of(trace, head, t, T) - 1);
+    for (int t = 0; t < T; t++) {
+        int seen = seen_of(trace, head, t, T);
+        pairs += (double)(seen - (seen > trace->first));
+    }
     for (size_t d = 0; d < K; d += DIMS) {
         size_t n = K - d < DIMS ? K - d : DIMS;
         float keys[DIMS] = {0};
         for (int t = 0, j = 0; t < T; t++) {
-            for (; j < seen_of(trace, head, t, T); j++) {
-                const float *k = ss_row(trace, SS_FIELD_K, g, j);
-                float part = (float)((j ? -1.0 / pairs : 1.0 / (double)T) / norm_of(k, K));
-                ss_times_columns(keys, &part, k + d, 0, n, 1);
-            }
+            if (t == 0) add_direction(keys, first, 1.0 / (double)T, d, n, K);
+            for (; j < seen_of(trace, head, t, T); j++)
+                if (j != trace->first)
+                    add_direction(keys, ss_row(trace, SS_FIELD_K, g, j), -1.0 / pairs, d, n, K);
             const float *q = ss_row(trace, SS_FIELD_Q, head, t);
             gap += (double)ss_dot(q + d, keys, n) / norm_of(q, K);
         }

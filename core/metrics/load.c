@@ -11,9 +11,10 @@
 
 #include <math.h>
 
-/* 1 - P_t1, P the share of attention; NaN for query 1. */
+/* 1 - P_t1, P the share of attention; NaN up to the first token's own query. */
 static float gate_of(const ss_trace *trace, int head, int t, float factor) {
-    return t ? 1.0f - fabsf(ss_att_row(trace, head, t)[0]) * factor : NAN;
+    int first = trace->first;
+    return t > first ? 1.0f - fabsf(ss_att_row(trace, head, t)[first]) * factor : NAN;
 }
 
 void ss_measure_head_gate(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -25,8 +26,9 @@ void ss_measure_head_gate(const ss_trace *trace, const ss_metric_args *args, flo
 static float load_of(const ss_trace *trace, int head, int T) {
     const float *factors = ss_find_statistic(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
     double sum = 0.0;
-    for (int t = 1; t < T; t++) sum += (double)gate_of(trace, head, t, factors[t]);
-    return T > 1 ? (float)(sum / (double)(T - 1)) : NAN;
+    int later = T - 1 - trace->first;
+    for (int t = T - later; t < T; t++) sum += (double)gate_of(trace, head, t, factors[t]);
+    return later > 0 ? (float)(sum / (double)later) : NAN;
 }
 
 void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, float *out) {

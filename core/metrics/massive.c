@@ -64,7 +64,7 @@ static float select_abs(const float *x, size_t n, size_t rank) {
 void ss_measure_massive(const ss_trace *trace, const ss_metric_args *args, float *out) {
     int D = trace->model->arch.D;
     size_t n = (size_t)args->T * (size_t)D;
-    for (int row = 0; row <= trace->model->arch.L; row++, out += TOP + 1) {
+    for (int row = 0; row < ss_states(&trace->model->arch); row++, out += TOP + 1) {
         peak peaks[TOP];
         find_peaks(hidden_at(trace, row), args->T, D, peaks);
         for (int i = 0; i < TOP; i++) out[i] = peaks[i].size < 0.0f ? NAN : peaks[i].size;
@@ -73,7 +73,7 @@ void ss_measure_massive(const ss_trace *trace, const ss_metric_args *args, float
 }
 
 void ss_measure_massive_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    for (int row = 0; row <= trace->model->arch.L; row++) {
+    for (int row = 0; row < ss_states(&trace->model->arch); row++) {
         peak peaks[TOP];
         find_peaks(hidden_at(trace, row), args->T, trace->model->arch.D, peaks);
         for (int i = 0; i < TOP; i++) {

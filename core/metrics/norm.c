@@ -15,18 +15,19 @@ static void norms(const ss_trace *trace, ss_field_id field, int rows, int width,
         for (int t = 0; t < T; t++) *out++ = ss_norm_of(trace, field, r, t, width);
 }
 
-/* The same field: first token's norm over the mean of the others', [rows]. */
+/* The same field: the first token's norm over the mean of the others', [rows]. */
 static void ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                    float *out) {
     for (int r = 0; r < rows; r++) {
-        double first = (double)ss_norm_of(trace, field, r, 0, width), others = 0.0;
-        for (int t = 1; t < T; t++) others += (double)ss_norm_of(trace, field, r, t, width);
+        double first = (double)ss_norm_of(trace, field, r, trace->first, width), others = 0.0;
+        for (int t = 0; t < T; t++)
+            if (t != trace->first) others += (double)ss_norm_of(trace, field, r, t, width);
         out[r] = others > 0.0 ? (float)(first * (double)(T - 1) / others) : NAN;
     }
 }
 
 static int hidden_rows(const ss_trace *trace) {
-    return trace->model->arch.L + 1;
+    return ss_states(&trace->model->arch);
 }
 
 static int head_rows(const ss_trace *trace) {

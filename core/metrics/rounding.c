@@ -8,7 +8,7 @@
 #include <math.h>
 
 void ss_measure_quantise_error(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    for (int l = 0; l <= trace->model->arch.L; l++) {
+    for (int l = 0; l < ss_states(&trace->model->arch); l++) {
         double error = 0.0, squares = 0.0;
         for (int t = 0; t < args->T; t++) {
             const float *rounded = ss_row(trace, SS_FIELD_ROUNDED, l, t);

@@ -56,23 +56,24 @@ static void add_shares(const ss_trace *trace, ss_field_id field, int head, int t
     *out += (float)(sum / ss_queries_of(mask, T, j));
 }
 
-/* out[keys]: of the first so many keys of a head, each one's part of sum_j |A_tj| lengths_j. A bias
- * key's value counts among the others' nowhere: it is of no token. */
-static void contributions(const ss_trace *trace, ss_field_id field, int head, int T, int keys,
-                          float *out) {
+/* out[keys]: of `keys` keys of a head, from `first` on, each one's part of sum_j |A_tj| lengths_j.
+ * The bias key is left out of the sum: it belongs to no token. */
+static void contributions(const ss_trace *trace, ss_field_id field, int head, int T, int first,
+                          int keys, float *out) {
     memset(out, 0, (size_t)keys * sizeof *out);
     for (int t0 = 0; t0 < T; t0 += ROWS) {
         double parts[ROWS] = {0};
         int n = least(ROWS, T - t0), end = ss_row_end(trace, head, t0 + n - 1);
         for (int j0 = 0; j0 < end; j0 += ROWS) add_parts(trace, field, head, t0, n, j0, parts);
-        for (int j = 0; j < least(keys, end); j++)
-            add_shares(trace, field, head, t0, n, T, parts, j, &out[j]);
+        for (int j = first; j < least(first + keys, end); j++)
+            add_shares(trace, field, head, t0, n, T, parts, j, &out[j - first]);
     }
 }
 
 static float contribution(const ss_trace *trace, int head, int T) {
     float first;
-    contributions(trace, SS_FIELD_V, head, T, 1, &first);
+    if (trace->first >= T) return NAN;
+    contributions(trace, SS_FIELD_V, head, T, trace->first, 1, &first);
     return first;
 }
 
@@ -83,7 +84,7 @@ void ss_measure_contribution(const ss_trace *trace, const ss_metric_args *args, 
 static void keys_piece(const void *shared, size_t head, size_t worker) {
     const ss_metric_job *job = shared;
     (void)worker;
-    contributions(job->trace, job->field, (int)head, job->T, job->T,
+    contributions(job->trace, job->field, (int)head, job->T, 0, job->T,
                   job->out + head * (size_t)job->T);
 }
 
@@ -101,10 +102,15 @@ void ss_measure_contribution_out_at(const ss_trace *trace, const ss_metric_args 
     every_key(trace, args, SS_FIELD_OUT_NORM, out);
 }
 
-/* The share that token 1 receives, a mean over queries: all see it. */
+/* The share that the first token receives, a mean over all queries, those before it included. */
 void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const float *alpha = ss_find_statistic(trace, args->T, SS_ALPHA);
-    for (int head = 0; head < ss_heads(trace); head++, alpha += args->T) *out++ = *alpha;
+    int first = trace->first, T = args->T;
+    for (int head = 0; head < ss_heads(trace); head++, alpha += T) {
+        double queries = ss_queries_of(&trace->choices[head].mask, T, first);
+        float given = first < T ? alpha[first] : NAN;
+        *out++ = queries < (double)T ? (float)((double)given * queries / (double)T) : given;
+    }
 }
 
 /* Does the cache of a head still hold token 1 at the last query? 1 or 0; 1 without an eviction. */

@@ -133,7 +133,7 @@ static void layer_piece(const void *shared, size_t row, size_t worker) {
 
 static void by_layer(const ss_trace *trace, int first, int T, float *out) {
     ss_metric_job job = {.trace = trace, .T = T, .first = first, .out = out};
-    uint64_t pairs = (uint64_t)T * (uint64_t)T, rows = (uint64_t)trace->model->arch.L + 1;
+    uint64_t pairs = (uint64_t)T * (uint64_t)T, rows = (uint64_t)ss_states(&trace->model->arch);
     ss_pool_run(trace->pool, layer_piece, &job, (size_t)rows,
                 rows * pairs * (uint64_t)trace->model->arch.D);
 }
@@ -144,5 +144,7 @@ void ss_measure_matrix_entropy(const ss_trace *trace, const ss_metric_args *args
 
 void ss_measure_matrix_entropy_others(const ss_trace *trace, const ss_metric_args *args,
                                       float *out) {
-    by_layer(trace, 1, args->T, out);
+    /* Rows are taken from one on: without a token in the middle they are not. */
+    for (int row = 0; trace->first && row < ss_states(&trace->model->arch); row++) out[row] = NAN;
+    if (!trace->first) by_layer(trace, 1, args->T, out);
 }

@@ -35,7 +35,7 @@ static float distance_to_mean(const ss_trace *trace, int row, int T) {
 }
 
 void ss_measure_mixing(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    for (int row = 0; row <= trace->model->arch.L; row++)
+    for (int row = 0; row < ss_states(&trace->model->arch); row++)
         out[row] = distance_to_mean(trace, row, args->T);
 }
 
@@ -54,6 +54,6 @@ static float kurtosis(const float *x, size_t n) {
 
 void ss_measure_kurtosis(const ss_trace *trace, const ss_metric_args *args, float *out) {
     size_t n = (size_t)args->T * (size_t)trace->model->arch.D;
-    for (int row = 0; row <= trace->model->arch.L; row++)
+    for (int row = 0; row < ss_states(&trace->model->arch); row++)
         out[row] = kurtosis(ss_row(trace, SS_FIELD_HIDDEN, row, 0), n);
 }

@@ -102,7 +102,8 @@ typedef struct ss_attention {
 
 typedef struct ss_arch {
     char family[24];
-    int L;       /* layers */
+    int L;       /* layers; of a recording, those with attention */
+    int blocks;  /* of a recording, all layers; 0: each of them has attention */
     int H;       /* query heads */
     int G;       /* key/value heads; divides H */
     int D;       /* model width */
@@ -150,6 +151,11 @@ typedef struct ss_arch {
     bool tied;          /* the head is the embedding */
     ss_attention attention;
 } ss_arch;
+
+/* Hidden states of a token: the embedding's, and one after each layer. */
+static inline int ss_states(const ss_arch *arch) {
+    return (arch->blocks ? arch->blocks : arch->L) + 1;
+}
 
 /* The words that the report uses. */
 const char *ss_positions_name(ss_positions positions);

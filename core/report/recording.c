@@ -126,6 +126,25 @@ static void read_windows(ss_recording *r, ss_json *json, int window) {
     }
 }
 
+/* The layers with attention among the blocks of the model, by their numbers in ascending order. */
+static void read_layers(ss_recording *r, ss_json *json) {
+    ss_arch *arch = &r->model.arch;
+    const cJSON *list = list_of(json, "layers", false), *item;
+    arch->blocks = ss_json_int(json, "blocks", arch->L, 1, SS_LAYERS_MAX);
+    if (json->status == SS_OK && (arch->blocks < arch->L || (!list && arch->blocks > arch->L)))
+        refuse(json, "blocks", "as many blocks as layers, or more and the list `layers`");
+    double last = -1;
+    int n = 0;
+    cJSON_ArrayForEach(item, list) {
+        double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (!(value > last && value < arch->blocks && value == floor(value)))
+            refuse(json, "layers", "ascending numbers of blocks, below `blocks`");
+        last = value;
+        n++;
+    }
+    if (list && n != arch->L) refuse(json, "layers", "as many numbers as L");
+}
+
 static void read_mask(ss_recording *r, ss_json *json) {
     ss_json mask = {ss_json_object(json, "mask"), json->file, json->status, json->err};
     const char *kind = mask.object ? required_text(&mask, "kind") : "causal";
@@ -176,17 +195,18 @@ static void read_model(ss_recording *r, ss_json *json) {
     snprintf(arch->family, sizeof arch->family, "%s", required_text(&model, "family"));
     required_text(&model, "id");
     check_texts(&model, (const char *const[]){"revision", "sha256", "dtype", "attention", NULL});
+    read_layers(r, &model);
     read_mask(r, &model);
     read_operation(r, &model);
     json->status = model.status;
 }
 
-static void read_first(ss_json *json) {
+static void read_first(ss_recording *r, ss_json *json) {
     ss_json first = {ss_json_object(json, "first"), json->file, json->status, json->err};
     if (!first.object) return;
     ss_json_text(&first, "token", NULL);
     ss_json_int(&first, "id", 0, 0, INT_MAX);
-    ss_json_int(&first, "position", 0, 0, INT_MAX);
+    r->first = ss_json_int(&first, "position", 0, 0, INT_MAX);
     json->status = first.status;
 }
 
@@ -196,6 +216,8 @@ static void read_prompts(ss_recording *r, ss_json *json) {
     r->kept = ss_json_int(&prompts, "kept", SS_JSON_REQUIRED, 0,
                           r->count < KEPT_MOST ? r->count : KEPT_MOST);
     r->T = ss_json_int(&prompts, "T", SS_JSON_REQUIRED, 1, INT_MAX);
+    if (prompts.status == SS_OK && r->first >= r->T)
+        refuse(&prompts, "first.position", "a position below T");
     check_texts(&prompts, (const char *const[]){"source", "sha256", NULL});
     json->status = prompts.status;
 }
@@ -243,6 +265,7 @@ static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
             if (!cJSON_IsString(item)) refuse(json, "tokens", "a list of strings for each prompt");
         }
         if (length < 1) refuse(json, "tokens", "one token or more in each prompt");
+        if (length <= r->first) refuse(json, "first.position", "a token of each kept prompt");
         lengths[n++] = length;
     }
     if (json->status == SS_OK && n != r->kept)
@@ -254,7 +277,7 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
                                  ss_error *err) {
     ss_json json = {root, FILE_NAME, SS_OK, err};
     read_model(r, &json);
-    read_first(&json);
+    read_first(r, &json);
     read_prompts(r, &json);
     read_thresholds(r, &json);
     read_edits(&json);
@@ -652,6 +675,7 @@ static void take_reduced(ss_trace *trace, const ss_recording *r, int prompt, ss_
 static void take_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     *trace = sizes_of(r, r->lengths[prompt]);
     trace->kept.recorded = true;
+    trace->first = r->first;
     take_fields(trace, r, prompt, arena);
     take_choices(trace, r, arena);
     take_seen(trace, arena);

@@ -6,7 +6,8 @@
  * `deviation.NAME` are metric NAME over all prompts, kept or not, in the shape of the metric table,
  * with the thresholds in front where the metric has one. `i.alpha`, `i.row_mass` and the norms
  * replace maps and vectors that were too large to keep: a metric that needs no more than these
- * works on them, every other one names the field that is missing.
+ * works on them, every other one names the field that is missing. L counts the layers with
+ * attention; `model.blocks` counts all, and `model.layers` has the model's own numbers of the L.
  *
  * The bytes are untrusted. Opening proves every known name against its shape and copies nothing but
  * names and the JSON; unknown names are kept and ignored.
@@ -32,6 +33,7 @@ typedef struct ss_recording {
     int windows[SS_LAYERS_MAX]; /* [L] keys that a query sees; 0: all before it */
     int kept, count, T;         /* kept prompts, all prompts, tokens of each measured one */
     int thresholds;             /* how many eps there are */
+    int first;                  /* position of the token that counts as the first */
 } ss_recording;
 
 /* Bytes of arena that ss_recording_open takes at most, before the file is parsed. */

@@ -214,6 +214,7 @@ static size_t size_of(const ss_trace *trace, const char *letter) {
 
 size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     const char *more = strchr(letter, '+');
+    if (!strcmp(letter, "L+1")) return (size_t)ss_states(&trace->model->arch);
     return size_of(trace, letter) + (more ? ss_trace_size_of(trace, more + 1) : 0);
 }
 

@@ -98,6 +98,7 @@ typedef struct ss_trace {
     int capacity;                  /* in tokens */
     int slots;                     /* the same of SS_FIELDS_SLOTS; fewer where the run streams */
     int T;                         /* tokens so far */
+    int first;                     /* the token that counts as the first; 0 but of a recording */
     ss_choice *choices;            /* [L][H] what each head computes */
     bool edited;                   /* it is a run of something else than the model */
     ss_row_statistics *statistics; /* of att, where that is recorded */

@@ -5,7 +5,9 @@
 reads claims.toml, the recipes, the logs, inputs.json and beyond.json, and writes models/claims.json and
 the table of models/README.md. It needs neither torch nor weights.
 
-claims.json holds {"rule": str, "rows": [row]}. A row has
+claims.json holds {"rule": str, "chance": {...}, "rows": [row]}. `chance` counts the comparisons of all
+rows, the verdicts on a direction among them, how many of these survive Benjamini and Hochberg's
+procedure, and how many chance alone would give. A row has
     id, claim   a name, and one plain sentence
     source      the paper or note, with its year
     section     places in it
@@ -13,6 +15,9 @@ claims.json holds {"rule": str, "rows": [row]}. A row has
     test        {"recipes": [id], "runs": whole runs that count, "command": str}, or null without one
     effects     [effect], one for each recipe; empty without a test
     verdict     "agrees", "differs", "undecided" or "not tested"
+    before      the verdict by the first version of the rules, or null for a claim that is new since
+    two_seeds   whether the verdict rests on two seeds of a recipe
+    survives    whether every verdict on a direction in it survives; null without one
     why         what limits the test, or why there is none; or null
     hours       core hours that are left before all effects are known, [least, most]; or null where
                 none are left or the number is not known
@@ -21,57 +26,60 @@ claims.json holds {"rule": str, "rows": [row]}. A row has
 An effect has
     recipe      a recipe's id; "shipped models" where models of the zoo are measured on other inputs; or
                 a group of beyond.json
+    kind        "existence" or "absence" of a sink, or "comparison"
     against     the id of the recipe that is compared with, or a number for the mean over seeds or models
     outcome     a column of the logs; of shipped models, of inputs.json, and of a group, of beyond.json:
                 a column or a difference of two
     name        the outcome in words, or null where its column says enough
     protocol    "b", "a" or "shipped", or null where neither protocol has enough runs
     seeds       whole runs of the recipe; for shipped models and groups the number of units
-    step        the step that is compared, or null
+    steps       the steps that the outcome is averaged over, or null
     mean, low, high   difference and its interval, 97.5% in protocol B and 95% elsewhere; or null
-    values      the outcome of each of those seeds at that step, or of each model
-    shares      where the source saw no sink, alpha of each of those seeds on rows made to sum to 1
-    paper       what the source saw: "less", "more", "the same", or "none" for no sink
+    p           of a comparison, the probability of such a difference if there were none; or null
+    survives    whether a comparison survives the procedure of Benjamini and Hochberg; else null
+    values      the outcome of each of those seeds, or of each model
+    shares      of absence, alpha of each of those seeds on rows divided by their sums
+    by_shares   its mean and interval, [mean, low, high], or null
+    sinks       Sink_1^0.3 of each of those seeds or models, in percent; it decides nothing
+    paper       what the source saw: "less", "more", "the same", "a sink" or "none"
     verdict     as above
 """
 
 import json
-import math
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from . import decide, factors, protocol
-from .factors import Difference
+from .decide import SHARE
+from .factors import Difference, level
 from .recipe import Recipe, recipes
 
 MODELS = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("claims.toml")
 GU = "Gu et al. 2025"
-# Core seconds of a training step: a Zen 5 with the library of models/README.md, and an older EPYC.
-STEP_SECONDS = (0.13, 0.4)
 SHIPPED = "shipped models"
-# The column of the logs that measures the sink as Gu et al. do: on rows made to sum to 1.
-SHARE = "alpha_share"
 # What effects may name beside recipes: who writes the measurements, and what one of them is of.
 MEASURED = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
-RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in STEP_SECONDS)
+RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
+KINDS = {"a sink": "existence", "none": "absence"}  # by what a source says; all else is a comparison
 RULE = (
-    "Protocol B of models/README.md: the interval of the effect below 0 is less, above 0 more. The "
-    "same direction as the source agrees, the other differs; an interval that holds 0 is undecided, "
-    "except that alpha within 0.1 of no effect agrees where the source saw no change. Where it saw "
-    "no sink, alpha of each seed must be below 0.1, too, as the model uses its weights and on rows "
-    "made to sum to 1: where rows sum to little, their weights are small by themselves. Protocol A's "
-    "pairs, at 95%, count where "
-    "protocol B has too few runs, and other measurements, at 95% over their units, where the claim "
-    "is not about a recipe. A claim with several effects agrees if all do, and differs if one does.")
+    "The second version of the rules in models/README.md. Existence of a sink: the interval of alpha, "
+    "which is the weight above uniform attention, at 0.1 or above agrees, inside -0.1 to +0.1 "
+    "differs. Absence: alpha and its interval inside -0.1 to +0.1, by raw weights and by shares, in "
+    "every seed, agrees; an interval at 0.1 or above differs. Comparison: the interval of the "
+    "difference below 0 is less, above 0 more; the same direction as the source agrees, the other "
+    "differs, and alpha within 0.1 of no effect agrees where the source saw no change. All else is "
+    "undecided. Outcomes are averaged over steps 2,400 to 3,000. Protocol A's pairs, at 95% and step "
+    "4,000, count where protocol B has too few runs, and other measurements, at 95% over their units, "
+    "where the claim is not about a recipe. A claim with several effects agrees if all do, and "
+    "differs if one does.")
 # Every figure and table of Gu et al. whose claims must have a row.
 REQUIRED = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16))
@@ -81,14 +89,6 @@ SECTIONS = frozenset(REQUIRED) | {
     "section 7.1", "section 7.2", "section 7.3", "section 7.4", "appendix C.1", "appendix C.2",
     "appendix C.3", "appendix D.1", "appendix D.2", "appendix D.3", "appendix D.4", "appendix E"}
 VERDICTS = ("agrees", "differs", "undecided", "not tested")
-
-
-def level(values: list[float], zero: float, confidence: float) -> Difference:
-    """Mean over seeds minus a fixed number, with Student's interval; two numbers or more."""
-    middle = mean(values) - zero
-    half = (factors.t_quantile(len(values) - 1, confidence) * stdev(values)
-            / math.sqrt(len(values)))
-    return Difference(middle, middle - half, middle + half)
 
 
 @dataclass(frozen=True)
@@ -102,29 +102,50 @@ class Effect:
     paper: str
     protocol: str | None
     seeds: int
-    step: int | None
+    steps: tuple[int, ...] | None
     found: Difference | None
     values: list[float]  # of each seed
-    left: int  # runs of 4,000 steps, those of a second look among them
-    shares: tuple[float, ...] = ()  # alpha of each seed on rows made to sum to 1, where that decides
+    left: int  # runs, those of a second look among them
+    sinks: tuple[float, ...] = ()  # Sink_1^0.3 of each seed, in percent
+    shares: tuple[float, ...] = ()  # of absence: alpha of each seed on rows divided by their sums
+    by_shares: Difference | None = None  # and its interval
+    survives: bool | None = None  # of a comparison: the procedure of Benjamini and Hochberg
+
+    @property
+    def kind(self) -> str:
+        return KINDS.get(self.paper, "comparison")
 
     @property
     def verdict(self) -> str:
         if self.found is None:
             return "undecided" if self.seeds else "not tested"
-        if self.paper != "none":
-            return decide.judge(self.found, self.paper, self.outcome)
-        verdict = decide.judge(self.found, "less", self.outcome)
-        remains = max((*self.values, *self.shares)) >= factors.ONSET
-        return "undecided" if verdict == "agrees" and remains else verdict
+        if self.kind == "existence":
+            return decide.judge_existence(self.found)
+        if self.kind == "absence":
+            levels = [one for one in (self.found, self.by_shares) if one is not None]
+            return decide.judge_absence(levels, [*self.values, *self.shares])
+        return decide.judge(self.found, self.paper, self.outcome)
+
+    @property
+    def is_directional(self) -> bool:
+        """Whether it is a comparison whose interval lies on one side of 0."""
+        return (self.kind == "comparison" and self.found is not None
+                and self.found.direction is not None)
 
     def json(self) -> dict[str, Any]:
-        ends = (None,) * 3 if self.found is None else (self.found.mean, self.found.low, self.found.high)
-        return {"recipe": self.recipe, "against": self.against, "outcome": self.outcome,
-                "name": self.name, "protocol": self.protocol, "seeds": self.seeds, "step": self.step}\
-            | {name: None if x is None else round(x, 3) + 0.0
-               for name, x in zip(("mean", "low", "high"), ends)}\
-            | {"values": self.values, "shares": list(self.shares), "paper": self.paper,
+        def rounded(found: Difference | None) -> list[float | None]:
+            return [None] * 3 if found is None else [
+                round(x, 3) + 0.0 for x in (found.mean, found.low, found.high)]
+
+        p = None if self.found is None or self.kind != "comparison" else float(f"{self.found.p:.2g}")
+        return {"recipe": self.recipe, "kind": self.kind, "against": self.against,
+                "outcome": self.outcome, "name": self.name, "protocol": self.protocol,
+                "seeds": self.seeds, "steps": None if self.steps is None else list(self.steps)}\
+            | dict(zip(("mean", "low", "high"), rounded(self.found)))\
+            | {"p": p, "survives": self.survives, "values": [round(x, 4) for x in self.values],
+               "shares": [round(x, 4) for x in self.shares],
+               "by_shares": None if self.by_shares is None else rounded(self.by_shares),
+               "sinks": [round(x, 1) for x in self.sinks], "paper": self.paper,
                "verdict": self.verdict}
 
 
@@ -144,7 +165,7 @@ def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
 
 
 def known(logs: decide.Logs, outcome: str, step: int) -> list[float]:
-    """One outcome of each seed; empty where a seed lacks it."""
+    """One outcome of each seed at a step; empty where a seed lacks it."""
     found = [factors.at(log, step).get(outcome) for _, log in sorted(logs.items())]
     return [] if None in found else found
 
@@ -153,12 +174,12 @@ def by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | 
     """The difference, and how many runs are missing before it counts."""
     own, logs = runs_b()[recipe]
     left = decide.missing(own.id, logs)
-    values = known(logs, outcome, protocol.B_STEPS)
+    values = decide.outcome(logs, outcome)
     if not isinstance(against, str):
         return (None if left or len(values) < 2 else level(values, against, decide.CONFIDENCE)), left
     other, bases = runs_b()[against]
     left += decide.missing(other.id, bases)
-    base = known(bases, outcome, protocol.B_STEPS)
+    base = decide.outcome(bases, outcome)
     return (None if left or len(values) < 2 or len(base) < 2 else decide.welch(values, base)), left
 
 
@@ -172,12 +193,11 @@ def by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | 
     if len(values) < protocol.TOO_FEW:
         return None, values
     if not isinstance(against, str):
-        return level(values, against, 0.95), values
+        return level(values, against), values
     base = known({seed: bases[seed] for seed in logs}, outcome, step)
     if len(base) != len(values):
         return None, values
-    found = factors.interval([a - b for a, b in zip(values, base)])
-    return Difference(found.mean, found.low, found.high), values
+    return level([a - b for a, b in zip(values, base)]), values
 
 
 @cache
@@ -191,11 +211,30 @@ def by_units(given: dict[str, Any]) -> Effect:
     """Mean over units of a column, or of "one - other"; units without it do not count."""
     group, outcome, against = given["recipe"], given["outcome"], given.get("against", 0)
     names = outcome.split(" - ")
-    known = [[one[name] for name in names] for one in measured().get(group, [])]
-    values = [round(x[0] - sum(x[1:]), 4) for x in known if None not in x]
-    found = level(values, against, 0.95) if len(values) > 1 else None
+    units = [one for one in measured().get(group, []) if None not in [one[name] for name in names]]
+    values = [one[names[0]] - sum(one[name] for name in names[1:]) for one in units]
+    values = [round(value, 4) for value in values]
+    sink = names[0].replace("alpha", "sink", 1)
+    sinks = [one[sink] for one in units if names[0].startswith("alpha") and sink in one]
+    found = level(values, against) if len(values) > 1 else None
     return Effect(group, against, outcome, given.get("name"), given["says"], found and "shipped",
-                  len(values), None, found, values if found else [], 0)
+                  len(values), None, found, values if found else [], 0, tuple(sinks))
+
+
+def by_runs(effect: Effect, logs: decide.Logs, name: str) -> Effect:
+    """The effect with what else its logs say, by protocol `name`."""
+    step = protocol.TOO_EARLY
+
+    def of(outcome: str) -> list[float]:
+        return decide.outcome(logs, outcome) if name == "b" else known(logs, outcome, step)
+
+    confidence = decide.CONFIDENCE if name == "b" else 0.95
+    shares = of(SHARE) if effect.kind == "absence" else []
+    return replace(
+        effect, protocol=name, seeds=len(logs), values=of(effect.outcome),
+        steps=protocol.B_MEAN if name == "b" else (step,),
+        sinks=tuple(of("sink_0.3")), shares=tuple(shares),
+        by_shares=level(shares, 0, confidence) if shares else None)
 
 
 def effect(given: dict[str, Any]) -> Effect:
@@ -203,32 +242,32 @@ def effect(given: dict[str, Any]) -> Effect:
     if given["recipe"] in MEASURED:
         return by_units(given)
     id, outcome = given["recipe"], given.get("outcome", "alpha")
-    against = given.get("against", "softmax")
     says = given.get("says") or factors.reported(recipes()[id].paper)
     if says is None:
         raise ValueError(f"{id}: no figure of the source, and the claim gives no direction")
-
-    def made(name: str | None, step: int | None, found: Difference | None, values: list[float],
-             seeds: int, left: int = 0, logs: decide.Logs | None = None) -> Effect:
-        shares = tuple(known(logs, SHARE, step)) if says == "none" and logs and step else ()
-        return Effect(id, against, outcome, given.get("name"), says, name, seeds, step, found, values,
-                      left, shares)
-
+    against = given.get("against", 0 if says in KINDS else "softmax")
     left, seeds = protocol.TOO_FEW, 0
+
+    def made(found: Difference | None, left: int) -> Effect:
+        return Effect(id, against, outcome, given.get("name"), says, None, seeds, None, found, [], left)
+
     if id in runs_b() and given.get("protocol") != "a":
         logs, (found, left) = runs_b()[id][1], by_b(id, against, outcome)
         seeds = len(logs)
         if found is not None:
-            due = outcome == "alpha" and isinstance(against, str) and decide.leaves_open(found)
-            return made("b", protocol.B_STEPS, found, known(logs, outcome, protocol.B_STEPS), seeds,
-                        max(0, len(protocol.B_SECOND) - seeds) if due else 0, logs)
+            due = (outcome == "alpha" and isinstance(against, str) and decide.leaves_open(found)
+                   and seeds <= protocol.B_FIRST)
+            return by_runs(made(found, len(protocol.B_SECOND) - seeds if due else 0), logs, "b")
     if id in runs_a():
         found, values = by_a(id, against, outcome)
         if found is not None:
-            return made("a", protocol.TOO_EARLY, found, values, len(values), logs=runs_a()[id][1])
+            logs = runs_a()[id][1]
+            if isinstance(against, str):
+                logs = {seed: log for seed, log in logs.items() if seed in runs_a()[against][1]}
+            return by_runs(made(found, 0), logs, "a")
         if id not in runs_b():
             left, seeds = protocol.TOO_FEW - len(values), len(values)
-    return made(None, None, None, [], seeds, left)
+    return made(None, left)
 
 
 def verdict_of(effects: list[Effect]) -> str:
@@ -241,30 +280,52 @@ def verdict_of(effects: list[Effect]) -> str:
 
 def command_of(effects: list[Effect]) -> str:
     """The command that makes the runs."""
-    commands = []
-    for name, options in (("b", ""), ("a", f" --until {protocol.TOO_EARLY}")):
+    commands, step = [], protocol.TOO_EARLY
+    for name in ("b", "a"):
         ids = dict.fromkeys(one.recipe for one in effects if (one.protocol or "b") == name)
         runs = runs_b() if name == "b" else runs_a()
         names = " ".join(runs[id][0].id for id in ids if id in runs)
         if names:
-            commands.append(f"python -m models.train.all --protocol {name}{options} --seeds 3 {names}")
+            commands.append(f"python -m models.train.queue {names}" if name == "b" else
+                            f"python -m models.train.all --protocol a --until {step} --seeds 3 {names}")
     programs = dict.fromkeys(MEASURED[one.recipe][0] for one in effects if one.recipe in MEASURED)
     commands += [f"python -m models.train.{program}" for program in programs]
     return "; ".join(commands)
 
 
-def row(claim: dict[str, Any], sentences: list[dict[str, Any]]) -> dict[str, Any]:
+class Ranges:
+    """What a note names in braces, `{relu[alpha]}`: an outcome of protocol B's runs, from the smallest
+    seed to the largest."""
+
+    def __init__(self, recipe: str) -> None:
+        self.recipe = recipe
+
+    def __getitem__(self, name: str) -> str:
+        values = [f"{value:.2f}" for value in sorted(decide.outcome(runs_b()[self.recipe][1], name))]
+        return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
+
+
+def note(claim: dict[str, Any]) -> str | None:
+    why = claim.get("why")
+    return why and why.format_map({id: Ranges(id) for id in runs_b()})
+
+
+def row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],
+        ) -> dict[str, Any]:
     """One claim; `sentences` are those of [[said]]."""
-    effects = [effect(one) for one in claim.get("effects", [])]
     undone = sum(one.left for one in effects) + claim.get("needs", 0)
     seen = claim.get("seen")
     test = {"recipes": list(dict.fromkeys(one.recipe for one in effects)),
             "runs": sum(one.seeds for one in effects), "command": command_of(effects)}
+    directions = [one.survives for one in effects if one.is_directional]
     return {
         "id": claim["id"], "claim": claim["claim"], "source": claim.get("source", GU),
         "section": claim["section"], "paper": claim.get("paper"), "test": test if effects else None,
         "effects": [one.json() for one in effects], "verdict": verdict_of(effects),
-        "why": claim.get("why"),
+        "before": claim.get("before"),
+        "two_seeds": any(one.found is not None and one.seeds == 2 for one in effects),
+        "survives": all(directions) if directions else None,
+        "why": note(claim),
         "hours": [round(undone * hours, 1) for hours in RUN_HOURS] if undone else None,
         "seen": None if seen is None else f"#{seen}",
         "said": [{name: one[name] for name in ("file", "text", "says")} for one in sentences
@@ -274,13 +335,31 @@ def row(claim: dict[str, Any], sentences: list[dict[str, Any]]) -> dict[str, Any
 
 def claims() -> list[dict[str, Any]]:
     given = tomllib.loads(SOURCE.read_text())
-    return [row(claim, given["said"]) for claim in given["claim"]]
+    effects = [[effect(one) for one in claim.get("effects", [])] for claim in given["claim"]]
+    compared = [(i, k) for i, some in enumerate(effects) for k, one in enumerate(some)
+                if one.kind == "comparison" and one.found is not None]
+    survive = decide.survivors([effects[i][k].found for i, k in compared])
+    for (i, k), survives in zip(compared, survive):
+        effects[i][k] = replace(effects[i][k], survives=survives)
+    return [row(claim, some, given["said"]) for claim, some in zip(given["claim"], effects)]
+
+
+def chance(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """How many comparisons there are, how many of them have a direction and survive, and how many would
+    have one by chance alone if no factor had an effect."""
+    compared = [one for row in rows for one in row["effects"] if one["survives"] is not None]
+    directed = [one for one in compared if not one["low"] <= 0 <= one["high"]]
+    errors = {"b": 1 - decide.CONFIDENCE, "a": 0.05, "shipped": 0.05}
+    return {"comparisons": len(compared), "directions": len(directed),
+            "survive": sum(one["survives"] for one in directed),
+            "by_chance": round(sum(errors[one["protocol"]] for one in compared), 2)}
 
 
 def written(rows: list[dict[str, Any]]) -> str:
     """One line for each row, so that a new log is a small difference."""
     lines = ",\n".join("    " + json.dumps(one, ensure_ascii=False) for one in rows)
-    return f'{{\n  "rule": {json.dumps(RULE)},\n  "rows": [\n{lines}\n  ]\n}}\n'
+    return (f'{{\n  "rule": {json.dumps(RULE)},\n  "chance": {json.dumps(chance(rows))},\n'
+            f'  "rows": [\n{lines}\n  ]\n}}\n')
 
 
 def effect_words(one: dict[str, Any]) -> str:
@@ -290,31 +369,48 @@ def effect_words(one: dict[str, Any]) -> str:
         name += f", {one['name'] or one['outcome'].replace('_', ' ')}"
     if isinstance(one["against"], str):
         name += "" if one["against"] == "softmax" else f" against `{one['against']}`"
-    else:
+    elif one["kind"] == "comparison":
         name += f" against {one['against']}"
     if one["mean"] is None:
         return f"{name}: {one['seeds']} of {protocol.TOO_FEW} seeds"
     found = Difference(one["mean"], one["low"], one["high"])
+    words = f"{name}: {found}"
+    if one["by_shares"]:
+        words += f", by shares {Difference(*one['by_shares'])}"
+    if one["sinks"]:
+        words += f"; Sink_1 {', '.join(f'{sink:.0f}' for sink in one['sinks'])}%"
     source = (MEASURED[one["recipe"]][1] if is_measured
               else f"seeds, protocol {one['protocol'].upper()}")
-    return f"{name}: {found}, {one['seeds']} {source}"
+    return f"{words}; {one['seeds']} {source}"
+
+
+def chance_words(rows: list[dict[str, Any]]) -> str:
+    found = chance(rows)
+    return (f"Of {found['comparisons']} comparisons {found['directions']} have a direction. If no "
+            f"factor had any effect, about {found['by_chance']:.1f} would have one by chance; "
+            f"{found['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
+            f"rate of {decide.DISCOVERIES:.0%} (†).")
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Markdown."""
     counts = ", ".join(f"{sum(one['verdict'] == name for one in rows)} {name}" for name in VERDICTS)
-    lines = [f"{len(rows)} claims: {counts}.", "",
-             "| claim | where | the source measured | effect here, with its interval | verdict |",
-             "|" + "---|" * 5]
+    lines = [f"{len(rows)} claims: {counts}. {chance_words(rows)}", "",
+             "| claim | where | the source measured | effect here, with its interval | verdict "
+             "| before |", "|" + "---|" * 6]
     for one in rows:
         where = one["section"] if one["source"] == GU else f"{one['source']}, {one['section']}"
         cells = "<br>".join(map(effect_words, one["effects"]))
-        verdict = one["verdict"]
+        verdict = f"**{one['verdict']}**"
+        if one["survives"]:
+            verdict += " †"
+        if one["two_seeds"]:
+            verdict += ", on two seeds"
         if one["hours"]:
             verdict += "; {} to {} core hours are left".format(*one["hours"])
         note = f" {one['why']}" if one["why"] else ""
         lines.append(f"| `{one['id']}`: {one['claim']} | {where} | {one['paper'] or ''} | {cells} | "
-                     f"**{verdict}**.{note} |")
+                     f"{verdict}.{note} | {one['before'] or ''} |")
     return "\n".join(lines)
 
 

@@ -1,56 +1,112 @@
-"""What protocol B decides, from its logs alone; models/README.md, "Protocol B", has its rules.
+"""What protocol B decides, from its logs alone; models/README.md, "Second version of the rules".
 
-A recipe's seeds are compared with all seeds of its baseline, at step B_STEPS: Welch's difference of
-means with an interval of 97.5%, for there may be two looks.
+Every outcome is its mean over the steps B_MEAN. A comparison is Welch's difference between a recipe's
+seeds and all seeds of its baseline, with an interval of 97.5%, for there may be two looks. Existence and
+absence of a sink are decided on the level of alpha, which is the weight above uniform attention.
 """
 
-import math
 from dataclasses import dataclass
-from statistics import mean, variance
+from statistics import mean, stdev, variance
 from typing import Any
 
+from scipy import stats
+
 from . import protocol
-from .factors import ONSET, Difference, at, onset, reported, t_quantile
+from .factors import ONSET, Difference, at, level, onset, reported
 from .recipe import Recipe
 
 CONFIDENCE = 0.975
-EFFECT = 0.1  # of alpha; an interval that holds neither 0 nor this much needs no second look
+EFFECT = 0.1  # of alpha: an effect inside of it is none, and a level at it is a sink
 VANISHED = 0.02  # alpha below it at every step from LATE on: two seeds decide
 LATE = 2000
+DISCOVERIES = 0.05  # the false discovery rate that a verdict on a direction survives
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
+SHARE = "alpha_share"  # alpha on rows divided by their sums, as Gu et al. measure it
 Logs = dict[int, dict[str, Any]]
+# The verdicts of the first version of the rules, at step 4,000. To be deleted after the next release.
+BEFORE = {
+    "sigmoid": "agrees",
+    "no-bos": "less sink; the paper has no figure",
+    "softmax-scaled": "agrees",
+    "decay-5": "undecided; a second look is due",
+    "sink-token": "undecided; a second look is due",
+    "sigmoid-norm": "undecided; a second look is due",
+    "softmax1": "undecided; no figure; a second look is due",
+    "lr-3e-4": "agrees",
+    "lr-3e-4-decay": "agrees",
+    "decay-0": "agrees",
+    "decay-0-matrices": "agrees",
+    "decay-small": "agrees",
+    "decay-half": "differs",
+    "decay-2": "agrees",
+    "sigmoid-plain": "agrees",
+    "elu1-kernel-norm": "undecided",
+    "identity": "agrees",
+    "mlp-kernel": "agrees",
+    "mlp-kernel-norm": "agrees",
+    "softpick": "less sink; the paper has no figure",
+    "relu": "less sink; the paper has no figure",
+    "softmax-p": "less sink; the paper has no figure",
+    "fixed-first": "agrees",
+    "key-value-bias": "agrees",
+    "fixed-second": "1 of 3 seeds",
+}
 
 
 def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
     """Mean of a minus mean of b, two numbers or more each (Welch 1947)."""
-    u, v = variance(a) / len(a), variance(b) / len(b)
     middle = mean(a) - mean(b)
-    if u + v == 0:
-        return Difference(middle, middle, middle)
-    freedom = (u + v) ** 2 / (u * u / (len(a) - 1) + v * v / (len(b) - 1))
-    half = t_quantile(freedom, confidence) * math.sqrt(u + v)
-    return Difference(middle, middle - half, middle + half)
+    if variance(a) + variance(b) == 0:
+        return Difference(middle, middle, middle, 0.0 if middle else 1.0)
+    found = stats.ttest_ind(a, b, equal_var=False)
+    low, high = map(float, found.confidence_interval(confidence))
+    return Difference(middle, low, high, float(found.pvalue))
+
+
+def is_none(found: Difference) -> bool:
+    """Whether an interval of alpha lies inside -EFFECT to +EFFECT."""
+    return found.low > -EFFECT and found.high < EFFECT
 
 
 def judge(found: Difference, there: str, outcome: str = "alpha") -> str:
-    """The verdict on an interval where a paper saw "less", "more" or "the same": "agrees", "differs" or
-    "undecided". Only of alpha is it said how small an effect is none."""
+    """Comparison: the verdict on an interval where a paper saw "less", "more" or "the same": "agrees",
+    "differs" or "undecided". Only of alpha is it said how small an effect is none."""
     here = found.direction
     if there != "the same":
         return "undecided" if here is None else "agrees" if here == there else "differs"
     if here is not None:
         return "differs"
-    small = outcome == "alpha" and found.low > -EFFECT and found.high < EFFECT
-    return "agrees" if small else "undecided"
+    return "agrees" if outcome == "alpha" and is_none(found) else "undecided"
+
+
+def judge_existence(found: Difference) -> str:
+    """The verdict on the level of alpha where a source says that there is a sink."""
+    return "agrees" if found.low >= EFFECT else "differs" if is_none(found) else "undecided"
+
+
+def judge_absence(levels: list[Difference], values: list[float]) -> str:
+    """The verdict on the levels of alpha by raw weights and by shares, and on both of every seed, where
+    a source says that there is no sink."""
+    if all(map(is_none, levels)) and all(-EFFECT < value < EFFECT for value in values):
+        return "agrees"
+    return "differs" if any(one.low >= EFFECT for one in levels) else "undecided"
 
 
 def leaves_open(found: Difference) -> bool:
     """Whether an interval of alpha holds both 0 and an effect of EFFECT."""
-    return found.direction is None and (found.low <= -EFFECT or found.high >= EFFECT)
+    return found.direction is None and not is_none(found)
+
+
+def survivors(found: list[Difference]) -> list[bool]:
+    """Which comparisons survive the procedure of Benjamini and Hochberg (1995) at the rate
+    DISCOVERIES."""
+    if not found:
+        return []
+    return [bool(p <= DISCOVERIES) for p in stats.false_discovery_control([one.p for one in found])]
 
 
 def whole(log: dict[str, Any]) -> bool:
-    """Whether a log reaches the step that is compared, without a gap. Raises ValueError for a gap."""
+    """Whether a log reaches step B_STEPS, without a gap. Raises ValueError for a gap."""
     missing = protocol.gap(log)
     if missing is not None:
         raise ValueError(f"{log['recipe']}, seed {log['seed']}: step {missing} is missing")
@@ -58,49 +114,35 @@ def whole(log: dict[str, Any]) -> bool:
 
 
 def outcome(logs: Logs, name: str) -> list[float]:
-    """One outcome of each seed at the step that is compared; empty where it is not defined."""
-    found = [at(log, protocol.B_STEPS)[name] for _, log in sorted(logs.items())]
-    return [] if None in found else found
+    """The mean of one outcome over the steps B_MEAN, of each seed; empty where it is not defined."""
+    found = [[at(log, step).get(name) for step in protocol.B_MEAN] for _, log in sorted(logs.items())]
+    return [] if any(None in values for values in found) else [mean(values) for values in found]
 
 
 def has_vanished(logs: Logs) -> bool:
-    return all(point["alpha"] < VANISHED for log in logs.values() for point in log["points"]
-               if LATE <= point["step"] <= protocol.B_STEPS)
-
-
-def late_logs(recipe: Recipe) -> Logs:
-    """By seed, those that reach step B_LAST. Raises ValueError for a gap."""
-    found = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
-    for seed, log in found.items():
-        if protocol.gap(log) is not None:
-            raise ValueError(f"{recipe.id}, seed {seed}: step {protocol.gap(log)} is missing")
-    return {seed: log for seed, log in found.items() if protocol.is_done(log, protocol.B_LAST)}
-
-
-def stays_away(logs: Logs) -> bool:
-    """Whether the sink vanished by raw weights and by shares, in every seed."""
+    """Whether the sink stays away, by raw weights and by shares, in every seed."""
     return all(point[name] < VANISHED for log in logs.values() for point in log["points"]
-               for name in ("alpha", "alpha_share") if LATE <= point["step"] <= protocol.B_LAST)
+               for name in ("alpha", SHARE) if LATE <= point["step"] <= protocol.B_STEPS)
 
 
-def late_mean(log: dict[str, Any], name: str) -> float:
-    """Of an outcome over the last measurements."""
-    return mean(at(log, step)[name] for step in protocol.B_MEAN)
+def levels(logs: Logs) -> tuple[list[Difference], list[float]]:
+    """The intervals of alpha by raw weights and by shares, and both of every seed."""
+    values = [outcome(logs, name) for name in ("alpha", SHARE)]
+    return [level(one, 0, CONFIDENCE) for one in values], [*values[0], *values[1]]
 
 
-def look_again(logs: Logs, bases: Logs) -> bool:
-    """Whether the interval of alpha leaves both 0 and an effect of EFFECT open. Without the logs of the
-    baseline there is none yet."""
-    values, base = ([late_mean(log, "alpha") for log in group.values()] for group in (logs, bases))
-    return len(base) > 1 and leaves_open(welch(values, base))
+def two_suffice(logs: Logs) -> bool:
+    """Whether two seeds decide: the sink stays away in both, and they are near enough to each other for
+    their intervals to say so."""
+    return len(logs) == 2 and has_vanished(logs) and judge_absence(*levels(logs)) == "agrees"
 
 
 def missing(id: str, logs: Logs) -> int:
     """How many runs a recipe lacks before it counts: it takes eight of the baseline and three of another
-    recipe, or two whose sink has vanished."""
+    recipe, or two that suffice."""
     if id == protocol.B_BASELINE:
         return len(protocol.B_BASELINE_SEEDS) - len(logs)
-    if len(logs) == 2 and has_vanished(logs):
+    if two_suffice(logs):
         return 0
     return max(0, protocol.B_FIRST - len(logs))
 
@@ -125,8 +167,8 @@ class Decision:
     def needs_more(self) -> bool:
         """Whether the first look leaves both 0 and an effect of EFFECT open."""
         found = self.difference("alpha")
-        return (self.is_decidable and found is not None and len(self.logs) < len(protocol.B_SECOND)
-                and leaves_open(found))
+        return (self.is_decidable and found is not None and len(self.logs) <= protocol.B_FIRST
+                and protocol.has_second_look(id_of(self.recipe)) and leaves_open(found))
 
     @property
     def verdict(self) -> str:
@@ -141,9 +183,12 @@ class Decision:
 
 
 def logs_of(recipe: Recipe) -> Logs:
-    """The whole logs of a recipe by seed."""
+    """The whole logs of a recipe that count, by seed. A second look has all of its seeds or none."""
     found = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
-    return {seed: log for seed, log in found.items() if log["points"] and whole(log)}
+    logs = {seed: log for seed, log in found.items() if log["points"] and whole(log)}
+    if recipe.id != protocol.B_BASELINE and len(logs) < len(protocol.B_SECOND):
+        logs = dict(list(logs.items())[:protocol.B_FIRST])
+    return logs
 
 
 def decisions() -> list[Decision]:
@@ -170,7 +215,7 @@ def baseline_words(bases: Logs) -> str:
     for name, title in zip(OUTCOMES, ("alpha", "value ratio", "eviction", "loss")):
         values = outcome(bases, name)
         if len(values) > 1:
-            cells.append(f"{title} {mean(values):.3f} (deviation {math.sqrt(variance(values)):.3f})")
+            cells.append(f"{title} {mean(values):.3f} (deviation {stdev(values):.3f})")
     alphas = ", ".join(f"{alpha:.3f}" for alpha in outcome(bases, "alpha"))
     return (f"Baseline: {len(bases)} of {len(protocol.B_BASELINE_SEEDS)} seeds. {'; '.join(cells)}; "
             f"alpha by seed {alphas}; onset (alpha >= {ONSET}) {onset_words(bases)}.")
@@ -182,19 +227,31 @@ def name_of(recipe: Recipe) -> str:
     return f"`{id_of(recipe)}`" + ("" if base == protocol.B_BASELINE else f" against `{base}`")
 
 
+def percents(values: list[float]) -> str:
+    return ", ".join(f"{value:.0f}%" for value in values)
+
+
 def table(found: list[Decision]) -> str:
     """Every recipe that has a log, in Markdown; the first one's baseline is that of the table."""
     bases = found[0].bases if found else {}
-    lines = [baseline_words(bases), "",
-             "| recipe | seeds | alpha | difference of alpha | value ratio | eviction | loss | onset "
-             "| the paper | verdict |", "|" + "---|" * 10]
+    titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
+              "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
+    lines = [baseline_words(bases), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for one in found:
         if not one.logs:
             continue
-        alphas = ", ".join(f"{alpha:.3f}" for alpha in outcome(one.logs, "alpha"))
-        cells = ["" if (value := one.difference(name)) is None else str(value) for name in OUTCOMES]
-        lines.append(f"| {name_of(one.recipe)} | {len(one.logs)} | {alphas} | " + " | ".join(cells)
-                     + f" | {onset_words(one.logs)} | {reported(one.recipe.paper) or 'no figure'} "
-                     + f"| {one.verdict}{'; a second look is due' if one.needs_more else ''} |")
+        levels = [", ".join(f"{alpha:.3f}" for alpha in outcome(one.logs, name))
+                  for name in ("alpha", SHARE)]
+        differences = ["" if (value := one.difference(name)) is None else str(value)
+                       for name in OUTCOMES]
+        verdict = one.verdict
+        if one.is_decidable and len(one.logs) < protocol.B_FIRST:
+            verdict += ", on two seeds"
+        cells = [name_of(one.recipe), str(len(one.logs)), *levels,
+                 percents(outcome(one.logs, "sink_0.3")), *differences, onset_words(one.logs),
+                 reported(one.recipe.paper) or "no figure",
+                 verdict + ("; a second look is due" if one.needs_more else ""),
+                 BEFORE.get(id_of(one.recipe), "")]
+        lines.append(f"| {' | '.join(cells)} |")
     left = [id_of(one.recipe) for one in found if not one.logs]
     return "\n".join([*lines, "", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."])

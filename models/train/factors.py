@@ -8,8 +8,10 @@ Student's t over the paired differences, 95 %.
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
+
+from scipy import stats
 
 from . import protocol
 from .recipe import Recipe
@@ -21,36 +23,19 @@ OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
 
-def t_quantile(freedom: float, confidence: float = 0.95) -> float:
-    """The t that so much of Student's distribution lies within, for freedom >= 1.
-
-    With t = sqrt(freedom) tan(a) the density is cos(a)^(freedom - 1) on a finite range; Simpson's rule
-    and bisection find the angle.
-    """
-    def area(angle: float, steps: int = 400) -> float:
-        y = [math.cos(angle * i / steps) ** (freedom - 1) for i in range(steps + 1)]
-        return angle / steps / 3 * (y[0] + y[-1] + 4 * sum(y[1::2]) + 2 * sum(y[2:-1:2]))
-
-    # Gamma(f / 2) sqrt(pi) / (2 Gamma((f + 1) / 2)) is the area up to a right angle.
-    whole = math.exp(math.lgamma(freedom / 2) - math.lgamma((freedom + 1) / 2)) * math.sqrt(math.pi) / 2
-    low, high = 0.0, math.pi / 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if area(middle) < confidence * whole else (low, middle)
-    return math.sqrt(freedom) * math.tan(low)
-
-
 def signed(x: float) -> str:
     return f"{round(x, 3) + 0.0:+.3f}"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of one group minus that of another, and its interval."""
+    """Mean of one group minus that of another or a number, its interval, and the probability of a mean
+    as far from 0 if there were no difference."""
 
     mean: float
     low: float
     high: float
+    p: float = math.nan
 
     def __str__(self) -> str:
         return f"{signed(self.mean)} ({signed(self.low)} to {signed(self.high)})"
@@ -61,20 +46,20 @@ class Difference:
         return "less" if self.high < 0 else "more" if self.low > 0 else None
 
 
-@dataclass(frozen=True)
-class Interval(Difference):
-    """Mean of n paired differences, and the ends of its 95 % interval; infinite for one of them."""
+def level(values: list[float], zero: float = 0.0, confidence: float = 0.95) -> Difference:
+    """Mean minus a fixed number, with Student's interval; infinite for one value."""
+    middle = mean(values) - zero
+    if len(values) < 2:
+        return Difference(middle, -math.inf, math.inf)
+    if len(set(values)) == 1:
+        return Difference(middle, middle, middle, 0.0 if middle else 1.0)
+    found = stats.ttest_1samp(values, zero)
+    low, high = found.confidence_interval(confidence)
+    return Difference(middle, float(low) - zero, float(high) - zero, float(found.pvalue))
 
-    n: int
 
-    def __str__(self) -> str:
-        return f"{signed(self.mean)} (n = {self.n})" if self.n < protocol.TOO_FEW else super().__str__()
-
-
-def interval(numbers: list[float]) -> Interval:
-    n, middle = len(numbers), mean(numbers)
-    half = t_quantile(n - 1) * stdev(numbers) / math.sqrt(n) if n > 1 else math.inf
-    return Interval(middle, middle - half, middle + half, n)
+def interval_words(found: Difference, n: int) -> str:
+    return f"{signed(found.mean)} (n = {n})" if n < protocol.TOO_FEW else str(found)
 
 
 @dataclass(frozen=True)
@@ -95,12 +80,12 @@ class Factor:
         """Whether there are enough pairs, measured late enough, to report a difference."""
         return len(self.pairs) >= protocol.TOO_FEW and self.step >= protocol.TOO_EARLY
 
-    def difference(self, name: str, step: int) -> Interval | None:
+    def difference(self, name: str, step: int) -> Difference | None:
         """Recipe minus baseline; None where an outcome is not defined."""
         values = [(at(log, step)[name], at(base, step)[name]) for log, base in self.pairs]
         if any(x is None for both in values for x in both):
             return None
-        return interval([a - b for a, b in values])
+        return level([a - b for a, b in values])
 
 
 def at(log: dict[str, Any], step: int) -> Point:
@@ -172,10 +157,7 @@ def sentence(factor: Factor) -> str:
     if found is None:
         raise ValueError(f"{recipe.id}: alpha is missing")
     here = found.direction or "the same"
-    if here == "the same":
-        text = f"no difference to {base} seen: {found}"
-    else:
-        text = f"{here} sink than {base}: {found}"
+    text = f"no difference to {base} seen: {found}" if here == "the same" else f"{here} sink than {base}: {found}"
     there = reported(recipe.paper)
     if there is not None:
         text += ", as the paper" if there == here else f"; the paper: {there}"
@@ -195,15 +177,12 @@ def published(factor: Factor | None) -> dict[str, Any] | None:
                          for name, one in found.items() if one is not None}}
 
 
-def cell(value: Interval | None) -> str:
-    return "" if value is None else str(value)
-
-
 def table(factors: list[Factor]) -> str:
     lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |",
              "|" + "---|" * 8]
     for one in factors:
-        cells = [cell(one.difference(name, one.step)) for name in OUTCOMES]
+        found = [one.difference(name, one.step) for name in OUTCOMES]
+        cells = ["" if value is None else interval_words(value, len(one.pairs)) for value in found]
         lines.append(
             f"| `{one.recipe.id.removeprefix(protocol.LONG)}` | {len(one.pairs)} | "
             + " | ".join(cells)

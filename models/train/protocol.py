@@ -4,7 +4,7 @@ Protocol A: a long run of a recipe is named long-ID: the recipe's factor laid ov
 many seeds as are listed here. Its log is models/zoo/ID/seeds/SEED.json.
 
 Protocol B: a run is named b-ID: the recipe's factor at a learning rate of 1e-3, on the schedule of
-protocol A, up to step 4,000. Its log is models/zoo/ID/b/SEED.json. Two recipes of protocol A are such
+protocol A, up to step 3,000. Its log is models/zoo/ID/b/SEED.json. Two recipes of protocol A are such
 runs already, and protocol B reads their logs.
 """
 
@@ -31,15 +31,17 @@ REPLACED = {"short": "softmax"}  # what had fewer steps is compared at the same 
 
 B = "b-"
 B_RATE = 1e-3  # where seeds differ least; a recipe of the learning rate keeps its own
-B_STEPS = 4000  # the last step that is compared; no rate has fallen by then
+B_STEPS = 3000  # where a run ends; no rate has fallen by then
+B_MEAN = (2400, 2600, 2800, 3000)  # the steps that an outcome is averaged over
+# Seconds of a step where no run was measured: on a Zen 5 with the library of models/README.md and on an
+# older EPYC.
+STEP_SECONDS = (0.13, 0.4)
 B_BASELINE = LONG + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 # What the paper compares with a run that has no fixed token is compared with one here, too.
 B_BASES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
 # A run of protocol A that is a recipe's run of protocol B, up to step B_STEPS.
 B_SAME = {"softmax": B_BASELINE, "sigmoid": LONG + "sigmoid-lr-1e-3"}
-B_LAST = 3000  # where the runs of the queue end
-B_MEAN = (2400, 2600, 2800, 3000)  # the steps that an outcome is averaged over
 B_FIRST, B_SECOND = 3, (1, 2, 3, 4, 5)  # how many seeds a first look has; the seeds of a second
 @dataclass(frozen=True)
 class Row:
@@ -85,6 +87,10 @@ B_ROWS = (
         "diffusion", "muon", "sgd")),
 )
 B_ORDER = tuple(id for row in B_ROWS for id in row.recipes)
+
+
+def has_second_look(id: str) -> bool:
+    return next(row.second_look for row in B_ROWS if id in row.recipes)
 
 
 def long(recipe: Recipe) -> Recipe:

@@ -1,4 +1,4 @@
-"""Train what protocol B still needs, in the order of protocol.B_ROWS, each run up to step B_LAST.
+"""Train what protocol B still needs, in the order of protocol.B_ROWS, each run up to step B_STEPS.
 
     python -m models.train.queue --corpora FOLDER --runs models/.runs --jobs 2
     python -m models.train.queue --left     what is left, with its hours; trains nothing
@@ -27,28 +27,24 @@ from .corpus import Corpus
 from .recipe import Recipe, refuse_unknown
 from .train import is_training
 
-# Seconds of a step where RUNS has no measurement: on a Zen 5 with the library of models/README.md and on
-# an older EPYC.
-STEP_SECONDS = (0.13, 0.4)
-
 
 def steps_left(recipe: Recipe, seed: int) -> int:
     points = protocol.read(recipe, seed)["points"]
-    return protocol.B_LAST - min(protocol.B_LAST, points[-1]["step"] if points else 0)
+    return protocol.B_STEPS - min(protocol.B_STEPS, points[-1]["step"] if points else 0)
 
 
-def due(recipe: Recipe, known: dict[str, Recipe], second_look: bool) -> tuple[int, ...]:
-    """The seeds that a recipe lacks, as far as its logs tell: two, then a third unless the sink vanished
-    in both, then two more for a second look."""
+def due(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
+    """The seeds that a recipe lacks, as far as its logs tell: two, then a third unless two suffice, then
+    two more for a second look."""
     if recipe.id == protocol.B_BASELINE:
         wanted = recipe.seeds
     else:
         wanted = recipe.seeds[:2]
-        logs = decide.late_logs(recipe)
-        if set(wanted) <= logs.keys() and not decide.stays_away(logs):
+        logs = decide.logs_of(recipe)
+        if set(wanted) <= logs.keys() and not decide.two_suffice(logs):
             wanted = recipe.seeds[:protocol.B_FIRST]
-            if second_look and set(wanted) <= logs.keys() and decide.look_again(
-                    logs, decide.late_logs(known[recipe.baseline])):
+            first_look = decide.Decision(recipe, logs, decide.logs_of(known[recipe.baseline]))
+            if first_look.needs_more:
                 wanted = protocol.B_SECOND
     return tuple(seed for seed in wanted if steps_left(recipe, seed))
 
@@ -61,7 +57,7 @@ def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
         for id in row.recipes:
             if not only or names[id] in only:
                 recipe = known[names[id]]
-                yield from ((number, recipe, seed) for seed in due(recipe, known, row.second_look))
+                yield from ((number, recipe, seed) for seed in due(recipe, known))
 
 
 def parameters(recipe: Recipe) -> int:
@@ -83,7 +79,7 @@ def left(runs: Path, only: list[str]) -> str:
     known, measured = protocol.decisive_runs(), seconds_a_step(runs)
     rates = [seconds / parameters(known[id]) for id, seconds in measured.items() if id in known]
     base = parameters(known[protocol.B_BASELINE])
-    bounds = (median(rates) * base,) if rates else STEP_SECONDS
+    bounds = (median(rates) * base,) if rates else protocol.STEP_SECONDS
     rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
     for number, recipe, seed in jobs(only):
         steps = steps_left(recipe, seed)
@@ -110,14 +106,14 @@ def left(runs: Path, only: list[str]) -> str:
 def run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
     """Trains one run; returns the exit status."""
     before, began = steps_left(recipe, seed), time.monotonic()
-    code = train(recipe.id, seed, corpora, runs, "--until", str(protocol.B_LAST))
+    code = train(recipe.id, seed, corpora, runs, "--until", str(protocol.B_STEPS))
     seconds, steps = time.monotonic() - began, before - steps_left(recipe, seed)
     if code == 0 and steps > 0:
         with (runs / "seconds.jsonl").open("a") as file:
             file.write(json.dumps({"recipe": recipe.id, "seed": seed, "steps": steps,
                                    "seconds": round(seconds)}) + "\n")
         for checkpoint in (runs / f"{recipe.id}-{seed}").glob("step-*.safetensors"):
-            if checkpoint.name != f"step-{protocol.B_LAST:04d}.safetensors":
+            if checkpoint.name != f"step-{protocol.B_STEPS:04d}.safetensors":
                 checkpoint.unlink()
     return code
 

@@ -427,8 +427,8 @@ export const open = {
     await settled(page);
     assert.match(await stamp(page), /twin\.F16\.gguf/);
     // This file does not say that its tokenizer adds the start token: nothing is put first unasked.
-    assert.match(await text(page, '.starts'), /Text has no start token/);
-    await page.locator('.starts button').click();
+    assert.match(await text(page, '.starts'), /no start token: add /);
+    await page.locator('.starts').click();
     await settled(page);
     assert.equal(await finding(page), before);
     assert.deepEqual(await page.locator('.chip').allTextContents(), words);

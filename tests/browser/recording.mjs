@@ -168,15 +168,16 @@ export const recording = {
 
   'recording: Start shows a real model at one click, and goes back': async (stage) => {
     const page = await stage.open('');
-    await page.getByRole('link', { name: 'The same in a model of 135 million parameters' }).click();
+    await page.getByRole('link', { name: 'The maps of a model of 135 million parameters' }).click();
     await page.waitForFunction(() =>
       /SmolLM2/.test(document.querySelector('.start-captions').textContent),
     );
     await settled(page);
     assert.match(
       await text(page, '.start-head'),
-      /SmolLM2-135M-Instruct read the text below.*means over 98 such texts.*Mean over all 270 heads: 49%/,
+      /SmolLM2-135M-Instruct read this text.*means over 98 such texts\. Almost every token attends to the first one: “Up”/,
     );
+    assert.match(await text(page, '.start-facts'), /mean over all 270 heads is 49%/);
     assert.equal(await page.locator('textarea').count(), 0);
     await page.getByRole('link', { name: 'Back to the two small models' }).click();
     await page.waitForFunction(

@@ -106,7 +106,7 @@ export const saving = {
     assert.doesNotMatch(map, /<image/);
     assert.match(map, />thought</, 'its words');
     assert.match(map, />query<.*>key</s, 'its axes');
-    assert.match(map, />head L1H3 · softmax<.*>head L3H3 · sigmoid</s, 'its heads');
+    assert.match(map, />head L1H3 · softmax<.*>head L4H0 · sigmoid</s, 'its heads');
   },
 
   async 'a saved map has each cell as it is drawn, on white paper in any theme, and says what it is'(

@@ -420,12 +420,68 @@ static void conditions(void) {
         {"\"eps\":[0.3]", "\"eps\":[0.3],\"versions\":{\"a\":1}", SS_BAD_CONFIG, "versions",
          "texts"},
         {"\"eps\":[0.3]", "\"eps\":[0.3],\"first\":{\"token\":1}", SS_BAD_CONFIG, "token", "text"},
+        {"\"eps\":[0.3]", "\"eps\":[0.3],\"first\":{\"position\":2}", SS_BAD_CONFIG,
+         "first.position", "below T"},
+        {"\"L\":1", "\"L\":1,\"blocks\":2", SS_BAD_CONFIG, "blocks", "layers"},
+        {"\"L\":1", "\"L\":1,\"layers\":[1]", SS_BAD_CONFIG, "layers", "below"},
+        {"\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[1,2]", SS_BAD_CONFIG, "layers", "as many"},
+        {"\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[1.5]", SS_BAD_CONFIG, "layers", "ascending"},
+        {"\"L\":1", "\"L\":1,\"blocks\":1025,\"layers\":[1]", SS_BAD_CONFIG, "blocks", "1024"},
+        {"\"L\":1", "\"L\":1,\"blocks\":1024,\"layers\":[1023]", SS_OK, "", ""},
         {"\"eps\":[0.3]", "\"eps\":[0.3],\"later\":[{\"x\":1}]", SS_OK, "", ""},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         recording_writer w = begin_recording("1", replaced(table[i].from, table[i].to));
         refused(end_recording(&w, 0), table[i].status, table[i].where, table[i].text);
     }
+}
+
+/* A small recording with the maps, whose conditions have one text replaced. */
+static recording_writer begin_replaced(const char *from, const char *to) {
+    recording_writer w = begin_recording("1", replaced(from, to));
+    add_claimed(&w, "0.att", "F32", "[1,2,2,2]", maps, sizeof maps);
+    return w;
+}
+
+static void layers(void) {
+    CASE("hidden states are those of all layers, with attention or without");
+    static const float norms[] = {1, 2, 3, 6, 5, 20, 7, 7};
+    recording_writer w = begin_replaced("\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[2]");
+    add_claimed(&w, "0.hidden_norm", "F32", "[4,2]", norms, sizeof norms);
+    opened_trace opened;
+    open_trace(&opened, end_recording(&w, 0));
+    size_t n;
+    float *ratios = measure(&opened.trace, "hidden_ratio", 0, 0, 0, 0, &n);
+    CHECK_INT(n, 4);
+    CHECK_BITS(ratios, ((const float[]){0.5f, 0.5f, 0.25f, 1}), 4 * sizeof *ratios);
+    free(ratios);
+    close_trace(&opened);
+    w = begin_replaced("\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[2]");
+    add_claimed(&w, "0.hidden_norm", "F32", "[2,2]", norms, sizeof norms / 2);
+    refused(end_recording(&w, 0), SS_BAD_TENSOR, "0.hidden_norm", "[4, 2]");
+}
+
+static void first(void) {
+    CASE("the first token is the one at first.position");
+    recording_writer w =
+        begin_replaced("\"eps\":[0.3]", "\"eps\":[0.3],\"first\":{\"position\":1}");
+    static const float norms[] = {2, 3};
+    add_claimed(&w, "0.value_norm", "F32", "[1,1,2]", norms, sizeof norms);
+    opened_trace opened;
+    open_trace(&opened, end_recording(&w, 0));
+    static const struct {
+        const char *metric;
+        float expected[2];
+    } table[] = {
+        {"first_share", {0.125f, 0.25f}}, {"value_ratio", {1.5f, NAN}}, {"head_load", {NAN, NAN}}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        size_t n;
+        float *found = measure(&opened.trace, table[i].metric, 0, 0, 0, 0, &n);
+        for (size_t j = 0; j < n; j++)
+            CHECK(isnan(table[i].expected[j]) ? isnan(found[j]) : found[j] == table[i].expected[j]);
+        free(found);
+    }
+    close_trace(&opened);
 }
 
 static void shapes(void) {
@@ -532,6 +588,8 @@ int main(void) {
     tensors();
     metadata();
     conditions();
+    layers();
+    first();
     shapes();
     undefined();
     million();

@@ -63,6 +63,8 @@ FILES = sorted(file for pattern in (
     "web/src/**/*.ts", "models/train/recipes/*.toml") for file in ROOT.glob(pattern)
     if not file.is_relative_to(ROOT / "web/node_modules"))
 SENTENCES = tomllib.loads(claims.SOURCE.read_text())["said"]
+NEW = {claim["id"] for claim in tomllib.loads(claims.SOURCE.read_text())["claim"]
+       if "before" not in claim}
 
 
 def test_the_table_is_the_one_that_the_logs_give() -> None:
@@ -97,28 +99,78 @@ def test_every_row_says_what_it_rests_on() -> None:
 
 
 def made(found: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
-         outcome: str = "alpha", shares: tuple[float, ...] = ()) -> Effect:
-    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, 4000, found, list(values), 0,
-                  shares)
+         outcome: str = "alpha", shares: tuple[float, ...] = (), by_shares: Difference | None = None,
+         ) -> Effect:
+    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, protocol.B_MEAN, found,
+                  list(values), 0, (), shares, by_shares)
+
+
+NONE, WIDE, SINK = (Difference(0.0, -0.05, 0.05), Difference(0.0, -0.05, 0.2), Difference(0.2, 0.1, 0.3))
 
 
 @pytest.mark.parametrize(("effect", "verdict"), [
     (made(Difference(-0.2, -0.3, -0.1), "less"), "agrees"),
     (made(Difference(-0.2, -0.3, -0.1), "more"), "differs"),
     (made(Difference(-0.2, -0.5, 0.1), "less"), "undecided"),
-    (made(Difference(0.0, -0.05, 0.05), "the same"), "agrees"),
-    (made(Difference(0.0, -0.05, 0.05), "the same", outcome="hidden_ratio"), "undecided"),
-    (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02, 0.09)), "agrees"),
-    (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02, 0.10)), "undecided"),
-    (made(Difference(0.2, 0.1, 0.3), "none", (0.01, 0.02, 0.09)), "differs"),
-    (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02), shares=(0.02, 0.09)), "agrees"),
-    (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02), shares=(0.02, 0.10)), "undecided"),
-    (made(Difference(-0.2, -0.3, -0.1), "less", (0.01, 0.02), shares=(0.02, 0.10)), "agrees"),
+    (made(NONE, "the same"), "agrees"),
+    (made(NONE, "the same", outcome="hidden_ratio"), "undecided"),
+    (made(SINK, "a sink"), "agrees"), (made(NONE, "a sink"), "differs"),
+    (made(WIDE, "a sink"), "undecided"),
+    (made(NONE, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.09), NONE), "agrees"),
+    (made(NONE, "none", (0.01, 0.10), 3, "alpha", (0.02, 0.09), NONE), "undecided"),
+    (made(NONE, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.10), NONE), "undecided"),
+    (made(NONE, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.09), WIDE), "undecided"),
+    (made(NONE, "none", (0.01, 0.09), 3, "alpha", (0.2, 0.3), SINK), "differs"),
+    (made(SINK, "none", (0.2, 0.3), 3, "alpha", (0.2, 0.3), SINK), "differs"),
     (made(None, "less", (), 2), "undecided"),
     (made(None, "less", (), 0), "not tested"),
 ])
 def test_verdicts_of_effects(effect: Effect, verdict: str) -> None:
     assert effect.verdict == verdict
+
+
+def test_a_claim_says_what_kind_it_is() -> None:
+    kinds = {says: made(NONE, says).kind for says in ("a sink", "none", "less", "more", "the same")}
+    assert kinds == {"a sink": "existence", "none": "absence", "less": "comparison",
+                     "more": "comparison", "the same": "comparison"}
+    for row in ROWS:
+        for effect in row["effects"]:
+            # The level of alpha is compared with no number but uniform attention.
+            if effect["outcome"].startswith("alpha") and effect["against"] == 0:
+                assert (effect["kind"] != "comparison") == (" - " not in effect["outcome"]), row["id"]
+            if effect["kind"] != "comparison":
+                assert effect["against"] == 0 and effect["p"] is effect["survives"] is None, row["id"]
+            if effect["kind"] == "absence" and effect["mean"] is not None:
+                assert len(effect["shares"]) == effect["seeds"] and effect["by_shares"], row["id"]
+
+
+def test_every_row_names_two_seeds_sinks_and_its_verdict_before() -> None:
+    for row in ROWS:
+        assert row["before"] in claims.VERDICTS or row["id"] in NEW, row["id"]
+        tested = [one for one in row["effects"] if one["mean"] is not None]
+        assert row["two_seeds"] == any(one["seeds"] == 2 for one in tested), row["id"]
+        for one in tested:
+            if one["protocol"] in ("a", "b"):
+                assert len(one["sinks"]) == one["seeds"], row["id"]
+                assert all(0 <= sink <= 100 for sink in one["sinks"]), row["id"]
+    text = claims.table(ROWS)
+    assert "**agrees**, on two seeds." in text and "| before |" in text
+
+
+def test_verdicts_that_chance_alone_would_give_are_counted() -> None:
+    """Of 40 comparisons at 97.5 % and 20 at 95 % two; those that survive are marked."""
+    def effect(name: str, low: float, high: float, survives: bool | None) -> dict[str, Any]:
+        return {"protocol": name, "low": low, "high": high, "survives": survives}
+
+    rows = [{"effects": [effect("b", -0.2, 0.1, False)] * 38 + [effect("b", 0.1, 0.2, True)] * 2},
+            {"effects": [effect("a", -0.2, -0.1, False)] * 20 + [effect("b", 0.1, 0.2, None)]}]
+    assert claims.chance(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": 2.0}
+    for row in ROWS:
+        if row["survives"]:
+            assert f"| `{row['id']}`: " in claims.table(ROWS)
+            line = next(one for one in claims.table(ROWS).splitlines()
+                        if one.startswith(f"| `{row['id']}`"))
+            assert f"**{row['verdict']}** †" in line
 
 
 def test_a_claim_of_several_effects_needs_all_of_them() -> None:
@@ -133,12 +185,6 @@ def test_a_claim_of_several_effects_needs_all_of_them() -> None:
 def test_a_number_that_rounds_to_nothing_has_no_sign() -> None:
     found = made(Difference(-1e-5, -0.02, 0.01), "less").json()
     assert str(found["mean"]) == "0.0" and found["low"] == -0.02
-
-
-def test_a_mean_beside_a_number() -> None:
-    """Mean 2 of 1, 2, 3, deviation 1, t of two degrees 4.3027: half 2.4842."""
-    found = claims.level([1.0, 2.0, 3.0], 0.5, 0.95)
-    assert (found.mean, found.low, found.high) == pytest.approx((1.5, -0.9842, 3.9842), abs=1e-3)
 
 
 def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
@@ -196,9 +242,9 @@ def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
     backs: dict[str, Callable[[dict[str, Any]], bool]] = {
         "less": lambda one: one["high"] < 0, "more": lambda one: one["low"] > 0,
         "the same": lambda one: -decide.EFFECT < one["low"] <= 0 <= one["high"] < decide.EFFECT,
-        # Less than with softmax, or hardly above uniform attention, and so in every seed.
-        "none": lambda one: one["high"] < (0 if isinstance(one["against"], str) else decide.EFFECT)
-        and max(one["values"] + one["shares"]) < factors.ONSET}
+        # A claim of existence that differs, or one of absence that agrees.
+        "none": lambda one: (one["kind"], one["verdict"]) in (
+            ("existence", "differs"), ("absence", "agrees"))}
     return all(map(backs[said["says"]], effects))
 
 
@@ -253,25 +299,23 @@ def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(
 
 def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
     said, row = {"says": "none"}, BY_ID["sigmoid"]
-    assert is_backed(row, said)
+    assert is_backed(row, said) and is_backed(BY_ID["sink-without-fixed-token"], said)
     wider = json.loads(json.dumps(row))
-    wider["effects"][0]["high"] = 0.01
+    wider["effects"][0]["verdict"] = "undecided"
     assert not is_backed(wider, said)
-    one_seed = json.loads(json.dumps(row))
-    one_seed["effects"][0]["values"][0] = 0.2
-    assert not is_backed(one_seed, said)
+    assert not is_backed(BY_ID["emergence"], said)
     unrun = json.loads(json.dumps(row))
     unrun["effects"][0] |= {"mean": None, "low": None, "high": None, "values": []}
     assert not is_backed(unrun, said)
 
 
-def test_an_effect_on_no_sink_carries_the_shares_of_its_seeds_at_its_step() -> None:
-    logs, step = claims.runs_b()["relu"][1], claims.protocol.B_STEPS
-    shares = [factors.at(log, step)[claims.SHARE] for _, log in sorted(logs.items())]
+def test_an_effect_on_no_sink_carries_the_shares_of_its_seeds_at_its_steps() -> None:
+    logs = claims.runs_b()["relu"][1]
+    shares = decide.outcome(logs, claims.SHARE)
     assert len(shares) > 2
-    assert BY_ID["relu"]["effects"][0]["shares"] == shares
+    assert BY_ID["relu"]["effects"][0]["shares"] == pytest.approx(shares, abs=1e-4)
     assert claims.effect({"recipe": "relu", "says": "less"}).shares == ()
     by_a = claims.effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
-    own = [factors.at(log, claims.protocol.TOO_EARLY)[claims.SHARE]
+    own = [factors.at(log, protocol.TOO_EARLY)[claims.SHARE]
            for _, log in sorted(claims.runs_a()["sigmoid"][1].items())]
-    assert list(by_a.shares) == own
+    assert list(by_a.shares) == own and by_a.by_shares == factors.level(own)

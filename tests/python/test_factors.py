@@ -35,27 +35,19 @@ def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **mo
     return factors.pair(recipe, seeds(recipe, ends, **more), seeds(SOFTMAX, bases, **more))
 
 
-@pytest.mark.parametrize(("freedom", "t"), [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764),
-                                            (9, 2.2622), (30, 2.0423)])
-def test_student(freedom: int, t: float) -> None:
-    assert factors.t_quantile(freedom) == pytest.approx(t, abs=2e-4)
-
-
-def test_student_of_two_degrees_has_a_closed_form() -> None:
-    for confidence in (0.5, 0.95, 0.999):
-        expected = confidence * math.sqrt(2 / (1 - confidence**2))
-        assert factors.t_quantile(2, confidence) == pytest.approx(expected, rel=1e-8)
-
-
 def test_an_interval_by_hand() -> None:
     # Mean 2, deviation 1, so 4.3027 / sqrt(3) on each side.
-    found = factors.interval([1.0, 2.0, 3.0])
-    assert (found.n, found.mean) == (3, 2.0)
+    found = factors.level([1.0, 2.0, 3.0])
+    assert (found.mean, found.p) == (2.0, pytest.approx(0.0741799, abs=1e-6))  # t = 2 sqrt(3)
     assert (found.low, found.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
-    two = factors.interval([1.0, 3.0])  # 12.7062 sqrt(2) / sqrt(2)
+    two = factors.level([1.0, 3.0])  # 12.7062 sqrt(2) / sqrt(2)
     assert (two.low, two.high) == pytest.approx((2 - 12.7062, 2 + 12.7062), abs=1e-4)
-    one = factors.interval([2.0])
+    above = factors.level([1.0, 2.0, 3.0], 0.5, 0.975)  # 6.2053 / sqrt(3)
+    assert (above.low, above.high) == pytest.approx((1.5 - 3.58263, 1.5 + 3.58263), abs=1e-4)
+    one = factors.level([2.0])
     assert (one.mean, one.low, one.high) == (2.0, -math.inf, math.inf)
+    assert factors.level([2.0, 2.0], 1) == factors.Difference(1.0, 1.0, 1.0, 0.0)
+    assert factors.level([1.0, 1.0], 1) == factors.Difference(0.0, 0.0, 0.0, 1.0)
 
 
 def test_seeds_are_paired() -> None:

@@ -20,7 +20,7 @@ Logs = dict[tuple[str, int], dict[str, Any]]
 
 
 def logged(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
-           until: int = protocol.B_LAST) -> dict[str, Any]:
+           until: int = protocol.B_STEPS) -> dict[str, Any]:
     log = protocol.begin(recipe, seed)
     log["points"] = [{"step": step, "alpha": alpha, "alpha_share": alpha if share is None else share}
                      for step in protocol.POINTS if step <= until]
@@ -36,24 +36,28 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     return found
 
 
-def due(id: str, logs: Logs, *alphas: float, share: float | None = None, second: bool = True,
-        ) -> tuple[int, ...]:
+def due(id: str, logs: Logs, *alphas: float, share: float | None = None) -> tuple[int, ...]:
     for seed, alpha in enumerate(alphas, 1):
         logs[id, seed] = logged(RUNS[id], seed, alpha, share)
-    return queue.due(RUNS[id], RUNS, second)
+    return queue.due(RUNS[id], RUNS)
 
 
 def test_two_seeds_come_first_and_the_logs_ask_for_more(logs: Logs) -> None:
     assert due("b-relu", logs) == (1, 2)
     assert due("b-relu", logs, 0.0) == (2,)
-    assert due("b-relu", logs, 0.0, 0.01) == ()
-    assert due("b-relu", logs, 0.0, 0.02) == (3,)
+    assert due("b-relu", logs, 0.0, 0.005) == ()
+    assert due("b-relu", logs, 0.015, 0.02) == (3,)
+    assert due("b-relu", logs, 0.0, 0.015) == (3,)  # far from each other
     # A row of weights that sums to little has a small alpha whatever it attends to.
-    assert due("b-relu", logs, 0.0, 0.01, share=0.03) == (3,)
+    assert due("b-relu", logs, 0.0, 0.005, share=0.03) == (3,)
     assert due("b-relu", logs, 0.0, 0.01, 0.02) == ()  # another effect than none
     assert due("b-relu", logs, 0.0, 0.3, 0.15) == (4, 5)
-    assert due("b-relu", logs, 0.0, 0.3, 0.15, second=False) == ()
+    assert due("b-small", logs, 0.0, 0.3, 0.15) == ()  # no claim rests on it
+    # The fourth seed makes the interval narrow, and the second look goes on all the same.
+    assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.15) == (5,)
     assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.1, 0.2) == ()
+    for seed in (4, 5):
+        del logs["b-relu", seed]
     assert due("b-relu", logs, 0.17, 0.18, 0.17) == ()  # no effect as large as 0.1
 
 
@@ -61,9 +65,9 @@ def test_a_sink_that_comes_late_or_went_early_decides(logs: Logs) -> None:
     due("b-relu", logs, 0.0, 0.0)
     points = {point["step"]: point for point in logs["b-relu", 2]["points"]}
     points[1800]["alpha"] = 0.3
-    assert queue.due(RUNS["b-relu"], RUNS, True) == ()
+    assert queue.due(RUNS["b-relu"], RUNS) == ()
     points[2000]["alpha"] = 0.3
-    assert queue.due(RUNS["b-relu"], RUNS, True) == (3,)
+    assert queue.due(RUNS["b-relu"], RUNS) == (3,)
 
 
 def test_a_second_look_waits_for_the_baseline(logs: Logs) -> None:
@@ -73,19 +77,19 @@ def test_a_second_look_waits_for_the_baseline(logs: Logs) -> None:
 
 
 def test_the_baseline_has_all_its_seeds(logs: Logs) -> None:
-    assert queue.due(BASE, RUNS, True) == ()
+    assert queue.due(BASE, RUNS) == ()
     del logs[BASE.id, 7]
-    assert queue.due(BASE, RUNS, True) == (7,)
+    assert queue.due(BASE, RUNS) == (7,)
 
 
 def test_a_log_that_ends_early_is_due_and_a_longer_one_counts(logs: Logs) -> None:
     logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2800)
     logs["b-relu", 2] = logged(RUNS["b-relu"], 2, 0.0, until=4000)
-    assert queue.due(RUNS["b-relu"], RUNS, True) == (1,)
+    assert queue.due(RUNS["b-relu"], RUNS) == (1,)
     assert queue.steps_left(RUNS["b-relu"], 1) == 200
     del logs["b-relu", 2]["points"][3]
     with pytest.raises(ValueError, match="b-relu, seed 2: step 600 is missing"):
-        queue.due(RUNS["b-relu"], RUNS, True)
+        queue.due(RUNS["b-relu"], RUNS)
 
 
 def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:

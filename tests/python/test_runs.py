@@ -138,7 +138,8 @@ class FakeRun:
 
 @pytest.mark.parametrize(("start", "until", "last"), [(0, None, 800), (200, 600, 600), (0, 4000, 800)])
 def test_a_run_is_noted_saved_and_logged_at_its_steps(
-        start: int, until: int | None, last: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        start: int, until: int | None, last: int, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG + "relu")
     done: list[tuple[Any, ...]] = []
     fake_corpus = SimpleNamespace(
@@ -157,7 +158,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     monkeypatch.setattr(train, "Log", lambda recipe, seed: log)
     monkeypatch.setattr(train, "fixed_loss", lambda run, corpus: 7.5)
     monkeypatch.setattr(torch, "compile", lambda loss: loss)
-    train.train(recipe, 3, Path("texts"), Path("runs"), "cpu", until)
+    train.train(recipe, 3, Path("texts"), tmp_path, "cpu", until)
     assert done[0] == ("keep", start)
     notes = [one[1] for one in done if one[0] == "note"]
     early = [0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 100, 150]
@@ -177,7 +178,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     assert [one[0] for one in logged] == [step for step in saves if step != 400]
     # Without a log of a protocol nothing is added.
     done.clear()
-    train.train(dataclasses.replace(recipe, id="relu"), 3, Path("texts"), Path("runs"), "cpu", until)
+    train.train(dataclasses.replace(recipe, id="relu"), 3, Path("texts"), tmp_path, "cpu", until)
     assert {one[0] for one in done} == {"note", "save"}
 
 

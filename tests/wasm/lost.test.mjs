@@ -2,6 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
+import { getEventListeners, once } from 'node:events';
 import { openAsBlob } from 'node:fs';
 import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 
@@ -32,7 +33,7 @@ threads.Worker = class extends threads.Worker {
   }
 };
 syncBuiltinESMExports();
-const { createEngine, labConfig } = await import('../../wasm/index.js');
+const { createEngine, labConfig, spread } = await import('../../wasm/index.js');
 
 const ids = [0, 17, 392, 5, 5, 81];
 
@@ -134,6 +135,116 @@ test('where no end is reported, a worker that is awaited for a minute without an
   assert.equal(pulses(), 19);
 });
 
+/** An engine whose timers the test moves: seconds pass one by one, with room for answers in between. */
+async function timed(t) {
+  t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+  const reported = [];
+  const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
+  t.after(() => {
+    Object.assign(old, { lost: [] });
+    return engine.close();
+  });
+  const seconds = async (count) => {
+    for (let i = 0; i < count; i++) {
+      old.asked = [];
+      t.mock.timers.tick(1000);
+      if (!old.asked.includes('memory') || old.lost.includes('memory')) continue;
+      await new Promise((done) => started.at(-1).once('message', done));
+      await new Promise(setImmediate);
+    }
+  };
+  return { engine, reported, seconds, model: await engine.open(files(softmax)) };
+}
+
+const stopping = () => {
+  const controller = new AbortController();
+  return { signal: controller.signal, stop: () => controller.abort(new Error('enough')) };
+};
+
+test('a worker that answers is kept, however long a job takes to stop', async (t) => {
+  const { engine, reported, seconds, model } = await timed(t);
+  old.lost = ['run'];
+  const { signal, stop } = stopping();
+  const pending = assert.rejects(model.run(ids, { signal }), /enough/);
+  await new Promise(setImmediate);
+  await seconds(10);
+  assert.ok(!old.asked.includes('memory'), 'nobody has asked it to stop');
+  stop();
+  await seconds(30);
+  assert.deepEqual(old.asked, ['memory']);
+  // The fourth ping has its answer each time, and the count begins anew.
+  for (let i = 0; i < 3; i++) {
+    old.lost = ['run', 'memory'];
+    await seconds(3);
+    old.lost = ['run'];
+    await seconds(1);
+  }
+  assert.deepEqual(reported, []);
+  const other = await model.metadata('general.name');
+  assert.equal(other, undefined);
+  await engine.close();
+  await pending;
+  await seconds(3);
+  assert.deepEqual(old.asked, [], 'the pings end with the call');
+});
+
+test('a worker that neither stops nor answers is lost after five seconds', async (t) => {
+  const { reported, seconds, model } = await timed(t);
+  const run = await model.run(ids);
+  const before = await run.field('att');
+  old.lost = ['run', 'memory', 'cancel', 'metadata'];
+  const { signal, stop } = stopping();
+  const pending = assert.rejects(model.run(ids, { signal }), /enough/);
+  const beside = failure(model.metadata('general.name'));
+  await new Promise(setImmediate);
+  stop();
+  await seconds(4);
+  assert.deepEqual(reported, []);
+  await seconds(1);
+  assert.match((await beside).text, /did not stop within 5 s, nor answer/);
+  await pending;
+  assert.deepEqual(
+    reported.map(({ code }) => code),
+    ['lost'],
+  );
+  old.lost = [];
+  assert.deepEqual(await run.field('att'), before);
+});
+
+test('a job that has ended is watched no more', async (t) => {
+  const { engine, reported, seconds, model } = await timed(t);
+  const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
+  const { signal, stop } = stopping();
+  const onProgress = () => stop();
+  await assert.rejects(slow.run(Array(1000).fill(1), { signal, onProgress }), /enough/);
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
+  old.lost = ['run', 'memory'];
+  const pending = failure(model.run(ids));
+  await seconds(30);
+  assert.deepEqual([old.asked, reported], [[], []]);
+  await engine.close();
+  assert.equal((await pending).code, 'closed');
+});
+
+test('acts that wait for one that is lost are done by the next worker', async () => {
+  const engine = await createEngine({ base: binaries });
+  const model = await engine.open(files(softmax));
+  const run = await model.run(ids, { capacity: 16 });
+  old.lost = ['update'];
+  const lost = failure(run.update([1, 2, 3]));
+  const read = run.field('att');
+  const updated = run.update([4, 5]);
+  const after = run.field('att');
+  await new Promise(setImmediate);
+  old.lost = [];
+  await started.at(-1).terminate();
+  assert.equal((await lost).code, 'lost');
+  assert.deepEqual(await read, await (await model.run(ids)).field('att'));
+  await updated;
+  assert.deepEqual(await after, await (await model.run([4, 5])).field('att'));
+  await engine.close();
+});
+
 test('a recording whose worker has ended is opened again, to the same bits', async () => {
   const engine = await createEngine({ base: binaries });
   const model = await engine.open(files(softmax));
@@ -162,6 +273,31 @@ test('what is closed after its worker has ended starts no other', async () => {
   assert.equal((await failure(model.run(ids))).code, 'closed');
   assert.equal(started.length, count);
   await engine.close();
+});
+
+test('an engine that is closed ends every worker it started, also one that was just starting', async () => {
+  const count = started.length;
+  const engine = await createEngine({ base: binaries, workers: 2 });
+  const model = await engine.open(files(softmax));
+  const run = await model.run(ids);
+  const work = async (replica) => (await replica.run(ids)).close();
+  for await (const _ of spread(model, [0, 1, 2, 3], work));
+  await engine.openRecording(await run.record({ strings: (all) => all.map(String) }));
+  const fast = await engine.open(files(softmax), { arithmetic: 'int8' });
+  const ended = (worker) => (worker.threadId === -1 ? undefined : once(worker, 'exit'));
+  const before = started.slice(count);
+  assert.equal(before.length, 4);
+  const late = failure(engine.open(files(softmax), { arithmetic: 'relaxed' }));
+  await engine.close();
+  assert.equal((await late).code, 'closed');
+  await Promise.all(started.slice(count).map(ended));
+  for (const use of [
+    () => run.field('att'),
+    () => fast.run(ids),
+    () => engine.open(files(softmax)),
+  ])
+    assert.equal((await failure(use())).code, 'closed');
+  assert.ok(started.slice(count).every(({ threadId }) => threadId === -1));
 });
 
 test('a worker takes a Blob in place of a file', async () => {

@@ -1,6 +1,7 @@
 // A run whose text changes, and one that begins where its edits begin: to the bits of new runs.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { randomBits } from '../../wasm/engine/random.js';
 import { failure, files, randomModel, softmax, tiny, withEngine } from './helper.mjs';
 
@@ -196,6 +197,22 @@ for (const worker of [false, true])
       await run.close();
     });
   });
+
+test('an update that is refused after one that was stopped leaves the text before both', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
+    const many = Array.from({ length: 1000 }, (_, i) => i % 64);
+    const edits = [{ kind: 'clamp_channel', channel: 1, to: 'mean', prompt: 6 }];
+    const run = await model.run(text, { edits, fields: ['hidden'], capacity: 1000 });
+    const before = await run.field('hidden');
+    const stop = new AbortController();
+    const onProgress = () => stop.abort(new Error('enough'));
+    await assert.rejects(run.update(many, { signal: stop.signal, onProgress }), /enough/);
+    assert.equal((await failure(run.update([1, 2, 3]))).code, 'unsupported');
+    assert.ok(isDeepStrictEqual(await run.field('hidden'), before));
+    assert.deepEqual(run.tokens, text);
+  });
+});
 
 test('a run that begins from a plain one, whole or closed, is as without it, and goes on', async () => {
   await withEngine({}, async (engine) => {

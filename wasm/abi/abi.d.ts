@@ -1,5 +1,11 @@
 /** What crosses the ABI: the tables of the build, a model's description, tensors, errors. */
 
+/**
+ * Bytes of a file, of which a Blob can be made: `Uint8Array<ArrayBuffer>` where TypeScript knows that type (5.9 and
+ * newer), else `Uint8Array`.
+ */
+export type Bytes = ReturnType<TextEncoder['encode']>;
+
 /** A copy of numbers that left the engine. `data` is row-major in `shape`; NaN means undefined. */
 export interface Tensor {
   readonly shape: readonly number[];
@@ -213,6 +219,10 @@ export interface Architecture {
   };
   /** The id that hides a token in a model of masked diffusion; null in others. */
   readonly mask_token: number | null;
+  /** Of a recording, all layers of the model; L counts those with attention. */
+  readonly blocks?: number;
+  /** Of a recording, [L]: the model's own numbers of the layers with attention. */
+  readonly layers?: readonly number[];
   /** [L]: how many keys a query sees, its own included; null where it sees all before it. */
   readonly windows: readonly (number | null)[];
   /** A key of no token that every query sees: each key/value head's own, or one for all. */

@@ -61,6 +61,7 @@ export async function readRecording(engine, path, thresholds) {
     arithmetic: undefined,
     special: undefined,
     first: conditions.first.token,
+    position: conditions.first.position,
     architecture,
     conditions,
     edits: conditions.edits,

@@ -1,8 +1,9 @@
 /** What sinkscope.d.ts promises of engines, models and runs, over links to one backend or several. */
-import { canShare, cores, portable } from '#host';
+import { canShare, cores, home, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.js';
-import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.js';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.js';
+import { Chain, inTurn } from './chain.js';
 import { QUIET } from './job.js';
 import { Link } from './link.js';
 import { transfer } from './messages.js';
@@ -14,16 +15,17 @@ import { randomBits } from './random.js';
 /** @typedef {import('../sinkscope.js').Source} Source */
 /** @typedef {{ config?: string | Source, weights: readonly Source[] }} Files */
 /** @typedef {import('../sinkscope.js').Options} Options */
-/** @typedef {import('./link.js').Face} Face */
-/** @typedef {Awaited<ReturnType<Face['open']>>} Opened */
+/** @typedef {import('./link.js').BackendApi} BackendApi */
+/** @typedef {Awaited<ReturnType<BackendApi['open']>>} Opened */
+/** @typedef {{ backend: BackendApi, id: Promise<number>, isPartial: boolean }} Made a run at a backend */
 
-/** Instead of a layer that a run begins behind: whatever no edit touches. */
+/** As the layer that a run begins after: the last layer that no edit touches. */
 const BY_EDITS = -1;
 
-/** Of the options of a run those that it is described by. */
+/** The options that describe a run. */
 const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
 
-/** Of the description of a remote file what goes with its address. */
+/** The options that go with the address of a remote file. */
 const REMOTE = {
   token: 'text',
   cache: 'flag',
@@ -35,9 +37,9 @@ const REMOTE = {
 
 /** Room for generated tokens when none was asked for. */
 const SPARE_TOKENS = 64;
-/** More than this no run can hold. */
+/** The most tokens that any run can hold. */
 const MOST_TOKENS = 2 ** 20;
-/** Among how many workers a study is spread: all cores but the caller's own; of two cores both, for the caller waits. */
+/** The workers of a study: all cores but the caller's own; both of two cores, because the caller waits. */
 const mostWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
 /** The core's pool has no more workers. */
 const MOST_THREADS = 16;
@@ -74,21 +76,23 @@ export async function createEngine(options = {}) {
 }
 
 /**
- * Where the binaries lie: above this folder. The address of this module is in a variable, so that no bundler
- * takes it for a file to copy.
+ * Where the binaries lie: in the folder of the package, unless a bundler has moved this module.
  * @param {URL | string | undefined} base
  */
 function folder(base) {
-  const here = import.meta.url;
-  if (base === undefined) return new URL('..', here);
-  const address = urlOf(base, globalThis.document?.baseURI ?? here, 'base');
+  const here = home();
+  if (base === undefined) {
+    const expected = 'the folder of sinkscope.wasm and the other binaries, which this bundle lacks';
+    if (!here) throw unlike('base', expected, base);
+    return new URL(here);
+  }
+  const address = urlOf(base, globalThis.document?.baseURI ?? here ?? location.href, 'base');
   if (!address.pathname.endsWith('/')) address.pathname += '/';
   return address;
 }
 
 /**
- * A source as it can be posted, and what of it is handed over: of an address its text, of a file that
- * cannot be copied its stream.
+ * Makes a source postable: a URL as text, a File that cannot be cloned as a transferred stream.
  * @param {Source} source
  * @param {ReadableStream[]} streams
  */
@@ -117,7 +121,7 @@ function checkSource(source, name, mayBeText) {
 }
 
 /**
- * Stopped after the last chunk, before the answer came: what was made is given back.
+ * Closes the result of a job whose signal was aborted after its last chunk, before the answer came.
  * @param {AbortSignal | undefined} signal
  * @param {{ close(): Promise<void> }} made
  */
@@ -134,6 +138,8 @@ async function dropIfAborted(signal, made) {
 function closed(where, text) {
   return new SinkscopeError('closed', where, text);
 }
+
+const runClosed = () => closed('run', 'this run has been closed');
 
 /** @implements {EngineShape} */
 class Engine {
@@ -161,7 +167,7 @@ class Engine {
   }
 
   async explain() {
-    // Who only runs models downloads neither this nor the texts.
+    // Lazy import: callers that only run models need neither this module nor the texts.
     const { readTexts } = await import('../abi/texts.js');
     return readTexts(new URL(this.#at('sinkscope.describe.json')), this.describe);
   }
@@ -211,7 +217,7 @@ class Engine {
   async openRecording(source, options = {}) {
     checkSource(source, 'source', false);
     checkOptions(options, JOB);
-    // Who only runs models downloads neither this nor the binary that reads it.
+    // Lazy import: recordings only.
     const [{ Recording }, [link]] = await Promise.all([
       import('../recording/recording.js'),
       this.#linksFor('lab'),
@@ -230,7 +236,7 @@ class Engine {
 
   /** @param {import('../sinkscope.js').TrainOptions} options */
   async train(options) {
-    // Who only runs models does not download this.
+    // Lazy import: training only.
     const { beginTraining } = await import('../lab/training.js');
     return beginTraining(this.#links, this.describe, options);
   }
@@ -257,7 +263,7 @@ class Engine {
 
 /** A model at one backend: opened when it is first needed, and again when that backend is another one. */
 class Copy {
-  /** @type {Face | undefined} */
+  /** @type {BackendApi | undefined} */
   #backend;
   /** @type {Promise<Opened> | undefined} */
   #opened;
@@ -279,7 +285,7 @@ class Copy {
   }
 
   /**
-   * @param {Face} backend
+   * @param {BackendApi} backend
    * @param {import('./job.js').Job} [job]
    */
   at(backend, job = QUIET) {
@@ -454,29 +460,31 @@ class Run {
   #model;
   #tokens;
   #wanted;
+  /** Where the run begins; once it has begun, only where a layer was given, for that changes its numbers. */
   #from;
-  /** @type {Face | undefined} */
-  #backend;
-  /** @type {Promise<number> | undefined} */
-  #begun;
-  #closed = false;
+  /** The order of the acts on this run: each sees what the one before it left. */
+  #chain = new Chain();
   /**
-   * What a stopped update left at a backend.
-   * @type {{ backend: Face, id: number } | undefined}
+   * The run at a backend. What a stopped update left there can be updated or closed, but not read.
+   * @type {Made | undefined}
    */
-  #left;
+  #made;
+  /** Whether close was called: no act begins any more. */
+  #closed = false;
+  /** Whether close has had its turn. */
+  #isReleased = false;
 
   /**
    * @param {Copy} copy
    * @param {number[]} tokens
-   * @param {import('./backend.js').Wanted & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
+   * @param {import('./backend.js').RunRequest & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
    * @param {import('../sinkscope.js').Recordable} model
    * @param {import('../sinkscope.js').RunOptions['from']} [from]
    */
   constructor(copy, tokens, wanted, model, from) {
     this.#copy = copy;
     this.#model = model;
-    this.#from = from;
+    this.#from = from && { run: /** @type {Run} */ (from.run), layer: from.layer ?? BY_EDITS };
     this.#tokens = tokens;
     this.#wanted = wanted;
   }
@@ -490,43 +498,69 @@ class Run {
   }
 
   /** @param {Options} options */
-  begin(options) {
-    return this.#copy.link.job(options, (backend, job) => this.#at(backend, job, options.signal));
+  async begin({ signal, onProgress }) {
+    const { link } = this.#copy;
+    await this.#act({ changes: true, signal }, () =>
+      link.job({ signal, onProgress }, (backend, job) => this.#at(backend, job, signal)),
+    );
+    if (this.#from?.layer === BY_EDITS) this.#from = undefined;
   }
 
   /**
-   * The run at the backend; where that is another one, it is made there again, to the same bits.
-   * @param {Face} backend
+   * Does an act after those on this run, and on the runs that it needs, that were begun before.
+   * @template T
+   * @param {{ changes?: boolean, beside?: readonly Run[], signal?: AbortSignal | undefined }} how `beside`: runs
+   *   that it reads
+   * @param {() => Promise<T>} act
+   * @returns {Promise<T>}
+   */
+  #act({ changes = false, beside = [], signal }, act) {
+    const runs = [this, ...beside];
+    if (runs.some((run) => run.#closed)) throw runClosed();
+    const reads = runs.flatMap((run) => run.#needed()).map((run) => run.#chain);
+    return inTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
+  }
+
+  /** This run and those without which it cannot be made. @returns {Run[]} */
+  #needed() {
+    const { run, layer = BY_EDITS } = this.#from ?? {};
+    if (!run || (layer === BY_EDITS && run.#closed)) return [this];
+    return [this, ...run.#needed()];
+  }
+
+  /**
+   * The run at the backend; where that is another one, the run is made there again, to the same bits.
+   * @param {BackendApi} backend
    * @param {import('./job.js').Job} [job]
    * @param {AbortSignal} [signal]
    * @returns {Promise<number>}
    */
   #at(backend, job = QUIET, signal) {
-    if (this.#closed) throw closed('run', 'this run has been closed');
-    const begun = this.#begun;
-    if (!begun || this.#backend !== backend) {
-      this.#backend = backend;
-      this.#begun = this.#make(backend, job, signal);
-      return this.#begun;
-    }
-    // An update that was stopped leaves nothing to read: the text before it is run again.
-    return begun.catch((error) => {
-      if (this.#begun === begun) throw error;
-      return this.#at(backend);
+    if (this.#isReleased) throw runClosed();
+    const last = this.#made?.backend === backend ? this.#made : undefined;
+    if (last && !last.isPartial) return last.id;
+    const made = {
+      backend,
+      id: this.#make(backend, last?.id, job, signal),
+      isPartial: false,
+    };
+    this.#made = made;
+    made.id.catch(() => {
+      if (this.#made === made) this.#made = undefined;
     });
+    return made.id;
   }
 
   /**
-   * @param {Face} backend
+   * @param {BackendApi} backend
+   * @param {Promise<number> | undefined} partial what a stopped update left, whose memory is needed
    * @param {import('./job.js').Job} job
    * @param {AbortSignal} [signal]
    */
-  async #make(backend, job, signal) {
+  async #make(backend, partial, job, signal) {
     const { model } = await this.#copy.at(backend);
     const from = await this.#beginning(backend);
-    const left = this.#left;
-    this.#left = undefined;
-    if (left?.backend === backend) await backend.closeRun(left.id);
+    if (partial) await backend.closeRun(await partial);
     signal?.throwIfAborted();
     return backend.run(job, model, Int32Array.from(this.#tokens), { ...this.#wanted, from });
   }
@@ -534,17 +568,16 @@ class Run {
   /**
    * What the run begins from; nothing where that has been closed or is of another text by now, and does not
    * change a bit.
-   * @param {Face} backend
+   * @param {BackendApi} backend
    */
   async #beginning(backend) {
     if (!this.#from) return undefined;
-    const { layer = BY_EDITS } = this.#from;
-    const from = /** @type {Run} */ (this.#from.run);
+    const { run, layer } = this.#from;
     const tokens = this.#tokens;
     const isAlike =
-      from.#tokens.length === tokens.length && tokens.every((id, i) => id === from.#tokens[i]);
-    if (layer === BY_EDITS && (from.#closed || !isAlike)) return undefined;
-    return { run: await from.#at(backend), layer };
+      run.#tokens.length === tokens.length && tokens.every((id, i) => id === run.#tokens[i]);
+    if (layer === BY_EDITS && (run.#closed || !isAlike)) return undefined;
+    return { run: await run.#at(backend), layer };
   }
 
   /**
@@ -556,25 +589,25 @@ class Run {
     checkOptions(options, JOB);
     expectInteger(tokens.length, 1, this.#wanted.capacity, 'tokens.length');
     const ids = idsBelow(this.#model.architecture.V, tokens);
-    await this.#copy.link.job(options, async (backend, job) => {
-      const id = this.#left?.backend === backend ? this.#left.id : await this.#at(backend);
-      this.#left = undefined;
-      this.#backend = backend;
-      const updated = backend.update(job, id, Int32Array.from(ids));
-      // Who reads meanwhile waits for the new text.
-      this.#begun = updated.then(() => id);
-      this.#begun.catch(() => {});
-      try {
-        await updated;
-        this.#tokens = ids;
-      } catch (error) {
-        const isStopped = options.signal?.aborted;
-        // What was refused is as before; what was stopped can be updated, or run again.
-        this.#begun = isStopped ? undefined : Promise.resolve(id);
-        if (isStopped) this.#left = { backend, id };
-        throw error;
-      }
-    });
+    const { signal } = options;
+    const { link } = this.#copy;
+    await this.#act({ changes: true, signal }, () =>
+      link.job(options, async (backend, job) => {
+        if (this.#made?.backend !== backend) await this.#at(backend, job, signal);
+        const made = /** @type {Made} */ (this.#made);
+        const id = await made.id;
+        signal?.throwIfAborted();
+        try {
+          await backend.update(job, id, Int32Array.from(ids));
+          this.#tokens = ids;
+          made.isPartial = false;
+        } catch (error) {
+          // An update that was refused changes nothing; one that was stopped leaves only a part.
+          if (signal?.aborted) made.isPartial = true;
+          throw error;
+        }
+      }),
+    );
   }
 
   /**
@@ -601,17 +634,35 @@ class Run {
    */
   async read(reads) {
     checkList(reads, 'object', 'reads');
+    const asked = Array.from(reads);
+    return this.#act({ beside: this.#basesOf(asked) }, () => this.#read(asked));
+  }
+
+  /**
+   * The runs that these reads compare with.
+   * @param {readonly import('../sinkscope.js').Read[]} reads
+   */
+  #basesOf(reads) {
+    const bases = reads.flatMap((read) => ('base' in read && read.base ? [read.base] : []));
+    return bases.map((base) => {
+      checkBeside(base, this.#copy, 'base');
+      return base;
+    });
+  }
+
+  /**
+   * Reads in an act that has its turn.
+   * @param {readonly import('../sinkscope.js').Read[]} reads
+   * @returns {Promise<import('../sinkscope.js').Tensor[]>}
+   */
+  #read(reads) {
     return this.#copy.link.ask(async (backend) => {
-      const run = await this.#at(backend);
-      const posted = Array.from(reads, async (read) => {
-        if (!('base' in read) || read.base === undefined) return read;
-        checkBeside(read.base, this.#copy, 'base');
-        return { ...read, base: await read.base.#at(backend) };
-      });
-      return backend.read(
-        run,
-        /** @type {import('./backend.js').Posted[]} */ (await Promise.all(posted)),
+      const bases = this.#basesOf(reads);
+      const [id, ...others] = await Promise.all([this, ...bases].map((run) => run.#at(backend)));
+      const posted = reads.map((read) =>
+        'base' in read && read.base ? { ...read, base: others.shift() } : read,
       );
+      return backend.read(id, /** @type {import('./backend.js').ReadMessage[]} */ (posted));
     });
   }
 
@@ -622,26 +673,35 @@ class Run {
 
   /** @param {import('../sinkscope.js').RecordOptions} [options] */
   async record(options) {
-    // Who records nothing does not download this.
-    const { recordRun } = await import('../recording/run.js');
-    return recordRun(this, this.#model, options);
+    const read = (/** @type {readonly import('../sinkscope.js').Read[]} */ reads) =>
+      this.#read(reads);
+    return this.#act({}, async () => {
+      // Lazy import: recordings only.
+      const { recordRun } = await import('../recording/run.js');
+      return recordRun({ tokens: this.#tokens, read }, this.#model, options);
+    });
   }
 
   /** @param {import('../sinkscope.js').GenerateOptions} options */
   async *generate(options) {
     checkOptions(options, { ...JOB, temperature: 'number', seed: 'number' });
     const { count, temperature = 0, topK = 0, seed = 1, signal, onProgress } = options;
-    expectInteger(count, 0, this.#wanted.capacity - this.#tokens.length, 'count');
+    const { capacity } = this.#wanted;
+    expectInteger(count, 0, capacity, 'count');
     expect(temperature >= 0 && temperature < Infinity, 'temperature', '0 or more', temperature);
     expectInteger(topK, 0, 2 ** 31 - 1, 'topK');
     const random = randomBits(seed);
     for (let done = 0; done < count; done++) {
       signal?.throwIfAborted();
       const drawn = random();
-      const step = await this.#copy.link.ask(async (backend) =>
-        backend.step(await this.#at(backend), temperature, topK, drawn),
-      );
-      this.#tokens.push(step.token);
+      const step = await this.#act({ changes: true, signal }, async () => {
+        if (done === 0) expectInteger(count, 0, capacity - this.#tokens.length, 'count');
+        const made = await this.#copy.link.ask(async (backend) =>
+          backend.step(await this.#at(backend), temperature, topK, drawn),
+        );
+        this.#tokens.push(made.token);
+        return made;
+      });
       onProgress?.({ stage: 'generate', done: done + 1, total: count });
       yield /** @type {import('../sinkscope.js').Step} */ (step);
     }
@@ -650,14 +710,17 @@ class Run {
   /** @returns {Promise<void>} */
   async close() {
     const { link } = this.#copy;
-    const begun = this.#begun;
-    if (this.#closed) throw closed('run', 'this run has been closed');
-    this.#closed = true;
-    if (!link.isOpen) return;
-    await link.ask(async (backend) => {
-      if (backend !== this.#backend) return;
-      const id = (await begun?.catch(() => undefined)) ?? this.#left?.id;
-      if (id !== undefined) await backend.closeRun(id);
+    const closing = this.#act({ changes: true }, async () => {
+      const made = this.#made;
+      this.#isReleased = true;
+      this.#made = undefined;
+      this.#from = undefined;
+      if (!made || !link.isOpen) return;
+      await link.ask(async (backend) => {
+        if (backend === made.backend) await backend.closeRun(await made.id);
+      });
     });
+    this.#closed = true;
+    await closing;
   }
 }

@@ -1,5 +1,5 @@
 /** Opening models, running tokens through them, reading what the runs recorded. */
-import type { Architecture, Describe, SinkscopeError, Tensor } from '../abi/abi.js';
+import type { Architecture, Bytes, Describe, SinkscopeError, Tensor } from '../abi/abi.js';
 import type { RecordOptions, Recording } from '../recording/recordings.js';
 import type { ModelFiles, Source } from '../loading/loading.js';
 import type { TrainOptions, Training } from '../lab/lab.js';
@@ -169,6 +169,11 @@ export interface Step {
   readonly att: Tensor;
 }
 
+/**
+ * Calls on one run form a chain, whether or not the caller waits: each sees what the one before it left. Reads
+ * between two changes (update, a step of generate, close) travel together; close waits for the calls before it.
+ * A call that waits for its turn ends at once when its signal is aborted.
+ */
 export interface Run {
   /** Tokens in the run so far: the prompt's and the generated. */
   readonly tokens: readonly number[];
@@ -179,16 +184,16 @@ export interface Run {
   /** Many reads in one round trip, in order. */
   read(reads: readonly Read[]): Promise<Tensor[]>;
   /**
-   * Adds one token after another; the trace grows with them.
+   * Adds one token after another; the trace grows with them. Each step is a call of its own in the run's chain.
    * @example for await (const step of run.generate({ count: 8 })) show(step.token);
    */
   generate(options: GenerateOptions): AsyncIterable<Step>;
   /**
-   * The run becomes that of these tokens, at most its capacity, to the bits of a new run. What was recorded
-   * of the first tokens that both texts have is kept, so that a token at the end costs one token, and one in
-   * the middle what follows it; behind an eviction that has begun, and where tokens depend on later ones
-   * (prefix and bidirectional masks, edits that look at all tokens), all is computed. What is refused or
-   * stopped leaves the run as it was.
+   * Makes the run one of these tokens, at most its capacity, to the bits of a new run. The run keeps what it
+   * recorded of the first tokens that both texts have, so a token at the end costs one token, and one in the
+   * middle what follows it; after an eviction, and where tokens depend on later ones (prefix and bidirectional
+   * masks, edits that look at all tokens), everything is computed. An update that is refused or stopped leaves
+   * the run as it was.
    * @example await run.update([...run.tokens, next]);
    */
   update(tokens: ArrayLike<number>, options?: Options): Promise<void>;
@@ -196,7 +201,7 @@ export interface Run {
    * The run as the bytes of a recording: fields of its prompt, without means.
    * @example const bytes = await run.record({ fields: ['att'], strings: (ids) => ids.map(piece) });
    */
-  record(options?: RecordOptions): Promise<Uint8Array<ArrayBuffer>>;
+  record(options?: RecordOptions): Promise<Bytes>;
   close(): Promise<void>;
 }
 

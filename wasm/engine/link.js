@@ -1,5 +1,6 @@
 /** A link to a backend, in a worker or in this thread. The next call replaces a backend that is lost. */
-import { hasWorkers, startWorker } from '#host';
+import { hasWorkers } from '#host';
+import { startWorker } from '#start';
 import { SinkscopeError, unpackError } from '../abi/errors.js';
 import { callThrough } from './messages.js';
 
@@ -7,12 +8,16 @@ import { callThrough } from './messages.js';
 /** @typedef {import('./job.js').Job} Job */
 /** @typedef {import('./worker.js').Door} Door */
 /** @typedef {import('../sinkscope.js').Options} Options */
-/** @typedef {{ [Method in keyof Backend]: Backend[Method] }} Face a backend, here or behind messages */
+/** @typedef {{ [Method in keyof Backend]: Backend[Method] }} BackendApi a backend, here or behind messages */
 
-/** Where the host reports no end of a worker, the link asks it: how often, and how often in vain. */
-const PULSE = { wait: 5000, tries: 12 };
-/** A worker that does not stop within so many milliseconds of a request is terminated. */
-const STOPPING = 5000;
+/**
+ * How the link finds that a worker is stuck: it pings the worker every `wait` milliseconds, and drops it when `pings`
+ * of them in a row had no answer. The link counts pings, not time: a thread that slept itself, as in a closed
+ * laptop, has asked only once, and hears the answer. ALWAYS is for hosts that report no end of a worker, while calls
+ * are pending; STOPPING is for a worker that was asked to stop a job, until that job ends.
+ */
+const ALWAYS = { wait: 5000, pings: 12 };
+const STOPPING = { wait: 1000, pings: 4 };
 
 let lastJob = 0;
 
@@ -23,7 +28,7 @@ export class Link {
   #shared;
   /** Counts the backends, so that the end of one does not touch the next. */
   #generation = 0;
-  /** @type {Promise<Face> | undefined} */
+  /** @type {Promise<BackendApi> | undefined} */
   #backend;
   #end = () => {};
   #closed = false;
@@ -58,7 +63,7 @@ export class Link {
   /**
    * Uses the backend, another one if the last has been lost.
    * @template T
-   * @param {(backend: Face) => Promise<T>} use
+   * @param {(backend: BackendApi) => Promise<T>} use
    * @returns {Promise<T>}
    */
   ask(use) {
@@ -82,14 +87,13 @@ export class Link {
    * Uses the backend for a job, which can be stopped and reports its progress.
    * @template T
    * @param {Options} options
-   * @param {(backend: Face, job: Job) => Promise<T>} use
+   * @param {(backend: BackendApi, job: Job) => Promise<T>} use
    */
   async job({ signal, onProgress }, use) {
     signal?.throwIfAborted();
     const job = { id: ++lastJob, reports: onProgress !== undefined };
     let stop = () => {};
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let late;
+    let endWatch = () => {};
     if (onProgress) this.#listeners.set(job.id, onProgress);
     try {
       return await this.ask((backend) => {
@@ -97,8 +101,10 @@ export class Link {
         const generation = this.#generation;
         stop = () => {
           void backend.cancel(job.id).catch(() => {});
-          const why = `it did not stop within ${STOPPING / 1000} s`;
-          if (this.isAside) late = setTimeout(() => this.#lose(generation, gone(why)), STOPPING);
+          const seconds = (STOPPING.wait * (STOPPING.pings + 1)) / 1000;
+          const why = `it did not stop within ${seconds} s, nor answer`;
+          if (this.isAside)
+            endWatch = watch(backend, STOPPING, () => this.#lose(generation, gone(why)));
         };
         signal?.addEventListener('abort', stop);
         return use(backend, job);
@@ -107,7 +113,7 @@ export class Link {
       throw signal?.aborted ? signal.reason : error;
     } finally {
       signal?.removeEventListener('abort', stop);
-      clearTimeout(late);
+      endWatch();
       this.#listeners.delete(job.id);
     }
   }
@@ -117,7 +123,7 @@ export class Link {
     this.#drop(closed());
   }
 
-  /** @returns {Promise<Face>} */
+  /** @returns {Promise<BackendApi>} */
   async #start() {
     const generation = ++this.#generation;
     try {
@@ -150,37 +156,40 @@ export class Link {
       const lock = `sinkscope-${generation}-${Math.random()}`;
       const starting = Promise.all([door.holdLock(lock), door.start(this.#address, this.#shared)]);
       const [isHeld] = await Promise.race([starting, lost]);
-      const backend = /** @type {Face} */ (/** @type {unknown} */ (calls));
+      const backend = /** @type {BackendApi} */ (/** @type {unknown} */ (calls));
       lost.catch((error) => this.#lose(generation, error));
       if (isHeld) worker.watch(lock);
-      else this.#watch(generation, backend);
+      else this.#watchAlways(generation, backend, worker.terminate);
       return backend;
     } catch (thrown) {
       worker?.terminate();
       const error = asError(thrown, 'worker');
       if (this.#inWorker || error.where !== 'worker') throw error;
-      // A page may not start the worker of another site, nor one from the disk. If none was asked
-      // for, its own thread does the work.
+      // A page may not start the worker of another site or from the disk, and a bundle may lack it. If none was asked
+      // for, the page's own thread does the work.
+      console.warn(
+        "sinkscope: engine/worker.js could not be started, so that the engine runs in the page's own thread and blocks it; " +
+          'the README has a section on bundlers.',
+      );
       this.#inWorker = false;
       return this.#startHere();
     }
   }
 
   /**
-   * Asks a worker whether it lives, while something is awaited of it.
+   * Pings the worker while calls are pending.
    * @param {number} generation
-   * @param {Face} backend
+   * @param {BackendApi} backend
+   * @param {() => void} terminate
    */
-  #watch(generation, backend) {
-    let unanswered = 0;
-    const pulse = setInterval(() => {
-      if (generation !== this.#generation || !this.#backend) return clearInterval(pulse);
-      if (this.#waiting.size === 0) return;
-      const seconds = (PULSE.wait * PULSE.tries) / 1000;
-      if (unanswered++ === PULSE.tries)
-        this.#lose(generation, gone(`it has not answered for ${seconds} s`));
-      else backend.memory().then(() => (unanswered = 0));
-    }, PULSE.wait);
+  #watchAlways(generation, backend, terminate) {
+    const why = `it has not answered for ${(ALWAYS.wait * ALWAYS.pings) / 1000} s`;
+    const lose = () => this.#lose(generation, gone(why));
+    const endWatch = watch(backend, ALWAYS, lose, () => this.#waiting.size > 0);
+    this.#end = () => {
+      endWatch();
+      terminate();
+    };
   }
 
   /**
@@ -204,6 +213,25 @@ export class Link {
   /** @type {import('./backend.js').Report} */
   #report = (job, stage, done, total, facts) =>
     this.#listeners.get(job)?.({ stage, done, total, ...facts });
+}
+
+/**
+ * Pings a worker, and calls `onSilence` when it has not answered.
+ * @param {BackendApi} backend
+ * @param {typeof ALWAYS} how
+ * @param {() => void} onSilence
+ * @param {() => boolean} [isAwaited] whether anything is expected of the worker
+ * @returns {() => void} ends the pings
+ */
+function watch(backend, { wait, pings }, onSilence, isAwaited = () => true) {
+  let unanswered = 0;
+  const note = () => (unanswered = 0);
+  const timer = setInterval(() => {
+    if (!isAwaited()) return;
+    if (unanswered++ === pings) onSilence();
+    else backend.memory().then(note, note);
+  }, wait);
+  return () => clearInterval(timer);
 }
 
 /**

@@ -99,6 +99,8 @@ export function readConditions(json) {
   const window = whole(mask, 'window', null);
   const prefix = whole(mask, 'prefix', null);
   const L = size('L');
+  /** @type {number[]} */
+  const layers = list(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
   /** @type {(number | null)[]} */
   const windows = list(model, 'windows', isWindow, 'numbers or null');
   const everywhere = kind === 'window' ? window : null;
@@ -109,6 +111,8 @@ export function readConditions(json) {
       sha256: text(model, 'sha256'),
       family: text(model, 'family') ?? '',
       L,
+      blocks: whole(model, 'blocks', L),
+      layers: layers.length ? layers : Array.from({ length: L }, (_, l) => l),
       H: size('H'),
       G: size('G'),
       K: size('K'),

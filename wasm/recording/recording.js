@@ -6,15 +6,15 @@ import { addUp, lengthOf, meansOf } from '../study/measure.js';
 
 /** @typedef {import('../sinkscope.js').Recording} RecordingShape */
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
-/** @typedef {import('../engine/link.js').Face} Face */
+/** @typedef {import('../engine/link.js').BackendApi} BackendApi */
 /** @typedef {import('../engine/link.js').Link} Link */
-/** @typedef {Awaited<ReturnType<Face['openRecording']>>} Opened */
+/** @typedef {Awaited<ReturnType<BackendApi['openRecording']>>} Opened */
 
 /** @implements {RecordingShape} */
 export class Recording {
   #link;
   #post;
-  /** @type {Face | undefined} */
+  /** @type {BackendApi | undefined} */
   #backend;
   /** @type {Promise<Opened> | undefined} */
   #opened;
@@ -29,7 +29,7 @@ export class Recording {
   /**
    * @param {Link} link
    * @param {import('../sinkscope.js').Describe} describe
-   * @param {() => Parameters<Face['openRecording']>[1]} post the source, as it can be sent
+   * @param {() => Parameters<BackendApi['openRecording']>[1]} post the source, as it can be sent
    */
   constructor(link, describe, post) {
     this.#link = link;
@@ -55,9 +55,10 @@ export class Recording {
   edits = [];
 
   get architecture() {
-    const { family, L, H, G, K, D, V, F, E, operation, mask, windows } = this.conditions.model;
+    const { family, L, blocks, layers, H, G, K, D, V, F, E, operation, mask, windows } =
+      this.conditions.model;
     const attention = { operation, parameters: {} };
-    return { family, L, H, G, K, D, V, F, E, attention, mask, windows };
+    return { family, L, blocks, layers, H, G, K, D, V, F, E, attention, mask, windows };
   }
 
   get tokens() {
@@ -69,7 +70,7 @@ export class Recording {
   }
 
   /**
-   * @param {Face} backend
+   * @param {BackendApi} backend
    * @param {import('../engine/job.js').Job} [job]
    */
   #at(backend, job = QUIET) {
@@ -87,7 +88,7 @@ export class Recording {
 
   /**
    * The number of the run that a kept prompt is read as.
-   * @param {Face} backend
+   * @param {BackendApi} backend
    * @param {number} prompt
    */
   async #run(backend, prompt) {
@@ -154,6 +155,7 @@ export class Recording {
     });
     const sizeOf = (/** @type {string} */ term) =>
       Object.hasOwn(sizes, term) ? sizes[term] : Number(term);
+    if (sum === 'L+1') return model.blocks + 1; // hidden states are those of all layers
     return sum.split('+').reduce((size, term) => size + sizeOf(term), 0);
   }
 
@@ -211,7 +213,10 @@ export class Recording {
       throw new SinkscopeError('argument', 'base', 'expected none: a recording is not compared so');
     return this.#link.ask(async (backend) => {
       const run = await this.#run(backend, prompt);
-      return backend.read(run, /** @type {import('../engine/backend.js').Posted[]} */ ([...reads]));
+      return backend.read(
+        run,
+        /** @type {import('../engine/backend.js').ReadMessage[]} */ ([...reads]),
+      );
     });
   }
 

@@ -1,5 +1,5 @@
 /** Recordings: what a model did on some prompts, in one safetensors file; and making them. */
-import type { Architecture, Describe, Tensor } from '../abi/abi.js';
+import type { Architecture, Bytes, Describe, Tensor } from '../abi/abi.js';
 import type { Edit, MetricArguments, Model, Options, Read, Run, Where } from '../engine/engine.js';
 import type { MeasureOptions, Measurement, Studied } from '../study/study.js';
 
@@ -11,7 +11,12 @@ export interface Conditions {
     /** Of the file of weights. */
     readonly sha256: string | null;
     readonly family: string;
+    /** Layers with attention. */
     readonly L: number;
+    /** All layers: hidden states have blocks + 1 rows. */
+    readonly blocks: number;
+    /** [L]: the model's own numbers of the layers with attention. */
+    readonly layers: readonly number[];
     readonly H: number;
     readonly G: number;
     readonly K: number;
@@ -76,7 +81,8 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   readonly architecture: Pick<
     Architecture,
     'family' | 'L' | 'H' | 'G' | 'K' | 'D' | 'V' | 'F' | 'E' | 'attention' | 'mask' | 'windows'
-  >;
+  > &
+    Required<Pick<Architecture, 'blocks' | 'layers'>>;
   /** Bytes of the file. */
   readonly bytes: number;
   /** Every tensor of the file, by its name: `0.att`, `mean.alpha`, `prompt.loss`. */
@@ -164,7 +170,7 @@ export function recordStudy(
   model: Studied & Recordable,
   sequences: readonly (readonly number[])[],
   options?: StudyOptions,
-): Promise<Uint8Array<ArrayBuffer>>;
+): Promise<Bytes>;
 
 /** Maps that another program has made of one prompt. */
 export interface Maps {
@@ -197,10 +203,7 @@ export interface MapsOptions extends About {
  * const recording = await engine.openRecording(recordMaps([{ tokens, att: attentions }]));
  * const { metrics } = await measure(recording); // metrics.sink_ratio.mean[0]
  */
-export function recordMaps(
-  prompts: readonly Maps[],
-  options?: MapsOptions,
-): Uint8Array<ArrayBuffer>;
+export function recordMaps(prompts: readonly Maps[], options?: MapsOptions): Bytes;
 
 /** Where two recordings differ: a size of theirs, a shape, or the largest difference of a tensor. */
 export interface Difference {

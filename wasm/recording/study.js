@@ -151,11 +151,12 @@ export async function compareRecordings(a, b, options = {}) {
  * @returns {[string, unknown, unknown][]}
  */
 function sizesOf(a, b) {
-  const sizes = /** @type {const} */ (['L', 'H', 'G', 'operation']);
+  const sizes = /** @type {const} */ (['L', 'blocks', 'layers', 'H', 'G', 'operation']);
   return [
     ...sizes.map(
       (key) => /** @type {[string, unknown, unknown]} */ ([key, a.model[key], b.model[key]]),
     ),
+    ['first position', a.first.position, b.first.position],
     ['T', a.prompts.T, b.prompts.T],
     ['count', a.prompts.count, b.prompts.count],
     ['eps', a.eps, b.eps],

@@ -89,8 +89,11 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
 /** @param place a table, and the names that lead to the number: `zoo softmax measured sink_1` */
 export function fact(place: string): number {
   const [table = '', ...names] = place.split(/\s+/);
-  let found: unknown = tables[table]?.(names);
-  for (const name of names) found = (found as Record<string, unknown> | undefined)?.[name];
+  let found: unknown = Object.hasOwn(tables, table) ? tables[table]!(names) : undefined;
+  for (const name of names)
+    found = Object.hasOwn(Object(found), name)
+      ? (found as Record<string, unknown>)[name]
+      : undefined;
   if (typeof found !== 'number' || !Number.isFinite(found))
     throw new Error(`“${place}”: expected a number of a table, found ${JSON.stringify(found)}.`);
   return found;
@@ -108,7 +111,7 @@ const FORMS: Readonly<Record<string, (value: number) => number>> = {
  * @returns undefined, or what is wrong
  */
 export function wrongly(stated: string, place: string, as = ''): string | undefined {
-  const form = FORMS[as];
+  const form = Object.hasOwn(FORMS, as) && FORMS[as];
   if (!form) return `the form “${as}”: expected one of ${Object.keys(FORMS).join(', ')}`;
   const digits = /[−-]?\d[\d,]*(?:\.\d+)?/.exec(stated)?.[0].replace('−', '-').replace(/,/g, '');
   if (!digits) return `“${stated}”: expected a number`;
@@ -137,8 +140,18 @@ export interface Claim {
     readonly mean: number | null;
     readonly low: number | null;
     readonly high: number | null;
+    /** Where a source says that there is no sink: alpha on rows divided by their sums. */
+    readonly by_shares: readonly [number, number, number] | null;
+    /** Sink_1^0.3 of each seed or model, in percent. */
+    readonly sinks: readonly number[];
   }[];
   readonly verdict: string;
+  /** By the first version of the rules. */
+  readonly before: string | null;
+  /** Whether the verdict rests on two seeds of a recipe. */
+  readonly two_seeds: boolean;
+  /** Whether its verdicts on a direction survive Benjamini and Hochberg's procedure; null without one. */
+  readonly survives: boolean | null;
   readonly why: string | null;
   /** From how many to how many core hours the runs take that are left. */
   readonly hours: readonly [number, number] | null;
@@ -146,7 +159,18 @@ export interface Claim {
   readonly seen: string | null;
 }
 
-export const claims = () => (read('claims.json') as { readonly rows: readonly Claim[] }).rows;
+/** How many verdicts on a direction there are, and how many chance alone would give. */
+export interface Chance {
+  readonly comparisons: number;
+  readonly directions: number;
+  readonly survive: number;
+  readonly by_chance: number;
+}
+
+const claimsFile = () =>
+  read('claims.json') as { readonly chance: Chance; readonly rows: readonly Claim[] };
+export const claims = () => claimsFile().rows;
+export const chance = () => claimsFile().chance;
 
 /** A model of the zoo as the tables of a lesson show it. */
 export interface Model {

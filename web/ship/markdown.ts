@@ -15,7 +15,9 @@
  *     :set[30%]                                               a number that somebody chose, as a threshold is
  *     :paper[74%]{of="..."}                                   a number that a paper reports; `of` where a table has it
  *
- * Links that begin with # lead to a state of the page.
+ * Links that begin with # lead to a state of the page. A lesson may come from somebody who did not write this page:
+ * its directives have the attributes of ATTRIBUTES and no other, its links the schemes of SCHEMES, and its length and
+ * depth have bounds.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -43,7 +45,7 @@ import {
 import { CONDITIONS, NAMES, type Measures, type Name } from '../src/run/without_first.ts';
 import { make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
-import { claims, fact, longRuns, modelsOfZoo, wrongly, type Claim, type Model } from './facts.ts';
+import { chance, claims, fact, longRuns, modelsOfZoo, wrongly, type Claim, type Model } from './facts.ts';
 
 export interface FigureOf {
   /** With the number of its lesson: `1-map`. */
@@ -106,6 +108,60 @@ export interface Lesson {
   }[];
   /** What is wrong with it, a sentence each. */
   readonly problems: readonly string[];
+}
+
+/** What each directive may have; of a figure, those attributes of <sink-scope> that lessons use. */
+export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
+  figure: [
+    ...['id', 'view', 'shown', 'controls', 'hide', 'input', 'prompt', 'seed', 'first', 't', 'n'],
+    ...['eps', 'layer', 'head', 'query', 'key', 'curve', 'left', 'right', 'experiment'],
+  ],
+  row: ['switches', 'beside', ...Object.keys(SWITCHES)],
+  write: ['id', 'model', 'prompt'],
+  deleted: [],
+  count: ['figure'],
+  costs: ['models'],
+  dots: ['recipes', 'step', 'outcome'],
+  claims: [],
+  predict: ['min', 'max', 'unit', 'choices'],
+  exercise: [],
+  live: ['figure', 'value'],
+  set: [],
+  data: ['of', 'as'],
+  paper: ['of', 'as'],
+};
+
+/** Where links and pictures may lead: to addresses of these schemes, and to the page's own files. */
+const SCHEMES = ['https:', 'http:', 'mailto:'];
+
+/**
+ * Bounds of a lesson. The time that parsing takes grows with the square of the depth of its lists, directives and
+ * marks; our own lessons use a tenth of each.
+ */
+const MOST = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
+
+/** What a lesson has too much of, a sentence each. */
+function excessOf(source: string): string[] {
+  if (source.length > MOST.characters)
+    return [`line 1: ${source.length} characters: expected at most ${MOST.characters} in a lesson`];
+  const problems: string[] = [];
+  let marks = 0;
+  let containers = 0;
+  source.split('\n').forEach((line, i) => {
+    const [front = ''] = /^(?:[ \t>*+-]|\d+[.)])*/.exec(line)!;
+    if (front.length > MOST.columns)
+      problems.push(
+        `line ${i + 1}: nested by ${front.length} columns: expected at most ${MOST.columns}`,
+      );
+    marks = line.trim() ? marks + (line.match(/[*_~[:$|`!<{]/g)?.length ?? 0) : 0;
+    if (marks > MOST.marks)
+      problems.push(`line ${i + 1}: ${marks} marks: expected at most ${MOST.marks} in a paragraph`);
+    if (/^[ >]*:::+\w/.test(line) && ++containers > MOST.containers)
+      problems.push(
+        `line ${i + 1}: ${containers} blocks that open with “:::”: expected at most ${MOST.containers}`,
+      );
+  });
+  return problems.slice(0, 1);
 }
 
 const folder = join(import.meta.dirname, '../lessons/pictures');
@@ -186,18 +242,30 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 };
 const NOT_TESTED = 'not tested';
 
+const intervalOf = (mean: number, low: number | null, high: number | null) =>
+  minus(mean, 2) + (low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`);
+
+/** The smallest and the largest Sink_1, which decide nothing. */
+function sinksOf(sinks: readonly number[]): string {
+  if (!sinks.length) return '';
+  const [least, most] = [Math.min(...sinks), Math.max(...sinks)].map((one) => one.toFixed(0));
+  return `; Sink₁ ${least === most ? least : `${least} to ${most}`}%`;
+}
+
 /** Each effect: which recipe against which, the difference with its interval, how many seeds, by which protocol. */
 function effectsOf({ effects }: Claim): Node {
   const all = effects.flatMap(
-    ({ recipe, against, outcome, name, protocol, seeds, mean, low, high }) => {
+    ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
       if (mean === null) return [];
       const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
       const from = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
       const other = typeof against === 'string' ? ` against ${against}` : '';
-      const interval =
-        low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`;
+      const shares = by_shares ? `, by shares ${intervalOf(...by_shares)}` : '';
       const by = protocol ? `, protocol ${protocol.toUpperCase()}` : '';
-      return `${recipe}${other}: ${words}${from} ${minus(mean, 2)}${interval}, n = ${seeds}${by}`;
+      return (
+        `${recipe}${other}: ${words}${from} ${intervalOf(mean, low, high)}${shares}, n = ${seeds}${by}` +
+        sinksOf(sinks)
+      );
     },
   );
   const lines = all.length ? all : ['–'];
@@ -207,6 +275,9 @@ function effectsOf({ effects }: Claim): Node {
     lines.map((line) => make('div', {}, [text(line)])),
   );
 }
+
+const verdictOf = ({ verdict, survives, two_seeds }: Claim) =>
+  `${verdict}${survives ? ' †' : ''}${two_seeds ? ', on two seeds' : ''}`;
 
 /** Why a claim has no verdict: what nothing here can test, or the runs that are missing. */
 function whyNot({ hours, why }: Claim): string {
@@ -232,21 +303,27 @@ function claimsTables(hrefOf: (state: string) => string): Node[] {
   const tested = all.filter(({ verdict }) => verdict !== NOT_TESTED);
   const others = all.filter(({ verdict }) => verdict === NOT_TESTED);
   const count = (verdict: string) => tested.filter((one) => one.verdict === verdict).length;
+  const { comparisons, directions, survive, by_chance } = chance();
   return [
     make('p', {}, [
       text(
         `Of ${all.length} claims, our models agree with ${count('agrees')}, differ from ${count('differs')} and leave ` +
-          `${count('undecided')} undecided; ${others.length} are ${NOT_TESTED}.`,
+          `${count('undecided')} undecided; ${others.length} are ${NOT_TESTED}. Of ${comparisons} comparisons ` +
+          `${directions} have a direction; if no factor had any effect, about ${by_chance.toFixed(0)} would. ` +
+          `A † marks the verdicts whose directions survive the procedure of Benjamini and Hochberg at a false ` +
+          `discovery rate of 5%: ${survive} of the ${directions} directions do. The last column is the verdict ` +
+          `by the first version of our rules.`,
       ),
     ]),
     table(
-      ['Claim', 'Where', 'The source', 'Our test', 'Verdict'],
+      ['Claim', 'Where', 'The source', 'Our test', 'Verdict', 'Before'],
       tested.map((one) => [
         linked(one),
         where(one),
         typeset(one.paper ?? '–'),
         effectsOf(one),
-        one.verdict,
+        verdictOf(one),
+        one.before ?? '–',
       ]),
     ),
     make('details', { className: ['untested'] }, [
@@ -445,7 +522,8 @@ function directives(number: number, read: Read) {
       const stated = toString(node);
       read.lives.push({ figure: `${number}-${figure}`, value, stated });
       const name = `${number}-${figure}`;
-      const found = (pictures[name] ?? writings()[name])?.values[value];
+      const values = (pictures[name] ?? writings()[name])?.values ?? {};
+      const found = Object.hasOwn(values, value) ? values[value] : undefined;
       if (found !== stated)
         wrong(node, `“${stated}”: ${value} of the figure “${figure}” is ${found ?? 'unknown'}`);
       become(node, make('output', { dataFigure: figure, dataValue: value }, [text(stated)]));
@@ -465,8 +543,15 @@ function directives(number: number, read: Read) {
     },
   };
 
+  const checkAddress = (node: Node, url: string) => {
+    const { protocol } = new URL(url, 'https://page.invalid/');
+    if (!SCHEMES.includes(protocol))
+      wrong(node, `“${url}”: expected an address of ${SCHEMES.join(', ')} or of this page`);
+  };
+
   const visit = (node: Node, isSourced: boolean): void => {
     const { type } = node;
+    if ('url' in node) checkAddress(node, node.url);
     if (type === 'link' && node.url.startsWith('#')) node.url = hrefOf(node.url);
     else if (type === 'link' && /^[\w-]+$/.test(node.url)) node.url = `../${node.url}/index.html`;
     if (type === 'text' && !isSourced && MEASURED.test(node.value.replace(DEFINED, '')))
@@ -476,11 +561,19 @@ function directives(number: number, read: Read) {
     for (const child of [...(node.children ?? [])])
       visit(child, isSourced || ['data', 'live', 'paper', 'set'].includes(name));
     if (!isDirective) return;
-    const kind = kinds[name];
+    const kind = Object.hasOwn(kinds, name) && kinds[name];
     if (!kind)
       return void wrong(node, `“:${name}”: expected one of ${Object.keys(kinds).join(', ')}`);
+    const known = ATTRIBUTES[name]!;
+    const given = node.attributes ?? {};
+    const unknown = Object.keys(given).find((one) => !known.includes(one));
+    if (unknown !== undefined)
+      return void wrong(
+        node,
+        `“${unknown}”: expected ${known.length ? `one of ${known.join(', ')}` : 'no attribute'} of “:${name}”`,
+      );
     try {
-      kind(node, node.attributes ?? {});
+      kind(node, given);
     } catch (error) {
       wrong(node, (error as Error).message);
     }
@@ -501,7 +594,18 @@ function headOf(tree: Root): { title: string; description: string } {
 /** @param name of the file, without its ending: `1-what-is-an-attention-sink` */
 export function lessonOf(name: string, source: string): Lesson {
   const number = Number(/^\d+/.exec(name)?.[0] ?? 0);
-  const read: Read = { figures: [], writes: [], links: [], lives: [], problems: [] };
+  const read: Read = { figures: [], writes: [], links: [], lives: [], problems: excessOf(source) };
+  if (read.problems.length)
+    return {
+      slug: name,
+      number,
+      words: 0,
+      minutes: 0,
+      title: '',
+      description: '',
+      html: '',
+      ...read,
+    };
   const maker = unified()
     .use(remarkParse)
     .use(remarkDirective)

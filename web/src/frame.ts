@@ -25,7 +25,7 @@ export interface StepFacts {
 }
 
 /** How far a number can be trusted to say something about a model. */
-export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual';
+export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual' | 'edited';
 
 /** A place among the heads, from 0 on. */
 export interface Head {
@@ -56,6 +56,8 @@ export interface Frame {
   };
   /** Of a recording: under which conditions it was made. */
   readonly recording?: Conditions;
+  /** Of a recording: the key that counts as the first token, and whether all prompts have the same token there. */
+  readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
   /** Of a recording: names that it does not hold, each with the reason. */
   readonly lacks?: Readonly<Record<string, string>>;
   /** Of a recording of a long text: rows, and columns, of its maps, which hold means of blocks of tokens. */
@@ -109,6 +111,16 @@ export function ofHead(tensor: Tensor, { layer, head }: Head): Float32Array {
   const [, H, n] = tensor.shape as [number, number, number];
   const at = (layer * H + head) * n;
   return (tensor.data as Float32Array).subarray(at, at + n);
+}
+
+/** The key that counts as the first token: a recording may have measured another than 0. */
+export function firstKey({ firstAt }: Pick<Frame, 'firstAt'>): number {
+  return firstAt?.key ?? 0;
+}
+
+/** The model's own number of a layer with attention: a recorded hybrid has others between. */
+export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer: number): number {
+  return architecture.layers?.[layer] ?? layer;
 }
 
 /** Whether every token sees every other, so that none is the next one. */
@@ -203,9 +215,21 @@ export function mapsOf(frame: Frame): Maps | undefined {
   return maps;
 }
 
-/** The cells of the picture, [T, T]: captions are computed from these. Cells that are means prove none. */
-export function drawnMap(frame: Frame): Float32Array | undefined {
-  return frame.pooled ? undefined : mapsOf(frame)?.weights;
+/** The cells of the picture: raw weights, or shares of each row where the reader normalizes rows. */
+export function cellsOf(
+  { weights, shares }: Pick<Maps, 'weights' | 'shares'>,
+  { normalize }: { readonly normalize: 'no' | 'yes' },
+): Float32Array {
+  return normalize === 'yes' ? shares : weights;
+}
+
+/** The same cells, [T, T], for captions that are computed from them. Cells that are means prove no claim. */
+export function drawnMap(
+  frame: Frame,
+  state: Parameters<typeof cellsOf>[1],
+): Float32Array | undefined {
+  const maps = frame.pooled ? undefined : mapsOf(frame);
+  return maps && cellsOf(maps, state);
 }
 
 /** alpha of one key in every head, [L, H]. */
@@ -213,6 +237,17 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
   const { data, shape } = frame.tensors[name]!;
   const [L, H, T] = shape as [number, number, number];
   return Float32Array.from({ length: L * H }, (_, i) => data[i * T + key]!);
+}
+
+/**
+ * Mean weight of the first token in every head, [L, H], as the model uses it. Where rows need not sum to 1, a row that
+ * carries next to nothing may give all of it to one token: shares would select that head.
+ */
+export function firstWeights(frame: Frame): Float32Array {
+  const raw = !frame.operation.normalises && frame.tensors.alpha_raw;
+  const key = firstKey(frame);
+  const weights = raw ? alphaOfKey(frame, key, 'alpha_raw').map(Math.abs) : undefined;
+  return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);
 }
 
 /** Queries that must see a key: a head that looks at itself would seem a sink at the end. */
@@ -231,24 +266,27 @@ export function indexOfMost(values: ArrayLike<number>): number {
   return best;
 }
 
-/** The head that is asked for, or the one with the largest sink score of token 1. */
+/** The head that is asked for, or the one that gives the first token the largest weight. */
 export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   const { L, H } = frame.architecture;
   if (layer >= 0 && head >= 0)
     return { layer: Math.min(layer, L - 1), head: Math.min(head, H - 1) };
   // A study of other numbers has none.
-  const best = frame.tensors.alpha ? indexOfMost(alphaOfKey(frame, 0)) : 0;
+  const best = frame.tensors.alpha ? indexOfMost(firstWeights(frame)) : 0;
   return { layer: Math.floor(best / H), head: best % H };
 }
 
 /** Number of layers before the chosen hidden state, else before the one whose largest value exceeds the median most. */
 export function hiddenLayer(
-  { tensors, architecture: { L } }: Pick<Frame, 'tensors' | 'architecture'>,
+  { tensors, architecture }: Pick<Frame, 'tensors' | 'architecture'>,
   layer = -1,
 ): number {
-  if (layer >= 0) return Math.min(layer, L - 1) + 1;
+  const { L, blocks = L } = architecture;
+  if (layer >= 0) return layerNumber({ architecture }, Math.min(layer, L - 1)) + 1;
   const sizes = tensors.massive!.data;
-  return indexOfMost(Array.from({ length: L + 1 }, (_, l) => sizes[4 * l]! / sizes[4 * l + 3]!));
+  return indexOfMost(
+    Array.from({ length: blocks + 1 }, (_, l) => sizes[4 * l]! / sizes[4 * l + 3]!),
+  );
 }
 
 /** The largest number of the residual stream, of the first layer that has it; undefined where it was not read. */

@@ -1,7 +1,17 @@
 /** The page's sentences: findings, conditions and classes. Every sentence is computed from a frame. */
 import { judge, type Conditions, type Judgement } from 'sinkscope';
 import { OTHERS, others } from './ask/arithmetic';
-import { alphaOfKey, mean, ofHead, type Frame, type Head, overPrompts } from './frame';
+import { claimOf, type Claim } from './claims';
+import {
+  alphaOfKey,
+  firstKey,
+  type Frame,
+  type Head,
+  layerNumber,
+  mean,
+  ofHead,
+  overPrompts,
+} from './frame';
 
 /** A dash for what is undefined. */
 export function show(value: number, digits = 2): string {
@@ -51,12 +61,12 @@ export function stateWords(hidden: number): string {
 }
 
 /** The name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
-export function headName({ layer, head }: Head): string {
-  return `L${layer}H${head}`;
+export function headName({ layer, head }: Head, frame?: Pick<Frame, 'architecture'>): string {
+  return `L${frame ? layerNumber(frame, layer) : layer}H${head}`;
 }
 
-export function headWords(at: Head): string {
-  return `head ${headName(at)}`;
+export function headWords(at: Head, frame?: Pick<Frame, 'architecture'>): string {
+  return `head ${headName(at, frame)}`;
 }
 
 export const CLASS_WORDS = {
@@ -64,6 +74,7 @@ export const CLASS_WORDS = {
   relaxed: 'RELAXED',
   approximate: 'APPROXIMATE',
   counterfactual: 'COUNTERFACTUAL',
+  edited: 'EDITED',
 } as const;
 
 const SOURCE_WORDS = {
@@ -135,18 +146,20 @@ export function stampWords(frame: Stamped): string {
 /** What may be said of its Sink_1. */
 export function judged(frame: Frame): Judgement {
   const { tensors, eps, operation } = frame;
+  const key = firstKey(frame);
   return judge({
     eps,
-    even: tensors.alpha_uniform!.data[0]!,
+    even: tensors.alpha_uniform!.data[key]!,
     normalises: operation.normalises,
-    sink: tensors.sink_ratio!.data[0]!,
-    sinkRaw: tensors.sink_ratio_raw!.data[0]!,
+    sink: tensors.sink_ratio!.data[key]!,
+    sinkRaw: tensors.sink_ratio_raw!.data[key]!,
   });
 }
 
 /** How many heads that is; with several prompts, on average. */
 export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
   const all = L * H;
+  if (!Number.isFinite(share)) return `an unrecorded number of the ${all} heads`;
   const count = share * all;
   const isWhole = Math.abs(count - Math.round(count)) < 1e-4;
   const shown = isWhole ? count.toFixed(0) : count.toFixed(1);
@@ -172,18 +185,53 @@ export function shortNote({ even }: Judgement, T: number, eps: number): string {
 
 /** The first token, by its role where it has one. */
 export function firstName(frame: Frame): string {
-  const role = frame.tokens[0]?.special ? 'start token' : 'first token';
-  return `the ${role} ${quote(frame, 0)}`;
+  const key = firstKey(frame);
+  const role = frame.tokens[key]?.special ? 'start token' : 'first token';
+  // Means over prompts that begin otherwise are of no token in particular.
+  const isCommon = frame.firstAt?.isCommon ?? true;
+  const where = key ? ` at position ${key}` : '';
+  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${where}`;
 }
 
 /** alpha_1 of a head: the share of its attention that the first token receives. */
 export function alphaOf(frame: Frame, at: Head): number {
-  return ofHead(frame.tensors.alpha!, at)[0]!;
+  return ofHead(frame.tensors.alpha!, at)[firstKey(frame)]!;
 }
 
 /** Mean alpha_1 over all heads of the model. */
 export function meanAlpha(frame: Frame): number {
-  return mean(alphaOfKey(frame, 0));
+  return mean(alphaOfKey(frame, firstKey(frame)));
+}
+
+/** A share in whole percents, a small one with a digit more. */
+const digitsOf = (share: number) => percent(share, share < 0.0095 ? 1 : 0);
+
+/** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
+export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
+  return !isShare && isMost && given < even;
+}
+
+/** The number of a claim: the only one that a picture, its caption and its card give of the head. */
+export function givenWords(claim: Claim): string {
+  // A bound is rounded up, so that it holds.
+  const number = isBelow(claim)
+    ? percent(Math.ceil(100 * claim.given - 1e-4) / 100, 0)
+    : digitsOf(claim.given);
+  return claim.isAbout ? `about ${number}` : number;
+}
+
+/** What the number is a share of. */
+export const shareWords = ({ operation: { normalises } }: Frame): string =>
+  normalises ? 'of its attention' : 'of its row sums';
+
+/** What the head gives the first token. */
+function givesWords(claim: Claim, frame: Frame): string {
+  const [first, number] = [firstName(frame), givenWords(claim)];
+  const head = headWords(claim.at, frame);
+  if (isBelow(claim))
+    return `No head gives ${first} more than ${number}; ${head} gives it the most.`;
+  const what = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
+  return `${capital(head)} gives ${first} ${what}.`;
 }
 
 /** The finding of one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
@@ -191,11 +239,11 @@ export function finding(frame: Frame, at: Head): string {
   const verdict = judged(frame);
   const { normalises } = frame.operation;
   const { L, H } = frame.architecture;
-  const own = percent(alphaOf(frame, at), 0);
-  const share = normalises ? 'of its attention' : 'of its row sums';
-  const chosen =
-    `${capital(headWords(at))} gives ${firstName(frame)} ${own} ${share}; the mean over all ${L * H} heads is ` +
-    `${percent(meanAlpha(frame), 0)}, uniform attention would give ${percent(verdict.even, 0)}.`;
+  const claim = claimOf(frame, at);
+  const means = normalises
+    ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`
+    : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`;
+  const chosen = `${givesWords(claim, frame)} ${means}`;
   if (!verdict.conclusive) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
   const how = normalises ? '' : ', both as a share and as a raw weight';
   const sums = normalises

@@ -250,30 +250,32 @@ describe('the start of a text', () => {
       const own = context();
       const { text, all } = shown(startToken(as(own), [frame(change)]));
       all('button')[0]?.click();
-      return [text('span'), text('button'), own.set.mock.lastCall?.[0].first];
+      return [text('button'), all('button')[0]?.title, own.set.mock.lastCall?.[0].first];
     };
-    expect(press({})).toEqual(['Text starts with <s> (start token)', 'Remove it', 'none']);
-    expect(press({ first: [] })).toEqual(['Text has no start token', 'Start with <s>', '']);
+    const starts = ['starts with <s> ✕', 'starts with <s> (start token): remove it', 'none'];
+    expect(press({})).toEqual(starts);
+    const none = 'no start token: add <s>';
+    expect(press({ first: [] })).toEqual([none, none, '']);
     expect(press({ first: [], special: { ...special, automatic: [] } })).toEqual([
-      ...['Text has no start token', 'Start with <s>', 'bos'],
+      ...[none, none, 'bos'],
     ]);
-    expect(press({ special: { ...special, bos: null } })).toEqual([...['', '', undefined]]);
+    expect(press({ special: { ...special, bos: null } })).toEqual(['', undefined, undefined]);
     expect(shown(startToken(as(context()), [])).root.textContent).toBe('');
     const both = shown(startToken(as(context()), [frame(), frame({ first: ['<s>', '</s>'] })]));
-    expect(both.text('span')).toBe('Text starts with <s> (start token) / starts with <s> </s>');
+    expect(both.text('button')).toBe('starts with <s> / starts with <s> </s> ✕');
   });
 
   it('can be an example', () => {
     const own = context({ prompt: EXAMPLES[1] });
     const { all, texts } = shown(examples(as(own)));
-    expect(texts('button')[0]).toBe('The quick brown …');
-    expect(all('button').map((one) => one.getAttribute('aria-pressed'))).toEqual([
-      'false',
-      'true',
-      'false',
-      'false',
+    expect(texts('option')).toEqual(['Example texts', ...EXAMPLES]);
+    const select = all('select')[0] as unknown as HTMLSelectElement;
+    const options = all('option') as unknown as HTMLOptionElement[];
+    expect(options.filter((one) => one.hasAttribute('selected')).map((one) => one.value)).toEqual([
+      EXAMPLES[1],
     ]);
-    all('button')[2]!.click();
+    select.value = EXAMPLES[2];
+    select.dispatchEvent(new Event('change'));
     expect(own.set).toHaveBeenCalledWith({
       prompt: EXAMPLES[2],
       input: 'text',

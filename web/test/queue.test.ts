@@ -27,6 +27,7 @@ const describe_ = {
   metrics: [
     ...[
       'alpha',
+      'alpha_raw',
       'sink_ratio',
       'sink_ratio_raw',
       'row_mass_summary',

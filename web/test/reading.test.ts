@@ -102,6 +102,7 @@ describe('what is read', () => {
   it('is what every sentence needs and what is asked for, once', () => {
     expect(names(['alpha', 'entropy'])).toEqual([
       'alpha',
+      'alpha_raw',
       'alpha_uniform',
       'sink_ratio',
       'sink_ratio_raw',
@@ -312,7 +313,8 @@ describe('a frame that is completed', () => {
   it('keeps what is there, and reads a head’s numbers once alpha says which one', async () => {
     const { run, asked } = runOf({ q: nothing, entropy: nothing });
     const wanted = { reads: ['alpha', 'entropy'], headReads: ['q'] };
-    const first = await completed(describe_, frameOf(), { run, opened }, wanted, {
+    const raw = { alpha_raw: frameOf().tensors.alpha! };
+    const first = await completed(describe_, frameOf({}, raw), { run, opened }, wanted, {
       headOf: strongest,
     });
     expect(asked.flat()).toEqual([

@@ -8,7 +8,7 @@ import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
 
 type Extra = (frame: Frame) => { rowBars?: number[]; colBars?: number[]; remark?: object };
-const figures = vi.hoisted(() => [] as { extra: Extra }[]);
+const figures = vi.hoisted(() => [] as { extra?: Extra }[]);
 const updates = vi.hoisted(() => [] as string[]);
 const deletion = vi.hoisted(() => ({ start: vi.fn(), stop: vi.fn(), made: vi.fn() }));
 vi.mock('../src/rooms/without_first', () => ({
@@ -93,8 +93,8 @@ function room(
   return {
     ...made,
     ask: page.queue.ask,
-    extra: figures.at(-1)!.extra,
-    links: () => made.all('.start-foot a').map((a) => a.getAttribute('href')),
+    extra: figures.findLast((one) => one.extra)!.extra!,
+    links: () => made.all('.start-ask a').map((a) => a.getAttribute('href')),
   };
 }
 
@@ -130,41 +130,72 @@ describe('the first token', () => {
 });
 
 describe('the first sentence', () => {
-  it('says what the strongest head gives, the mean of both models, and what uniform attention would give', () => {
+  it('has no number; each side has one, and the rest is behind More', () => {
     updates.length = 0;
     const { text, root } = room({ shown }, both());
-    expect(text('.lead')).toMatch(/The strongest head, L1H0, gives 90% of its attention to .*<s>/);
-    expect(text('.lead')).toMatch(
-      /Mean over all 4 heads: 42%; in the sigmoid twin .*: 42% of row sums\./,
+    expect(text('.lead')).toBe(
+      'Almost every token attends to the first one: <s>, a marker that begins every text and carries no meaning. In the same model trained with sigmoid instead of softmax, they do, too.',
     );
-    expect(updates.at(-1)).toBe('softmax,sigmoid');
-    expect(text('.twin-0')).toBe('Softmax model strongest head L1H0 · rows sum to 100%');
-    expect(text('.twin-1')).toMatch(/^Sigmoid model strongest head L1H0 · rows sum to \d+%$/);
+    expect(updates).toContain('softmax,sigmoid');
+    expect(text('.twin-0')).toBe(
+      'Softmax model This head gives <s> 90% of its attention; spread evenly over the tokens that each row can see, it would be 10%.',
+    );
+    expect(text('.twin-1')).toBe('Sigmoid model This head gives <s> a mean weight of 90%.');
+    expect(text('.facts p')).toBe(
+      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100%. The mean over all 4 heads is 42%.',
+    );
+    expect(root.querySelectorAll('.facts p')[1]!.textContent!.replace(/\s+/g, ' ')).toBe(
+      'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average.',
+    );
     expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);
     expect([...root.classList].filter((one) => /explaining|walking|coming/.test(one))).toEqual([]);
     expect(root.querySelector('.start-stage')!.classList).toContain('nesting');
   });
 
+  it('bounds every head where the rows of none give the first token much', () => {
+    const faint = (weights: number[]) => ({ ...head, tensors: { att: tensor([3, 3], weights) } });
+    const frame = frameOf(
+      { ...sigmoid(), head: faint([0.03, 0, 0, 0.01, 0.4, 0, 0.008, 0.5, 0.2]) } as never,
+      { ...more, alpha_raw: tensor([2, 2, 3], [0.01, 0, 0, 0, 0, 0, 0.016, 0, 0, 0.012, 0, 0]) },
+    );
+    const { text, set } = room({ shown }, [softmax(), frame]);
+    expect(text('.lead')).toMatch(
+      /In the same model trained with sigmoid instead of softmax, they do not\.$/,
+    );
+    expect(text('.twin-1')).toBe(
+      'Sigmoid model No head gives <s> more than 2%; this head gives it the most.',
+    );
+    // Shares of the row are another picture, with another sentence.
+    set({ normalize: 'yes' });
+    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums; spread evenly/);
+  });
+
   it('names a head that is chosen as such', () => {
     const { text } = room({ shown, layer: 0, head: 1 }, both());
-    expect(text('.lead')).toMatch(/The selected head, L0H1, gives 40%/);
-    expect(text('.twin-0')).toMatch(/^Softmax model head L0H1/);
+    expect(text('.twin-0')).toMatch(/This head gives <s> 40% of its attention/);
+    expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is selected\./);
+  });
+
+  it('says “about” of a preview, and the same number without it of the exact weights', () => {
+    const quick = { ...softmax(), model: { ...softmax().model, bits: 3.3 } };
+    expect(room({ shown }, [quick]).text('.twin-0 span strong')).toBe('about 90%');
+    expect(room({ shown }, [softmax()]).text('.twin-0 span strong')).toBe('90%');
   });
 
   it('waits for the second model, and asks for it after the first', () => {
     const one = room({ shown }, [softmax()]);
     expect(one.text('.twin-1')).toBe('Loading the second model …');
-    expect(one.text('.lead')).toMatch(/Mean over all 4 heads: 42%\. /);
+    expect(one.text('.lead')).toMatch(/^Almost every token .* no meaning\.$/);
     expect(one.ask.mock.lastCall![0].subjects).toEqual(shown);
     const none = room({ shown }, []);
     expect(none.ask.mock.lastCall![0].subjects).toEqual(['softmax']);
     expect(none.root.classList).toContain('coming');
-    expect(none.text('.lead')).toMatch(/^A small language model reads the text below/);
+    expect(none.text('.lead')).toBe('A small language model reads your text on this machine.');
   });
 });
 
 describe('the rest of the room', () => {
-  it('has two models at most, tabs between them, and tokens without their ids', () => {
+  it('has two models at most, and tabs between them', () => {
     const third = { ...sigmoid(), subject: 'third' } as Frame;
     const all = ['softmax', 'sigmoid', 'third'];
     const { root, state } = room({ shown: all, at: 2 }, [...both(), third]);
@@ -178,12 +209,6 @@ describe('the rest of the room', () => {
     expect(stage.dataset.at).toBe('1');
     state.value = { ...state.value, at: 0 };
     expect(stage.dataset.at).toBe('0');
-    const chips = [...root.querySelectorAll('.chip')];
-    expect(chips.map((one) => [one.textContent, one.hasAttribute('title')])).toEqual([
-      ['<s>', false],
-      ['a', false],
-      ['=1,"x"↵', false],
-    ]);
     expect(
       room({ shown: ['softmax'] }, [softmax()]).root.querySelector('.start-tabs button'),
     ).toBeNull();
@@ -191,9 +216,7 @@ describe('the rest of the room', () => {
 
   it('offers the recording of a real model before the first step, where it ships', () => {
     const real = (change: Partial<State>) => {
-      const links = room({ shown, ...change }, both()).root.querySelectorAll(
-        '.start-text .links a',
-      );
+      const links = room({ shown, ...change }, both()).root.querySelectorAll('.start-deleting a');
       return [...links].map((one) => one.getAttribute('href'));
     };
     const isShipped = SHIPPED.includes('smollm2-135m-instruct.safetensors');
@@ -241,13 +264,14 @@ describe('the rest of the room', () => {
       ]);
     const { text, root } = recorded();
     expect(text('.lead')).toMatch(
-      /^owner\/name read the text below, and this page shows what was recorded\. Each row is a token/,
+      /^owner\/name read this text, and the page shows what was recorded\. Almost every token/,
     );
     expect(root.querySelector('textarea')).toBeNull();
-    expect(text('.start-text .links')).toBe('Back to the two small models');
+    expect(text('.recorded-text')).toBe('<s> a=1,"x"');
+    expect(text('.start-deleting .links')).toBe('Back to the two small models');
     expect(text('.start-ask > a')).toMatch(/^Lesson 1/);
     expect(recorded({ sequences: 9 }).text('.lead')).toContain(
-      'The shares below are means over 9 such texts. Each row',
+      'The shares below are means over 9 such texts.',
     );
     const pooled = recorded({ pooled: 2 });
     expect(pooled.text('.lead')).toContain(
@@ -290,21 +314,11 @@ describe('the rest of the room', () => {
       model: { id: 'b', title: 'B' },
     };
     const { text } = room({ shown: ['softmax', 'b'] }, [softmax(), other as never]);
-    expect(text('.lead')).toMatch(
-      /Mean over all 4 heads: 42%; in B: 42% of row sums\. Uniform attention: 10%\.$/,
-    );
-    const short = frameOf({ head } as never, { ...more, alpha_uniform: tensor([3], [0.2, 0, 0]) });
-    expect(room({ shown: ['softmax'] }, [short]).text('.lead')).toMatch(
-      /: 42%\. Short text \(3 tokens\): uniform attention is already 20%\.$/,
-    );
-    const free = room({ shown: ['sigmoid'] }, [sigmoid()]).text('.lead');
-    expect(free).toMatch(
-      /gives 90% of its row sums, which are 100% on average, to the start token/,
-    );
+    expect(text('.lead')).toMatch(/In B, they do, too\.$/);
     const named = room({ shown: ['softmax'] }, [
       { ...softmax(), tokens: softmax().tokens.map((token) => ({ ...token, special: false })) },
     ]);
-    expect(named.text('.lead')).toMatch(/to the first token “<s>”\. Mean/);
+    expect(named.text('.lead')).toBe('Almost every token attends to the first one: “<s>”.');
     const both_ = {
       ...softmax(),
       architecture: { ...softmax().architecture, mask: { kind: 'bidirectional' } },
@@ -459,7 +473,7 @@ describe('the four steps', () => {
     // Which head is the strongest changes from step to step: a step names it, the walk does not.
     expect(text('.twin-0')).toMatch(/^Softmax model head L1H0/);
     expect(room({ shown, why: 3 }, both()).text('.twin-0')).toMatch(
-      /^Softmax model strongest head/,
+      /^Softmax model This head gives/,
     );
     expect(ask.mock.lastCall![0]).toMatchObject({ subjects: shown, studies: [] });
     state.value = { ...state.value, shown: shown.map((id) => `${id}@0`) };
@@ -473,8 +487,10 @@ describe('the four steps', () => {
     const alpha = tensor([2, 2, 3], [0.5, 0, 0, 0.1, 0, 0, 0.2, 0, 0, 0.1, 0, 0]);
     const early = both().map((frame) => {
       const step = { step: 0, of: 4000 };
+      const att = tensor([3, 3], [0.2, 0, 0, 0.2, 0.8, 0, 0.2, 0.4, 0.4]);
       return {
         ...frame,
+        head: { ...head, tensors: { att } },
         subject: `${frame.subject}@0`,
         model: { ...frame.model, id: `${frame.subject}@0`, step },
         tensors: { ...frame.tensors, alpha },

@@ -23,6 +23,7 @@ import { norms } from '../src/views/norms';
 import { parts, partsOf } from '../src/views/parts';
 import { perturbations } from '../src/views/perturbations';
 import { ratios } from '../src/views/ratios';
+import { settingName } from '../src/views/settings';
 import { reach } from '../src/views/reach';
 import { router } from '../src/views/router';
 import { scores } from '../src/views/scores';
@@ -87,9 +88,16 @@ describe('the attention map', () => {
     expect(data).toMatchObject({ rowTitle: 'query', colTitle: 'key', chosen: undefined });
     expect(data.label).toBe(
       'Attention weights of head L1H0 of Softmax model: 3 queries by 3 keys. The first token, “<s>”, ' +
-        'receives 88% on average; uniform attention would give it 13%.',
+        'receives 75% on average; uniform attention would give it 13%.',
     );
-    expect([view.text('.subtitle'), ends(view)]).toEqual(['head L1H0 · softmax', 'weight 01']);
+    expect([view.text('.subtitle'), view.text('.scale-name')]).toEqual([
+      ...['head L1H0 · softmax', 'weight (square-root scale)'],
+    ]);
+    // Each number stands where the scale has it.
+    const ticks = view.all('.tick').map((one) => `${one.textContent} ${one.style.left}`);
+    expect(ticks.map((one) => one.replace(/(\.\d).*%/, '$1%'))).toEqual([
+      ...['0 0%', '10% 31.6%', '25% 50%', '50% 70.7%', '100% 100%'],
+    ]);
     expect(view.says(cells)).toEqual([
       '',
       'query 1 “a”',
@@ -102,12 +110,14 @@ describe('the attention map', () => {
     expect(view.wrong()).toEqual([]);
     const linear = drawn(attention, base(), { scale: 'linear', query: 2, key: -1 });
     expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
+    expect(linear.text('.scale-name')).toBe('weight');
+    expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
   it('is plain on the first screen', () => {
     const view = drawn(attention, base(), { isPlain: true });
     expect(view.map.data).toMatchObject({ rowTitle: '', colTitle: '' });
-    expect(view.all('.subtitle, .legend-place').map((one) => one.hidden)).toEqual([true, true]);
+    expect(view.all('.subtitle, .map-key').map((one) => one.hidden)).toEqual([true, true]);
     expect(view.says(cells).slice(1)).toEqual([
       '“a” attends to',
       'attention on “=1,"x"↵”',
@@ -125,7 +135,18 @@ describe('the attention map', () => {
     expect(view.says('1,1')).toEqual([
       'query 1 “a” → key 1 “a”: 25.0% of the row, weight 0.1250 of row sum 0.500',
     ]);
-    expect(view.map.data.label).toContain('receives 88% of what its rows carry, on average');
+    expect(view.map.data.label).toMatch(
+      /receives a mean weight of 38%; rows sum to 42% on average\.$/,
+    );
+    // The switch draws shares, and says so.
+    const shares = drawn(attention, base({ head, ...(sigmoid as object) }), { normalize: 'yes' });
+    expect([...shares.map.data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 1, 0, 0]);
+    expect(shares.map.data.label).toContain('receives 92% of what its rows carry, on average');
+    const plain = drawn(attention, base({ head, ...(sigmoid as object) }), {
+      normalize: 'yes',
+      isPlain: true,
+    });
+    expect(plain.says('1,1')).toEqual(['“a” attends to “a”: 25.0%']);
     const operation = { ...frameOf().operation, proxy: 'share_abs' } as never;
     expect(drawn(attention, base({ operation })).map.data.scale).toMatchObject({
       low: -1,
@@ -269,8 +290,8 @@ describe('what an intervention changes', () => {
   it('is drawn as lines, as a map minus a map, and over all heads', () => {
     const view = drawn(change, after, { query: 2 });
     expect(view.text('.caption')).toBe(
-      'The loss changes by +1.750 nats per token, most at token 2 “=1,"x"↵”: +3.00. The first token receives 38% ' +
-        'of the attention of head L0H1, 38% in the baseline.',
+      'The loss changes by +1.750 nats per token, most at token 2 “=1,"x"↵”: +3.00. The first token’s mean weight ' +
+        'in head L0H1 is 38%; in the baseline it is 38%.',
     );
     const own = drawn(change, after, { ...at, query: 2 });
     expect(own.lines()).toEqual([
@@ -319,7 +340,7 @@ describe('what an intervention changes', () => {
     const silent = base({ base: before } as never, { loss_at: tensor([3], [NaN, NaN, NaN]) });
     const view = drawn(change, silent);
     expect(view.all('.chart')[0]!.hidden).toBe(true);
-    expect(view.text('.caption')).toMatch(/^The first token receives 88%/);
+    expect(view.text('.caption')).toMatch(/^The first token’s mean weight in head L1H0 is 88%/);
     expect(change.says(base(), at)).toBe('No intervention yet.');
     expect(drawn(change, after).all('.chart')[0]!.hidden).toBe(false);
     expect(drawn(change, after).charts()[0]).not.toHaveProperty('cursor');
@@ -819,6 +840,17 @@ describe('lines and bars', () => {
     expect(drawn(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.reach).toEqual([
       0, 4.4,
     ]);
+    // Each model's own head is on the scale.
+    const other = base(
+      {},
+      {
+        row_mass: tensor([2, 2, 3], [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        alpha: tensor([2, 2, 3], [0.9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+      },
+    );
+    expect(
+      drawn(mass, sums(0.75), { frames: [sums(0.75), other] }).charts()[0]!.reach![1],
+    ).toBeCloseTo(3.3);
     // A model with fewer layers and heads has its last ones on the scale.
     const flat = base({ architecture: architecture({ L: 1, H: 1 }) } as never, {
       row_mass: tensor([1, 1, 3], [2, 2, 2]),
@@ -1065,6 +1097,15 @@ describe('hidden states', () => {
 });
 
 describe('caches and settings', () => {
+  it('calls an edit of a kind that the page does not know by its label', () => {
+    for (const kind of ['constructor', 'toString', 'of a later version']) {
+      const edits = [{ kind }] as never;
+      expect(settingName(base({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
+        'as the core says',
+      );
+    }
+  });
+
   const evict = (policy: string, budget: number, more: object = {}) => ({
     edits: [{ kind: 'evict', policy, budget, ...more }],
     labels: ['evict'],
@@ -1445,11 +1486,12 @@ describe('what else there is of a frame', () => {
     expect([...painted[1]!.data]).toEqual([0.5, NaN, NaN, 0.375, 0.125, NaN, 0.25, 0.125, 0.125]);
     const thumbs = view.all('.thumb');
     expect(thumbs.map((one) => one.getAttribute('aria-label'))).toEqual([
-      'L0H0, α₁ = 0.125',
-      'L0H1, α₁ = 0.375',
-      'L1H0, α₁ = 0.875',
-      'L1H1, α₁ = 0.250',
+      'L0H0 gives the first token 13%',
+      'L0H1 gives the first token 38%',
+      'L1H0 gives the first token 88%',
+      'L1H1 gives the first token 25%',
     ]);
+    expect(thumbs.map((one) => one.textContent)).toEqual([...['H0L013%', 'H138%', 'L188%', '25%']]);
     expect(thumbs.map((one) => one.getAttribute('aria-pressed'))).toEqual([
       'false',
       'false',
@@ -1465,13 +1507,16 @@ describe('what else there is of a frame', () => {
     expect(view.point.mock.calls).toEqual([[{ layer: 1, head: 1 }], [{}]]);
     view.pointed.value = { layer: 1, head: 0 };
     expect(thumbs.map((one) => one.classList.contains('lit'))).toEqual([false, false, true, false]);
-    // The same maps are not painted again; those of another frame are, as shares where rows need not sum to 1.
+    // The same maps are not painted again; those of another frame are; as shares where the reader normalizes rows.
     view.draw(frame, { layer: 0, head: 0 });
     expect(painted).toHaveLength(4);
     expect(thumbs[0]!.getAttribute('aria-pressed')).toBe('true');
     view.draw(frame, { scale: 'linear' });
     expect(painted).toHaveLength(8);
-    view.draw(base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) }));
+    const free = base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });
+    view.draw(free);
+    expect([...painted.at(-1)!.data].slice(3, 5)).toEqual([0.375, 0.125]);
+    view.draw(free, { normalize: 'yes' });
     expect([...painted.at(-1)!.data].slice(3, 5)).toEqual([0.75, 0.25]);
     view.draw(
       base({ architecture: architecture({ L: 1, H: 4 }) } as never, {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { OTHERS } from '../src/ask/arithmetic';
 import type { Frame } from '../src/frame';
-import { columnOf, kindOf } from '../src/rooms/claims';
+import { columnOf, kindOf } from '../src/claims';
 import {
   classSentence,
   comparison,
@@ -121,7 +121,7 @@ describe('a finding', () => {
       /gives the first token “<s>” 90% of its attention/,
     );
     expect(finding(frameOf(free), at)).toMatch(
-      /90% of its row sums; .* 30%, both as a share and as a raw weight\. Rows need not sum to 100%: they sum to 50% on average\.$/,
+      /gives the start token “<s>” a mean weight of 90%\. As a share of its rows that is 90%; .* 30%, both as a share and as a raw weight\. Rows need not sum to 100%: they sum to 50% on average\.$/,
     );
     const architecture = { ...frameOf().architecture, bias_key: 'head' } as never;
     const bias = { sink_ratio_bias: tensor([1], [0.5]) };
@@ -186,8 +186,10 @@ describe('a column of a drawn map', () => {
   const of = (...weights: number[]) => columnOf(map(...weights), weights.length + 1);
 
   it('has its mean, the rows that attend mostly there, and the row sum', () => {
-    const { mean, strong, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
+    const { mean, given, strong, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
     expect([mean, strong, rows]).toEqual([2.0625 / 4, 2, 4]);
+    // alpha_1 has the first row, too, which can attend to nothing else.
+    expect(given).toBe(3.0625 / 5);
     expect(rowSum).toBeCloseTo(1, 6);
   });
 
@@ -199,7 +201,7 @@ describe('a column of a drawn map', () => {
 
   it('is called by its borders, and not at all without rows', () => {
     const kind = (rows: number, strong: number, mean = 0, uniform = 0) =>
-      kindOf({ rows, strong, mean, uniform, rowSum: 1 });
+      kindOf({ rows, strong, mean, uniform });
     expect([kind(0, 0), kind(4, 3), kind(100, 74), kind(5, 2), kind(100, 39)]).toEqual([
       ...['none', 'all', 'many', 'many', 'none'],
     ]);

@@ -106,7 +106,7 @@ export const table = {
   eps: number(0.3, 0, 1, 0.05),
   /** Prompts that are averaged. */
   n: number(1, 1, 1000),
-  /** -1: the head with the largest sink score. */
+  /** -1: the head that gives the first token the largest weight. */
   layer: number(-1, -1, 1023),
   head: number(-1, -1, 1023),
   /** The selected cell of the attention map; -1: none. */
@@ -118,6 +118,8 @@ export const table = {
   grip: choice('all', 'all', 'layer', 'head'),
   /** Colour scale of attention maps; small weights show on the root scale. */
   scale: choice('root', 'root', 'linear'),
+  /** Whether attention maps show shares of the row where rows need not sum to 1. */
+  normalize: choice('no', 'no', 'yes'),
   /** What the geometry view maps. */
   map: choice('cos', 'cos', 'dot', 'norm', 'angle'),
   temperature: number(0.8, 0, 5, 0.1),

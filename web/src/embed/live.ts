@@ -259,7 +259,7 @@ export class Live {
     const isOut = shown.some(({ frame, isStale, error }) => !error && (!frame || isStale));
     const isWhole = frames.every((frame) => describe && isRead(view, frame, describe));
     if (!frames.length || isOut || !isWhole) return;
-    const says = frames.map((frame) => view.says(frame, selectedHead(frame, state)));
+    const says = frames.map((frame) => view.says(frame, selectedHead(frame, state), state));
     const label = [view.title, ...says].join('. ');
     this.#host.internals.ariaLabel = label;
     if (label === this.#said) return;

@@ -261,19 +261,22 @@ export const EXAMPLES = [
 ] as const;
 
 export function examples({ state, set }: Context): TemplateResult {
-  return html`<div class="examples" role="group" aria-label="Example texts">
-    ${EXAMPLES.map(
+  const known = EXAMPLES.find((one) => one === state.value.prompt) ?? '';
+  const choose = (event: Event) => {
+    const prompt = valueOf(event);
+    if (prompt) set({ prompt, input: 'text', query: -1, key: -1 });
+  };
+  return html`<select
+    class="examples"
+    aria-label="Example texts"
+    .value=${live(known)}
+    @change=${choose}
+  >
+    ${['', ...EXAMPLES].map(
       (one) =>
-        html`<button
-          type="button"
-          title=${one}
-          aria-pressed=${state.value.prompt === one}
-          @click=${() => set({ prompt: one, input: 'text', query: -1, key: -1 })}
-        >
-          ${one.split(/[ ,]+/).slice(0, 3).join(' ')} …
-        </button>`,
+        html`<option value=${one} ?selected=${one === known}>${one || 'Example texts'}</option>`,
     )}
-  </div>`;
+  </select>`;
 }
 
 /** What the text starts with, and the same measurement with or without the start token at one click. */
@@ -288,15 +291,36 @@ export function startToken(
   // A link to what a tokenizer does itself needs no word.
   const given = known.special.automatic[0] === known.special.bos ? '' : 'bos';
   const bos = readable(known.special.bos!);
-  return html`<p class="starts">
-    <span>Text ${isWithout ? 'has no start token' : said.join(' / ')}</span>
-    <button
-      type="button"
-      @click=${() => set({ first: isWithout ? given : 'none', query: -1, key: -1 })}
-    >
-      ${isWithout ? `Start with ${bos}` : 'Remove it'}
-    </button>
-  </p>`;
+  const text = isWithout
+    ? `no start token: add ${bos}`
+    : said.join(' / ').replace(' (start token)', '');
+  const name = isWithout ? text : `${said.join(' / ')}: remove it`;
+  return html`<button
+    type="button"
+    class="starts"
+    aria-label=${name}
+    title=${name}
+    @click=${() => set({ first: isWithout ? given : 'none', query: -1, key: -1 })}
+  >
+    ${text}${isWithout ? nothing : ' ✕'}
+  </button>`;
+}
+
+/** Where rows need not sum to 1: whether maps show shares of each row. */
+export function normalizeField(
+  { state, set }: Context,
+  frames: readonly Frame[],
+): TemplateResult | typeof nothing {
+  if (frames.every(({ operation }) => operation.normalises)) return nothing;
+  return html`<label class="check"
+    ><input
+      type="checkbox"
+      .checked=${live(state.value.normalize === 'yes')}
+      @change=${(event: Event) =>
+        set({ normalize: (event.target as HTMLInputElement).checked ? 'yes' : 'no' })}
+    />
+    normalize rows</label
+  >`;
 }
 
 /** The whole question: the text, its length, its start token, the threshold. */
@@ -344,6 +368,7 @@ export function questionControls(
           ],
           (value) => context.set({ scale: value as State['scale'] }),
         )}
+        ${normalizeField(context, frames)}
       </div>
     </details>`;
   return html`<div class="question-controls">

@@ -171,7 +171,9 @@ export class Figure {
         name: this.#view.name,
         title,
         place: this.#grid,
-        says: numbers.map(({ frame }) => this.#view.says(frame, this.#at(frame))),
+        says: numbers.map(({ frame }) =>
+          this.#view.says(frame, this.#at(frame), this.#context.state.peek()),
+        ),
         numbers,
         facts: this.#context.facts(),
         onPaper: <T>(take: () => T): T => onPaper(this.#grid, (theme) => this.#drawIn(theme), take),

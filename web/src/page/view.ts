@@ -118,8 +118,8 @@ export interface View {
   ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences'>>;
   /** What it shows, as numbers. */
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
-  /** What it shows, as a sentence: a caption, and the picture's alternative. */
-  readonly says: (frame: Frame, at: Head) => string;
+  /** What it shows, as a sentence: a caption, and the picture's alternative. @param state of the page; absent: as usual */
+  readonly says: (frame: Frame, at: Head, state?: State) => string;
   readonly draw: (root: HTMLElement, reach: Reach) => Update;
 }
 

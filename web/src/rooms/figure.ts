@@ -63,7 +63,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
       const { describe } = context.engine.value!.models;
       return isRead(view, frame, describe)
-        ? view.says(frame, selectedHead(frame, state))
+        ? view.says(frame, selectedHead(frame, state), state)
         : coming[i]!;
     });
     render(

@@ -1,14 +1,14 @@
 /**
- * The first minute: one question, the maps of two models, the sentence that the maps support, the text, and
- * "Why?", which leads through four steps on the same picture.
+ * The first minute: one question, the reader's text, the sentence that its maps support, the maps of two models with
+ * one number each, and "Why?", which leads through four steps on the same picture. Below: all heads, and the text
+ * that a model writes without its first token.
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { columnOf, kindOf, type Column, type Kind } from './claims';
+import { claimOf, type Claim, type Kind } from '../claims';
 import {
-  chips,
   examples,
-  lightsChips,
+  normalizeField,
   segmented,
   startToken,
   textField,
@@ -16,15 +16,7 @@ import {
 } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
-import {
-  drawnMap,
-  gridOf,
-  isBidirectional,
-  ofHead,
-  selectedHead,
-  type Frame,
-  type Head,
-} from '../frame';
+import { gridOf, isBidirectional, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
 import { lessonLink } from '../page/lessons';
 import type { Study } from '../run/request';
@@ -34,17 +26,24 @@ import { NO_WEIGHTS } from '../run/recordings';
 import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
 import { stepOf, stepWords } from '../ask/steps';
-import { attention } from '../views/attention';
+import { drawScale, scaleName } from '../plot/legend';
+import { attention, weightScale } from '../views/attention';
+import { heads as allHeads } from '../views/heads';
 import { part, type DrawOptions } from '../page/view';
 import {
   alphaOf,
+  capital,
   firstName,
+  givenWords,
   headName,
+  headsWords,
+  isBelow,
   judged,
   massOf,
   meanAlpha,
   percent,
-  shortNote,
+  quote,
+  shareWords,
   show,
   stampWords,
   sumWords,
@@ -53,6 +52,7 @@ import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
 import type { WithoutFirst } from './without_first';
+import '../views/views.css';
 
 /** The recording that is Start's second example. */
 const REAL = 'smollm2-135m-instruct.safetensors';
@@ -60,106 +60,122 @@ const REAL = 'smollm2-135m-instruct.safetensors';
 /** Models side by side. */
 const SIDES = 2;
 
-/** A share that may be below 1%. */
-const small = (share: number) => percent(share, share < 0.1 ? 1 : 0);
-
 /** The labels on the picture, by what its first column shows. */
 const REMARKS: Readonly<
-  Record<Kind, { readonly kind: string; readonly text: (column: Column) => string }>
+  Record<Kind, { readonly kind: string; readonly text: (claim: Claim) => string }>
 > = {
   all: { kind: 'sink', text: () => '◀ almost every token attends here' },
   many: {
     kind: 'sink',
-    text: ({ strong, rows }) => `◀ ${strong} of ${rows} tokens attend mostly here`,
+    text: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,
   },
-  weak: { kind: 'weak', text: ({ mean }) => `◀ a weaker column: ${small(mean)} on average` },
-  none: {
-    kind: 'none',
-    text: ({ mean }) => `no strong column: ${small(mean)} on average`,
-  },
+  weak: { kind: 'weak', text: () => '◀ a weaker column' },
+  none: { kind: 'none', text: () => 'no strong column' },
 };
 
-function columnIn(frame: Frame): Column | undefined {
-  const cells = drawnMap(frame);
-  return cells && frame.T > 1 ? columnOf(cells, frame.T) : undefined;
-}
-
 /** The label on the picture. */
-export function remarkOf(frame: Frame): DrawOptions['remark'] {
-  const column = columnIn(frame);
-  if (!column) return undefined;
-  const { kind, text } = REMARKS[kindOf(column)];
-  return { kind, text: text(column) };
+export function remarkOf(claim: Claim): DrawOptions['remark'] {
+  if (!claim.kind) return undefined;
+  const { kind, text } = REMARKS[claim.kind];
+  return { kind, text: text(claim) };
 }
 
-/** Parts of class `wide` are left out on a phone. */
-const ROWS = html`Each row is a token<span class="wide"> (a word or part of one)</span>; the
-  stronger a cell, the more it attends to the token of the column.`;
+const WAITING = 'A small language model reads your text on this machine.';
 
-const INTRODUCTION = html`A small language model reads the text below<span class="wide">
-    on your machine</span
-  >. ${ROWS}`;
-
-/** Who read the text: a model on this machine, or one elsewhere, by its recording. */
-function introduction(frame: Frame): TemplateResult {
-  const { recording, sequences, pooled } = frame;
-  if (!recording) return INTRODUCTION;
-  const rows = pooled
-    ? html`Each row is a block of ${gridOf(frame).block} tokens, and each cell the mean of its
-      weights; the strongest cell has the darkest color.`
-    : ROWS;
+/** Who read the text, of a model elsewhere that is shown by its recording. */
+function recordedBy({ recording, sequences, pooled, ...frame }: Frame): string {
+  const cells = pooled
+    ? ` Each row is a block of ${gridOf({ pooled, T: frame.T }).block} tokens, and each cell the mean of its weights; the strongest cell has the darkest color.`
+    : '';
   const means = sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
-  return html`${recording.model.id} read the text below, and this page shows what was
-  recorded.${means} ${rows}`;
+  return `${recording!.model.id} read this text, and the page shows what was recorded.${means}${cells}`;
 }
 
-/** The sentence over the pictures. @param heads of the frames, in their order */
-export function lead(frames: readonly Frame[], heads: readonly Head[]): TemplateResult {
-  const [first, second] = frames;
-  if (!first) return INTRODUCTION;
-  const verdict = judged(first);
-  const at = heads[0]!;
-  const { L, H } = first.architecture;
+/** What the first token is, said in full once. */
+function firstInFull(frame: Frame): string {
+  const name = quote(frame, 0).replace(/[“”]/g, frame.tokens[0]?.special ? '' : '$&');
+  return frame.tokens[0]?.special
+    ? `${name}, a marker that begins every text and carries no meaning`
+    : name;
+}
+
+/** The answer that the first map gives, in words without a number. */
+const ANSWERS: Readonly<Record<Kind, (first: string) => string>> = {
+  all: (first) => `Almost every token attends to the first one: ${first}.`,
+  many: (first) => `Many tokens attend mostly to the first one: ${first}.`,
+  weak: (first) => `The first token gets more attention than an even share: ${first}.`,
+  none: () => 'On this text, this head does not single out the first token.',
+};
+
+/** Whether the second model does what the first one does. */
+function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[]): string {
+  const [own, other] = frames;
+  if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
+  const where = isTwin(own, other)
+    ? 'the same model trained with sigmoid instead of softmax'
+    : nameOf(other);
+  const who = first.kind === 'weak' ? 'it' : 'they';
+  const does = first.kind === 'weak' ? 'does' : 'do';
+  if (second.kind === 'none') return ` In ${where}, ${who} ${does} not.`;
+  return second.kind === first.kind ? ` In ${where}, ${who} ${does}, too.` : '';
+}
+
+/** The sentence over the pictures. @param claims about the drawn heads of the frames, in their order */
+export function lead(frames: readonly Frame[], claims: readonly Claim[]): string {
+  const [first] = frames;
+  if (!first) return WAITING;
+  const who = first.recording ? `${recordedBy(first)} ` : '';
   if (first.T < 2)
-    return html`${INTRODUCTION} This text has a single token, which can only attend to itself: type
-    more.`;
-  const own = percent(alphaOf(first, at), 0);
-  const isStart = first.tokens[0]!.special;
-  const of = isFree(first)
-    ? `of its row sums, which are ${rowSum(first)} on average,`
-    : 'of its attention';
-  const other =
-    second && isTwin(first, second)
-      ? html`the sigmoid twin<span class="wide"> (same data, same seed)</span>`
-      : nameOf(second);
-  const ofSums = isFree(second) && !isFree(first) ? ' of row sums' : '';
-  const mean = html`${percent(meanAlpha(first), 0)}${second ? html`; in ${other}: ${percent(meanAlpha(second), 0)}${ofSums}` : ''}`;
-  const uniform = `Uniform attention: ${percent(verdict.even, 0)}.`;
-  const note = shortNote(verdict, first.T, first.eps);
-  const isStrongest = headName(at) === headName(selectedHead(first, { layer: -1, head: -1 }));
-  const which = `The ${isStrongest ? 'strongest' : 'selected'} head, ${headName(at)},`;
-  return html`${introduction(first)}
-    <strong>${which} gives ${own} ${of} to ${firstName(first)}</strong>${
-      isStart ? html` (BOS)<span class="wide">, which carries no meaning</span>` : ''
-    }.
-    Mean over all ${L * H} heads: ${mean}. ${note || uniform}`;
+    return `${who}This text has a single token, which can only attend to itself: type more.`;
+  const kind = claims[0]?.kind;
+  const answer = kind ? ANSWERS[kind](firstInFull(first)) : '';
+  return `${who}${answer}${otherWords(frames, claims)}`.trim();
+}
+
+/** The one number of a side, in its sentence. */
+function sideWords(claim: Claim, frame: Frame): TemplateResult {
+  const first = quote(frame, 0).replace(/[“”]/g, frame.tokens[0]?.special ? '' : '$&');
+  const number = html`<strong>${givenWords(claim)}</strong>`;
+  if (isBelow(claim))
+    return html`No head gives ${first} more than ${number}; this head gives it the most.`;
+  if (!claim.isShare) return html`This head gives ${first} a mean weight of ${number}.`;
+  return html`${explained('This head')} gives ${first} ${number} ${shareWords(frame)}; spread evenly
+  over the tokens that each row can see, it would be ${percent(claim.even, 0)}.`;
 }
 
 /** The same while training is walked through: of one length at every step, so that nothing moves. */
-function walkLead(frames: readonly Frame[], heads: readonly Head[]): TemplateResult {
+function walkLead(frames: readonly Frame[], claims: readonly Claim[]): TemplateResult {
   return html`${frames.map((frame, i) => {
     const { step } = frame.model;
     const when = step ? stepWords(step.step, step.of) : 'after training';
+    const claim = claims[i]!;
     return html`<span class="walk-line"
-      ><strong>${capitalName(frame)}, ${when}:</strong> head ${headName(heads[i]!)} gives the first
+      ><strong>${capitalName(frame)}, ${when}:</strong> head ${headName(claim.at)} gives the first
       token
       ${
-        isFree(frame)
-          ? `a weight of ${small(columnIn(frame)?.mean ?? NaN)} on average; its rows sum to ${rowSum(frame)}`
-          : `${percent(alphaOf(frame, heads[i]!), 0)} of its attention; uniform attention would give ${percent(judged(frame).even, 0)}`
+        claim.isShare
+          ? `${givenWords(claim)} ${shareWords(frame)}; uniform attention would give ${percent(claim.even, 0)}`
+          : `a weight of ${percent(claim.given)} on average; its rows sum to ${sumWords(claim.rowSum)}`
       }.</span
     >`;
   })}`;
+}
+
+/** Everything else that is known of a side. */
+function moreWords(frame: Frame, claim: Claim): string {
+  const { L, H } = frame.architecture;
+  const { layer, head } = claim.at;
+  const share = frame.operation.normalises
+    ? ''
+    : ` As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${percent(meanAlpha(frame), 0)} on average.`;
+  const mean = frame.operation.normalises
+    ? ` The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}.`
+    : '';
+  return (
+    `${capitalName(frame)}: head ${headName(claim.at)} (layer ${layer}, head ${head}, counted from 0) ` +
+    `${claim.isMost ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
+    `Its rows sum to ${sumWords(claim.rowSum)}${frame.operation.normalises ? '' : ' on average'}.${mean}${share}`
+  );
 }
 
 /** Whether two models differ in nothing but the attention operation. */
@@ -170,8 +186,7 @@ function isTwin(first: Frame, second: Frame): boolean {
 
 /** The model without the step that it is shown at. */
 function nameOf(frame: Frame | undefined): string {
-  const name = (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
-  return name.replace(/^(Softmax|Sigmoid)\b/, (word) => word.toLowerCase());
+  return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
 }
 
 function capitalName(frame: Frame): string {
@@ -210,21 +225,24 @@ function cardOf({ model }: Frame, context: Context): Card | undefined {
   return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }
 
-/** The mean row sum of the drawn map. */
-const rowSum = (frame: Frame) => sumWords(columnIn(frame)?.rowSum ?? massOf(frame));
 const isFree = (frame: Frame | undefined) => frame !== undefined && !frame.operation.normalises;
 
 /** What the constraint on a row's sum does, true of the models that are shown. */
-function rowWords([first, second]: readonly Frame[], isSink: boolean): TemplateResult {
+function rowWords(
+  [first, second]: readonly Frame[],
+  claims: readonly Claim[],
+  isSink: boolean,
+): TemplateResult {
   const bars = 'The bars at the right are row sums.';
+  const sumOf = (i: number) => sumWords(claims[i]?.rowSum ?? massOf([first, second][i]!));
   if (isFree(first))
-    return html`${bars} In this model a row may have any sum: here ${rowSum(first!)} on
+    return html`${bars} In this model a row may have any sum: here ${sumOf(0)} on
     average.${second && !isFree(second) ? ' In the other model every row must sum to 100%, even where a token needs nothing.' : ''}`;
   const which =
     first!.operation.name === 'softmax' ? html`a <dfn>softmax</dfn> model` : html`this model`;
   return html`${bars} In ${which} every row must sum to 100%, even where a token needs nothing. The
   rest has to go
-  somewhere${isSink ? `, and it goes to ${firstName(first!)}` : ''}.${isFree(second) ? ` In its twin a row may have any sum: here ${rowSum(second!)} on average.` : ''}`;
+  somewhere${isSink ? `, and it goes to ${firstName(first!)}` : ''}.${isFree(second) ? ` In its twin a row may have any sum: here ${sumOf(1)} on average.` : ''}`;
 }
 
 /** The ablation of a head: the same subject with and without it, as two studies. */
@@ -289,29 +307,28 @@ function signed(change: number): string {
 function explanation(
   why: number,
   frames: readonly Frame[],
-  heads: readonly Head[],
+  claims: readonly Claim[],
   context: Context,
 ): TemplateResult | typeof nothing {
   const [first] = frames;
-  const [at] = heads;
-  if (!first || !at) return nothing;
-  const verdict = judged(first);
-  const even = percent(verdict.even, 0);
-  const alpha = alphaOf(first, at);
-  const isSink = alpha > 2 * verdict.even;
+  const [claim] = claims;
+  if (!first || !claim) return nothing;
+  const even = percent(claim.even, 0);
+  const isSink = claim.given > 2 * claim.even;
   if (why === 1)
     return html`The first column belongs to
       ${firstName(first)}${first.tokens[0]?.special ? ', which precedes every text and carries no meaning' : ''}.
-      Uniform attention would give it ${even}; head ${headName(at)} gives it ${percent(alpha, 0)}.
+      Uniform attention would give it ${even}; head ${headName(claim.at)} gives it
+      ${givenWords(claim)}.
       ${isSink ? 'This is called' : 'Where it gets far more than that, it is called'} an
-      <dfn>attention sink</dfn>. Point at a token to see what it attends to.`;
-  if (why === 2) return rowWords(frames, isSink);
-  if (why === 3) return writeWords(first, at, context);
+      <dfn>attention sink</dfn>. Point at a row to see what its token attends to.`;
+  if (why === 2) return rowWords(frames, claims, isSink);
+  if (why === 3) return writeWords(first, claim.at, context);
   const isSoftmax = cardOf(first, context)?.id === 'softmax';
   const comes = isSoftmax
     ? 'The sink is not built in: at step 0 attention is nearly uniform, and the sink appears during training.'
     : 'Where a head attends is learned in training.';
-  return html`${comes} The shown heads stay the same: the strongest ones after
+  return html`${comes} The shown heads stay the same: those that give the first token most after
   training.${seedWords(frames, context)}`;
 }
 
@@ -356,28 +373,17 @@ function previewMark(
   </p>`;
 }
 
-/** The caption of a map, computed from the map. */
-function captionOf(frame: Frame, at: Head, isStrongest: boolean): TemplateResult {
-  const which = isStrongest ? 'strongest head' : 'head';
-  const sums = isFree(frame) ? `rows sum to ${rowSum(frame)}` : 'rows sum to 100%';
-  return html`<span class="wide">${which} </span>${headName(at)} · ${sums}`;
-}
-
 /** The same picture of a real model, whose recording is fetched when a reader asks for it; and the way back. */
 function realModel(context: Context, isRecorded: boolean): TemplateResult | typeof nothing {
   if (isRecorded)
-    return html`<p class="links">
-      <a href=${context.link({ shown: defaults.shown, at: 0, layer: -1, head: -1 })}
-        >Back to the two small models</a
-      >
-    </p>`;
+    return html`<a href=${context.link({ shown: defaults.shown, at: 0, layer: -1, head: -1 })}
+      >Back to the two small models</a
+    >`;
   if (!SHIPPED.includes(REAL)) return nothing;
   const shown = [`recording:${REAL}`];
-  return html`<p class="links">
-    <a href=${context.link({ shown, at: 0, layer: -1, head: -1 })}
-      >The same in a model of 135 million parameters</a
-    >
-  </p>`;
+  return html`<a href=${context.link({ shown, at: 0, layer: -1, head: -1 })}
+    >The maps of a model of 135 million parameters</a
+  >`;
 }
 
 /** Of a causal model with weights: what it writes without its first token. */
@@ -388,26 +394,46 @@ function deleteButton(
   const { frame, isStale } = first ?? {};
   if (frame && (frame.recording || isBidirectional(frame))) return nothing;
   // Its place is kept until there is a frame.
-  return html`<p>
-    <button type="button" ?disabled=${!frame || isStale} @click=${() => frame && deletes(frame)}>
-      Delete the first token
-    </button>
-  </p>`;
+  return html`<button
+    type="button"
+    ?disabled=${!frame || isStale}
+    @click=${() => frame && deletes(frame)}
+  >
+    Delete the first token
+  </button>`;
+}
+
+/** How many heads do what the first picture shows. */
+function countWords(frame: Frame): string {
+  const verdict = judged(frame);
+  const { L, H } = frame.architecture;
+  const counted = verdict.conclusive
+    ? ` ${capital(headsWords(frame, verdict.sink))} give the first token more than ${percent(frame.eps, 0)}.`
+    : '';
+  return `Every layer of the model has several attention heads, and each has a map of its own: ${L} layers (rows) of ${H} heads.${counted} Select one to see it above.`;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'start-head');
-  const words = part(root, 'start-words');
   const stage = part(root, 'start-stage');
+  const legend = part(root, 'start-legend');
   const aside = part(root, 'start-aside');
+  const facts = part(root, 'start-facts');
   const why = part(aside, 'why');
   const walk = part(aside, 'why-walk');
-  const foot = part(aside, 'start-foot');
-  const without = part(root, 'start-without');
+  const foot = part(aside, 'start-ask');
+  const heads = part(root, 'start-heads', 'section');
+  const headsWordsPlace = part(heads, 'start-section');
+  const deleting = part(root, 'start-deleting', 'section');
+  const deletingWords = part(deleting, 'start-section');
+  const without = part(deleting, 'start-without');
   const based = part(root, 'start-based sources');
   const pictures = part(stage, 'start-pictures');
   const tabs = part(pictures, 'start-tabs');
   const captions = part(pictures, 'start-captions');
+  const what = part(legend, 'scale-name', 'span');
+  const bar = part(legend, 'scale-place', 'span');
+  const key = part(legend, 'map-key', 'span');
   const sides = (state: State) => state.shown.slice(0, SIDES);
   const shown = (): Shown[] => shownOf(context, sides(context.state.value));
 
@@ -437,23 +463,35 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     isBare: true,
     extra: (frame) => {
       const at = headOf(frame);
-      const { why: step } = context.state.peek();
+      const state = context.state.peek();
       return {
         at,
         isPlain: true,
-        remark: step < 2 ? remarkOf(frame) : undefined,
-        ...barsOf(step, frame, at),
+        remark: state.why < 2 ? remarkOf(claimOf(frame, at, state)) : undefined,
+        ...barsOf(state.why, frame, at),
       };
     },
   });
   figure.root.dataset.view = 'attention';
+  const thumbs = new Figure(heads, allHeads, context, scope, { isBare: true });
   let walker: Walk | undefined;
   let walkScope: Scope | undefined;
 
+  /** Whether the reader has scrolled to the maps of all heads, which are read only then. */
+  const isReached = signal(false);
+  const watcher = new IntersectionObserver(
+    ([entry]) => {
+      if (entry!.isIntersecting) isReached.value = true;
+    },
+    { rootMargin: '0px 0px -60px' },
+  );
+  watcher.observe(heads);
+  scope.onEnd(() => watcher.disconnect());
+
   asks(context, scope, (state, { queue }) => {
     const entries = queue.entries.value;
-    const heads = pinnedHeads(state);
-    const [first, ...rest] = heads ? sides(state) : trained(sides(state));
+    const pins = pinnedHeads(state);
+    const [first, ...rest] = pins ? sides(state) : trained(sides(state));
     const frame = entries.get(first!)?.frame;
     // The first picture does not wait for the second. An explanation has exact numbers.
     const subjects = frame || state.why === 4 ? [first!, ...rest] : [first!];
@@ -461,8 +499,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     return {
       isPreview: !state.why && !isExact.value,
       subjects,
-      ...(heads ? { heads } : {}),
-      views: [attention],
+      ...(pins ? { heads: pins } : {}),
+      views: isReached.value && !state.why ? [attention, allHeads] : [attention],
       more: [
         'row_mass',
         'value_norm',
@@ -473,7 +511,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     };
   });
 
-  // The strongest heads of the trained models, as soon as these have been run.
+  // The heads of the trained models that give the first token most, as soon as these have been run.
   scope.effect(() => {
     const state = context.state.value;
     const entries = context.engine.value?.queue.entries.value;
@@ -508,7 +546,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   let isDrawn = false;
   scope.effect(() => {
     const state = context.state.value;
-    void context.theme.value;
+    const theme = context.theme.value;
     const all = shown();
     const isWhole = all.every(({ frame, error, isStale }) => (frame && !isStale) || error);
     walk.hidden = state.why !== 4;
@@ -516,8 +554,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (state.why === 4 && isDrawn && !isWhole) return;
     isDrawn = isWhole;
     const frames = framesOf(all);
-    const heads = frames.map(headOf);
-    const [at] = heads;
+    const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
     const { why: step } = state;
     stage.dataset.at = String(Math.min(state.at, SIDES - 1));
     // On a phone, the second map fits above the diagonal of the first.
@@ -526,15 +563,28 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     root.classList.toggle('walking', step === 4);
     const isFailed = all.some(({ error }) => error);
     root.classList.toggle('coming', !frames.length && !isFailed);
+    const isRecorded = frames.some(({ recording }) => recording);
     render(
       html`<h1>Why do language models stare at the first token?</h1>
+        <div class="start-text">
+          ${
+            isRecorded
+              ? html`<div>
+                  <p class="recorded-text" tabindex="0">
+                    ${frames[0]!.tokens.map(({ text }) => text).join('')}
+                  </p>
+                  <p class="hint" data-recorded>${NO_WEIGHTS}</p>
+                </div>`
+              : html`${textField(context, 2)}
+                  <div class="text-tools">${startToken(context, frames)} ${examples(context)}</div>`
+          }
+        </div>
         <p class="lead" data-finding role="status">
-          ${step === 4 && frames.length ? walkLead(frames, heads) : lead(frames, heads)}
+          ${step === 4 && frames.length ? walkLead(frames, claims) : lead(frames, claims)}
         </p>
         ${troubles(all, context)}`,
       head,
     );
-    render(frames[0] ? chips(frames[0], context, true) : nothing, words);
     const names = all.map(
       ({ frame, subject }, i) => [i, frame?.operation.label ?? subject] as const,
     );
@@ -545,26 +595,31 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       tabs,
     );
     render(
-      all.map(({ frame }, i) => {
-        const free = { layer: -1, head: -1 };
-        const own = frame && headOf(frame);
-        const isStrongest =
-          frame && step < 4 && headName(own!) === headName(selectedHead(frame, free));
+      all.map(({ frame, subject }, i) => {
+        const claim = frame && claims[frames.findIndex((one) => one.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capitalName(frame)}</strong> <span>${captionOf(frame, own!, Boolean(isStrongest))}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capitalName(frame)}</strong> <span>${frame.T < 2 || step === 4 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,
     );
     figure.update(all);
+    const scale = weightScale({ frames, state, theme });
+    what.textContent = scaleName(scale, 'attention');
+    legend.hidden = frames.some(({ pooled }) => pooled);
+    drawScale(bar, scale);
     render(
-      step && at
+      html`row: the attending token · column: attended to
+      ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,
+      key,
+    );
+    render(
+      step && claims.length
         ? html`<h2>${step}. ${TITLES[step]}</h2>
-            <p>${explanation(step, frames, heads, context)}</p>`
+            <p>${explanation(step, frames, claims, context)}</p>`
         : nothing,
       why,
     );
-    const isRecorded = frames.some(({ recording }) => recording);
     // What is not step 4 is about the trained models.
     const goes = (to: number) => context.link({ why: to, shown: trained(state.shown) });
     const next =
@@ -582,39 +637,59 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${TITLES.slice(1).map(
         (title, i) =>
           html`<a href=${goes(i + 1)} aria-current=${step === i + 1 ? 'step' : 'false'}
-            ><span>${i + 1}</span><span class=${step ? '' : 'unseen'}>${title}</span></a
+            ><span>${i + 1}</span><span>${title}</span></a
           >`,
       )}
-      ${step ? html`<a href=${goes(0)}>Back to the picture</a>` : nothing}
+      <a href=${goes(0)}>Back to the picture</a>
     </nav>`;
+    render(html`${next} ${step ? steps : nothing}`, foot);
     render(
-      html`<div class="start-ask">${next} ${step ? steps : nothing}</div>
-        <div class="start-text">
-          ${isRecorded ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>` : html`${textField(context, 4)} ${startToken(context, frames)} ${step ? nothing : examples(context)}`}
-          ${step ? nothing : deleteButton(all[0], deletes)}
-          ${step && !isRecorded ? nothing : realModel(context, isRecorded)}
-        </div>
-        ${previewMark(frames, context, askExact)}
-        ${
-          frames[0] && at
-            ? html`<details class="more facts" @toggle=${askExact}>
-                <summary>Conditions</summary>
-                <p>
-                  <span class="lines"
-                    >${explained(
-                      frames
-                        .map((frame) => stampWords(frame) + previewWords(frame, context))
-                        .join('\n'),
-                    )}</span
-                  >
-                </p>
-                <p>
-                  <a href=${context.link({ room: 'explore', why: 0 })}>Change them in Explore</a>
-                </p>
-              </details>`
-            : nothing
-        }`,
-      foot,
+      claims.length
+        ? html`<details class="more facts" @toggle=${askExact}>
+            <summary>More</summary>
+            ${frames.map((frame, i) => html`<p>${explained(moreWords(frame, claims[i]!))}</p>`)}
+            <div class="numbers">${normalizeField(context, frames)}</div>
+            <p>
+              <span class="lines"
+                >${explained(
+                  frames
+                    .map((frame) => stampWords(frame) + previewWords(frame, context))
+                    .join('\n'),
+                )}</span
+              >
+            </p>
+            ${previewMark(frames, context, askExact)}
+            <p>
+              <a href=${context.link({ room: 'explore', why: 0 })}
+                >Change the conditions in Explore</a
+              >
+            </p>
+          </details>`
+        : nothing,
+      facts,
+    );
+    const [first] = frames;
+    heads.hidden = deleting.hidden = step > 0;
+    render(
+      step
+        ? nothing
+        : html`<h2>It is not one head</h2>
+            <p>${first ? countWords(first) : nothing}</p>`,
+      headsWordsPlace,
+    );
+    if (!step) thumbs.update(all.slice(0, 1));
+    render(
+      step
+        ? nothing
+        : html`<h2>Take the first token away</h2>
+            <p>
+              What does a model write when its first key is deleted? The small model shows it on
+              your text; beside it are recorded texts of a model of 135 million parameters.
+            </p>
+            <p class="links">
+              ${deleteButton(all[0], deletes)} ${realModel(context, isRecorded)}
+            </p>`,
+      deletingWords,
     );
     render(sources(context.engine.value?.models.describe.version ?? ''), based);
   });
@@ -630,8 +705,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       walker = undefined;
     }
   });
-
-  lightsChips(words, context, scope, shown);
 
   // Where one map is drawn in the corner of the other, a tap brings it to the front.
   const bringsForth = (event: MouseEvent) => {

@@ -7,6 +7,7 @@ import type { Prompts } from '../ask/question';
 /** Names that every frame has: sentences and the choice of a head need them. */
 export const ALWAYS = [
   'alpha',
+  'alpha_raw',
   'alpha_uniform',
   'sink_ratio',
   'sink_ratio_raw',

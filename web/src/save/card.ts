@@ -1,7 +1,8 @@
 /** A picture to share: the reader's sentence, the number that was measured on it, its map, and the link. */
+import { claimOf } from '../claims';
 import { drawnMap, type Frame, type Head } from '../frame';
 import { sequential, stepOf } from '../plot/color';
-import { alphaOf, finding, headName, percent, stampWords } from '../words';
+import { finding, givenWords, headName, stampWords } from '../words';
 
 /** The size that previews of links have. */
 const [WIDTH, HEIGHT] = [1200, 630];
@@ -35,7 +36,7 @@ export function linesOf(
 }
 
 function mapOf(frame: Frame): HTMLCanvasElement | undefined {
-  const cells = drawnMap(frame);
+  const cells = drawnMap(frame, { normalize: 'no' });
   if (!cells) return undefined;
   const { T } = frame;
   const map = document.createElement('canvas');
@@ -72,7 +73,7 @@ export function cardOf(frame: Frame, at: Head, link: string): HTMLCanvasElement 
     y += 0.4 * size;
   };
   write(`“${frame.question.prompt}”`, 30, INK, 5, 600);
-  write(percent(alphaOf(frame, at), 0), 92, SINK, 1, 700);
+  write(givenWords(claimOf(frame, at)), 92, SINK, 1, 700);
   write(finding(frame, at), 22, INK, 4);
   write(stampWords(frame), 15, INK_2, 2);
   context.imageSmoothingEnabled = false;

@@ -1,10 +1,33 @@
 /** The attention map of the chosen head: queries down, keys across. */
-import { gridOf, largest, mapsOf, massOfRow, seenBy, type Frame, type Maps } from '../frame';
+import {
+  cellsOf,
+  firstKey,
+  gridOf,
+  largest,
+  mapsOf,
+  massOfRow,
+  seenBy,
+  type Frame,
+  type Maps,
+} from '../frame';
+import { defaults } from '../ask/state';
+import { claimOf } from '../claims';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
-import { drawLegend } from '../plot/legend';
+import { drawLegend, drawScale, scaleName } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { alphaOf, headWords, judged, percent, quote, shortWords, show, word } from '../words';
+import {
+  givenWords,
+  headWords,
+  isBelow,
+  judged,
+  percent,
+  quote,
+  shortWords,
+  show,
+  sumWords,
+  word,
+} from '../words';
 import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
 
 /** @param pooled cells that are means over blocks: their scale ends at the largest, for all are small */
@@ -39,7 +62,12 @@ function sayBlock(frame: Frame, maps: Maps, { row, col }: Cell): string {
   return `queries ${queries} → keys ${keys}: ${said}`;
 }
 
-function sayCell(frame: Frame, maps: Maps, cell: Cell, isPlain = false): string {
+function sayCell(
+  frame: Frame,
+  maps: Maps,
+  cell: Cell,
+  { state, isPlain }: Pick<DrawOptions, 'state' | 'isPlain'>,
+): string {
   if (frame.pooled) return sayBlock(frame, maps, cell);
   const { weights, shares } = maps;
   const { row, col } = cell;
@@ -52,7 +80,7 @@ function sayCell(frame: Frame, maps: Maps, cell: Cell, isPlain = false): string 
   if (isPlain) {
     const [who, what] = [quote(frame, row), quote(frame, col)];
     if (col >= seenBy(frame, row)) return `${who} cannot attend to ${what}, a later token`;
-    return `${who} attends to ${what}: ${percent(weights[row * frame.T + col]!)}`;
+    return `${who} attends to ${what}: ${percent(cellsOf(maps, state)[row * frame.T + col]!)}`;
   }
   const names = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
   if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
@@ -69,7 +97,7 @@ export const attention: View = {
   how:
     'Row: query. Column: key. A sink is a column that nearly every row attends to. Point at a cell, or use ' +
     'the arrow keys, to read its weight. Colors are raw weights: where rows need not sum to 1, a row may be ' +
-    'nearly empty. Of a long text a cell may be the mean over a block of tokens; numbers in the text are exact.',
+    'nearly empty; “normalize rows” shows shares of each row instead. Of a long text a cell may be the mean over a block of tokens; numbers in the text are exact.',
   formula: 'A = softmax(q·k / √K), or what the operation says',
   source: 'Vaswani et al., 2017, section 3.2.1',
   reads: [],
@@ -85,25 +113,35 @@ export const attention: View = {
     const masses = Float32Array.from({ length: T }, (_, t) => massOfRow(weights, T, t));
     return [map, quantity('row_mass', ['query'], { shape: [T], data: masses })];
   },
-  says: (frame, at) => {
+  says: (frame, at, state = defaults) => {
     const { T, eps, title, operation } = frame;
     const verdict = judged(frame);
-    const what = operation.normalises ? 'on average' : 'of what its rows carry, on average';
+    const claim = claimOf(frame, at, state);
     const short = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
+    const number = givenWords(claim);
+    const received = claim.isShare
+      ? `${number} ${operation.normalises ? 'on average' : 'of what its rows carry, on average'}`
+      : isBelow(claim)
+        ? `a weight of ${number} at most, the most that any head gives it`
+        : `a mean weight of ${number}`;
+    const sums = claim.isShare
+      ? `; uniform attention would give it ${percent(verdict.even, 0)}`
+      : `; rows sum to ${sumWords(claim.rowSum)} on average`;
     const { side, block } = gridOf(frame);
     const cells = frame.pooled
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
       : '';
     return (
-      `Attention weights of ${headWords(at)} of ${title}: ${T} queries by ${T} keys${cells}. The first token, ` +
-      `${quote(frame, 0)}, receives ${percent(alphaOf(frame, at), 0)} ${what}; uniform attention would give it ` +
-      `${percent(verdict.even, 0)}.${short}`
+      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. The first token, ` +
+      `${quote(frame, firstKey(frame))}, receives ${received}${sums}.${short}`
     );
   },
   draw(root, { set, point, pointed, effect }) {
     const head = part(root, 'map-head');
     const title = part(head, 'subtitle', 'p');
-    const legend = part(head, 'legend-place');
+    const key = part(head, 'map-key', 'span');
+    const what = part(key, 'scale-name', 'span');
+    const legend = part(key, 'legend-place', 'span');
     /** Tokens of a row, and of a column; elsewhere on the page the first one of a block represents it. */
     let block = 1;
     const tokensOf = ({ row, col }: Cell) => ({ query: row * block, key: col * block });
@@ -125,26 +163,25 @@ export const attention: View = {
       if (!maps) return;
       const { state, at, isPlain } = options;
       block = maps.block;
+      const cells = frame.pooled ? maps.weights : cellsOf(maps, state);
       const scale = weightScale(options, frame.pooled ? maps.weights : undefined);
       const of = !frame.pooled
         ? ''
         : block > 1
           ? ` · each cell is the mean over ${block} × ${block} tokens`
           : ' · weights rounded to 8 bits';
-      say(title, `${headWords(at)} · ${frame.operation.label}${of}`);
-      title.hidden = legend.hidden = Boolean(isPlain && !frame.pooled);
-      const high = frame.pooled ? show(scale.high, 3) : '1';
-      drawLegend(legend, scale, [
-        `${frame.pooled ? 'mean weight' : 'weight'} ${show(scale.low, 0)}`,
-        high,
-      ]);
+      say(title, `${headWords(at, frame)} · ${frame.operation.label}${of}`);
+      title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
+      say(what, frame.pooled ? '' : scaleName(scale, 'weight'));
+      if (frame.pooled) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
+      else drawScale(legend, scale);
       const words = frame.pooled ? undefined : wordsOf(frame.tokens);
       const isQuiet = isPlain && !frame.pooled;
       const axis = (name: string) => (block > 1 ? `${name} (blocks of ${block} tokens)` : name);
       heatmap.draw({
         rows: maps.side,
         cols: maps.side,
-        data: maps.weights,
+        data: cells,
         scale,
         rowTitle: isQuiet ? '' : axis('query'),
         colTitle: isQuiet ? '' : axis('key'),
@@ -153,9 +190,9 @@ export const attention: View = {
         rowBars: frame.pooled ? undefined : options.rowBars,
         colBars: frame.pooled ? undefined : options.colBars,
         remark: options.remark,
-        label: attention.says(frame, at),
+        label: attention.says(frame, at, state),
         chosen: cellOf(state.query, state.key),
-        describe: (cell) => sayCell(frame, maps, cell, isPlain),
+        describe: (cell) => sayCell(frame, maps, cell, options),
       });
     };
   },

@@ -1,11 +1,11 @@
 /** What a what-if changes: the same question to the same model with it and without, the one minus the other. */
-import { alphaOfKey, indexOfMost, largest, mean, type Frame, mapsOf } from '../frame';
+import { alphaOfKey, firstWeights, indexOfMost, largest, mean, type Frame, mapsOf } from '../frame';
 import { drawChart } from '../plot/chart';
 import { diverging } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { alphaOf, headWords, percent, quote, show, word } from '../words';
+import { headWords, percent, quote, show, word } from '../words';
 import type { Head } from '../frame';
 import { createHeadMap } from './head_map';
 import { part, say, type View } from '../page/view';
@@ -28,9 +28,8 @@ export function lossChange(frame: Frame, base: Frame): Float32Array {
 function mapChange(frame: Frame, base: Frame): Float32Array | undefined {
   const [after, before] = [mapsOf(frame), mapsOf(base)];
   const isSame = frame.head?.layer === base.head?.layer && frame.head?.head === base.head?.head;
-  if (!after || !before || !isSame || after.shares.length !== before.shares.length)
-    return undefined;
-  return minus(after.shares, before.shares);
+  if (!after || !before || !isSame || after.side !== before.side) return undefined;
+  return minus(after.weights, before.weights);
 }
 
 function sentence(frame: Frame, base: Frame, at: Head): string {
@@ -38,12 +37,14 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
   const known = change.filter((x) => Number.isFinite(x));
   const places = Array.from(change, (x) => (Number.isFinite(x) ? Math.abs(x) : -1));
   const most = indexOfMost(places);
-  const [before, after] = [alphaOf(base, at), alphaOf(frame, at)];
+  const [before, after] = [base, frame].map(
+    (one) => firstWeights(one)[at.layer * one.architecture.H + at.head]!,
+  );
   const loss = known.length
     ? `The loss changes by ${signed(mean(known), 3)} nats per token, most at token ${most} ` +
       `${quote(frame, most)}: ${signed(change[most]!)}. `
     : '';
-  return `${loss}The first token receives ${percent(after, 0)} of the attention of ${headWords(at)}, ${percent(before, 0)} in the baseline.`;
+  return `${loss}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
 }
 
 export const change: View = {
@@ -113,7 +114,7 @@ export const change: View = {
       left.hidden = !map;
       if (map) {
         const scale = diverging(theme, largest([map], 0.01));
-        say(title, `Attention of ${headWords(at)}`);
+        say(title, `Attention of ${headWords(at, frame)}`);
         drawLegend(legend, scale, [signed(scale.low), signed(scale.high)]);
         const named = frame.tokens.map(({ text }) => word(text));
         heatmap.draw({
@@ -125,7 +126,7 @@ export const change: View = {
           colTitle: 'key',
           rowWords: named,
           colWords: named,
-          label: `Attention of ${headWords(at)} of ${frame.title} minus baseline: ${said}`,
+          label: `Attention of ${headWords(at, frame)} of ${frame.title} minus baseline: ${said}`,
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''

@@ -1,10 +1,10 @@
 /** Every head's map as a thumbnail: layers down, heads across. */
-import { gridOf, masked, sharesOf, type Frame } from '../frame';
+import { firstWeights, gridOf, layerNumber, masked, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
-import { headName, show } from '../words';
+import { headName, percent } from '../words';
 import { axesOf, weightScale } from './attention';
-import { part, type View } from '../page/view';
+import { part, say, type View } from '../page/view';
 
 function mapOf(frame: Frame, i: number): Float32Array {
   const size = gridOf(frame).side ** 2;
@@ -25,8 +25,8 @@ export const heads: View = {
     const [name, ...axes] = axesOf(frame);
     return [quantity(name, ['layer', 'head', ...axes], { shape: [L, H, side, side], data })];
   },
-  says: ({ title, architecture: { L, H } }) =>
-    `Attention maps of ${L} layers by ${H} heads of ${title}.`,
+  says: ({ title, architecture: { L, H, blocks = L } }) =>
+    `Attention maps of ${L} layers by ${H} heads of ${title}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
   draw(root, { set, point, pointed, effect }) {
     const grid = part(root, 'thumbs');
     let drawn: unknown[] = [];
@@ -63,15 +63,24 @@ export const heads: View = {
           button.dataset.layer = String(Math.floor(i / H));
           button.dataset.head = String(i % H);
           part(button, '', 'canvas');
+          // The first of each row and column name it.
+          if (i < H) part(button, 'thumb-column', 'span').textContent = `H${i}`;
+          if (i % H === 0)
+            part(button, 'thumb-row', 'span').textContent = `L${layerNumber(frame, i / H)}`;
+          part(button, 'thumb-number', 'span');
         }
         drawn = [];
       }
-      const again = drawn[0] !== frame.tensors.att || drawn[1] !== scale;
-      drawn = [frame.tensors.att, scale];
-      const { data, shape } = frame.tensors.alpha!;
+      const isNormalized = options.state.normalize === 'yes';
+      const now = [frame.tensors.att, scale, isNormalized];
+      const again = now.some((one, i) => one !== drawn[i]);
+      drawn = now;
+      const firsts = firstWeights(frame);
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
-        const name = `${headName({ layer: l, head: h })}, α₁ = ${show(data[i * shape[2]!]!, 3)}`;
+        const given = percent(firsts[i]!, firsts[i]! < 0.0095 ? 1 : 0);
+        const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${given}`;
+        say(child.lastElementChild as HTMLElement, given);
         child.setAttribute('aria-pressed', String(l === options.at.layer && h === options.at.head));
         child.setAttribute('aria-label', name);
         child.setAttribute('title', name);
@@ -80,7 +89,7 @@ export const heads: View = {
         paint(child.firstElementChild as HTMLCanvasElement, {
           rows: side,
           cols: side,
-          data: frame.operation.normalises ? map : sharesOf(map, side),
+          data: frame.operation.normalises || !isNormalized ? map : sharesOf(map, side),
           scale,
         });
       });

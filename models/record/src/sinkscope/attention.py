@@ -10,6 +10,9 @@ reports a `Call`. A map of [H, T, T] is kept only on request.
 Models outside the interface are observed in two other ways: a call of scaled_dot_product_attention gives
 a `Call` as well (falcon), and an attention module that returns its weights gives them as they are
 (gpt_neo, bloom, mpt).
+
+What counts is what the tree of modules contains, not the class of its root: a model inside PEFT,
+DistributedDataParallel, torch.compile or a class of one's own is observed as it is alone.
 """
 
 import re
@@ -37,6 +40,16 @@ class UnsupportedModel(ValueError):
 
 
 @dataclass(frozen=True)
+class Place:
+    """A member of a numbered container (ModuleList) inside which a call of attention happened."""
+
+    container: str  # its name in the tree, "model.layers"
+    index: int  # the member's number in the container
+    # how many members had run before in this forward pass: differs where layers share weights
+    visit: int
+
+
+@dataclass(frozen=True)
 class Chunk:
     """The weights of some queries of a call, in float32 (float64 where the model computes so)."""
 
@@ -44,19 +57,23 @@ class Chunk:
     att: Tensor  # [B, H, t, S], 0 where invisible
     visible: Tensor  # bool, [B, 1, t, S]
     sink: Tensor | None  # [B, H, t]: weight of the sink logit, which goes to no key
+    scores: Tensor | None = None  # [B, H, t, S] before the softmax, on request
 
 
 @dataclass(frozen=True)
 class Call:
     """One call of attention, by one layer."""
 
-    layer: int  # counts the calls of a forward pass from 0
+    layer: int  # counts the calls from 0
     module: nn.Module
+    order: int = 0  # calls before this one in its forward pass
+    path: tuple[Place, ...] = ()  # the numbered containers around the call, the outermost first
     query: Tensor | None = None  # [B, H, T, K], after rotary positions and QK-norm
     key: Tensor | None = None  # [B, G, S, K]
     value: Tensor | None = None  # [B, G, S, K]; its width may differ from the keys'
     out: Tensor | None = None  # [B, T, H, K]
     weights: Tensor | None = None  # [B, H, T, S], where the model returned them
+    seen: Tensor | None = None  # bool [T, S], where that is known of them
     mask: Tensor | None = None  # [B, S], or [B, 1 or H, T, S]: bool (True: visible) or added to scores
     scaling: float | None = None
     causal: bool = False  # decides where there is no mask of [T, S]
@@ -65,6 +82,12 @@ class Call:
     softcap: float | None = None
     sinks: Tensor | None = None  # [H], a logit of each head that takes part in the softmax
     bias: Tensor | None = None  # added to scores
+
+    @property
+    def layer_idx(self) -> int:
+        """The model's own number of the layer: other layers may have no attention."""
+        own = getattr(self.module, "layer_idx", None)
+        return own if isinstance(own, int) else self.path[0].index if self.path else self.order
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -78,24 +101,27 @@ class Call:
 
     @property
     def G(self) -> int:
-        return self.shape[1] if self.key is None else self.key.shape[1]
+        of = self.value if self.key is None else self.key
+        return self.shape[1] if of is None else of.shape[1]
 
-    def chunks(self, cells: int | None = None) -> Iterator[Chunk]:
-        """The weights of all queries in order, about `cells` of them at a time."""
+    def chunks(self, cells: int | None = None, scores: bool = False) -> Iterator[Chunk]:
+        """The weights of all queries in order, about `cells` of them at a time; their scores on
+        request."""
         cells = cells or (CPU_CELLS if self.device.type == "cpu" else GPU_CELLS)
         B, H, T, S = self.shape
         step = max(1, cells // (B * H * S))
         for start in range(0, T, step):
             rows = slice(start, min(T, start + step))
-            yield self._given(rows) if self.weights is not None else self._recomputed(rows)
+            yield self._given(rows) if self.weights is not None else self._recomputed(rows, scores)
 
     def _given(self, rows: slice) -> Chunk:
         assert self.weights is not None
         att = _wide(self.weights[:, :, rows])
-        # A weight may underflow to 0, but not in all heads.
-        return Chunk(rows, att, (att > 0).any(1, keepdim=True), None)
+        # A weight may underflow to 0, but hardly in all heads.
+        visible = (att > 0).any(1, keepdim=True) if self.seen is None else self.seen[None, None, rows]
+        return Chunk(rows, att, visible, None)
 
-    def _recomputed(self, rows: slice) -> Chunk:
+    def _recomputed(self, rows: slice, wanted: bool) -> Chunk:
         assert self.query is not None
         B, H, T, S = self.shape
         q = _wide(self.query[:, :, rows])
@@ -112,6 +138,7 @@ class Call:
             added = self.mask[..., self._mask_rows(rows), :S]
             scores = scores + added.to(scores.dtype)
         scores = scores.masked_fill_(~visible, -torch.inf)
+        kept = scores.clone() if wanted else None
         sink = None
         if self.sinks is None:
             att = scores.softmax(-1)
@@ -121,7 +148,7 @@ class Call:
             att = scores.sub_(total).exp_()
             sink = (logits - total).exp()[..., 0]
         att.masked_fill_(~visible.any(-1, keepdim=True), 0)  # padding sees nothing: 0, not NaN
-        return Chunk(rows, att, visible.any(1, keepdim=True), sink)
+        return Chunk(rows, att, visible.any(1, keepdim=True), sink, kept)
 
     @cached_property
     def _wide_key(self) -> Tensor:
@@ -167,25 +194,49 @@ Visit = Callable[[Call], None]
 
 
 @dataclass
-class _Watch:
+class Watch:
+    """What `observe` knows while models run inside it."""
+
     visit: Visit
-    originals: dict[int, str] = field(default_factory=dict)  # of each config, by id
+    originals: dict[int, str] = field(default_factory=dict)  # the implementation of each config, by id
     calls: int = 0
-    module: nn.Module | None = None  # the attention module that runs, outside the interface
+    before: int = 0  # calls of the forward passes before this one
+    # attention modules that run, outside the interface
+    modules: list[nn.Module] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)  # around what runs now, the outermost first
+    visits: dict[str, int] = field(default_factory=dict)  # of each container, in this forward pass
+    anywhere: bool = False  # no attention module is known: every scaled_dot_product_attention counts
+    root: nn.Module | None = None
+    busy: bool = False  # our function runs the model's own, whose inner calls are not counted again
 
     def original(self, config: Any) -> str:
         return self.originals.get(id(config)) or next(iter(self.originals.values()))
 
     def report(self, **call: Any) -> None:
-        with torch.no_grad():
-            self.visit(Call(self.calls, **call))
+        busy, self.busy = self.busy, True
+        try:
+            with torch.no_grad(), exact():
+                self.visit(Call(self.calls, order=self.calls - self.before, path=tuple(self.places),
+                **call))
+        finally:
+            self.busy = busy
         self.calls += 1
 
 
-_watch: ContextVar[_Watch | None] = ContextVar("sinkscope_watch", default=None)
+@contextmanager
+def exact() -> Iterator[None]:
+    """Without autocast, which would round what is recomputed in float32."""
+    with ExitStack() as stack:
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        yield
 
 
-def _watched() -> _Watch:
+_watch: ContextVar[Watch | None] = ContextVar("sinkscope_watch", default=None)
+
+
+def _watched() -> Watch:
     watch = _watch.get()
     if watch is None:
         raise RuntimeError(f"attention implementation {NAME!r}: expected a call inside "
@@ -215,7 +266,13 @@ def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, att
         raise UnsupportedModel(
             f"{name}: expected a mask as a tensor, found {type(attention_mask).__name__}; "
             "call model.set_attn_implementation('sdpa') first")
-    out, weights = _implementation(name, module)(module, query, key, value, attention_mask, **options)
+    busy, watch.busy = watch.busy, True
+    try:
+        out, weights = _implementation(name, module)(module, query, key, value, attention_mask,
+        **options)
+    finally:
+        watch.busy = busy
+    query, key, value = (_as_autocast(x) for x in (query, key, value))
     flash, causal = "flash" in name, options.get("is_causal")
     if causal is None:
         causal = getattr(module, "is_causal", True)
@@ -231,6 +288,14 @@ def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, att
     return out, weights
 
 
+def _as_autocast(x: Tensor) -> Tensor:
+    """Autocast rounds queries, keys and values before it multiplies them."""
+    kind = x.device.type
+    if x.dtype == torch.float32 and torch.is_autocast_enabled(kind):
+        return x.to(torch.get_autocast_dtype(kind))
+    return x
+
+
 def _mask(*args: Any, config: Any = None, **options: Any) -> Any:
     """The mask that the model's own implementation needs: each backend has another kind of mask."""
     interface, name = AttentionMaskInterface(), _watched().original(config)
@@ -240,13 +305,15 @@ def _mask(*args: Any, config: Any = None, **options: Any) -> Any:
 class _DirectCalls(TorchFunctionMode):
     """Reports the calls of scaled_dot_product_attention that a model makes itself."""
 
-    def __init__(self, watch: _Watch) -> None:
+    def __init__(self, watch: Watch) -> None:
         super().__init__()
         self.watch = watch
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func is nn.functional.scaled_dot_product_attention and self.watch.module is not None:
+        watch = self.watch
+        if func is nn.functional.scaled_dot_product_attention and not watch.busy and (
+                watch.modules or watch.anywhere and watch.root is not None):
             self._report(out, *args, **(kwargs or {}))
         return out
 
@@ -256,14 +323,18 @@ class _DirectCalls(TorchFunctionMode):
         mask = attn_mask
         while mask is not None and mask.dim() < 4:
             mask = mask[None]
-        assert self.watch.module is not None
-        self.watch.report(module=self.watch.module, query=query, key=key, value=value, scaling=scale,
+        module = self.watch.modules[-1] if self.watch.modules else self.watch.root
+        query, key, value = (_as_autocast(x) for x in (query, key, value))
+        self.watch.report(module=module, query=query, key=key, value=value, scaling=scale,
                           out=out.transpose(1, 2), mask=mask, causal=is_causal)
 
 
 def _attention_modules(model: nn.Module) -> list[nn.Module]:
-    """The innermost modules whose class is called ...Attention."""
-    found = [m for m in model.modules() if re.search("attention", type(m).__name__, re.IGNORECASE)]
+    """The innermost modules whose class is called ...Attention, outside transformers' interface."""
+    looked_up = {m for part in _in_interface(model) for m in part.modules()}
+    looked_up -= {m for part in model.modules() if _is_by_hand(part) for m in part.modules()}
+    found = [m for m in model.modules()
+             if m not in looked_up and re.search("attention", type(m).__name__, re.IGNORECASE)]
     return [m for m in found if not any(n is not m and n in found for n in m.modules())]
 
 
@@ -272,19 +343,39 @@ def _returned_weights(out: Any) -> Tensor | None:
     return next((x for x in rest if isinstance(x, Tensor) and x.dim() == 4), None)
 
 
-def _configs(model: PreTrainedModel) -> list[Any]:
-    configs = {id(m.config): m.config for m in model.modules()
+def _in_interface(model: nn.Module) -> list[PreTrainedModel]:
+    """The models of transformers in the tree that look their attention up by name."""
+    return [m for m in model.modules()
+            if isinstance(m, PreTrainedModel) and m._can_set_attn_implementation()]
+
+
+def _is_by_hand(module: nn.Module) -> bool:
+    return isinstance(module, PreTrainedModel) and not module._can_set_attn_implementation()
+
+
+def _configs(model: nn.Module) -> list[Any]:
+    """The configs by whose names the attention in the tree is looked up."""
+    by_hand = {id(m.config) for m in model.modules() if _is_by_hand(m)}
+    configs = {id(m.config): m.config for part in _in_interface(model) for m in part.modules()
                if hasattr(getattr(m, "config", None), "_attn_implementation_internal")}
-    return list(configs.values())
+    return [config for key, config in configs.items() if key not in by_hand]
 
 
-def in_interface(model: nn.Module) -> bool:
-    """Does the model look its attention up by name?"""
-    return isinstance(model, PreTrainedModel) and bool(model._can_set_attn_implementation())
+def unwrap(model: nn.Module) -> nn.Module:
+    """The model inside torch.compile, PEFT, DataParallel, DistributedDataParallel or FSDP."""
+    while True:
+        inner = getattr(model, "_orig_mod", None)
+        if inner is None and hasattr(model, "get_base_model"):
+            inner = model.get_base_model()
+        if inner is None and len(list(model.children())) == 1:
+            inner = getattr(model, "module", None)
+        if not isinstance(inner, nn.Module) or inner is model:
+            return model
+        model = inner
 
 
 @contextmanager
-def observe(model: nn.Module, visit: Visit) -> Iterator[None]:
+def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
     """Inside the context, `visit` gets a `Call` for each attention call of `model`, in their order.
 
     The model computes with the implementation that it had; the name of the implementation is put back
@@ -292,23 +383,62 @@ def observe(model: nn.Module, visit: Visit) -> Iterator[None]:
     number of forward passes: `Call.layer` counts on, a cache may give fewer queries than keys, and a
     padded batch gives queries without keys.
 
-    Raises UnsupportedModel where the model is neither in transformers' interface nor returns weights.
+    Raises UnsupportedModel where the tree of modules holds nothing that computes attention in a way
+    that is known: transformers' interface, scaled_dot_product_attention, or returned weights.
     """
-    model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
-    watch = _Watch(visit)
+    watch = Watch(visit)
     with ExitStack() as stack:
         token = _watch.set(watch)
         stack.callback(_watch.reset, token)
         stack.enter_context(torch.compiler.set_stance("force_eager"))
-        if in_interface(model):
-            _take_name(model, watch, stack)
-        else:
-            _hook_modules(model, watch, stack)
-        yield
+        _follow(model, watch, stack)
+        configs, modules = _configs(model), _attention_modules(model)
+        _take_names(configs, watch, stack)
+        watch.anywhere = not configs and not modules
+        if not configs and any(_is_by_hand(m) for m in model.modules()) and not modules:
+            raise UnsupportedModel(f"{type(unwrap(model)).__name__}: expected attention modules, "
+                                   "found none")
+        if modules or watch.anywhere:
+            _hook_modules(modules, watch, stack)
+        yield watch
 
 
-def _take_name(model: PreTrainedModel, watch: _Watch, stack: ExitStack) -> None:
-    for config in _configs(model):
+def _follow(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
+    """Keeps track of the numbered containers around what runs."""
+    members: dict[nn.Module, tuple[str, int]] = {}
+    for name, module in model.named_modules():
+        head, _, number = name.rpartition(".")
+        if number.isdigit():
+            members[module] = head, int(number)
+
+    def begin(*_: Any) -> None:
+        watch.places.clear()
+        watch.modules.clear()
+        watch.visits.clear()
+        watch.before = watch.calls
+        watch.root = model
+
+    def end(*_: Any) -> None:
+        watch.root = None
+
+    def enter(module: nn.Module, *_: Any) -> None:
+        container, index = members[module]
+        visit = watch.visits.get(container, 0)
+        watch.visits[container] = visit + 1
+        watch.places.append(Place(container, index, visit))
+
+    def leave(*_: Any) -> None:
+        watch.places.pop()
+
+    stack.callback(model.register_forward_pre_hook(begin).remove)
+    stack.callback(model.register_forward_hook(end, always_call=True).remove)
+    for module in members:
+        stack.callback(module.register_forward_pre_hook(enter).remove)
+        stack.callback(module.register_forward_hook(leave, always_call=True).remove)
+
+
+def _take_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
+    for config in configs:
         name = config._attn_implementation_internal or "eager"
         watch.originals[id(config)] = name
         # Models ask whether "flash" is in the name before they prepare their inputs.
@@ -324,20 +454,17 @@ def _take_name(model: PreTrainedModel, watch: _Watch, stack: ExitStack) -> None:
         config._attn_implementation_internal = ours
 
 
-def _hook_modules(model: nn.Module, watch: _Watch, stack: ExitStack) -> None:
-    modules = _attention_modules(model)
-    if not modules:
-        raise UnsupportedModel(f"{type(model).__name__}: expected attention modules, found none")
-    calls = 0
+def _hook_modules(modules: list[nn.Module], watch: Watch, stack: ExitStack) -> None:
+    calls: list[int] = []
 
     def before(module: nn.Module, *_: Any) -> None:
-        nonlocal calls
-        watch.module, calls = module, watch.calls
+        watch.modules.append(module)
+        calls.append(watch.calls)
 
     def after(module: nn.Module, _: Any, out: Any) -> None:
-        watch.module = None
+        watch.modules.pop()
         weights = _returned_weights(out)
-        if watch.calls == calls and weights is not None:
+        if watch.calls == calls.pop() and weights is not None:
             watch.report(module=module, weights=weights)
 
     for module in modules:

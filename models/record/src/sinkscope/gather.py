@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from . import metrics
-from .attention import Call, Chunk, UnsupportedModel
-from .probe import Facts
+from .attention import Call, Chunk, UnsupportedModel, exact
+from .probe import Facts, check_rows
 from .recording import ROW_SUM, SEEN, Array
 from .settings import Settings
 
@@ -34,42 +34,56 @@ class Heads:
 
     def visit(self, call: Call) -> None:
         facts, device = self.facts, call.device
-        B, H, T, _ = call.shape
-        if T != facts.T:
-            raise UnsupportedModel(f"layer {call.layer}: expected {facts.T} tokens, found {T}")
+        B, H, T, S = call.shape
+        if (T, S) != (facts.T, facts.T):
+            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.T} tokens as in the first "
+                                   f"prompt, "
+                                   f"found {T} queries and {S} keys")
+        if len(self.layers) == facts.L:
+            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as "
+                                   f"for the "
+                                   "first prompt, found more")
         # Sums over queries are in float64 where the device has it. Results have their memory before the
         # loop: small ones allocated between large ones that come and go would scatter the heap.
         exact = torch.float32 if device.type == "mps" else torch.float64
         sums = {name: torch.zeros(B, H, T, dtype=exact, device=device)
                 for name in ("alpha", "alpha_raw", "contribution_at")}
         rows = {name: torch.zeros(B, H, T, device=device)
-                for name in (ROW_SUM, "entropy", "att_bias", "head_gate")}
+                for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         keep_map = self._map(B, H, device)
         for chunk in call.chunks():
+            if not facts.sinks:
+                check_rows(call, chunk)
             att, visible = chunk.att, facts.visible(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.sinks else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
-            if facts.sinks and chunk.sink is not None:
+            if facts.sinks:  # some layers may have no sink logit: their rows are their shares
                 sums["alpha_raw"] += metrics.alpha(att, facts.kind)
+            if chunk.sink is not None:
                 rows["att_bias"][..., chunk.rows] = chunk.sink
+            elif facts.operation == "sink_logit" and facts.from_weights:
+                rows["att_bias"][..., chunk.rows] = 1 - metrics.row_mass(att)
             rows["head_gate"][..., chunk.rows] = share[..., self.settings.first]
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
+            rows["distance"][..., chunk.rows] = metrics.distance(share, chunk.rows)
             rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
             if lengths is not None:
                 sums["contribution_at"] += metrics.contributions(att, lengths, visible, facts.kind)
             if keep_map is not None:
                 self._keep_rows(keep_map, chunk)
         rows["head_gate"] = metrics.head_gate(rows["head_gate"], self.settings.first)
-        absent = {"alpha_raw", "att_bias"} if not facts.sinks else set()
+        absent = set() if facts.sinks else {"alpha_raw"}
+        absent |= set() if facts.operation == "sink_logit" else {"att_bias"}
         absent |= {"contribution_at"} if lengths is None else set()
         found = {name: x.float() for name, x in (sums | rows).items() if name not in absent}
+        by_head = H // call.G if facts.G == H else 1  # where layers group their heads otherwise
         if norms is not None:
-            found["value_norm"] = norms
+            found["value_norm"] = norms.repeat_interleave(by_head, 1)
         if call.query is not None and call.key is not None:
             key = call.key.float()
-            found["key_norm"] = key.norm(dim=-1)
+            found["key_norm"] = key.norm(dim=-1).repeat_interleave(by_head, 1)
             found["cos_gap"] = metrics.cos_gap(
                 call.query.float(), key.repeat_interleave(H // call.G, 1), facts.last.to(device),
                 self.settings.first)
@@ -114,6 +128,11 @@ class Heads:
             self.store.setdefault("att_scale", []).append(scale)
         for name, x in (("q", call.query), ("k", call.key), ("v", call.value)):
             if name in self.settings.fields and x is not None:
+                if name in self.facts.wide:
+                    raise UnsupportedModel(f"fields: expected {name} of one width in all layers, found "
+                                           f"others in "
+                                           f"layer {call.layer_idx}: record without it")
+                x = x.repeat_interleave(self.facts.G // call.G, 1) if name != "q" else x
                 self.store.setdefault(name, []).append(x[: self.keep].float().cpu())
 
     # Results
@@ -126,6 +145,10 @@ class Heads:
     def metrics(self, b: int) -> dict[str, Array]:
         """The averaged metrics of prompt b."""
         facts, at = self.facts, self.settings.first
+        if len(self.layers) != facts.L:
+            raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, "
+                                   f"found "
+                                   f"{len(self.layers)}")
         found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
                                       "contribution_at", "cos_gap", "key_norm", "value_norm")
                  if (x := self._all(name, b)) is not None}
@@ -140,6 +163,9 @@ class Heads:
         sums = found[ROW_SUM]
         found[f"{ROW_SUM}_summary"] = np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1)
         found["entropy_mean"] = found["entropy"].mean(-1)
+        distances = self._all("distance", b)
+        assert distances is not None
+        found["distance"] = distances.mean(-1)
         # The share that the first token receives from all queries, those before it included.
         found["first_share"] = found["alpha"][..., at] * np.float32(self._queries(at) / facts.T)
         load = metrics.head_load(torch.from_numpy(found["head_gate"]))
@@ -174,8 +200,9 @@ class Heads:
 
 
 class Stream:
-    """Gathers the metrics of the residual stream: the input of each layer, and the output of the last,
-    which is taken before the final norm."""
+    """Gathers the metrics of the residual stream: the input of each layer, with attention or without,
+    and
+    the output of the last, which is taken before the final norm."""
 
     def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
         self.facts, self.settings, self.keep = facts, settings, keep
@@ -184,10 +211,9 @@ class Stream:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        blocks = list(dict.fromkeys(self.facts.blocks))
-        hooks = [block.register_forward_pre_hook(self._before, with_kwargs=True) for block in blocks]
-        if blocks:
-            hooks.append(blocks[-1].register_forward_hook(self._after))
+        hooks = [hook for block in self.facts.members for hook in (
+            block.register_forward_pre_hook(self._before, with_kwargs=True),
+            block.register_forward_hook(self._after))]
         try:
             yield
         finally:
@@ -196,17 +222,20 @@ class Stream:
 
     def _before(self, _: nn.Module, args: Any, kwargs: Any) -> None:
         hidden = args[0] if args else kwargs.get("hidden_states")
-        if len(self.states) < self.facts.L:
+        if len(self.states) < self.facts.blocks:
             self._take(hidden)
 
     def _after(self, _: nn.Module, args: Any, out: Any) -> None:
-        if len(self.states) == self.facts.L:
+        if len(self.states) == self.facts.blocks:
             self._take(out[0] if isinstance(out, tuple) else out)
 
     def _take(self, hidden: Any) -> None:
         if not isinstance(hidden, Tensor) or hidden.dim() != 3 or hidden.shape[1] != self.facts.T:
             return
-        h = hidden.detach().float()
+        with torch.no_grad(), exact():
+            self._measure(hidden.detach().float())
+
+    def _measure(self, h: Tensor) -> None:
         norms = h.norm(dim=-1)
         first = self.settings.first
         others = torch.cat([h[:, :first], h[:, first + 1:]], 1)
@@ -220,7 +249,7 @@ class Stream:
 
     @property
     def _whole(self) -> bool:
-        return len(self.states) == self.facts.L + 1
+        return len(self.states) == self.facts.blocks + 1
 
     def metrics(self, b: int) -> dict[str, Array]:
         if not self._whole:

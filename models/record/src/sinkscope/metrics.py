@@ -72,6 +72,14 @@ def entropy(share: Tensor, seen: Tensor) -> Tensor:
     return torch.where(share.sum(-1) > 0, entropy, torch.nan)
 
 
+def distance(share: Tensor, rows: slice) -> Tensor:
+    """Mean number of tokens between a query and what it attends to, from the shares of its row.
+    [..., t, T] -> [..., t]"""
+    query = torch.arange(rows.start, rows.stop, device=share.device)[:, None]
+    apart = (query - torch.arange(share.shape[-1], device=share.device)).abs().to(share.dtype)
+    return (share * apart).sum(-1) / share.sum(-1)
+
+
 def cos_gap(q: Tensor, k: Tensor, last: Tensor, first: int = 0) -> Tensor:
     """Mean cos of the queries with the first key minus their mean cos with the other visible keys,
     which are those up to `last`.  q, k [..., T, K], last [T] -> [...]

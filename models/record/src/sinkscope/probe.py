@@ -1,14 +1,23 @@
 """What the first forward pass shows of a model, and whether observing it is sound."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .attention import Call, Chunk, UnsupportedModel
+from .attention import Call, Chunk, Place, UnsupportedModel
 from .settings import Settings
+
+# How far recomputed weights may give another output than the model's attention, in units of the dtype's
+# rounding: of each weight, of each score relative to its size, and of each product in a score. Models of
+# random weights use up to two thirds of it, and scores that are 5% larger twice of it.
+OF_WEIGHT, OF_SCORE, OF_PRODUCT = 2.0, 1.0, 1.0
+IN_DTYPE = 2.0  # times that where the softmax itself runs in the dtype, as with sink logits
+LEAST = 1e-4  # of the largest value: float32 products may run in TF32
+ROW_SUM_ROUNDING = 1e-4  # of rows that are said to sum to 1, in float32
 
 
 @dataclass
@@ -21,12 +30,22 @@ class Facts:
     K: int
     kind: str  # causal, prefix or bidirectional
     prefix: int
-    windows: list[int | None]  # of each layer
+    windows: list[int | None]  # of each layer with attention
     seen: Tensor  # [L, T]: number of keys that a query sees
-    sinks: bool  # a sink logit takes part in the softmax
+    operation: (
+        str  # a row of the core's table: softmax, or sink_logit where one takes part in the softmax
+    )
     softcap: float | None
-    blocks: list[nn.Module]  # the layers of the model, whose inputs are the residual stream
+    layers: list[int]  # the model's own numbers of the layers with attention
+    blocks: int  # layers of the model, with attention or not
+    members: list[nn.Module]  # the modules that are the blocks, each once
+    wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
     from_weights: bool = False  # the model returned its weights; queries, keys and values are unknown
+
+    @property
+    def sinks(self) -> bool:
+        """Rows need not sum to 1: alpha is that of their shares."""
+        return self.operation != "softmax"
 
     @property
     def L(self) -> int:
@@ -43,13 +62,26 @@ class Facts:
         return torch.arange(self.T, device=device) <= self.last[rows, None].to(device)
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """A call of the first forward pass."""
+
+    H: int
+    G: int
+    K: int
+    V: int
+    name: str
+    layer_idx: int
+    path: tuple[Place, ...]
+
+
 class Probe:
     """Looks at the calls of the first forward pass: their sizes, what each query sees, and whether the
     recomputed weights give the output of the model's own attention."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.calls: list[tuple[tuple[int, int, int], nn.Module]] = []  # H, G, K
+        self.calls: list[_Seen] = []
         self.T = 0
         self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []  # first and last visible key, their number
         self.sinks = self.weights = False
@@ -57,20 +89,30 @@ class Probe:
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
+        where = f"{type(call.module).__name__}, layer {call.layer_idx}"
         if T != S:
-            raise UnsupportedModel(f"layer {call.layer}: expected as many queries as keys, "
-                                   f"found {T} and {S}")
+            raise UnsupportedModel(
+                f"{where}: expected as many queries as keys, found {T} and {S}; a decoder that attends "
+                "to an encoder is not recorded: record one of them alone, record(model.get_encoder(), "
+                "...)"
+            )
         if self.calls and T != self.T:
-            raise UnsupportedModel(f"layer {call.layer}: expected {self.T} tokens as in layer 0, "
-                                   f"found {T}")
+            found = ", ".join(dict.fromkeys(_tower(seen.path) for seen in self.calls)), _tower(call.path)
+            raise UnsupportedModel(
+                f"{where}: expected {self.T} tokens as in the layers before, found {T}; a model of "
+                f"several "
+                f'towers ({found[0]} and {found[1]}) is recorded one at a time: part="{found[1]}"'
+            )
         K = 0 if call.query is None else call.query.shape[-1]
-        self.calls.append(((H, call.G, K), call.module))
+        V = 0 if call.value is None else call.value.shape[-1]
+        self.calls.append(_Seen(H, call.G, K, V, where, call.layer_idx, call.path))
         self.T, self.sinks, self.softcap = T, self.sinks or call.sinks is not None, call.softcap
         self.weights = self.weights or call.weights is not None
         first, last, count = torch.empty(3, T, dtype=torch.long)
         key = torch.arange(T, device=call.device)
-        for chunk in call.chunks():
+        for chunk in call.chunks(scores=True):
             self._compare(call, chunk)
+            check_rows(call, chunk)
             seen = chunk.visible[0, 0]
             first[chunk.rows] = torch.where(seen, key, T).amin(-1).cpu()
             last[chunk.rows] = torch.where(seen, key, -1).amax(-1).cpu()
@@ -78,37 +120,136 @@ class Probe:
         self.ranges.append((first, last, count))
 
     def _compare(self, call: Call, chunk: Chunk) -> None:
-        if call.value is None or call.out is None:
+        if call.value is None or call.out is None or call.query is None or call.key is None:
             return
         B, H, t, S = chunk.att.shape
-        value = call.value.to(chunk.att.dtype)
-        found = (chunk.att.reshape(B, call.G, -1, S) @ value).view(B, H, t, -1)
-        expected = call.out[:, chunk.rows].transpose(1, 2)
-        bits = torch.finfo(expected.dtype).eps
-        off = ((found - expected).abs().max() / value.abs().max().clamp_min(1e-30)).item()
-        allowed = max(1e-4, 8 * bits)
-        if not off <= allowed:
-            raise UnsupportedModel(
-                f"{type(call.module).__name__}, layer {call.layer}: expected recomputed weights to give "
-                f"the attention's output within {allowed:.2g} of its largest value, found {off:.3g}")
+        value = call.value.to(chunk.att)
 
-    def facts(self, model: nn.Module) -> Facts:
+        def mixed(weights: Tensor, x: Tensor) -> Tensor:
+            return (weights.reshape(B, call.G, -1, S) @ x).view(B, H, t, -1)
+
+        found = mixed(chunk.att, value)
+        expected = call.out[:, chunk.rows].transpose(1, 2).to(found)
+        rounding = max(torch.finfo(x.dtype).eps for x in (call.out, call.query, call.value)) / 2
+        rounding *= 1 if call.sinks is None else IN_DTYPE
+        # The relative error of each weight, from the rounding of its score: that of the score itself,
+        # and of its K products, which add up to about |q| |k| / sqrt(K).
+        scale = call.query.shape[-1] ** -0.5 if call.scaling is None else call.scaling
+        query = call.query[:, :, chunk.rows].to(found).norm(dim=-1)
+        key = call.key.to(found).norm(dim=-1).repeat_interleave(H // call.G, 1)
+        products = query[..., None] * key[:, :, None] * abs(scale) * call.query.shape[-1] ** -0.5
+        assert chunk.scores is not None
+        scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)  # -inf where invisible
+        error = chunk.att * (OF_WEIGHT + OF_SCORE * scores + OF_PRODUCT * products) * rounding
+        # sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), without a tensor of
+        # [t, S, V]
+        total = error.sum(-1, keepdim=True)
+        squares = mixed(error, value.square()) - 2 * found * mixed(error, value) + found.square() * total
+        allowed = (total * squares.clamp_min(0)).sqrt() + rounding * (
+            found.abs() + mixed(chunk.att, value.abs())
+        )
+        largest = value.abs().max().clamp_min(1e-30)
+        if rounding < 1e-5:
+            allowed = allowed.clamp_min((LEAST * largest).item())
+        off = (found - expected).abs()
+        if not bool((off <= allowed).all()):
+            at = (off / allowed.clamp_min(1e-30)).nan_to_num(torch.inf).argmax()
+            raise UnsupportedModel(
+                f"{type(call.module).__name__}, layer {call.layer_idx}: expected recomputed weights to "
+                f"give "
+                f"the attention's output within {(allowed.flatten()[at] / largest).item():.2g} of its "
+                f"largest "
+                f"value, the rounding of {str(call.out.dtype).removeprefix('torch.')} over {S} keys, "
+                f"found "
+                f"{(off.flatten()[at] / largest).item():.3g}"
+            )
+
+    def facts(self, model: nn.Module, ran: Mapping[str, int]) -> Facts:
+        """ran: how many members of each container ran in that pass"""
+        name = type(model).__name__
         if not self.calls:
-            raise UnsupportedModel(f"{type(model).__name__}: expected calls of attention, found none")
-        sizes = {size for size, _ in self.calls}
-        if len(sizes) > 1:
-            raise UnsupportedModel(f"{type(model).__name__}: expected the same heads in every layer, "
-                                   f"found (H, G, K) = {', '.join(map(str, sorted(sizes)))}")
-        (H, G, K), T = next(iter(sizes)), self.T
+            raise UnsupportedModel(f"{name}: expected calls of attention, found none")
+        if len({seen.H for seen in self.calls}) > 1:
+            sizes = sorted({(seen.H, seen.G, seen.K) for seen in self.calls})
+            raise UnsupportedModel(
+                f"{name}: expected the same number of heads in every layer, "
+                f"found (H, G, K) = {', '.join(map(str, sizes))}"
+            )
+        H, T = self.calls[0].H, self.T
+        groups, widths, values = ({getattr(seen, of) for seen in self.calls} for of in ("G", "K", "V"))
         kind, prefix = self._kind()
         windows = [_window(first, last, kind) for first, last, _ in self.ranges]
+        layers, blocks, members = self._layers(model, ran)
+        K = max(widths)
         if K == 0:
-            config: Any = model.config
-            D, heads = width(model)[0], H
-            K = getattr(config, "head_dim", None) or D // heads
-        return Facts(T, H, G, int(K), kind, prefix, windows, torch.stack([n for _, _, n in self.ranges]),
-                     self.sinks, self.softcap, _blocks(model, [module for _, module in self.calls]),
-                     self.weights)
+            config: Any = config_of(model)
+            K = getattr(config, "head_dim", None) or max(1, width(model)[0] // H)
+        # Where layers group their heads otherwise, keys and values are counted by head.
+        wide = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
+        return Facts(
+            T,
+            H,
+            H if len(groups) > 1 else groups.pop(),
+            int(K),
+            kind,
+            prefix,
+            windows,
+            torch.stack([n for _, _, n in self.ranges]),
+            "sink_logit" if self.sinks else "softmax",
+            self.softcap,
+            layers,
+            blocks,
+            members,
+            wide,
+            self.weights,
+        )
+
+    def _layers(
+        self, model: nn.Module, ran: Mapping[str, int]
+    ) -> tuple[list[int], int, list[nn.Module]]:
+        """The model's own number of each layer with attention, how many layers there are, and the
+        modules that they are.
+
+        The layers are the outermost numbered container that every call lies in. A member counts as often
+        as it runs: layers may share their weights.
+        """
+        paths = [[place.container for place in seen.path] for seen in self.calls]
+        shared = [name for name in paths[0] if all(name in path for path in paths)]
+        if not shared:
+            towers = dict.fromkeys(_tower(seen.path) for seen in self.calls)
+            if len(towers) > 1 and all(paths):
+                raise UnsupportedModel(
+                    f"{type(model).__name__}: expected one stack of layers, found {', '.join(towers)}; "
+                    f"record "
+                    f'one at a time: part="{next(iter(towers))}"'
+                )
+            return list(range(len(self.calls))), len(self.calls), []
+        visits = {
+            name: [next(p.visit for p in seen.path if p.container == name) for seen in self.calls]
+            for name in shared
+        }
+        name = next((one for one in shared if len(set(visits[one])) == len(self.calls)), shared[0])
+        found = visits[name]
+        twice, times = Counter(found).most_common(1)[0]
+        if times > 1:
+            names = [seen.name for seen, visit in zip(self.calls, found, strict=True) if visit == twice]
+            raise UnsupportedModel(
+                f"{type(model).__name__}: expected one attention map for each head of {name}.{twice}, "
+                f"found {times} ({names[0]}): a difference of maps, or several attentions in one "
+                f"layer, is not "
+                "recorded; sinkscope.observe gives each call"
+            )
+        if found != sorted(found):
+            raise UnsupportedModel(
+                f"{type(model).__name__}: expected the layers of {name} in their order, "
+                f"found {', '.join(map(str, found))}"
+            )
+        members = [
+            m
+            for n, m in model.named_modules()
+            if n.rpartition(".")[0] == name and n.rpartition(".")[2].isdigit()
+        ]
+        return found, ran.get(name, len(found)), members
 
     def _kind(self) -> tuple[str, int]:
         t = torch.arange(self.T)
@@ -122,6 +263,29 @@ class Probe:
         return kind, prefix if kind == "prefix" else 0
 
 
+def check_rows(call: Call, chunk: Chunk) -> None:
+    """Weights that a model returned must sum to 1 in each row: nobody tells what else takes a share."""
+    if call.weights is None:
+        return
+    sums = chunk.att.sum(-1)
+    allowed = max(ROW_SUM_ROUNDING, torch.finfo(call.weights.dtype).eps)
+    off = (sums - 1).abs().max().item()
+    if not off <= allowed:
+        at = sums.flatten()[(sums - 1).abs().argmax()].item()
+        raise UnsupportedModel(
+            f"{type(call.module).__name__}, layer {call.layer_idx}: expected returned weights whose "
+            f"rows sum to "
+            f"1, found a row of {at:.3g}: what takes the rest is unknown, so they are no softmax"
+        )
+
+
+def _tower(path: tuple[Place, ...]) -> str:
+    """The part of a model that a call lies in, by its name in the tree."""
+    head = path[0].container.rpartition(".")[0] if path else ""
+    outer = head.removesuffix(".encoder")  # of vision_model.encoder.layers: vision_model
+    return outer if outer.endswith(("_model", "_tower")) else head or "the model"
+
+
 def _window(first: Tensor, last: Tensor, kind: str) -> int | None:
     """The number of keys that a windowed layer sees; None where no query lacks a key before it."""
     t = torch.arange(len(first))
@@ -132,22 +296,17 @@ def _window(first: Tensor, last: Tensor, kind: str) -> int | None:
     return int((t - first).max()) + 1 if (first > 0).any() else None
 
 
-def _blocks(model: nn.Module, attention: Sequence[nn.Module]) -> list[nn.Module]:
-    """The layer that each attention module belongs to: what a numbered list of modules holds."""
-    names = {module: name for name, module in model.named_modules()}
-    blocks = []
-    for module in attention:
-        parts = names.get(module, "").split(".")
-        numbers = [i for i, part in enumerate(parts) if part.isdigit()]
-        if not numbers:
-            return []
-        blocks.append(model.get_submodule(".".join(parts[: numbers[-1] + 1])))
-    return blocks
+def config_of(model: nn.Module) -> Any:
+    """The config of the text model in the tree, or None."""
+    found = next((m.config for m in model.modules() if getattr(m, "config", None) is not None), None)
+    return found.get_text_config() if hasattr(found, "get_text_config") else found
 
 
 def width(model: nn.Module) -> tuple[int, int]:
-    """D and V; V is the number of outputs where there is no vocabulary."""
-    config: Any = model.config
-    config = config.get_text_config() if hasattr(config, "get_text_config") else config
-    D = getattr(config, "hidden_size", None) or getattr(config, "n_embd", None) or config.d_model
-    return int(D), int(getattr(config, "vocab_size", None) or getattr(config, "num_labels", 1))
+    """D and V; V is the number of outputs where there is no vocabulary. 0: the config does not say."""
+    config = config_of(model)
+
+    def first(*names: str) -> int:
+        return int(next((x for name in names if isinstance(x := getattr(config, name, None), int)), 0))
+
+    return first("hidden_size", "n_embd", "d_model"), first("vocab_size", "num_labels")

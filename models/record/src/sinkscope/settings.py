@@ -1,6 +1,9 @@
 """What is measured and kept of each prompt."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 FIELDS = ("hidden_norm", "key_norm", "value_norm", "loss")
 MORE_FIELDS = ("q", "k", "v", "hidden")
@@ -28,7 +31,40 @@ class Settings:
             raise ValueError(f"maps: expected auto, full, pooled or none, found {self.maps!r}")
         if self.mask not in (None, "causal", "prefix", "bidirectional"):
             raise ValueError(f"mask: expected causal, prefix or bidirectional, found {self.mask!r}")
-        if self.tokens is not None and self.tokens < 2:
-            raise ValueError(f"tokens: expected 2 or more, found {self.tokens}")
-        if not self.eps:
-            raise ValueError("eps: expected one number or more, found none")
+        for name, least in (("tokens", 2), ("keep", 0), ("first", 0)):
+            value = getattr(self, name)
+            if value is None and name == "tokens":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name}: expected {least} or more, found {value!r}")
+        if self.tokens is not None and self.first >= self.tokens:
+            raise ValueError(f"first: expected a position below {self.tokens}, the number of tokens, "
+                             f"found "
+                             f"{self.first}")
+        if not self.tolerance > 0:
+            raise ValueError(f"tolerance: expected a number above 0, found {self.tolerance!r}")
+
+    @classmethod
+    def checked(cls, tokens: Any, eps: Any, keep: Any, fields: Any, maps: Any = "auto", first: Any = 0,
+                mask: Any = None, tolerance: Any = 1e-3) -> "Settings":
+        """Settings of what a caller passed."""
+        if isinstance(fields, str):
+            raise ValueError(f"fields: expected a list of names, found {fields!r} alone: "
+                             f"fields=[{fields!r}]")
+        return cls(tokens, thresholds(eps), keep, tuple(fields), maps, first, mask, tolerance)
+
+
+def thresholds(eps: Any) -> tuple[float, ...]:
+    """The list of eps as numbers from 0 to 1."""
+    if isinstance(eps, str | bytes) or not isinstance(eps, Iterable):
+        raise ValueError(f"eps: expected a list of thresholds, found {eps!r} alone: eps=[{eps}]")
+    try:
+        found = tuple(float(e) for e in eps)
+    except (TypeError, ValueError):
+        raise ValueError(f"eps: expected a list of numbers, found {eps!r}") from None
+    if not found:
+        raise ValueError("eps: expected one number or more, found none")
+    if not all(math.isfinite(e) and 0 <= e <= 1 for e in found):
+        raise ValueError(f"eps: expected numbers from 0 to 1, found "
+                         f"{', '.join(f'{e:g}' for e in found)}")
+    return found

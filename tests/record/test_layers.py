@@ -1,0 +1,96 @@
+"""Layers are called by the model's own numbers, and hidden states are those of all layers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+import transformers as tf
+from hybrids import BLOCKS, HYBRIDS, V
+from sinkscope.attention import Call, UnsupportedModel
+from truth import alpha64, run64
+
+T = 20
+PROMPTS = torch.randint(5, V, (2, T), generator=torch.Generator().manual_seed(1)).tolist()
+SCHEMA = Path(__file__).resolve().parents[2] / "core" / "report" / "recording.schema.json"
+
+
+@pytest.mark.parametrize("name", list(HYBRIDS))
+def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path) -> None:
+    make, layers = HYBRIDS[name]
+    model = make()
+    found = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    assert (found.model["L"], found.model["blocks"], found.model["layers"]) == (
+        len(layers),
+        BLOCKS,
+        layers,
+    )
+    assert found.layers == layers and found.blocks == BLOCKS
+    for i, prompt in enumerate(PROMPTS):
+        out = run64(model, input_ids=torch.tensor([prompt]))
+        # The eager maps of layers with attention; others return nothing, or no map.
+        maps = torch.stack(
+            [att[0] for att in out.attentions if att is not None and att.shape[-2:] == (T, T)]
+        )
+        assert len(maps) == len(layers)
+        assert np.abs(found[f"{i}.alpha"] - alpha64(maps)).max() < 1e-5
+        hidden = torch.stack(out.hidden_states)[:-1, 0].norm(dim=-1).numpy()
+        assert np.allclose(found[f"{i}.hidden_norm"][:-1], hidden, rtol=1e-4)
+        assert found[f"{i}.hidden_norm"].shape == (BLOCKS + 1, T)
+    which = ", ".join(map(str, layers))
+    assert f"4 layers, attention in {len(layers)} ({which}), of 4 heads" in str(found.table())
+    largest = {row["metric"]: row["at"] for row in found.table()}["alpha_1"]
+    layer, head = np.unravel_index(np.argmax(found["mean.alpha"][..., 0]), (len(layers), 4))
+    assert largest == f"L{layers[layer]}H{head}"
+    found.save(tmp_path / "r.safetensors")
+    assert sinkscope.Recording.open(tmp_path / "r.safetensors").layers == layers
+    if SCHEMA.exists():
+        pytest.importorskip("jsonschema").validate(found.conditions, json.loads(SCHEMA.read_text()))
+
+
+def test_a_call_knows_the_number_of_its_layer() -> None:
+    model = HYBRIDS["qwen3_5_text"][0]()
+    calls: list[Call] = []
+    with torch.no_grad(), sinkscope.observe(model, calls.append):
+        model(input_ids=torch.tensor(PROMPTS))
+        model(input_ids=torch.tensor(PROMPTS))
+    assert [(call.layer, call.layer_idx) for call in calls] == [(0, 3), (1, 3)]
+    assert calls[1].path[0].container == "model.layers" and calls[1].path[0].visit == 3
+
+
+def test_layers_that_share_their_weights_are_layers_of_their_own() -> None:
+    config = tf.AlbertConfig(
+        vocab_size=V,
+        embedding_size=16,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=48,
+        initializer_range=0.2,
+    )
+    torch.manual_seed(5)
+    model = tf.AlbertForMaskedLM(config).eval()
+    found = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    out = run64(model, input_ids=torch.tensor(PROMPTS[:1]))
+    assert found.layers == [0, 1, 2] and "layers" not in found.model
+    assert np.abs(found["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-6
+    assert np.allclose(
+        found["0.hidden_norm"], torch.stack(out.hidden_states)[:, 0].norm(dim=-1), rtol=1e-5
+    )
+
+
+def test_two_maps_in_one_layer_are_refused() -> None:
+    config = tf.DiffLlamaConfig(
+        vocab_size=V,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+    )
+    with pytest.raises(
+        UnsupportedModel, match=r"one attention map for each head of model\.layers\.0, found 2"
+    ):
+        sinkscope.record(tf.DiffLlamaForCausalLM(config), None, PROMPTS, tokens=T, progress=False)

@@ -1,0 +1,96 @@
+"""A padded batch gives the numbers of its prompts alone, whatever the side and the kernel."""
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+from families import FAMILIES, T, inputs
+from truth import alpha64, run64
+
+LENGTHS = (T, T - 9, T - 20)
+CUT = min(LENGTHS)
+
+
+def padded(ids: list[list[int]], side: str) -> dict[str, torch.Tensor]:
+    found, mask = torch.zeros(len(ids), T, dtype=torch.long), torch.zeros(len(ids), T, dtype=torch.long)
+    for b, row in enumerate(ids):
+        at = slice(0, len(row)) if side == "right" else slice(T - len(row), T)
+        found[b, at], mask[b, at] = torch.tensor(row), 1
+    return {"input_ids": found, "attention_mask": mask}
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("llama", "sdpa"),
+        ("llama", "eager"),
+        ("gpt2", "sdpa"),
+        ("gpt2", "eager"),
+        ("gpt_oss", "eager"),
+        ("bloom", "eager"),
+    ],
+)
+def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str, side: str) -> None:
+    model = FAMILIES[name].make(kernel)
+    prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
+    exact = [run64(model, input_ids=torch.tensor([row[:CUT]])) for row in prompts]
+    maps = [torch.stack([att[0] for att in out.attentions]) for out in exact]
+    share = [att / att.sum(-1, keepdim=True) for att in maps]
+    losses = [
+        torch.nn.functional.cross_entropy(out.logits[0, :-1], torch.tensor(row[1:CUT])).item()
+        for out, row in zip(exact, prompts, strict=True)
+    ]
+    for batch in (1, 3):
+        found = sinkscope.record(
+            model, None, [padded(prompts, side)], tokens=None, batch=batch, keep=3, progress=False
+        )
+        assert found.conditions["prompts"]["count"] == 3 and found.conditions["prompts"]["T"] == CUT
+        assert found.conditions["model"].get("windows") == (
+            [9, None, 9] if name == "gpt_oss" else None
+        ) and found.model["mask"] == {"kind": "causal"}
+        for i, (row, att) in enumerate(zip(prompts, share, strict=True)):  # the model runs in float32
+            assert np.abs(found[f"{i}.alpha"] - alpha64(att)).max() < 2e-5
+            assert found[f"{i}.tokens"].tolist() == row[:CUT]
+        assert np.allclose(found["prompt.loss"], losses, atol=1e-4)
+
+
+def test_other_inputs_are_cut_with_their_tokens() -> None:
+    family = FAMILIES["bert"]
+    model, row = family.make("sdpa"), inputs(family, 1)[0][:30]
+    batch = padded([row], "right") | {"token_type_ids": torch.zeros(1, T, dtype=torch.long)}
+    found = sinkscope.record(model, None, [batch], tokens=None, progress=False)
+    att = run64(model, input_ids=torch.tensor([row])).attentions
+    assert np.abs(found["0.alpha"] - torch.stack(att)[:, 0].mean(-2).numpy()).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda mask: mask[:, 20:22].zero_(), "expected zeros at the two ends alone"),
+        (lambda mask: mask.zero_(), "expected a token that is no padding"),
+    ],
+)
+def test_a_mask_that_cannot_be_cut_off_is_refused(change: object, expected: str) -> None:
+    batch = padded(inputs(FAMILIES["llama"], 1), "left")
+    change(batch["attention_mask"])  # type: ignore[operator]
+    with pytest.raises(ValueError, match=expected):
+        sinkscope.record(FAMILIES["llama"].make("sdpa"), None, [batch], tokens=None, progress=False)
+
+
+def test_ids_with_pad_tokens_are_refused() -> None:
+    class Tokenizer:
+        pad_token_id, eos_token_id, bos_token_id = 0, 2, 1
+
+        def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+            return [str(i) for i in ids]
+
+        def decode(self, ids: list[int]) -> str:
+            return str(ids[0])
+
+    [row] = inputs(FAMILIES["llama"], 1)
+    model = FAMILIES["llama"].make("sdpa")
+    for ids in ([0, 0, *row], [*row, 0]):
+        with pytest.raises(ValueError, match="without padding, found the pad token 0"):
+            sinkscope.record(model, Tokenizer(), [ids], tokens=None, progress=False)
+    assert sinkscope.record(model, Tokenizer(), [row], tokens=None, progress=False)

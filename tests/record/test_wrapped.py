@@ -1,0 +1,111 @@
+"""A model inside other modules is observed as it is alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+from families import FAMILIES, T, inputs
+from sinkscope.attention import UnsupportedModel, unwrap
+from torch import nn
+from truth import alpha64, eager64
+
+
+class Mine(nn.Module):
+    """A model of one's own around another, with its config."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.inner, self.config = model, model.config
+
+    def forward(self, **inputs: torch.Tensor) -> Any:
+        return self.inner(**inputs)
+
+
+class Bare(nn.Module):
+    """The same without a config, and with another name for the ids."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.inner = model
+
+    def forward(self, idx: torch.Tensor) -> torch.Tensor:
+        return self.inner(input_ids=idx).logits
+
+
+def lora(model: nn.Module) -> nn.Module:
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    made = peft.get_peft_model(model, peft.LoraConfig(target_modules=["q_proj"], r=2))
+    with torch.no_grad():
+        for name, x in made.named_parameters():
+            if "lora_B" in name:
+                x.normal_(0, 0.3)
+    return made
+
+
+WRAPPERS = {
+    "own": Mine,
+    "bare": Bare,
+    "parallel": nn.DataParallel,
+    "lora": lora,
+    "own of lora": lambda m: Mine(lora(m)),
+    "compiled": lambda m: torch.compile(m, backend="eager"),
+    "compiled own": lambda m: torch.compile(Mine(m), backend="eager"),
+}
+
+
+@pytest.mark.parametrize("wrapper", list(WRAPPERS))
+@pytest.mark.parametrize("name", ["gpt_oss", "llama"])
+def test_a_wrapped_model_gives_its_own_numbers(name: str, wrapper: str) -> None:
+    family = FAMILIES[name]
+    prompt = inputs(family, 1)[0]
+    model = WRAPPERS[wrapper](family.make(family.implementations[0])).eval()
+    ids = torch.tensor([prompt])
+    inner = next(
+        m for m in model.modules() if type(m).__name__ in ("LlamaForCausalLM", "GptOssForCausalLM")
+    )
+    att = eager64(inner, input_ids=ids)
+    share = att / att.sum(-1, keepdim=True)
+    found = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
+    assert found.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
+    assert np.abs(found["0.alpha"] - alpha64(share)).max() < 1e-5
+    assert np.abs(found["0.row_mass"] - att.sum(-1).numpy()).max() < 1e-5
+    assert (found.model["L"], found.model["D"], found.model["V"]) == (3, 64, 97)
+    assert found.model["family"] == name
+    assert "0.hidden_norm" in found and "mean.loss_mean" in found
+
+
+def test_unwrap_finds_the_model() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    assert unwrap(model) is model
+    assert unwrap(nn.DataParallel(model)) is model
+    assert unwrap(torch.compile(nn.DataParallel(model), backend="eager")) is model
+
+
+class Attention(nn.Module):
+    """Returns weights, a tenth of which it keeps back."""
+
+    def forward(self, x: torch.Tensor, kept: float) -> tuple[torch.Tensor, torch.Tensor]:
+        T = x.shape[1]
+        att = torch.ones(T, T).tril()
+        att = (1 - kept) * att / att.sum(-1, keepdim=True)
+        return att @ x, att.expand(1, 2, T, T)
+
+
+class Leaky(nn.Module):
+    def __init__(self, kept: float) -> None:
+        super().__init__()
+        self.embed, self.attention, self.kept = nn.Embedding(9, 4), Attention(), kept
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        return self.attention(self.embed(input_ids), self.kept)[0]
+
+
+def test_returned_weights_that_do_not_sum_to_1_are_refused() -> None:
+    ids = [[1, 2, 3, 4, 5]]
+    assert (
+        sinkscope.record(Leaky(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"
+    )
+    with pytest.raises(UnsupportedModel, match="rows sum to 1, found a row of 0.9"):
+        sinkscope.record(Leaky(0.1), None, ids, tokens=5, progress=False)

@@ -1,0 +1,30 @@
+"""What transformers' own eager attention says of a model in float64."""
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@torch.no_grad()
+def eager64(model: torch.nn.Module, **inputs: Tensor) -> Tensor:
+    """The maps [L, H, T, T] of one prompt."""
+    return torch.stack([att[0] for att in run64(model, **inputs).attentions if att is not None])
+
+
+@torch.no_grad()
+def run64(model: torch.nn.Module, **inputs: Tensor) -> Any:
+    exact = copy.deepcopy(model).double().eval()
+    exact.set_attn_implementation("eager")
+    if exact._can_set_experts_implementation():
+        exact.set_experts_implementation("eager")  # the fast one has no float64
+    inputs = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
+    return exact(**inputs, output_attentions=True, output_hidden_states=True)
+
+
+def alpha64(att: Tensor, first: int | None = None) -> Any:
+    """alpha_k of causal maps, Gu et al. 2025, equation 6.  [..., T, T] -> [..., T]"""
+    T = att.shape[-1]
+    alpha = att.sum(-2) / torch.arange(T, 0, -1, dtype=att.dtype)
+    return (alpha if first is None else alpha[..., first]).numpy()

@@ -1,0 +1,115 @@
+/**
+ * What may be said of a head's attention map. A claim is computed from the cells that are drawn and from
+ * nothing else, so it is true of the picture on any text, at any step, with rows normalized or not. Every
+ * sentence about the map is made from one claim: lead, caption, remark, label, and the picture to share.
+ */
+import { cellsOf, firstKey, firstWeights, mapsOf, ofHead, type Frame, type Head } from './frame';
+
+/** The first column of a drawn map. */
+export interface Column {
+  /** Rows after the first one, and those whose first cell has more than half of the full scale. */
+  readonly rows: number;
+  readonly strong: number;
+  /** Mean of the column's cells in these rows. */
+  readonly mean: number;
+  /** Mean that the column would have there if each row gave all of its cells the same. */
+  readonly uniform: number;
+  /** Mean over all rows, the first one included, as alpha_1 has it. */
+  readonly given: number;
+  /** Mean sum of all rows. */
+  readonly rowSum: number;
+}
+
+/**
+ * @param cells [T, T] as drawn, signed weights included; NaN where nothing is drawn
+ * @param key the column; 0 but in recordings of another
+ */
+export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
+  let unseen = 0;
+  let [strong, first, uniform, sums, given] = [0, 0, 0, 0, 0];
+  for (let t = 0; t < T; t++) {
+    const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
+    const sum = row.reduce((a, b) => a + Math.abs(b), 0);
+    const own = Math.abs(cells[t * T + key]!);
+    sums += sum;
+    if (t < key && Number.isNaN(own)) unseen++;
+    if (Number.isNaN(own)) continue;
+    given += own;
+    if (t === key) continue;
+    if (own > 0.5) strong++;
+    first += own;
+    uniform += sum / row.length;
+  }
+  const rows = T - 1 - unseen;
+  return {
+    ...{ rows, strong, mean: first / rows, uniform: uniform / rows },
+    ...{ given: given / (T - unseen), rowSum: sums / T },
+  };
+}
+
+/** `all` and `many`: of the rows; `weak`: above twice uniform, and large enough to be seen; else `none`. */
+export type Kind = 'all' | 'many' | 'weak' | 'none';
+
+/** A column below it is hardly darker than paper. */
+const SEEN = 0.05;
+
+export function kindOf({
+  rows,
+  strong,
+  mean,
+  uniform,
+}: Pick<Column, 'rows' | 'strong' | 'mean' | 'uniform'>): Kind {
+  if (rows > 0 && strong >= 0.75 * rows) return 'all';
+  if (rows > 0 && strong >= 0.4 * rows) return 'many';
+  return mean > Math.max(SEEN, 2 * uniform) ? 'weak' : 'none';
+}
+
+export interface Claim {
+  readonly at: Head;
+  /** The first column of the picture; undefined without one, of a single token, and of means over blocks. */
+  readonly column: Column | undefined;
+  readonly kind: Kind | undefined;
+  /** What the head gives the first token: the mean of the column over all rows, over the prompts where there are several. */
+  readonly given: number;
+  /** What spreading each row evenly would give it, where rows sum to 1. */
+  readonly even: number;
+  /** Whether the numbers are shares of the row, by the operation or because the reader normalizes rows. */
+  readonly isShare: boolean;
+  readonly rowSum: number;
+  /** Whether no head of the model gives the first token a larger weight. */
+  readonly isMost: boolean;
+  /** Whether the numbers are those of a quantized preview. */
+  readonly isAbout: boolean;
+}
+
+export function claimOf(
+  frame: Frame,
+  at: Head,
+  state: Parameters<typeof cellsOf>[1] = { normalize: 'no' },
+): Claim {
+  const { operation, T, tensors, model, sequences, pooled } = frame;
+  const isShare = operation.normalises || state.normalize === 'yes';
+  const isDrawn = frame.head?.layer === at.layer && frame.head.head === at.head;
+  const maps = isDrawn && !pooled && T > 1 ? mapsOf(frame) : undefined;
+  const key = firstKey(frame);
+  const column = maps && columnOf(cellsOf(maps, state), T, key);
+  const weights = firstWeights(frame);
+  const weight = weights[at.layer * frame.architecture.H + at.head]!;
+  const measured = isShare ? ofHead(tensors.alpha!, at)[key]! : weight;
+  return {
+    at,
+    column,
+    kind: column && kindOf(column),
+    given: sequences === 1 && column ? column.given : measured,
+    even: tensors.alpha_uniform!.data[key]!,
+    isShare,
+    rowSum: column ? column.rowSum : meanRowSum(frame, at),
+    isMost: !weights.some((other) => other > weight),
+    isAbout: Boolean(model.bits && !model.step),
+  };
+}
+
+/** The mean sum of a head's rows, as the model computes it. */
+function meanRowSum({ tensors }: Frame, at: Head): number {
+  return tensors.row_mass_summary ? ofHead(tensors.row_mass_summary, at)[0]! : NaN;
+}
