@@ -3,6 +3,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
+import { Scope } from '../src/page/context';
 import { build } from '../src/rooms/start';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
@@ -461,7 +462,11 @@ describe('the four steps', () => {
     set({ why: 4 });
     const begun = walks();
     expect(begun).toBeGreaterThan(0);
+    // The walk that is left neither draws nor plays on.
+    const ends = vi.spyOn(Scope.prototype, 'end');
     set({ why: 3 });
+    expect(ends).toHaveBeenCalledOnce();
+    ends.mockRestore();
     expect(root.querySelector<HTMLElement>('.why-walk')!.hidden).toBe(true);
     set({ why: 4 });
     expect(walks()).toBe(begun);
