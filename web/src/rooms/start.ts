@@ -576,6 +576,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
                   <p class="hint" data-recorded>${NO_WEIGHTS}</p>
                 </div>`
               : html`${textField(context, 2)}
+                  <p class="on-paper">${frames[0]?.question.prompt}</p>
                   <div class="text-tools">${startToken(context, frames)} ${examples(context)}</div>`
           }
         </div>
@@ -670,6 +671,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const [first] = frames;
     heads.hidden = deleting.hidden = step > 0;
+    heads.classList.toggle('unread', !isReached.value);
+    thumbs.root.hidden = !isReached.value;
     render(
       step
         ? nothing
