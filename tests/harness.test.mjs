@@ -153,7 +153,7 @@ test('the reasons of a real run of node:test and pytest are found', async (t) =>
   const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
   const node = await run(process.execPath, ['--test', '--test-reporter=spec', js], { env });
   assert.deepEqual(skipsOf(node.output), ['of node'], node.output);
-  const pytest = await run('pytest', ['-q', '-rsx', '-p', 'no:cacheprovider', py]);
+  const pytest = await run('python3', ['-m', 'pytest', '-q', '-rsx', '-p', 'no:cacheprovider', py]);
   assert.deepEqual(skipsOf(pytest.output), ['of pytest'], pytest.output);
 });
 

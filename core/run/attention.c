@@ -281,3 +281,4 @@ void ss_attend(ss_pass *pass, int l, int t0, int n) {
     for (int g = 0; pass->cache.held && g < arch->G; g++)
         ss_close_up(pass, l, g, n + ss_held(pass, l, g, t0));
 }
+/* x */

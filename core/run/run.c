@@ -160,12 +160,10 @@ static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_
     for (int field = 0; field < SS_FIELD_N; field++)
         if (others & SS_BIT(field))
             return ss_fail(err, SS_BAD_REQUEST, ss_fields()[field].name,
-                           "expected tokens, loss or next of a run that streams, which forgets the "
-                           "tokens that it has read");
+                           "expected tokens, loss, rank or next of a run that streams");
     if (!pass->keeps)
         return ss_fail(err, SS_BAD_REQUEST, "streams",
-                       "expected an eviction in every head that decides query by query, since what "
-                       "it keeps is all that a run holds that streams");
+                       "expected an eviction in every head that decides query by query");
     if (pass->together || desc->from)
         return ss_fail(err, SS_UNSUPPORTED, "streams", "expected a run that %s",
                        desc->from ? "begins from its tokens"

@@ -518,7 +518,7 @@ export const embed = {
           height: `${height}px`,
         });
         // The loop waits until the layout fits; where it never does, the message holds the last state.
-        const fits = await frame.waitForFunction(isInside, null, { timeout: 5000 }).then(
+        const fits = await frame.waitForFunction(isInside, null, { timeout: 60_000 }).then(
           () => true,
           () => false,
         );

@@ -222,7 +222,7 @@ def test_intervals_are_students(recording: sinkscope.Recording) -> None:
         "|h_1| / |h|",
         "cosine gap",
         "Sink_1, eps 0.1",
-        "loss (nats)",
+        "loss",
     ):
         row = labels[label]
         assert row["low"] <= row["mean"] <= row["high"], label

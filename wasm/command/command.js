@@ -1,7 +1,7 @@
 /** The command line: what the page shows, for a script. */
 import { openAsBlob } from 'node:fs';
 import { readFile, readdir, stat } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { createEngine } from '../engine/client.js';
 import { editLabel, readEdit } from '../engine/edits.js';
 import { planFiles } from '../loading/disk.js';
@@ -335,7 +335,9 @@ async function openModel(engine, name, values, make) {
   const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
   const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
   const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
-  const tokenizer = await planTokenizer(plan, model, { ...hub, limit });
+  const opening = planTokenizer(plan, model, { ...hub, limit });
+  // Ids need no tokenizer.
+  const tokenizer = await (texts.ids ? opening.catch(bareIds) : opening);
   /** @type {import('../sinkscope.js').Cut | undefined} */
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
@@ -361,6 +363,18 @@ async function openModel(engine, name, values, make) {
     arithmetic,
     text: texts.ids ? undefined : texts.text,
   };
+}
+
+/**
+ * What stands for the tokenizer of a model that comes without one.
+ * @param {unknown} reason
+ * @returns {import('../sinkscope.js').GuardedTokenizer}
+ */
+function bareIds(reason) {
+  if (!(reason instanceof SinkscopeError)) throw reason;
+  const refuse = () => Promise.reject(reason);
+  const none = { size: 0, bos: null, special: [], specials: [] };
+  return { ...none, encode: refuse, decode: refuse, piece: (id) => `[${id}]`, close() {} };
 }
 
 /**
@@ -599,14 +613,10 @@ function isHubId(name) {
 async function findModel(name, hub) {
   const there = await stat(name).catch(() => undefined);
   if (!there) return resolveHub(name, hub);
-  const paths = there.isDirectory()
-    ? (await readdir(name, { withFileTypes: true }))
-        .filter((entry) => entry.isFile())
-        .map((entry) => entry.name)
-    : [''];
+  const paths = there.isDirectory() ? await pathsIn(name) : [''];
   const files = await Promise.all(
     paths.map(async (path) => ({
-      path: path || basename(name),
+      path: path.replaceAll(sep, '/') || basename(name),
       file: await openAsBlob(join(name, path)),
     })),
   );
@@ -614,6 +624,20 @@ async function findModel(name, hub) {
   if (others.length === 0) return plan;
   const ids = [plan, ...others].map(({ id }) => id).join(', ');
   throw new SinkscopeError('argument', name, `expected one model, found ${ids}; name a file`);
+}
+
+/**
+ * The files of a folder; of the folders within it, too, where an index may name shards there.
+ * @param {string} folder
+ */
+async function pathsIn(folder) {
+  const top = await readdir(folder);
+  const recursive = top.some((name) => name.endsWith('.index.json'));
+  const paths = recursive ? await readdir(folder, { recursive }) : top;
+  const areFiles = await Promise.all(
+    paths.map(async (path) => (await stat(join(folder, path))).isFile()),
+  );
+  return paths.filter((_, i) => areFiles[i]);
 }
 
 /**

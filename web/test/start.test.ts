@@ -267,6 +267,7 @@ describe('the rest of the room', () => {
       /^owner\/name read this text, and the page shows what was recorded\. Almost every token/,
     );
     expect(root.querySelector('textarea')).toBeNull();
+    expect(text('.recorded-text')).toBe('<s> a=1,"x"');
     expect(text('.start-deleting .links')).toBe('Back to the two small models');
     expect(text('.start-ask > a')).toMatch(/^Lesson 1/);
     expect(recorded({ sequences: 9 }).text('.lead')).toContain(

@@ -23,6 +23,7 @@ import { norms } from '../src/views/norms';
 import { parts, partsOf } from '../src/views/parts';
 import { perturbations } from '../src/views/perturbations';
 import { ratios } from '../src/views/ratios';
+import { settingName } from '../src/views/settings';
 import { reach } from '../src/views/reach';
 import { router } from '../src/views/router';
 import { scores } from '../src/views/scores';
@@ -1096,6 +1097,15 @@ describe('hidden states', () => {
 });
 
 describe('caches and settings', () => {
+  it('calls an edit of a kind that the page does not know by its label', () => {
+    for (const kind of ['constructor', 'toString', 'of a later version']) {
+      const edits = [{ kind }] as never;
+      expect(settingName(base({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
+        'as the core says',
+      );
+    }
+  });
+
   const evict = (policy: string, budget: number, more: object = {}) => ({
     edits: [{ kind: 'evict', policy, budget, ...more }],
     labels: ['evict'],

@@ -193,9 +193,9 @@ ss_status ss_check_weights(const ss_pass *pass, const float *values, const char 
     const ss_edit_kind *table = pass->edit_kinds;
     const ss_edit *own = pass->edits;
     if (pass->trace->model->head.w.int8)
-        return ss_fail(err, SS_UNSUPPORTED, where,
-                       "expected exact arithmetic: products in eight bits read other weights than "
-                       "those that this changes");
+        return ss_fail(
+            err, SS_UNSUPPORTED, where,
+            "expected exact arithmetic: products in eight bits read a copy of the weights");
     while (own->values != values) own++;
     for (const ss_edit *edit = pass->edits; edit < own; edit++) {
         unsigned both = table[edit->kind].hook_points & table[own->kind].hook_points;

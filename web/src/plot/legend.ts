@@ -21,7 +21,7 @@ export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [stri
 }
 
 /** Numbers that stand on a scale of attention weights. */
-export function ticksOf({ low, high, root }: Scale): readonly number[] {
+function ticksOf({ low, high, root }: Scale): readonly number[] {
   if (low < 0) return [low, 0, high];
   return root ? [0, 0.1, 0.25, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
 }

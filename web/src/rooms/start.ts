@@ -569,7 +569,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         <div class="start-text">
           ${
             isRecorded
-              ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
+              ? html`<div>
+                  <p class="recorded-text" tabindex="0">
+                    ${frames[0]!.tokens.map(({ text }) => text).join('')}
+                  </p>
+                  <p class="hint" data-recorded>${NO_WEIGHTS}</p>
+                </div>`
               : html`${textField(context, 2)}
                   <div class="text-tools">${startToken(context, frames)} ${examples(context)}</div>`
           }
@@ -604,7 +609,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     legend.hidden = frames.some(({ pooled }) => pooled);
     drawScale(bar, scale);
     render(
-      html`row: the token that attends · column: the token attended to
+      html`row: the attending token · column: attended to
       ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,
       key,
     );
@@ -641,7 +646,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(
       claims.length
         ? html`<details class="more facts" @toggle=${askExact}>
-            <summary>More about these two maps</summary>
+            <summary>More</summary>
             ${frames.map((frame, i) => html`<p>${explained(moreWords(frame, claims[i]!))}</p>`)}
             <div class="numbers">${normalizeField(context, frames)}</div>
             <p>
@@ -678,8 +683,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         ? nothing
         : html`<h2>Take the first token away</h2>
             <p>
-              What does a model write when its first key is deleted? Recorded texts of a model of
-              135 million parameters, then the small model on your text.
+              What does a model write when its first key is deleted? The small model shows it on
+              your text; beside it are recorded texts of a model of 135 million parameters.
             </p>
             <p class="links">
               ${deleteButton(all[0], deletes)} ${realModel(context, isRecorded)}

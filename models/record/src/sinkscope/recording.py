@@ -41,6 +41,13 @@ ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
 # What `prompt.NAME` is called where it is not the metric's own name: the page and the core know these.
 PROMPT_ROWS = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
+# The units of the summary, as the core's table has them.
+UNITS = {
+    "alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads",
+    "sink_ratio_raw": "share of heads", ROW_SUM: "weight", "entropy_mean": "of ln n", "distance": "tokens",
+    "contribution": "share", "cos_gap": "cosine", "hidden_ratio": "ratio", "key_ratio": "ratio",
+    "value_ratio": "ratio", "loss_mean": "nat",
+}
 
 
 # Characters that a terminal obeys, or that reorder a line of text; and those that end a line or a cell.
@@ -174,10 +181,9 @@ class Recording:
         )
 
     def table(self) -> Table:
-        """The summary metrics: the mean over prompts and over the layers and heads that have one, its
-        95%
-        interval over prompts (Student's t), the mean of the prompts' sample deviations, the largest and
-        where."""
+        """The summary metrics in the units of the core's table: the mean over prompts and over the layers and
+        heads that have one, its 95% interval over prompts (Student's t), the mean of the prompts' sample
+        deviations, the largest and where."""
         rows = Table()
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
         for name, label, mean, deviation, prompts, rest in self._summary():
@@ -186,6 +192,7 @@ class Recording:
             rows.append(
                 {
                     "metric": label,
+                    "unit": UNITS[name],
                     "mean": _mean(mean),
                     "low": low,
                     "high": high,
@@ -246,7 +253,7 @@ class Recording:
             ("hidden_ratio", f"|h_{k}| / |h|", "all"),
             ("key_ratio", f"|k_{k}| / |k|", "all"),
             ("value_ratio", f"|v_{k}| / |v|", "all"),
-            ("loss_mean", "loss (nats)", "all"),
+            ("loss_mean", "loss", "all"),
         ):
             if f"mean.{name}" in self and f"deviation.{name}" in self:
                 yield name, label, pick
