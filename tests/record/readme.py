@@ -137,6 +137,11 @@ def row(name: str, made: str) -> tuple[str, str] | None:
     if "Image" in made:
         inputs = {"pixel_values": torch.randn(1, 3, 24, 24, generator=torch.Generator().manual_seed(1))}
     try:
+        with torch.no_grad():  # sizes that do not fit each other make no model
+            model(**inputs, **({"decoder_input_ids": prompt} if model.config.is_encoder_decoder else {}))
+    except Exception:
+        return None
+    try:
         found = sinkscope.record(model, None, [inputs], tokens=None, progress=False)
     except sinkscope.attention.UnsupportedModel as error:
         return name, f"refused: {error}"
