@@ -11,9 +11,10 @@ more. `short` is left out: it is the run of `softmax` at an earlier step.
 Columns:
     alpha_INPUT_FIRST   mean over heads of alpha_1 above uniform attention, over SEQUENCES sequences of
                         T = 64 tokens; INPUT is text (held-out passages), random (tokens drawn evenly
-                        from the vocabulary) or repeat (one drawn token again and again), and FIRST is start
-                        (the text begins as the model's training texts did, with its start tokens or its
-                        fixed token; of the open model, with its BOS) or none (with its own first token)
+                        from the vocabulary) or repeat (one drawn token again and again), and FIRST is
+                        start (the text begins as the model's training texts did, with its start tokens or
+                        its fixed token; of the open model, with its BOS) or none (with its own first
+                        token)
     sink_INPUT_FIRST    Sink_1^0.3 of the same, in percent
     sink_EPS_T          Sink_1^EPS over the 40 longer passages at T tokens, in percent
     fall_EPS            how much of it is lost from the first length to the second, as a share; null of
