@@ -1,4 +1,4 @@
-/** Lints .github/workflows by actionlint, and looks that each script they run is here to be run. */
+/** Lints .github/workflows by actionlint, and looks that each script they run is here, and that each stage is run. */
 import { accessSync, constants, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +19,19 @@ for (const name of readdirSync(join(root, folder))) {
     } catch {
       problems.push(`${path}: ${script} is not a script of this repository`);
     }
+}
+const stages = readFileSync(join(root, 'tests/stages'), 'utf8');
+for (const [list, name] of [
+  ['stages', 'test.yml'],
+  ['nightly', 'nightly.yml'],
+]) {
+  const jobs = readFileSync(join(root, folder, name), 'utf8');
+  const [, stated] = /** @type {RegExpMatchArray} */ (
+    stages.match(RegExp(`^${list}='(.*)'$`, 'm'))
+  );
+  for (const stage of stated.split(' '))
+    if (!RegExp(` ${stage}\\b`).test(jobs))
+      problems.push(`${folder}/${name}: no job runs the stage ${stage}`);
 }
 for (const problem of problems) console.error(problem);
 // The linter waits for more workflows without end.

@@ -16,6 +16,7 @@ typedef enum ss_dtype {
     SS_F16 = 2,
     SS_BF16 = 3,
     SS_U8 = 4,
+    SS_F64, /* computed with in F32 */
     SS_I8,
     SS_Q8_0,
     SS_Q4_0,

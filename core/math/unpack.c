@@ -4,6 +4,7 @@
 #include "kernels.h"
 #include "scalar.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,6 +28,14 @@ static void unpack_bf16(float *restrict out, const unsigned char *restrict sourc
     for (size_t i = 0; i < n; i++) out[i] = ss_float_of_bf16(read_u16(source + 2 * i));
 }
 
+static void unpack_f64(float *out, const unsigned char *source, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        double number;
+        memcpy(&number, source + sizeof number * i, sizeof number);
+        out[i] = (float)number;
+    }
+}
+
 static void unpack_u8(float *out, const unsigned char *source, size_t n) {
     for (size_t i = 0; i < n; i++) out[i] = (float)source[i];
 }
@@ -45,12 +54,9 @@ static void unpack_blocks(float *out, const unsigned char *source, ss_dtype type
 }
 
 void ss_unpack(float *out, const unsigned char *source, ss_dtype type, size_t n) {
-    static void (*const plain[SS_DTYPE_N])(float *, const unsigned char *,
-                                           size_t) = {[SS_F32] = unpack_f32,
-                                                      [SS_F16] = ss_halves,
-                                                      [SS_BF16] = unpack_bf16,
-                                                      [SS_U8] = unpack_u8,
-                                                      [SS_I8] = unpack_i8};
+    static void (*const plain[SS_DTYPE_N])(float *, const unsigned char *, size_t) = {
+        [SS_F32] = unpack_f32, [SS_F16] = ss_halves, [SS_BF16] = unpack_bf16,
+        [SS_F64] = unpack_f64, [SS_U8] = unpack_u8,  [SS_I8] = unpack_i8};
     if (plain[type])
         plain[type](out, source, n);
     else
@@ -93,8 +99,19 @@ static size_t first_block_with(const unsigned char *source, ss_dtype type, size_
     return SIZE_MAX;
 }
 
+/* A double may be finite and too large for F32. */
+static size_t first_too_large(const unsigned char *source, size_t n) {
+    float number;
+    for (size_t i = 0; i < n; i++) {
+        unpack_f64(&number, source + sizeof(double) * i, 1);
+        if (!isfinite(number)) return i;
+    }
+    return SIZE_MAX;
+}
+
 size_t ss_first_not_finite(const unsigned char *source, ss_dtype type, size_t n) {
     if (type == SS_I8) return SIZE_MAX;
+    if (type == SS_F64) return first_too_large(source, n);
     if (ss_dtype_block(type) == 1)
         return first_with(source, ss_dtype_bytes(type, 1), type == SS_F16 ? 0x7c00 : 0x7f80, n);
     bool one = type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q5_0 || type == SS_Q6_K;

@@ -346,36 +346,18 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
 
 /* ---- tensors that nothing reads -------------------------------------------------------------- */
 
-/* Where the name of a tensor that the model does without begins, or after '*' how it ends. */
-static const char *const leftovers[] = {
-    /* Buffers that are computed anew. */
-    "*.rotary_emb.inv_freq",
-    "*.attn.bias",
-    "*.attention.bias",
-    "*.masked_bias",
-    "*position_ids",
-    "rope_freqs.weight", /* which the config of a GGUF file has taken */
-    /* Parts that transformers loads for other tasks than the next, or the masked, token. */
-    "bert.pooler.",
-    "pooler.",
-    "cls.seq_relationship.",
-    "classifier.",
-    "qa_outputs.",
-    "score.",
-    "vision_tower.",
-    "model.vision_tower.",
-    "multi_modal_projector.",
-    "model.multi_modal_projector.",
-};
+/* Parts of the names of tensors that the model does without; a name has one at its beginning or
+ * after a dot. First buffers that are computed anew, of which a GGUF file's config has taken
+ * rope_freqs; then what transformers has for other tasks than the next, or the masked, token. */
+static const char leftovers[] = "rotary_emb.inv_freq\0attn.bias\0attention.bias\0attn.masked_bias\0"
+                                "attention.masked_bias\0position_ids\0rope_freqs.\0"
+                                "pooler.\0seq_relationship.\0classifier.\0qa_outputs.\0score.\0"
+                                "vision_tower.\0multi_modal_projector.\0";
 
 static bool is_leftover(const char *name) {
-    size_t n = strlen(name);
-    for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++) {
-        const char *part = leftovers[i];
-        size_t ends = *part == '*', length = strlen(part) - ends;
-        if (length <= n && !memcmp(ends ? name + n - length : name, part + ends, length))
-            return true;
-    }
+    for (const char *at = name; at; at = strchr(at, '.'), at += at != NULL)
+        for (const char *part = leftovers; *part; part += strlen(part) + 1)
+            if (!strncmp(at, part, strlen(part))) return true;
     return false;
 }
 
@@ -390,9 +372,8 @@ void ss_load_end(ss_loader *loader, const ss_arch *arch) {
     for (size_t i = 0; loader->found && i < container->n && loader->status == SS_OK; i++) {
         const char *name = container->entries[i].name;
         if (!loader->found[i] && !is_leftover(name))
-            loader->status = ss_fail(loader->err, SS_UNSUPPORTED, name,
-                                     "expected only tensors that a %s with this config has, found "
-                                     "this one, which nothing would read",
-                                     arch->family);
+            loader->status =
+                ss_fail(loader->err, SS_UNSUPPORTED, name,
+                        "expected a tensor that a %s of this config reads", arch->family);
     }
 }

@@ -157,10 +157,7 @@ def sentence(factor: Factor) -> str:
     if found is None:
         raise ValueError(f"{recipe.id}: alpha is missing")
     here = found.direction or "the same"
-    if here == "the same":
-        text = f"no difference to {base} seen: {found}"
-    else:
-        text = f"{here} sink than {base}: {found}"
+    text = f"no difference to {base} seen: {found}" if here == "the same" else f"{here} sink than {base}: {found}"
     there = reported(recipe.paper)
     if there is not None:
         text += ", as the paper" if there == here else f"; the paper: {there}"

@@ -149,7 +149,7 @@ export const conditions = {
     page.on('pageerror', ({ message }) => troubles.push(message));
     await page.goto(host);
     await page
-      .waitForFunction(() => document.title.startsWith('alpha'), undefined, { timeout: 20_000 })
+      .waitForFunction(() => document.title.startsWith('alpha'))
       .catch((cause) => {
         throw new Error(troubles.join('; ') || 'nothing came', { cause });
       });

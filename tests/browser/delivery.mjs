@@ -237,7 +237,7 @@ export const delivery = {
     const page = await context.newPage();
     for (const file of ['index.html', 'embed.html']) {
       await page.goto(`${stage.origin}/${file}`);
-      await page.locator('#plain img').waitFor({ state: 'visible', timeout: 1000 });
+      await page.locator('#plain img').waitFor({ state: 'visible' });
       assert.match(await page.locator('#plain').textContent(), /JavaScript is off/);
     }
   },

@@ -429,7 +429,11 @@ export const embed = {
         '-C',
         ...settings.flatMap((one) => ['-D', one]),
       ];
-      await promisify(execFile)('/usr/bin/python3', [...argv, folder, join(folder, 'out')]);
+      await promisify(execFile)(join(root, '.build/tools/bin/python'), [
+        ...argv,
+        folder,
+        join(folder, 'out'),
+      ]);
       const pages = { '/book.html': await readFile(join(folder, 'out/index.html'), 'utf8') };
       const site = await elsewhere(stage.origin, pages);
       const page = await visit(stage, `${site.address}/book.html`);
@@ -514,7 +518,7 @@ export const embed = {
           height: `${height}px`,
         });
         // The loop waits until the layout fits; where it never does, the message holds the last state.
-        const fits = await frame.waitForFunction(isInside, null, { timeout: 5000 }).then(
+        const fits = await frame.waitForFunction(isInside, null, { timeout: 60_000 }).then(
           () => true,
           () => false,
         );

@@ -12,7 +12,7 @@ import { drivers } from './drivers.mjs';
 import { ggufOfZoo } from './gguf.mjs';
 import { createHost, pageRoot } from './stage.mjs';
 
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 const FINDING = '[data-finding]';
 const MAP = '[data-view="attention"] .heatmap';
 

@@ -74,7 +74,7 @@ export const experiments = {
     await settled(moved);
     assert.match(
       await text(moved, '.trouble'),
-      /can move its keys.*The last good result is shown/s,
+      /have no positions in them.*The last good result is shown/s,
     );
     assert.equal(await moved.locator('[data-view="loss"] .cell').count(), 1);
     const wild = await stage.open('room=purpose&runs=2&length=40&firstKeys=99', { waits: false });

@@ -13,6 +13,7 @@ import { trouble } from './trouble.mjs';
 import { hub } from './hub.mjs';
 import { open } from './open.mjs';
 import { delivery } from './delivery.mjs';
+import { few } from './few.mjs';
 import { embed } from './embed.mjs';
 import { offline } from './offline.mjs';
 import { installed } from './installed.mjs';
@@ -46,7 +47,7 @@ const lists = [
   experiments,
   lessons,
   recording,
-  { ...saving, ...printing },
+  { ...few, ...saving, ...printing },
   { ...installed, ...trouble },
 ];
 

@@ -90,7 +90,7 @@ async function choose(page, { config, weights, tokenizer }) {
 async function message(page, says = /./) {
   const selector = '.message:not([hidden]), #open[open] .open-error:not([hidden])';
   const message = page.locator(selector).filter({ hasText: says }).first();
-  await message.waitFor({ timeout: 5000 }).catch(() => {});
+  await message.waitFor({ timeout: 60_000 }).catch(() => {});
   const all = await page.locator(selector).allTextContents();
   return all.join(' ').replaceAll(/\s+/g, ' ').trim();
 }
@@ -153,7 +153,6 @@ export const trouble = {
         (source) =>
           new RegExp(source).test(document.querySelector('.open-error:not([hidden])')?.textContent),
         says,
-        { timeout: 5000 },
       );
       assert.equal(await page.locator('.open-loaded').count(), 0, 'no model is shown as loading');
       return text(page, '.open-error');

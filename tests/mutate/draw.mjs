@@ -52,6 +52,10 @@ const NONE = /(?<=, )-1(?= ?\})|(?<=return )-1(?=;)/g;
 /** Room for a text, of which one more is not noticed, and what is always true. */
 const ROOM = /\bchar(?: \w+\[\d+\],?)+;|\bSS_ASSERT\(.*\);/g;
 
+/** The code of C or Python, with zeros in place of comments and texts. @param {string} file @param {string} text */
+export const masked = (file, text) =>
+  text.replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (found) => found.replace(/[^\n]/g, '\0'));
+
 /**
  * Every edit that a text allows.
  * @param {string} file its name says the language @param {string} text
@@ -59,8 +63,7 @@ const ROOM = /\bchar(?: \w+\[\d+\],?)+;|\bSS_ASSERT\(.*\);/g;
  */
 export function slips(file, text) {
   if (/\.[mc]?[jt]s$/.test(file)) return slipsOfScript(file, text);
-  const code = text
-    .replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (found) => found.replace(/[^\n]/g, '\0'))
+  const code = masked(file, text)
     .replace(NONE, '\0\0')
     .replace(ROOM, (found) => '\0'.repeat(found.length))
     .replace(EITHER, (found, left, sign) =>
@@ -191,21 +194,32 @@ export function numbers(seed) {
 }
 
 /**
- * Draws `count` edits of some files; a file is drawn as often as it has places to edit.
+ * Draws `count` edits of some files; a file is drawn as often as it has places to edit. Where edits have kinds, these
+ * take turns.
  * @param {Map<string, string>} texts by the name of the file @param {number} count @param {number} seed
- * @returns {{ file: string, line: number, before: string, after: string, text: string }[]}
+ * @param {(file: string, text: string) => (Slip & { kind?: string })[]} [slipsOf]
+ * @returns {{ file: string, line: number, before: string, after: string, text: string, kind?: string }[]}
  */
-export function draw(texts, count, seed) {
-  const all = [...texts].flatMap(([file, text]) =>
-    slips(file, text).map((slip) => ({ file, text, ...slip })),
-  );
+export function draw(texts, count, seed, slipsOf = slips) {
+  /** @type {Map<string | undefined, (Slip & { file: string, text: string, kind?: string })[]>} */
+  const byKind = new Map();
+  for (const [file, text] of texts)
+    for (const slip of slipsOf(file, text)) {
+      const same = byKind.get(slip.kind) ?? [];
+      byKind.set(slip.kind, same);
+      same.push({ file, text, ...slip });
+    }
+  const kinds = [...byKind.values()];
+  const total = kinds.reduce((sum, { length }) => sum + length, 0);
   const next = numbers(seed);
-  return Array.from({ length: Math.min(count, all.length) }, () => {
-    const [{ file, text, at, from, to }] = all.splice(Math.floor(next() * all.length), 1);
+  return Array.from({ length: Math.min(count, total) }, () => {
+    const all = /** @type {typeof kinds[number]} */ (kinds.shift());
+    const [{ file, text, at, from, to, kind }] = all.splice(Math.floor(next() * all.length), 1);
+    if (all.length) kinds.push(all);
     const edited = text.slice(0, at) + to + text.slice(at + from.length);
     const line = text.slice(0, at).split('\n').length;
     /** @param {string} whole */
     const shown = (whole) => whole.split('\n')[line - 1].trim();
-    return { file, line, before: shown(text), after: shown(edited), text: edited };
+    return { file, line, before: shown(text), after: shown(edited), text: edited, kind };
   });
 }

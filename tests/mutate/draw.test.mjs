@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { hasRun, ranOf } from './coverage.mjs';
 import { draw, slips } from './draw.mjs';
+import { KINDS, slipsOfKinds } from './kinds.mjs';
 import { distance, nearestFirst } from './imports.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
@@ -146,4 +147,79 @@ test('the coverage of a test says where code ran in its processes and workers', 
     [true, true, false, false],
   );
   assert.equal(hasRun(undefined, 0), false);
+});
+
+test('each kind finds its own in a script', () => {
+  /** @param {string} kind @param {string} code */
+  const found = (kind, code) =>
+    slipsOfKinds('a.ts', code, [kind]).map(({ from, to }) => [from, to]);
+  assert.deepEqual(found('key', 'const key = `${a} ${b}`, name = `${a} ${b}`;'), [
+    ['`${a} ${b}`', '` ${b}`'],
+  ]);
+  assert.deepEqual(
+    found('key', 'if (a.model === b && c) d(); if (e || f !== g) h(); if (i && j) k();'),
+    [
+      ['a.model === b && c', 'c'],
+      ['e || f !== g', 'e'],
+    ],
+  );
+  assert.deepEqual(
+    found(
+      'release',
+      'void run.close().catch(f); await a.end(); clearTimeout(late); b.say(); c.finally(d);',
+    ).map(([from]) => from),
+    ['void run.close().catch(f);', 'await a.end();', 'clearTimeout(late);', 'c.finally(d)'],
+  );
+  assert.deepEqual(found('round', 'a = Math.floor(b) + Math.max(c);'), [
+    ['Math.floor', 'Math.ceil'],
+  ]);
+  assert.deepEqual(found('border', 'a = b < c ? b : c; if (b <= T) d();'), [['b <= T', 'b < T']]);
+  assert.deepEqual(found('first', 'a = x[at] + (first + i) - b.from;'), [
+    ['x[at] + (first + i) - b.from', 'x[at] + (first + i)'],
+    ['x[at]', 'x[0]'],
+    ['first + i', 'i'],
+  ]);
+  assert.deepEqual(found('percent', 'a = 100 * b + c / 1000 + 10 * d;'), [
+    ['100 * b', 'b'],
+    ['c / 1000', 'c'],
+  ]);
+  assert.deepEqual(found('default', 'f(({ a = 1, b = c }) => d ?? true);'), [
+    ['1', '2'],
+    ['true', 'false'],
+  ]);
+});
+
+test('each kind finds its own in C and Python, and kinds take turns', () => {
+  /** @param {string} file @param {string} kind @param {string} code */
+  const found = (file, kind, code) =>
+    slipsOfKinds(file, code, [kind]).map(({ from, to }) => [from.trim(), to.trim()]);
+  assert.deepEqual(found('a.c', 'key', 'if (a->T == T && b) c(); /* d && e == f */'), [
+    ['a->T == T &&', ''],
+  ]);
+  assert.deepEqual(found('a.py', 'key', 'if a and b.name != name:'), [['and b.name != name', '']]);
+  assert.deepEqual(found('a.py', 'release', 'x = 1\nfile.close()\n'), [['file.close()', 'pass']]);
+  assert.deepEqual(found('a.py', 'round', 'n = total // size  # a // b'), [
+    ['total // size', '-(-total // size)'],
+  ]);
+  assert.deepEqual(found('a.py', 'first', 'a = x[..., at] + i - self.first'), [
+    ['- self.first', ''],
+    ['at', '0'],
+  ]);
+  assert.deepEqual(found('a.py', 'percent', 'a = 100 * b'), [['100 *', '']]);
+  assert.deepEqual(
+    found('a.py', 'default', 'def f(a: int = 3) -> int:\n    return b.get("x", 7)'),
+    [
+      ['7', '8'],
+      ['3', '4'],
+    ],
+  );
+  const text = 'if (a < b) x.close();\nif (c < d && e < f) g();\n';
+  const drawn = draw(new Map([['a.js', text]]), 9, 3, (file, one) =>
+    slipsOfKinds(file, one, KINDS),
+  );
+  assert.equal(drawn.length, 4);
+  assert.deepEqual(
+    new Set(drawn.slice(0, 2).map(({ kind }) => kind)),
+    new Set(['release', 'border']),
+  );
 });

@@ -2,6 +2,11 @@
 //
 //     node tests/mutate/fresh.mjs                     24 edits, drawn by today's date
 //     node tests/mutate/fresh.mjs --count 200 --seed 20261123 core wasm web models
+//     node tests/mutate/fresh.mjs --kinds all --count 60 --near wasm web models
+//     node tests/mutate/fresh.mjs --kinds key,release --list wasm
+//
+// --kinds draws what tests of numbers do not notice, as kinds.mjs lists it; the kinds take turns. --near asks only
+// the tests that are nearest to a file, --in PART only files whose path holds that part. --list prints the edits and runs nothing.
 //
 // The tests must pass without an edit; with --checked they have just done so.
 //
@@ -11,6 +16,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { draw } from './draw.mjs';
+import { KINDS, slipsOfKinds } from './kinds.mjs';
 import { roomNames, roomOf } from './rooms.mjs';
 import { each } from './work.mjs';
 
@@ -18,39 +24,59 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 
 /**
  * @param {number} count
- * @param {{ seed?: number, names?: readonly string[], isChecked?: boolean }} [options] `isChecked`: the tests
- *   have just passed without an edit
+ * @param {{ seed?: number, names?: readonly string[], isChecked?: boolean, kinds?: readonly string[],
+ *   isNear?: boolean, isList?: boolean, part?: string }} [options] `isChecked`: the tests have just passed without an edit
  */
 export async function meetDrawn(
   count,
-  { seed = today(), names = roomNames, isChecked = false } = {},
+  {
+    seed = today(),
+    names = roomNames,
+    isChecked = false,
+    kinds,
+    isNear = false,
+    isList = false,
+    part = '',
+  } = {},
 ) {
+  /** @type {Parameters<typeof draw>[3]} */
+  const slipsOf = kinds && ((file, text) => slipsOfKinds(file, text, kinds));
   const share = Math.ceil(count / names.length);
   let all = 0;
   let alive = 0;
   for (const name of names) {
-    const { files, killerOf } = await roomOf(name);
+    const { files: tracked, killerOf } = await roomOf(name);
+    const files = tracked.filter((file) => file.includes(part));
     const texts = new Map(files.map((file) => [file, readFileSync(file, 'utf8')]));
+    if (isList) {
+      for (const { file, line, before, after, kind } of draw(texts, share, seed, slipsOf))
+        console.log(`${file}:${line}: ${kind ?? ''} ${before} -> ${after}`);
+      continue;
+    }
     if (!isChecked && (await killerOf(files[0], texts.get(files[0]) ?? '', `fresh-${name}`)))
       throw new Error(`the tests of ${name} fail without any edit`);
     // Some are no program; the next ones are taken in their place.
-    const drawn = draw(texts, 3 * share, seed).map((edit, i) => ({ ...edit, i }));
+    const drawn = draw(texts, 3 * share, seed, slipsOf).map((edit, i) => ({ ...edit, i }));
     let met = 0;
     let lived = 0;
     while (met < share && drawn.length)
-      await each(drawn.splice(0, share - met), async ({ file, line, before, after, text, i }) => {
-        const killer = await killerOf(file, text, `fresh-${name}-${i}`);
-        if (killer === null) return;
-        met++;
-        if (killer === undefined) lived++;
-        const end = killer === undefined ? 'ALIVE' : `killed by ${killer}`;
-        console.log(`${file}:${line}: ${before} -> ${after}: ${end}`);
-      });
+      await each(
+        drawn.splice(0, share - met),
+        async ({ file, line, before, after, text, kind, i }) => {
+          const killer = await killerOf(file, text, `fresh-${name}-${i}`, [], isNear);
+          if (killer === null) return;
+          met++;
+          if (killer === undefined) lived++;
+          const end = killer === undefined ? 'ALIVE' : `killed by ${killer}`;
+          console.log(`${file}:${line}: ${kind ? `${kind}: ` : ''}${before} -> ${after}: ${end}`);
+        },
+      );
     console.log(`${name}: ${lived} of ${met} edits live, seed ${seed}`);
     all += met;
     alive += lived;
   }
-  console.log(`${alive} of ${all} drawn edits live (${((100 * alive) / all).toFixed(1)} %)`);
+  if (!isList)
+    console.log(`${alive} of ${all} drawn edits live (${((100 * alive) / all).toFixed(1)} %)`);
 }
 
 function today() {
@@ -63,12 +89,20 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     options: {
       count: { type: 'string', default: '24' },
       checked: { type: 'boolean', default: false },
+      kinds: { type: 'string' },
+      near: { type: 'boolean', default: false },
+      in: { type: 'string', default: '' },
+      list: { type: 'boolean', default: false },
       seed: { type: 'string', default: String(today()) },
     },
   });
   await meetDrawn(Number(values.count), {
     seed: Number(values.seed),
     isChecked: values.checked,
+    isNear: values.near,
+    part: values.in,
+    isList: values.list,
+    ...(values.kinds && { kinds: values.kinds === 'all' ? KINDS : values.kinds.split(',') }),
     ...(positionals.length ? { names: positionals } : {}),
   });
 }

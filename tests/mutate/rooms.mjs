@@ -12,6 +12,8 @@ import { run } from './work.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const build = '.build/mutate';
+/** How many of the nearest tests are asked where no others are. */
+const NEAR = 8;
 mkdirSync(build, { recursive: true });
 
 /** Tracked files of some folders whose name fits. @param {RegExp} name @param {string[]} folders */
@@ -22,10 +24,11 @@ const tracked = (name, ...folders) =>
 
 /**
  * A room: its files, and the test that an edit fails; undefined: none; null: the edit is no program. Killers
- * are tests that are tried first.
+ * are tests that are tried first; `isNear`: only the nearest tests are asked.
  * @typedef {{
  *   files: string[],
- *   killerOf: (file: string, text: string, name: string, killers?: string[]) => Promise<string | null | undefined>,
+ *   killerOf: (file: string, text: string, name: string, killers?: string[],
+ *     isNear?: boolean) => Promise<string | null | undefined>,
  * }} Room
  */
 
@@ -67,7 +70,7 @@ async function wasm() {
   let covered;
   return {
     files,
-    async killerOf(file, text, name, killers = []) {
+    async killerOf(file, text, name, killers = [], isNear = false) {
       const own = written(`${name}.mjs`, text);
       if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
       const env = {
@@ -76,9 +79,10 @@ async function wasm() {
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
       const words = [...killers, stemOf(file).slice(0, 5)];
-      const near = likelyFirst(nearestFirst(tests, file), words).slice(0, 3);
+      const near = likelyFirst(nearestFirst(tests, file), words).slice(0, isNear ? NEAR : 3);
       const tried = covered ? [] : near;
       for (const test of tried) if (!(await passesEdited(test, env))) return test;
+      if (isNear) return undefined;
       const unedited = readFileSync(file, 'utf8');
       let at = 0;
       while (at < text.length && text[at] === unedited[at]) at++;
@@ -113,7 +117,7 @@ async function web() {
     files: [...new Set(imported)].map((file) =>
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
-    async killerOf(file, text, name, killers = []) {
+    async killerOf(file, text, name, killers = [], isNear = false) {
       const env = {
         ...process.env,
         MUTANT: file,
@@ -129,9 +133,10 @@ async function web() {
           isQuiet: true,
         });
       const reaching = tests.filter((test) => distance(test, file) < Infinity);
-      const near = nearestFirst(reaching, file).slice(0, 3);
+      const near = nearestFirst(reaching, file).slice(0, isNear ? NEAR : 3);
       const first = killers.length ? killers : near.map((test) => basename(test, '.test.ts'));
       if (!(await vitest(first.map((word) => `test/${word}.test.ts`)))) return first.join(' ');
+      if (isNear) return undefined;
       const good = await vitest(['related', resolve(file)]);
       return good ? undefined : 'vitest';
     },
@@ -140,30 +145,26 @@ async function web() {
 
 /** @returns {Promise<Room>} */
 async function models() {
-  const candidates = [process.env.PYTHON ?? 'python3', '/usr/bin/python3'];
-  const has = (/** @type {string} */ one, /** @type {string} */ modules) =>
-    run(one, ['-c', `import ${modules}`], { isQuiet: true });
-  const python = (await has(candidates[0], 'numpy, pytest')) ? candidates[0] : candidates[1];
-  // Without torch the tests of what imports it are skipped, and notice nothing.
-  const isTested = (await has(python, 'torch'))
-    ? () => true
-    : (/** @type {string} */ file) =>
-        !/^(import|from) (torch|sinkscope|\.\.reference)/m.test(readFileSync(file, 'utf8'));
-  const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope/metrics.py'];
+  const python = resolve('.build/tools/bin/python');
+  const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope'];
   const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
+  /** Those that record nothing large, of the package's own. */
+  const ofRecordings = ['recording', 'study', 'traps', 'metrics', 'command'].map(
+    (one) => `tests/record/test_${one}.py`,
+  );
   return {
     // Scripts that write goldens are compared with what they wrote; those that time need a quiet machine.
     files: tracked(/\.py$/, ...folders).filter(
-      (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file) && isTested(file),
+      (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
-    async killerOf(file, text, name, killers = []) {
+    async killerOf(file, text, name, killers = [], isNear = false) {
       const own = written(`${name}.py`, text);
       if (!(await run(python, ['-m', 'py_compile', own], { isQuiet: true }))) return null;
       const env = {
         ...process.env,
         MUTANT: file,
         MUTANT_TEXT: own,
-        PYTHONPATH: resolve('tests/mutate/site'),
+        PYTHONPATH: [resolve('tests/mutate/site'), resolve('models/record/src')].join(':'),
         PYTHONDONTWRITEBYTECODE: '1',
         OMP_NUM_THREADS: '1', // Two edits are met at once.
       };
@@ -173,14 +174,17 @@ async function models() {
           seconds: 300,
           isQuiet: true,
         });
+      const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
+      if (isRecorder)
+        return (await pytest(likelyFirst(ofRecordings, [stemOf(file)]))) ? undefined : 'pytest';
       const imports = RegExp(`^from models\\b.*\\b${stemOf(file)}\\b`, 'm');
       const importing = tests.filter((test) => imports.test(readFileSync(test, 'utf8')));
       const others = tests.filter((test) => !importing.includes(test));
       const order = likelyFirst([...importing, ...others], [...killers, stemOf(file)]);
       // Collecting all tests takes longer than running the nearest.
       const first = Math.max(importing.length, 1);
-      for (const some of [order.slice(0, first), order.slice(first)])
-        if (!(await pytest(some))) return 'pytest';
+      const rounds = isNear ? [order.slice(0, first)] : [order.slice(0, first), order.slice(first)];
+      for (const some of rounds) if (!(await pytest(some))) return 'pytest';
       return undefined;
     },
   };

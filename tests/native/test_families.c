@@ -705,7 +705,7 @@ static bool logits_of(float *out, const char *folder, ss_bytes config) {
     opened_model model = {.weights = open_file(folder, weights_name(folder))};
     ss_status status = try_model(&model, &arch, &err);
     if (status == SS_UNSUPPORTED) {
-        CHECK(strstr(err.where, "bias") && strstr(err.text, "which nothing would read"));
+        CHECK(strstr(err.where, "bias") && strstr(err.text, "of this config reads"));
         close_model(&model);
         return false;
     }
@@ -1008,7 +1008,7 @@ static void unread_tensors(void) {
         for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
             CHECK_INT((int)open_beside(&opened, unread[i], &err), SS_UNSUPPORTED);
             CHECK_TEXT(err.where, unread[i]);
-            CHECK(strstr(err.text, "which nothing would read") &&
+            CHECK(strstr(err.text, "of this config reads") &&
                   strstr(err.text, opened.model.arch.family));
         }
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)

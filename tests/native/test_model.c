@@ -227,6 +227,8 @@ static void configs(void) {
         {"{}", SS_UNSUPPORTED, "model_type"},
         {"{\"model_type\":5}", SS_BAD_CONFIG, "model_type"},
         {"{\"model_type\":\"t5\"}", SS_UNSUPPORTED, "model_type"},
+        {"{\"model_type\":\"t5\",\"is_encoder_decoder\":true}", SS_UNSUPPORTED,
+         "is_encoder_decoder"},
         {"{\"model_type\":\"llama\"}", SS_BAD_CONFIG, "num_hidden_layers"},
         {"{" LLAMA_KEYS "}", SS_OK, ""},
         {"{" LLAMA_KEYS ",\"rope_scaling\":null,\"head_dim\":null}", SS_OK, ""},
@@ -268,8 +270,8 @@ static void configs(void) {
         {"{" GPT2_KEYS ",\"activation_function\":\"tanh\"}", SS_UNSUPPORTED, "activation_function"},
         {"{" GPT2_KEYS ",\"scale_attn_by_inverse_layer_idx\":true}", SS_UNSUPPORTED,
          "scale_attn_by_inverse_layer_idx"},
-        {"{" GPT2_KEYS ",\"reorder_and_upcast_attn\":true}", SS_UNSUPPORTED,
-         "reorder_and_upcast_attn"},
+        /* In F32 the order of two factors is all that it changes. */
+        {"{" GPT2_KEYS ",\"reorder_and_upcast_attn\":true}", SS_OK, ""},
         {"{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":3,\"n_embd\":8,\"vocab_size\":8}",
          SS_UNSUPPORTED, "n_head"},
     };

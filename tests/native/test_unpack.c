@@ -46,9 +46,24 @@ static void check_type(const opened_file *file, ss_dtype type) {
     free(source), free(out), free(part);
 }
 
+/* Doubles become the nearest floats; one that is too large for them is found like an infinite one.
+ */
+static void check_doubles(void) {
+    const double numbers[] = {0.1, -3.0, 3.4028234663852886e38, 1e-300};
+    const float nearest[] = {0.1f, -3.0f, 3.4028234663852886e38f, 0.0f};
+    const double large[] = {1.0, 3.5e38, 1.0};
+    float out[4];
+    CASE("F64");
+    ss_unpack(out, (const unsigned char *)numbers, SS_F64, 4);
+    CHECK_BITS(out, nearest, sizeof nearest);
+    CHECK(ss_first_not_finite((const unsigned char *)numbers, SS_F64, 4) == SIZE_MAX);
+    CHECK_INT(ss_first_not_finite((const unsigned char *)large, SS_F64, 3), 1);
+}
+
 int main(void) {
     opened_file file = open_file(FOLDER, "golden.safetensors");
     for (int type = SS_Q8_0; type < SS_DTYPE_N; type++) check_type(&file, (ss_dtype)type);
     close_file(&file);
+    check_doubles();
     return check_done();
 }

@@ -220,8 +220,11 @@ def test_a_resumed_run_is_the_run_that_was_not_broken_off(kind: str, tmp_path: P
     steps(whole, 0, 4)
     steps(broken, 0, 2)
     broken.save(2)
+    # It went on to step 3; a run that resumes repeats step 2, the state after which it has.
+    broken.log.write_text("".join(f'{{"step": {step}}}\n' for step in range(4)))
     resumed = Run(recipe, 1, tmp_path / "broken", "cpu")
     assert resumed.start == 2
+    assert resumed.log.read_text() == '{"step": 0}\n{"step": 1}\n'
     steps(resumed, 2, 4)
     assert all(torch.equal(w, resumed.weights[name]) for name, w in whole.weights.items())
 

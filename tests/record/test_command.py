@@ -8,6 +8,7 @@ import pytest
 import sinkscope
 import transformers as tf
 from families import FAMILIES
+from sinkscope import from_maps
 from sinkscope.__main__ import main
 from sinkscope.loading import load, read_texts
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -97,3 +98,40 @@ def test_files_of_texts(tmp_path: Path) -> None:
         (tmp_path / name).write_text(content)
         with pytest.raises(ValueError, match="expected one text or more"):
             read_texts(tmp_path / name)
+
+
+def test_what_is_no_regular_file_is_refused_before_the_model_is_asked_for(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept, link = tmp_path / "kept", tmp_path / "link"
+    kept.write_text("kept")
+    link.symlink_to(kept)
+    texts = tmp_path / "texts.json"
+    texts.write_text(json.dumps(TEXTS))
+    recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"])
+    null = Path("/dev/null")
+    for out, kind in ((null, "a device or a pipe"), (link, "a link"), (tmp_path, "a folder")):
+        said = f"{out}: expected a regular file or none, found {kind}"
+        assert main(["record", "/nowhere", "--texts", str(texts), "--out", str(out)]) == 1
+        assert capsys.readouterr().err == f"sinkscope: {said}\n"
+        with pytest.raises(OSError, match=said):
+            recording.save(out)
+    assert kept.read_text() == "kept" and null.is_char_device()
+    # A link in the place of the unfinished file is not followed.
+    (tmp_path / "r.safetensors.part").symlink_to(kept)
+    recording.save(tmp_path / "r.safetensors")
+    recording.save(tmp_path / "r.safetensors")
+    assert kept.read_text() == "kept"
+    assert sinkscope.Recording.open(tmp_path / "r.safetensors").tokens(0) == ["a", "b"]
+
+
+def test_names_from_files_do_not_control_the_terminal(tmp_path: Path,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "\x1b]0;x\x07\x9b31m\u202e\r\n\tloss 0\x7f"
+    recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"], model_id=hostile)
+    shown = "\\u001b]0;x\\u0007\\u009b31m\\u202e\\u000d\\u000a\\u0009loss 0\\u007f"
+    assert shown in repr(recording) and str(recording.table()).startswith(shown)
+    texts = tmp_path / "texts.json"
+    texts.write_text(json.dumps(TEXTS))
+    assert main(["record", "./" + hostile, "--texts", str(texts), "--out", str(tmp_path / "r")]) == 1
+    said = capsys.readouterr().err
+    assert "\\u001b]0;x" in said and not set(said) & set("\x1b\x07\x9b\u202e\r\x7f")

@@ -22,12 +22,18 @@ def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path
     make, layers = HYBRIDS[name]
     model = make()
     found = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-    assert (found.model["L"], found.model["blocks"], found.model["layers"]) == (len(layers), BLOCKS, layers)
+    assert (found.model["L"], found.model["blocks"], found.model["layers"]) == (
+        len(layers),
+        BLOCKS,
+        layers,
+    )
     assert found.layers == layers and found.blocks == BLOCKS
     for i, prompt in enumerate(PROMPTS):
         out = run64(model, input_ids=torch.tensor([prompt]))
         # The eager maps of layers with attention; others return nothing, or no map.
-        maps = torch.stack([att[0] for att in out.attentions if att is not None and att.shape[-2:] == (T, T)])
+        maps = torch.stack(
+            [att[0] for att in out.attentions if att is not None and att.shape[-2:] == (T, T)]
+        )
         assert len(maps) == len(layers)
         assert np.abs(found[f"{i}.alpha"] - alpha64(maps)).max() < 1e-5
         hidden = torch.stack(out.hidden_states)[:-1, 0].norm(dim=-1).numpy()
@@ -55,19 +61,36 @@ def test_a_call_knows_the_number_of_its_layer() -> None:
 
 
 def test_layers_that_share_their_weights_are_layers_of_their_own() -> None:
-    config = tf.AlbertConfig(vocab_size=V, embedding_size=16, hidden_size=32, num_hidden_layers=3,
-                             num_attention_heads=4, intermediate_size=48, initializer_range=0.2)
+    config = tf.AlbertConfig(
+        vocab_size=V,
+        embedding_size=16,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=48,
+        initializer_range=0.2,
+    )
     torch.manual_seed(5)
     model = tf.AlbertForMaskedLM(config).eval()
     found = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
     out = run64(model, input_ids=torch.tensor(PROMPTS[:1]))
     assert found.layers == [0, 1, 2] and "layers" not in found.model
     assert np.abs(found["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-6
-    assert np.allclose(found["0.hidden_norm"], torch.stack(out.hidden_states)[:, 0].norm(dim=-1), rtol=1e-5)
+    assert np.allclose(
+        found["0.hidden_norm"], torch.stack(out.hidden_states)[:, 0].norm(dim=-1), rtol=1e-5
+    )
 
 
 def test_two_maps_in_one_layer_are_refused() -> None:
-    config = tf.DiffLlamaConfig(vocab_size=V, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-                                num_attention_heads=4, num_key_value_heads=2)
-    with pytest.raises(UnsupportedModel, match=r"one attention map for each head of model\.layers\.0, found 2"):
+    config = tf.DiffLlamaConfig(
+        vocab_size=V,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+    )
+    with pytest.raises(
+        UnsupportedModel, match=r"one attention map for each head of model\.layers\.0, found 2"
+    ):
         sinkscope.record(tf.DiffLlamaForCausalLM(config), None, PROMPTS, tokens=T, progress=False)

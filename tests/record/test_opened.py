@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import sinkscope
 from families import FAMILIES, T, inputs
+from hybrids import HYBRIDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / ".build" / "page" / "index.html"
@@ -22,6 +23,12 @@ TOLERANCE = 1e-6  # the command line prints the float32 numbers of the file
 CASES = {"llama": T, "gpt_oss": T, "gemma2": T, "bert": T, "long-llama": LONG, "long-bert": LONG}
 
 
+BUILT = pytest.mark.skipif(
+    not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
+    reason="the engine is not built",
+)
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("recordings")
@@ -29,19 +36,29 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, tokens in CASES.items():
         family = FAMILIES[name.removeprefix("long-")]
         recording = sinkscope.record(
-            family.make(family.implementations[0]), None, inputs(family, 3, tokens), tokens=tokens,
-            keep=1, model_id=f"random {name}", progress=False)
+            family.make(family.implementations[0]),
+            None,
+            inputs(family, 3, tokens),
+            tokens=tokens,
+            keep=1,
+            model_id=f"random {name}",
+            progress=False,
+        )
         found[name] = folder / f"{name}.safetensors"
         recording.save(found[name])
     return found
 
 
-@pytest.mark.skipif(not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
-                    reason="the engine is not built")
+@BUILT
 @pytest.mark.parametrize("name", list(CASES))
 def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: dict[str, Path]) -> None:
-    run = subprocess.run(["node", "wasm/cli.js", "measure", files[name], "--json"], cwd=ROOT,
-                         capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        ["node", "wasm/cli.js", "measure", files[name], "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     recording, found = sinkscope.Recording.open(files[name]), json.loads(run.stdout)
     assert (found["T"], found["sequences"]) == (CASES[name], 3)
     compared = set()
@@ -52,8 +69,9 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
                 if metric.startswith(("sink_ratio", "near_eps")):
                     expected = expected[e]
                 value = np.array([np.nan if x is None else x for x in read[of]])
-                assert np.allclose(value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE,
-                                   equal_nan=True), (metric, of)
+                assert np.allclose(
+                    value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
+                ), (metric, of)
             compared.add(metric)
     # All that `table` summarizes is among them, but for two that the command line shows otherwise.
     summarized = {metric for metric, _, _ in recording.summarized()} - {"distance"}
@@ -61,27 +79,109 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
     assert "loss_mean" not in compared if "bert" in name else "loss_mean" in compared
 
 
+def printed(path: Path, *options: str) -> str:
+    return subprocess.run(
+        ["node", "wasm/cli.js", "measure", path, *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+@BUILT
+@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("name", ["llama", "gpt_oss", "bert", "jamba"])
+def test_the_core_measures_the_first_token_where_the_recording_has_it(
+    name: str, first: int, tmp_path: Path
+) -> None:
+    """The core computes from maps and vectors of the kept prompt what the package computed while it
+    ran."""
+    model = (
+        HYBRIDS[name][0]() if name in HYBRIDS else FAMILIES[name].make(FAMILIES[name].implementations[0])
+    )
+    prompt = [i % 60 for i in inputs(FAMILIES["llama"], 1)[0]]
+    recording = sinkscope.record(
+        model,
+        None,
+        [prompt],
+        tokens=T,
+        first=first,
+        maps="full",
+        fields=["q", "k", "v", "hidden", "loss"],
+        progress=False,
+    )
+    # Maps are kept in half precision: exact alpha stands beside them, and what else needs them is off by
+    # that.
+    known = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
+    sinkscope.Recording(recording.conditions, known).save(tmp_path / "r.safetensors")
+    found = json.loads(printed(tmp_path / "r.safetensors", "--json"))["metrics"]
+    compared = {
+        "hidden_ratio",
+        "key_ratio",
+        "value_ratio",
+        "first_share",
+        "contribution",
+        "cos_gap",
+    } & found.keys()
+    assert {"hidden_ratio", "value_ratio", "contribution", "cos_gap"} <= compared
+    for metric in compared:
+        expected = recording[f"mean.{metric}"]
+        value = np.array([np.nan if x is None else x for x in found[metric]["mean"]])
+        assert np.allclose(value, expected.ravel(), rtol=2e-3, atol=1e-4, equal_nan=True), metric
+    alpha = np.array(found["alpha"]["mean"]).reshape(recording["mean.alpha"].shape)
+    assert np.allclose(alpha, recording["mean.alpha"], atol=1e-5)
+
+
+@BUILT
+def test_the_command_line_names_layers_and_the_first_token_as_the_model_does(tmp_path: Path) -> None:
+    make, layers = HYBRIDS["jamba"]
+    prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
+    recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, progress=False)
+    recording.save(tmp_path / "r.safetensors")
+    said = printed(tmp_path / "r.safetensors")
+    assert "4 layers, attention in 2 (1, 3), 4 heads" in said and "at position 2" in said
+    line = next(line for line in said.splitlines() if line.startswith("alpha_3 "))
+    alpha = recording["mean.alpha"][..., 2]
+    layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
+    assert f"mean {alpha.mean():.3f}, largest {alpha.max():.3f} (L{layers[layer]}H{head})" in line
+    assert f"Sink_3, eps 0.1   {100 * recording['mean.sink_ratio'][0, 2]:.2f}%" in said
+    assert "|h_3| / |h|" in said and "_1 " not in said
+
+
 @pytest.fixture(scope="module")
 def page(files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
     if not PAGE.exists() or not Path(chromium).exists():
         pytest.skip("the page is not built, or there is no Chromium")
-    run = subprocess.run(["node", "tests/record/page.mjs", tmp_path_factory.mktemp("pictures"),
-                          *files.values()], cwd=ROOT, capture_output=True, text=True, timeout=1800)
+    run = subprocess.run(
+        ["node", "tests/record/page.mjs", tmp_path_factory.mktemp("pictures"), *files.values()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_the_page_shows_the_numbers_of_the_package(name: str, page: dict[str, Any],
-                                                   files: dict[str, Path]) -> None:
+def test_the_page_shows_the_numbers_of_the_package(
+    name: str, page: dict[str, Any], files: dict[str, Path]
+) -> None:
     found, recording = page[files[name].name], sinkscope.Recording.open(files[name])
     assert found["troubles"] == []
     alpha = recording["mean.alpha"][..., 0]
     layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
-    assert found["finding"].startswith(f"Head L{layer}H{head} gives the first token “42” "
-                                       f"{100 * alpha.max():.0f}% of its ")
-    assert f"the mean over all {alpha.size} heads is {100 * alpha.mean():.0f}%" in found["finding"]
+    # Means over prompts that begin with different tokens are of none of these.
+    token = recording.conditions["first"]["token"]
+    named = "" if token is None else f" “{token}”"
+    assert found["finding"].startswith(f"Head L{layer}H{head} gives the first token{named} ")
+    assert name == "gpt_oss" or f"{100 * alpha.max():.0f}% of its " in found["finding"]
+    assert (
+        name == "gpt_oss"
+        or f"he mean over all {alpha.size} heads is {100 * alpha.mean():.0f}%" in found["finding"]
+    )
     # Each cell of the map is a number of the file, and names its two tokens.
     att, n = recording.attention(0)[layer, head], CASES[name]
     block = -(-n // att.shape[0])
@@ -95,8 +195,9 @@ def test_the_page_shows_the_numbers_of_the_package(name: str, page: dict[str, An
         else:
             assert re.match(rf"query {row} “\d+” → key {col} “\d+”: ", says)
         if col > row and "bert" not in name:
-            assert says.endswith("not visible (later tokens)" if block > 1 else
-                                 "not visible (later token)")
+            assert says.endswith(
+                "not visible (later tokens)" if block > 1 else "not visible (later token)"
+            )
         elif name == "gpt_oss":
             shown = float(re.search(r": ([\d.]+)% of the row", says)[1])
             assert abs(shown / 100 - share[row, col]) <= 2e-3
@@ -105,8 +206,9 @@ def test_the_page_shows_the_numbers_of_the_package(name: str, page: dict[str, An
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_the_page_offers_what_is_true_of_the_model(name: str, page: dict[str, Any],
-                                                   files: dict[str, Path]) -> None:
+def test_the_page_offers_what_is_true_of_the_model(
+    name: str, page: dict[str, Any], files: dict[str, Path]
+) -> None:
     found = page[files[name].name]
     views, texts = found["views"], " ".join(found["texts"])
     if "bert" in name:

@@ -20,22 +20,35 @@ def padded(ids: list[list[int]], side: str) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize(("name", "kernel"), [("llama", "sdpa"), ("llama", "eager"), ("gpt2", "sdpa"),
-                                              ("gpt2", "eager"), ("gpt_oss", "eager"), ("bloom", "eager")])
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("llama", "sdpa"),
+        ("llama", "eager"),
+        ("gpt2", "sdpa"),
+        ("gpt2", "eager"),
+        ("gpt_oss", "eager"),
+        ("bloom", "eager"),
+    ],
+)
 def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str, side: str) -> None:
     model = FAMILIES[name].make(kernel)
     prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
     exact = [run64(model, input_ids=torch.tensor([row[:CUT]])) for row in prompts]
     maps = [torch.stack([att[0] for att in out.attentions]) for out in exact]
     share = [att / att.sum(-1, keepdim=True) for att in maps]
-    losses = [torch.nn.functional.cross_entropy(out.logits[0, :-1], torch.tensor(row[1:CUT])).item()
-              for out, row in zip(exact, prompts, strict=True)]
+    losses = [
+        torch.nn.functional.cross_entropy(out.logits[0, :-1], torch.tensor(row[1:CUT])).item()
+        for out, row in zip(exact, prompts, strict=True)
+    ]
     for batch in (1, 3):
-        found = sinkscope.record(model, None, [padded(prompts, side)], tokens=None, batch=batch, keep=3,
-                                 progress=False)
+        found = sinkscope.record(
+            model, None, [padded(prompts, side)], tokens=None, batch=batch, keep=3, progress=False
+        )
         assert found.conditions["prompts"]["count"] == 3 and found.conditions["prompts"]["T"] == CUT
         assert found.conditions["model"].get("windows") == (
-            [9, None, 9] if name == "gpt_oss" else None) and found.model["mask"] == {"kind": "causal"}
+            [9, None, 9] if name == "gpt_oss" else None
+        ) and found.model["mask"] == {"kind": "causal"}
         for i, (row, att) in enumerate(zip(prompts, share, strict=True)):  # the model runs in float32
             assert np.abs(found[f"{i}.alpha"] - alpha64(att)).max() < 2e-5
             assert found[f"{i}.tokens"].tolist() == row[:CUT]
@@ -51,10 +64,13 @@ def test_other_inputs_are_cut_with_their_tokens() -> None:
     assert np.abs(found["0.alpha"] - torch.stack(att)[:, 0].mean(-2).numpy()).max() < 1e-5
 
 
-@pytest.mark.parametrize(("change", "expected"), [
-    (lambda mask: mask[:, 20:22].zero_(), "expected zeros at the two ends alone"),
-    (lambda mask: mask.zero_(), "expected a token that is no padding"),
-])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda mask: mask[:, 20:22].zero_(), "expected zeros at the two ends alone"),
+        (lambda mask: mask.zero_(), "expected a token that is no padding"),
+    ],
+)
 def test_a_mask_that_cannot_be_cut_off_is_refused(change: object, expected: str) -> None:
     batch = padded(inputs(FAMILIES["llama"], 1), "left")
     change(batch["attention_mask"])  # type: ignore[operator]

@@ -1,6 +1,7 @@
 """The file: what is saved is read again, by safetensors too, and keeps to its schema."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import sinkscope
 from families import FAMILIES, T, inputs
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from sinkscope.recording import CONDITIONS_KEY, VERSION_KEY, Means, RecordingError
+from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, Means, RecordingError
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "core" / "report" / "recording.schema.json"
@@ -128,8 +129,18 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
     assert np.isclose(rows["alpha_1"]["mean"], recording["mean.alpha"][..., 0].mean())
     assert np.isclose(rows["alpha_1"]["largest"], recording["mean.alpha"][..., 0].max())
     assert np.isclose(rows["Sink_1, eps 0.05"]["mean"], recording["mean.sink_ratio"][0, 0])
-    assert np.isclose(rows["loss (nats)"]["deviation"], recording["prompt.loss"].std(ddof=1))
+    assert np.isclose(rows["loss"]["deviation"], recording["prompt.loss"].std(ddof=1))
     text, html = str(recording.table()), recording._repr_html_()
     assert "MEASURED" in text and "alpha_1" in text and "T = 48, 4 prompts" in text
+    assert text.splitlines()[1].split() == ["metric", "unit", "mean", "low", "high", "deviation", "largest", "at"]
     recording.conditions["model"]["id"] = "<script>"
     assert "<script>" not in recording._repr_html_() and "<td>alpha_1</td>" in html
+
+
+def test_units_of_the_summary_are_those_of_the_core() -> None:
+    table = (Path(__file__).parents[2] / "core/metrics/table.c").read_text()
+    units = dict(re.findall(r'\{\.name = "(\w+)",.*?\.unit = "([^"]*)"', table, re.DOTALL))
+    assert units["entropy_mean"] == "of ln n"
+    # The distance is a metric of recordings alone.
+    assert UNITS.keys() - units.keys() == {"distance"}
+    assert {name: units.get(name, "tokens") for name in UNITS} == UNITS

@@ -8,6 +8,7 @@ import sinkscope
 import torch
 import transformers as tf
 from families import FAMILIES, L, T, as_batch, inputs
+from sinkscope import metrics
 from sinkscope.attention import Call, UnsupportedModel
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -176,6 +177,53 @@ def test_low_precision_scores_are_computed_in_float32() -> None:
     assert recording.conditions["model"]["dtype"] == "bfloat16"
 
 
+LOW = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eager"), ("gpt_neox",
+"sdpa"),
+       ("gpt_oss", "eager"), ("gemma2", "eager"), ("falcon", "sdpa"), ("bert", "eager"), ("modernbert",
+       "sdpa")]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
+@pytest.mark.parametrize(("name", "implementation"), LOW)
+def test_what_low_precision_rounds_is_allowed(
+    name: str, implementation: str, dtype: torch.dtype
+) -> None:
+    model = FAMILIES[name].make(implementation).to(dtype)
+    found = sinkscope.record(model, None, inputs(FAMILIES[name], 1), tokens=T, progress=False)
+    assert found.model["dtype"] == str(dtype).removeprefix("torch.")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("factor", [1.05, 0.95])
+@pytest.mark.parametrize("name", ["llama", "mistral", "gpt2", "gpt_neox"])
+def test_scores_that_are_5_percent_off_are_refused(name: str, factor: float, dtype: torch.dtype) -> None:
+    def other(module: torch.nn.Module, query: torch.Tensor, *args: object, **options: object) -> object:
+        return sdpa_attention_forward(module, query * factor, *args, **options)
+
+    AttentionInterface.register("factor_test", other)
+    AttentionMaskInterface.register("factor_test", AttentionMaskInterface()["sdpa"])
+    model = FAMILIES[name].make("sdpa").to(dtype)
+    model.config._attn_implementation_internal = "factor_test"
+    with pytest.raises(UnsupportedModel, match=f"the rounding of {str(dtype)[6:]} over {T} keys"):
+        sinkscope.record(model, None, inputs(FAMILIES[name], 1), tokens=T, progress=False)
+
+
+def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    prompt = inputs(FAMILIES["llama"], 1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = sinkscope.record(model, None, prompt, tokens=T, progress=False)
+        calls: list[Call] = []
+        with torch.no_grad(), sinkscope.observe(model, calls.append):
+            model(**as_batch(prompt[0]))
+    q, k = calls[0].query.double(), calls[0].key.double().repeat_interleave(2, 1)
+    assert calls[0].query.dtype == torch.bfloat16  # what autocast multiplies
+    scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(
+        torch.ones(T, T).triu(1).bool(), -torch.inf)
+    alpha = scores.softmax(-1)[0].sum(-2) / torch.arange(T, 0, -1)
+    assert np.abs(found["0.alpha"][0] - alpha.numpy()).max() < 1e-5
+
+
 def test_a_compiled_model_is_recorded_uncompiled() -> None:
     prompts = inputs(FAMILIES["llama"], 2)
     plain = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, prompts, tokens=T, progress=False)
@@ -272,6 +320,38 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     n = found["mean.alpha"].shape[-1]
     received = found["mean.alpha"] * n
     assert np.allclose(causal["mean.alpha"], received / np.arange(n, 0, -1), rtol=1e-4)
+
+
+def test_every_number_of_the_first_token_is_of_the_position_that_counts_as_it() -> None:
+    """Under a causal mask the queries before it do not see it."""
+    first = 2
+    model, prompt = FAMILIES["llama"].make("sdpa"), inputs(FAMILIES["llama"], 1)
+    found = sinkscope.record(model, None, prompt, tokens=T, first=first, eps=[0.02, 0.05],
+                             fields=["k", "v", "hidden"], progress=False)
+    att = found.attention(0)  # rounded to 16 bits
+    assert np.allclose(found["mean.first_share"], att[..., first].mean(-1), atol=2e-3)
+    gate = found["mean.head_gate"]
+    assert np.isnan(gate[..., : first + 1]).all()
+    assert np.allclose(gate[..., first + 1:], 1 - att[..., first + 1:, first], atol=2e-3)
+    for name, field in (("key", "k"), ("value", "v")):
+        norms = np.linalg.norm(found[f"0.{field}"], axis=-1)
+        ratio = norms[..., first] / np.delete(norms, first, -1).mean(-1)
+        assert np.allclose(found[f"mean.{name}_ratio"], ratio, rtol=1e-4)
+    assert np.array_equal(found["mean.contribution"], found["mean.contribution_at"][..., first])
+    hidden = torch.from_numpy(np.delete(found["0.hidden"], first, 1))
+    assert np.allclose(found["mean.matrix_entropy_others"], metrics.matrix_entropy(hidden), rtol=1e-4)
+    alpha, sink = found["mean.alpha"], found["mean.sink_ratio"]
+    assert np.array_equal(found["prompt.sink_1"][0], sink[:, first])
+    assert np.isclose(found["prompt.alpha_1"][0], alpha[..., first].mean(), rtol=1e-5)
+    rows = {row["metric"]: row for row in found.table()}
+    assert np.isclose(rows["alpha_3"]["mean"], alpha[..., first].mean(), rtol=1e-5)
+    assert np.isclose(rows["alpha_3"]["largest"], alpha[..., first].max(), rtol=1e-5)
+    for i, eps in enumerate((0.02, 0.05)):
+        assert np.isclose(rows[f"Sink_3, eps {eps:g}"]["mean"], sink[i, first])
+        assert np.isnan(rows[f"Sink_3, eps {eps:g}"]["largest"])
+    # The numbers at the places beside it are others.
+    assert not np.isclose(alpha[..., first].mean(), alpha[..., 0].mean(), rtol=1e-2)
+    assert not np.array_equal(sink[:, first], sink[:, 0])
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "modernbert"])

@@ -44,9 +44,15 @@ def lora(model: nn.Module) -> nn.Module:
     return made
 
 
-WRAPPERS = {"own": Mine, "bare": Bare, "parallel": nn.DataParallel, "lora": lora, "own of lora": lambda m: Mine(lora(m)),
-            "compiled": lambda m: torch.compile(m, backend="eager"),
-            "compiled own": lambda m: torch.compile(Mine(m), backend="eager")}
+WRAPPERS = {
+    "own": Mine,
+    "bare": Bare,
+    "parallel": nn.DataParallel,
+    "lora": lora,
+    "own of lora": lambda m: Mine(lora(m)),
+    "compiled": lambda m: torch.compile(m, backend="eager"),
+    "compiled own": lambda m: torch.compile(Mine(m), backend="eager"),
+}
 
 
 @pytest.mark.parametrize("wrapper", list(WRAPPERS))
@@ -56,7 +62,9 @@ def test_a_wrapped_model_gives_its_own_numbers(name: str, wrapper: str) -> None:
     prompt = inputs(family, 1)[0]
     model = WRAPPERS[wrapper](family.make(family.implementations[0])).eval()
     ids = torch.tensor([prompt])
-    inner = next(m for m in model.modules() if type(m).__name__ in ("LlamaForCausalLM", "GptOssForCausalLM"))
+    inner = next(
+        m for m in model.modules() if type(m).__name__ in ("LlamaForCausalLM", "GptOssForCausalLM")
+    )
     att = eager64(inner, input_ids=ids)
     share = att / att.sum(-1, keepdim=True)
     found = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
@@ -96,6 +104,8 @@ class Leaky(nn.Module):
 
 def test_returned_weights_that_do_not_sum_to_1_are_refused() -> None:
     ids = [[1, 2, 3, 4, 5]]
-    assert sinkscope.record(Leaky(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"
+    assert (
+        sinkscope.record(Leaky(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"
+    )
     with pytest.raises(UnsupportedModel, match="rows sum to 1, found a row of 0.9"):
         sinkscope.record(Leaky(0.1), None, ids, tokens=5, progress=False)

@@ -44,6 +44,7 @@ test('each refusal has its code, its words and as many tries as may help', async
     [said(404), {}, 'read', /^the server answered 404$/, 1],
     [said(404, { 'x-error-code': 'EntryNotFound' }), {}, 'not_found', /this file .* 404$/, 1],
     [said(404, { 'x-error-code': 'Unheard' }), {}, 'read', /^the server answered 404$/, 1],
+    [said(404, { 'x-error-code': 'constructor' }), {}, 'read', /^the server answered 404$/, 1],
     [said(500), {}, 'read', /^the server answered 500$/, 5],
     [said(503), { tries: 2 }, 'read', /^the server answered 503$/, 2],
     [said(501), {}, 'read', /^the server answered 501$/, 1],

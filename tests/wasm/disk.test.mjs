@@ -39,6 +39,39 @@ test('shards of a folder come in the order of the index', async () => {
   await withEngine({}, (engine) => engine.open(modelFiles(plan)));
 });
 
+test('an index finds its shards in folders below it, and not above', async () => {
+  const { main } = repositories().get('sinkscope/sharded').revisions;
+  const { weight_map: map } = JSON.parse(main.files['model.safetensors.index.json']);
+  /** The files of the model with its shards in `folder`, where the index finds them at `path`. */
+  const filesIn = (folder, path) => {
+    const named = Object.entries(map).map(([key, name]) => [key, path + name]);
+    const index = JSON.stringify({ weight_map: Object.fromEntries(named) });
+    const entries = Object.entries(main.files).map(([name, content]) => {
+      if (name.endsWith('.index.json')) return [`zoo/it/${name}`, index];
+      return [name.endsWith('.safetensors') ? folder + name : `zoo/it/${name}`, content];
+    });
+    return list(Object.fromEntries(entries));
+  };
+  for (const path of ['w/', 'w/deep/']) {
+    const [plan, ...others] = await planFiles(filesIn(`zoo/it/${path}`, path));
+    assert.deepEqual([plan.id, others.length], ['zoo/it', 0]);
+    assert.deepEqual(
+      plan.files.weights.map(({ name }) => name),
+      [3, 2, 1].map((i) => `${path}model-0000${i}-of-00003.safetensors`),
+    );
+    await withEngine({}, (engine) => engine.open(modelFiles(plan)));
+  }
+  const named = { code: 'read', text: /which the index names/ };
+  await assert.rejects(planFiles(filesIn('zoo/w/', '../w/')), named);
+});
+
+test('a checkpoint of a training script is told how to be opened', async () => {
+  await assert.rejects(planFiles(list({ 'out/ckpt.pt': 'x' })), {
+    code: 'read',
+    text: /found out\/ckpt.pt. A checkpoint .* save_pretrained; nanoGPT/,
+  });
+});
+
 test('several models are a choice: one a folder, one a GGUF file', async () => {
   const plans = await planFiles(
     list({

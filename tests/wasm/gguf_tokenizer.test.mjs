@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.js';
-import { WORDS } from '../../wasm/text/dialect.js';
+import { WORDS } from '../../wasm/text/pre_tokenizers.js';
 import { sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';

@@ -6,7 +6,6 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { setFlagsFromString } from 'node:v8';
 import { chooseBinary } from '../../wasm/abi/variants.js';
 import { readEdit } from '../../wasm/index.js';
 import {
@@ -118,8 +117,7 @@ for (const { folder, tokens, edit } of cases) {
   });
 }
 
-// Sums of whole numbers are exact: one way of rounding gives one set of bits. Node 20 has no relaxed
-// SIMD, so that there 'auto' is SIMD too; a browser's test holds the two together.
+// Sums of whole numbers are exact: one way of rounding gives one set of bits.
 for (const { folder, tokens, edit } of cases.filter(({ edit }) => !edit?.match(/weight/))) {
   const name = folder.pathname.split('/').at(-2) + (edit ? ` under ${edit}` : '');
   test(`${name}: in eight bits SIMD, relaxed SIMD and native give the same bits`, async (context) => {
@@ -129,9 +127,6 @@ for (const { folder, tokens, edit } of cases.filter(({ edit }) => !edit?.match(/
     assertSame(dumpAll(folder, tokens, edit, '-8'), simd, 'native against SIMD');
   });
 }
-
-// Behind this flag Node 20 has relaxed SIMD too; later versions know no such flag.
-setFlagsFromString('--experimental-wasm-relaxed-simd');
 
 /** Whether floats are relaxed here, and not a copy of the exact ones for lack of a compiler. */
 const isRelaxed =

@@ -305,6 +305,13 @@ test('a pattern that is none, and a way to split that there is not, are refused'
   });
   for (const [change, where, sentence] of [
     [
+      {
+        post_processor: { type: 'TemplateProcessing', single: null },
+      },
+      'post_processor.single',
+      'expected an array, got null',
+    ],
+    [
       { pre_tokenizer: split({ pattern: { Glob: '*' } }) },
       'pre_tokenizer.pattern',
       'expected a Regex or a String, got {"Glob":"*"}',
@@ -335,10 +342,7 @@ test('what JavaScript trips over is reported in a sentence', () => {
   const split = { type: 'Split', pattern: { Regex: '(' }, behavior: 'Isolated' };
   for (const [change, sentence] of [
     [{ pre_tokenizer: split }, /^expected patterns that JavaScript reads, too \(.*group/],
-    [
-      { post_processor: { type: 'TemplateProcessing', single: null } },
-      /^expected all parts of a tokenizer, found/,
-    ],
+    [{ decoder: { type: { toString: 1 } } }, /^expected all parts of a tokenizer, found/],
   ]) {
     assert.throws(
       () => openTokenizer({ ...small, ...change }),

@@ -127,15 +127,12 @@ function roundTrips(tokenizer, form) {
   return whole.length;
 }
 
-/** A character with its marks: what tokens of an NFC text may share. */
-const SHARED = /^.\p{M}*$/su;
-
 /** Spans follow each other; where they overlap, both hold a part of the same character. */
 function covers(line, tokens) {
   let [last, end] = [0, 0];
   for (const { start, end: next } of tokens) {
-    const shared = line.slice(start, end).normalize('NFC');
-    const fits = start === end || (start >= last && next >= end && SHARED.test(shared));
+    const isShared = end - start === String.fromCodePoint(line.codePointAt(start)).length;
+    const fits = start === end || (start >= last && next >= end && isShared);
     assert.ok(fits, `${JSON.stringify(line)}: [${start}, ${next}) after [${last}, ${end})`);
     [last, end] = [start, next];
   }
@@ -175,8 +172,10 @@ test('gemma: a run of spaces is cut as SentencePiece cuts it, the longest symbol
 
 test('byte-level tokens cover every character, in order and without a gap', () => {
   for (const name of ['gpt2', 'opt', 'gptneox', 'zoo']) {
-    const { tokenizer } = cases[name](JSON.parse(read(`${name}.json`)));
-    for (const line of lines) covers(line, tokenizer.encode(line, { special: 'none' }));
+    const { tokenizer, form } = cases[name](JSON.parse(read(`${name}.json`)));
+    // A character that takes in the marks behind it covers itself alone, as in the tokenizers library.
+    const kept = lines.filter((line) => form === null || line === line.normalize(form));
+    for (const line of kept) covers(line, tokenizer.encode(line, { special: 'none' }));
   }
 });
 

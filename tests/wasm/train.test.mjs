@@ -2,7 +2,15 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -434,18 +442,36 @@ test('a place that cannot be written to is refused before the first step, and a 
     assert.equal(stdout, '', place);
     assert.match(stderr, /--out: .*expected a folder that can be written to, found/, place);
   }
-  const never = await openOut(join(folder, 'never'), 50);
-  // A pipe in the place of the file is replaced: no writer waits for its reader.
-  await promisify(execFile)('mkfifo', [join(folder, 'never', 'config.json')]);
+  const never = await openOut(join(folder, 'never'), [], 50);
+  // Only a regular file is replaced. No writer waits for the reader of a pipe, or follows a link.
+  const kept = join(folder, 'kept');
+  writeFileSync(kept, 'kept');
+  const at = (name) => join(folder, 'never', name);
+  await promisify(execFile)('mkfifo', [at('pipe')]);
+  symlinkSync(kept, at('link'));
+  symlinkSync(join(folder, 'nowhere'), at('broken'));
+  mkdirSync(at('folder'));
+  for (const [path, kind] of [
+    ['pipe', 'a device or a pipe'],
+    ['link', 'a link'],
+    ['broken', 'a link'],
+    ['folder', 'a folder'],
+    ['.', 'a folder'],
+  ]) {
+    const refused = { code: 'write', text: `expected a regular file or none, found ${kind}` };
+    await assert.rejects(never.write([{ path, data: '{}' }]), refused);
+    await assert.rejects(openOut(join(folder, 'never'), [path]), refused);
+  }
+  assert.equal(readFileSync(kept, 'utf8'), 'kept');
+  assert.deepEqual(readdirSync(join(folder, 'never')).sort(), ['broken', 'folder', 'link', 'pipe']);
+  writeFileSync(at('config.json'), 'old');
   await never.write([{ path: 'config.json', data: '{}' }]);
-  assert.equal(readFileSync(join(folder, 'never', 'config.json'), 'utf8'), '{}');
-  // A folder in the way is no place for a file.
-  await assert.rejects(never.write([{ path: '.', data: '' }]), { code: 'write' });
+  assert.equal(readFileSync(at('config.json'), 'utf8'), '{}');
 });
 
 test('commands that make the same folder at once share it', async () => {
   const path = join(folder, 'shared', 'by', 'several');
-  const outs = await Promise.all(Array.from({ length: 8 }, () => openOut(path, 5000)));
+  const outs = await Promise.all(Array.from({ length: 8 }, () => openOut(path, [], 5000)));
   await Promise.all(outs.map((out, i) => out.write([{ path: `${i}.json`, data: `${i}` }])));
   for (let i = 0; i < 8; i++) assert.equal(readFileSync(join(path, `${i}.json`), 'utf8'), `${i}`);
 });

@@ -59,6 +59,74 @@ for (const worker of [false, true])
     });
   });
 
+/** Each edit of the table with each word of its first choice, such as the policies of an eviction. */
+const variants = ({ edits }) =>
+  edits.flatMap((row) => {
+    const choice = row.parameters.find(({ choices }) => choices);
+    return choice ? choice.choices.map((word) => [row, { [choice.name]: word }]) : [[row, {}]];
+  });
+
+/** An edit of a row with parameters that are given, and others drawn. */
+function drawEdit([row, given], { operations }, random) {
+  const values = row.parameters.map(({ name, type, required, choices, low = 0 }) => {
+    if (name in given) return [name, given[name]];
+    if (!required && random(2)) return [name, undefined];
+    if (choices) return [name, choices[random(choices.length)]];
+    if (type === 'operation') return [name, operations[random(operations.length)].name];
+    if (type === 'number') return [name, [0, 0.5, 2, -1][random(4)]];
+    return [name, Math.max(low, [0, 1, 2, 4, 7][random(5)])];
+  });
+  return { kind: row.name, ...Object.fromEntries(values) };
+}
+
+/** The same, drawn again until a model takes it. */
+async function takenEdit(variant, model, random) {
+  for (let i = 0; i < 2000; i++) {
+    const edit = drawEdit(variant, model.describe, random);
+    const run = await model.run(text, { edits: [edit], fields: ['next'] }).catch(() => undefined);
+    await run?.close();
+    if (run) return edit;
+  }
+  return assert.fail(`no ${variant[0].name} was taken`);
+}
+
+test('under any two edits, in both orders, an updated run is a new one', async () => {
+  await withEngine({ kernels: 'base' }, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const draw = randomBits(9);
+    const random = (below) => draw() % below;
+    const all = variants(model.describe);
+    const fields = ['hidden', 'att', 'next'];
+    let compared = 0;
+    for (const first of all) {
+      for (const second of all)
+        for (let i = 0; i < (first[0].name === 'evict' ? 4 : 1); i++) {
+          const one = await takenEdit(first, model, random);
+          const edits = [one, drawEdit(second, model.describe, random)];
+          const run = await model
+            .run(text.slice(0, 8), { edits, capacity: 12, fields })
+            .catch(() => undefined);
+          const kept = random(9);
+          const next = [...text.slice(0, kept), ...text.slice(0, 1 + random(12 - kept))];
+          const updated = await run?.update(next).then(
+            () => true,
+            (error) => assert.equal(error.code, 'unsupported'),
+          );
+          if (updated) {
+            const fresh = await model.run(next, { edits, capacity: 12, fields });
+            const both = [run, fresh].map((one) => one.read(fields.map((field) => ({ field }))));
+            const [found, expected] = await Promise.all(both);
+            assert.deepEqual(found, expected, JSON.stringify(edits));
+            compared++;
+            await fresh.close();
+          }
+          await run?.close();
+        }
+    }
+    assert.ok(compared > all.length ** 2 / 2, `${compared} of ${all.length} squared`);
+  });
+});
+
 test('what is drawn after an update is what a new run draws', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
@@ -90,7 +158,7 @@ test('an update that is refused says why and leaves the run as it was', async ()
     await wrong([], 'argument', 'tokens.length');
     await wrong(Array(15).fill(1), 'argument', 'tokens.length');
     await wrong([1, V], 'argument', 'tokens[1]');
-    await wrong([1, 2, 3], 'unsupported', 'tokens');
+    await wrong([1, 2, 3], 'unsupported', 'edits[0].prompt');
     assert.equal((await failure(run.update([1], { onProgress: 1 }))).code, 'argument');
     await run.close();
     assert.equal((await failure(run.update([1]))).code, 'closed');

@@ -37,16 +37,16 @@ typedef struct block {
 
 _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
 
-/* Bins of blocks of 0 .. 31 times ALIGN bytes, then of 2^5 .. 2^26 times and more. */
-#define SMALL 32
-#define BINS 64
+/* Bins of blocks of 0 .. 7 times ALIGN bytes, then of 2^3 .. 2^26 times and more. */
+#define SMALL 8
+#define BINS 32
 
 /* Blocks of the bin of its own size that a request looks at: a heap has few large ones. */
 #define LOOKS 32
 
 static block *last;       /* which ends where the heap ends */
 static block *bins[BINS]; /* the first free block of each */
-static uint64_t filled;   /* bit b: bin b has a block */
+static uint32_t filled;   /* bit b: bin b has a block */
 static uintptr_t heap_end;
 
 /* Bytes of a block, its header included. */
@@ -55,8 +55,8 @@ static size_t span_of(const block *b) {
 }
 
 static int bin_of(uint64_t span) {
-    uint64_t units = span / ALIGN;
-    return units < SMALL ? (int)units : SMALL + 58 - __builtin_clzll(units);
+    uint32_t units = (uint32_t)(span / ALIGN);
+    return units < SMALL ? (int)units : SMALL + 28 - __builtin_clz(units);
 }
 
 static void put(block *b) {
@@ -66,14 +66,14 @@ static void put(block *b) {
     b->next = bins[bin];
     if (b->next) b->next->previous = b;
     bins[bin] = b;
-    filled |= (uint64_t)1 << bin;
+    filled |= 1u << bin;
 }
 
 static void take(block *b) {
     int bin = bin_of(span_of(b));
     *(b->previous ? &b->previous->next : &bins[bin]) = b->next;
     if (b->next) b->next->previous = b->previous;
-    if (!bins[bin]) filled &= ~((uint64_t)1 << bin);
+    if (!bins[bin]) filled &= ~(1u << bin);
     b->used = true;
 }
 
@@ -95,8 +95,8 @@ static block *find(uint64_t span) {
         HEAP_LOOK();
         b = looks < LOOKS ? b->next : NULL;
     }
-    uint64_t larger = filled >> bin >> 1;
-    if (!b && larger) b = bins[bin + 1 + __builtin_ctzll(larger)];
+    uint32_t larger = filled >> bin >> 1;
+    if (!b && larger) b = bins[bin + 1 + __builtin_ctz(larger)];
     if (b) take(b);
     return b;
 }

@@ -1,14 +1,13 @@
 /** The command line: what the page shows, for a script. */
 import { openAsBlob } from 'node:fs';
 import { readFile, readdir, stat } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { createEngine } from '../engine/client.js';
 import { editLabel, readEdit } from '../engine/edits.js';
 import { planFiles } from '../loading/disk.js';
 import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { leastTokens } from '../study/judge.js';
-import { resolveHub } from '../loading/hub.js';
+import { parseHubId, resolveHub } from '../loading/hub.js';
 import { groupsOf } from '../study/labels.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../loading/plan.js';
@@ -22,222 +21,151 @@ import {
   readRecording,
   recordOpened,
 } from './recording.js';
+import { missing, readArguments, refuse, usage, withDefaults } from './options.js';
+import { oneLine, visible } from './output.js';
+import { promptsText, toCsv } from './sheet.js';
 import { listOf, readText } from './text_file.js';
 import { searchOpened, suffixText } from './suffix.js';
 import { makeTasks, measureTasks, tasksText } from './tasks.js';
 import { unmaskOpened, unmaskText } from './unmask.js';
-import { sourceOf, train, trainUsage } from './train.js';
+import { sourceOf, train } from './train.js';
 
-/** @param {import('../sinkscope.js').Describe} describe */
-const usage = ({
-  defaults,
-  edits,
-}) => `sinkscope measure MODEL --text-file FILE | --text TEXT | --ids 0,17,392
-sinkscope measure RECORDING
-
-Measures the attention sinks of a model over a text (Gu et al., ICLR 2025).
-Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
-
-MODEL        a folder with config.json and weights, a .gguf file, or owner/name[@revision] on the hub;
-             FOLDER@STEP is a checkpoint of its timeline
-RECORDING    a file that record, or the Python package, has made: its means are printed, no model is run
-  --text-file FILE   UTF-8 text, cut into sequences one after the other
-  --lines            each line, or in a .json file each text of its list, is a text of its own, and its
-                     first tokens are one sequence
-  --label            each line is a label, a tab and a text, as with --lines; the sequences are shared evenly among
-                     the labels, and the measurements of each are reported too
-  --join N           so many of these texts in a row are one, with a blank line between them (1)
-  --text TEXT        the text itself
-  --ids I,I,...      token ids of a sequence, special ones included; several sequences of one length combine
-  --tokens T         tokens in a sequence, special tokens included (${defaults.tokens})
-  --sequences N      number of sequences, at most (100)
-  --eps E[,E...]     threshold of Sink_k, or several that one run serves (${defaults.eps})
-  --special S        what a text starts with: auto (what the tokenizer adds, as in transformers), bos (its
-                     start token, though it adds none), none, or a special token (auto)
-  --edit NAME:key=value,key=value   an edit of the run; several combine:
-${edits.map(usageOf).join('\n')}
-  --streaming        hold only what an eviction keeps of a long text, and report its loss alone
-  --json             everything measured, as JSON
-  --arithmetic A     exact; relaxed: fused multiply-add where the host has it, a quarter faster, last digits
-                     may differ; int8: products in 8 bits, approximate and several times faster (exact)
-  --kernels K        auto, simd or base (auto)
-  --workers N        number of workers that share the sequences (the cores less one, or both of two)
-  --endpoint URL     address of the hub
-  --cache            keep downloaded files
-  --tokenizer-limit S   seconds that a step of the tokenizer may take on an idle machine; a busy one grants
-                     more, large files too (5)
-
-sinkscope record MODEL --text-file FILE --out FILE.safetensors   measure, and keep it in a recording
-  --keep N           of so many of the first sequences keep maps (1)
-  --fields F,F,...   fields to keep of these, beside norms, losses and exact alpha (att)
-  --precision P      of these fields: half, or single for their own bits (half)
-  --edit EDIT        measured and kept under it; the recording has its label
-  --licence TEXT     under which the recording may be passed on
-sinkscope compare A B       differences of two recordings, or of a recording and a model that is
-                            measured over its text (--text-file and the options above); exit status 1
-                            if there are any
-  --tolerance X      numbers this close are equal, those above 1 by so much of their size (0.001)
-sinkscope suffix MODEL --text-file FILE   search tokens that move the sink or raise the loss of what follows,
-                            between the halves of the first sequence, and try them on the others
-  --goal G           loss: raise the loss; away: take weight from the first key; steal: give weight to the
-                     suffix (loss)
-  --length N         tokens of the suffix (5)
-  --steps N          steps of the search; in each the best of --width changes of one token stays (20)
-  --width N          (64)
-  --seed S           (0)
-  --prompt N         tokens before the suffix (half of --tokens)
-sinkscope tasks MODEL --text-file FILE   accuracy with every key, with the first key hidden, and with another key
-                            hidden: of the next token in the second halves of the sequences, of the second copy of
-                            random tokens, and of a name recalled over sentences
-  --copied N         random tokens that are copied (25)
-  --between N[,N...] sentences between a name and the question for it (1,4)
-  --prompts N        prompts of the copies and of each recall (24)
-  --seed S           (0)
-sinkscope unmask MODEL --text-file FILE   loss of a masked model at hidden places, uncovered step by step, with every
-                            key, without the strongest key of each step, and without a random one
-  --masked SHARE     of the tokens after the first that is hidden (0.5)
-  --causal MODEL     a causal model of the same vocabulary, for its losses at the same places
-  --steps N          (20)
-  --seed S           (0)
-sinkscope train --help      train a small model
-sinkscope describe [--json] every metric, field, edit and attention operation
-sinkscope --version         the version of the package
-The environment variable HF_TOKEN holds an access token for the hub.
-`;
-
-/** @param {import('../sinkscope.js').EditKind} row */
-function usageOf({ name, meaning, parameters }) {
-  const names = parameters.map((one) => (one.required ? one.name : `[${one.name}]`));
-  return `      ${name}: ${names.join(' ')}\n          ${meaning}`;
-}
-
-const OPTIONS = /** @type {const} */ ({
-  'text-file': { type: 'string' },
-  text: { type: 'string' },
-  ids: { type: 'string', multiple: true },
-  lines: { type: 'boolean', default: false },
-  label: { type: 'boolean', default: false },
-  join: { type: 'string', default: '1' },
-  tokens: { type: 'string' },
-  sequences: { type: 'string', default: '100' },
-  eps: { type: 'string' },
-  edit: { type: 'string', multiple: true },
-  special: { type: 'string', default: 'auto' },
-  streaming: { type: 'boolean', default: false },
-  json: { type: 'boolean', default: false },
-  arithmetic: { type: 'string', default: 'exact' },
-  kernels: { type: 'string', default: 'auto' },
-  workers: { type: 'string' },
-  endpoint: { type: 'string' },
-  cache: { type: 'boolean', default: false },
-  'tokenizer-limit': { type: 'string', default: '5' },
-  out: { type: 'string' },
-  keep: { type: 'string', default: '1' },
-  fields: { type: 'string', default: 'att' },
-  precision: { type: 'string', default: 'half' },
-  licence: { type: 'string' },
-  tolerance: { type: 'string', default: '0.001' },
-  goal: { type: 'string', default: 'loss' },
-  length: { type: 'string', default: '5' },
-  steps: { type: 'string', default: '20' },
-  width: { type: 'string', default: '64' },
-  seed: { type: 'string', default: '0' },
-  prompt: { type: 'string' },
-  masked: { type: 'string', default: '0.5' },
-  causal: { type: 'string' },
-  copied: { type: 'string', default: '25' },
-  between: { type: 'string', default: '1,4' },
-  prompts: { type: 'string', default: '24' },
-  help: { type: 'boolean', default: false },
-  version: { type: 'boolean', default: false },
-});
-
-/** @typedef {ReturnType<typeof parseArgs<{ options: typeof OPTIONS, allowPositionals: true }>>['values']} Values */
+/**
+ * Options by name, with their defaults.
+ * @typedef {{ 'text-file'?: string, text?: string, ids?: string[], lines?: boolean, label?: boolean, join: string,
+ *   tokens?: string, sequences: string, special: string, eps?: string, edit?: string[], streaming?: boolean,
+ *   'per-prompt'?: boolean, json?: boolean, csv?: boolean, arithmetic: string, kernels: string, workers?: string,
+ *   endpoint?: string, cache?: boolean, 'tokenizer-limit': string, out?: string, keep: string, fields: string,
+ *   precision: string, licence?: string, tolerance: string, goal: string, length: string, steps: string, width: string,
+ *   seed: string, prompt?: string, masked: string, causal?: string, copied: string, between: string, prompts: string
+ * }} Values
+ */
 /** @typedef {'auto' | 'none' | string[]} Special what a text starts with */
 /** @typedef {Awaited<ReturnType<typeof openModel>>} OpenedModel */
 /** @typedef {Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>} Found */
+/** @typedef {import('./options.js').Given} Given */
+/** @typedef {import('../sinkscope.js').Engine} Engine */
+/** @typedef {import('../sinkscope.js').Describe} Describe */
+/** @typedef {{ values: Values, given: Given, names: string[], args: readonly string[] }} Asked */
+
+/**
+ * What each command finds, and how it prints that.
+ * @type {Record<string, (engine: Engine, asked: Asked) => Promise<{ found: object, text: () => string, csv?: () => string }>>}
+ */
+const RUN = {
+  measure: async (engine, asked) => printed(await measureNamed(engine, asked), engine),
+  record: async (engine, asked) => printed(await recordModel(engine, asked), engine),
+  compare: async (engine, asked) => {
+    const found = await compare(engine, asked);
+    if (found.differences.length > 0) process.exitCode = 1;
+    return { found, text: () => differencesText(found, found.tolerance) };
+  },
+  suffix: async (engine, { names: [name], values }) => {
+    const found = await searchModel(engine, name, values);
+    return { found, text: () => suffixText(found) };
+  },
+  tasks: async (engine, { names: [name], values }) => {
+    const found = await doTasks(engine, name, values);
+    return { found, text: () => tasksText(found) };
+  },
+  unmask: async (engine, { names: [name], values }) => {
+    const found = await unmaskModel(engine, name, values);
+    return { found, text: () => unmaskText(found) };
+  },
+  describe: async (engine) => {
+    const found = await engine.explain();
+    return { found, text: () => tables(found) };
+  },
+};
+
+/**
+ * @param {Found} found
+ * @param {Engine} engine
+ */
+function printed(found, { describe }) {
+  return {
+    found,
+    text: () => summary(found, describe) + promptsText(found, describe),
+    csv: () => toCsv(found, describe),
+  };
+}
 
 /**
  * @param {string[]} args
  * @param {(text: string) => void} print
  */
 async function main(args, print) {
-  if (args[0] === 'train') return mainTrain(args.slice(1), print);
-  const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
-  if (values.version) return print(`${await version()}\n`);
-  // The core knows what there is, and the defaults.
-  const { workers } = values;
+  if (args[0] === '--version') return print(`${await version()}\n`);
+  const describe = await tablesBeside();
+  if (args.length === 0 || args[0] === '--help') return print(usage(describe));
+  const { command, given, names } = readArguments(args, describe);
+  if (given.help) return print(usage(describe, command));
+  refuse(given, given.json ? ['csv'] : [], 'one of --json and --csv');
+  if (command !== 'train') refuseUnread(command, given);
+  const values = /** @type {Values} */ (
+    /** @type {unknown} */ (withDefaults(command, given, describe))
+  );
+  // The core knows which kernels there are.
   const kernels = /** @type {import('../sinkscope.js').EngineOptions['kernels']} */ (
     values.kernels
   );
+  const { workers } = values;
   const engine = await createEngine({
     kernels,
+    ...(command === 'train' ? { lab: true } : {}),
     ...(workers === undefined ? {} : { workers: whole(workers, '--workers') }),
   });
   try {
-    if (values.help || positionals.length === 0) return print(usage(engine.describe));
-    const [command, ...names] = positionals;
-    if (command === 'describe') {
-      const describe = await engine.explain();
-      return print(values.json ? `${JSON.stringify(describe)}\n` : tables(describe));
-    }
-    const known =
-      '"measure", "record", "compare", "suffix", "tasks", "unmask", "train" or "describe"';
-    const ours = ['measure', 'record', 'compare', 'suffix', 'tasks', 'unmask'];
-    expect(ours.includes(command), 'command', known, command);
-    if (command === 'compare') {
-      const found = await compare(engine, names, values);
-      if (found.differences.length > 0) process.exitCode = 1;
-      return print(
-        values.json ? `${JSON.stringify(found)}\n` : differencesText(found, found.tolerance),
-      );
-    }
-    expect(names.length === 1, 'MODEL', 'one model', names.length);
-    const [name] = names;
-    if (command === 'suffix') {
-      const found = await searchModel(engine, name, values);
-      return print(values.json ? `${JSON.stringify(found)}\n` : suffixText(found));
-    }
-    if (command === 'tasks') {
-      const found = await doTasks(engine, name, values);
-      return print(values.json ? `${JSON.stringify(found)}\n` : tasksText(found));
-    }
-    if (command === 'unmask') {
-      const options = {
-        masked: number(values.masked, 0, 1, '--masked'),
-        steps: whole(values.steps, '--steps'),
-        seed: count(values.seed, '--seed'),
-      };
-      const { causal } = values;
-      const opened = await openModel(engine, name, values);
-      const other = causal === undefined ? undefined : await openModel(engine, causal, values);
-      const found = await unmaskOpened(opened, options, other);
-      return print(values.json ? `${JSON.stringify(found)}\n` : unmaskText(found));
-    }
-    const found =
-      command === 'record'
-        ? await recordModel(engine, name, values, args)
-        : (await isRecording(name))
-          ? await readRecording(engine, name, values.eps ? thresholdsOf(values.eps) : undefined)
-          : await measureModel(engine, name, values);
-    print(values.json ? `${JSON.stringify(found)}\n` : summary(found, engine.describe));
+    if (command === 'train') return await train(engine, given, print);
+    const { found, text, csv } = await RUN[command](engine, { values, given, names, args });
+    const form = values.json ? () => `${JSON.stringify(found)}\n` : values.csv && csv;
+    print((form || text)());
   } finally {
     await engine.close();
   }
 }
 
 /**
- * Measures, keeps what was measured in a file, and prints it.
- * @param {import('../sinkscope.js').Engine} engine
- * @param {string} name
- * @param {Values} values
- * @param {string[]} args
+ * Refuses options of a text that another option replaces or leaves without a meaning.
+ * @param {string} command
+ * @param {Given} given
  */
-async function recordModel(engine, name, values, args) {
+function refuseUnread(command, given) {
+  if (given['text-file'] === undefined)
+    refuse(given, ['lines', 'label', 'join'], 'needs --text-file');
+  if (!given.lines) refuse(given, ['join'], 'needs --lines');
+  // Tasks begin with the special tokens, whatever text there is beside them.
+  const cut = ['tokens', 'sequences', ...(command === 'tasks' ? [] : ['special'])];
+  if (given.ids) refuse(given, cut, 'needs a text: --ids has the tokens of each sequence');
+}
+
+/**
+ * A recording prints what it holds: nothing that a run would need goes with it.
+ * @param {Engine} engine
+ * @param {Asked} asked
+ */
+async function measureNamed(engine, { names: [name], values, given }) {
+  if (!(await isRecording(name))) return measureModel(engine, name, values);
+  const kept = ['eps', 'json', 'csv', 'kernels', 'workers'];
+  const others = Object.keys(given).filter((one) => !kept.includes(one));
+  refuse(given, others, `needs a model, and ${name} is a recording, which prints what it holds`);
+  return readRecording(
+    engine,
+    name,
+    values.eps && given.eps ? thresholdsOf(values.eps) : undefined,
+  );
+}
+
+/**
+ * Measures, keeps what was measured in a file, and prints it.
+ * @param {Engine} engine
+ * @param {Asked} asked
+ */
+async function recordModel(engine, { names: [name], values, args }) {
   const { precision, licence, out = '' } = values;
-  expect(out !== '', '--out', 'a file to write', values.out);
+  if (!out) throw missing('--out', 'a file to write');
   expect(['half', 'single'].includes(precision), '--precision', 'half or single', precision);
-  const folder = await openOut(dirname(out));
+  const folder = await openOut(dirname(out), [basename(out)]);
   const opened = await openModel(engine, name, values);
   const bytes = await recordOpened(opened, {
     keep: count(values.keep, '--keep'),
@@ -245,10 +173,24 @@ async function recordModel(engine, name, values, args) {
     half: precision === 'half',
     licence,
     source: values['text-file'] && basename(values['text-file']),
-    command: ['sinkscope', ...args.map((one) => (isAbsolute(one) ? basename(one) : one))].join(' '),
+    command: commandWords(args),
   });
   await folder.write([{ path: basename(out), data: bytes }]);
   return readRecording(engine, out);
+}
+
+/**
+ * The command as a shell takes it; of absolute paths, which are this machine's, only the last part.
+ * @param {readonly string[]} args
+ */
+export function commandWords(args) {
+  const words = args.map((one) => {
+    const [, front, path] = /^(--[\w-]+=)?(.*)$/s.exec(one) ?? [];
+    return `${front ?? ''}${isAbsolute(path) ? basename(path) : path}`;
+  });
+  const quoted = (/** @type {string} */ word) =>
+    /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return ['sinkscope', ...words].map(quoted).join(' ');
 }
 
 /**
@@ -285,16 +227,38 @@ async function doTasks(engine, name, values) {
 }
 
 /**
- * Two recordings, or one and a model that is measured as it was.
- * @param {import('../sinkscope.js').Engine} engine
- * @param {string[]} names
+ * @param {Engine} engine
+ * @param {string} name
  * @param {Values} values
  */
-async function compare(engine, names, values) {
-  expect(names.length === 2, 'A B', 'two recordings, or a recording and a model', names.length);
+async function unmaskModel(engine, name, values) {
+  const options = {
+    masked: number(values.masked, 0, 1, '--masked'),
+    steps: whole(values.steps, '--steps'),
+    seed: count(values.seed, '--seed'),
+  };
+  const { causal } = values;
+  const opened = await openModel(engine, name, values);
+  const other = causal === undefined ? undefined : await openModel(engine, causal, values);
+  return unmaskOpened(opened, options, other);
+}
+
+/**
+ * Two recordings, or one and a model that is measured as it was.
+ * @param {Engine} engine
+ * @param {Asked} asked
+ */
+async function compare(engine, { names, values, given }) {
   const tolerance = number(values.tolerance, 0, 1e9, '--tolerance');
   const kinds = await Promise.all(names.map(isRecording));
+  for (const name of names) await expectThere(name);
   expect(kinds.includes(true), 'A B', 'a recording among the two', 'two models');
+  if (!kinds.includes(false)) {
+    const others = Object.keys(given).filter(
+      (one) => !['tolerance', 'json', 'kernels', 'workers'].includes(one),
+    );
+    refuse(given, others, 'needs a model, and both are recordings');
+  }
   const [one] = await Promise.all(
     names.filter((_, i) => kinds[i]).map((path) => openFile(engine, path)),
   );
@@ -338,22 +302,10 @@ function tables({ metrics, fields, edits, operations }) {
   return lines.join('\n');
 }
 
-/**
- * @param {string[]} args
- * @param {(text: string) => void} print
- */
-async function mainTrain(args, print) {
-  const at = args.indexOf('--kernels');
-  const kernels = /** @type {'auto'} */ (at < 0 ? 'auto' : args[at + 1]); // or another name
-  const more = args.indexOf('--workers');
-  const workers = more < 0 ? 1 : whole(args[more + 1] ?? '', '--workers');
-  const engine = await createEngine({ kernels, lab: true, workers });
-  try {
-    if (args.includes('--help')) return print(trainUsage(engine.describe.training?.settings ?? []));
-    await train(engine, args, print);
-  } finally {
-    await engine.close();
-  }
+/** The tables of this build with their texts, from the file that lies beside the binaries. */
+async function tablesBeside() {
+  const file = new URL('../sinkscope.describe.json', import.meta.url);
+  return /** @type {Describe} */ (JSON.parse(await readFile(file, 'utf8')));
 }
 
 /**
@@ -370,19 +322,22 @@ async function openModel(engine, name, values, make) {
   const wanted = {
     tokens: whole(values.tokens ?? String(defaults.tokens), '--tokens'),
     sequences: whole(values.sequences, '--sequences'),
-    lines: values.lines,
+    lines: values.lines === true,
   };
   const thresholds = thresholdsOf(values.eps ?? String(defaults.eps));
   const edits = (values.edit ?? []).map((/** @type {string} */ text) => readEdit(text, describe));
   const token = process.env.HF_TOKEN || undefined;
-  const hub = { token, endpoint: values.endpoint, cache: values.cache };
+  const hub = { token, endpoint: values.endpoint, cache: values.cache === true };
+  await expectThere(name);
   const texts = await textsOf(values);
   const checkpoint = await checkpointOf(name);
   const plan = await findModel(checkpoint?.folder ?? name, hub);
   const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
   const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
   const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
-  const tokenizer = await planTokenizer(plan, model, { ...hub, limit });
+  const opening = planTokenizer(plan, model, { ...hub, limit });
+  // Ids need no tokenizer.
+  const tokenizer = await (texts.ids ? opening.catch(bareIds) : opening);
   /** @type {import('../sinkscope.js').Cut | undefined} */
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
@@ -408,6 +363,18 @@ async function openModel(engine, name, values, make) {
     arithmetic,
     text: texts.ids ? undefined : texts.text,
   };
+}
+
+/**
+ * What stands for the tokenizer of a model that comes without one.
+ * @param {unknown} reason
+ * @returns {import('../sinkscope.js').GuardedTokenizer}
+ */
+function bareIds(reason) {
+  if (!(reason instanceof SinkscopeError)) throw reason;
+  const refuse = () => Promise.reject(reason);
+  const none = { size: 0, bos: null, special: [], specials: [] };
+  return { ...none, encode: refuse, decode: refuse, piece: (id) => `[${id}]`, close() {} };
 }
 
 /**
@@ -446,9 +413,19 @@ async function measureModel(engine, name, values) {
   const opened = await openModel(engine, name, values);
   const { model, tokenizer, sequences, groups, thresholds, edits, cut, arithmetic } = opened;
   const eps = thresholds.length > 1 ? thresholds : thresholds[0];
-  const { streaming } = values;
+  const streaming = values.streaming === true;
+  const isEach = values['per-prompt'] === true;
+  expect(!isEach || thresholds.length === 1, '--per-prompt', 'one --eps', thresholds.length);
+  /** @type {ByPrompt[]} */
+  const byPrompt = [];
+  const labels = (groups ?? []).flatMap((group) => group.sequences.map(() => group.label));
   const result = await measure(model, sequences, {
     ...{ eps, edits, streaming },
+    onSequence(metrics, i) {
+      if (!isEach) return;
+      const label = groups ? { label: labels[i] } : {};
+      byPrompt.push({ ids: sequences[i], ...label, metrics: mapValues(metrics, plain) });
+    },
     onProgress: ({ done, total, rate = NaN }) => {
       if (done === total) process.stderr.write(speedWords(rate, model));
     },
@@ -483,7 +460,24 @@ async function measureModel(engine, name, values) {
     ...length,
     ...result,
     ...(groups ? { byLabel } : {}),
+    ...(isEach ? { byPrompt } : {}),
   };
+}
+
+/** @typedef {{ ids: readonly number[], label?: string, metrics: Record<string, { shape: readonly number[], values: (number | null)[] }> }} ByPrompt */
+
+/** What is undefined is null in JSON. @param {import('../sinkscope.js').Tensor} tensor */
+function plain({ shape, data }) {
+  return { shape, values: Array.from(data, (x) => (Number.isFinite(x) ? x : null)) };
+}
+
+/**
+ * @template In, Out
+ * @param {Readonly<Record<string, In>>} object
+ * @param {(value: In) => Out} change
+ */
+function mapValues(object, change) {
+  return Object.fromEntries(Object.entries(object).map(([name, one]) => [name, change(one)]));
 }
 
 /**
@@ -556,12 +550,9 @@ export function number(text, low, high, name) {
  */
 export async function textsOf({ 'text-file': path, text, ids, lines, label, join: together }) {
   const given = [path, text, ids].filter((one) => one !== undefined);
-  expect(
-    given.length === 1,
-    'text',
-    'one of --text-file, --text and --ids',
-    given.length || undefined,
-  );
+  const one = 'one of --text-file, --text and --ids';
+  if (given.length === 0) throw missing('text', one);
+  expect(given.length === 1, 'text', one, given.length);
   if (ids) return { text: '', ids: ids.map((/** @type {string} */ list) => idsOf(list)) };
   if (text !== undefined) return { text };
   const read = await readText(String(path), '--text-file');
@@ -594,6 +585,27 @@ export function idsOf(list) {
 }
 
 /**
+ * Refuses what is no path that exists and cannot be a model of a hub: the missing file is reported, not the text.
+ * @param {string} name
+ */
+async function expectThere(name) {
+  const isFile = /^[^@:]+\.(safetensors|json|bin|pt)$|^[^/@:]*\/?[^/@:]+\.gguf$/i.test(name);
+  if ((isHubId(name) && !isFile) || (await stat(name).catch(() => undefined))) return;
+  if (await checkpointFolder(name)) return;
+  throw new SinkscopeError('read', name, 'expected a file or a folder, found none');
+}
+
+/** @param {string} name */
+function isHubId(name) {
+  try {
+    // Addresses of another endpoint are read where it is known.
+    return /^https?:/.test(name) || Boolean(parseHubId(name));
+  } catch {
+    return false;
+  }
+}
+
+/**
  * A path that exists is read from the disk; all else is a name on the hub.
  * @param {string} name
  * @param {{ token?: string, endpoint?: string, cache: boolean }} hub
@@ -601,14 +613,10 @@ export function idsOf(list) {
 async function findModel(name, hub) {
   const there = await stat(name).catch(() => undefined);
   if (!there) return resolveHub(name, hub);
-  const paths = there.isDirectory()
-    ? (await readdir(name, { withFileTypes: true }))
-        .filter((entry) => entry.isFile())
-        .map((entry) => entry.name)
-    : [''];
+  const paths = there.isDirectory() ? await pathsIn(name) : [''];
   const files = await Promise.all(
     paths.map(async (path) => ({
-      path: path || basename(name),
+      path: path.replaceAll(sep, '/') || basename(name),
       file: await openAsBlob(join(name, path)),
     })),
   );
@@ -619,15 +627,35 @@ async function findModel(name, hub) {
 }
 
 /**
+ * The files of a folder; of the folders within it, too, where an index may name shards there.
+ * @param {string} folder
+ */
+async function pathsIn(folder) {
+  const top = await readdir(folder);
+  const recursive = top.some((name) => name.endsWith('.index.json'));
+  const paths = recursive ? await readdir(folder, { recursive }) : top;
+  const areFiles = await Promise.all(
+    paths.map(async (path) => (await stat(join(folder, path))).isFile()),
+  );
+  return paths.filter((_, i) => areFiles[i]);
+}
+
+/**
  * The files of FOLDER@STEP; undefined for all other names.
  * @param {string} name
  */
 async function checkpointOf(name) {
+  return (await checkpointFolder(name)) ? sourceOf(name, 'MODEL') : undefined;
+}
+
+/**
+ * Whether a name is FOLDER@STEP of a folder that exists, and no path itself.
+ * @param {string} name
+ */
+async function checkpointFolder(name) {
   const at = name.lastIndexOf('@');
   const isFolder = await stat(name.slice(0, Math.max(0, at))).catch(() => undefined);
-  if (at < 0 || (await stat(name).catch(() => undefined)) || !isFolder?.isDirectory())
-    return undefined;
-  return sourceOf(name, 'MODEL');
+  return at >= 0 && isFolder?.isDirectory() && !(await stat(name).catch(() => undefined));
 }
 
 /** The note beside numbers that are not exact. */
@@ -654,7 +682,8 @@ export function summary(found, describe) {
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)
     .flatMap((row) => {
-      const label = row.label.replace('_k', `_${position + 1}`);
+      // Of the first token, wherever the recording has it: Sink_k, |h_1| / |h|.
+      const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
       // What depends on the threshold has a line for each.
       const isCounted = found.byEps?.some(({ metrics }) => row.name in metrics);
       return (isCounted ? all : all.slice(0, 1)).map(({ eps, metrics }) => {
@@ -668,7 +697,7 @@ export function summary(found, describe) {
   const changes = found.edits.map((edit) =>
     'label' in edit ? edit.label : editLabel(edit, describe),
   );
-  return `${[found.model, ...changes].join(', ')}: ${family}, ${sizeWords(found.architecture)}
+  return `${oneLine([found.model, ...changes].join(', '))}: ${oneLine(family)}, ${sizeWords(found.architecture)}
 ${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
 ${arithmetic ? OTHERWISE[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 ${labelLines(found, describe)}`;
@@ -688,7 +717,7 @@ function positionOf(found) {
  */
 function sizeWords({ L, H, blocks = L, layers = [] }) {
   const which = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
-  return `${blocks} layers${which}, ${H} heads`;
+  return `${blocks} layer${blocks === 1 ? '' : 's'}${which}, ${H} heads`;
 }
 
 /**
@@ -702,7 +731,7 @@ function labelLines(found, describe) {
   const all = found.byLabel.map(({ label, sequences, metrics }) => {
     const { mean, deviation } = metrics[row.name];
     const spread = typeof deviation[0] === 'number' ? ` ± ${percent(deviation[0])}` : '';
-    return `  ${label}: ${percent(mean[0])}${spread}, ${sequences} sequences\n`;
+    return `  ${oneLine(label)}: ${percent(mean[0])}${spread}, ${sequences} sequences\n`;
   });
   return `${row.label.replace('_k', '_1')} by label\n${all.join('')}`;
 }
@@ -817,14 +846,10 @@ export async function runCommand(args) {
       process.exit();
     });
   try {
-    await main(args, (text) => process.stdout.write(text));
+    await main(args, (text) => process.stdout.write(visible(text)));
   } catch (error) {
-    const known =
-      error instanceof SinkscopeError ||
-      (error instanceof Error && 'code' in error && /^ERR_PARSE/.test(String(error.code)));
-    process.stderr.write(
-      `sinkscope: ${known ? /** @type {Error} */ (error).message : String(error)}\n`,
-    );
+    const text = error instanceof SinkscopeError ? error.message : String(error);
+    process.stderr.write(`sinkscope: ${oneLine(text)}\n`);
     process.exitCode = 1;
     // A write that hangs would keep the process.
     if (error instanceof SinkscopeError && error.code === 'write') process.exit();

@@ -1,5 +1,6 @@
 /** Where `train --out` writes. It is made, and written to, before the first step: hours are not lost to a typo. */
-import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { lstat, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { SinkscopeError } from '../abi/errors.js';
 import { codeOf } from './text_file.js';
@@ -12,9 +13,10 @@ const PATIENCE_MS = 30_000;
 /**
  * Makes the folder and tries it.
  * @param {string} folder
+ * @param {readonly string[]} [paths] files that will be written: none may be a device, a link or a folder
  * @param {number} [patience] milliseconds that one operation may take
  */
-export async function openOut(folder, patience = PATIENCE_MS) {
+export async function openOut(folder, paths = [], patience = PATIENCE_MS) {
   /**
    * @template T
    * @param {string} path
@@ -33,6 +35,7 @@ export async function openOut(folder, patience = PATIENCE_MS) {
     try {
       return await /** @type {Promise<T>} */ (Promise.race([work(), late]));
     } catch (error) {
+      if (error instanceof SinkscopeError) throw error;
       throw new SinkscopeError(
         'write',
         `--out: ${path}`,
@@ -50,6 +53,7 @@ export async function openOut(folder, patience = PATIENCE_MS) {
   const write = ({ path, data }) => {
     const place = join(folder, path);
     return attempt(place, async () => {
+      await expectReplaceable(place);
       const beside = `${place}.partial`;
       await rm(beside, { force: true });
       await writeFile(beside, data, { flag: 'wx' });
@@ -57,9 +61,11 @@ export async function openOut(folder, patience = PATIENCE_MS) {
     });
   };
   await makeFolder(resolve(folder));
-  const trial = join(folder, '.sinkscope-trial');
+  for (const path of paths)
+    await attempt(join(folder, path), () => expectReplaceable(join(folder, path)));
+  const trial = join(folder, `.sinkscope-trial-${randomUUID()}`);
   await attempt(trial, async () => {
-    await writeFile(trial, '');
+    await writeFile(trial, '', { flag: 'wx' });
     await rm(trial);
   });
   return {
@@ -68,6 +74,28 @@ export async function openOut(folder, patience = PATIENCE_MS) {
       for (const file of files) await write(file);
     },
   };
+}
+
+/**
+ * Renaming would replace a device, a pipe or a link itself, and the system may need it.
+ * @param {string} place
+ */
+async function expectReplaceable(place) {
+  const there = await lstat(place).catch((error) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (!there || there.isFile()) return;
+  const kind = there.isDirectory()
+    ? 'a folder'
+    : there.isSymbolicLink()
+      ? 'a link'
+      : 'a device or a pipe';
+  throw new SinkscopeError(
+    'write',
+    `--out: ${place}`,
+    `expected a regular file or none, found ${kind}`,
+  );
 }
 
 /**

@@ -2,7 +2,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { parseArgs } from 'node:util';
 import { check } from '../abi/arguments.js';
 import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { checkLabRecipe, labFolder, labTokenizer } from '../lab/folder.js';
@@ -14,6 +13,7 @@ import { openTimeline } from '../loading/timeline.js';
 import { cutText } from '../study/measure.js';
 import { openTokenizer } from '../text/tokenizer.js';
 import { openOut } from './out_folder.js';
+import { refuse } from './options.js';
 import { codeOf, listOf, readText } from './text_file.js';
 
 /** @typedef {import('../sinkscope.js').Engine} Engine */
@@ -22,66 +22,14 @@ import { codeOf, listOf, readText } from './text_file.js';
 
 const option = (/** @type {string} */ name) => name.replaceAll('_', '-');
 
-/** @param {Setting} setting */
-function usageOf({ name, meaning, words, default: standard }) {
-  return `  --${option(name).padEnd(20)} ${meaning}${words ? `: ${words.join(', ')}` : ''} (${standard})`;
-}
-
-/** @param {readonly Setting[]} settings */
-export const trainUsage = (settings) => `sinkscope train
-
-Trains a small model, from random weights or from a trained one, and reports what its attention does.
-
-${settings.map(usageOf).join('\n')}
-  The model, each with its default:
-    ${Object.entries(LAB_MODEL)
-      .map(([name, standard]) => `--${option(name)} ${standard}`)
-      .join(' ')}
-  --config FILE          a config.json instead of these
-  --begin FILE           weights to begin with, safetensors
-  --text-file FILE       UTF-8 text for the task text, or a JSON list of texts; several follow one another; with
-  --tokenizer FILE       its tokenizer.json
-  --from FOLDER[@STEP]   fine-tunes this model, or a checkpoint of its timeline, with its tokenizer, on the
-                         text; gentle defaults and 100 steps; --operation, --bias-key and --gate make it
-                         another variant
-  --held-file FILE       UTF-8 text that is not learnt, or a JSON list of texts: the loss of up to --held sequences of it
-                         (of a list, the beginning of each text) stands in every line; with --from, its rise is
-                         forgetting
-  --held N               (16)
-  --recipe FOLDER        repeats the training that wrote this folder, to the same digits; --from and
-                         --text-file say where its model and text lie now
-  --every N              steps from one line to the next (10)
-  --json                 each line everything that is measured, as JSON
-  --out FOLDER           writes a model that opens anywhere, with its tokenizer, and recipe.json; Ctrl-C
-                         keeps what is trained so far
-  --kernels K            auto, simd or base (auto)
-  --workers N            that share each batch; the digits do not depend on it (1)
-`;
-
 /**
  * @param {Engine} engine
- * @param {string[]} args
+ * @param {import('./options.js').Given} asked
  * @param {(text: string) => void} print
  */
-export async function train(engine, args, print) {
+export async function train(engine, asked, print) {
+  const values = /** @type {Values} */ (asked);
   const settings = engine.describe.training?.settings ?? [];
-  const names = [
-    ...settings.map(({ name }) => name),
-    ...Object.keys(LAB_MODEL),
-    ...['config', 'begin', 'from', 'recipe', 'text-file', 'tokenizer', 'every', 'out', 'held'],
-    ...['kernels', 'workers', 'held-file'],
-  ];
-  const parsed = /** @type {{ values: object }} */ (
-    parseArgs({
-      args,
-      options: {
-        ...Object.fromEntries(names.map((name) => [option(name), { type: 'string' }])),
-        json: { type: 'boolean' },
-        'text-file': { type: 'string', multiple: true },
-      },
-    })
-  );
-  const values = /** @type {Values} */ (parsed.values);
   const given = (/** @type {readonly string[]} */ wanted) =>
     Object.fromEntries(
       wanted
@@ -94,6 +42,7 @@ export async function train(engine, args, print) {
   };
   for (const { name, words } of settings)
     if (!words) check(chosen.recipe[name] ?? 0, 'number', `--${option(name)}`);
+  refuseUnread(asked, Object.keys(chosen.model).map(option));
   const every = Number(values.every ?? 10);
   expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
   const defaults = Object.fromEntries(settings.map((row) => [row.name, row.default]));
@@ -102,7 +51,8 @@ export async function train(engine, args, print) {
     : await settingOf(values, chosen);
   const { config, recipe, begin, text } = setting;
   const planned = { ...defaults, ...recipe };
-  const out = values.out === undefined ? undefined : await openOut(values.out);
+  const out =
+    values.out === undefined ? undefined : await openOut(values.out, ['model.safetensors']);
   const keep = out && (await keeper(out, setting, planned));
   const held = await heldOf(values, setting.reads, planned);
   const workers = Number(values.workers ?? 1);
@@ -135,6 +85,18 @@ export async function train(engine, args, print) {
     if (keep) await keep(await training.weights(), done);
     await training.close();
   }
+}
+
+/**
+ * Refuses what another option already decides.
+ * @param {import('./options.js').Given} asked
+ * @param {readonly string[]} model choices of the model that were given
+ */
+function refuseUnread(asked, model) {
+  if (asked.recipe) refuse(asked, ['config', 'begin', 'tokenizer'], 'is part of --recipe');
+  if (asked.from) refuse(asked, ['config', 'begin'], '--from has it already');
+  if (asked.config) refuse(asked, model, '--config has it already');
+  if (!asked['held-file']) refuse(asked, ['held'], 'needs --held-file');
 }
 
 /**

@@ -199,7 +199,8 @@ function refusal(address, answer, hasToken) {
     const when = again ? `; try again ${isDate ? `after ${again}` : `in ${again} s`}` : '';
     return new SinkscopeError('busy', where, `too many requests from here; ${answered}${when}`);
   }
-  const meaning = MEANINGS[answer.headers.get('x-error-code') ?? ''];
+  const reported = answer.headers.get('x-error-code') ?? '';
+  const meaning = Object.hasOwn(MEANINGS, reported) && MEANINGS[reported];
   return meaning
     ? new SinkscopeError('not_found', where, `${meaning}; ${answered}`)
     : new SinkscopeError('read', where, answered);

@@ -15,6 +15,12 @@ const DEEPEST = 8;
 /** What makes a folder one that may hold a model. */
 const WEIGHTS = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
 
+/** What a training script writes says nothing of the model that it belongs to. */
+const CHECKPOINT =
+  'A checkpoint of a training script is opened once transformers has saved its model with ' +
+  "save_pretrained; nanoGPT's ckpt.pt holds a GPT-2 (activation_function gelu) with the weights of c_attn, " +
+  'c_proj and c_fc transposed, and without the biases where its model_args say so';
+
 /** @type {typeof import('../sinkscope.js').planFiles} */
 export async function planFiles(files) {
   checkList(files, 'object', 'files');
@@ -28,7 +34,7 @@ export async function planFiles(files) {
   for (const [folder, inside] of folders) {
     if (!inside.some(({ name }) => WEIGHTS.test(name))) continue;
     try {
-      plans.push(...(await plansOf(folder, inside)));
+      plans.push(...(await plansOf(folder, inside, () => filesBelow(folder, folders))));
     } catch (error) {
       failures.push(error);
     }
@@ -38,6 +44,9 @@ export async function planFiles(files) {
   const names = files.slice(0, 8).map(({ path }) => path);
   const found = names.join(', ') || 'no files';
   const text = `expected model.safetensors with config.json, or a .gguf file; found ${found}`;
+  if (files.some(({ path }) => /\.(pt|pth|ckpt)$/i.test(path))) {
+    throw new SinkscopeError('read', 'files', `${text}. ${CHECKPOINT}`);
+  }
   throw new SinkscopeError('read', 'files', text);
 }
 
@@ -45,9 +54,10 @@ export async function planFiles(files) {
  * The model of a folder; each GGUF file beside it is one of its own.
  * @param {string} folder
  * @param {PlanFile[]} files
+ * @param {() => PlanFile[]} below gives files among which an index may find its shards
  * @returns {Promise<Plan[]>}
  */
-async function plansOf(folder, files) {
+async function plansOf(folder, files, below) {
   const licence = await licenceOf(files);
   const readText = (/** @type {PlanFile} */ { blob }) => /** @type {Blob} */ (blob).text();
   const isGguf = (/** @type {PlanFile} */ { name }) => /\.gguf$/i.test(name);
@@ -55,7 +65,7 @@ async function plansOf(folder, files) {
   const plans = [];
   if (others.some(({ name }) => WEIGHTS.test(name))) {
     const id = folder || 'files';
-    plans.push(await makePlan(others, { id, readText }));
+    plans.push(await makePlan(others, { id, readText, below }));
   }
   for (const name of await ggufs(files.filter(isGguf))) {
     const id = folder ? `${folder}/${name}` : name;
@@ -91,6 +101,19 @@ function byFolder(files) {
     folders.set(folder, inside);
   }
   return folders;
+}
+
+/**
+ * The files of the folders in a folder, under their paths there.
+ * @param {string} folder
+ * @param {Map<string, PlanFile[]>} folders
+ */
+function filesBelow(folder, folders) {
+  const start = folder && `${folder}/`;
+  const inner = [...folders].filter(([path]) => path !== folder && path.startsWith(start));
+  return inner.flatMap(([path, files]) =>
+    files.map((file) => ({ ...file, name: `${path.slice(start.length)}/${file.name}` })),
+  );
 }
 
 /**

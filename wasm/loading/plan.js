@@ -41,13 +41,14 @@ const MOST_SHARDS = 1000;
 /**
  * The plan of one model.
  * @param {readonly PlanFile[]} files of one folder and, for GGUF, those below it
- * @param {{ id: string, file?: string, readText: ReadText }} options file: the weights to take
- *   where there are several GGUF files
+ * @param {{ id: string, file?: string, readText: ReadText, below?: () => readonly PlanFile[] }} options
+ *   file: the weights to take where there are several GGUF files; below: gives the files of folders
+ *   within, among which an index may find its shards
  * @returns {Promise<Plan>} with `choices` and no weights where the caller has to choose
  * @throws {SinkscopeError} 'read' where a file is missing
  */
-export async function makePlan(files, { id, file, readText }) {
-  const found = await findWeights(files, { id, file, readText });
+export async function makePlan(files, { id, file, readText, below = () => [] }) {
+  const found = await findWeights(files, { id, file, readText, below });
   const small = Object.entries(SMALL).flatMap(([role, name]) => {
     const there = files.find((one) => one.name === name);
     return there ? [[role, there]] : [];
@@ -67,15 +68,16 @@ export async function makePlan(files, { id, file, readText }) {
 
 /**
  * @param {readonly PlanFile[]} files
- * @param {{ id: string, file?: string, readText: ReadText }} options
+ * @param {{ id: string, file?: string, readText: ReadText, below: () => readonly PlanFile[] }} options
  */
-async function findWeights(files, { id, file, readText }) {
+async function findWeights(files, { id, file, readText, below }) {
   if (file !== undefined) return namedWeights(files, id, file);
   for (const [format, name] of WEIGHTS) {
     const whole = files.find((one) => one.name === name);
     if (whole) return { format, weights: [whole], choices: [] };
     const index = files.find((one) => one.name === `${name}.index.json`);
-    if (index) return { format, weights: await shards(files, index, readText), choices: [] };
+    if (!index) continue;
+    return { format, weights: await shards([...files, ...below()], index, readText), choices: [] };
   }
   const groups = ggufGroups(files);
   if (groups.length > 0) {

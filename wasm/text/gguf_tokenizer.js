@@ -5,9 +5,9 @@
  *     "gpt2"     byte-level BPE: tokens and merges
  *     "llama"    SentencePiece BPE: tokens and scores, which give the merges
  */
-import { WORDS, isolate } from './dialect.js';
 import { check } from '../abi/arguments.js';
 import { SinkscopeError } from '../abi/errors.js';
+import { WORDS, isolate } from './pre_tokenizers.js';
 import { spell } from './surface.js';
 import { byteLevelFile, rankMerges, refuse, splitPair, template } from './vocabulary.js';
 

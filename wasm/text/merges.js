@@ -3,6 +3,9 @@
  * Large vocabularies have half a million of them, so that a pair is stored as two ids in a table, not
  * as a string.
  */
+
+/** @typedef {import('./shapes.js').Piece} Piece */
+
 /** An odd number near 2^32 divided by the golden ratio spreads consecutive ids over the table. */
 const SPREAD = 0x9e3779b1;
 
@@ -17,39 +20,32 @@ export function slotsOf(count) {
   return 2 ** Math.ceil(Math.log2(2 * count + 2));
 }
 
-/**
- * Takes the place of the library's `bpe_ranks`, whose keys are pairs written as JSON.
- * @extends {Map<string, number>}
- */
-export class Ranks extends Map {
-  #idOf;
+export class Ranks {
   #last;
   /** Of each slot the left id, the right id and the rank. */
   #lefts;
   #rights;
   #ranks;
+  /** Of each rank the id of the token that the pair becomes. */
+  #joined;
 
-  /**
-   * @param {(token: string) => number | undefined} idOf
-   * @param {number} count of merges
-   */
-  constructor(idOf, count) {
-    super();
-    this.#idOf = idOf;
+  /** @param {number} count of merges */
+  constructor(count) {
     const slots = slotsOf(count);
     this.#last = slots - 1;
     this.#lefts = new Int32Array(slots);
     this.#rights = new Int32Array(slots);
     this.#ranks = new Int32Array(slots).fill(EMPTY);
+    this.#joined = new Int32Array(count);
   }
 
   /**
    * The slot of a pair: the one that holds it, else the empty one where it belongs.
-   * @param {number | undefined} left
-   * @param {number | undefined} right of an unknown token, which no slot holds
+   * @param {number} left
+   * @param {number} right
    */
   #slot(left, right) {
-    const hash = Math.imul(Math.imul(Number(left), SPREAD) ^ Number(right), SPREAD);
+    const hash = Math.imul(Math.imul(left, SPREAD) ^ right, SPREAD);
     // The upper bits are those that a product spreads best.
     let slot = hash >>> Math.clz32(this.#last);
     while (
@@ -66,18 +62,103 @@ export class Ranks extends Map {
    * @param {number} left
    * @param {number} right
    * @param {number} rank
+   * @param {number} joined
    */
-  add(left, right, rank) {
+  add(left, right, rank, joined) {
     const slot = this.#slot(left, right);
     this.#lefts[slot] = left;
     this.#rights[slot] = right;
     this.#ranks[slot] = rank;
+    this.#joined[rank] = joined;
   }
 
-  /** @param {string} pair `["left","right"]` */
-  get(pair) {
-    const [left, right] = JSON.parse(pair).map(this.#idOf);
+  /**
+   * @param {number} left
+   * @param {number} right
+   * @returns {number | undefined}
+   */
+  get(left, right) {
     const rank = this.#ranks[this.#slot(left, right)];
     return rank === EMPTY ? undefined : rank;
+  }
+
+  /** @param {number} rank */
+  joined(rank) {
+    return this.#joined[rank];
+  }
+}
+
+/**
+ * Joins pairs until no pair has a rank: the lowest rank first, and the leftmost pair of a rank.
+ * @param {readonly Piece[]} pieces
+ * @param {Ranks} ranks
+ * @returns {Piece[]}
+ */
+export function mergePairs(pieces, ranks) {
+  const n = pieces.length;
+  const ids = Int32Array.from(pieces, ({ id }) => id);
+  /** Index of the next piece (n: none) and of the previous one. A piece that was joined has id -1. */
+  const next = Int32Array.from(pieces, (_, i) => i + 1);
+  const previous = Int32Array.from(pieces, (_, i) => i - 1);
+  const queue = new Queue();
+  const offer = (/** @type {number} */ i) => {
+    if (i < 0 || next[i] >= n) return;
+    const rank = ranks.get(ids[i], ids[next[i]]);
+    if (rank !== undefined) queue.push(rank * n + i);
+  };
+  for (let i = 0; i < n; i++) offer(i);
+  for (let key = queue.pop(); key !== undefined; key = queue.pop()) {
+    const i = key % n;
+    const joined = ranks.joined((key - i) / n);
+    const right = next[i];
+    if (ids[i] < 0 || right >= n) continue;
+    const rank = ranks.get(ids[i], ids[right]);
+    // A merge since this entry was queued has changed the pair.
+    if (rank === undefined || ranks.joined(rank) !== joined) continue;
+    ids[i] = joined;
+    ids[right] = -1;
+    next[i] = next[right];
+    if (next[i] < n) previous[next[i]] = i;
+    offer(previous[i]);
+    offer(i);
+  }
+  /** @type {Piece[]} */
+  const merged = [];
+  for (let i = 0; i < n; i = next[i]) {
+    merged.push({ id: ids[i], start: pieces[i].start, end: pieces[next[i] - 1].end });
+  }
+  return merged;
+}
+
+/** A priority queue: `pop` gives the smallest number. */
+class Queue {
+  /** @type {number[]} A binary heap. */
+  #heap = [];
+
+  /** @param {number} key */
+  push(key) {
+    let i = this.#heap.length;
+    for (let up = (i - 1) >> 1; i > 0 && this.#heap[up] > key; up = (i - 1) >> 1) {
+      this.#heap[i] = this.#heap[up];
+      i = up;
+    }
+    this.#heap[i] = key;
+  }
+
+  /** @returns {number | undefined} */
+  pop() {
+    const [least] = this.#heap;
+    const key = this.#heap.pop();
+    const n = this.#heap.length;
+    if (key === undefined || n === 0) return least;
+    let i = 0;
+    for (let down = 1; down < n; down = 2 * i + 1) {
+      if (down + 1 < n && this.#heap[down + 1] < this.#heap[down]) down++;
+      if (this.#heap[down] >= key) break;
+      this.#heap[i] = this.#heap[down];
+      i = down;
+    }
+    this.#heap[i] = key;
+    return least;
   }
 }

@@ -58,6 +58,7 @@ async function sourceOf(plan, model, options) {
     return { vocab: await read(vocab), merges: await read(merges), config, special_tokens_map };
   }
   const wanted =
-    'expected tokenizer.json, vocab.txt, or vocab.json with merges.txt, beside the weights';
+    'expected tokenizer.json, vocab.txt, or vocab.json with merges.txt, beside the weights; without ' +
+    'one the command line measures ids: sinkscope measure MODEL --ids 1,2,3';
   throw new SinkscopeError('bad_tokenizer', plan.id, wanted);
 }

@@ -3,6 +3,7 @@
 /** One stage of a normalizer, pre-tokenizer or decoder. */
 export interface Stage {
   readonly type?: string;
+  readonly normalizers?: readonly Stage[];
   readonly pretokenizers?: readonly Stage[];
   readonly decoders?: readonly Stage[];
   readonly pattern?: { readonly Regex?: unknown; readonly String?: unknown };
@@ -13,6 +14,41 @@ export interface Stage {
   readonly add_prefix_space?: boolean;
   readonly use_regex?: boolean;
   readonly length?: unknown;
+  readonly prepend?: unknown;
+  readonly strip_left?: boolean;
+  readonly strip_right?: boolean;
+  readonly clean_text?: boolean;
+  readonly handle_chinese_chars?: boolean;
+  readonly strip_accents?: boolean | null;
+  readonly lowercase?: boolean;
+  readonly delimiter?: unknown;
+  readonly replacement?: string;
+  readonly prepend_scheme?: string;
+  readonly split?: boolean;
+  readonly start?: number;
+  readonly stop?: number;
+  readonly prefix?: string;
+  readonly suffix?: string;
+  readonly cleanup?: boolean;
+  readonly pad_token?: string;
+  readonly word_delimiter_token?: string;
+}
+
+/** A token of a word: units [start, end) of the word, or of the text. */
+export interface Piece {
+  readonly id: number;
+  start: number;
+  end: number;
+}
+
+/** Adds tokens before and after a text. */
+export interface PostProcessor {
+  readonly type?: string;
+  readonly processors?: readonly PostProcessor[];
+  readonly single?: readonly unknown[];
+  readonly special_tokens?: Readonly<Record<string, { readonly ids?: unknown }>>;
+  readonly cls?: unknown;
+  readonly sep?: unknown;
 }
 
 /** A token that is found in the text before it is split. */
@@ -21,6 +57,9 @@ export interface Added {
   readonly content: string;
   readonly special?: boolean;
   readonly normalized?: boolean;
+  readonly single_word?: boolean;
+  readonly lstrip?: boolean;
+  readonly rstrip?: boolean;
 }
 
 /** tokenizer.json */
@@ -30,12 +69,19 @@ export interface TokenizerFile {
     readonly vocab: Readonly<Record<string, number>> | readonly (readonly [string, number])[];
     readonly merges?: readonly (string | readonly string[])[];
     readonly unk_token?: string | null;
+    readonly unk_id?: number | null;
+    readonly fuse_unk?: boolean;
+    readonly byte_fallback?: boolean;
+    readonly ignore_merges?: boolean;
+    readonly dropout?: number | null;
+    readonly max_input_chars_per_word?: number;
     readonly continuing_subword_prefix?: string | null;
     readonly end_of_word_suffix?: string | null;
   };
   readonly added_tokens?: readonly Added[];
   readonly normalizer?: Stage | null;
   readonly pre_tokenizer?: Stage | null;
+  readonly post_processor?: PostProcessor | null;
   readonly decoder?: Stage | null;
 }
 

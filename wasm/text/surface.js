@@ -22,8 +22,16 @@ const encoder = new TextEncoder();
  * @param {string} token
  */
 export function spell(token) {
-  if ([...token].every((letter) => letters.has(letter))) return token;
-  return Array.from(encoder.encode(token), (byte) => lettersOfBytes[byte]).join('');
+  return [...token].every((letter) => letters.has(letter)) ? token : spellBytes(token);
+}
+
+/**
+ * The letters of a text's bytes.
+ * @param {string} text
+ */
+export function spellBytes(text) {
+  if (text.length === 1 && text < '\x80') return lettersOfBytes[text.charCodeAt(0)];
+  return Array.from(encoder.encode(text), (byte) => lettersOfBytes[byte]).join('');
 }
 
 /**
@@ -38,11 +46,12 @@ export function createSurface(file, added) {
   const prefix = file.model.continuing_subword_prefix ?? '';
   const suffix = file.model.end_of_word_suffix ?? '';
   const isBytes = isByteLevel(file);
+  const blocks = hasBlocks(file);
   const literal = [...added].filter(({ normalized }) => isBytes || !normalized);
   const names = new Set(literal.map(({ content }) => content));
   const read = isBytes
     ? readLetters
-    : (/** @type {string} */ token) => readText(token, prefix, suffix, hasBlocks(file));
+    : (/** @type {string} */ token) => readText(token, prefix, suffix, blocks);
   return (token) => (names.has(token) ? token : read(token));
 }
 

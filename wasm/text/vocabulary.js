@@ -31,6 +31,15 @@ export function refuse(where, text) {
 }
 
 /**
+ * @param {string} stage
+ * @param {unknown} type
+ */
+export function unknownType(stage, type) {
+  const text = `${JSON.stringify(type)} is not a type this build knows`;
+  return new SinkscopeError('unsupported', `${stage}.type`, text);
+}
+
+/**
  * @param {string | object} json
  * @param {string} name of the file
  * @returns {Record<string, unknown>}
@@ -232,18 +241,17 @@ export function checkId(id, where, token) {
  * @param {number} [skipped] characters that mark a token as continuing a word, dropped when joined
  */
 export function rankMerges(merges, idOf, where, skipped = 0) {
-  const ranks = new Ranks(idOf, merges.length);
+  const ranks = new Ranks(merges.length);
   merges.forEach((merge, i) => {
     const [left, right] = pairOf(merge, where, i);
-    const joined = left + right.slice(skipped);
-    const a = idOf(left);
-    const b = idOf(right);
-    if (a === undefined || b === undefined || idOf(joined) === undefined) {
-      const missing = [left, right, joined].find((token) => idOf(token) === undefined);
+    const whole = left + right.slice(skipped);
+    const [a, b, joined] = [left, right, whole].map(idOf);
+    if (a === undefined || b === undefined || joined === undefined) {
+      const missing = [left, right, whole].find((token) => idOf(token) === undefined);
       const text = `"${left} ${right}" needs "${missing}", which is not in the vocabulary`;
       return refuse(`${where} ${i}`, text);
     }
-    return ranks.add(a, b, i);
+    return ranks.add(a, b, i, joined);
   });
   return ranks;
 }

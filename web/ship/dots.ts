@@ -58,7 +58,7 @@ function strip({ values, mean }: Dots, [low, high]: readonly [number, number]): 
 
 /** @param outcome of the logs: a key of OUTCOMES */
 export function dotsOf(recipes: readonly string[], step: number, outcome: string): Node[] {
-  const known = OUTCOMES[outcome];
+  const known = Object.hasOwn(OUTCOMES, outcome) && OUTCOMES[outcome];
   if (!known)
     throw new Error(
       `The outcome “${outcome}”: expected one of ${Object.keys(OUTCOMES).join(', ')}.`,

@@ -108,8 +108,11 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
 /** @param place a table, and the names that lead to the number: `zoo softmax measured sink_1` */
 export function fact(place: string): number {
   const [table = '', ...names] = place.split(/\s+/);
-  let found: unknown = tables[table]?.(names);
-  for (const name of names) found = (found as Record<string, unknown> | undefined)?.[name];
+  let found: unknown = Object.hasOwn(tables, table) ? tables[table]!(names) : undefined;
+  for (const name of names)
+    found = Object.hasOwn(Object(found), name)
+      ? (found as Record<string, unknown>)[name]
+      : undefined;
   if (typeof found !== 'number' || !Number.isFinite(found))
     throw new Error(`“${place}”: expected a number of a table, found ${JSON.stringify(found)}.`);
   return found;
@@ -127,7 +130,7 @@ const FORMS: Readonly<Record<string, (value: number) => number>> = {
  * @returns undefined, or what is wrong
  */
 export function wrongly(stated: string, place: string, as = ''): string | undefined {
-  const form = FORMS[as];
+  const form = Object.hasOwn(FORMS, as) && FORMS[as];
   if (!form) return `the form “${as}”: expected one of ${Object.keys(FORMS).join(', ')}`;
   const digits = /[−-]?\d[\d,]*(?:\.\d+)?/.exec(stated)?.[0].replace('−', '-').replace(/,/g, '');
   if (!digits) return `“${stated}”: expected a number`;

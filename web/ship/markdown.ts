@@ -15,7 +15,9 @@
  *     :set[30%]                                               a number that somebody chose, as a threshold is
  *     :paper[74%]{of="..."}                                   a number that a paper reports; `of` where a table has it
  *
- * Links that begin with # lead to a state of the page.
+ * Links that begin with # lead to a state of the page. A lesson may come from somebody who did not write this page:
+ * its directives have the attributes of ATTRIBUTES and no other, its links the schemes of SCHEMES, and its length and
+ * depth have bounds.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -106,6 +108,60 @@ export interface Lesson {
   }[];
   /** What is wrong with it, a sentence each. */
   readonly problems: readonly string[];
+}
+
+/** What each directive may have; of a figure, those attributes of <sink-scope> that lessons use. */
+export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
+  figure: [
+    ...['id', 'view', 'shown', 'controls', 'hide', 'input', 'prompt', 'seed', 'first', 't', 'n'],
+    ...['eps', 'layer', 'head', 'query', 'key', 'curve', 'left', 'right', 'experiment'],
+  ],
+  row: ['switches', 'beside', ...Object.keys(SWITCHES)],
+  write: ['id', 'model', 'prompt'],
+  deleted: [],
+  count: ['figure'],
+  costs: ['models'],
+  dots: ['recipes', 'step', 'outcome'],
+  claims: [],
+  predict: ['min', 'max', 'unit', 'choices'],
+  exercise: [],
+  live: ['figure', 'value'],
+  set: [],
+  data: ['of', 'as'],
+  paper: ['of', 'as'],
+};
+
+/** Where links and pictures may lead: to addresses of these schemes, and to the page's own files. */
+const SCHEMES = ['https:', 'http:', 'mailto:'];
+
+/**
+ * Bounds of a lesson. The time that parsing takes grows with the square of the depth of its lists, directives and
+ * marks; our own lessons use a tenth of each.
+ */
+const MOST = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
+
+/** What a lesson has too much of, a sentence each. */
+function excessOf(source: string): string[] {
+  if (source.length > MOST.characters)
+    return [`line 1: ${source.length} characters: expected at most ${MOST.characters} in a lesson`];
+  const problems: string[] = [];
+  let marks = 0;
+  let containers = 0;
+  source.split('\n').forEach((line, i) => {
+    const [front = ''] = /^(?:[ \t>*+-]|\d+[.)])*/.exec(line)!;
+    if (front.length > MOST.columns)
+      problems.push(
+        `line ${i + 1}: nested by ${front.length} columns: expected at most ${MOST.columns}`,
+      );
+    marks = line.trim() ? marks + (line.match(/[*_~[:$|`!<{]/g)?.length ?? 0) : 0;
+    if (marks > MOST.marks)
+      problems.push(`line ${i + 1}: ${marks} marks: expected at most ${MOST.marks} in a paragraph`);
+    if (/^[ >]*:::+\w/.test(line) && ++containers > MOST.containers)
+      problems.push(
+        `line ${i + 1}: ${containers} blocks that open with “:::”: expected at most ${MOST.containers}`,
+      );
+  });
+  return problems.slice(0, 1);
 }
 
 const folder = join(import.meta.dirname, '../lessons/pictures');
@@ -466,7 +522,8 @@ function directives(number: number, read: Read) {
       const stated = toString(node);
       read.lives.push({ figure: `${number}-${figure}`, value, stated });
       const name = `${number}-${figure}`;
-      const found = (pictures[name] ?? writings()[name])?.values[value];
+      const values = (pictures[name] ?? writings()[name])?.values ?? {};
+      const found = Object.hasOwn(values, value) ? values[value] : undefined;
       if (found !== stated)
         wrong(node, `“${stated}”: ${value} of the figure “${figure}” is ${found ?? 'unknown'}`);
       become(node, make('output', { dataFigure: figure, dataValue: value }, [text(stated)]));
@@ -486,8 +543,15 @@ function directives(number: number, read: Read) {
     },
   };
 
+  const checkAddress = (node: Node, url: string) => {
+    const { protocol } = new URL(url, 'https://page.invalid/');
+    if (!SCHEMES.includes(protocol))
+      wrong(node, `“${url}”: expected an address of ${SCHEMES.join(', ')} or of this page`);
+  };
+
   const visit = (node: Node, isSourced: boolean): void => {
     const { type } = node;
+    if ('url' in node) checkAddress(node, node.url);
     if (type === 'link' && node.url.startsWith('#')) node.url = hrefOf(node.url);
     else if (type === 'link' && /^[\w-]+$/.test(node.url)) node.url = `../${node.url}/index.html`;
     if (type === 'text' && !isSourced && MEASURED.test(node.value.replace(DEFINED, '')))
@@ -497,11 +561,19 @@ function directives(number: number, read: Read) {
     for (const child of [...(node.children ?? [])])
       visit(child, isSourced || ['data', 'live', 'paper', 'set'].includes(name));
     if (!isDirective) return;
-    const kind = kinds[name];
+    const kind = Object.hasOwn(kinds, name) && kinds[name];
     if (!kind)
       return void wrong(node, `“:${name}”: expected one of ${Object.keys(kinds).join(', ')}`);
+    const known = ATTRIBUTES[name]!;
+    const given = node.attributes ?? {};
+    const unknown = Object.keys(given).find((one) => !known.includes(one));
+    if (unknown !== undefined)
+      return void wrong(
+        node,
+        `“${unknown}”: expected ${known.length ? `one of ${known.join(', ')}` : 'no attribute'} of “:${name}”`,
+      );
     try {
-      kind(node, node.attributes ?? {});
+      kind(node, given);
     } catch (error) {
       wrong(node, (error as Error).message);
     }
@@ -522,7 +594,18 @@ function headOf(tree: Root): { title: string; description: string } {
 /** @param name of the file, without its ending: `1-what-is-an-attention-sink` */
 export function lessonOf(name: string, source: string): Lesson {
   const number = Number(/^\d+/.exec(name)?.[0] ?? 0);
-  const read: Read = { figures: [], writes: [], links: [], lives: [], problems: [] };
+  const read: Read = { figures: [], writes: [], links: [], lives: [], problems: excessOf(source) };
+  if (read.problems.length)
+    return {
+      slug: name,
+      number,
+      words: 0,
+      minutes: 0,
+      title: '',
+      description: '',
+      html: '',
+      ...read,
+    };
   const maker = unified()
     .use(remarkParse)
     .use(remarkDirective)

@@ -17,6 +17,7 @@ import {
 } from 'workbox-precaching';
 import { registerRoute } from 'workbox-routing';
 import { CacheFirst } from 'workbox-strategies';
+import { listedFor } from './listed';
 
 declare const self: ServiceWorkerGlobalScope;
 declare const FILES: PrecacheEntry[];
@@ -42,11 +43,7 @@ const APART = {
   'Cross-Origin-Embedder-Policy': 'require-corp',
 };
 
-/** What the build lists for an address; a folder's is that of its index.html. */
-function hashesOf(address: string): string | undefined {
-  const path = decodeURI(address.split(/[?#]/)[0]!.slice(scope.length));
-  return HASHES[/(^|\/)$/.test(path) ? `${path}index.html` : path];
-}
+const hashesOf = (address: string) => listedFor(HASHES, scope, address);
 
 async function isListed(address: string, response: Response): Promise<boolean> {
   const hashes = hashesOf(address)?.split(' ');

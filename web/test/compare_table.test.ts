@@ -126,6 +126,25 @@ describe('the table', () => {
     expect(metricsOf([full()], own)).toEqual([]);
   });
 
+  it('takes the units of its definitions from the core', () => {
+    const of = (entropy: string, loss: string) => {
+      const units = { entropy_mean: entropy, loss_mean: loss };
+      const metrics = Object.entries(units).map(([name, unit]) => ({ name, unit }));
+      const rows = tableOf({ metrics } as never);
+      return Object.fromEntries(rows.map(({ name, meaning }) => [name, meaning!]));
+    };
+    const own = of('of ln n', 'nat');
+    expect(own.entropy).toMatch(/a share of ln n for n visible keys/);
+    expect(own.loss).toMatch(/in nats per token/);
+    // No definition names a unit of its own.
+    const others = of('hectares', 'miles');
+    expect([others.entropy, others.loss]).toEqual([
+      expect.stringContaining('hectares'),
+      expect.stringContaining('miles'),
+    ]);
+    expect(Object.values(others).join(' ')).not.toMatch(/\bnats?\b|\bln\b|\bbits?\b/);
+  });
+
   it('names the token of one prompt, marks raw weights, stale rows and short texts', () => {
     const operation = { ...frameOf().operation, normalises: false };
     const { model } = frameOf();

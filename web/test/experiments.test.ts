@@ -740,6 +740,6 @@ describe('the command that prints the same numbers', () => {
     expect(of({ question: question({ window: 8 }) })).toBeUndefined();
     expect(
       commandOf(frameOf({ recording: {}, model: { id: 'recording:my run.safetensors' } } as never)),
-    ).toBe(`npx sinkscope measure 'my run.safetensors'`);
+    ).toBe(`sinkscope measure 'my run.safetensors'`);
   });
 });

@@ -85,7 +85,7 @@ describe('what changes', () => {
     const said = change.says(after, { layer: 1, head: 0 });
     expect(said).toContain('+1.750 nats per token, most at token 2');
     expect(said).toContain(
-      'The first token receives 20% of the attention of head L1H0, 90% in the baseline.',
+      'The first token’s mean weight in head L1H0 is 20%; in the baseline it is 90%.',
     );
   });
 

@@ -118,16 +118,23 @@ describe('the picture', () => {
     map.draw(base);
     expect([words('.row-words'), one('.map-place').classList.contains('bare')]).toEqual([[], true]);
     expect(property('--longest')).toBe('0');
-    for (const [side, isThere] of [
-      [44, true],
-      [45, false],
+    // Of a long text every k-th row and column keeps its word, so that all words fit.
+    for (const [side, every] of [
+      [44, 1],
+      [45, 2],
+      [128, 5],
     ] as const)
       for (const rows of [side, 1]) {
         const cols = rows === 1 ? side : 1;
         const many = Array.from({ length: side }, String);
         const data = new Float32Array(side);
         map.draw({ ...base, rows, cols, data, rowWords: many, colWords: many });
-        expect(words('.row-words').length > 0, `${rows} ${cols}`).toBe(isThere);
+        expect(property('--every')).toBe(String(every));
+        for (const place of ['.row-words', '.col-words']) {
+          const named = words(place).flatMap(([word]) => word || []);
+          expect(named.length, `${rows} ${cols}`).toBeLessThanOrEqual(44);
+          expect(named).toEqual(many.filter((_, i) => i % every === 0));
+        }
       }
     const hidden = [...document.querySelectorAll('[aria-hidden=true]')].map(
       (side) => side.className,

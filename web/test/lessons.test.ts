@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { claims, fact, modelsOfZoo, wrongly } from '../ship/facts';
 import { lessons, pages } from '../ship/lessons';
 import { seedDots } from '../ship/dots';
-import { lessonOf, picturesOf, writings } from '../ship/markdown';
+import { ATTRIBUTES, lessonOf, picturesOf, writings } from '../ship/markdown';
+import { attributeNames } from '../src/embed/attributes';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';
-import { headScores, values, type Run } from '../src/learn/values';
+import { headScores, valueOf, values, type Run } from '../src/learn/values';
 import {
   attend,
   formulaOf,
@@ -96,10 +97,105 @@ describe('the course', () => {
     expect(of('It is :live[1%]{figure="none" value="alpha"}.')).toHaveLength(1);
     expect(of('::row{beside="softmin"}')[0]).toMatch(/The form “softmin”/);
     expect(of('::row{bias="keys"}')[0]).toMatch(/“keys”: expected one of none, logit, key/);
-    expect(of('::row{biass="key"}')[0]).toMatch(/“biass”: expected one of normalizer, bias, gate/);
+    expect(of('::row{biass="key"}')[0]).toMatch(/“biass”: expected one of .*bias, gate of “:row”/);
     expect(() => fact('zoo softmax measured')).toThrow(/expected a number/);
     expect(wrongly('-0.4', 'zoo sigmoid differs outcomes alpha 0')).toBeUndefined();
     expect(wrongly('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
+  });
+
+  it('refuses attributes that a directive does not have', () => {
+    const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
+    for (const name of ['onload', 'onclick', 'style', 'srcdoc', 'class', 'href', 'constructor'])
+      for (const sign of ['::figure', '::row', '::write', ':::predict', ':set[1%]', ':paper[1%]']) {
+        const end = sign.startsWith(':::') ? '\n:::' : '';
+        const [problem] = problemsOf(`${sign}{${name}="alert(1)"}${end}`);
+        expect(problem, `${sign} ${name}`).toMatch(RegExp(`^line 5: “${name}”: expected `));
+      }
+    expect(problemsOf('::figure{.narrow view="heads"}')[0]).toMatch(/“class”: expected one of id/);
+    expect(problemsOf('::claims{id="a"}')).toEqual([
+      'line 5: “id”: expected no attribute of “:claims”',
+    ]);
+    const known = [...attributeNames, 'id'];
+    expect(ATTRIBUTES.figure!.filter((name) => !known.includes(name))).toEqual([]);
+  });
+
+  it('refuses links and pictures of other schemes, however they are written', () => {
+    const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
+    for (const address of [
+      'javascript:alert(1)',
+      'JaVaScript:alert(1)',
+      'data:text/html,a',
+      'vbscript:a',
+      'file:///a',
+    ])
+      for (const body of [
+        `[a](${address})`,
+        `![a](${address})`,
+        `<${address}>`,
+        `[a][b]\n\n[b]: ${address}`,
+        `- > *[a](${address})*`,
+      ])
+        expect(problemsOf(body)[0], body).toMatch(/expected an address of https:, http:, mailto:/);
+    for (const entity of ['&#106;avascript:a', 'java&#10;script:a', '&Tab;javascript:a'])
+      expect(problemsOf(`[a](${entity})`), entity).toHaveLength(1);
+    for (const address of [
+      'https://a.example/b',
+      'http://a.example',
+      'mailto:a@b.example',
+      '#room=lab',
+      '2-why',
+      '../2-why/index.html#a',
+    ])
+      expect(problemsOf(`[a](${address})`), address).toEqual([]);
+  });
+
+  it('refuses names that every object has', () => {
+    const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
+    for (const name of ['constructor', 'toString', 'hasOwnProperty']) {
+      expect(problemsOf(`::${name}{}`)[0]).toMatch(RegExp(`“:${name}”: expected one of figure`));
+      expect(() => fact(`${name} a`)).toThrow(/found undefined/);
+      expect(() => fact(`zoo softmax ${name} length`)).toThrow(/found undefined/);
+      expect(wrongly('1', 'zoo softmax measured sink_1', name)).toMatch(/expected one of/);
+      expect(problemsOf(`::dots{recipes="softmax" step="4000" outcome="${name}"}`)[0]).toMatch(
+        /expected one of alpha/,
+      );
+      expect(problemsOf(`:live[1%]{figure="map" value="${name}"}`)[0]).toMatch(/is unknown/);
+    }
+  });
+
+  it('refuses what is too long or too deep, with its line', () => {
+    const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`);
+    const lists = (depth: number) =>
+      Array.from({ length: depth }, (_, i) => `${'  '.repeat(i)}- a\n`).join('');
+    const blocks = (count: number) =>
+      `${':::exercise\n\n'.repeat(count)}a\n\n${':::\n\n'.repeat(count)}`;
+    for (const [body, problem] of [
+      [lists(500), 'line 1: 251510 characters: expected at most 20000 in a lesson'],
+      [lists(13), 'line 17: nested by 26 columns: expected at most 24'],
+      ['1. '.repeat(20) + 'a', 'line 5: nested by 60 columns: expected at most 24'],
+      ['> '.repeat(20) + 'a', 'line 5: nested by 40 columns: expected at most 24'],
+      ['*a '.repeat(301), 'line 5: 301 marks: expected at most 300 in a paragraph'],
+      ['['.repeat(301), 'line 5: 301 marks: expected at most 300 in a paragraph'],
+      ['a*\n'.repeat(301), 'line 305: 301 marks: expected at most 300 in a paragraph'],
+      [blocks(41), 'line 85: 41 blocks that open with “:::”: expected at most 40'],
+      ['a'.repeat(20_000), 'line 1: 20010 characters: expected at most 20000 in a lesson'],
+    ] as const) {
+      const { problems, html } = problemsOf(body);
+      expect([problems, html], body.slice(0, 20)).toEqual([[problem], '']);
+    }
+    for (const body of [
+      lists(12),
+      '> '.repeat(12) + 'a',
+      'a*\n'.repeat(300),
+      blocks(40),
+      'a'.repeat(19_990),
+    ]) {
+      const { problems, html } = problemsOf(body);
+      expect(problems, body.slice(0, 20)).toEqual([]);
+      expect(html).not.toBe('');
+    }
+    // Paragraphs are counted each for itself.
+    expect(problemsOf('a*\n'.repeat(200) + '\n' + 'a*\n'.repeat(200)).problems).toEqual([]);
   });
 
   it('has a dot for each seed at the place of its log, and refuses what is not there', () => {
@@ -261,6 +357,8 @@ describe('numbers of a run in a text', () => {
 
   it('are a dash where a figure has none', () => {
     for (const of of Object.values(values)) expect(of([])).toMatch(/^(–|NaN)?$/);
+    for (const name of ['constructor', 'toString', 'none']) expect(valueOf(name, [])).toBe('–');
+    expect(valueOf('tokens', [{ ...run([]), T: 7 }])).toBe('7');
   });
 });
 

@@ -214,6 +214,10 @@ describe('what a vocabulary and a source allow', () => {
       again: 'first',
     } as const;
     expect((await promptsOf(tokenizer, again, 99, [])).ids).toEqual([[0, 0, 0, 0]]);
+    // A model may have fewer tokens than its tokenizer.
+    const few = questionOf({ ...defaults, input: 'random', first: 'none', T: 50 });
+    const drawnIds = (await promptsOf(tokenizer, few, 99, [], 2)).ids[0]!;
+    expect(Math.max(...drawnIds)).toBeLessThan(2);
     // The largest seed is followed by the smallest.
     const last = await ask({ input: 'random', T: 9, n: 2, seed: 4294967295 });
     expect(last.ids[1]).toEqual((await ask({ input: 'random', T: 9, seed: 0 })).ids[0]);

@@ -83,7 +83,7 @@ describe('Explore', () => {
     const { text, texts, pressed, click, state, asked } = room();
     expect(text('h1')).toBe('Head L1H0');
     expect(text('.lead')).toMatch(
-      /^Head L1H0 gives the start token “<s>” 90% of its attention; the mean over all 4 heads is 42%, uniform attention would give 10%\. 2 of the 4 heads/,
+      /^Head L1H0 gives the start token “<s>” 90% of its attention\. The mean over all 4 heads is 42%; uniform attention would give 10%\. 2 of the 4 heads/,
     );
     expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ add']);
     expect(pressed('.subject-list button')).toEqual(['Softmax model']);

@@ -40,6 +40,7 @@ const EXAMPLES: Partial<State> = {
   channel: 73,
   grip: 'head',
   scale: 'linear',
+  normalize: 'yes',
   map: 'dot',
   temperature: 0,
   topK: 5,

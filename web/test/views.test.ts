@@ -23,6 +23,7 @@ import { norms } from '../src/views/norms';
 import { parts, partsOf } from '../src/views/parts';
 import { perturbations } from '../src/views/perturbations';
 import { ratios } from '../src/views/ratios';
+import { settingName } from '../src/views/settings';
 import { reach } from '../src/views/reach';
 import { router } from '../src/views/router';
 import { scores } from '../src/views/scores';
@@ -89,7 +90,14 @@ describe('the attention map', () => {
       'Attention weights of head L1H0 of Softmax model: 3 queries by 3 keys. The first token, “<s>”, ' +
         'receives 75% on average; uniform attention would give it 13%.',
     );
-    expect([view.text('.subtitle'), ends(view)]).toEqual(['head L1H0 · softmax', 'weight 01']);
+    expect([view.text('.subtitle'), view.text('.scale-name')]).toEqual([
+      ...['head L1H0 · softmax', 'weight (square-root scale)'],
+    ]);
+    // Each number stands where the scale has it.
+    const ticks = view.all('.tick').map((one) => `${one.textContent} ${one.style.left}`);
+    expect(ticks.map((one) => one.replace(/(\.\d).*%/, '$1%'))).toEqual([
+      ...['0 0%', '10% 31.6%', '25% 50%', '50% 70.7%', '100% 100%'],
+    ]);
     expect(view.says(cells)).toEqual([
       '',
       'query 1 “a”',
@@ -102,12 +110,14 @@ describe('the attention map', () => {
     expect(view.wrong()).toEqual([]);
     const linear = drawn(attention, base(), { scale: 'linear', query: 2, key: -1 });
     expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
+    expect(linear.text('.scale-name')).toBe('weight');
+    expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
   it('is plain on the first screen', () => {
     const view = drawn(attention, base(), { isPlain: true });
     expect(view.map.data).toMatchObject({ rowTitle: '', colTitle: '' });
-    expect(view.all('.subtitle, .legend-place').map((one) => one.hidden)).toEqual([true, true]);
+    expect(view.all('.subtitle, .map-key').map((one) => one.hidden)).toEqual([true, true]);
     expect(view.says(cells).slice(1)).toEqual([
       '“a” attends to',
       'attention on “=1,"x"↵”',
@@ -830,6 +840,17 @@ describe('lines and bars', () => {
     expect(drawn(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.reach).toEqual([
       0, 4.4,
     ]);
+    // Each model's own head is on the scale.
+    const other = base(
+      {},
+      {
+        row_mass: tensor([2, 2, 3], [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        alpha: tensor([2, 2, 3], [0.9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+      },
+    );
+    expect(
+      drawn(mass, sums(0.75), { frames: [sums(0.75), other] }).charts()[0]!.reach![1],
+    ).toBeCloseTo(3.3);
     // A model with fewer layers and heads has its last ones on the scale.
     const flat = base({ architecture: architecture({ L: 1, H: 1 }) } as never, {
       row_mass: tensor([1, 1, 3], [2, 2, 2]),
@@ -1076,6 +1097,15 @@ describe('hidden states', () => {
 });
 
 describe('caches and settings', () => {
+  it('calls an edit of a kind that the page does not know by its label', () => {
+    for (const kind of ['constructor', 'toString', 'of a later version']) {
+      const edits = [{ kind }] as never;
+      expect(settingName(base({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
+        'as the core says',
+      );
+    }
+  });
+
   const evict = (policy: string, budget: number, more: object = {}) => ({
     edits: [{ kind: 'evict', policy, budget, ...more }],
     labels: ['evict'],
@@ -1461,7 +1491,7 @@ describe('what else there is of a frame', () => {
       'L1H0 gives the first token 88%',
       'L1H1 gives the first token 25%',
     ]);
-    expect(thumbs.map((one) => one.textContent)).toEqual(['13%', '38%', '88%', '25%']);
+    expect(thumbs.map((one) => one.textContent)).toEqual([...['H0L013%', 'H138%', 'L188%', '25%']]);
     expect(thumbs.map((one) => one.getAttribute('aria-pressed'))).toEqual([
       'false',
       'false',

@@ -53,7 +53,6 @@ static const off_feature features[] = {
     {"use_mrope", (double)NAN},
     {"use_bidirectional_attention", (double)NAN},
     {"scale_attn_by_inverse_layer_idx", (double)NAN},
-    {"reorder_and_upcast_attn", (double)NAN},
     {"add_cross_attention", (double)NAN},
     {"is_encoder_decoder", (double)NAN},
     {"_remove_final_layer_norm", (double)NAN},

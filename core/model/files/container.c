@@ -69,6 +69,18 @@ static ss_status check_names(ss_entries found, ss_error *err) {
     return SS_OK;
 }
 
+/* What torch.compile and DistributedDataParallel put before every name. */
+static void drop_wrappers(ss_entries found) {
+    static const char *const wrappers[] = {"_orig_mod.", "module."};
+    for (size_t i = 0; i < found.n; i++)
+        for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++) {
+            size_t length = strlen(wrappers[w]);
+            if (strncmp(found.entries[i].name, wrappers[w], length)) continue;
+            found.entries[i].name += length;
+            w = (size_t)-1; /* one may wrap the other */
+        }
+}
+
 static ss_status read_file(ss_entries *out, ss_bytes file, ss_format format, ss_arena *arena,
                            ss_error *err) {
     if (ss_container_format(file) != format)
@@ -104,6 +116,7 @@ ss_status ss_container_open(ss_container *container, const ss_bytes *files, int 
     ss_entries all;
     ss_status status = n == 1 ? read_file(&all, files[0], format, arena, err)
                               : read_shards(&all, files, n, format, arena, err);
+    if (status == SS_OK) drop_wrappers(all);
     if (status == SS_OK) status = check_names(all, err);
     if (status == SS_OK)
         *container = (ss_container){.entries = all.entries, .n = all.n, .format = format};

@@ -3,7 +3,8 @@
  *
  * A model's weights are one file or several (shards). Each is read by its format's file:
  * safetensors.c and torch_file.c beside this one, ../gguf/entries.c. Names are those of Hugging
- * Face, whatever the format calls its tensors. Nothing is copied but names: the views point into
+ * Face, whatever the format calls its tensors, without the prefixes of torch.compile and
+ * DistributedDataParallel. Nothing is copied but names: the views point into
  * the caller's bytes, which must outlive the container and every model opened on it.
  */
 #ifndef SS_MODEL_CONTAINER_H

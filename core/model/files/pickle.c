@@ -23,7 +23,7 @@ static const struct {
     {"torch", USE_STORAGE, {"HalfStorage", 2, SS_F16}},
     {"torch", USE_STORAGE, {"BFloat16Storage", 2, SS_BF16}},
     {"torch", USE_STORAGE, {"IntStorage", 4, SS_I32}},
-    {"torch", USE_STORAGE, {"DoubleStorage", 8, -1}},
+    {"torch", USE_STORAGE, {"DoubleStorage", 8, SS_F64}},
     {"torch", USE_STORAGE, {"LongStorage", 8, -1}},
     {"torch", USE_STORAGE, {"ShortStorage", 2, -1}},
     {"torch", USE_STORAGE, {"CharStorage", 1, -1}},

@@ -99,8 +99,7 @@ static ss_status check_placing(const ss_pass *pass, const char *where, ss_error 
     const ss_arch *arch = &pass->trace->model->arch;
     if (arch->positions == SS_POSITIONS_LEARNED || arch->positions == SS_POSITIONS_SINUSOID)
         return ss_fail(err, SS_UNSUPPORTED, where,
-                       "expected a model that can move its keys, and positions that are %s are "
-                       "part of them",
+                       "expected a model whose keys have no positions in them, found %s",
                        ss_positions_name(arch->positions));
     for (int i = 0; i < arch->L * arch->H; i++)
         if (pass->trace->choices[i].operation->feature != SS_FEATURE_NONE)
@@ -120,10 +119,9 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
             "expected a budget of %.7g or more for the first and recent keys, found %.7g",
             (double)(e.first + fmaxf(e.recent, 1.0f)), (double)e.budget);
     if (policy == WINDOW && e.first > 0.0f)
-        return ss_fail(
-            err, SS_BAD_REQUEST, where,
-            "expected no first keys of a window, which the policy first keeps; found %.7g",
-            (double)e.first);
+        return ss_fail(err, SS_BAD_REQUEST, where,
+                       "expected first keys with the policy first only, found %.7g",
+                       (double)e.first);
     if (policy == FIRST && e.first < 1.0f)
         return ss_fail(err, SS_BAD_REQUEST, where, "expected 1 or more first keys, found none");
     if (policy == SNAPKV && (e.first + e.queries > e.budget || e.queries > e.prompt))
@@ -348,7 +346,7 @@ static void move_row(float *rows, size_t width, int n, int stride, int from, int
     }
 }
 
-void ss_close_up(ss_pass *pass, int l, int g, int slots) {
+void ss_cache_compact(ss_pass *pass, int l, int g, int slots) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     int share = arch->H / arch->G, S = trace->slots, group = l * arch->G + g, kept = 0;

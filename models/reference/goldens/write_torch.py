@@ -74,6 +74,15 @@ def llama_nested() -> None:
          pickle_protocol=4)
 
 
+def llama_compiled() -> None:
+    def edit(state: State, _: transformers.PreTrainedModel) -> dict[str, object]:
+        # Digits that F32 does not hold, and that it rounds away.
+        model = {f"_orig_mod.{key}": w * (1 + 2.0 ** -40) for key, w in state.items()}
+        return {"model": model, "model_args": {"n_layer": 2}, "iter_num": 5}
+    case("torch-llama-compiled", "hf-llama-tied", "model.norm",
+         "F64; names as torch.compile writes them, in a table beside others.", torch.float64, edit)
+
+
 def gpt_neox_buffers() -> None:
     def edit(state: State, model: transformers.PreTrainedModel) -> State:
         K = model.config.hidden_size // model.config.num_attention_heads
@@ -92,6 +101,7 @@ CASES: dict[str, Callable[[], None]] = {
     "torch-gpt2-plain": gpt2_plain,
     "torch-llama-tied": llama_tied,
     "torch-llama-nested": llama_nested,
+    "torch-llama-compiled": llama_compiled,
     "torch-gpt_neox": gpt_neox_buffers,
 }
 

@@ -62,10 +62,10 @@ export function draws(seed: number): () => number {
   };
 }
 
-/** The id of an ordinary token, uniform over the vocabulary. */
-function drawId(tokenizer: Tokenizer, special: ReadonlySet<number>, draw: () => number): number {
+/** The id of an ordinary token, uniform over `size` of them. */
+function drawId(size: number, special: ReadonlySet<number>, draw: () => number): number {
   for (let tries = 0; tries < 1000; tries++) {
-    const id = Math.floor(draw() * tokenizer.size);
+    const id = Math.floor(draw() * size);
     if (!special.has(id)) return id;
   }
   return 0;
@@ -76,12 +76,15 @@ function drawn(
   { input, T, again }: Question,
   { before, after }: Affixes,
   seed: number,
+  vocabulary: number,
 ): Token[] {
   const draw = draws(seed);
+  // A tokenizer may have tokens beyond the model's embedding.
+  const size = Math.min(tokenizer.size, vocabulary);
   const special = new Set(tokenizer.special);
-  const one = (again && before.at(-1)?.id) ?? drawId(tokenizer, special, draw);
+  const one = (again && before.at(-1)?.id) ?? drawId(size, special, draw);
   const rest = Array.from({ length: T - before.length - after.length }, () =>
-    tokenOf(tokenizer, input === 'repeat' ? one : drawId(tokenizer, special, draw)),
+    tokenOf(tokenizer, input === 'repeat' ? one : drawId(size, special, draw)),
   );
   return [...before, ...rest, ...after].slice(0, T);
 }
@@ -255,6 +258,7 @@ async function piecesOf(
 /**
  * @param context the largest number of tokens of the model
  * @param texts one per prompt, for inputs that consist of texts
+ * @param vocabulary how many tokens the model has: drawn tokens are among these
  * @throws InputError, SinkscopeError where there is nothing to run
  */
 export async function promptsOf(
@@ -262,6 +266,7 @@ export async function promptsOf(
   question: Question,
   context: number,
   texts: readonly string[],
+  vocabulary = Infinity,
 ): Promise<Prompts> {
   const T = Math.min(question.T, context);
   const asked = { ...question, T };
@@ -270,7 +275,7 @@ export async function promptsOf(
   const begin = await affixesOfText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {
     const all = Array.from({ length: question.n }, (_, i) =>
-      drawn(tokenizer, asked, begin, question.seed + i),
+      drawn(tokenizer, asked, begin, question.seed + i, vocabulary),
     );
     return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
   }

@@ -27,9 +27,16 @@ export interface OwnText {
 const TEXT = 'lab-text';
 const place = (side: number) => `lab-${side}`;
 
-async function read(key: string): Promise<unknown> {
-  return get(key).catch(() => undefined);
+/** Undefined where the browser keeps nothing: a page in a sandbox may not even name its storage. */
+async function attempt<T>(use: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await use();
+  } catch {
+    return undefined;
+  }
 }
+
+const read = (key: string): Promise<unknown> => attempt(() => get(key));
 
 /** Of this training; undefined where another one, or none, is kept. */
 export async function keptOf(side: number, of: string): Promise<Kept | undefined> {
@@ -43,15 +50,15 @@ export async function keptOf(side: number, of: string): Promise<Kept | undefined
 }
 
 export async function keep(side: number, of: string, kept: Kept): Promise<void> {
-  await set(place(side), { ...kept, of } satisfies Stored).catch(() => {});
+  await attempt(() => set(place(side), { ...kept, of } satisfies Stored));
 }
 
 export async function forget(side: number): Promise<void> {
-  await del(place(side)).catch(() => {});
+  await attempt(() => del(place(side)));
 }
 
 export async function keepText(text: OwnText): Promise<void> {
-  await set(TEXT, text).catch(() => {});
+  await attempt(() => set(TEXT, text));
 }
 
 export async function keptText(): Promise<OwnText | undefined> {

@@ -6,7 +6,7 @@ import './write_toy';
 import { HeadCount } from './count';
 import { asksFirst } from './predict';
 import { markRead } from '../page/lessons';
-import { headScores, values, type Run } from './values';
+import { headScores, valueOf, type Run } from './values';
 
 const all = <E extends HTMLElement>(selector: string) => [
   ...document.querySelectorAll<E>(selector),
@@ -22,7 +22,7 @@ addEventListener('run', (event) => {
   const { id } = target as Element;
   const [first] = detail.results;
   for (const place of all<HTMLOutputElement>(`output[data-figure="${CSS.escape(id)}"]`))
-    place.value = values[place.dataset.value!]?.(detail.results) ?? '–';
+    place.value = valueOf(place.dataset.value!, detail.results);
   if (first) counts.get(id)?.measured(headScores(first), first.eps);
 });
 addEventListener('select', (event) => {

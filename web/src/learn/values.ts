@@ -127,6 +127,10 @@ export const values: Readonly<Record<string, Value>> = {
   second_rise: (results) => rise(results[0], results[2]),
 };
 
+/** A value by its name in a lesson; a dash where no value is called so. */
+export const valueOf = (name: string, results: readonly Result[]): string =>
+  Object.hasOwn(values, name) ? values[name]!(results) : '–';
+
 function rise(base: Result | undefined, other: Result | undefined): string {
   const [from, to] = [lossOf(base), lossOf(other)];
   return from === undefined || to === undefined ? '–' : (to - from).toFixed(2).replace('-', '−');

@@ -12,10 +12,26 @@ const MOST_IDS = 10;
 /** How long a button says that it has copied. */
 const COPIED_MS = 2000;
 
-/** A word as a shell of Unix takes it. */
+/** Characters that a terminal obeys when they are pasted into it, even inside quotes. */
+const CONTROLS = /[\0-\x09\x0b-\x1f\x7f-\x9f]/;
+
+/** A word as a shell of Unix takes it; zsh replaces one that begins with "=". */
 function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+  return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
+
+/** Words as a line of a shell. */
+function shellLine(words: readonly string[]): string {
+  return words.map(quoted).join(' ');
+}
+
+/** An option and its value: in one word where the value could be taken for an option. */
+function optionWords(name: string, value: string): string[] {
+  return value.startsWith('-') ? [`${name}=${value}`] : [name, value];
+}
+
+/** A file of the reader's, which is no option whatever its name begins with. */
+const pathWord = (name: string) => (name.startsWith('-') ? `./${name}` : name);
 
 function editWords({ kind, ...given }: Edit): string {
   const { parameters = {}, ...own } = given as Record<string, unknown>;
@@ -41,10 +57,12 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
     const joined = each > 1 ? ['--join', String(each)] : [];
     return ['--text-file', `models/zoo/${heldOutFile(question.T)}`, '--lines', ...joined, ...size];
   }
-  if (question.input === 'text' && !generated) return ['--text', question.prompt, ...size];
+  const isText = question.input === 'text' && !generated;
+  if (isText && question.prompt && !CONTROLS.test(question.prompt))
+    return [...optionWords('--text', question.prompt), ...size];
   if (question.input === 'file' && file?.splitting !== 'blocks')
     return [
-      ...['--text-file', file?.name ?? 'FILE'],
+      ...['--text-file', pathWord(file?.name ?? 'FILE')],
       ...(file?.splitting === 'lines' ? ['--lines'] : []),
       ...size,
     ];
@@ -56,7 +74,7 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
 /** @returns undefined for what the command line does not measure */
 export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
   if (frame.recording)
-    return `npx sinkscope measure ${quoted(`${nameOfId(frame.model.id)}.safetensors`)}`;
+    return shellLine(['sinkscope', 'measure', pathWord(`${nameOfId(frame.model.id)}.safetensors`)]);
   const prompts = promptWords(frame, file);
   if (!prompts || frame.question.window) return undefined;
   const { first } = frame.question;
@@ -64,14 +82,14 @@ export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
   const isOfIds = prompts[0] === '--ids';
   const words = [
     ...['sinkscope', 'measure', modelWords(frame), ...prompts],
-    ...(first && !isOfIds ? ['--special', first] : []),
+    ...(first && !isOfIds ? optionWords('--special', first) : []),
     ...frame.edits.flatMap((edit) => ['--edit', editWords(edit)]),
     ...['--eps', String(frame.eps)],
     ...(own ? ['--arithmetic', own] : []),
     // Of a text longer than the context only what the cache keeps was held.
     ...(frame.bytes ? ['--streaming'] : []),
   ];
-  return words.map(quoted).join(' ');
+  return shellLine(words);
 }
 
 /** Copies a command, and says so where it was pressed. */

@@ -56,8 +56,8 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
 };
-/** More words than this cannot be read. */
-const MOST_WORDS = 44;
+/** So many words can be read side by side; of a longer text every second, third, ... row and column has its word. */
+const [MOST_WORDS, SOME_WORDS] = [44, 30];
 
 function element(name: string, parent: Element): HTMLElement {
   const made = document.createElement('div');
@@ -200,7 +200,11 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       const repaint = !shown || shown.data !== data.data || shown.scale !== data.scale;
       shown = data;
       const { rows, cols, outlined = [] } = data;
-      const hasWords = Boolean(data.rowWords?.length) && rows <= MOST_WORDS && cols <= MOST_WORDS;
+      const hasWords = Boolean(data.rowWords?.length);
+      const side = Math.max(rows, cols);
+      const every = side > MOST_WORDS ? Math.ceil(side / SOME_WORDS) : 1;
+      const some = (words: readonly string[] = []) => words.map((one, i) => (i % every ? '' : one));
+      const [rowNames, colNames] = hasWords ? [some(data.rowWords), some(data.colWords)] : [[], []];
       place.classList.toggle('bare', !hasWords);
       inner.style.setProperty('--cols', String(cols));
       inner.style.setProperty('--rows', String(rows));
@@ -209,10 +213,11 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       inner.dataset.row = data.rowTitle ?? '';
       inner.dataset.col = data.colTitle ?? '';
       if (repaint) paint(canvas, data);
-      const longest = hasWords ? Math.max(...data.colWords!.map(({ length }) => length)) : 0;
+      const longest = Math.max(0, ...colNames.map(({ length }) => length));
       inner.style.setProperty('--longest', String(longest));
-      write(rowWords, hasWords ? data.rowWords : []);
-      write(colWords, hasWords ? data.colWords : []);
+      inner.style.setProperty('--every', String(every));
+      write(rowWords, rowNames);
+      write(colWords, colNames);
       bars(rowBars, data.rowBars);
       bars(colBars, data.colBars);
       while (outlines.length > outlined.length) outlines.pop()!.remove();

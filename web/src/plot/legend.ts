@@ -16,14 +16,19 @@ export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [stri
   bar.className = 'legend-bar';
   bar.style.background = `linear-gradient(to right, ${stops.join(', ')})`;
   root.replaceChildren(ends[0], bar, ends[1]);
+  root.classList.remove('scale');
   root.classList.add('legend');
 }
 
-/** Numbers that stand on the scale of attention weights. */
-export const TICKS = {
-  root: [0, 0.01, 0.1, 0.25, 0.5, 1],
-  linear: [0, 0.25, 0.5, 0.75, 1],
-} as const;
+/** Numbers that stand on a scale of attention weights. */
+function ticksOf({ low, high, root }: Scale): readonly number[] {
+  if (low < 0) return [low, 0, high];
+  return root ? [0, 0.1, 0.25, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
+}
+
+/** What the bar shows, and how numbers are spaced on it. */
+export const scaleName = ({ root }: Scale, what: string): string =>
+  root ? `${what} (square-root scale)` : what;
 
 /** Where a value is on the bar, from 0 to 1. */
 function placeOf({ low, high, root }: Scale, value: number): number {
@@ -31,8 +36,9 @@ function placeOf({ low, high, root }: Scale, value: number): number {
   return root ? Math.sqrt(share) : share;
 }
 
-/** A colour scale whose numbers stand under the bar, each at its place. */
-export function drawScale(root: HTMLElement, scale: Scale, ticks: readonly number[]): void {
+/** The colour scale of attention weights; its numbers stand under the bar, each at its place. */
+export function drawScale(root: HTMLElement, scale: Scale): void {
+  const ticks = ticksOf(scale);
   const key = ticks.join();
   const before = drawn.get(root);
   if (before?.scale === scale && before.ends === key) return;
@@ -49,9 +55,10 @@ export function drawScale(root: HTMLElement, scale: Scale, ticks: readonly numbe
     const tick = document.createElement('span');
     tick.className = 'tick';
     tick.style.left = `${100 * placeOf(scale, value)}%`;
-    tick.textContent = value === 0 ? '0' : `${Math.round(100 * value)}%`;
+    tick.textContent = value === 0 ? '0' : `${Math.round(100 * value)}%`.replace('-', '−');
     return tick;
   });
   root.replaceChildren(bar, ...numbers);
+  root.classList.remove('legend');
   root.classList.add('scale');
 }

@@ -70,8 +70,14 @@ const leastOf =
     return { ...cellAt(frame, name, at), where };
   };
 
+/** A column whose definition names the unit of the first metric that it reads. */
+type Row = Omit<TableMetric, 'meaning'> & { readonly meaning: string | ((unit: string) => string) };
+
+/** How a sentence writes the units of the core's table. */
+const UNITS: Readonly<Record<string, string>> = { nat: 'nats', 'of ln n': 'a share of ln n' };
+
 /** Columns that say more of a metric than its mean. */
-const OWN: readonly TableMetric[] = [
+const OWN: readonly Row[] = [
   {
     name: 'sink_1',
     title: 'Sink₁',
@@ -122,7 +128,7 @@ const OWN: readonly TableMetric[] = [
   {
     name: 'loss',
     title: 'loss',
-    meaning: 'Mean loss in nats per token; not comparable between vocabularies',
+    meaning: (unit) => `Mean loss in ${unit} per token; not comparable between vocabularies`,
     reads: ['loss_mean'],
     digits: 3,
     of: perPrompt('loss_mean'),
@@ -172,7 +178,8 @@ const OWN: readonly TableMetric[] = [
   {
     name: 'entropy',
     title: 'entropy',
-    meaning: 'Mean entropy of a row in nats, over queries and heads',
+    meaning: (unit) =>
+      `Mean entropy of a row over queries and heads, ${unit} for n visible keys: 0 for one key, 1 for uniform attention`,
     reads: ['entropy_mean'],
     digits: 2,
     of: (frame) => {
@@ -219,7 +226,15 @@ export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableM
     ({ name, summary, averaged, arguments: needs }) =>
       summary && averaged && !needs.includes('base') && !known.includes(name),
   );
-  return [...OWN, ...others.map(summaryColumn)];
+  const unitOf = (name = '') => {
+    const unit = metrics.find((one) => one.name === name)?.unit ?? '';
+    return UNITS[unit] ?? unit;
+  };
+  const own = OWN.map(({ meaning, ...row }) => ({
+    ...row,
+    meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(row.reads[0])),
+  }));
+  return [...own, ...others.map(summaryColumn)];
 }
 
 export function readsOf(table: readonly TableMetric[]): string[] {

@@ -26,7 +26,7 @@ import { NO_WEIGHTS } from '../run/recordings';
 import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
 import { stepOf, stepWords } from '../ask/steps';
-import { drawScale, TICKS } from '../plot/legend';
+import { drawScale, scaleName } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { part, type DrawOptions } from '../page/view';
@@ -431,7 +431,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const pictures = part(stage, 'start-pictures');
   const tabs = part(pictures, 'start-tabs');
   const captions = part(pictures, 'start-captions');
-  const scaleName = part(legend, 'scale-name', 'span');
+  const what = part(legend, 'scale-name', 'span');
   const bar = part(legend, 'scale-place', 'span');
   const key = part(legend, 'map-key', 'span');
   const sides = (state: State) => state.shown.slice(0, SIDES);
@@ -569,8 +569,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         <div class="start-text">
           ${
             isRecorded
-              ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
+              ? html`<div>
+                  <p class="recorded-text" tabindex="0">
+                    ${frames[0]!.tokens.map(({ text }) => text).join('')}
+                  </p>
+                  <p class="hint" data-recorded>${NO_WEIGHTS}</p>
+                </div>`
               : html`${textField(context, 2)}
+                  <p class="on-paper">${frames[0]?.question.prompt}</p>
                   <div class="text-tools">${startToken(context, frames)} ${examples(context)}</div>`
           }
         </div>
@@ -600,19 +606,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     figure.update(all);
     const scale = weightScale({ frames, state, theme });
-    scaleName.textContent = scale.low
-      ? 'weight'
-      : scale.root
-        ? 'attention (square-root scale)'
-        : 'attention';
+    what.textContent = scaleName(scale, 'attention');
     legend.hidden = frames.some(({ pooled }) => pooled);
-    drawScale(
-      bar,
-      scale,
-      scale.low ? [scale.low, 0, scale.high] : scale.root ? TICKS.root : TICKS.linear,
-    );
+    drawScale(bar, scale);
     render(
-      html`row: the token that attends · column: the token attended to
+      html`row: the attending token · column: attended to
       ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,
       key,
     );
@@ -649,7 +647,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(
       claims.length
         ? html`<details class="more facts" @toggle=${askExact}>
-            <summary>More about these two maps</summary>
+            <summary>More</summary>
             ${frames.map((frame, i) => html`<p>${explained(moreWords(frame, claims[i]!))}</p>`)}
             <div class="numbers">${normalizeField(context, frames)}</div>
             <p>
@@ -673,6 +671,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const [first] = frames;
     heads.hidden = deleting.hidden = step > 0;
+    heads.classList.toggle('unread', !isReached.value);
+    thumbs.root.hidden = !isReached.value;
     render(
       step
         ? nothing
@@ -686,8 +686,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         ? nothing
         : html`<h2>Take the first token away</h2>
             <p>
-              What does a model write when its first key is deleted? Recorded texts of a model of
-              135 million parameters, then the small model on your text.
+              What does a model write when its first key is deleted? The small model shows it on
+              your text; beside it are recorded texts of a model of 135 million parameters.
             </p>
             <p class="links">
               ${deleteButton(all[0], deletes)} ${realModel(context, isRecorded)}

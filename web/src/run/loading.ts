@@ -86,11 +86,17 @@ export class Loading {
     return isPreview && question.n === 1 ? models.getPreview(id, watch) : models.get(id, watch);
   }
 
-  async prompts({ tokenizer }: OpenModel, question: Question, context: number): Promise<Prompts> {
-    const key = `${keyOf({ ...question, window: undefined })} ${context}`;
+  async prompts(
+    { tokenizer, model }: OpenModel,
+    question: Question,
+    context: number,
+  ): Promise<Prompts> {
+    const { V } = model.architecture;
+    const key = `${keyOf({ ...question, window: undefined })} ${context} ${V}`;
     if (this.#cut?.key !== key || this.#cut.of !== tokenizer) {
       const texts = await this.#dependencies.texts(question);
-      this.#cut = { key, of: tokenizer, prompts: promptsOf(tokenizer, question, context, texts) };
+      const prompts = promptsOf(tokenizer, question, context, texts, V);
+      this.#cut = { key, of: tokenizer, prompts };
     }
     return this.#cut.prompts;
   }

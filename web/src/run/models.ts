@@ -247,13 +247,7 @@ export class Models {
       await model.close();
       throw error;
     });
-    const opened = { id, title, source, model, tokenizer, commit: plan.commit };
-    try {
-      return checkSizes(opened);
-    } catch (error) {
-      await end(opened);
-      throw error;
-    }
+    return { id, title, source, model, tokenizer, commit: plan.commit };
   }
 
   async #ofZoo(id: string, how: How): Promise<OpenModel> {
@@ -292,7 +286,7 @@ export class Models {
         : { sha256 };
     const parts = { id, title, source: 'zoo', ...rounded } as const;
     const [own, opened] = await Promise.all([tokenizer, model]);
-    return checkSizes({ ...parts, tokenizer: own, model: opened });
+    return { ...parts, tokenizer: own, model: opened };
   }
 
   async #ofStep(
@@ -323,7 +317,7 @@ export class Models {
     }
     const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
     const { bits } = facts;
-    return checkSizes({ id, title, source: 'zoo', step: facts, bits, model, tokenizer });
+    return { id, title, source: 'zoo', step: facts, bits, model, tokenizer };
   }
 
   /** Of a model of the zoo; its checkpoints share it, and so do the models that have the same. */
@@ -356,15 +350,4 @@ function isBroken(error: unknown): error is SinkscopeError {
 async function end({ model, tokenizer }: OpenModel): Promise<void> {
   if ('close' in tokenizer) tokenizer.close();
   await model.close();
-}
-
-/** A tokenizer of another model gives ids that mean nothing here, or do not exist. */
-function checkSizes(opened: OpenModel): OpenModel {
-  const { V } = opened.model.architecture;
-  if (opened.tokenizer.size > V)
-    throw new InputError(
-      `tokenizer.json: expected at most ${V} tokens, the model's vocabulary, found ` +
-        `${opened.tokenizer.size}.`,
-    );
-  return opened;
 }

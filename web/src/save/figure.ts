@@ -199,8 +199,8 @@ function texts(cell: Element, origin: Place): SVGElement[] {
     const parent = node.parentElement!;
     const isChosen = parent.closest('.segmented [aria-pressed="true"]');
     if (parent.closest('.row-words, .col-words') || !parent.checkVisibility()) continue;
-    // A word that is explained on the page is a button there.
-    if (!isChosen && !parent.closest('.term') && parent.closest(CONTROLS)) continue;
+    // A word that is explained on the page is a button there, and so is a head's small map.
+    if (!isChosen && !parent.closest('.term, .thumb') && parent.closest(CONTROLS)) continue;
     const { fontSize, fontWeight } = getComputedStyle(parent);
     const { color } = getComputedStyle(isChosen ? cell : parent);
     for (const { text, range } of linesOf(node)) {

@@ -1,6 +1,7 @@
 /** The attention map of the chosen head: queries down, keys across. */
 import {
   cellsOf,
+  firstKey,
   gridOf,
   largest,
   mapsOf,
@@ -13,7 +14,7 @@ import { defaults } from '../ask/state';
 import { claimOf } from '../claims';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
-import { drawLegend } from '../plot/legend';
+import { drawLegend, drawScale, scaleName } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import {
   givenWords,
@@ -131,14 +132,16 @@ export const attention: View = {
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
       : '';
     return (
-      `Attention weights of ${headWords(at)} of ${title}: ${T} queries by ${T} keys${cells}. The first token, ` +
-      `${quote(frame, 0)}, receives ${received}${sums}.${short}`
+      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. The first token, ` +
+      `${quote(frame, firstKey(frame))}, receives ${received}${sums}.${short}`
     );
   },
   draw(root, { set, point, pointed, effect }) {
     const head = part(root, 'map-head');
     const title = part(head, 'subtitle', 'p');
-    const legend = part(head, 'legend-place');
+    const key = part(head, 'map-key', 'span');
+    const what = part(key, 'scale-name', 'span');
+    const legend = part(key, 'legend-place', 'span');
     /** Tokens of a row, and of a column; elsewhere on the page the first one of a block represents it. */
     let block = 1;
     const tokensOf = ({ row, col }: Cell) => ({ query: row * block, key: col * block });
@@ -167,13 +170,11 @@ export const attention: View = {
         : block > 1
           ? ` · each cell is the mean over ${block} × ${block} tokens`
           : ' · weights rounded to 8 bits';
-      say(title, `${headWords(at)} · ${frame.operation.label}${of}`);
-      title.hidden = legend.hidden = Boolean(isPlain && !frame.pooled);
-      const high = frame.pooled ? show(scale.high, 3) : '1';
-      drawLegend(legend, scale, [
-        `${frame.pooled ? 'mean weight' : 'weight'} ${show(scale.low, 0)}`,
-        high,
-      ]);
+      say(title, `${headWords(at, frame)} · ${frame.operation.label}${of}`);
+      title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
+      say(what, frame.pooled ? '' : scaleName(scale, 'weight'));
+      if (frame.pooled) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
+      else drawScale(legend, scale);
       const words = frame.pooled ? undefined : wordsOf(frame.tokens);
       const isQuiet = isPlain && !frame.pooled;
       const axis = (name: string) => (block > 1 ? `${name} (blocks of ${block} tokens)` : name);

@@ -1,5 +1,5 @@
 /** Attention row sum: the sum of each query's weights. */
-import { largest, ofHead, type Frame, type Head } from '../frame';
+import { firstKey, largest, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { headWords, show } from '../words';
@@ -19,18 +19,19 @@ export const mass: View = {
   numbers: (frame, at) => [
     quantity('row_mass', ['query'], { shape: [frame.T], data: massesOf(frame, at) }),
   ],
-  says: ({ tensors }, at) => {
+  says: (frame, at) => {
+    const { tensors } = frame;
     const [average, least, most] = ofHead(tensors.row_mass_summary!, at);
-    const raw = ofHead(tensors.alpha_raw!, at)[0]!;
+    const raw = ofHead(tensors.alpha_raw!, at)[firstKey(frame)]!;
     return (
-      `${headWords(at)}: mean ${show(average!)}, min ${show(least!)}, max ${show(most!)}; ` +
+      `${headWords(at, frame)}: mean ${show(average!)}, min ${show(least!)}, max ${show(most!)}; ` +
       `unnormalised α₁ ${show(raw, 3)}.`
     );
   },
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
-    return (frame, { at, frames }) => {
+    return (frame, { at, frames, state }) => {
       say(words, mass.says(frame, at));
       drawChart(place, {
         kind: 'lines',
@@ -40,16 +41,11 @@ export const mass: View = {
           0,
           1.1 *
             largest(
-              frames.map((one) =>
-                massesOf(one, {
-                  layer: Math.min(at.layer, one.architecture.L - 1),
-                  head: Math.min(at.head, one.architecture.H - 1),
-                }),
-              ),
+              frames.map((one) => massesOf(one, selectedHead(one, state))),
               1,
             ),
         ],
-        label: `Row sum by query, ${headWords(at)} of ${frame.title}`,
+        label: `Row sum by query, ${headWords(at, frame)} of ${frame.title}`,
         series: [{ name: frame.operation.label, color: '--query', values: massesOf(frame, at) }],
       });
     };

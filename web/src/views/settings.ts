@@ -46,7 +46,7 @@ export function labelsIn(
 export function settingName(frame: Frame): string {
   const { window, input, again } = frame.question;
   const edits = frame.edits.map((edit, i) => {
-    const known = WORDS[edit.kind];
+    const known = Object.hasOwn(WORDS, edit.kind) && WORDS[edit.kind];
     return known ? known(edit as unknown as Given, frame.choices[i]!) : frame.labels[i]!;
   });
   const all = [...edits, ...(window ? [`last ${window}, recomputed`] : [])];

@@ -11,20 +11,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
-__all__ = ["Recording", "load", "metrics", "observe", "open_recording", "record", "show", "study"]
+__all__ = ["Recording", "compare", "from_maps", "load", "metrics", "observe", "open_recording", "record",
+           "record_maps", "show", "study", "watching"]
 
 if TYPE_CHECKING:
     from . import metrics
     from .attention import observe
     from .loading import load
+    from .maps import from_maps, record_maps
     from .recorder import record
-    from .recording import Recording, open_recording
+    from .recording import Recording, compare, open_recording
     from .studies import study
+    from .watch import watching
     from .widget import show
 
 # No module has the name of a function: importing it would hide the function.
 _HOMES = {"observe": "attention", "load": "loading", "record": "recorder", "Recording": "recording",
-          "open_recording": "recording", "study": "studies", "show": "widget"}
+          "compare": "recording", "open_recording": "recording", "study": "studies", "show": "widget",
+          "from_maps": "maps", "record_maps": "maps", "watching": "watch"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,17 +1,27 @@
-"""`python -m sinkscope record MODEL --texts FILE --out R.safetensors`, or `study`; see `--help`."""
+"""`python -m sinkscope record MODEL --texts FILE --out R.safetensors`, `measure` or `study`; see
+`--help`."""
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from . import __version__
 
+if TYPE_CHECKING:
+    from .recording import Table
 
-def _numbers(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+
+def _numbers(text: str) -> tuple[float, ...]:
+    from .settings import thresholds
+
+    try:
+        return thresholds([float(part) for part in text.split(",")])
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -23,7 +33,16 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--out", required=True, metavar="R.safetensors", type=Path)
     one.add_argument("--batch", type=int, default=1, help="prompts of one forward pass (%(default)s)")
     one.add_argument("--id", dest="model_id", help="what to call the model (its name)")
-    one.add_argument("--json", action="store_true", help="print the table as JSON")
+    read = commands.add_parser("measure", help="print the numbers of a recording")
+    read.add_argument("recording", metavar="R.safetensors", type=Path)
+    for command in (one, read):
+        kind = command.add_mutually_exclusive_group()
+        kind.add_argument("--json", action="store_true", help="print the table as JSON")
+        kind.add_argument("--csv", action="store_true", help="print the table as CSV")
+    read.add_argument("--heads", action="store_true", help="a row for each head, by the model's own "
+                                                           "layer numbers")
+    one.add_argument("--part", help="the part of a model of several towers that is recorded, such as "
+                                    "vision_model")
     many = commands.add_parser("study", help="several models, one row for each prompt of each")
     many.add_argument("models", metavar="MODEL", nargs="+")
     many.add_argument("--out", default="study", metavar="FOLDER", type=Path)
@@ -45,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
                              help="which queries see a key (looked up in the model)")
         command.add_argument("--dtype", default="auto", help="of the weights (auto)")
         command.add_argument("--device", help="cpu, cuda ... (a GPU where there is one)")
+        command.add_argument("--revision", help="a branch, tag or commit on the hub")
         command.add_argument("--attention", help="attention implementation (the model's)")
         command.add_argument("--licence", help="who may redistribute the recording")
         command.add_argument("--source", help="what the texts are (the name of their file)")
@@ -55,37 +75,76 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = vars(_parser().parse_args(arguments))
     said = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        return _record(given, said) if given.pop("command") == "record" else _study(given)
+        command = given.pop("command")
+        if command == "measure":
+            return _measure(given)
+        return _record(given, said) if command == "record" else _study(given)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
-        print(f"sinkscope: {error}", file=sys.stderr)
+        _print(f"sinkscope: {error}", file=sys.stderr)
         return 1
+
+
+def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
+    """Files and models are other people's: nothing in their names controls the terminal."""
+    from .recording import visible
+
+    print(visible(str(text), lines=True), file=file, end=end)
+
+
+def _print_table(table: "Table", as_json: bool, as_csv: bool) -> None:
+    if as_json:
+        _print(json.dumps(table.defined(), allow_nan=False))
+    else:
+        _print(table.to_csv(), end="") if as_csv else _print(table)
+
+
+def _measure(given: dict[str, Any]) -> int:
+    from .recording import Recording, Table
+
+    recording = Recording.open(given["recording"])
+    table = recording.table()
+    if given["heads"]:
+        table = Table(recording.heads())
+        table.title = recording.title
+    _print_table(table, given["json"], given["csv"])
+    return 0
 
 
 def _texts(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     from .loading import read_texts
 
     path, n = given.pop("texts"), given.pop("prompts")
-    attention = given.pop("attention")
+    attention, revision = given.pop("attention"), given.pop("revision")
     options = {"dtype": given.pop("dtype"), "device": given.pop("device")}
     if attention:
         options["attn_implementation"] = attention
+    if revision:
+        options["revision"] = revision
     given["source"] = given["source"] or path.name
     return read_texts(path)[:n], options
 
 
 def _record(given: dict[str, Any], said: Sequence[str]) -> int:
+    from .files import check_target
+    from .settings import FIELDS, Settings
+
+    # What can be known is checked before a model is loaded.
+    Settings.checked(given["tokens"], given["eps"], given["keep"], FIELDS, given["maps"], given["first"],
+                     given["mask"])
+    check_target(given["out"])
+    texts, options = _texts(given)
     from .loading import load
     from .recorder import record
 
-    texts, options = _texts(given)
     loaded = load(given.pop("model"), **options)
-    out, as_json = given.pop("out"), given.pop("json")
+    out, as_json, as_csv = given.pop("out"), given.pop("json"), given.pop("csv")
     given["model_id"] = given["model_id"] or loaded.id
+    given["revision"] = options.get("revision")
     recording = record(loaded.model, loaded.tokenizer, texts, file_sha256=loaded.sha256,
-                       command=f"python -m sinkscope {' '.join(said)}", **given)
+                       command=f"python -m sinkscope {shlex.join(said)}", **given)
     size = recording.save(out)
-    print(json.dumps(recording.table()) if as_json else recording.table())
-    print(f"{out}: {size} bytes", file=sys.stderr)
+    _print_table(recording.table(), as_json, as_csv)
+    _print(f"{out}: {size} bytes", file=sys.stderr)
     return 0
 
 
@@ -95,8 +154,8 @@ def _study(given: dict[str, Any]) -> int:
 
     texts, options = _texts(given)
     for path in study(given.pop("models"), texts, load_options=options, **given).values():
-        print(Recording.open(path).table())
-        print(f"{path}: {path.stat().st_size} bytes", file=sys.stderr)
+        _print(Recording.open(path).table())
+        _print(f"{path}: {path.stat().st_size} bytes", file=sys.stderr)
     return 0
 
 

@@ -45,7 +45,8 @@ class Place:
 
     container: str  # its name in the tree, "model.layers"
     index: int  # the member's number in the container
-    visit: int  # how many members had run before in this forward pass: differs where layers share weights
+    # how many members had run before in this forward pass: differs where layers share weights
+    visit: int
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,14 @@ class Call:
 
     layer: int  # counts the calls from 0
     module: nn.Module
+    order: int = 0  # calls before this one in its forward pass
     path: tuple[Place, ...] = ()  # the numbered containers around the call, the outermost first
     query: Tensor | None = None  # [B, H, T, K], after rotary positions and QK-norm
     key: Tensor | None = None  # [B, G, S, K]
     value: Tensor | None = None  # [B, G, S, K]; its width may differ from the keys'
     out: Tensor | None = None  # [B, T, H, K]
     weights: Tensor | None = None  # [B, H, T, S], where the model returned them
+    seen: Tensor | None = None  # bool [T, S], where that is known of them
     mask: Tensor | None = None  # [B, S], or [B, 1 or H, T, S]: bool (True: visible) or added to scores
     scaling: float | None = None
     causal: bool = False  # decides where there is no mask of [T, S]
@@ -84,7 +87,7 @@ class Call:
     def layer_idx(self) -> int:
         """The model's own number of the layer: other layers may have no attention."""
         own = getattr(self.module, "layer_idx", None)
-        return own if isinstance(own, int) else self.path[0].index if self.path else self.layer
+        return own if isinstance(own, int) else self.path[0].index if self.path else self.order
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -98,10 +101,12 @@ class Call:
 
     @property
     def G(self) -> int:
-        return self.shape[1] if self.key is None else self.key.shape[1]
+        of = self.value if self.key is None else self.key
+        return self.shape[1] if of is None else of.shape[1]
 
     def chunks(self, cells: int | None = None, scores: bool = False) -> Iterator[Chunk]:
-        """The weights of all queries in order, about `cells` of them at a time; their scores on request."""
+        """The weights of all queries in order, about `cells` of them at a time; their scores on
+        request."""
         cells = cells or (CPU_CELLS if self.device.type == "cpu" else GPU_CELLS)
         B, H, T, S = self.shape
         step = max(1, cells // (B * H * S))
@@ -112,8 +117,9 @@ class Call:
     def _given(self, rows: slice) -> Chunk:
         assert self.weights is not None
         att = _wide(self.weights[:, :, rows])
-        # A weight may underflow to 0, but not in all heads.
-        return Chunk(rows, att, (att > 0).any(1, keepdim=True), None)
+        # A weight may underflow to 0, but hardly in all heads.
+        visible = (att > 0).any(1, keepdim=True) if self.seen is None else self.seen[None, None, rows]
+        return Chunk(rows, att, visible, None)
 
     def _recomputed(self, rows: slice, wanted: bool) -> Chunk:
         assert self.query is not None
@@ -194,7 +200,9 @@ class Watch:
     visit: Visit
     originals: dict[int, str] = field(default_factory=dict)  # the implementation of each config, by id
     calls: int = 0
-    modules: list[nn.Module] = field(default_factory=list)  # attention modules that run, outside the interface
+    before: int = 0  # calls of the forward passes before this one
+    # attention modules that run, outside the interface
+    modules: list[nn.Module] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)  # around what runs now, the outermost first
     visits: dict[str, int] = field(default_factory=dict)  # of each container, in this forward pass
     anywhere: bool = False  # no attention module is known: every scaled_dot_product_attention counts
@@ -208,7 +216,8 @@ class Watch:
         busy, self.busy = self.busy, True
         try:
             with torch.no_grad(), exact():
-                self.visit(Call(self.calls, path=tuple(self.places), **call))
+                self.visit(Call(self.calls, order=self.calls - self.before, path=tuple(self.places),
+                **call))
         finally:
             self.busy = busy
         self.calls += 1
@@ -259,7 +268,8 @@ def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, att
             "call model.set_attn_implementation('sdpa') first")
     busy, watch.busy = watch.busy, True
     try:
-        out, weights = _implementation(name, module)(module, query, key, value, attention_mask, **options)
+        out, weights = _implementation(name, module)(module, query, key, value, attention_mask,
+        **options)
     finally:
         watch.busy = busy
     query, key, value = (_as_autocast(x) for x in (query, key, value))
@@ -405,6 +415,7 @@ def _follow(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
         watch.places.clear()
         watch.modules.clear()
         watch.visits.clear()
+        watch.before = watch.calls
         watch.root = model
 
     def end(*_: Any) -> None:

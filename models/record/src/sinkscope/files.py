@@ -12,11 +12,14 @@ from pathlib import Path
 def check_target(path: str | PathLike[str]) -> Path:
     """Where a file is to be written: makes its folder, and tries to write there before the work begins.
 
-    A link is followed. Raises OSError where the target is no regular file or its folder takes none.
+    Raises OSError where something other than a regular file has that name, for renaming would replace
+    the device or the link itself, and where the folder takes no files.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        kind = "a folder" if target.is_dir() else "a device or a pipe"
+    target = Path(path)
+    if target.is_symlink() or (target.exists() and not target.is_file()):
+        kind = (
+            "a link" if target.is_symlink() else "a folder" if target.is_dir() else "a device or a pipe"
+        )
         raise OSError(f"{path}: expected a regular file or none, found {kind}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +27,9 @@ def check_target(path: str | PathLike[str]) -> Path:
         os.close(descriptor)
         os.unlink(part)
     except OSError as error:
-        raise OSError(f"{path}: expected a folder that takes files, found {error.strerror or error}") from error
+        raise OSError(
+            f"{path}: expected a folder that takes files, found {error.strerror or error}"
+        ) from error
     return target
 
 

@@ -36,10 +36,12 @@ class Heads:
         facts, device = self.facts, call.device
         B, H, T, S = call.shape
         if (T, S) != (facts.T, facts.T):
-            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.T} tokens as in the first prompt, "
+            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.T} tokens as in the first "
+                                   f"prompt, "
                                    f"found {T} queries and {S} keys")
         if len(self.layers) == facts.L:
-            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as for the "
+            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as "
+                                   f"for the "
                                    "first prompt, found more")
         # Sums over queries are in float64 where the device has it. Results have their memory before the
         # loop: small ones allocated between large ones that come and go would scatter the heap.
@@ -57,9 +59,12 @@ class Heads:
             att, visible = chunk.att, facts.visible(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.sinks else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
-            if facts.sinks and chunk.sink is not None:
+            if facts.sinks:  # some layers may have no sink logit: their rows are their shares
                 sums["alpha_raw"] += metrics.alpha(att, facts.kind)
+            if chunk.sink is not None:
                 rows["att_bias"][..., chunk.rows] = chunk.sink
+            elif facts.operation == "sink_logit" and facts.from_weights:
+                rows["att_bias"][..., chunk.rows] = 1 - metrics.row_mass(att)
             rows["head_gate"][..., chunk.rows] = share[..., self.settings.first]
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
             rows["distance"][..., chunk.rows] = metrics.distance(share, chunk.rows)
@@ -69,7 +74,8 @@ class Heads:
             if keep_map is not None:
                 self._keep_rows(keep_map, chunk)
         rows["head_gate"] = metrics.head_gate(rows["head_gate"], self.settings.first)
-        absent = {"alpha_raw", "att_bias"} if not facts.sinks else set()
+        absent = set() if facts.sinks else {"alpha_raw"}
+        absent |= set() if facts.operation == "sink_logit" else {"att_bias"}
         absent |= {"contribution_at"} if lengths is None else set()
         found = {name: x.float() for name, x in (sums | rows).items() if name not in absent}
         by_head = H // call.G if facts.G == H else 1  # where layers group their heads otherwise
@@ -123,7 +129,8 @@ class Heads:
         for name, x in (("q", call.query), ("k", call.key), ("v", call.value)):
             if name in self.settings.fields and x is not None:
                 if name in self.facts.wide:
-                    raise UnsupportedModel(f"fields: expected {name} of one width in all layers, found others in "
+                    raise UnsupportedModel(f"fields: expected {name} of one width in all layers, found "
+                                           f"others in "
                                            f"layer {call.layer_idx}: record without it")
                 x = x.repeat_interleave(self.facts.G // call.G, 1) if name != "q" else x
                 self.store.setdefault(name, []).append(x[: self.keep].float().cpu())
@@ -139,7 +146,8 @@ class Heads:
         """The averaged metrics of prompt b."""
         facts, at = self.facts, self.settings.first
         if len(self.layers) != facts.L:
-            raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, found "
+            raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, "
+                                   f"found "
                                    f"{len(self.layers)}")
         found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
                                       "contribution_at", "cos_gap", "key_norm", "value_norm")
@@ -192,7 +200,8 @@ class Heads:
 
 
 class Stream:
-    """Gathers the metrics of the residual stream: the input of each layer, with attention or without, and
+    """Gathers the metrics of the residual stream: the input of each layer, with attention or without,
+    and
     the output of the last, which is taken before the final norm."""
 
     def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:

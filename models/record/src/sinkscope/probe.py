@@ -12,8 +12,10 @@ from .attention import Call, Chunk, Place, UnsupportedModel
 from .settings import Settings
 
 # How far recomputed weights may give another output than the model's attention, in units of the dtype's
-# rounding: of each weight, of each score relative to its size, and of each product in a score.
-OF_WEIGHT, OF_SCORE, OF_PRODUCT = 4.0, 2.0, 2.0
+# rounding: of each weight, of each score relative to its size, and of each product in a score. Models of
+# random weights use up to two thirds of it, and scores that are 5% larger twice of it.
+OF_WEIGHT, OF_SCORE, OF_PRODUCT = 2.0, 1.0, 1.0
+IN_DTYPE = 2.0  # times that where the softmax itself runs in the dtype, as with sink logits
 LEAST = 1e-4  # of the largest value: float32 products may run in TF32
 ROW_SUM_ROUNDING = 1e-4  # of rows that are said to sum to 1, in float32
 
@@ -30,13 +32,20 @@ class Facts:
     prefix: int
     windows: list[int | None]  # of each layer with attention
     seen: Tensor  # [L, T]: number of keys that a query sees
-    sinks: bool  # rows do not sum to 1: a sink logit takes part in the softmax
+    operation: (
+        str  # a row of the core's table: softmax, or sink_logit where one takes part in the softmax
+    )
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
     blocks: int  # layers of the model, with attention or not
     members: list[nn.Module]  # the modules that are the blocks, each once
     wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
     from_weights: bool = False  # the model returned its weights; queries, keys and values are unknown
+
+    @property
+    def sinks(self) -> bool:
+        """Rows need not sum to 1: alpha is that of their shares."""
+        return self.operation != "softmax"
 
     @property
     def L(self) -> int:
@@ -84,12 +93,16 @@ class Probe:
         if T != S:
             raise UnsupportedModel(
                 f"{where}: expected as many queries as keys, found {T} and {S}; a decoder that attends "
-                "to an encoder is not recorded: record one of them alone, record(model.get_encoder(), ...)")
+                "to an encoder is not recorded: record one of them alone, record(model.get_encoder(), "
+                "...)"
+            )
         if self.calls and T != self.T:
             found = ", ".join(dict.fromkeys(_tower(seen.path) for seen in self.calls)), _tower(call.path)
             raise UnsupportedModel(
-                f"{where}: expected {self.T} tokens as in the layers before, found {T}; a model of several "
-                f'towers ({found[0]} and {found[1]}) is recorded one at a time: part="{found[1]}"')
+                f"{where}: expected {self.T} tokens as in the layers before, found {T}; a model of "
+                f"several "
+                f'towers ({found[0]} and {found[1]}) is recorded one at a time: part="{found[1]}"'
+            )
         K = 0 if call.query is None else call.query.shape[-1]
         V = 0 if call.value is None else call.value.shape[-1]
         self.calls.append(_Seen(H, call.G, K, V, where, call.layer_idx, call.path))
@@ -118,8 +131,9 @@ class Probe:
         found = mixed(chunk.att, value)
         expected = call.out[:, chunk.rows].transpose(1, 2).to(found)
         rounding = max(torch.finfo(x.dtype).eps for x in (call.out, call.query, call.value)) / 2
-        # The relative error of each weight, from the rounding of its score: that of the score itself, and
-        # of its K products, which add up to about |q| |k| / sqrt(K).
+        rounding *= 1 if call.sinks is None else IN_DTYPE
+        # The relative error of each weight, from the rounding of its score: that of the score itself,
+        # and of its K products, which add up to about |q| |k| / sqrt(K).
         scale = call.query.shape[-1] ** -0.5 if call.scaling is None else call.scaling
         query = call.query[:, :, chunk.rows].to(found).norm(dim=-1)
         key = call.key.to(found).norm(dim=-1).repeat_interleave(H // call.G, 1)
@@ -127,10 +141,13 @@ class Probe:
         assert chunk.scores is not None
         scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)  # -inf where invisible
         error = chunk.att * (OF_WEIGHT + OF_SCORE * scores + OF_PRODUCT * products) * rounding
-        # sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), without a tensor of [t, S, V]
+        # sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), without a tensor of
+        # [t, S, V]
         total = error.sum(-1, keepdim=True)
         squares = mixed(error, value.square()) - 2 * found * mixed(error, value) + found.square() * total
-        allowed = (total * squares.clamp_min(0)).sqrt() + 2 * rounding * (found.abs() + mixed(chunk.att, value.abs()))
+        allowed = (total * squares.clamp_min(0)).sqrt() + rounding * (
+            found.abs() + mixed(chunk.att, value.abs())
+        )
         largest = value.abs().max().clamp_min(1e-30)
         if rounding < 1e-5:
             allowed = allowed.clamp_min((LEAST * largest).item())
@@ -138,10 +155,14 @@ class Probe:
         if not bool((off <= allowed).all()):
             at = (off / allowed.clamp_min(1e-30)).nan_to_num(torch.inf).argmax()
             raise UnsupportedModel(
-                f"{type(call.module).__name__}, layer {call.layer_idx}: expected recomputed weights to give "
-                f"the attention's output within {(allowed.flatten()[at] / largest).item():.2g} of its largest "
-                f"value, the rounding of {str(call.out.dtype).removeprefix('torch.')} over {S} keys, found "
-                f"{(off.flatten()[at] / largest).item():.3g}")
+                f"{type(call.module).__name__}, layer {call.layer_idx}: expected recomputed weights to "
+                f"give "
+                f"the attention's output within {(allowed.flatten()[at] / largest).item():.2g} of its "
+                f"largest "
+                f"value, the rounding of {str(call.out.dtype).removeprefix('torch.')} over {S} keys, "
+                f"found "
+                f"{(off.flatten()[at] / largest).item():.3g}"
+            )
 
     def facts(self, model: nn.Module, ran: Mapping[str, int]) -> Facts:
         """ran: how many members of each container ran in that pass"""
@@ -150,8 +171,10 @@ class Probe:
             raise UnsupportedModel(f"{name}: expected calls of attention, found none")
         if len({seen.H for seen in self.calls}) > 1:
             sizes = sorted({(seen.H, seen.G, seen.K) for seen in self.calls})
-            raise UnsupportedModel(f"{name}: expected the same number of heads in every layer, "
-                                   f"found (H, G, K) = {', '.join(map(str, sizes))}")
+            raise UnsupportedModel(
+                f"{name}: expected the same number of heads in every layer, "
+                f"found (H, G, K) = {', '.join(map(str, sizes))}"
+            )
         H, T = self.calls[0].H, self.T
         groups, widths, values = ({getattr(seen, of) for seen in self.calls} for of in ("G", "K", "V"))
         kind, prefix = self._kind()
@@ -163,11 +186,27 @@ class Probe:
             K = getattr(config, "head_dim", None) or max(1, width(model)[0] // H)
         # Where layers group their heads otherwise, keys and values are counted by head.
         wide = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
-        return Facts(T, H, H if len(groups) > 1 else groups.pop(), int(K), kind, prefix, windows,
-                     torch.stack([n for _, _, n in self.ranges]), self.sinks, self.softcap, layers, blocks,
-                     members, wide, self.weights)
+        return Facts(
+            T,
+            H,
+            H if len(groups) > 1 else groups.pop(),
+            int(K),
+            kind,
+            prefix,
+            windows,
+            torch.stack([n for _, _, n in self.ranges]),
+            "sink_logit" if self.sinks else "softmax",
+            self.softcap,
+            layers,
+            blocks,
+            members,
+            wide,
+            self.weights,
+        )
 
-    def _layers(self, model: nn.Module, ran: Mapping[str, int]) -> tuple[list[int], int, list[nn.Module]]:
+    def _layers(
+        self, model: nn.Module, ran: Mapping[str, int]
+    ) -> tuple[list[int], int, list[nn.Module]]:
         """The model's own number of each layer with attention, how many layers there are, and the
         modules that they are.
 
@@ -180,11 +219,15 @@ class Probe:
             towers = dict.fromkeys(_tower(seen.path) for seen in self.calls)
             if len(towers) > 1 and all(paths):
                 raise UnsupportedModel(
-                    f"{type(model).__name__}: expected one stack of layers, found {', '.join(towers)}; record "
-                    f'one at a time: part="{next(iter(towers))}"')
+                    f"{type(model).__name__}: expected one stack of layers, found {', '.join(towers)}; "
+                    f"record "
+                    f'one at a time: part="{next(iter(towers))}"'
+                )
             return list(range(len(self.calls))), len(self.calls), []
-        visits = {name: [next(p.visit for p in seen.path if p.container == name) for seen in self.calls]
-                  for name in shared}
+        visits = {
+            name: [next(p.visit for p in seen.path if p.container == name) for seen in self.calls]
+            for name in shared
+        }
         name = next((one for one in shared if len(set(visits[one])) == len(self.calls)), shared[0])
         found = visits[name]
         twice, times = Counter(found).most_common(1)[0]
@@ -192,13 +235,20 @@ class Probe:
             names = [seen.name for seen, visit in zip(self.calls, found, strict=True) if visit == twice]
             raise UnsupportedModel(
                 f"{type(model).__name__}: expected one attention map for each head of {name}.{twice}, "
-                f"found {times} ({names[0]}): a difference of maps, or several attentions in one layer, is not "
-                "recorded; sinkscope.observe gives each call")
+                f"found {times} ({names[0]}): a difference of maps, or several attentions in one "
+                f"layer, is not "
+                "recorded; sinkscope.observe gives each call"
+            )
         if found != sorted(found):
-            raise UnsupportedModel(f"{type(model).__name__}: expected the layers of {name} in their order, "
-                                   f"found {', '.join(map(str, found))}")
-        members = [m for n, m in model.named_modules()
-                   if n.rpartition(".")[0] == name and n.rpartition(".")[2].isdigit()]
+            raise UnsupportedModel(
+                f"{type(model).__name__}: expected the layers of {name} in their order, "
+                f"found {', '.join(map(str, found))}"
+            )
+        members = [
+            m
+            for n, m in model.named_modules()
+            if n.rpartition(".")[0] == name and n.rpartition(".")[2].isdigit()
+        ]
         return found, ran.get(name, len(found)), members
 
     def _kind(self) -> tuple[str, int]:
@@ -223,8 +273,10 @@ def check_rows(call: Call, chunk: Chunk) -> None:
     if not off <= allowed:
         at = sums.flatten()[(sums - 1).abs().argmax()].item()
         raise UnsupportedModel(
-            f"{type(call.module).__name__}, layer {call.layer_idx}: expected returned weights whose rows sum to "
-            f"1, found a row of {at:.3g}: what takes the rest is unknown, so they are no softmax")
+            f"{type(call.module).__name__}, layer {call.layer_idx}: expected returned weights whose "
+            f"rows sum to "
+            f"1, found a row of {at:.3g}: what takes the rest is unknown, so they are no softmax"
+        )
 
 
 def _tower(path: tuple[Place, ...]) -> str:

@@ -9,7 +9,7 @@ import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from . import __version__, metrics
-from .attention import UnsupportedModel, observe, unwrap
+from .attention import UnsupportedModel, exact, observe, unwrap
 from .gather import Heads, Stream
 from .probe import Facts, Probe, config_of, width
 from .recording import Array, Means, Recording
@@ -28,8 +28,17 @@ from .settings import FIELDS, Settings
 
 CHECKED = 64  # positions whose logits are compared with those of the untouched model
 # Metrics whose mean over layers and heads is kept for each prompt.
-PROMPT_MEANS = ("alpha_raw", "row_mass", "entropy_mean", "distance", "contribution", "cos_gap", "hidden_ratio",
-                "key_ratio", "value_ratio")
+PROMPT_MEANS = (
+    "alpha_raw",
+    "row_mass",
+    "entropy_mean",
+    "distance",
+    "contribution",
+    "cos_gap",
+    "hidden_ratio",
+    "key_ratio",
+    "value_ratio",
+)
 LOSS_ROWS = 256  # logits that are widened to float32 together
 
 Inputs = Mapping[str, Tensor]
@@ -55,17 +64,34 @@ class Measured:
     first_id: int | None = None
 
 
-def record(model: nn.Module, tokenizer: Any, texts: Iterable[Any], tokens: int | None = 64,
-           eps: Sequence[float] = (0.1, 0.2, 0.3), keep: int = 2, *,
-           fields: Sequence[str] = FIELDS, maps: str = "auto", first: int = 0,
-           mask: str | None = None, part: str | None = None, batch: int = 1, tolerance: float = 1e-3,
-           model_id: str | None = None, revision: str | None = None, file_sha256: str | None = None,
-           source: str = "texts", licence: str | None = None, command: str | None = None,
-           progress: bool = True) -> Recording:
+def record(
+    model: nn.Module,
+    tokenizer: Any,
+    texts: Iterable[Any],
+    tokens: int | None = 64,
+    eps: Sequence[float] = (0.1, 0.2, 0.3),
+    keep: int = 2,
+    *,
+    fields: Sequence[str] = FIELDS,
+    maps: str = "auto",
+    first: int = 0,
+    mask: str | None = None,
+    part: str | None = None,
+    batch: int = 1,
+    tolerance: float = 1e-3,
+    model_id: str | None = None,
+    revision: str | None = None,
+    file_sha256: str | None = None,
+    edits: Sequence[Mapping[str, Any] | str] = (),
+    source: str = "texts",
+    licence: str | None = None,
+    command: str | None = None,
+    progress: bool = True,
+) -> Recording:
     """Runs each of `texts` through `model` and measures its attention.
 
-    texts: strings, lists of token ids, or mappings of model inputs (`input_ids`, `pixel_values`). Each row
-        of a mapping's batch is a prompt, and what its `attention_mask` hides is cut off.
+    texts: strings, lists of token ids, or mappings of model inputs (`input_ids`, `pixel_values`). Each
+    row of a mapping's batch is a prompt, and what its `attention_mask` hides is cut off.
     tokens: the length T that every prompt is cut to; shorter ones are left out. None: the shortest.
     eps: the thresholds of Sink_k^eps.
     keep: so many prompts are kept with maps and `fields` (hidden_norm, key_norm, value_norm, loss;
@@ -76,6 +102,7 @@ def record(model: nn.Module, tokenizer: Any, texts: Iterable[Any], tokens: int |
     mask: causal, prefix or bidirectional decides how many queries see a key; None looks at the model.
     part: the part of a model of several towers whose attention is recorded, by its name in the tree
         ("vision_model"). It runs alone where it takes the inputs, else inside the whole.
+    edits: in words, what hooks of one's own change in the model: the recording is then of class EDITED.
     batch: prompts of one forward pass. A batch that runs out of memory is repeated prompt by prompt.
     tolerance: largest difference of the first prompt's logits from those of the untouched model, as a
         part of their standard deviation.
@@ -86,13 +113,26 @@ def record(model: nn.Module, tokenizer: Any, texts: Iterable[Any], tokens: int |
     settings = Settings.checked(tokens, eps, keep, fields, maps, first, mask, tolerance)
     if batch < 1:
         raise ValueError(f"batch: expected 1 or more, found {batch}")
+    changes = edited(edits)
     recorder = Recorder(model, tokenizer, settings, part)
     prompts = recorder.prompts(texts)
     assembly = Assembly(settings.eps, settings.first)
     for one in recorder.measure_all(prompts, batch, progress):
         assembly.add(one)
-    return assembly.recording(recorder.conditions(prompts, source, model_id, revision, file_sha256,
-                                                  licence, command))
+    conditions = recorder.conditions(prompts, source, model_id, revision, file_sha256, licence, command)
+    return assembly.recording(conditions | ({"edits": changes, "class": "EDITED"} if changes else {}))
+
+
+def edited(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
+    """What somebody's own hooks changed, each with a label in words."""
+    if isinstance(edits, str | Mapping):
+        raise ValueError(f"edits: expected a list of labels, found {edits!r} alone")
+    found = [
+        {"kind": "own"} | ({"label": edit} if isinstance(edit, str) else dict(edit)) for edit in edits
+    ]
+    if not all(isinstance(edit.get("label"), str) for edit in found):
+        raise ValueError("edits: expected a label in words of each, found none")
+    return found
 
 
 class Assembly:
@@ -102,17 +142,21 @@ class Assembly:
         self.eps, self.first = eps, first
         self.means = Means()
         self.kept: list[Measured] = []
-        self.firsts: dict[int | None, None] = {}
+        self.firsts: dict[
+            tuple[int | None, str | None], None
+        ] = {}  # id and token of each prompt's first
         self.rows: dict[str, list[Any]] = {}
 
     def add(self, one: Measured | None) -> None:
         """None is a prompt that failed: its row is NaN."""
         nan = np.float32(np.nan)
         found = one.metrics if one else {}
-        row = {"failed": np.uint8(one is None),
-               "sink_1": found["sink_ratio"][:, self.first] if one else np.full(len(self.eps), nan),
-               "alpha_1": found["alpha"][..., self.first].mean() if one else nan,
-               "loss": found["loss_mean"][0] if "loss_mean" in found else nan}
+        row = {
+            "failed": np.uint8(one is None),
+            "sink_1": found["sink_ratio"][:, self.first] if one else np.full(len(self.eps), nan),
+            "alpha_1": found["alpha"][..., self.first].mean() if one else nan,
+            "loss": found["loss_mean"][0] if "loss_mean" in found else nan,
+        }
         for name in PROMPT_MEANS:
             x = found.get(name)
             x = x[..., self.first] if x is not None and name == "alpha_raw" else x
@@ -125,9 +169,14 @@ class Assembly:
             self.rows.setdefault(name, []).append(value)
         if one is not None:
             self.means.add(found)
-            self.firsts[one.first_id] = None
+            self.firsts[one.first_id, one.tokens[self.first] if one.tokens else None] = None
             if one.kept:
                 self.kept.append(one)
+
+    @property
+    def first_id(self) -> int | None:
+        """The id that all prompts have at the first token's position; None where they differ."""
+        return next(iter(self.firsts))[0] if len(self.firsts) == 1 else None
 
     def recording(self, conditions: dict[str, Any]) -> Recording:
         if self.means.count == 0:
@@ -135,20 +184,32 @@ class Assembly:
         tensors = {f"{i}.{name}": x for i, one in enumerate(self.kept) for name, x in one.kept.items()}
         tensors |= self.means.tensors()
         has = {name.removeprefix("mean.") for name in tensors}
-        tensors |= {f"prompt.{name}": np.stack(x) for name, x in self.rows.items()
-                    if name in has or name in ("sink_1", "alpha_1", "loss", "failed")}
+        tensors |= {
+            f"prompt.{name}": np.stack(x)
+            for name, x in self.rows.items()
+            if name in has or name in ("sink_1", "alpha_1", "loss", "failed")
+        }
         first = conditions["first"]
         if len(self.firsts) > 1:  # the prompts begin with different tokens
             first = first | {"token": None, "id": None}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
-        return Recording(conditions | {"first": first, "tokens": [one.tokens for one in self.kept],
-                                       "prompts": conditions["prompts"] | counts}, tensors)
+        return Recording(
+            conditions
+            | {
+                "first": first,
+                "tokens": [one.tokens for one in self.kept],
+                "prompts": conditions["prompts"] | counts,
+            },
+            tensors,
+        )
 
 
 class Recorder:
     """Measures prompts with one model. The first prompt that fits into memory is checked."""
 
-    def __init__(self, model: nn.Module, tokenizer: Any, settings: Settings, part: str | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, tokenizer: Any, settings: Settings, part: str | None = None
+    ) -> None:
         if not isinstance(model, nn.Module):
             raise ValueError(f"model: expected a torch.nn.Module, found {type(model).__name__}")
         self.whole = getattr(model, "_orig_mod", model)
@@ -158,6 +219,7 @@ class Recorder:
         self.device = _device(self.model)
         self.config: Any = config_of(self.model)
         self.outputs = 0  # numbers that the model says of each token
+        self.reads_ids = True  # the tokens of the part are those of the prompt, not patches of an image
         _refuse_what_has_no_prompt(self.model)
 
     # Prompts
@@ -175,22 +237,32 @@ class Recorder:
     def prompts(self, texts: Iterable[Any]) -> list[Prompt]:
         """The prompts, cut to one length; those that are shorter are left out with a warning."""
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-            raise ValueError(f"texts: expected a list of texts, lists of ids or mappings, found a "
-                             f"{type(texts).__name__} alone: put it into a list")
+            raise ValueError(
+                f"texts: expected a list of texts, lists of ids or mappings, found a "
+                f"{type(texts).__name__} alone: put it into a list"
+            )
         found = [prompt for text in texts for prompt in self._prompts(text)]
         lengths = [len(p.ids) for p in found if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
         if lengths and T < 2:
-            raise ValueError("texts: expected two tokens or more in each, found "
-                             f"{'one' if T else 'none'} in the shortest")
+            raise ValueError(
+                "texts: expected two tokens or more in each, found "
+                f"{'one' if T else 'none'} in the shortest"
+            )
         if lengths and self.settings.first >= T:
-            raise ValueError(f"first: expected a position below {T}, the number of tokens, found "
-                             f"{self.settings.first}")
-        fit = [p if p.ids is None else self._cut(p, T) for p in found
-               if p.ids is None or len(p.ids) >= T]
+            raise ValueError(
+                f"first: expected a position below {T}, the number of tokens, found "
+                f"{self.settings.first}"
+            )
+        fit = [
+            p if p.ids is None else self._cut(p, T) for p in found if p.ids is None or len(p.ids) >= T
+        ]
         if len(fit) < len(found):
-            warnings.warn(f"{len(found) - len(fit)} of {len(found)} texts have fewer than {T} tokens "
-                          "and are left out", stacklevel=3)
+            warnings.warn(
+                f"{len(found) - len(fit)} of {len(found)} texts have fewer than {T} tokens "
+                "and are left out",
+                stacklevel=3,
+            )
         if not fit:
             raise ValueError(f"texts: expected one of {T} tokens or more, found none among {len(found)}")
         return fit
@@ -198,39 +270,56 @@ class Recorder:
     def _prompts(self, text: Any) -> list[Prompt]:
         """A text is one prompt, a mapping one for each row of its batch."""
         if isinstance(text, Mapping):
-            return [Prompt(row, row["input_ids"][0].tolist() if "input_ids" in row else None, None)
-                    for row in rows_of_batch(text)]
+            return [
+                Prompt(row, row["input_ids"][0].tolist() if "input_ids" in row else None, None)
+                for row in rows_of_batch(text)
+            ]
         if isinstance(text, str):
             if self.tokenizer is None:
-                raise ValueError("texts: expected token ids or model inputs where there is no "
-                                 "tokenizer, found text")
+                raise ValueError(
+                    "texts: expected token ids or model inputs where there is no tokenizer, found text"
+                )
             # A tokenizer that ends a text with a separator keeps it; all others are cut behind.
             ends = getattr(self.tokenizer, "sep_token_id", None) is not None and self.settings.tokens
-            ids = self.tokenizer(text, **({"truncation": True, "max_length": self.settings.tokens}
-                                          if ends else {})).input_ids
+            ids = self.tokenizer(
+                text, **({"truncation": True, "max_length": self.settings.tokens} if ends else {})
+            ).input_ids
         else:
             ids = self._ids(text)
-        return [Prompt({"input_ids": torch.tensor([ids])}, ids, None, text if isinstance(text, str) else None)]
+        return [
+            Prompt(
+                {"input_ids": torch.tensor([ids])}, ids, None, text if isinstance(text, str) else None
+            )
+        ]
 
     def _ids(self, text: Any) -> list[int]:
         found = text.tolist() if hasattr(text, "tolist") else text
         if not isinstance(found, Sequence) or not all(
-                isinstance(i, int | np.integer) and not isinstance(i, bool) for i in found):
-            raise ValueError(f"texts: expected a text, a list of token ids or a mapping of model inputs, found "
-                             f"a {type(text).__name__} of something else")
+            isinstance(i, int | np.integer) and not isinstance(i, bool) for i in found
+        ):
+            raise ValueError(
+                f"texts: expected a text, a list of token ids or a mapping of model inputs, found "
+                f"a {type(text).__name__} of something else"
+            )
         ids = [int(i) for i in found]
         pad = getattr(self.tokenizer, "pad_token_id", None)
-        ends = {getattr(self.tokenizer, f"{which}_token_id", None) for which in ("bos", "eos", "cls", "sep")}
+        ends = {
+            getattr(self.tokenizer, f"{which}_token_id", None) for which in ("bos", "eos", "cls", "sep")
+        }
         if pad is not None and pad not in ends and ids and pad in (ids[0], ids[-1]):
-            raise ValueError(f"texts: expected token ids without padding, found the pad token {pad} at an end; pass "
-                             "the tokenizer's output with its attention_mask, which is cut off")
+            raise ValueError(
+                f"texts: expected token ids without padding, found the pad token {pad} at an end; pass "
+                "the tokenizer's output with its attention_mask, which is cut off"
+            )
         return ids
 
     def _cut(self, prompt: Prompt, T: int) -> Prompt:
         ids = prompt.ids
         assert ids is not None
-        inputs = {name: x[:, :T] if x.dim() >= 2 and x.shape[1] == len(ids) else x
-                  for name, x in prompt.inputs.items()}
+        inputs = {
+            name: x[:, :T] if x.dim() >= 2 and x.shape[1] == len(ids) else x
+            for name, x in prompt.inputs.items()
+        }
         return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), prompt.text)
 
     # Forward passes
@@ -256,23 +345,30 @@ class Recorder:
         probe = Probe(self.settings)
         with observe(self.model, probe.visit) as watch:
             found, _ = _some_logits(self._forward(prompt.inputs))
-        spread = expected.std().clamp_min(1e-12)
+        spread = (expected.std() if expected.numel() > 1 else expected.abs().mean()).clamp_min(1e-12)
         off = ((found - expected).abs().max() / spread).item()
         if not off <= self.settings.tolerance:  # NaN is refused, too
             raise UnsupportedModel(
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
-                f"{self.settings.tolerance:g} of their deviation, found {off:.3g}")
+                f"{self.settings.tolerance:g} of their deviation, found {off:.3g}"
+            )
         facts = probe.facts(self.model, watch.visits)
-        if prompt.ids is not None and facts.T != len(prompt.ids):
-            raise UnsupportedModel(f"{type(self.model).__name__}: expected attention over the {len(prompt.ids)} tokens "
-                                   f"of the prompt, found {facts.T}")
+        self.reads_ids = prompt.ids is not None and len(prompt.ids) == facts.T
+        if prompt.ids is not None and not self.reads_ids and self.model is self.whole:
+            raise UnsupportedModel(
+                f"{type(self.model).__name__}: expected attention over the {len(prompt.ids)} tokens "
+                f"of the prompt, found {facts.T}"
+            )
         if self.settings.first >= facts.T:
-            raise ValueError(f"first: expected a position below {facts.T}, the number of tokens, found "
-                             f"{self.settings.first}")
+            raise ValueError(
+                f"first: expected a position below {facts.T}, the number of tokens, found "
+                f"{self.settings.first}"
+            )
         return facts
 
-    def measure_all(self, prompts: Sequence[Prompt], batch: int = 1, progress: bool = True,
-                    keep: int | None = None) -> Iterator[Measured | None]:
+    def measure_all(
+        self, prompts: Sequence[Prompt], batch: int = 1, progress: bool = True, keep: int | None = None
+    ) -> Iterator[Measured | None]:
         """One result for each prompt, in order; None where it ran out of memory."""
         keep = self.settings.keep if keep is None else keep
         bar = tqdm(total=len(prompts), unit="prompt", disable=not progress)
@@ -309,10 +405,14 @@ class Recorder:
     def _measure(self, prompts: list[Prompt], keep: int) -> list[Measured]:
         facts, settings = self.facts, self.settings
         assert facts is not None
+        if not self.reads_ids:
+            prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
         names = [sorted(p.inputs) for p in prompts]
         if any(one != names[0] for one in names):
-            raise ValueError(f"texts: expected mappings of the same inputs in a batch, found {names[0]} and "
-                             f"{next(one for one in names if one != names[0])}")
+            raise ValueError(
+                f"texts: expected mappings of the same inputs in a batch, found {names[0]} and "
+                f"{next(one for one in names if one != names[0])}"
+            )
         inputs = {name: torch.cat([p.inputs[name] for p in prompts]) for name in prompts[0].inputs}
         keep = max(0, min(keep, len(prompts)))
         heads = Heads(facts, settings, len(prompts), keep)
@@ -321,35 +421,62 @@ class Recorder:
             out = self._forward(inputs)
         loss = rank = None
         logits = _logits(out, self.model)
-        if facts.kind == "causal" and "input_ids" in inputs and logits is not None and (
-                logits.shape[:2] == inputs["input_ids"].shape):
+        if (
+            facts.kind == "causal"
+            and self.reads_ids
+            and "input_ids" in inputs
+            and logits is not None
+            and (logits.shape[:2] == inputs["input_ids"].shape)
+        ):
             loss, rank = _predicted(logits, inputs["input_ids"].to(logits.device))
         measured = []
-        for b, prompt in enumerate(prompts):
-            found = heads.metrics(b) | stream.metrics(b)
-            if loss is not None and rank is not None:
-                at = loss[b].cpu().numpy()
-                found |= {"loss_at": np.concatenate([[np.float32(np.nan)], at]),
-                          "loss_mean": at.mean()[None],
-                          "accuracy": metrics.accuracy(rank[b].cpu()).numpy()[None]}
-            kept: dict[str, Array] = {}
-            if b < keep:
-                kept = heads.kept(b, prompt.ids) | stream.kept(b, found)
-                if loss is not None and "loss" in settings.fields:
-                    kept["loss"] = found["loss_at"][1:]
-            first = prompt.ids[settings.first] if prompt.ids else None
-            measured.append(Measured(found, kept, prompt.tokens or _numbered(facts.T), first))
+        with exact():  # autocast refuses float64
+            for b, prompt in enumerate(prompts):
+                found = heads.metrics(b) | stream.metrics(b)
+                if loss is not None and rank is not None:
+                    at = loss[b].cpu().numpy()
+                    found |= {
+                        "loss_at": np.concatenate([[np.float32(np.nan)], at]),
+                        "loss_mean": at.mean()[None],
+                        "accuracy": metrics.accuracy(rank[b].cpu()).numpy()[None],
+                    }
+                kept: dict[str, Array] = {}
+                if b < keep:
+                    kept = heads.kept(b, prompt.ids) | stream.kept(b, found)
+                    if loss is not None and "loss" in settings.fields:
+                        kept["loss"] = found["loss_at"][1:]
+                first = prompt.ids[settings.first] if prompt.ids else None
+                measured.append(Measured(found, kept, prompt.tokens or _numbered(facts.T), first))
         return measured
 
     # What a reader must know
 
-    def conditions(self, prompts: Sequence[Prompt], source: str, model_id: str | None = None,
-                   revision: str | None = None, file_sha256: str | None = None,
-                   licence: str | None = None, command: str | None = None) -> dict[str, Any]:
+    def _dtype(self) -> str:
+        kind, parameter = self.device.type, next(self.model.parameters(), None)
+        dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
+        under = (
+            f" under autocast {torch.get_autocast_dtype(kind)}"
+            if torch.is_autocast_enabled(kind)
+            else ""
+        )
+        return f"{dtype}{under}".replace("torch.", "")
+
+    def conditions(
+        self,
+        prompts: Sequence[Prompt],
+        source: str,
+        model_id: str | None = None,
+        revision: str | None = None,
+        file_sha256: str | None = None,
+        licence: str | None = None,
+        command: str | None = None,
+    ) -> dict[str, Any]:
         """The JSON of a recording, but for what the prompts decide. Known after the first prompt."""
         facts, config, settings = self.facts, self.config, self.settings
         if facts is None:
             raise RuntimeError("every prompt failed: see the warnings")
+        if not self.reads_ids:
+            prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
         D, V = width(self.model)
         windows = set(facts.windows)
         mask: dict[str, Any] = {"kind": facts.kind}
@@ -359,13 +486,19 @@ class Recorder:
             mask = {"kind": "window", "window": facts.windows[0]}
         model: dict[str, Any] = {
             "id": model_id or getattr(config, "_name_or_path", "") or type(unwrap(self.model)).__name__,
-            "revision": revision or getattr(config, "_commit_hash", None), "sha256": file_sha256,
+            "revision": revision or getattr(config, "_commit_hash", None),
+            "sha256": file_sha256,
             "family": getattr(config, "model_type", None) or type(unwrap(self.model)).__name__,
-            "L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D or facts.H * facts.K,
+            "L": facts.L,
+            "H": facts.H,
+            "G": facts.G,
+            "K": facts.K,
+            "D": D or facts.H * facts.K,
             "V": V or max(1, self.outputs),
-            "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "dtype": self._dtype(),
             "attention": getattr(config, "_attn_implementation", None) or "eager",
-            "operation": "sink_logit" if facts.sinks else "softmax", "mask": mask,
+            "operation": facts.operation,
+            "mask": mask,
         }
         if facts.layers != list(range(facts.blocks)):
             model |= {"blocks": facts.blocks, "layers": facts.layers}
@@ -380,12 +513,19 @@ class Recorder:
             "model": model,
             "first": {"token": token, "id": first, "position": settings.first},
             "tokens": [],
-            "prompts": {"source": source, "sha256": _digest(prompts),
-                        "texts_sha256": _digest_of_texts(prompts), "count": len(prompts), "kept": 0,
-                        "T": facts.T},
-            "eps": list(settings.eps), "class": "MEASURED", "licence": licence,
-            "versions": {"sinkscope": __version__} | {name: version(name)
-                                                      for name in ("torch", "transformers")},
+            "prompts": {
+                "source": source,
+                "sha256": _digest(prompts),
+                "count": len(prompts),
+                "kept": 0,
+                "T": facts.T,
+            }
+            | _digest_of_texts(prompts),
+            "eps": list(settings.eps),
+            "class": "MEASURED",
+            "licence": licence,
+            "versions": {"sinkscope": __version__}
+            | {name: version(name) for name in ("torch", "transformers")},
             "command": command,
         }
 
@@ -416,21 +556,27 @@ def _digest(prompts: Sequence[Prompt]) -> str | None:
 
 def rows_of_batch(inputs: Mapping[str, Any]) -> list[dict[str, Tensor]]:
     """Each row of a batch of model inputs, with a batch of 1, less the columns that its mask hides."""
-    tensors = {name: torch.as_tensor(x) if isinstance(x, list | tuple | np.ndarray) else x
-               for name, x in inputs.items()}
+    tensors = {
+        name: torch.as_tensor(x) if isinstance(x, list | tuple | np.ndarray) else x
+        for name, x in inputs.items()
+    }
     tensors = {name: x for name, x in tensors.items() if isinstance(x, Tensor)}
     named = tensors.get("input_ids", tensors.get("inputs_embeds"))
     if not tensors:
         raise ValueError("texts: expected a mapping of model inputs to tensors, found no tensor")
     if named is not None and named.dim() < 2:
-        raise ValueError(f"texts: expected inputs with a batch dimension, found a shape of {list(named.shape)}")
+        raise ValueError(
+            f"texts: expected inputs with a batch dimension, found a shape of {list(named.shape)}"
+        )
     B = len(named) if named is not None else len(next(iter(tensors.values())))
     if B == 0:
         raise ValueError("texts: expected a batch of 1 or more, found 0")
     other = [name for name, x in tensors.items() if B > 1 and (x.dim() == 0 or len(x) != B)]
     if other:
-        raise ValueError(f"texts: expected {other[0]} with a batch of {B} like the other inputs, found a shape of "
-                         f"{list(tensors[other[0]].shape)}: pass one mapping for each prompt")
+        raise ValueError(
+            f"texts: expected {other[0]} with a batch of {B} like the other inputs, found a shape of "
+            f"{list(tensors[other[0]].shape)}: pass one mapping for each prompt"
+        )
     rows = [{name: x[b : b + 1] if B > 1 else x for name, x in tensors.items()} for b in range(B)]
     return [_unpadded(row) for row in rows]
 
@@ -442,14 +588,26 @@ def _unpadded(row: dict[str, Tensor]) -> dict[str, Tensor]:
     T = mask.shape[1]
     seen = mask[0].nonzero()[:, 0].tolist()
     if not seen:
-        raise ValueError("attention_mask: expected a token that is no padding in each prompt, found none")
+        raise ValueError(
+            "attention_mask: expected a token that is no padding in each prompt, found none"
+        )
     kept = slice(seen[0], seen[-1] + 1)
     if len(seen) != kept.stop - kept.start:
-        raise ValueError("attention_mask: expected zeros at the two ends alone, found some between the tokens: they are "
-                         "not cut off; pass a prompt without them")
-    by_token = {name: x for name, x in row.items() if x.dim() >= 2 and x.shape[1] == T and name != "attention_mask"}
-    return {name: by_token[name][:, kept] if name in by_token else x for name, x in row.items()
-            if name != "attention_mask"}
+        raise ValueError(
+            "attention_mask: expected zeros at the two ends alone, found some between the tokens: they "
+            "are "
+            "not cut off; pass a prompt without them"
+        )
+    by_token = {
+        name: x
+        for name, x in row.items()
+        if x.dim() >= 2 and x.shape[1] == T and name != "attention_mask"
+    }
+    return {
+        name: by_token[name][:, kept] if name in by_token else x
+        for name, x in row.items()
+        if name != "attention_mask"
+    }
 
 
 def _part(whole: nn.Module, part: str | None) -> nn.Module:
@@ -460,9 +618,17 @@ def _part(whole: nn.Module, part: str | None) -> nn.Module:
             return root.get_submodule(part)
         except AttributeError:
             pass
-    names = [name for name, m in unwrap(whole).named_modules() if 0 < len(name) and name.count(".") < 2
-             and any(n.rpartition(".")[2].isdigit() for n, _ in m.named_modules())]
-    raise ValueError(f"part: expected a part of {type(unwrap(whole)).__name__}, such as {', '.join(names[:6])}, found {part!r}")
+    names = [
+        name
+        for name, m in unwrap(whole).named_modules()
+        if len(name) > 0
+        and name.count(".") < 2
+        and any(n.rpartition(".")[2].isdigit() for n, _ in m.named_modules())
+    ]
+    raise ValueError(
+        f"part: expected a part of {type(unwrap(whole)).__name__}, such as {', '.join(names[:6])}, "
+        f"found {part!r}"
+    )
 
 
 def _device(model: nn.Module) -> torch.device:
@@ -482,14 +648,22 @@ def _refuse_what_has_no_prompt(model: nn.Module) -> None:
         config = getattr(module, "active_peft_config", None)
         if getattr(config, "is_prompt_learning", False):
             raise UnsupportedModel(
-                f"{name}: expected a model that reads its prompt alone, found {getattr(config, 'num_virtual_tokens', 'some')} "
-                f"virtual tokens ({getattr(config.peft_type, 'value', config.peft_type)}); with prompt tuning, record "
-                "model.get_base_model() on {\"inputs_embeds\": torch.cat([model.get_prompt(1), "
-                "embeddings of the tokens], 1)}")
+                f"{name}: expected a model that reads its prompt alone, found "
+                f"{getattr(config, 'num_virtual_tokens', 'some')} "
+                f"virtual tokens ({getattr(config.peft_type, 'value', config.peft_type)}); with prompt "
+                f"tuning, record "
+                'model.get_base_model() on {"inputs_embeds": torch.cat([model.get_prompt(1), '
+                "embeddings of the tokens], 1)}"
+            )
     names = {n.rpartition(".")[2] for n, _ in model.named_modules()}
-    if getattr(getattr(model, "config", None), "is_encoder_decoder", False) and {"encoder", "decoder"} <= names:
-        raise UnsupportedModel(f"{name}: expected one stack of layers, found an encoder and a decoder; record the "
-                               "encoder alone: record(model.get_encoder(), ...)")
+    if (
+        getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+        and {"encoder", "decoder"} <= names
+    ):
+        raise UnsupportedModel(
+            f"{name}: expected one stack of layers, found an encoder and a decoder; record the "
+            "encoder alone: record(model.get_encoder(), ...)"
+        )
 
 
 def _parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
@@ -497,32 +671,49 @@ def _parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
 
 
 def _logits(out: Any, model: nn.Module) -> Tensor | None:
-    """[B, T, V] of a transformers output; of a model of one's own the first tensor that it returns, if that
+    """[B, T, V] of a transformers output; of a model of one's own the first tensor that it returns, if
+    that
     is as wide as the vocabulary and not as the hidden states."""
     found = getattr(out, "logits", None)
     if found is None:
         embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)
         found = out[0] if isinstance(out, tuple | list) and out else out
-        if embedding is None or not isinstance(found, Tensor) or (
-                found.shape[-1] != embedding.num_embeddings or found.shape[-1] == embedding.embedding_dim):
+        if (
+            embedding is None
+            or not isinstance(found, Tensor)
+            or (
+                found.shape[-1] != embedding.num_embeddings or found.shape[-1] == embedding.embedding_dim
+            )
+        ):
             return None
     return found if isinstance(found, Tensor) and found.dim() == 3 else None
 
 
-def _digest_of_texts(prompts: Sequence[Prompt]) -> str | None:
-    """SHA-256 of the texts, which models of other tokenizers share; None where there are none."""
+def _digest_of_texts(prompts: Sequence[Prompt]) -> dict[str, str]:
+    """SHA-256 of the texts, which models of other tokenizers share; empty where there are none."""
     if any(p.text is None for p in prompts):
-        return None
-    return sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()
+        return {}
+    return {"texts_sha256": sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()}
 
 
 def _some_logits(out: Any) -> tuple[Tensor, int]:
     """What the model says at some positions, evenly spread, in float32: [B, positions, V]; and V."""
     named = [getattr(out, name, None) for name in ("logits", "last_hidden_state")]
-    values = list(out.values()) if isinstance(out, Mapping) else list(out) if isinstance(out, tuple | list) else [out]
-    found = next((x for x in named + values if isinstance(x, Tensor) and x.is_floating_point() and x.dim() >= 2), None)
+    values = (
+        list(out.values())
+        if isinstance(out, Mapping)
+        else list(out)
+        if isinstance(out, tuple | list)
+        else [out]
+    )
+    found = next(
+        (x for x in named + values if isinstance(x, Tensor) and x.is_floating_point() and x.dim() >= 2),
+        None,
+    )
     if found is None:
-        raise UnsupportedModel(f"expected a model that returns a tensor of numbers, found {type(out).__name__}")
+        raise UnsupportedModel(
+            f"expected a model that returns a tensor of numbers, found {type(out).__name__}"
+        )
     V = found.shape[-1]
     if found.dim() != 3:
         return found.float(), V
@@ -535,15 +726,20 @@ def _predicted(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     thing that a model makes."""
     T = ids.shape[1]
     parts = [slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS)]
-    found = [[of(logits[:, part].float(), ids[:, part]) for part in parts]
-             for of in (metrics.loss, metrics.rank)]
+    found = [
+        [of(logits[:, part].float(), ids[:, part]) for part in parts]
+        for of in (metrics.loss, metrics.rank)
+    ]
     return torch.cat(found[0], 1), torch.cat(found[1], 1)
 
 
 def _is_out_of_memory(error: Exception) -> bool:
     said = str(error) if isinstance(error, RuntimeError) else ""
-    return (isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in said
-            or "can't allocate memory" in said)
+    return (
+        isinstance(error, MemoryError | torch.OutOfMemoryError)
+        or "out of memory" in said
+        or "can't allocate memory" in said
+    )
 
 
 @contextmanager

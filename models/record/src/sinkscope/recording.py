@@ -6,7 +6,8 @@ core/report/recording.schema.json.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,8 @@ VERSION_KEY, CONDITIONS_KEY = "sinkscope.recording", "sinkscope"
 
 CITATION = """@inproceedings{gu2025attention,
   title = {When Attention Sink Emerges in Language Models: An Empirical View},
-  author = {Gu, Xiangming and Pang, Tianyu and Du, Chao and Liu, Qian and Zhang, Fengzhuo and Du, Cunxiao and
-            Wang, Ye and Lin, Min},
+  author = {Gu, Xiangming and Pang, Tianyu and Du, Chao and Liu, Qian and Zhang, Fengzhuo and
+            Du, Cunxiao and Wang, Ye and Lin, Min},
   booktitle = {International Conference on Learning Representations},
   year = {2025},
   url = {https://arxiv.org/abs/2410.10781}
@@ -40,6 +41,23 @@ ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
 # What `prompt.NAME` is called where it is not the metric's own name: the page and the core know these.
 PROMPT_ROWS = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
+# The units of the summary, as the core's table has them.
+UNITS = {
+    "alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads",
+    "sink_ratio_raw": "share of heads", ROW_SUM: "weight", "entropy_mean": "of ln n", "distance": "tokens",
+    "contribution": "share", "cos_gap": "cosine", "hidden_ratio": "ratio", "key_ratio": "ratio",
+    "value_ratio": "ratio", "loss_mean": "nat",
+}
+
+
+# Characters that a terminal obeys, or that reorder a line of text; and those that end a line or a cell.
+_CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+
+
+def visible(text: str, lines: bool = False) -> str:
+    """The text with its control characters as escapes; `lines` keeps tabs and line feeds."""
+    wanted = f"[{_CONTROLS}]" if lines else f"[{_CONTROLS}\t\n]"
+    return re.sub(wanted, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class RecordingError(ValueError):
@@ -69,23 +87,30 @@ class Table(list[dict[str, Any]]):
 
     def defined(self) -> list[dict[str, Any]]:
         """The rows with None for what is undefined, as JSON needs it."""
-        return [{name: None if isinstance(x, float) and not np.isfinite(x) else x for name, x in row.items()}
-                for row in self]
+        return [
+            {name: None if isinstance(x, float) and not np.isfinite(x) else x for name, x in row.items()}
+            for row in self
+        ]
 
     def __str__(self) -> str:
         cells = self._cells()
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-                 for row in cells]
-        return "\n".join(([self.title] if self.title else []) + lines)
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in cells
+        ]
+        return "\n".join(([visible(self.title)] if self.title else []) + lines)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from html import escape
+
         head, *rows = self._cells()
-        lines = ["<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
-                 for tag, row in [("th", head), *(("td", row) for row in rows)]]
+        lines = [
+            "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+            for tag, row in [("th", head), *(("td", row) for row in rows)]
+        ]
         return f"<table><caption>{escape(self.title)}</caption>{''.join(lines)}</table>"
 
 
@@ -150,20 +175,32 @@ class Recording:
         changes = "".join(f", {edit['label']}" for edit in self.conditions.get("edits") or [])
         which = ", ".join(map(str, self.layers))
         some = f", attention in {m['L']} ({which})," if self.blocks > m["L"] else ""
-        return (f"{m['id']}{changes}: {self.blocks} layers{some} of {m['H']} heads, T = {prompts['T']}, "
-                f"{prompts['count']} prompts, {self.conditions.get('class')}")
+        return (
+            f"{m['id']}{changes}: {self.blocks} layers{some} of {m['H']} heads, T = {prompts['T']}, "
+            f"{prompts['count']} prompts, {self.conditions.get('class')}"
+        )
 
     def table(self) -> Table:
-        """The summary metrics: the mean over prompts and over the layers and heads that have one, its 95%
-        interval over prompts (Student's t), the mean of the prompts' sample deviations, the largest and where."""
+        """The summary metrics in the units of the core's table: the mean over prompts and over the layers and
+        heads that have one, its 95% interval over prompts (Student's t), the mean of the prompts' sample
+        deviations, the largest and where."""
         rows = Table()
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
         for name, label, mean, deviation, prompts, rest in self._summary():
             low, high = interval(prompts) if prompts is not None else (np.nan, np.nan)
             at = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))) if mean.size > 1 else 0
-            rows.append({"metric": label, "mean": _mean(mean), "low": low, "high": high,
-                         "deviation": _mean(deviation), "largest": float(mean.flat[at]) if mean.size > 1 else np.nan,
-                         "at": self.place(name, at) if rest and mean.size > 1 else ""})
+            rows.append(
+                {
+                    "metric": label,
+                    "unit": UNITS[name],
+                    "mean": _mean(mean),
+                    "low": low,
+                    "high": high,
+                    "deviation": _mean(deviation),
+                    "largest": float(mean.flat[at]) if mean.size > 1 else np.nan,
+                    "at": self.place(name, at) if rest and mean.size > 1 else "",
+                }
+            )
         return rows
 
     def place(self, name: str, at: int) -> str:
@@ -185,7 +222,14 @@ class Recording:
             if pick == "eps":
                 for i, e in enumerate(self.conditions["eps"]):
                     each = None if prompts is None else prompts[:, i]
-                    yield name, f"{label}, eps {e:g}", mean[i, at][None], deviation[i, at][None], each, False
+                    yield (
+                        name,
+                        f"{label}, eps {e:g}",
+                        mean[i, at][None],
+                        deviation[i, at][None],
+                        each,
+                        False,
+                    )
             elif pick == "first":
                 yield name, label, mean[..., at], deviation[..., at], prompts, True
             elif pick == "rows":
@@ -197,12 +241,20 @@ class Recording:
         """The name and label of each metric of the summary that the recording has."""
         k = self.first + 1
         for name, label, pick in (
-                ("alpha", f"alpha_{k}", "first"), ("alpha_raw", f"raw alpha_{k}", "first"),
-                ("sink_ratio", f"Sink_{k}", "eps"), ("sink_ratio_raw", f"raw Sink_{k}", "eps"),
-                (ROW_SUM, "row sum", "rows"), ("entropy_mean", "entropy", "all"), ("distance", "distance", "all"),
-                ("contribution", "first-token contribution", "all"), ("cos_gap", "cosine gap", "all"),
-                ("hidden_ratio", f"|h_{k}| / |h|", "all"), ("key_ratio", f"|k_{k}| / |k|", "all"),
-                ("value_ratio", f"|v_{k}| / |v|", "all"), ("loss_mean", "loss (nats)", "all")):
+            ("alpha", f"alpha_{k}", "first"),
+            ("alpha_raw", f"raw alpha_{k}", "first"),
+            ("sink_ratio", f"Sink_{k}", "eps"),
+            ("sink_ratio_raw", f"raw Sink_{k}", "eps"),
+            (ROW_SUM, "row sum", "rows"),
+            ("entropy_mean", "entropy", "all"),
+            ("distance", "distance", "all"),
+            ("contribution", "first-token contribution", "all"),
+            ("cos_gap", "cosine gap", "all"),
+            ("hidden_ratio", f"|h_{k}| / |h|", "all"),
+            ("key_ratio", f"|k_{k}| / |k|", "all"),
+            ("value_ratio", f"|v_{k}| / |v|", "all"),
+            ("loss_mean", "loss", "all"),
+        ):
             if f"mean.{name}" in self and f"deviation.{name}" in self:
                 yield name, label, pick
 
@@ -211,7 +263,8 @@ class Recording:
         return _pandas().DataFrame(list(self.table()))
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """A row for each head, by the model's own layer numbers, with the mean and the deviation over prompts of
+        """A row for each head, by the model's own layer numbers, with the mean and the deviation over
+        prompts of
         each metric of heads. Needs pandas."""
         return _pandas().DataFrame(self.heads())
 
@@ -220,26 +273,39 @@ class Recording:
         L, H, at = self.model["L"], self.model["H"], self.first
         columns: dict[str, Array] = {}
         for name, _, pick in self.summarized():
+            if pick == "eps":
+                continue
             for of, suffix in (("mean", ""), ("deviation", "_deviation")):
                 x = self.tensors[f"{of}.{name}"]
                 x = x[..., at] if pick == "first" else x.mean(-1) if pick == "rows" else x
                 if x.ndim == 2 and len(x) == L:
                     columns[name + suffix] = x.repeat(H // x.shape[1], 1)
-        return [{"layer": layer, "head": h} | {name: float(x[i, h]) for name, x in columns.items()}
-                for i, layer in enumerate(self.layers) for h in range(H)]
+        return [
+            {"layer": layer, "head": h} | {name: float(x[i, h]) for name, x in columns.items()}
+            for i, layer in enumerate(self.layers)
+            for h in range(H)
+        ]
 
     def caption(self) -> str:
         """What a reader of a figure must know: the model, the prompts, T, eps, and what comes first."""
         first, prompts = self.conditions.get("first") or {}, self.conditions["prompts"]
         eps = ", ".join(f"{e:g}" for e in self.conditions["eps"])
-        token = f'first token {first["token"]!r}' if first.get("token") is not None else "no common first token"
+        token = (
+            f"first token {first['token']!r}"
+            if first.get("token") is not None
+            else "no common first token"
+        )
         where = f" at position {self.first}" if self.first else ""
-        return (f"{self.title}. n = {prompts['count']} prompts of T = {prompts['T']} tokens, eps {eps}, "
-                f"{token}{where}.")
+        return (
+            f"{self.title}. n = {prompts['count']} prompts of T = {prompts['T']} tokens, eps {eps}, "
+            f"{token}{where}."
+        )
 
     def cite(self) -> str:
         """What to cite for these numbers: the measures, and the conditions as a sentence."""
-        versions = ", ".join(f"{name} {number}" for name, number in (self.conditions.get("versions") or {}).items())
+        versions = ", ".join(
+            f"{name} {number}" for name, number in (self.conditions.get("versions") or {}).items()
+        )
         return f"{CITATION}\n\n{self.caption()} Recorded with {versions or 'sinkscope'}."
 
     def save(self, path: str | PathLike[str]) -> int:
@@ -257,14 +323,15 @@ class Recording:
             with safe_open(path, framework="numpy") as file:
                 metadata: Mapping[str, str] = file.metadata() or {}
                 conditions = _conditions(path, metadata)
-                return cls(conditions, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+                names = file.keys()  # safe_open is no mapping: it cannot be iterated
+                return cls(conditions, {name: file.get_tensor(name) for name in names})
         except (OSError, RecordingError):
             raise
         except Exception as error:  # safetensors has an exception of its own for each kind of damage
             raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
 
     def __repr__(self) -> str:
-        return f"<Recording {self.title}>"
+        return f"<Recording {visible(self.title)}>"
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
@@ -284,7 +351,8 @@ def interval(numbers: Array, level: float = 0.95) -> tuple[float, float]:
 
 
 def t_quantile(freedom: int, level: float) -> float:
-    """The number that |t| stays below with probability `level`: with t = sqrt(freedom) tan(a), the density
+    """The number that |t| stays below with probability `level`: with t = sqrt(freedom) tan(a), the
+    density
     of the angle a is proportional to cos(a) ** (freedom - 1)."""
     angle = np.linspace(0, np.pi / 2, 200_001)
     density = np.cos(angle) ** (freedom - 1)
@@ -297,9 +365,13 @@ def compare(a: Recording, b: Recording) -> Table:
     interval of the mean difference by Student's t. Raises ValueError where the prompts differ."""
     ours, theirs = (r.conditions["prompts"] for r in (a, b))
     if ours["count"] != theirs["count"]:
-        raise ValueError(f"prompts: expected as many in both, found {ours['count']} and {theirs['count']}")
-    if not any(ours.get(key) is not None and ours.get(key) == theirs.get(key)
-               for key in ("sha256", "texts_sha256")):
+        raise ValueError(
+            f"prompts: expected as many in both, found {ours['count']} and {theirs['count']}"
+        )
+    if not any(
+        ours.get(key) is not None and ours.get(key) == theirs.get(key)
+        for key in ("sha256", "texts_sha256")
+    ):
         raise ValueError("prompts: expected the same texts in both, found others")
     if ours["T"] != theirs["T"]:
         raise ValueError(f"prompts.T: expected the same in both, found {ours['T']} and {theirs['T']}")
@@ -307,15 +379,26 @@ def compare(a: Recording, b: Recording) -> Table:
         raise ValueError(f"first.position: expected the same in both, found {a.first} and {b.first}")
     others = {label: prompts for _, label, _, _, prompts, _ in b._summary()}
     rows = Table()
-    rows.title = f"{b.model['id']} minus {a.model['id']}, paired by prompt; low and high: 95%, Student's t"
+    rows.title = (
+        f"{b.model['id']} minus {a.model['id']}, paired by prompt; low and high: 95%, Student's t"
+    )
     for _, label, _, _, prompts, _ in a._summary():
         other = others.get(label)
         if prompts is None or other is None:
             continue
         apart = other.astype(np.float64) - prompts.astype(np.float64)
         low, high = interval(apart)
-        rows.append({"metric": label, "a": _mean(prompts), "b": _mean(other), "difference": _mean(apart),
-                     "low": low, "high": high, "prompts": int(np.isfinite(apart).sum())})
+        rows.append(
+            {
+                "metric": label,
+                "a": _mean(prompts),
+                "b": _mean(other),
+                "difference": _mean(apart),
+                "low": low,
+                "high": high,
+                "prompts": int(np.isfinite(apart).sum()),
+            }
+        )
     return rows
 
 
@@ -335,33 +418,13 @@ def _pandas() -> Any:
 
 def bytes_of(recording: Recording) -> bytes:
     """The file as `save` writes it."""
-    return save({name: np.ascontiguousarray(x) for name, x in recording.tensors.items()},
-                metadata={VERSION_KEY: VERSION,
-                          CONDITIONS_KEY: json.dumps(recording.conditions, ensure_ascii=False)})
-
-
-def from_maps(att: Array, tokens: Sequence[str], model_id: str = "maps",
-              eps: Sequence[float] = (0.1, 0.2, 0.3)) -> Recording:
-    """A recording of the maps of one prompt, made by any tool: att [L, H, T, T] and its T tokens.
-
-    It has no mean over prompts: what is in the maps is measured by whoever reads them. The mask is
-    causal where no query has weight on a later key.
-    """
-    if att.ndim != 4 or att.shape[-1] != att.shape[-2]:
-        raise ValueError(f"att: expected maps [L, H, T, T], found {list(att.shape)}")
-    L, H, T, _ = att.shape
-    if len(tokens) != T:
-        raise ValueError(f"tokens: expected {T}, one for each query, found {len(tokens)}")
-    kind = "bidirectional" if np.triu(att, 1).any() else "causal"
-    model = {"id": model_id, "revision": None, "sha256": None, "family": "maps", "L": L, "H": H, "G": H,
-             "K": 1, "D": 1, "V": 1, "dtype": None, "attention": None, "operation": "softmax",
-             "mask": {"kind": kind}}
-    return Recording({
-        "model": model, "first": {"token": tokens[0], "id": None, "position": 0},
-        "tokens": [list(tokens)],
-        "prompts": {"source": "maps", "sha256": None, "count": 1, "kept": 1, "T": T},
-        "eps": list(eps), "class": "MEASURED", "licence": None, "versions": {}, "command": None,
-    }, {"0.att": att.astype(np.float32), f"0.{ROW_SUM}": att.sum(-1).astype(np.float32)})
+    return save(
+        {name: np.ascontiguousarray(x) for name, x in recording.tensors.items()},
+        metadata={
+            VERSION_KEY: VERSION,
+            CONDITIONS_KEY: json.dumps(recording.conditions, ensure_ascii=False),
+        },
+    )
 
 
 def _conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
@@ -375,8 +438,9 @@ def _conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
     except ValueError as error:
         raise RecordingError(f"{path}: {CONDITIONS_KEY}: expected JSON, found none: {error}") from error
     if isinstance(found, dict) and not _are_edits(found.get("edits") or []):
-        raise RecordingError(f"{path}: edits: expected a list of objects with a kind and a label, "
-                             "found another")
+        raise RecordingError(
+            f"{path}: edits: expected a list of objects with a kind and a label, found another"
+        )
     required = {"model": dict, "tokens": list, "prompts": dict, "eps": list}
     for key, kind in required.items():
         if not isinstance(found, dict) or not isinstance(found.get(key), kind):
@@ -389,8 +453,11 @@ def _conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
 
 def _are_edits(edits: Any) -> bool:
     return isinstance(edits, list) and all(
-        isinstance(edit, dict) and isinstance(edit.get("kind"), str)
-        and isinstance(edit.get("label"), str) for edit in edits)
+        isinstance(edit, dict)
+        and isinstance(edit.get("kind"), str)
+        and isinstance(edit.get("label"), str)
+        for edit in edits
+    )
 
 
 class Means:
@@ -407,13 +474,16 @@ class Means:
             value = x.astype(np.float64)
             apart = value - self.mean.setdefault(name, np.zeros_like(value))
             self.mean[name] = self.mean[name] + apart / self.count
-            self.squares[name] = (self.squares.get(name, np.zeros_like(value))
-                                  + apart * (value - self.mean[name]))
+            self.squares[name] = self.squares.get(name, np.zeros_like(value)) + apart * (
+                value - self.mean[name]
+            )
 
     def tensors(self) -> dict[str, Array]:
         """`mean.NAME` and `deviation.NAME`, float32; the deviation of one prompt is NaN."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            deviations = {name: np.sqrt(x / np.float64(self.count - 1))
-                          for name, x in self.squares.items()}
-        return ({f"mean.{name}": x.astype(np.float32) for name, x in self.mean.items()}
-                | {f"deviation.{name}": x.astype(np.float32) for name, x in deviations.items()})
+            deviations = {
+                name: np.sqrt(x / np.float64(self.count - 1)) for name, x in self.squares.items()
+            }
+        return {f"mean.{name}": x.astype(np.float32) for name, x in self.mean.items()} | {
+            f"deviation.{name}": x.astype(np.float32) for name, x in deviations.items()
+        }

@@ -38,7 +38,8 @@ class Settings:
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name}: expected {least} or more, found {value!r}")
         if self.tokens is not None and self.first >= self.tokens:
-            raise ValueError(f"first: expected a position below {self.tokens}, the number of tokens, found "
+            raise ValueError(f"first: expected a position below {self.tokens}, the number of tokens, "
+                             f"found "
                              f"{self.first}")
         if not self.tolerance > 0:
             raise ValueError(f"tolerance: expected a number above 0, found {self.tolerance!r}")
@@ -48,7 +49,8 @@ class Settings:
                 mask: Any = None, tolerance: Any = 1e-3) -> "Settings":
         """Settings of what a caller passed."""
         if isinstance(fields, str):
-            raise ValueError(f"fields: expected a list of names, found {fields!r} alone: fields=[{fields!r}]")
+            raise ValueError(f"fields: expected a list of names, found {fields!r} alone: "
+                             f"fields=[{fields!r}]")
         return cls(tokens, thresholds(eps), keep, tuple(fields), maps, first, mask, tolerance)
 
 
@@ -63,5 +65,6 @@ def thresholds(eps: Any) -> tuple[float, ...]:
     if not found:
         raise ValueError("eps: expected one number or more, found none")
     if not all(math.isfinite(e) and 0 <= e <= 1 for e in found):
-        raise ValueError(f"eps: expected numbers from 0 to 1, found {', '.join(f'{e:g}' for e in found)}")
+        raise ValueError(f"eps: expected numbers from 0 to 1, found "
+                         f"{', '.join(f'{e:g}' for e in found)}")
     return found

@@ -19,6 +19,7 @@ import numpy as np
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
+from .files import check_target, replacing
 from .loading import load
 from .recorder import Assembly, Measured, Recorder
 from .settings import FIELDS, Settings
@@ -53,7 +54,7 @@ def study(models: Sequence[str] | Mapping[str, Factory], texts: Sequence[Any],
                                         else dict.fromkeys(models))
     chosen = Settings.checked(tokens, eps, keep, settings.pop("fields", FIELDS), **settings)
     folder = Path(out)
-    (folder / "rows").mkdir(parents=True, exist_ok=True)
+    check_target(folder / "rows" / "0.parquet")
     digests = [_digest(text) for text in texts]
     done = _done(folder, chosen, digests)
     todo = [(name, i) for name in named for i in range(len(texts)) if (name, i) not in done]
@@ -191,9 +192,8 @@ def _write(folder: Path, table: "pa.Table") -> None:
         return
     keys = [f"{row['model']} {row['prompt']}" for row in table.select(["model", "prompt"]).to_pylist()]
     path = folder / "rows" / f"{sha256(' '.join(keys).encode()).hexdigest()[:16]}.parquet"
-    part = path.with_suffix(".part")
-    pq.write_table(table.cast(_schema()), part)
-    part.replace(path)
+    with replacing(path) as part:
+        pq.write_table(table.cast(_schema()), part)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -11,11 +11,12 @@ from importlib.resources import files
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from .recording import Array, Recording, bytes_of, from_maps
+from .recording import Array, Recording, bytes_of
 
 try:
     import anywidget
@@ -67,33 +68,63 @@ class Widget(anywidget.AnyWidget):
 
 
 def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
-            head: int | None = None) -> bytes:
-    """A PNG: alpha of the first token in all heads, and the map of one head (the strongest)."""
+            head: int | None = None, format: str = "png") -> bytes:
+    """A picture (png, svg or pdf): alpha of the first token in all heads, the map of one head (the
+    strongest), and
+    below them what the numbers depend on."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    at = recording.first
-    alpha = recording.tensors.get("mean.alpha", recording.tensors.get(f"{prompt}.alpha"))
+    at, alpha = recording.first, _alpha(recording, prompt)
     has_map = f"{prompt}.att" in recording or f"{prompt}.att_pooled" in recording
-    if alpha is None and has_map:
-        alpha = recording.attention(prompt).mean(-2)
-    figure = Figure(figsize=(9, 4), dpi=100, layout="constrained")
+    figure = Figure(figsize=(9, 4.4), dpi=100, layout="constrained")
     left, right = figure.subplots(1, 2)
-    figure.suptitle(recording.title, fontsize=9)
+    # A model's name may hold a $, which is no formula.
+    figure.supxlabel(fill(recording.caption(), 130), fontsize=7, parse_math=False)
     if alpha is not None:
-        shown = left.imshow(alpha[..., at], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        shown = left.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         left.set(xlabel="head", ylabel="layer", title=f"alpha_{at + 1}: attention to the first token")
+        rows = range(0, len(alpha), max(1, len(alpha) // 12))
+        left.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
         figure.colorbar(shown, ax=left)
+    else:
+        left.set_axis_off()
+        left.set_title("alpha: not recorded")
     if has_map:
         if not layer and not head and alpha is not None:
-            layer, head = map(int, np.unravel_index(np.argmax(alpha[..., at]), alpha.shape[:2]))
+            layer, head = _strongest(alpha)
         att = recording.attention(prompt)[layer or 0, head or 0]
         right.imshow(att, cmap="Blues", vmin=0, vmax=1)
-        right.set(xlabel="key", ylabel="query", title=f"attention of L{layer or 0}H{head or 0}")
+        name = f"L{recording.layers[layer or 0]}H{head or 0}"
+        right.set(xlabel="key", ylabel="query", title=f"attention of {name}")
     else:
         right.set_axis_off()
+        right.set_title("map: not kept")
     out = BytesIO()
-    figure.savefig(out, format="png")
+    # Letters stay letters in a vector file.
+    with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
+        figure.savefig(out, format=format)
     return out.getvalue()
+
+
+def _alpha(recording: Recording, prompt: int) -> Array | None:
+    """alpha of the first token in each head, [L, H], from the means, the prompt, or its maps; else
+    None."""
+    at = recording.first
+    for name in ("mean.alpha", f"{prompt}.alpha"):
+        if name in recording:
+            return recording[name][..., at]
+    if f"{prompt}.att" not in recording:
+        return None
+    att = recording.attention(prompt)
+    share = np.abs(att) / np.maximum(np.abs(att).sum(-1, keepdims=True), 1e-8)
+    bidirectional = (recording.model.get("mask") or {}).get("kind") == "bidirectional"
+    return share[..., at].sum(-1) / (att.shape[-1] - (0 if bidirectional else at))
+
+
+def _strongest(alpha: Array) -> tuple[int, int]:
+    layer, head = np.unravel_index(np.argmax(np.nan_to_num(alpha, nan=-1.0)), alpha.shape)
+    return int(layer), int(head)
 
 
 def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,attention", prompt: int = 0,
@@ -107,10 +138,12 @@ def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,atte
     layer, head: the head that is selected; the one with the largest alpha of the first token.
     """
     recording = _recording(x, tokens, text)
-    alpha = recording.tensors.get("mean.alpha", recording.tensors.get(f"{prompt}.alpha"))
+    kept = recording.conditions["prompts"]["kept"]
+    if kept and not 0 <= prompt < kept:
+        raise ValueError(f"prompt: expected one of {kept} kept prompts, found {prompt}")
+    alpha = _alpha(recording, prompt)
     if layer is None and head is None and alpha is not None:
-        values = np.nan_to_num(alpha[..., recording.first])
-        layer, head = (int(i) for i in np.unravel_index(np.argmax(values), values.shape))
+        layer, head = _strongest(alpha)
     return Widget(recording, prompt, view=view, layer=layer or 0, head=head or 0, height=height)
 
 
@@ -132,12 +165,6 @@ def _recording(x: Any, tokens: Sequence[str] | None, text: str | None) -> Record
                       file_sha256=loaded.sha256, progress=False)
     if tokens is None:
         raise ValueError("show: expected tokens beside maps, found none: show(maps, tokens)")
-    return from_maps(_array(x), tokens)
+    from .maps import from_maps
 
-
-def _array(x: Any) -> Array:
-    """Of a tensor, an array, or the `attentions` of a transformers output: a tuple of [1, H, T, T]."""
-    if isinstance(x, list | tuple):
-        layers = [_array(layer) for layer in x]
-        return np.stack([layer[0] if layer.ndim == 4 else layer for layer in layers])
-    return x.detach().float().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
+    return from_maps(x, tokens)

@@ -1,0 +1,333 @@
+"""Recordings of attention maps that another program made: nanoGPT, JAX, TransformerLens, nnsight, a
+dump."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from . import __version__, metrics
+from .attention import Call
+from .gather import Heads
+from .probe import ROW_SUM_ROUNDING, Facts
+from .recorder import Assembly, Measured, edited
+from .recording import Array, Recording
+from .settings import FIELDS, Settings
+
+VECTORS = ("q", "k", "v")
+# Rows of the core's table of operations.
+OPERATIONS = (
+    "softmax",
+    "sigmoid",
+    "sigmoid_log_n",
+    "sigmoid_norm",
+    "softmax1",
+    "sink_logit",
+    "relu",
+    "elu1",
+    "identity",
+    "softmax_scaled",
+    "softmax_p",
+    "softpick",
+    "softmax_clipped",
+    "elu1_norm",
+    "identity_norm",
+    "elu1_kernel",
+    "elu1_kernel_norm",
+    "mlp_kernel",
+    "mlp_kernel_norm",
+)
+
+
+def record_maps(
+    maps: Iterable[Any],
+    tokens: Iterable[Sequence[Any]],
+    eps: Sequence[float] = (0.1, 0.2, 0.3),
+    keep: int = 2,
+    *,
+    q: Iterable[Any] | None = None,
+    k: Iterable[Any] | None = None,
+    v: Iterable[Any] | None = None,
+    hidden: Iterable[Any] | None = None,
+    first: int = 0,
+    mask: str | None = None,
+    operation: str = "softmax",
+    layers: Sequence[int] | None = None,
+    blocks: int | None = None,
+    model_id: str = "maps",
+    source: str = "maps",
+    edits: Sequence[Mapping[str, Any] | str] = (),
+    licence: str | None = None,
+    command: str | None = None,
+) -> Recording:
+    """A recording of the attention maps of many prompts, with the numbers that `record` gives.
+
+    maps: of each prompt [L, H, T, T], or an iterable of its layers, each [H, T, T] or [1, H, T, T]:
+    what is read
+        at a time is one layer. Arrays, tensors, or what has `.value` (a proxy of nnsight).
+    tokens: of each prompt its T token strings, or ids.
+    q, k, v: of each prompt its layers [H or G, T, K]: norms, ratios, contributions and the cosine gap.
+    hidden: of each prompt [blocks + 1, T, D], the input of each layer and the output of the last.
+    mask: causal, prefix or bidirectional; causal where no query of the first prompt has weight on a
+    later key.
+    operation: what made the weights. Rows of softmax must sum to 1; those of others need not, and alpha
+    is then
+        of their shares, beside raw alpha and the row sums.
+    layers, blocks: the model's own numbers of these layers, and how many layers it has.
+    edits: in words, or with a `label`, what was changed during the runs: the recording is of class
+    EDITED. The others are as for `record`.
+    """
+    settings = Settings.checked(None, eps, keep, FIELDS, "auto", first, mask)
+    if operation not in OPERATIONS:
+        raise ValueError(f"operation: expected one of {', '.join(OPERATIONS)}, found {operation!r}")
+    assembly = Assembly(settings.eps, settings.first)
+    others = {
+        name: iter(x)
+        for name, x in zip((*VECTORS, "hidden"), (q, k, v, hidden), strict=True)
+        if x is not None
+    }
+    facts: Facts | None = None
+    D, V = 0, 1
+    prompts = iter(tokens)
+    for i, given in enumerate(maps):
+        strings = next(prompts, None)
+        if strings is None:
+            raise ValueError(f"tokens: expected those of each prompt of maps, found {i}")
+        parts = {name: next(x, None) for name, x in others.items()}
+        absent = [name for name, x in parts.items() if x is None]
+        if absent:
+            raise ValueError(f"{absent[0]}: expected those of each prompt of maps, found {i}")
+        calls = list(_calls(given, parts, f"maps[{i}]"))
+        if facts is None:
+            facts = _facts(calls, settings, operation, layers, blocks)
+        ids, written = _tokens(strings, facts.T, i)
+        heads = Heads(facts, settings, 1, int(i < keep))
+        for call in calls:
+            _check(call, facts, operation)
+            heads.visit(replace(call, seen=facts.visible(slice(0, facts.T), call.device)))
+        found = heads.metrics(0)
+        kept = heads.kept(0, ids) if i < keep else {}
+        if "hidden" in parts:
+            states = _array(parts["hidden"])
+            if states.ndim != 3 or states.shape[:2] != (facts.blocks + 1, facts.T):
+                raise ValueError(
+                    f"hidden: expected {facts.blocks + 1} states of {facts.T} tokens, found a shape of "
+                    f"{list(states.shape)}"
+                )
+            D = states.shape[2]
+            found |= _of_states(torch.from_numpy(states).float(), settings.first)
+            if kept:
+                kept["hidden_norm"] = found["hidden_norm"]
+        V = max([V, *(1 + i for i in ids or ())])
+        assembly.add(Measured(found, kept, written, ids[settings.first] if ids else None))
+    if facts is None:
+        raise ValueError("maps: expected those of one prompt or more, found none")
+    if next(prompts, None) is not None:
+        raise ValueError("tokens: expected as many prompts as maps, found more")
+    model: dict[str, Any] = {
+        "id": model_id,
+        "revision": None,
+        "sha256": None,
+        "family": "maps",
+        "L": facts.L,
+        "H": facts.H,
+        "G": facts.G,
+        "K": facts.K,
+        "D": D or facts.H * facts.K,
+        "V": V,
+        "dtype": None,
+        "attention": None,
+        "operation": operation,
+        "mask": {"kind": facts.kind} | ({"prefix": facts.prefix} if facts.kind == "prefix" else {}),
+    }
+    if facts.layers != list(range(facts.blocks)):
+        model |= {"blocks": facts.blocks, "layers": facts.layers}
+    token = assembly.kept[0].tokens[settings.first] if assembly.kept else None
+    return assembly.recording(
+        {
+            "model": model,
+            "first": {"token": token, "id": assembly.first_id, "position": settings.first},
+            "tokens": [],
+            "prompts": {"source": source, "sha256": None, "count": 0, "kept": 0, "T": facts.T},
+            "eps": list(settings.eps),
+            "class": "EDITED" if edits else "MEASURED",
+            "licence": licence,
+            "versions": {"sinkscope": __version__},
+            "command": command,
+        }
+        | ({"edits": edited(edits)} if edits else {})
+    )
+
+
+def _of_states(states: Tensor, first: int) -> dict[str, Array]:
+    others = torch.cat([states[:, :first], states[:, first + 1 :]], 1)
+    norms = states.norm(dim=-1)
+    return {
+        "hidden_norm": norms.numpy(),
+        "hidden_ratio": metrics.norm_ratio(norms, first).numpy(),
+        "massive": metrics.largest(states).numpy(),
+        "mixing": metrics.mixing(states).numpy(),
+        "kurtosis": metrics.kurtosis(states).numpy(),
+        "matrix_entropy": metrics.matrix_entropy(states).numpy(),
+        "matrix_entropy_others": metrics.matrix_entropy(others).numpy(),
+    }
+
+
+def _array(x: Any) -> Array:
+    """Of a tensor, an array, a proxy, or a list of such."""
+    x = getattr(x, "value", x)
+    if isinstance(x, list | tuple):
+        return np.stack([_array(part) for part in x])
+    if hasattr(x, "detach"):
+        return x.detach().float().cpu().numpy()
+    return np.asarray(x, np.float32)
+
+
+def _layers(x: Any, where: str) -> Iterator[Array]:
+    """[H, T, T] of each layer."""
+    x = getattr(x, "value", x)
+    for i, layer in enumerate(x):
+        found = _array(layer)
+        if found.ndim == 4 and len(found) == 1:
+            found = found[0]
+        if found.ndim != 3:
+            raise ValueError(
+                f"{where}: expected [L, H, T, T] or layers of [H, T, T], found a layer of shape "
+                f"{list(found.shape)}"
+            )
+        if not np.isfinite(found).all():
+            raise ValueError(f"{where}: expected finite weights, found others in layer {i}")
+        yield found
+
+
+def _calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
+    vectors = {name: _layers(parts[name], name) for name in VECTORS if name in parts}
+    for i, att in enumerate(_layers(given, where)):
+        H, T, S = att.shape
+        if T != S:
+            raise ValueError(
+                f"{where}: expected as many queries as keys, found {T} and {S} in layer {i}"
+            )
+        own = {name: next(x, None) for name, x in vectors.items()}
+        tensors = {name: torch.from_numpy(x)[None] for name, x in own.items() if x is not None}
+        for name, x in tensors.items():
+            if x.shape[2] != T or H % x.shape[1]:
+                raise ValueError(
+                    f"{name}: expected heads that divide {H} of {T} tokens, found a shape of "
+                    f"{list(x.shape[1:])}"
+                )
+        query, key = (tensors.get(name) for name in "qk")
+        both = query is not None and key is not None
+        yield Call(
+            i,
+            nn.Identity(),
+            query=query if both else None,
+            key=key if both else None,
+            value=tensors.get("v"),
+            weights=torch.from_numpy(att)[None],
+        )
+
+
+def _facts(
+    calls: Sequence[Call],
+    settings: Settings,
+    operation: str,
+    layers: Sequence[int] | None,
+    blocks: int | None,
+) -> Facts:
+    if not calls:
+        raise ValueError("maps: expected one layer or more, found none")
+    _, H, T, _ = calls[0].shape
+    if T < 2 or settings.first >= T:
+        raise ValueError(
+            f"first: expected a position below {T}, the number of tokens, found {settings.first}"
+            if T > 1
+            else f"maps: expected two tokens or more, found {T}"
+        )
+    weights = [call.weights for call in calls if call.weights is not None]
+    ahead = [w.triu(1).abs().amax((0, 1, 2)) > 0 for w in weights]  # keys that an earlier query sees
+    seen = torch.stack(ahead).any(0)
+    prefix = int(seen.nonzero().max()) + 1 if seen.any() else 0
+    kind = settings.mask or ("causal" if not prefix else "bidirectional" if prefix == T else "prefix")
+    if kind == "prefix" and not prefix:
+        raise ValueError("mask: expected weights on later keys under a prefix, found none")
+    t = torch.arange(T)
+    last = t.clamp_min({"causal": 0, "prefix": prefix - 1}.get(kind, T - 1))
+    L = len(calls)
+    numbers = list(range(L)) if layers is None else [int(i) for i in layers]
+    if len(numbers) != L or numbers != sorted(set(numbers)) or numbers[0] < 0:
+        raise ValueError(f"layers: expected {L} ascending numbers, found {numbers}")
+    total = numbers[-1] + 1 if blocks is None else blocks
+    if total <= numbers[-1]:
+        raise ValueError(f"blocks: expected more than {numbers[-1]}, found {total}")
+    key = calls[0].key if calls[0].key is not None else calls[0].value
+    return Facts(
+        T,
+        H,
+        H if key is None else key.shape[1],
+        1 if key is None else key.shape[3],
+        kind,
+        prefix if kind == "prefix" else 0,
+        [None] * L,
+        (last + 1).expand(L, T),
+        operation,
+        None,
+        numbers,
+        total,
+        [],
+        from_weights=True,
+    )
+
+
+def _check(call: Call, facts: Facts, operation: str) -> None:
+    B, H, T, _ = call.shape
+    if (H, T) != (facts.H, facts.T):
+        raise ValueError(
+            f"maps: expected [{facts.H}, {facts.T}, {facts.T}] in each layer and prompt, found "
+            f"[{H}, {T}, {T}] in layer {call.layer}"
+        )
+    assert call.weights is not None
+    hidden = ~facts.visible(slice(0, T), torch.device("cpu"))
+    if call.weights.masked_select(hidden).any():
+        raise ValueError(
+            f"maps: expected no weight on keys that the {facts.kind} mask hides, found some in layer "
+            f"{call.layer}"
+        )
+    if operation == "softmax":
+        sums = call.weights.sum(-1)
+        off = (sums - 1).abs()
+        # A dump in half precision rounds each weight.
+        if off.max() > max(ROW_SUM_ROUNDING, 2e-2 if _is_half(call.weights) else 0):
+            raise ValueError(
+                f"maps: expected rows that sum to 1, found one of "
+                f"{sums.flatten()[off.argmax()].item():.3g} "
+                f"in layer {call.layer}; where something else takes a share, name it: "
+                'operation="sink_logit", "sigmoid", ...'
+            )
+
+
+def _is_half(x: Tensor) -> bool:
+    """Every number is one of float16 or of bfloat16."""
+    return any(torch.equal(x.to(dtype).float(), x) for dtype in (torch.float16, torch.bfloat16))
+
+
+def _tokens(strings: Sequence[Any], T: int, i: int) -> tuple[list[int] | None, list[str]]:
+    found = list(strings.tolist() if hasattr(strings, "tolist") else strings)
+    if len(found) != T:
+        raise ValueError(f"tokens: expected {T}, one for each query, found {len(found)} for prompt {i}")
+    ids = [int(x) for x in found] if all(isinstance(x, int | np.integer) for x in found) else None
+    return ids, [str(x) for x in found]
+
+
+def from_maps(
+    att: Any,
+    tokens: Sequence[Any],
+    model_id: str = "maps",
+    eps: Sequence[float] = (0.1, 0.2, 0.3),
+    **options: Any,
+) -> Recording:
+    """A recording of the maps of one prompt: att [L, H, T, T] and its T tokens; `record_maps` of one."""
+    return record_maps([att], [tokens], eps, 1, model_id=model_id, **options)

@@ -1,0 +1,405 @@
+"""Write tests/golden/tokenizers/battery.json: tokenizer.json files of every kind that the tokenizers
+library can write, and the ids and offsets that it gives on texts that break tokenizers.
+
+    python -m models.reference.goldens.write_battery
+"""
+
+import itertools
+import json
+import struct
+from collections import Counter
+from typing import Any
+
+import tokenizers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+
+from . import GOLDEN
+from .write_tokenizers import NOTHING, hash_of, units
+
+PATH = GOLDEN / "tokenizers" / "battery.json"
+
+# Stands for a text at which the library itself ends in an error.
+REFUSED = "refused!"
+
+# How many texts of a case are given whole beside the hashes.
+WHOLE = 3
+
+TEXTS: list[str] = [
+    "", " ", "  \t\n", "a", "The old man sat at the door.", "  two  spaces , and a tab\tin it  ",
+    "Hello, world! How's it going? I'm fine -- they'll don't we've you're he'd.",
+    "don't DON'T donʼt can\u2019t ﬁne ofﬁce ½ ⅓ x² H₂O №5 ™ Ⅻ ㎏",
+    "1234567 3.14 1,000,000 ٣٤٥ १२३ ４５６ 〇一二 ⅷ ①②③ ½",
+    "snake_case camelCase kebab-case a_b _x_ __init__ x__y 100_000",
+    "naïve café Über façade señor Łódź İstanbul ISTANBUL ıIİi ß ẞ ſs ΣΑΣ σας ǅ",
+    "cafe\u0301 nai\u0308ve u\u0308ber e\u0301\u0323 e\u0323\u0301 a\u0315\u0300\u05ae\u0300b q\u0307\u0323 \u0301x",
+    "\u1112\u1161\u11ab\u1100\u1173\u11af 한글 \ud55c\u11ab 각", "Å Å A\u030a \u212b Ω \u2126 K \u212a",
+    "привет мир, как дела? Съешь же ещё этих мягких французских булок.",
+    "Ελληνικά: ο λόγος ΤΗΣ ΠΌΛΗΣ, «ναι»· τι;", "שלום עולם, מה נשמע? בְּרֵאשִׁית", "السلام عليكم، كيف الحال؟ مُحَمَّد ﷺ ﻻ",
+    "left אבג right \u202eoverride\u202c \u2066iso\u2069 \u200fmark", "नमस्ते दुनिया। क्या हाल है? क्ष त्र ज्ञ",
+    "สวัสดีชาวโลก ภาษาไทยไม่มีช่องว่าง", "日本語のテキスト、カタカナとひらがな。ｱｲｳ ガギグ ｶﾞ", "我能吞下玻璃而不伤身体。𠀀𪜀丽 㐀龥豈",
+    "中文English混排123テスト", "தமிழ் తెలుగు ಕನ್ನಡ മലയാളം বাংলা ગુજરાતી", "ქართული Հայերեն አማርኛ ភាសាខ្មែរ မြန်မာ ᏣᎳᎩ",
+    "😀😃 👍🏽 👨‍👩‍👧‍👦 🏳️‍🌈 🇩🇪🇫🇷 ❤️ ☺︎ 1️⃣ 👩🏿‍🚀", "a😀b 😀a <mask>😀<mask> x👨‍👩‍👧cat", "𝒜𝔅𝕮 𝟘𝟙 𐌰𐍉 𓀀 🄰 𝄞",
+    "\x00\x01\x07\x08 \x0b\x0c\x1b\x1f\x7f\x80\x85\x9f \x8f|", "a\u00a0b\u2002c\u2003d\u2009e\u200af\u202fg\u205fh\u3000i\u1680j",
+    "a\u0085b\u2028c\u2029d\ufeffe\u200bf\u200cg\u200dh\u2060i\u180ej\u00adk", "\ufeffBOM first", "end\ufeff", "\u0085 \u0085",
+    "क्\u200dष می\u200cخواهم a\u200db 12\u200d3 _\u200d", "line\nfeeds\r\nand\rothers\n\n\n  indented\n\ttab\n",
+    "<mask>", "a <mask> b", "a<mask>b", "\u0085<mask>\u0085", "\ufeff<mask>\ufeff x", "\u3000\t<mask> \n<mask>  ",
+    "cat cats concat cat, (cat) cat_ _cat cat1 1cat caté écat ¡cat! 猫cat猫 cat\u0301 cat\u200dx cat😀",
+    "Cat CAT cAt the cat THE Cat", "<s>text</s> <S> <s ></s", "[CLS] one [SEP] two [MASK] [UNK] <unk> <pad>",
+    "xx yy xxyy xxx <x><xx><xxx> <x<xx>", "▁block signs▁ ▁▁ a▁b ▁", "Ġletters Ċ for Âł bytes </w> ##s",
+    "<0x41> <0xE9> <0xZZ> &amp; \\n \\u0041", "$100 €5 £7 ¥9 1+1=2 a<b>c a^b `x` ~y |z| @w #v %u *t", "“quoted” ‘single’ «guillemets» —dash– …dots ¿qué? ¡sí! 、。「」・〜",
+    "AAAAaaaaAAAA bbbbbbbb abababab", "http://example.com/path?q=1&r=2#frag user@example.org C:\\dir\\file.txt",
+    "def f(x):\n    return {'a': [x**2, \"s\"]}  # comment", "the the the the the", "Supercalifragilisticexpialidocious antidisestablishmentarianism",
+    "\ud7ff\ue000\ufffd\ufffe\uffff \U0010ffff \U000e0001", "ﬀ ﬃ Ǆ ㍿ ﷺ ⑴ ｶﾞ ㌔ ﾊﾟ", "A\u0300\u0300 ṩ s\u0323\u0307 s\u0307\u0323 ḍ\u0307 d\u0323\u0307",
+]
+
+# Long ones, made by rule on both sides: a text and how often it comes.
+LONG: list[tuple[str, int]] = [
+    ("The old man sat at the door. ", 345), ("añ😀漢 <mask> cat\u0301\n", 600), ("ab", 5000), (" ", 10000), ("日本語", 3400),
+    ("e\u0301", 5000),
+]
+
+
+def all_texts() -> list[str]:
+    return [*TEXTS, *(text * times for text, times in LONG)]
+
+
+# --- vocabularies ---------------------------------------------------------------------------------
+
+WORDS = sorted({word.strip(".,!?") for text in TEXTS for word in text.split()
+                if word.isprintable()} - {""})
+LETTERS = sorted({c for text in TEXTS for c in text if c.isprintable()} - {"𓀀", "㍿", "ẞ", "猫", "᠎"})
+SAMPLE = " ".join(text for text in TEXTS if text.isascii() and text.isprintable())
+
+
+def learn_merges(words: list[list[str]], count: int) -> list[tuple[str, str]]:
+    """The most frequent pairs, of equals the first by alphabet: a trainer's order is its own."""
+    merges: list[tuple[str, str]] = []
+    while len(merges) < count:
+        pairs = Counter(pair for word in words for pair in itertools.pairwise(word))
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        merges.append(best)
+        for word in words:
+            for i in range(len(word) - 1, 0, -1):
+                if i < len(word) and (word[i - 1], word[i]) == best:
+                    word[i - 1:i + 1] = ["".join(best)]
+    return merges
+
+
+def numbered(tokens: list[str]) -> dict[str, int]:
+    return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
+
+
+def bpe(more: list[str] | None = None, letters: list[str] | None = None, text: str = SAMPLE,
+        **options: Any) -> models.BPE:
+    merges = learn_merges([list(word) for word in text.split()], 120)
+    kept = LETTERS if letters is None else letters
+    vocab = numbered(["<unk>", *(more or []), *kept, *"".join(map("".join, merges)),
+                      *map("".join, merges)])
+    return models.BPE(vocab, merges, **options)
+
+
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
+
+
+def byte_bpe(without: str = "", **options: Any) -> models.BPE:
+    spelled = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(SAMPLE + " 日本語 😀 привет é")
+    merges = learn_merges([list(word) for word, _ in spelled], 150)
+    kept = [letter for letter in ALPHABET if letter not in without]
+    merges = [merge for merge in merges if not set("".join(merge)) & set(without)]
+    return models.BPE(numbered(["<unk>", *kept, *map("".join, merges)]), merges, **options)
+
+
+def affixed_bpe() -> models.BPE:
+    words = [[c if i == 0 else f"##{c}" for i, c in enumerate(word)] for word in SAMPLE.split()]
+    for word in words:
+        word[-1] += "</w>"
+    merges = [pair for pair in itertools.chain(*(itertools.pairwise(word) for word in words))]
+    merges = list(dict.fromkeys(merges))[:100]
+    joined = [left + right[2:] for left, right in merges]
+    letters = [f"{pre}{c}{post}" for c in LETTERS for pre in ("", "##") for post in ("", "</w>")]
+    vocab = numbered(["<unk>", *letters, *joined])
+    return models.BPE(vocab, merges, unk_token="<unk>", continuing_subword_prefix="##",
+                      end_of_word_suffix="</w>")
+
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def word_piece(prefix: str = "##", **options: Any) -> models.WordPiece:
+    counts: Counter[str] = Counter()
+    for word in WORDS:
+        for form in (word, word.lower()):
+            counts.update(form[:n] for n in range(1, min(len(form), 6) + 1))
+            counts.update(prefix + form[n:] for n in range(1, len(form)) if len(form) - n < 6)
+    pieces = sorted(counts, key=lambda piece: (-counts[piece], piece))[:700]
+    options = {"unk_token": "[UNK]", "continuing_subword_prefix": prefix} | options
+    return models.WordPiece(numbered([*SPECIAL, *pieces]), **options)
+
+
+def word_level(unk_token: str = "<unk>") -> models.WordLevel:
+    vocab = numbered(["<unk>", "<s>", *WORDS[::2], *"abc123,. ", "cat", "the", "old", "日本語"])
+    return models.WordLevel(vocab, unk_token=unk_token)
+
+
+def unigram(more: list[str] | None = None, **options: Any) -> models.Unigram:
+    counts: Counter[str] = Counter()
+    for word in WORDS:
+        for piece in (word, f"▁{word}"):
+            counts.update(piece[i:j] for i in range(len(piece))
+                          for j in range(i + 1, min(len(piece), i + 7) + 1))
+    pieces = sorted(counts, key=lambda piece: (-counts[piece] * len(piece), piece))[:600]
+    scored = [(piece, -0.25 * i ** 0.5 - 1) for i, piece in enumerate(["▁", *pieces])]
+    rest = [("<unk>", 0.0), ("<s>", 0.0), *((piece, -9.0) for piece in more or [])]
+    return models.Unigram([*rest, *scored], **({"unk_id": 0} | options))
+
+
+# --- the cases ------------------------------------------------------------------------------------
+
+Case = tuple[str, Tokenizer]
+
+
+def build(model: Any, normalizer: Any = None, split: Any = None, post: Any = None, decoder: Any = None,
+          added: list[AddedToken] | None = None) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    if split:
+        tokenizer.pre_tokenizer = split
+    if post:
+        tokenizer.post_processor = post
+    if decoder:
+        tokenizer.decoder = decoder
+    for token in added or []:
+        (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
+    return tokenizer
+
+
+def flagged(**flags: bool) -> list[AddedToken]:
+    return [AddedToken("<mask>", special=True, normalized=False, **flags),
+            AddedToken("cat", special=False, normalized=False, **flags),
+            AddedToken("The", special=False, normalized=True, **flags)]
+
+
+def byte_level(**options: Any) -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.ByteLevel(**({"add_prefix_space": False} | options))
+
+
+GPT4 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+         r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+LLAMA_DECODER = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                   decoders.Strip(" ", 1, 0)])
+BLOCKS = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+
+
+def template(tokens: str) -> processors.TemplateProcessing:
+    return processors.TemplateProcessing(single=tokens, special_tokens=[("<s>", 1), ("<unk>", 0)])
+
+
+def bpe_cases() -> list[Case]:
+    space = pre_tokenizers.Whitespace()
+    partial = [byte for byte in BYTES if byte not in ("<0xF0>", "<0x80>")]
+    return [
+        ("bpe", build(bpe(unk_token="<unk>"), split=space)),
+        ("bpe fuse_unk", build(bpe(unk_token="<unk>", fuse_unk=True), split=space)),
+        ("bpe without unk_token", build(bpe(), split=space)),
+        ("bpe unk_token not in the vocabulary", build(bpe(letters=list("abcdehimnorst ")), split=space)),
+        ("bpe prefix and suffix", build(affixed_bpe(), split=space, decoder=decoders.BPEDecoder("</w>"))),
+        ("bpe byte_fallback", build(
+            bpe(BYTES, list("abcdehimnorst▁"), unk_token="<unk>", fuse_unk=True, byte_fallback=True),
+            BLOCKS, decoder=LLAMA_DECODER, post=template("<s> $A"),
+            added=[AddedToken("<s>", special=True), AddedToken("<mask>", special=True)])),
+        ("bpe byte_fallback, bytes missing", build(
+            bpe(partial, list("abcdehimnorst▁"), unk_token="<unk>", byte_fallback=True), BLOCKS)),
+        ("bpe metaspace first", build(bpe(unk_token="<unk>"), split=pre_tokenizers.Metaspace(
+            prepend_scheme="first"), decoder=decoders.Metaspace(prepend_scheme="first"), added=flagged())),
+        ("bpe metaspace never, no split", build(bpe(unk_token="<unk>", fuse_unk=True), split=pre_tokenizers.Metaspace(
+            "_", prepend_scheme="never", split=False), decoder=decoders.Metaspace("_", prepend_scheme="never"))),
+        ("bpe dropout", build(bpe(unk_token="<unk>", dropout=0.5), split=space)),
+        ("byte-level", build(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(),
+                             post=processors.ByteLevel(trim_offsets=True))),
+        ("byte-level prefix space", build(
+            byte_bpe(), split=byte_level(add_prefix_space=True), decoder=decoders.ByteLevel(),
+            post=processors.RobertaProcessing(("<unk>", 0), ("!", 1)), added=flagged(lstrip=True))),
+        ("byte-level, bytes missing", build(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel())),
+        ("byte-level ignore_merges, GPT-4", build(
+            byte_bpe(ignore_merges=True), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
+                [pre_tokenizers.Split(Regex(GPT4), "isolated"), byte_level(use_regex=False)]))),
+        ("byte-level, o200k", build(byte_bpe(), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
+            [pre_tokenizers.Split(Regex(O200K), "removed", True), byte_level(use_regex=False)]))),
+        ("byte-level digits, NFC", build(
+            byte_bpe(), normalizers.NFC(), pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
+            decoder=decoders.ByteLevel(), added=flagged(rstrip=True))),
+        ("byte-level normalizer", build(byte_bpe(), normalizers.Sequence(
+            [normalizers.NFKC(), normalizers.ByteLevel()]), decoder=decoders.ByteLevel(), added=flagged())),
+        ("byte-level truncation and padding", truncated(build(
+            byte_bpe(), split=byte_level(), post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")])))),
+    ]
+
+
+def truncated(tokenizer: Tokenizer) -> Tokenizer:
+    tokenizer.enable_truncation(4)
+    tokenizer.enable_padding(length=16)
+    return tokenizer
+
+
+def bert(normalizer: normalizers.Normalizer, **options: Any) -> Tokenizer:
+    return build(word_piece(**options), normalizer, pre_tokenizers.BertPreTokenizer(),
+                 processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)), decoders.WordPiece(),
+                 [AddedToken(name, special=True) for name in SPECIAL])
+
+
+def word_cases() -> list[Case]:
+    split = pre_tokenizers.Split
+    behaviors = ("removed", "isolated", "contiguous", "merged_with_previous", "merged_with_next")
+    splits = {
+        "Whitespace": pre_tokenizers.Whitespace(), "WhitespaceSplit": pre_tokenizers.WhitespaceSplit(),
+        "BertPreTokenizer": pre_tokenizers.BertPreTokenizer(), "Digits": pre_tokenizers.Digits(False),
+        "Digits individual": pre_tokenizers.Digits(True), "FixedLength": pre_tokenizers.FixedLength(3),
+        "CharDelimiterSplit": pre_tokenizers.CharDelimiterSplit(","),
+        "UnicodeScripts": pre_tokenizers.UnicodeScripts(), "no pre-tokenizer": None,
+        "Sequence": pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(),
+                                             pre_tokenizers.Digits(True)]),
+        **{f"Punctuation {behavior}": pre_tokenizers.Punctuation(behavior) for behavior in behaviors},
+        **{f"Split text {behavior}": split("a", behavior) for behavior in behaviors},
+        **{f"Split pattern {behavior} inverted": split(Regex(r"\w+|\s"), behavior, True)
+           for behavior in behaviors},
+        "Split what may be empty": split(Regex(r"x*(?=[aeiou])|\b"), "merged_with_next"),
+    }
+    return [
+        ("wordpiece uncased", bert(normalizers.BertNormalizer())),
+        ("wordpiece cased", bert(normalizers.BertNormalizer(lowercase=False, handle_chinese_chars=False))),
+        ("wordpiece cased, no accents", bert(normalizers.BertNormalizer(
+            lowercase=False, clean_text=False, strip_accents=True), max_input_chars_per_word=8)),
+        ("wordpiece without prefix", build(word_piece(""), split=pre_tokenizers.Whitespace(),
+                                           decoder=decoders.WordPiece("", cleanup=False))),
+        ("wordpiece without unk_token", build(word_piece(unk_token="<none>"), split=pre_tokenizers.Whitespace())),
+        ("wordlevel without unk_token", build(word_level("<none>"), split=pre_tokenizers.WhitespaceSplit())),
+        *((f"wordlevel {name}", build(word_level(), split=stage)) for name, stage in splits.items()),
+    ]
+
+
+def unigram_cases() -> list[Case]:
+    space = pre_tokenizers.Metaspace()
+    return [
+        ("unigram", build(unigram(), split=space, decoder=decoders.Metaspace(), post=template("$A <s>"))),
+        ("unigram without unk_id", build(unigram(unk_id=None), split=space)),
+        ("unigram byte_fallback", build(unigram(BYTES, byte_fallback=True), split=space)),
+        ("unigram byte_fallback, bytes missing", build(unigram(BYTES[:200], byte_fallback=True), split=space)),
+        ("unigram of the whole text", build(unigram(), normalizers.Sequence(
+            [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]))),
+        ("unigram CTC", build(unigram(), normalizers.Nmt(), space, decoder=decoders.CTC("<s>", "▁"))),
+        ("unigram Precompiled", build(unigram(), normalizers.Precompiled(charsmap()), space)),
+    ]
+
+
+def normalizer_cases() -> list[Case]:
+    listed = {
+        "NFC": normalizers.NFC(), "NFD": normalizers.NFD(), "NFKC": normalizers.NFKC(),
+        "NFKD": normalizers.NFKD(), "Lowercase": normalizers.Lowercase(), "Nmt": normalizers.Nmt(),
+        "Strip": normalizers.Strip(), "Strip left": normalizers.Strip(right=False),
+        "Strip right": normalizers.Strip(left=False), "StripAccents": normalizers.StripAccents(),
+        "NFKD, StripAccents, Lowercase": normalizers.Sequence(
+            [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]),
+        "Replace": normalizers.Replace("ab", "!"), "Replace by nothing": normalizers.Replace(Regex(r"[aeiou]"), ""),
+        "Replace by more": normalizers.Replace(Regex(r"\s+"), " _ "),
+        "Prepend": normalizers.Sequence([normalizers.NFC(), normalizers.Prepend(">> ")]),
+    }
+    letters = [*LETTERS, ">", "!", *(chr(c) for c in range(0x300, 0x330)), *"\u1112\u1161\u11ab\u1100"]
+    cut = pre_tokenizers.WhitespaceSplit()
+    return [(f"normalizer {name}", build(bpe(letters=letters, unk_token="<unk>"), normalizer, cut, added=flagged()))
+            for name, normalizer in listed.items()]
+
+
+def added_cases() -> list[Case]:
+    flags = ("single_word", "lstrip", "rstrip")
+    chosen = [combination for n in range(4) for combination in itertools.combinations(flags, n)]
+    lower = normalizers.Lowercase()
+    more = [AddedToken("<x>", normalized=False), AddedToken("<xx>", normalized=False), AddedToken("<xxx>"),
+            AddedToken("xx"), AddedToken("▁▁"), AddedToken(" ", lstrip=True), AddedToken("é"), AddedToken("😀")]
+    return [
+        *((f"added {' '.join(chosen) or 'tokens'}", build(
+            word_level(), lower, pre_tokenizers.WhitespaceSplit(), added=flagged(**dict.fromkeys(chosen, True))))
+          for chosen in chosen),
+        ("added, one within another", build(bpe(unk_token="<unk>"), normalizers.NFC(), added=more)),
+        ("added, with a prefix", build(bpe(unk_token="<unk>"), BLOCKS, added=[
+            AddedToken("the", normalized=True), AddedToken("old", normalized=False), AddedToken("<mask>")])),
+    ]
+
+
+def charsmap() -> bytes:
+    """An empty map of SentencePiece: a double-array trie that finds nothing, and no texts."""
+    return struct.pack("<I", 1024) + bytes(1024)
+
+
+# --- what the library gives -----------------------------------------------------------------------
+
+
+def moves_offsets(tokenizer: Tokenizer, text: str) -> bool:
+    """Whether the library moves offsets off their characters. A BPE adds up the lengths of its tokens: it
+    counts nothing for a character that it leaves out because there is no token for the unknown, and it
+    puts an unknown one behind the bytes that follow it."""
+    file = json.loads(tokenizer.to_str())
+    model = file["model"]
+    if model["type"] != "BPE" or not (model["unk_token"] is None or model["byte_fallback"]):
+        return False
+    model["unk_token"] = "<unk>"
+    other = Tokenizer.from_str(json.dumps(file))
+    return model["vocab"]["<unk>"] in other.encode(text, add_special_tokens=False).ids
+
+
+def measure(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    # A post-processor may leave spaces out of spans: the spans of the text are wanted.
+    bare = Tokenizer.from_str(tokenizer.to_str())
+    bare.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
+    hashes: dict[str, list[str]] = {"ids": [], "spans": [], "decoded": []}
+    whole = {}
+    for i, text in enumerate(texts):
+        try:
+            ids, own = tokenizer.encode(text).ids, bare.encode(text)
+        except BaseException:  # noqa: BLE001  The library's own errors, and where it panics.
+            for column in hashes.values():
+                column.append(REFUSED)
+            continue
+        spans = units(text, own.offsets)
+        hashes["ids"].append(hash_of(ids))
+        hashes["spans"].append(NOTHING if moves_offsets(tokenizer, text) else hash_of(spans))
+        hashes["decoded"].append(hash_of(map(ord, tokenizer.decode(own.ids))))
+        if 4 <= i < 4 + WHOLE or i == TEXTS.index("a<mask>b"):
+            whole[str(i)] = {"ids": ids, "spans": spans}
+    return {name: "".join(column) for name, column in hashes.items()} | {"whole": whole}
+
+
+def main() -> None:
+    texts = all_texts()
+    cases = []
+    for name, tokenizer in [*bpe_cases(), *word_cases(), *unigram_cases(), *normalizer_cases(), *added_cases()]:
+        file = tokenizer.to_str()
+        cases.append({"name": name, "file": json.loads(file), **measure(Tokenizer.from_str(file), texts)})
+    head = {
+        "written_by": {"script": "models/reference/goldens/write_battery.py", "tokenizers": tokenizers.__version__},
+        "texts": TEXTS, "long": LONG,
+    }
+    lines = ",\n".join(json.dumps(case, ensure_ascii=True, separators=(",", ":")) for case in cases)
+    PATH.write_text(json.dumps(head, indent=0)[:-2] + f',\n"cases": [\n{lines}\n]\n}}\n')
+    print(f"{len(cases)} tokenizers, {len(texts)} texts, {PATH.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+/**
+ * Edits of the kinds that tests of numbers do not notice: keys of caches that forget something, what is released at
+ * the end, borders, the place of the first token, percent scales, defaults. `fresh.mjs --kinds` draws them.
+ */
+import { createRequire } from 'node:module';
+import { masked } from './draw.mjs';
+
+/** @typedef {import('./draw.mjs').Slip} Slip */
+/** @typedef {import('typescript').Node} Node */
+
+/** @type {typeof import('typescript')} */
+const ts = createRequire(new URL('../../wasm/package.json', import.meta.url))('typescript');
+const { SyntaxKind: Kind } = ts;
+
+/** Calls that end something. */
+const RELEASES =
+  /^(close|clear\w*|remove\w*|delete|release\w*|terminate|end\w*|abort|cancel|forget|unsubscribe|unobserve|disconnect|revoke\w*|dispose|free|drop\w*|stop|unlink|destroy)$/;
+/** Names of a place that numbers are counted from. */
+const FIRST = /^(first|at|from|begin|begun|start|offset|before|front|position|resumed)$/;
+const BORDERS = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
+const ROUNDS = { floor: 'ceil', ceil: 'floor', trunc: 'ceil', round: 'floor' };
+const EQUALITIES = /^[!=]==?$/;
+
+/**
+ * Edits of JavaScript and TypeScript by kind. A function takes a node, its text, and gives what stands in its place.
+ * @type {Record<string, (node: Node, textOf: (node: Node) => string) => string | undefined>}
+ */
+const OF_SCRIPTS = {
+  key(node, textOf) {
+    if (ts.isTemplateExpression(node) && node.templateSpans.length > 1) {
+      const { parent } = node;
+      const name = 'name' in parent && parent.name ? textOf(/** @type {Node} */ (parent.name)) : '';
+      if (!/key/i.test(name)) return undefined;
+      const [span] = node.templateSpans;
+      return textOf(node).replace(`\${${textOf(span.expression)}}`, '');
+    }
+    // One condition of several that say whether two things are the same.
+    if (!ts.isBinaryExpression(node) || !/^(&&|\|\|)$/.test(textOf(node.operatorToken)))
+      return undefined;
+    const compares = (/** @type {Node} */ one) =>
+      ts.isBinaryExpression(one) && EQUALITIES.test(textOf(one.operatorToken));
+    if (compares(node.right)) return textOf(node.left);
+    return compares(node.left) ? textOf(node.right) : undefined;
+  },
+  release(node, textOf) {
+    if (ts.isPropertyAccessExpression(node.parent ?? node)) return undefined;
+    if (ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)) {
+      const { name, expression } = node.expression;
+      if (name.text === 'finally') return textOf(expression);
+    }
+    if (!ts.isExpressionStatement(node)) return undefined;
+    let call = node.expression;
+    while (ts.isVoidExpression(call) || ts.isAwaitExpression(call)) call = call.expression;
+    // x.close().catch(...) is a close.
+    while (
+      ts.isCallExpression(call) &&
+      ts.isPropertyAccessExpression(call.expression) &&
+      /^(catch|then)$/.test(call.expression.name.text)
+    )
+      call = call.expression.expression;
+    if (!ts.isCallExpression(call)) return undefined;
+    const called = call.expression;
+    const name = ts.isPropertyAccessExpression(called) ? textOf(called.name) : textOf(called);
+    return RELEASES.test(name.replace(/^#/, '')) ? ';' : undefined;
+  },
+  round(node, textOf) {
+    if (!ts.isPropertyAccessExpression(node) || textOf(node.expression) !== 'Math')
+      return undefined;
+    const to = ROUNDS[/** @type {keyof typeof ROUNDS} */ (node.name.text)];
+    return to && `Math.${to}`;
+  },
+  border(node, textOf) {
+    if (!ts.isBinaryExpression(node)) return undefined;
+    const to = BORDERS[/** @type {keyof typeof BORDERS} */ (textOf(node.operatorToken))];
+    const [left, right] = [textOf(node.left), textOf(node.right)];
+    // The larger or the smaller of two is the same where they are equal.
+    const { parent } = node;
+    const isEither =
+      ts.isConditionalExpression(parent) &&
+      [left, right].sort().join() ===
+        [textOf(parent.whenTrue), textOf(parent.whenFalse)].sort().join();
+    return to && !isEither ? `${left} ${to} ${right}` : undefined;
+  },
+  first(node, textOf) {
+    const isFirst = (/** @type {Node} */ one) =>
+      (ts.isIdentifier(one) && FIRST.test(one.text)) ||
+      (ts.isPropertyAccessExpression(one) && FIRST.test(one.name.text.replace(/^#/, '')));
+    if (ts.isElementAccessExpression(node) && isFirst(node.argumentExpression))
+      return `${textOf(node.expression)}[0]`;
+    if (!ts.isBinaryExpression(node) || !/^[-+]$/.test(textOf(node.operatorToken)))
+      return undefined;
+    if (isFirst(node.right)) return textOf(node.left);
+    return isFirst(node.left) && textOf(node.operatorToken) === '+'
+      ? textOf(node.right)
+      : undefined;
+  },
+  percent(node, textOf) {
+    if (!ts.isBinaryExpression(node) || !/^[*/]$/.test(textOf(node.operatorToken)))
+      return undefined;
+    if (/^1000?$/.test(textOf(node.right))) return textOf(node.left);
+    const isTimes = textOf(node.operatorToken) === '*';
+    return isTimes && /^1000?$/.test(textOf(node.left)) ? textOf(node.right) : undefined;
+  },
+  default(node) {
+    const { parent } = node;
+    const isDefault =
+      ((ts.isBindingElement(parent) || ts.isParameter(parent)) && parent.initializer === node) ||
+      (ts.isBinaryExpression(parent) &&
+        parent.right === node &&
+        parent.operatorToken.kind === Kind.QuestionQuestionToken);
+    if (!isDefault) return undefined;
+    if (ts.isNumericLiteral(node)) return String(Number(node.text) + 1);
+    if (node.kind === Kind.TrueKeyword) return 'false';
+    return node.kind === Kind.FalseKeyword ? 'true' : undefined;
+  },
+};
+
+/** A comparison, as one line of C or Python writes it. */
+const TERM = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
+
+/** Edits of C and Python by kind: what is found, and what stands in its place. @type {Record<string, [RegExp, string | ((...found: string[]) => string)][]>} */
+const OF_LINES = {
+  key: [
+    [
+      RegExp(
+        String.raw` (?:&&|\|\||and|or) ${TERM} (?:==|!=|is(?: not)?) ${TERM}(?=[ ;:)]|$)`,
+        'gm',
+      ),
+      '',
+    ],
+    [RegExp(String.raw`(?<=[( ])${TERM} (?:==|!=) ${TERM} (?:&&|\|\||and|or) `, 'g'), ''],
+  ],
+  release: [
+    [
+      /^( *)[\w.]*\.(?:close|unlink|clear|remove|release|terminate|join|shutdown|stop|end)\(.*\)$/gm,
+      'pass',
+    ],
+    [/^( *)ss_\w*(?:close|free|release|reset|clear|forget|end|drop)\w*\(.*\);$/gm, ';'],
+    [/^( *)memset\(.*\);$/gm, ';'],
+  ],
+  round: [
+    [/\bmath\.floor\b/g, 'math.ceil'],
+    [/\bmath\.ceil\b/g, 'math.floor'],
+    [/([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ ([\w.]+)/g, (found) => `-(-${found})`],
+    [/\bfloorf?\(/g, (found) => found.replace('floor', 'ceil')],
+    [/\bceilf?\(/g, (found) => found.replace('ceil', 'floor')],
+  ],
+  border: [
+    [/ < /g, ' <= '],
+    [/ <= /g, ' < '],
+    [/ > /g, ' >= '],
+    [/ >= /g, ' > '],
+  ],
+  first: [
+    [/ [-+] (?:self\.)?(?:first|at|begin|start|offset|resumed)\b(?![.([])/g, ''],
+    [/(?<=[[ ,])(?:self\.)?(?:first|at)(?=\])/g, '0'],
+  ],
+  percent: [
+    [/\b1000?(?:\.0?f?)? \* /g, ''],
+    [/ [*/] 1000?(?:\.0?f?)?(?!\w)/g, ''],
+  ],
+  default: [
+    [/(?<=\.get\(\0+, )\d+(?=\))/g, (found) => String(Number(found) + 1)],
+    [/(?<=^ *(?:def |\w+: ).*= )\d+(?=[,)]|$)/gm, (found) => String(Number(found) + 1)],
+    [/(?<=json_\w+\(.*, )\d+(?=\))/g, (found) => String(Number(found) + 1)],
+  ],
+};
+
+export const KINDS = Object.keys(OF_SCRIPTS);
+
+/** @param {string} file @param {string} text @param {string} kind @returns {Slip[]} */
+function slipsOf(file, text, kind) {
+  if (!/\.[mc]?[jt]s$/.test(file)) {
+    const code = masked(file, text);
+    return OF_LINES[kind].flatMap(([pattern, to]) =>
+      [...code.matchAll(pattern)].map(({ index, 0: found, 1: indent = '' }) => ({
+        at: index,
+        from: text.slice(index, index + found.length),
+        to: typeof to === 'string' ? indent + to : to(found),
+      })),
+    );
+  }
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  const textOf = (/** @type {Node} */ node) => node.getText(source);
+  /** @type {Slip[]} */
+  const found = [];
+  const visit = (/** @type {Node} */ node) => {
+    if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isInterfaceDeclaration(node))
+      return;
+    const to = node.parent && OF_SCRIPTS[kind](node, textOf);
+    if (to !== undefined) found.push({ at: node.getStart(source), from: textOf(node), to });
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
+
+/**
+ * Every edit of some kinds, each with its kind.
+ * @param {string} file @param {string} text @param {readonly string[]} kinds
+ * @returns {(Slip & { kind: string })[]}
+ */
+export function slipsOfKinds(file, text, kinds) {
+  return kinds.flatMap((kind) => slipsOf(file, text, kind).map((slip) => ({ ...slip, kind })));
+}

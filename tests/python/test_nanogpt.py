@@ -1,0 +1,66 @@
+"""The recipe of models/README.md for a nanoGPT checkpoint: the model it writes is the one that was saved."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+F = torch.nn.functional
+
+README = Path(__file__).parents[2] / "models" / "README.md"
+ARGS = {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 12, "vocab_size": 20, "dropout": 0.0}
+
+
+def random_state(bias: bool) -> dict:
+    """Names and shapes of nanoGPT's state, as a compiled model saves it."""
+    D, V = ARGS["n_embd"], ARGS["vocab_size"]
+    shapes = {"transformer.wte.weight": (V, D), "transformer.wpe.weight": (ARGS["block_size"], D)}
+    for layer in range(ARGS["n_layer"]):
+        h = f"transformer.h.{layer}"
+        linear = {"attn.c_attn": (3 * D, D), "attn.c_proj": (D, D), "mlp.c_fc": (4 * D, D), "mlp.c_proj": (D, 4 * D)}
+        shapes |= {f"{h}.{name}.weight": shape for name, shape in linear.items()}
+        shapes |= {f"{h}.ln_{i}.weight": (D,) for i in (1, 2)}
+    shapes["transformer.ln_f.weight"] = (D,)
+    if bias:
+        shapes |= {name.replace("weight", "bias"): shape[:1] for name, shape in shapes.items()
+                   if ".w" not in name.replace(".weight", "")}
+    draw = torch.Generator().manual_seed(int(bias))
+    state = {name: torch.randn(shape, generator=draw) / 4 for name, shape in shapes.items()}
+    state["lm_head.weight"] = state["transformer.wte.weight"]
+    return state
+
+
+def logits_of(state: dict, ids: "torch.Tensor") -> "torch.Tensor":
+    """nanoGPT's forward pass: matrices as [out, in], exact GELU, biases where there are some."""
+    def part(name: str, x: "torch.Tensor") -> "torch.Tensor":
+        return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
+
+    def norm(name: str, x: "torch.Tensor") -> "torch.Tensor":
+        return F.layer_norm(x, x.shape[-1:], state[f"{name}.weight"], state.get(f"{name}.bias"), 1e-5)
+
+    x = state["transformer.wte.weight"][ids] + state["transformer.wpe.weight"][:len(ids)]
+    for layer in range(ARGS["n_layer"]):
+        h = f"transformer.h.{layer}"
+        heads = part(f"{h}.attn.c_attn", norm(f"{h}.ln_1", x)).view(len(ids), 3 * ARGS["n_head"], -1).transpose(0, 1)
+        mixed = F.scaled_dot_product_attention(*heads.chunk(3), is_causal=True)
+        x = x + part(f"{h}.attn.c_proj", mixed.transpose(0, 1).reshape(len(ids), -1))
+        x = x + part(f"{h}.mlp.c_proj", F.gelu(part(f"{h}.mlp.c_fc", norm(f"{h}.ln_2", x))))
+    return norm("transformer.ln_f", x) @ state["lm_head.weight"].T
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_recipe(bias: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = random_state(bias)
+    model = {f"_orig_mod.{name}": x for name, x in state.items()}
+    torch.save({"model": model, "model_args": ARGS | {"bias": bias}, "iter_num": 1}, tmp_path / "ckpt.pt")
+    section = README.read_text().split("## A nanoGPT checkpoint")[1]
+    recipe = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert recipe
+    monkeypatch.chdir(tmp_path)
+    exec(recipe[1], {})  # noqa: S102
+    written = transformers.GPT2LMHeadModel.from_pretrained("FOLDER").eval()
+    ids = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6])
+    with torch.no_grad():
+        assert (written(ids[None]).logits[0] - logits_of(state, ids)).abs().max() < 1e-5

@@ -1,0 +1,234 @@
+"""What cannot be recorded as it was passed is refused before the model runs, in one sentence that says
+what to do;
+parts of models, and models that lie elsewhere, are recorded."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+import transformers as tf
+from families import FAMILIES, T, as_batch, inputs
+from sinkscope.attention import UnsupportedModel
+from torch import nn
+from truth import run64
+
+PROMPTS = inputs(FAMILIES["llama"], 3)
+NEVER = FAMILIES["llama"].make("sdpa")
+NEVER.register_forward_pre_hook(lambda *_: pytest.fail("the model ran"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "expected"),
+    [
+        ({"input_ids": torch.tensor(PROMPTS)}, {}, "texts: expected a list .*, found a dict alone"),
+        ("a text", {}, "texts: expected a list .*, found a str alone"),
+        (7, {}, "texts: expected a list .*, found a int alone"),
+        ([7], {}, "texts: expected a text, a list of token ids or a mapping"),
+        ([["a"]], {}, "texts: expected a text, a list of token ids or a mapping"),
+        (["a text"], {}, "where there is no tokenizer"),
+        ([{"input_ids": torch.tensor(PROMPTS[0])}], {}, "with a batch dimension"),
+        ([{"input_ids": torch.zeros(0, 4, dtype=torch.long)}], {}, "a batch of 1 or more, found 0"),
+        ([{"text": "a"}], {}, "found no tensor"),
+        (
+            [{"input_ids": torch.tensor(PROMPTS), "pixel_values": torch.zeros(2, 3)}],
+            {},
+            "pixel_values with a batch of 3",
+        ),
+        (PROMPTS, {"first": T}, f"first: expected a position below {T}, .* found {T}"),
+        (PROMPTS, {"first": -1}, "first: expected 0 or more, found -1"),
+        (PROMPTS, {"first": 20, "tokens": 20}, "first: expected a position below 20"),
+        (PROMPTS, {"first": T, "tokens": None}, f"first: expected a position below {T}"),
+        (PROMPTS, {"eps": 0.3}, r"eps: expected a list of thresholds, found 0.3 alone: eps=\[0.3\]"),
+        (PROMPTS, {"eps": "0.3"}, "eps: expected a list of thresholds"),
+        (PROMPTS, {"eps": [float("nan")]}, "eps: expected numbers from 0 to 1, found nan"),
+        (PROMPTS, {"eps": [30]}, "eps: expected numbers from 0 to 1, found 30"),
+        (PROMPTS, {"eps": ["x"]}, "eps: expected a list of numbers"),
+        (PROMPTS, {"eps": []}, "eps: expected one number or more"),
+        (PROMPTS, {"keep": -1}, "keep: expected 0 or more"),
+        (PROMPTS, {"tokens": 2.5}, "tokens: expected 2 or more, found 2.5"),
+        (PROMPTS, {"batch": 0}, "batch: expected 1 or more"),
+        (PROMPTS, {"fields": "q"}, r"fields: expected a list of names, found 'q' alone"),
+        (PROMPTS, {"tolerance": float("nan")}, "tolerance: expected a number above 0"),
+        (PROMPTS, {"part": "modal"}, "part: expected a part of LlamaForCausalLM, such as model"),
+        ([[5]], {"tokens": None}, "two tokens or more"),
+    ],
+)
+def test_what_does_not_fit_is_refused_at_the_door(
+    texts: Any, options: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected) as error:
+        sinkscope.record(NEVER, None, texts, **{"tokens": T, "progress": False} | options)
+    assert "\n" not in str(error.value)
+
+
+def test_each_row_of_a_mapping_is_a_prompt() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    single = sinkscope.record(model, None, PROMPTS, tokens=T, keep=3, progress=False)
+    found = sinkscope.record(
+        model, None, [{"input_ids": torch.tensor(PROMPTS)}], tokens=T, keep=3, progress=False
+    )
+    assert found.conditions["prompts"]["count"] == 3
+    for name, x in single.tensors.items():
+        assert np.array_equal(found[name], x, equal_nan=x.dtype.kind == "f"), name
+
+
+def test_one_encoder_of_a_pair_is_recorded_alone() -> None:
+    sizes = {
+        "vocab_size": 97,
+        "d_model": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 32,
+        "decoder_ffn_dim": 32,
+        "init_std": 0.2,
+    }
+    torch.manual_seed(5)
+    bart = tf.BartModel(tf.BartConfig(**sizes)).eval()
+    t5 = tf.T5ForConditionalGeneration(
+        tf.T5Config(d_model=32, d_kv=8, d_ff=32, num_layers=2, num_heads=4, vocab_size=97)
+    ).eval()
+    for model in (bart, t5):
+        with pytest.raises(
+            UnsupportedModel, match=r"record the encoder alone: record\(model.get_encoder\(\)"
+        ):
+            sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+        found = sinkscope.record(model.get_encoder(), None, PROMPTS, tokens=T, progress=False)
+        out = run64(model.get_encoder(), input_ids=torch.tensor(PROMPTS[:1]))
+        assert np.abs(found["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-5
+        assert found.model["mask"] == {"kind": "bidirectional"} and found.layers == [0, 1]
+
+
+def clip() -> nn.Module:
+    towers = {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
+    config = tf.CLIPConfig(
+        text_config=towers | {"vocab_size": 97, "max_position_embeddings": 64},
+        vision_config=towers | {"image_size": 24, "patch_size": 4},
+        projection_dim=16,
+    )
+    torch.manual_seed(5)
+    return tf.CLIPModel(config).eval()
+
+
+def test_towers_are_recorded_one_at_a_time() -> None:
+    model, pixels = clip(), inputs(FAMILIES["vit"], 1)[0]["pixel_values"]
+    both = {"input_ids": torch.tensor(PROMPTS[:1]), "pixel_values": pixels}
+    with pytest.raises(UnsupportedModel, match='one at a time: part="(vision|text)_model"'):
+        sinkscope.record(model, None, [both], tokens=None, progress=False)
+    vision = run64(model.vision_model, pixel_values=pixels).attentions
+    text = run64(model.text_model, input_ids=both["input_ids"]).attentions
+    for prompt in (both, {"pixel_values": pixels}):
+        found = sinkscope.record(model, None, [prompt], tokens=None, part="vision_model", progress=False)
+        assert np.abs(found["mean.alpha"] - torch.stack(vision)[:, 0].mean(-2).numpy()).max() < 1e-5
+        assert found.model["mask"] == {"kind": "bidirectional"}
+    queries = torch.arange(T, 0, -1)
+    for prompt in (both, PROMPTS[0]):
+        found = sinkscope.record(model, None, [prompt], tokens=T, part="text_model", progress=False)
+        alpha = torch.stack(text)[:, 0].sum(-2) / queries
+        assert np.abs(found["mean.alpha"] - alpha.numpy()).max() < 1e-5
+
+
+def test_an_offloaded_model_gives_the_numbers_of_one_in_memory() -> None:
+    accelerate = pytest.importorskip("accelerate", reason="accelerate is not installed")
+    for name in ("llama", "gpt_oss"):
+        family = FAMILIES[name]
+        plain = sinkscope.record(
+            family.make(family.implementations[0]), None, PROMPTS, tokens=T, progress=False
+        )
+        model = accelerate.cpu_offload(family.make(family.implementations[0]), execution_device="cpu")
+        assert next(model.parameters()).device.type == "meta"
+        found = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+        assert np.array_equal(found["mean.alpha"], plain["mean.alpha"])
+        assert np.array_equal(found["mean.hidden_norm"], plain["mean.hidden_norm"])
+
+
+def test_prompt_tuning_is_refused_with_what_to_do() -> None:
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    base = FAMILIES["llama"].make("sdpa")
+    model = peft.get_peft_model(
+        base, peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
+    ).eval()
+    with pytest.raises(UnsupportedModel, match="3 virtual tokens.*get_base_model.*inputs_embeds"):
+        sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    # What the sentence says works.
+    ids = torch.tensor(PROMPTS[:1])
+    with torch.no_grad():
+        embeds = torch.cat([model.get_prompt(1), base.get_input_embeddings()(ids)], 1)
+    found = sinkscope.record(
+        model.get_base_model(), None, [{"inputs_embeds": embeds}], tokens=None, progress=False
+    )
+    att = torch.stack(run64(base, inputs_embeds=embeds).attentions)[:, 0]
+    alpha = att.sum(-2) / torch.arange(T + 3, 0, -1)
+    assert np.abs(found["mean.alpha"] - alpha.numpy()).max() < 1e-5
+
+
+class Wide(nn.Module):
+    """Layers whose heads differ in width, and in how many share a key."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.embed = nn.Embedding(97, 16)
+        sizes = ((8, 2), (16, 4))
+        self.layers = nn.ModuleList([nn.Linear(16, 4 * K + 2 * G * K) for K, G in sizes])
+        self.out = nn.ModuleList([nn.Linear(4 * K, 16) for K, _ in sizes])
+        self.sizes = sizes
+
+    def forward(self, input_ids: torch.Tensor, exact: list[torch.Tensor] | None = None) -> torch.Tensor:
+        x = self.embed(input_ids)
+        B, n = input_ids.shape
+        for (K, G), project, out in zip(self.sizes, self.layers, self.out, strict=True):
+            q, k, v = project(x).split([4 * K, G * K, G * K], -1)
+            q, k, v = (part.view(B, n, -1, K).transpose(1, 2) for part in (q, k, v))
+            k, v = (
+                (part.repeat_interleave(4 // G, 1) for part in (k, v)) if exact is not None else (k, v)
+            )
+            if exact is None:
+                mixed = nn.functional.scaled_dot_product_attention(
+                    q, k, v, is_causal=True, enable_gqa=True
+                )
+            else:
+                scores = (q @ k.mT * K**-0.5).masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
+                exact.append(scores.softmax(-1)[0])
+                mixed = exact[-1] @ v
+            x = x + out(mixed.transpose(1, 2).flatten(2))
+        return x
+
+
+def test_layers_may_differ_in_the_width_of_their_heads() -> None:
+    model = Wide().eval()
+    found = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    exact: list[torch.Tensor] = []
+    with torch.no_grad():
+        model.double()(torch.tensor(PROMPTS[:1]), exact)
+    model.float()
+    alpha = torch.stack(exact).sum(-2) / torch.arange(T, 0, -1)
+    assert np.abs(found["mean.alpha"] - alpha.numpy()).max() < 1e-5
+    assert (found.model["G"], found["0.key_norm"].shape) == (4, (2, 4, T))
+    assert np.array_equal(found["0.key_norm"][0, 0], found["0.key_norm"][0, 1])  # two heads share a key
+    with pytest.raises(UnsupportedModel, match="expected q of one width in all layers"):
+        sinkscope.record(model, None, PROMPTS[:1], tokens=T, fields=["q"], progress=False)
+
+
+def test_sink_logits_in_some_layers_alone() -> None:
+    """Layers without a sink logit have rows that sum to 1, and the same raw alpha as alpha."""
+    model = FAMILIES["gpt_oss"].make("eager")
+    with torch.no_grad():
+        model.model.layers[1].self_attn.sinks.fill_(-torch.inf)
+    found = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    att = torch.stack(list(model(**as_batch(PROMPTS[0]), output_attentions=True).attentions))[
+        :, 0
+    ].detach()
+    raw = att.sum(-2) / torch.arange(T, 0, -1)
+    assert np.abs(found["0.alpha_raw"] - raw.numpy()).max() < 1e-5
+    assert np.allclose(found["0.row_mass"][1], 1, atol=1e-5) and np.allclose(
+        found["0.alpha"][1], raw[1], atol=1e-5
+    )

@@ -1,0 +1,265 @@
+"""Files are complete or absent, regular, and checked before the work; texts are read as their writers
+meant them."""
+
+import csv
+import io
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+from families import FAMILIES, T, inputs
+from sinkscope.__main__ import main
+from sinkscope.files import replacing
+from sinkscope.loading import read_texts
+from sinkscope.recording import RecordingError, interval, t_quantile
+
+PROMPTS = inputs(FAMILIES["llama"], 5)
+
+
+@pytest.fixture(scope="module")
+def recording() -> sinkscope.Recording:
+    return sinkscope.record(FAMILIES["llama"].make("sdpa"), None, PROMPTS, tokens=T, progress=False)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_two_writers_of_one_path_have_files_of_their_own(
+    recording: sinkscope.Recording, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.safetensors"
+    with replacing(path) as one, replacing(path) as other:
+        assert one != other and one.parent == other.parent == tmp_path
+        one.write_bytes(b"one")
+        other.write_bytes(b"other")
+    assert path.read_bytes() == b"one" and names(tmp_path) == ["r.safetensors"]
+
+
+def test_a_link_in_the_place_of_the_temporary_file_is_not_followed(
+    recording: sinkscope.Recording, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    (tmp_path / "r.safetensors.part").symlink_to(victim)
+    recording.save(tmp_path / "r.safetensors")
+    assert victim.read_bytes() == b"mine"
+    assert sinkscope.Recording.open(tmp_path / "r.safetensors").model == recording.model
+
+
+def test_a_write_that_fails_leaves_nothing(
+    recording: sinkscope.Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.safetensors"
+    path.write_bytes(b"before")
+
+    def full(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        recording.save(path)
+    assert names(tmp_path) == ["r.safetensors"] and path.read_bytes() == b"before"
+
+
+def test_a_file_has_the_mode_that_the_process_gives(
+    recording: sinkscope.Recording, tmp_path: Path
+) -> None:
+    path, plain = tmp_path / "r.safetensors", tmp_path / "plain"
+    plain.touch()
+    recording.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    path.chmod(0o640)
+    recording.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_what_is_no_regular_file_is_refused(recording: sinkscope.Recording, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="expected a regular file or none, found a link"):
+        recording.save(tmp_path / "link")
+    for name, kind in (("pipe", "a device or a pipe"), ("folder", "a folder")):
+        with pytest.raises(OSError, match=f"expected a regular file or none, found {kind}"):
+            recording.save(tmp_path / name)
+        with pytest.raises(RecordingError, match=f"expected a regular file, found {kind}"):
+            sinkscope.Recording.open(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("out", "expected"),
+    [
+        ("blocked/r.safetensors", "expected a folder that takes files"),
+        (".", "expected a regular file or none, found a folder"),
+    ],
+)
+def test_out_is_checked_before_the_work(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    out: str,
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "blocked").write_text("a file")
+    (tmp_path / "texts.json").write_text('["a"]')
+    monkeypatch.setattr("sinkscope.loading.load", lambda *_, **__: pytest.fail("the model was loaded"))
+    assert (
+        main(["record", "none", "--texts", str(tmp_path / "texts.json"), "--out", str(tmp_path / out)])
+        == 1
+    )
+    assert expected in capsys.readouterr().err
+    for change in (["--first", "64"], ["--tokens", "1"], ["--keep", "-1"]):
+        assert (
+            main(
+                [
+                    "record",
+                    "none",
+                    "--texts",
+                    str(tmp_path / "texts.json"),
+                    "--out",
+                    str(tmp_path / "r"),
+                    *change,
+                ]
+            )
+            == 1
+        )
+        assert "expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("eps", ["nan", "x", "0.1,,0.2", "-1", "30"])
+def test_eps_of_the_command_line_are_numbers_from_0_to_1(
+    eps: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["record", "none", "--texts", "t", "--out", "o", f"--eps={eps}"])
+    assert "--eps: " in capsys.readouterr().err
+
+
+def test_json_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '\ufeff{"text": "one\u2028line\u0085here"}\r\n\n{"text": "two"}\n', encoding="utf-8", newline=""
+    )
+    assert read_texts(path) == ["one\u2028line\u0085here", "two"]
+    (tmp_path / "a.txt").write_bytes("\ufeffone\n\ntwo".encode())
+    assert read_texts(tmp_path / "a.txt") == ["one", "two"]
+    (tmp_path / "a.json").write_bytes('\ufeff["one"]'.encode())
+    assert read_texts(tmp_path / "a.json") == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.jsonl", b'{"text": "a"}\n"b"\n', "line 2: .*found a str"),
+        ("a.jsonl", b'{"text": "a"}\n3\n', "line 2: .*found a int"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": null}\n', "line 2: .*found no text"),
+        ("a.jsonl", b'{"text": "a"}\n{"te\n', "line 2: expected .*found no JSON"),
+        ("a.json", b"[", "expected JSON in UTF-8"),
+        ("a.txt", b"\xff\xfe", "expected text in UTF-8"),
+    ],
+)
+def test_files_of_texts_are_refused_by_their_line(
+    tmp_path: Path, name: str, content: bytes, expected: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=expected) as error:
+        read_texts(tmp_path / name)
+    assert type(error.value) is ValueError and "\n" not in str(error.value)
+
+
+def test_json_and_csv_have_no_nan(
+    recording: sinkscope.Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, PROMPTS[:1], tokens=T, progress=False)
+    path = tmp_path / "r.safetensors"
+    one.save(path)
+    assert main(["measure", str(path), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(name))
+    assert rows[0]["metric"] == "alpha_1" and rows[0]["deviation"] is None and rows[0]["low"] is None
+    assert main(["measure", str(path), "--csv"]) == 0
+    printed = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert float(printed[0]["mean"]) == rows[0]["mean"] and printed[0]["deviation"] == ""
+    assert main(["measure", str(path), "--csv", "--heads"]) == 0
+    heads = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["layer"], row["head"]) for row in heads] == [
+        (str(i), str(h)) for i in range(3) for h in range(4)
+    ]
+    assert np.isclose(float(heads[5]["alpha"]), one["mean.alpha"][1, 1, 0])
+
+
+def test_intervals_are_students(recording: sinkscope.Recording) -> None:
+    # Quantiles of Student's t, as printed in tables: 95% two-sided at 1, 2, 4, 10, 30 and 1,000 degrees
+    # of freedom.
+    for freedom, expected in (
+        (1, 12.7062),
+        (2, 4.3027),
+        (4, 2.7764),
+        (10, 2.2281),
+        (30, 2.0423),
+        (1000, 1.9623),
+    ):
+        assert abs(t_quantile(freedom, 0.95) - expected) < 6e-5 * expected
+    row = recording.table()[0]
+    x = recording["prompt.alpha_1"].astype(np.float64)
+    half = 2.7764 * x.std(ddof=1) / np.sqrt(5)
+    assert np.isclose(row["low"], x.mean() - half, rtol=1e-4) and np.isclose(
+        row["high"], x.mean() + half, rtol=1e-4
+    )
+    assert "Student" in recording.table().title
+    assert all(np.isnan(x) for x in interval(np.array([1.0, np.nan])))
+    labels = {row["metric"]: row for row in recording.table()}
+    for label in (
+        "entropy",
+        "|v_1| / |v|",
+        "|h_1| / |h|",
+        "cosine gap",
+        "Sink_1, eps 0.1",
+        "loss",
+    ):
+        row = labels[label]
+        assert row["low"] <= row["mean"] <= row["high"], label
+
+
+def test_two_recordings_are_compared_prompt_by_prompt(recording: sinkscope.Recording) -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    model.model.layers[0].self_attn.q_proj.weight.data.mul_(0.5)
+    other = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    rows = {row["metric"]: row for row in sinkscope.compare(recording, other)}
+    apart = (other["prompt.alpha_1"] - recording["prompt.alpha_1"]).astype(np.float64)
+    row = rows["alpha_1"]
+    assert np.isclose(row["difference"], apart.mean(), rtol=1e-4) and row["prompts"] == 5
+    assert np.allclose((row["low"], row["high"]), interval(apart), rtol=1e-4)
+    fewer = sinkscope.record(model, None, PROMPTS[:4], tokens=T, progress=False)
+    others = sinkscope.record(model, None, PROMPTS[::-1], tokens=T, progress=False)
+    for wrong, expected in ((fewer, "as many in both"), (others, "the same texts")):
+        with pytest.raises(ValueError, match=expected):
+            sinkscope.compare(recording, wrong)
+
+
+def test_pandas_and_citations(recording: sinkscope.Recording) -> None:
+    pytest.importorskip("pandas")
+    frame = recording.to_pandas()
+    assert list(frame["metric"]) == [row["metric"] for row in recording.table()]
+    heads = recording.to_dataframe()
+    assert len(heads) == 12 and np.isclose(heads["alpha"].mean(), recording["mean.alpha"][..., 0].mean())
+    said = recording.cite()
+    assert "2410.10781" in said and "n = 5 prompts of T = 48 tokens, eps 0.1, 0.2, 0.3" in said
+
+
+def test_a_picture_draws_a_name_with_a_dollar(recording: sinkscope.Recording) -> None:
+    widget: Any = pytest.importorskip(
+        "sinkscope.widget", reason="anywidget is not installed", exc_type=ImportError
+    )
+    pytest.importorskip("matplotlib")
+    recording.model["id"] = r"a $\frac{$ model"
+    assert widget.picture(recording).startswith(b"\x89PNG")
+    svg = widget.picture(recording, format="svg").decode()
+    assert "n = 5 prompts" in svg and "eps 0.1" in svg

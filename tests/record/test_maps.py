@@ -1,0 +1,248 @@
+"""Maps of other programs, and models that are watched in a loop of one's own, give the numbers of
+`record`."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+from families import FAMILIES, H, L, T, inputs
+from hybrids import HYBRIDS
+from safetensors.numpy import load as from_bytes
+from sinkscope.recording import bytes_of
+from torch import nn
+from truth import alpha64, eager64
+
+PROMPTS = inputs(FAMILIES["llama"], 4)
+SCHEMA = Path(__file__).resolve().parents[2] / "core" / "report" / "recording.schema.json"
+
+
+@pytest.fixture(scope="module")
+def whole() -> sinkscope.Recording:
+    return sinkscope.record(
+        FAMILIES["llama"].make("eager"),
+        None,
+        PROMPTS,
+        tokens=T,
+        keep=4,
+        fields=["q", "k", "v", "hidden"],
+        progress=False,
+    )
+
+
+def maps_of(prompts: list[list[int]], name: str = "llama") -> list[torch.Tensor]:
+    model = FAMILIES[name].make("eager")
+    with torch.no_grad():
+        return [
+            torch.stack(model(input_ids=torch.tensor([p]), output_attentions=True).attentions)[:, 0]
+            for p in prompts
+        ]
+
+
+@pytest.mark.parametrize("form", ["arrays", "layers", "one at a time", "with a batch"])
+def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form: str) -> None:
+    maps: Any = maps_of(PROMPTS)
+    maps = {
+        "arrays": [m.numpy() for m in maps],
+        "layers": [list(m) for m in maps],
+        "one at a time": ((layer for layer in m) for m in maps),
+        "with a batch": [tuple(layer[None] for layer in m) for m in maps],
+    }[form]
+    fields = (
+        {}
+        if form != "arrays"
+        else {name: [whole[f"{i}.{name}"] for i in range(4)] for name in ("q", "k", "v", "hidden")}
+    )
+    found = sinkscope.record_maps(maps, PROMPTS, keep=4, **fields)
+    shared = found.tensors.keys() & whole.tensors.keys()
+    assert {
+        "mean.alpha",
+        "deviation.alpha",
+        "mean.sink_ratio",
+        "mean.entropy",
+        "mean.distance",
+        "mean.row_mass",
+        "prompt.alpha_1",
+        "3.att",
+        "mean.head_gini",
+        "mean.near_eps",
+    } <= shared
+    if fields:
+        assert {
+            "mean.value_ratio",
+            "mean.hidden_ratio",
+            "mean.cos_gap",
+            "mean.contribution_at",
+            "mean.matrix_entropy",
+        } <= shared
+    for name in shared - {"prompt.loss"}:
+        assert np.allclose(found[name], whole[name], rtol=1e-3, atol=2e-5, equal_nan=True), name
+    assert [row["metric"] for row in found.table()][:2] == ["alpha_1", "Sink_1, eps 0.1"]
+    if SCHEMA.exists():
+        pytest.importorskip("jsonschema").validate(found.conditions, json.loads(SCHEMA.read_text()))
+
+
+def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
+    att = np.full((1, 2, 4, 4), 0.25, np.float32)
+    found = sinkscope.from_maps(att, list("abcd"))
+    assert found.model["mask"] == {"kind": "bidirectional"} and np.allclose(found["mean.alpha"], 0.25)
+    assert np.allclose(found["mean.entropy_mean"], 1) and np.allclose(found["mean.distance"], 1.25)
+    causal = np.tril(np.ones((4, 4), np.float32))
+    causal = np.broadcast_to(causal / causal.sum(-1, keepdims=True), (1, 2, 4, 4)).copy()
+    found = sinkscope.from_maps(causal, list("abcd"), first=1)
+    assert found.model["mask"] == {"kind": "causal"} and found.first == 1
+    assert found.conditions["first"] == {"token": "b", "id": None, "position": 1}
+    assert np.allclose(found["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
+    with pytest.raises(
+        ValueError, match=r'expected rows that sum to 1, found one of 0.5 .* operation="sink_logit"'
+    ):
+        sinkscope.from_maps(causal / 2, list("abcd"))
+    raw = sinkscope.from_maps(causal / 2, list("abcd"), operation="sigmoid")
+    assert np.allclose(raw["mean.alpha"], found["mean.alpha"], atol=1e-6)
+    assert np.allclose(raw["mean.alpha_raw"], found["mean.alpha"] / 2) and np.allclose(
+        raw["mean.row_mass"], 0.5
+    )
+    sink = sinkscope.from_maps(causal / 2, list("abcd"), operation="sink_logit")
+    assert np.allclose(sink["0.att_bias"], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("maps", "tokens", "options", "expected"),
+    [
+        (np.zeros((2, 4, 4)), ["abcd"], {}, "expected"),
+        (np.full((1, 1, 1, 3, 4), 1 / 4), ["abc"], {}, "as many queries as keys"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abc"], {}, "tokens: expected 4"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), [], {}, "tokens: expected those of each prompt"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd", "abcd"], {}, "found more"),
+        (np.full((0, 1, 1, 4, 4), 1 / 4), [], {}, "found none"),
+        (np.full((1, 1, 1, 4, 4), np.nan), ["abcd"], {}, "finite weights"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"mask": "causal"}, "that the causal mask hides"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"first": 4}, "first: expected a position below 4"),
+        (
+            np.full((1, 1, 1, 4, 4), 1 / 4),
+            ["abcd"],
+            {"layers": [3], "blocks": 3},
+            "blocks: expected more than 3",
+        ),
+        (
+            np.full((1, 1, 1, 4, 4), 1 / 4),
+            ["abcd"],
+            {"operation": "magic"},
+            "operation: expected one of",
+        ),
+    ],
+)
+def test_maps_that_do_not_fit_are_refused(
+    maps: Any, tokens: Any, options: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected):
+        sinkscope.record_maps(maps, tokens, **options)
+
+
+class Own(nn.Module):
+    """A model of one's own: no config, no name, one call of scaled_dot_product_attention a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.embed = nn.Embedding(97, 32)
+        self.mix = nn.ModuleList([nn.Linear(32, 96) for _ in range(2)])
+        self.head = nn.Linear(32, 97)
+        for x in self.parameters():
+            nn.init.normal_(x, 0, 0.4)
+
+    def project(self, x: torch.Tensor, layer: int) -> tuple[torch.Tensor, ...]:
+        return tuple(
+            part.view(*x.shape[:2], 4, 8).transpose(1, 2) for part in self.mix[layer](x).chunk(3, -1)
+        )
+
+    def forward(self, idx: torch.Tensor) -> torch.Tensor:
+        x = self.embed(idx)
+        for layer in range(2):
+            out = nn.functional.scaled_dot_product_attention(*self.project(x, layer), is_causal=True)
+            x = x + out.transpose(1, 2).flatten(2)
+        return self.head(x)
+
+    def maps64(self, ids: list[int]) -> torch.Tensor:
+        x, found = self.double().embed(torch.tensor([ids])), []
+        for layer in range(2):
+            q, k, v = self.project(x, layer)
+            scores = q @ k.transpose(-2, -1) / math.sqrt(8)
+            att = scores.masked_fill(torch.ones(len(ids), len(ids)).triu(1).bool(), -torch.inf).softmax(
+                -1
+            )
+            found.append(att[0])
+            x = x + (att @ v).transpose(1, 2).flatten(2)
+        self.float()
+        return torch.stack(found).detach()
+
+
+def test_a_model_of_ones_own_is_watched_and_recorded() -> None:
+    model = Own().eval()
+    expected = [alpha64(model.maps64(row)) for row in PROMPTS[:2]]
+    with torch.no_grad(), sinkscope.watching(model) as seen:
+        for row in PROMPTS[:2]:
+            model(torch.tensor([row]))
+    found = seen.recording(PROMPTS[:2])
+    also = sinkscope.record(model, None, PROMPTS[:2], tokens=T, progress=False)
+    for i in range(2):
+        for recording in (found, also):
+            assert np.abs(recording[f"{i}.alpha"] - expected[i]).max() < 1e-5
+    assert (also.model["V"], also.model["L"], "mean.loss_mean" in also) == (97, 2, True)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "gpt_oss"])
+def test_generation_with_a_cache_gives_the_maps_of_the_whole_text(name: str) -> None:
+    model = FAMILIES[name].make(FAMILIES[name].implementations[0])
+    with sinkscope.watching(model) as seen:
+        ids = model.generate(torch.tensor([PROMPTS[0][:10]]), max_new_tokens=8, do_sample=False)
+    found = seen.recording(ids)
+    n = ids.shape[1] - 1  # the last token is generated, not read
+    att = eager64(model, input_ids=ids[:, :n])
+    share = att / att.sum(-1, keepdim=True)
+    assert found.conditions["prompts"]["T"] == n == 17
+    assert np.abs(found["0.alpha"] - alpha64(share)).max() < 1e-5
+    assert found.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
+
+
+def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:
+    make, layers = HYBRIDS["jamba"]
+    model = make()
+    with torch.no_grad(), sinkscope.watching(model) as seen:
+        model(input_ids=torch.tensor([PROMPTS[0]]) % 60)
+    found = seen.recording([PROMPTS[0]])
+    assert (found.layers, found.blocks) == (layers, 4)
+
+
+def test_what_ones_own_hooks_change_is_edited() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    plain = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    handle = model.model.layers[1].self_attn.q_proj.register_forward_hook(lambda m, args, out: out * 0)
+    label = "queries of layer 1 zeroed"
+    found = sinkscope.record(model, None, PROMPTS, tokens=T, edits=[label], progress=False)
+    with torch.no_grad(), sinkscope.watching(model) as seen:
+        for row in PROMPTS:
+            model(input_ids=torch.tensor([row]))
+    watched = seen.recording(PROMPTS, edits=[label])
+    handle.remove()
+    uniform = torch.tensor(np.tri(T) / np.arange(1, T + 1)[:, None]).sum(-2) / torch.arange(T, 0, -1)
+    for recording in (found, watched):
+        assert recording.conditions["class"] == "EDITED" and label in recording.title
+        assert np.allclose(recording["mean.alpha"][0], plain["mean.alpha"][0], atol=1e-5)
+        assert np.allclose(recording["mean.alpha"][1], uniform, atol=1e-5)
+    assert plain.conditions["class"] == "MEASURED" and "edits" not in plain.conditions
+    with pytest.raises(ValueError, match="expected a list of labels"):
+        sinkscope.record(model, None, PROMPTS, tokens=T, edits=label, progress=False)
+
+
+def test_only_what_is_undefined_is_nan() -> None:
+    """A number of maps is NaN only where nothing defines it: no query after the first, no second
+    prompt."""
+    found = from_bytes(bytes_of(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
+    undefined = {name for name, x in found.items() if x.dtype.kind == "f" and np.isnan(x).any()}
+    assert undefined == {"mean.head_gate", "deviation.head_gate", "prompt.loss"}
+    assert found["mean.alpha"].shape == (L, H, T)

@@ -1,0 +1,70 @@
+// Lists of edits at the borders of a text, as the native build draws them from the table: every
+// binary refuses the same ones, at the same place, and computes the same bits for the others.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { readEdit } from '../../wasm/index.js';
+import { files, root, tiny, withEngine } from './helper.mjs';
+
+const outcomes = fileURLToPath(new URL('.build/native/outcomes', root));
+const tokens = [3, 1, 4, 1];
+
+/** FNV-1a of the bytes. */
+function hash(...parts) {
+  let bits = 2166136261;
+  for (const { data } of parts)
+    for (const byte of new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+      bits = Math.imul(bits ^ byte, 16777619);
+  return (bits >>> 0).toString(16).padStart(8, '0');
+}
+
+/** What becomes of a list: status and bits, or status, place and sentence. */
+async function outcomeOf(model, edits, isExact) {
+  const fields = ['hidden', 'next'];
+  let run;
+  try {
+    run = await model.run(tokens, { edits, capacity: tokens.length + 1, fields });
+    const [hidden, next] = [await run.field('hidden'), await run.field('next')];
+    assert.ok(hidden.data.every(Number.isFinite) && next.data.every(Number.isFinite));
+    return isExact ? `ok\t${hash(hidden, next)}` : 'ok';
+  } catch (error) {
+    return `${error.code}\t${error.where}\t${error.text}`;
+  } finally {
+    await run?.close();
+  }
+}
+
+const BINARIES = {
+  base: [{ kernels: 'base' }, {}],
+  SIMD: [{ kernels: 'simd' }, {}],
+  'the threads': [{ threads: 2 }, {}],
+  relaxed: [{}, { arithmetic: 'relaxed' }],
+  'eight bits': [{}, { arithmetic: 'int8' }],
+};
+
+for (const [name, [engineOptions, modelOptions]] of Object.entries(BINARIES))
+  test(`edits at the borders of a text: ${name} and native agree`, async (context) => {
+    if (!existsSync(outcomes)) return context.skip('no native build');
+    const isExact = !modelOptions.arithmetic;
+    const lines = execFileSync(outcomes, [fileURLToPath(tiny), '67'], { encoding: 'utf8' })
+      .trim()
+      .split('\n')
+      .map((line) => line.split('\t'));
+    assert.ok(lines.length > 500);
+    await withEngine(engineOptions, async (engine) => {
+      const model = await engine.open(files(tiny), modelOptions);
+      let accepted = 0;
+      for (const [texts, status, ...rest] of lines) {
+        const edits = texts.split(' ').map((text) => readEdit(text, engine.describe));
+        // In eight bits edits of weights are refused.
+        const found = await outcomeOf(model, edits, isExact);
+        if (!isExact && found.includes('exact arithmetic')) continue;
+        const expected = status === 'ok' && !isExact ? 'ok' : [status, ...rest].join('\t');
+        assert.equal(found, expected, texts);
+        accepted += status === 'ok';
+      }
+      assert.ok(accepted > 100 && accepted < lines.length - 100);
+    });
+  });

@@ -1,0 +1,359 @@
+// The table of commands: its help, what it refuses, and that what is printed cannot control a terminal.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { after, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { commandWords } from '../../wasm/command/command.js';
+import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.js';
+import { oneLine, visible } from '../../wasm/command/output.js';
+import { openTokenizer } from '../../wasm/index.js';
+import { binaries, root, softmax } from './helper.mjs';
+
+const cli = fileURLToPath(new URL('wasm/cli.js', root));
+const model = fileURLToPath(softmax);
+const describe = JSON.parse(readFileSync(new URL('sinkscope.describe.json', binaries), 'utf8'));
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-options-'));
+after(() => rmSync(folder, { recursive: true }));
+
+/** Exit status, output and complaint. */
+const run = (...args) =>
+  new Promise((done) => {
+    execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>
+      done({ status: error ? error.code : 0, stdout, stderr }),
+    );
+  });
+const commands = Object.keys(COMMANDS);
+const optionsOf = (command) => COMMANDS[command].options(describe);
+const wantedNames = (command) => COMMANDS[command].names.map((_, i) => `name${i}`);
+
+test('every help says what each option is, and nothing that was not put into words', async () => {
+  const all = [['--help'], [], ...commands.map((command) => [command, '--help'])];
+  for (const args of all) {
+    const { status, stdout, stderr } = await run(...args);
+    assert.deepEqual([status, stderr], [0, ''], args.join(' '));
+    assert.doesNotMatch(stdout, /undefined|NaN|null|\[object|\(\)/, args.join(' '));
+    const [command] = args;
+    if (command === '--help' || !command) continue;
+    assert.equal(stdout, usage(describe, command));
+    for (const [name, { meaning }] of Object.entries(optionsOf(command))) {
+      assert.match(stdout, new RegExp(`^  --${name}( |$)`, 'm'));
+      assert.ok(meaning.length > 5, `${command} --${name}`);
+    }
+  }
+  const { stdout } = await run('measure', '--help');
+  for (const { name, meaning } of describe.edits)
+    assert.ok(stdout.includes(`      ${name}: `) && stdout.includes(meaning), name);
+});
+
+test('each command takes its own options and refuses those of the others by name', () => {
+  const every = new Set(commands.flatMap((command) => Object.keys(optionsOf(command))));
+  let refused = 0;
+  for (const command of commands) {
+    const own = optionsOf(command);
+    const names = wantedNames(command);
+    for (const name of every) {
+      const isFlag = commands.some((one) => optionsOf(one)[name] && !optionsOf(one)[name].value);
+      const args = [command, ...names, `--${name}`, ...(isFlag ? [] : ['7'])];
+      if (own[name]) {
+        const { given } = readArguments(args, describe);
+        assert.deepEqual(given, { [name]: isFlag ? true : own[name].repeats ? ['7'] : '7' });
+        continue;
+      }
+      const message = new RegExp(`^--${name}: ${command} has no such option; .* ha(s|ve) it$`);
+      assert.throws(() => readArguments(args, describe), { code: 'argument', message });
+      refused++;
+    }
+  }
+  assert.ok(refused > 100, `${refused}`);
+});
+
+test('what is no option, has no value or one too many, or too many names is refused', () => {
+  for (const [args, message] of [
+    [
+      ['measure', 'm', '--depth'],
+      /^--depth: measure has no such option; "sinkscope measure --help"/,
+    ],
+    [['measure', 'm', '-t'], /^-t: measure has no such option/],
+    [['measure', 'm', '--toString'], /^--toString: measure has no such option; "sinkscope/],
+    [['measure', 'm', '--json=1'], /^--json: expected no value, got "1"$/],
+    [['measure', 'm', '--text'], /^--text: expected a value, TEXT, found none$/],
+    [
+      ['measure', 'm', '--text', '--json'],
+      /^--text: .*, after "=" if it begins with "--", got "--json"$/,
+    ],
+    [['measure'], /^MODEL: expected one model, found none$/],
+    [['measure', 'm', 'n'], /^MODEL: expected one model, got 2$/],
+    [['compare', 'm'], /^A B: expected two recordings, or a recording and a model, got 1$/],
+    [['describe', 'm'], /^describe: expected options only, got 1$/],
+    [['--json', 'describe'], /^command: expected one of measure, .*, got "--json"$/],
+    [[''], /^command: expected one of measure, .*, got ""$/],
+  ])
+    assert.throws(() => readArguments(args, describe), { message }, args.join(' '));
+});
+
+test('a value is taken as it is, also one that begins with a dash; the last of several counts', () => {
+  for (const text of ['-The', '- x', '-', '', '$(x)', '`x`', "it's", 'ä\n😀', '-1', '=x']) {
+    assert.equal(readArguments(['measure', 'm', '--text', text], describe).given.text, text);
+    assert.equal(readArguments(['measure', 'm', `--text=${text}`], describe).given.text, text);
+  }
+  for (const text of ['--', '--text', '--The'])
+    assert.equal(readArguments(['measure', 'm', `--text=${text}`], describe).given.text, text);
+  const { given, names } = readArguments(
+    ['measure', '--tokens', '3', '--tokens', '4', '--ids', '1', '--ids', '2', '--', '-m'],
+    describe,
+  );
+  assert.deepEqual([given, names], [{ tokens: '4', ids: ['1', '2'] }, ['-m']]);
+  const { tokens, sequences, eps } = withDefaults('measure', given, describe);
+  assert.deepEqual([tokens, sequences, eps], ['4', '100', String(describe.defaults.eps)]);
+});
+
+test('an option that another one leaves without a meaning is refused', async () => {
+  const recording = join(folder, 'r.safetensors');
+  const text = join(folder, 'text.txt');
+  writeFileSync(text, 'Once upon a time there was a king. '.repeat(20));
+  const size = ['--text-file', text, '--tokens', '12', '--sequences', '2'];
+  assert.equal((await run('record', model, ...size, '--out', recording)).status, 0);
+  const isRecording =
+    /needs a model, and .*r\.safetensors is a recording, which prints what it holds/;
+  for (const [args, message] of [
+    [['measure', model, '--text', 'a', '--lines'], /--lines: needs --text-file/],
+    [['measure', model, '--ids', '0,1', '--label'], /--label: needs --text-file/],
+    [['measure', model, ...size, '--join', '2'], /--join: needs --lines/],
+    [['measure', model, '--ids', '0,1', '--tokens', '2'], /--tokens: needs a text/],
+    [['measure', model, '--ids', '0,1', '--special', 'bos'], /--special: needs a text/],
+    [['measure', model, ...size, '--json', '--csv'], /--csv: one of --json and --csv/],
+    [
+      ['measure', model, ...size, '--per-prompt', '--eps', '.1,.2'],
+      /--per-prompt: expected one --eps/,
+    ],
+    [['measure', recording, '--edit', 'silence:layer=0,head=0'], isRecording],
+    [['measure', recording, '--per-prompt'], isRecording],
+    [['measure', recording, ...size], isRecording],
+    [['compare', recording, recording, '--edit', 'park'], /--edit: needs a model, and both are/],
+    [['measure', join(folder, 'no.safetensors')], /no\.safetensors: expected a file or a folder/],
+    [
+      ['measure', 'models/none/here'],
+      /models\/none\/here: expected a file or a folder, found none/,
+    ],
+    [['measure', './none'], /\.\/none: expected a file or a folder, found none/],
+    [['compare', recording, './none'], /\.\/none: expected a file or a folder, found none/],
+    [['train', '--from', model, '--begin', 'x'], /--begin: --from has it already/],
+    [['train', '--recipe', 'x', '--tokenizer', 'x'], /--tokenizer: is part of --recipe/],
+    [['train', '--config', 'x', '--layers', '2'], /--layers: --config has it already/],
+    [['train', '--held', '2'], /--held: needs --held-file/],
+  ]) {
+    const { status, stdout, stderr } = await run(...args);
+    assert.deepEqual([status, stdout], [1, ''], args.join(' '));
+    assert.match(stderr, message);
+    assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
+  }
+});
+
+/** The records of a CSV file whose fields have no line breaks. */
+function parsed(csv) {
+  const records = csv
+    .trimEnd()
+    .split('\n')
+    .map((line) =>
+      [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^",]*))/g)].map(([, quoted, plain]) =>
+        quoted === undefined ? plain : quoted.replaceAll('""', '"'),
+      ),
+    );
+  assert.equal(new Set(records.map(({ length }) => length)).size, 1, 'records of one length');
+  const facts = records.filter(([name]) => name.startsWith('# '));
+  const [head, ...rows] = records.slice(facts.length);
+  return {
+    facts,
+    head,
+    rows: rows.map((row) => Object.fromEntries(head.map((name, i) => [name, row[i]]))),
+  };
+}
+
+test('CSV has a line for each number of JSON, with the columns of the page', async () => {
+  const args = ['measure', model, '--text-file', fileURLToPath(new URL('LICENSE', root))];
+  const size = ['--tokens', '16', '--sequences', '3', '--eps', '0.3,0.5'];
+  const [csv, json] = await Promise.all([
+    run(...args, ...size, '--csv'),
+    run(...args, ...size, '--json'),
+  ]);
+  const { metrics, byEps } = JSON.parse(json.stdout);
+  const { facts, head, rows } = parsed(csv.stdout);
+  const page = 'subject,class,metric,mean,deviation,layer,head,key,prompts';
+  assert.equal(head.join(), `${page},index,eps,label`);
+  assert.deepEqual(facts[0].slice(0, 2), ['# indices', 'counted from 0']);
+  const { eps, T, edits } = JSON.parse(facts.at(-1)[1]);
+  assert.deepEqual([facts.at(-1)[0], eps, T, edits], ['# subject', 0.3, 16, []]);
+  const number = (text) => (text === '' ? null : Number(text));
+  const find = (wanted) =>
+    rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name] === value));
+  for (const l of [0, 5])
+    for (const h of [0, 3])
+      for (const t of [0, 9]) {
+        const i = (l * 4 + h) * 16 + t;
+        const [row, ...more] = find({ metric: 'alpha', layer: `${l}`, head: `${h}`, key: `${t}` });
+        assert.deepEqual(more, []);
+        assert.equal(number(row.mean), metrics.alpha.mean[i]);
+        assert.equal(number(row.deviation), metrics.alpha.deviation[i]);
+        assert.deepEqual([row.prompts, row.eps, row.index], ['3', '', '']);
+      }
+  assert.equal(find({ metric: 'alpha' }).length, 6 * 4 * describe.defaults.keys);
+  assert.deepEqual(
+    find({ metric: 'hidden_ratio' }).map(({ layer, mean }) => [Number(layer), number(mean)]),
+    metrics.hidden_ratio.mean.map((mean, i) => [i - 1, mean]),
+  );
+  assert.deepEqual(
+    find({ metric: 'row_mass_summary', layer: '1', head: '2' }).map(({ mean, index }) => [
+      index,
+      number(mean),
+    ]),
+    [0, 1, 2].map((i) => [`${i}`, metrics.row_mass_summary.mean[(1 * 4 + 2) * 3 + i]]),
+  );
+  for (const one of byEps)
+    assert.equal(
+      number(find({ metric: 'sink_ratio', key: '0', eps: `${one.eps}` })[0].mean),
+      one.metrics.sink_ratio.mean[0],
+    );
+  const names = new Set(rows.map(({ metric }) => metric));
+  assert.deepEqual([...names].sort(), Object.keys(metrics).sort());
+  const recording = join(folder, 'csv.safetensors');
+  await run('record', ...args.slice(1), ...size, '--out', recording);
+  const recorded = parsed((await run('measure', recording, '--csv')).stdout);
+  assert.equal(recorded.head.join(), head.join());
+  const [loss] = recorded.rows.filter(({ metric }) => metric === 'loss_mean');
+  assert.equal(number(loss.mean), Math.fround(metrics.loss_mean.mean[0]));
+});
+
+test('values by prompt are those whose mean is reported, with their ids, and by label', async () => {
+  const lines = join(folder, 'labels.txt');
+  const words = ['Once upon a time there was a king', 'The license grants a patent to each of you'];
+  writeFileSync(
+    lines,
+    words.flatMap((text, i) => [`=a${i}\t${text}`, `=a${i}\tSo ${text}`]).join('\n'),
+  );
+  const args = ['measure', model, '--text-file', lines, '--label', '--tokens', '8', '--per-prompt'];
+  const [text, csv, json] = await Promise.all([
+    run(...args),
+    run(...args, '--csv'),
+    run(...args, '--json'),
+  ]);
+  const { byPrompt, metrics } = JSON.parse(json.stdout);
+  assert.deepEqual(
+    byPrompt.map(({ label }) => label),
+    ['=a0', '=a0', '=a1', '=a1'],
+  );
+  const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
+  assert.deepEqual(
+    byPrompt[2].ids,
+    tokenizer
+      .encode(words[1])
+      .map(({ id }) => id)
+      .slice(0, 8),
+  );
+  for (const [name, { shape, mean }] of Object.entries(metrics))
+    mean.forEach((value, i) => {
+      assert.deepEqual(byPrompt[0].metrics[name].shape, shape);
+      const sum = byPrompt.reduce((total, one) => total + one.metrics[name].values[i], 0);
+      if (value !== null)
+        assert.ok(Math.abs(sum / 4 - value) <= 1e-9 * Math.max(1, Math.abs(value)), name);
+    });
+  const { head, rows } = parsed(csv.stdout);
+  assert.deepEqual(head.slice(0, 5), ['subject', 'class', 'prompt', 'alpha', 'sink_ratio']);
+  assert.deepEqual(
+    rows.map(({ prompt, label }) => [prompt, label]),
+    [0, 0, 1, 1].map((i, n) => [`${n}`, `'=a${i}`]),
+  );
+  rows.forEach((row, i) => {
+    const { alpha, loss_mean: loss } = byPrompt[i].metrics;
+    const firsts = alpha.values.filter((_, at) => at % 8 === 0);
+    assert.equal(Number(row.alpha), firsts.reduce((a, b) => a + b) / firsts.length);
+    assert.equal(Number(row.loss_mean), loss.values[0]);
+    const line = text.stdout
+      .trimEnd()
+      .split('\n')
+      .at(i - 4)
+      .trim()
+      .split(/ +/);
+    assert.equal(line[0], `${i}`);
+    assert.equal(line[1], `${(100 * Number(row.alpha)).toFixed(2)}%`);
+    assert.equal(line.at(-1), `=a${i >> 1}`);
+  });
+  assert.match(text.stdout, /^prompt +alpha_1 +Sink_1 .* loss +accuracy$/m);
+});
+
+test('controls of files are shown as escapes, and JSON stays the same value', async () => {
+  const hostile = '\x1b]0;x\x07\x9b31m\u202e\u2028\ufeff\r\n\tloss 0\x7f';
+  assert.equal(visible('a\tb\nä😀\u00a0'), 'a\tb\nä😀\u00a0');
+  assert.equal(
+    visible(hostile),
+    '\\u001b]0;x\\u0007\\u009b31m\\u202e\\u2028\\ufeff\\u000d\n\tloss 0\\u007f',
+  );
+  assert.equal(oneLine('a\n\tb'), 'a\\u000a\\u0009b');
+  assert.equal(JSON.parse(visible(JSON.stringify(hostile))), hostile);
+  const own = join(folder, 'own.safetensors');
+  const size = ['--ids', '0,5,9,7,3,8,2,6,4,11,12,13'];
+  assert.equal((await run('record', model, ...size, '--out', own)).status, 0);
+  const bytes = readFileSync(own);
+  const length = Number(bytes.readBigUInt64LE(0));
+  const header = JSON.parse(bytes.subarray(8, 8 + length).toString());
+  const conditions = JSON.parse(header.__metadata__.sinkscope);
+  conditions.model.id = hostile;
+  conditions.first.token = hostile;
+  conditions.edits = [{ kind: hostile, label: hostile }];
+  header.__metadata__.sinkscope = JSON.stringify(conditions);
+  const json = Buffer.from(JSON.stringify(header));
+  const padded = Buffer.alloc(Math.ceil(json.length / 8) * 8, 0x20);
+  json.copy(padded);
+  const start = Buffer.alloc(8);
+  start.writeBigUInt64LE(BigInt(padded.length));
+  const changed = join(folder, 'changed.safetensors');
+  writeFileSync(changed, Buffer.concat([start, padded, bytes.subarray(8 + length)]));
+  const controls = /[\0-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028\ufeff]/;
+  const [plain, text, json2, csv, other] = await Promise.all([
+    run('measure', own),
+    run('measure', changed),
+    run('measure', changed, '--json'),
+    run('measure', changed, '--csv'),
+    run('compare', own, changed),
+  ]);
+  for (const { stdout, stderr } of [text, json2, csv, other])
+    assert.doesNotMatch(stdout + stderr, controls);
+  assert.ok(text.stdout.startsWith('\\u001b]0;x\\u0007'), text.stdout + text.stderr);
+  assert.equal(text.stdout.split('\n').length, plain.stdout.split('\n').length);
+  assert.equal(JSON.parse(json2.stdout).model, hostile);
+  const missing = await run('measure', `./${hostile}`, '--text', 'a');
+  assert.doesNotMatch(missing.stderr, controls);
+  assert.equal(missing.stderr.trimEnd().split('\n').length, 1);
+});
+
+test('a recording replaces a regular file only, and says so before it measures', async () => {
+  const link = join(folder, 'link.safetensors');
+  const kept = join(folder, 'kept');
+  writeFileSync(kept, 'kept');
+  symlinkSync(kept, link);
+  for (const [out, kind] of [
+    ['/dev/null', 'a device or a pipe'],
+    [link, 'a link'],
+    [folder, 'a folder'],
+  ]) {
+    // The model is not there: it would be asked for first.
+    const args = ['record', 'nobody/nothing', '--ids', '0,1', '--out', out];
+    const { status, stderr } = await run(...args, '--endpoint', 'http://127.0.0.1:9');
+    assert.equal(status, 1);
+    assert.ok(
+      stderr.includes(`--out: ${out}: expected a regular file or none, found ${kind}`),
+      stderr,
+    );
+  }
+  assert.equal(readFileSync(kept, 'utf8'), 'kept');
+  assert.ok(statSync('/dev/null').isCharacterDevice());
+});
+
+test('a recording keeps its command as a shell takes it, without the paths of this machine', () => {
+  assert.equal(
+    commandWords(['record', '/a/b/m', "--text=it's", '--out=/c/d.safetensors', '$x', '', '=a']),
+    `sinkscope record m '--text=it'\\''s' --out=d.safetensors '$x' '' '=a'`,
+  );
+});

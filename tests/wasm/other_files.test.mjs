@@ -1,0 +1,111 @@
+// Checkpoints as other tools leave them: weights in F64, names with a wrapper's prefix, shards in a folder
+// below, no tokenizer. The bits are those of the plain file.
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { after, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { fileOf, tensorsOf } from '../safetensors.mjs';
+import { files, root, tiny, withEngine } from './helper.mjs';
+
+const { config, weights } = files(tiny);
+const tensors = tensorsOf(weights);
+
+/** The tensors in F64, every digit of F32 kept. */
+const doubles = tensors.map(([name, { shape, dtype }, bytes]) => {
+  assert.equal(dtype, 'F32');
+  const numbers = new Float32Array(Uint8Array.from(bytes).buffer);
+  return [name, { shape, dtype: 'F64' }, Buffer.from(Float64Array.from(numbers).buffer)];
+});
+
+async function readOf(engine, parts, options) {
+  const model = await engine.open({ config, weights: parts }, options);
+  const run = await model.run([1, 2, 3, 4, 5], { fields: ['att', 'hidden', 'logits'] });
+  const read = await run.read([{ field: 'att' }, { field: 'hidden' }, { field: 'logits' }]);
+  await model.close();
+  return read;
+}
+
+for (const kernels of ['base', 'simd'])
+  test(`weights in F64 are computed with in F32, ${kernels}`, async () => {
+    await withEngine({ kernels }, async (engine) => {
+      const whole = await readOf(engine, weights);
+      assert.deepEqual(await readOf(engine, fileOf(doubles)), whole);
+    });
+  });
+
+test('a number in F64 that F32 cannot hold is refused with its place', async () => {
+  const [[name, entry, bytes], ...rest] = doubles;
+  const large = Buffer.from(bytes);
+  large.writeDoubleLE(1e39, 8);
+  await withEngine({}, (engine) =>
+    assert.rejects(engine.open({ config, weights: fileOf([[name, entry, large], ...rest]) }), {
+      code: 'bad_tensor',
+      where: name,
+      text: /number 1 is NaN or infinite/,
+    }),
+  );
+});
+
+test('prefixes of torch.compile and DistributedDataParallel are dropped', async () => {
+  await withEngine({}, async (engine) => {
+    const whole = await readOf(engine, weights);
+    for (const prefix of ['_orig_mod.', 'module.', 'module._orig_mod.', '_orig_mod.module.']) {
+      const named = tensors.map(([name, ...rest]) => [prefix + name, ...rest]);
+      assert.deepEqual(await readOf(engine, fileOf(named)), whole, prefix);
+    }
+    const twice = [...tensors, [`module.${tensors[0][0]}`, ...tensors[0].slice(1)]];
+    await assert.rejects(engine.open({ config, weights: fileOf(twice) }), {
+      code: 'bad_file',
+      text: /each name once/,
+    });
+  });
+});
+
+test('reorder_and_upcast_attn changes nothing in F32', async () => {
+  const gpt2 = new URL('tests/golden/hf-gpt2-plain/', root);
+  const { config: plain, weights: own } = files(gpt2);
+  await withEngine({}, async (engine) => {
+    const alphaOf = async (text) => {
+      const model = await engine.open({ config: text, weights: own });
+      return (await model.run([1, 2, 3, 4])).metric('alpha');
+    };
+    const changed = JSON.stringify({ ...JSON.parse(String(plain)), reorder_and_upcast_attn: true });
+    assert.deepEqual(await alphaOf(changed), await alphaOf(String(plain)));
+  });
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-files-'));
+after(() => rmSync(folder, { recursive: true }));
+const cli = fileURLToPath(new URL('wasm/cli.js', root));
+const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args]);
+
+test('the command line finds shards in a folder below, and measures ids without a tokenizer', async () => {
+  const [one, two] = [join(folder, 'whole'), join(folder, 'shards')];
+  mkdirSync(one);
+  mkdirSync(join(two, 'w'), { recursive: true });
+  for (const at of [one, two]) writeFileSync(join(at, 'config.json'), config);
+  writeFileSync(join(one, 'model.safetensors'), weights);
+  const map = tensors.map(([name], i) => [name, `w/${i % 2 ? 'b' : 'a'}.safetensors`]);
+  for (const file of ['w/a.safetensors', 'w/b.safetensors']) {
+    const own = tensors.filter((_, i) => map[i][1] === file);
+    writeFileSync(join(two, file), fileOf(own));
+  }
+  const index = JSON.stringify({ weight_map: Object.fromEntries(map) });
+  writeFileSync(join(two, 'model.safetensors.index.json'), index);
+  const measured = await Promise.all(
+    [one, two].map(async (at) => {
+      const { stdout } = await run('measure', at, '--ids', '1,2,3,4,5', '--json');
+      const { metrics, first } = JSON.parse(stdout);
+      return { metrics, first };
+    }),
+  );
+  assert.equal(measured[0].first, '[1]');
+  assert.deepEqual(measured[1], measured[0]);
+  await assert.rejects(run('measure', one, '--text', 'a b c'), ({ stderr }) =>
+    /without one the command line measures ids/.test(stderr),
+  );
+});

@@ -1,0 +1,76 @@
+// Every kind of tokenizer.json that the tokenizers library writes, on texts that break tokenizers: its
+// ids, its offsets and its decoded texts, or a refusal that names what this build does not read.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { openTokenizer } from '../../wasm/index.js';
+import { golden } from './helper.mjs';
+
+const battery = JSON.parse(readFileSync(new URL('tokenizers/battery.json', golden), 'utf8'));
+const texts = [...battery.texts, ...battery.long.map(([text, times]) => text.repeat(times))];
+
+/** Kinds that this build refuses, with the place that the refusal names. */
+const REFUSED = {
+  'bpe dropout': ['bad_tokenizer', 'model.dropout'],
+  'wordlevel UnicodeScripts': ['unsupported', 'pre_tokenizer.type'],
+  'unigram Precompiled': ['unsupported', 'normalizer.type'],
+};
+
+/** Where the library's offsets are not those of the characters, and where it ends in an error. */
+const NOTHING = '--------';
+const ERROR = 'refused!';
+
+/** FNV-1a over whole numbers, as 8 hexadecimal digits. */
+function hashOf(numbers) {
+  let h = 0x811c9dc5;
+  for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
+  return h.toString(16).padStart(8, '0');
+}
+
+const own = (tokens) => tokens.filter((token) => !token.special);
+
+/** What is compared, by the name of the golden. */
+const COLUMNS = {
+  ids: (_, tokens) => tokens.map(({ id }) => id),
+  spans: (_, tokens) => own(tokens).flatMap(({ start, end }) => [start, end]),
+  decoded: (tokenizer, tokens) =>
+    Array.from(tokenizer.decode(own(tokens).map(({ id }) => id)), (sign) => sign.codePointAt(0)),
+};
+
+/** The tokens of a text, or the error that it ends in. */
+function attempt(tokenizer, text) {
+  try {
+    return tokenizer.encode(text);
+  } catch (error) {
+    assert.equal(error.code, 'bad_tokenizer', String(error));
+    return null;
+  }
+}
+
+for (const { name, file, whole, ...hashes } of battery.cases) {
+  const refusal = REFUSED[name];
+  test(`${name}: ${refusal ? 'refused by name' : 'ids, offsets and decoded texts'}`, () => {
+    if (refusal) {
+      const [code, where] = refusal;
+      assert.throws(() => openTokenizer(file), { code, where });
+      return;
+    }
+    const tokenizer = openTokenizer(file);
+    const found = texts.map((text) => attempt(tokenizer, text));
+    for (const [i, { ids, spans }] of Object.entries(whole)) {
+      assert.deepEqual(COLUMNS.ids(tokenizer, found[i]), ids, texts[i]);
+      if (hashes.spans.slice(8 * i, 8 * i + 8) !== NOTHING)
+        assert.deepEqual(COLUMNS.spans(tokenizer, found[i]), spans, texts[i]);
+    }
+    const wrong = Object.entries(COLUMNS).flatMap(([column, of]) =>
+      texts.flatMap((text, i) => {
+        const wanted = hashes[column].slice(8 * i, 8 * i + 8);
+        const given = found[i] === null ? ERROR : hashOf(of(tokenizer, found[i]));
+        if (wanted === NOTHING || wanted === given) return [];
+        const shown = found[i] && of(tokenizer, found[i]).slice(0, 60).join(' ');
+        return [`${column} of text ${i} ${JSON.stringify(text.slice(0, 60))}: ${shown}`];
+      }),
+    );
+    assert.deepEqual(wrong, []);
+  });
+}

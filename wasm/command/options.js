@@ -1,0 +1,531 @@
+/** What can be asked for: one table of commands with their options, from which arguments are read and help is made. */
+import { parseArgs } from 'node:util';
+import { SinkscopeError, expect } from '../abi/errors.js';
+import { LAB_MODEL } from '../lab/model.js';
+
+/** @typedef {import('../sinkscope.js').Describe} Describe */
+/**
+ * @typedef {object} Option
+ * @property {string} meaning
+ * @property {string} [value] what its value is called; an option without one is a flag
+ * @property {string} [standard] its default
+ * @property {true} [repeats] whether it may be given more than once
+ */
+/** @typedef {Readonly<Record<string, Option>>} Options */
+/**
+ * @typedef {object} Command
+ * @property {readonly string[]} names of its arguments that are no options
+ * @property {string} takes what those names should be
+ * @property {readonly string[]} usage
+ * @property {string} meaning in a line
+ * @property {string} [more] what else its help says
+ * @property {(describe: Describe) => Options} options
+ */
+
+/** Values by option: a list where it repeats. */
+/** @typedef {Record<string, string | string[] | boolean | undefined>} Given */
+
+const option = (/** @type {string} */ name) => name.replaceAll('_', '-');
+
+/** @type {Options} */
+const ENGINE = {
+  kernels: { value: 'K', meaning: 'auto, simd or base', standard: 'auto' },
+  workers: {
+    value: 'N',
+    meaning: 'workers that share the sequences; default: the cores less one, or both of two',
+  },
+};
+
+/** @type {Options} */
+const JSON_OUT = { json: { meaning: 'prints everything measured, as JSON' } };
+
+/** @type {Options} */
+const CSV_OUT = {
+  csv: {
+    meaning:
+      'prints CSV, one line for each number, with the columns of the page: subject, class, metric, mean, deviation, ' +
+      'layer, head, key, prompts; then index (of a further dimension), eps and label. Layers, heads and keys count ' +
+      'from 0; hidden states begin at layer -1',
+  },
+};
+
+/** @param {Describe} describe @returns {Options} */
+const eps = ({ defaults }) => ({
+  eps: {
+    value: 'E[,E...]',
+    meaning: 'threshold of Sink_k, or several that one run serves',
+    standard: String(defaults.eps),
+  },
+});
+
+/** The text, however long. @type {Options} */
+const TEXT = {
+  'text-file': { value: 'FILE', meaning: 'UTF-8 text, cut into consecutive sequences' },
+  lines: {
+    meaning:
+      'takes each line, or in a .json file each text of its list, as a text of its own, and its first tokens as one sequence',
+  },
+  join: {
+    value: 'N',
+    meaning: 'with --lines: joins N consecutive texts into one, with a blank line between them',
+    standard: '1',
+  },
+  text: { value: 'TEXT', meaning: 'the text itself' },
+  ids: {
+    value: 'I,I,...',
+    meaning:
+      'token ids of a sequence, special ones included; several sequences of one length combine',
+    repeats: true,
+  },
+  special: {
+    value: 'S',
+    meaning:
+      'what a text starts with: auto (what the tokenizer adds, as in transformers), bos (its start token, even if it ' +
+      'adds none), none, or a special token',
+    standard: 'auto',
+  },
+};
+
+/** How the text is cut. @param {Describe} describe @returns {Options} */
+const cut = ({ defaults }) => ({
+  tokens: {
+    value: 'T',
+    meaning: 'tokens of a sequence, special tokens included',
+    standard: String(defaults.tokens),
+  },
+  sequences: { value: 'N', meaning: 'most sequences to take', standard: '100' },
+});
+
+/** @param {import('../sinkscope.js').EditKind} row */
+function editUsage({ name, meaning, parameters }) {
+  const names = parameters.map((one) => (one.required ? one.name : `[${one.name}]`));
+  return `\n      ${name}: ${names.join(' ')}\n          ${meaning}`;
+}
+
+/** The model. @param {Describe} describe @returns {Options} */
+const model = ({ edits }) => ({
+  edit: {
+    value: 'NAME:key=value,key=value',
+    meaning: `an edit of the run; several combine${edits.map(editUsage).join('')}`,
+    repeats: true,
+  },
+  arithmetic: {
+    value: 'A',
+    meaning:
+      'exact; relaxed: fused multiply-add where the host has it, a quarter faster, last digits may differ; int8: ' +
+      'products in 8 bits, approximate and several times faster',
+    standard: 'exact',
+  },
+  ...ENGINE,
+  endpoint: { value: 'URL', meaning: 'address of the hub' },
+  cache: { meaning: 'keeps downloaded files' },
+  'tokenizer-limit': {
+    value: 'S',
+    meaning:
+      'seconds that a step of the tokenizer may take on an idle machine; a busy machine and large files grant more',
+    standard: '5',
+  },
+});
+
+/** @type {Options} */
+const SEED = { seed: { value: 'S', meaning: 'seed of the random choices', standard: '0' } };
+
+const MODEL = `MODEL        a folder with config.json and weights, a .gguf file, or owner/name[@revision] on the hub;
+             FOLDER@STEP is a checkpoint of its timeline`;
+const SOURCE = '--text-file FILE | --text TEXT | --ids 0,17,392';
+
+/** @typedef {'measure' | 'record' | 'compare' | 'suffix' | 'tasks' | 'unmask' | 'train' | 'describe'} Name */
+
+/** @type {Readonly<Record<Name, Command>>} */
+export const COMMANDS = {
+  measure: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE}`, 'RECORDING'],
+    meaning: 'measures the attention sinks of a model over a text (Gu et al., ICLR 2025)',
+    more: `Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
+
+${MODEL}
+RECORDING    a file that record, or the Python package, has made: prints its means and runs no model; of the
+             options below only --eps, --json, --csv, --kernels and --workers go with it`,
+    options: (describe) => ({
+      ...TEXT,
+      label: {
+        meaning:
+          'with --text-file: each line is a label, a tab and a text, as with --lines; the sequences are shared evenly ' +
+          'among the labels, and the measurements of each label are reported too',
+      },
+      ...cut(describe),
+      ...eps(describe),
+      ...model(describe),
+      streaming: {
+        meaning: 'holds only what an eviction keeps of a long text, and reports its loss alone',
+      },
+      'per-prompt': {
+        meaning:
+          'prints the values of each prompt; with --csv one line for each prompt and a column for each metric: alpha ' +
+          'and what else has a value for each key at the first key, what has a value for each layer or head as the mean ' +
+          'over them',
+      },
+      ...JSON_OUT,
+      ...CSV_OUT,
+    }),
+  },
+  record: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE} --out FILE.safetensors`],
+    meaning: 'measures, and keeps the results and some maps in a recording',
+    more: MODEL,
+    options: (describe) => ({
+      out: { value: 'FILE', meaning: 'the recording; only a regular file is replaced' },
+      keep: { value: 'N', meaning: 'keeps maps of the first N sequences', standard: '1' },
+      fields: {
+        value: 'F,F,...',
+        meaning: 'fields to keep of these, beside norms, losses and exact alpha',
+        standard: 'att',
+      },
+      precision: {
+        value: 'P',
+        meaning: 'of these fields: half, or single for their own bits',
+        standard: 'half',
+      },
+      licence: { value: 'TEXT', meaning: 'the license under which the recording may be passed on' },
+      ...TEXT,
+      ...cut(describe),
+      ...eps(describe),
+      ...model(describe),
+      ...JSON_OUT,
+      ...CSV_OUT,
+    }),
+  },
+  compare: {
+    names: ['A', 'B'],
+    takes: 'two recordings, or a recording and a model',
+    usage: ['A B'],
+    meaning: 'lists the differences of two recordings, or of a recording and a model',
+    more: `A model is measured as the recording was: the same tokens, sequences, thresholds and edits, unless --edit names
+others; it needs the text, in the options below. The exit status is 1 where anything differs.`,
+    options: (describe) => ({
+      tolerance: {
+        value: 'X',
+        meaning: 'numbers this close are equal; those above 1, this close relative to their size',
+        standard: '0.001',
+      },
+      ...TEXT,
+      ...model(describe),
+      ...JSON_OUT,
+    }),
+  },
+  suffix: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE}`],
+    meaning: 'searches tokens that move the sink or raise the loss of what follows',
+    more: 'The search places them between the halves of the first sequence, and tries what it finds on the others.',
+    options: (describe) => ({
+      goal: {
+        value: 'G',
+        meaning:
+          'loss: raise the loss; away: take weight from the first key; steal: give weight to the suffix',
+        standard: 'loss',
+      },
+      length: { value: 'N', meaning: 'tokens of the suffix', standard: '5' },
+      steps: {
+        value: 'N',
+        meaning: 'steps of the search; each keeps the best of --width changes of one token',
+        standard: '20',
+      },
+      width: { value: 'N', meaning: 'changes that a step tries', standard: '64' },
+      ...SEED,
+      prompt: { value: 'N', meaning: 'tokens before the suffix; default: half of --tokens' },
+      ...TEXT,
+      ...cut(describe),
+      ...model(describe),
+      ...JSON_OUT,
+    }),
+  },
+  tasks: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE}`],
+    meaning: 'accuracy with every key, with the first key evicted, and with another key evicted',
+    more: `The tasks: the next token in the second halves of the sequences, the second copy of random tokens, and a name
+recalled over sentences.`,
+    options: (describe) => ({
+      copied: { value: 'N', meaning: 'random tokens that are copied', standard: '25' },
+      between: {
+        value: 'N[,N...]',
+        meaning: 'sentences between a name and the question for it',
+        standard: '1,4',
+      },
+      prompts: { value: 'N', meaning: 'prompts of the copies and of each recall', standard: '24' },
+      ...SEED,
+      ...TEXT,
+      ...cut(describe),
+      ...model(describe),
+      ...JSON_OUT,
+    }),
+  },
+  unmask: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE}`],
+    meaning: 'loss of a masked model at hidden places, with every key and without the strongest',
+    more: `The places are uncovered step by step: with every key, without the strongest key of each step, and without a
+random one.`,
+    options: (describe) => ({
+      masked: {
+        value: 'SHARE',
+        meaning: 'share of the tokens after the first that is hidden',
+        standard: '0.5',
+      },
+      causal: {
+        value: 'MODEL',
+        meaning: 'a causal model of the same vocabulary, for its losses at the same places',
+      },
+      steps: { value: 'N', meaning: 'steps of the unmasking', standard: '20' },
+      ...SEED,
+      ...TEXT,
+      ...cut(describe),
+      ...model(describe),
+      ...JSON_OUT,
+    }),
+  },
+  train: {
+    names: [],
+    takes: 'options only',
+    usage: ['[OPTIONS]'],
+    meaning: 'trains a small model, and reports what its attention does',
+    more: 'It begins with random weights, or with those of a trained model.',
+    options: ({ training }) => ({
+      ...Object.fromEntries(
+        (training?.settings ?? []).map(({ name, meaning, words, default: standard }) => [
+          option(name),
+          {
+            value: words ? 'WORD' : 'X',
+            meaning: `${meaning}${words ? `: ${words.join(', ')}` : ''}`,
+            standard: String(standard),
+          },
+        ]),
+      ),
+      ...Object.fromEntries(
+        Object.entries(LAB_MODEL).map(([name, standard]) => [
+          option(name),
+          {
+            value: typeof standard === 'number' ? 'N' : 'WORD',
+            meaning: 'of the model',
+            standard: String(standard),
+          },
+        ]),
+      ),
+      config: { value: 'FILE', meaning: 'a config.json instead of these choices of the model' },
+      begin: { value: 'FILE', meaning: 'weights to begin with, safetensors' },
+      'text-file': {
+        value: 'FILE',
+        meaning:
+          'UTF-8 text for the task text, or a JSON list of texts; several are concatenated; needs --tokenizer',
+        repeats: true,
+      },
+      tokenizer: { value: 'FILE', meaning: 'the tokenizer.json of the text' },
+      from: {
+        value: 'FOLDER[@STEP]',
+        meaning:
+          'fine-tunes this model, or a checkpoint of its timeline, with its tokenizer, on the text; gentle defaults and ' +
+          '100 steps; --operation, --bias-key and --gate make it another variant',
+      },
+      'held-file': {
+        value: 'FILE',
+        meaning:
+          'UTF-8 text that is not trained on, or a JSON list of texts: every line has the loss of up to --held sequences ' +
+          'of it (of a list, the beginning of each text); with --from, its rise is forgetting',
+      },
+      held: { value: 'N', meaning: 'most sequences of --held-file', standard: '16' },
+      recipe: {
+        value: 'FOLDER',
+        meaning:
+          'repeats the training that wrote this folder, to the same digits; --from and --text-file name its model and ' +
+          'text where these have moved',
+      },
+      every: { value: 'N', meaning: 'steps from one line to the next', standard: '10' },
+      json: { meaning: 'prints everything measured in each line, as JSON' },
+      out: {
+        value: 'FOLDER',
+        meaning:
+          'writes a model that opens anywhere, with its tokenizer, and recipe.json; Ctrl-C keeps what is trained so far',
+      },
+      kernels: ENGINE.kernels,
+      workers: {
+        value: 'N',
+        meaning: 'workers that share each batch; the digits do not depend on it',
+        standard: '1',
+      },
+    }),
+  },
+  describe: {
+    names: [],
+    takes: 'options only',
+    usage: ['[--json]'],
+    meaning: 'lists every metric, field, edit and attention operation',
+    options: () => ({ json: { meaning: 'prints the tables as JSON' }, kernels: ENGINE.kernels }),
+  },
+};
+
+const WIDTH = 108;
+const INDENT = 28;
+
+/**
+ * Lines of at most WIDTH, the first after `front`.
+ * @param {string} front
+ * @param {string} text of which the first paragraph is wrapped
+ */
+function wrapped(front, text) {
+  const [first, ...rest] = text.split('\n');
+  const lines = [front.padEnd(INDENT)];
+  if (front.length >= INDENT) lines.push(' '.repeat(INDENT));
+  for (const word of first.split(' ')) {
+    const last = lines[lines.length - 1];
+    if (last.length + word.length < WIDTH) lines[lines.length - 1] = `${last}${word} `;
+    else lines.push(`${' '.repeat(INDENT)}${word} `);
+  }
+  return [...lines.map((line) => line.trimEnd()), ...rest].join('\n');
+}
+
+/** @param {[string, Option]} row */
+function optionUsage([name, { value, meaning, standard }]) {
+  const [first, ...rest] = meaning.split('\n');
+  const text = [standard === undefined ? first : `${first} (${standard})`, ...rest].join('\n');
+  return wrapped(`  --${name}${value ? ` ${value}` : ''}`, text);
+}
+
+/**
+ * The help of a command, or of all in a line each.
+ * @param {Describe} describe
+ * @param {Name} [name]
+ */
+export function usage(describe, name) {
+  const all = /** @type {Record<string, Command>} */ (COMMANDS);
+  const linesOf = (/** @type {string} */ one) =>
+    all[one].usage.map((form) => `sinkscope ${one} ${form}`);
+  if (name) {
+    const { meaning, more, options } = all[name];
+    const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${more ? `\n${more}` : ''}`;
+    const rows = Object.entries(options(describe)).map(optionUsage);
+    return `${linesOf(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
+  }
+  const rows = Object.keys(all).map((one) => wrapped(`  ${one}`, all[one].meaning));
+  return `${Object.keys(all).flatMap(linesOf).join('\n')}
+
+${rows.join('\n')}
+
+sinkscope COMMAND --help    the options of a command
+sinkscope --version         the version of the package
+The environment variable HF_TOKEN holds an access token for the hub.
+`;
+}
+
+/**
+ * A command, its values and its other arguments. An argument that the command has no use for is refused.
+ * @param {readonly string[]} args
+ * @param {Describe} describe
+ */
+export function readArguments(args, describe) {
+  const [word = '', ...rest] = args;
+  const commands = Object.keys(COMMANDS);
+  expect(commands.includes(word), 'command', `one of ${commands.join(', ')}`, word);
+  const command = /** @type {Name} */ (word);
+  const known = COMMANDS[command].options(describe);
+  /** @type {Options} */
+  const all = { ...known, help: { meaning: '' } };
+  const config = Object.fromEntries(
+    Object.entries(all).map(([name, { value }]) => [
+      name,
+      { type: value ? /** @type {const} */ ('string') : /** @type {const} */ ('boolean') },
+    ]),
+  );
+  const { tokens } = parseArgs({
+    ...{ args: rest, options: config, strict: false, allowPositionals: true, tokens: true },
+  });
+  /** @type {Given} */
+  const given = {};
+  /** @type {string[]} */
+  const names = [];
+  for (const token of tokens) {
+    if (token.kind === 'positional') names.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue } = token;
+    if (!Object.hasOwn(config, name) || !rawName.startsWith('--'))
+      throw unknownOption(rawName, command, describe);
+    if (config[name].type === 'boolean') {
+      expect(value === undefined, rawName, 'no value', value);
+      given[name] = true;
+      continue;
+    }
+    const called = `a value, ${known[name].value}`;
+    if (value === undefined) throw missing(rawName, called);
+    // What looks like an option is more often one whose value was forgotten.
+    const isPlain = inlineValue || !String(value).startsWith('--');
+    expect(isPlain, rawName, `${called}, after "=" if it begins with "--"`, value);
+    const before = given[name];
+    // The last of several counts, as scripts that add to a command expect.
+    given[name] = known[name].repeats
+      ? [...(Array.isArray(before) ? before : []), String(value)]
+      : value;
+  }
+  if (!given.help) {
+    const { names: wanted, takes } = COMMANDS[command];
+    const where = wanted.join(' ') || command;
+    if (names.length === 0 && wanted.length > 0) throw missing(where, takes);
+    expect(names.length === wanted.length, where, takes, names.length);
+  }
+  return { command, given, names };
+}
+
+/**
+ * The error that nothing was given.
+ * @param {string} where
+ * @param {string} expected
+ */
+export function missing(where, expected) {
+  return new SinkscopeError('argument', where, `expected ${expected}, found none`);
+}
+
+/**
+ * @param {string} rawName
+ * @param {Name} command
+ * @param {Describe} describe
+ */
+function unknownOption(rawName, command, describe) {
+  const name = rawName.replace(/^--?/, '');
+  const others = Object.entries(COMMANDS)
+    .filter(([, { options }]) => Object.hasOwn(options(describe), name))
+    .map(([other]) => other);
+  const text = others.length
+    ? `${command} has no such option; ${others.join(', ')} ${others.length > 1 ? 'have' : 'has'} it`
+    : `${command} has no such option; "sinkscope ${command} --help" lists those it has`;
+  return new SinkscopeError('argument', rawName, text);
+}
+
+/**
+ * Given values, with the defaults of those that were not given.
+ * @param {Name} command
+ * @param {Given} given
+ * @param {Describe} describe
+ */
+export function withDefaults(command, given, describe) {
+  const standards = Object.entries(COMMANDS[command].options(describe)).flatMap(
+    ([name, { standard }]) => (standard === undefined ? [] : [[name, standard]]),
+  );
+  return { ...Object.fromEntries(standards), ...given };
+}
+
+/**
+ * Refuses options that mean nothing beside the others.
+ * @param {Given} given
+ * @param {readonly string[]} names
+ * @param {string} why
+ */
+export function refuse(given, names, why) {
+  const name = names.find((one) => given[one] !== undefined);
+  if (name) throw new SinkscopeError('argument', `--${name}`, why);
+}

@@ -1,0 +1,179 @@
+/** The numbers of a measurement as CSV, and the values of each prompt. README.md describes the columns. */
+import { editLabel } from '../engine/edits.js';
+import { oneLine } from './output.js';
+
+/** @typedef {import('./command.js').Found} Found */
+/** @typedef {import('../sinkscope.js').Describe} Describe */
+/** @typedef {import('../sinkscope.js').Metric} Metric */
+/** @typedef {(string | number | null | undefined)[]} Cells */
+
+const HEAD = ['subject', 'class', 'metric', 'mean', 'deviation', 'layer', 'head', 'key', 'prompts'];
+const MORE = ['index', 'eps', 'label'];
+
+/** The first characters of a formula, wide ones too, also after a separator of another country's sheets. */
+const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
+
+/**
+ * One value as a field. A sheet would take a text for a formula that begins as one; a number is none.
+ * @param {Cells[number]} value
+ */
+function field(value) {
+  if (typeof value !== 'string') return value === null || value === undefined ? '' : String(value);
+  const safe = FORMULA.test(value) ? `'${value}` : value;
+  return /[",;#\n\r']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/**
+ * The records as the page writes them: facts about all of them first, a name after # and its value.
+ * @param {readonly (readonly [string, string])[]} facts
+ * @param {readonly string[]} head
+ * @param {readonly Cells[]} records
+ */
+function csv(facts, head, records) {
+  const line = (/** @type {Cells} */ cells) => head.map((_, i) => field(cells[i])).join();
+  const notes = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
+  return `${[...notes, line([...head]), ...records.map(line)].join('\n')}\n`;
+}
+
+/**
+ * Where number i of a metric belongs.
+ * @param {number} i
+ * @param {readonly string[]} letters
+ * @param {readonly number[]} shape
+ */
+function placeOf(i, letters, shape) {
+  /** @type {{ layer?: number, head?: number, key?: number, index?: number }} */
+  const place = {};
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const at = i % shape[axis];
+    i = Math.floor(i / shape[axis]);
+    const letter = letters[axis];
+    if (letter === 'L') place.layer = at;
+    // Hidden states begin before layer 0.
+    else if (letter === 'L+1') place.layer = at - 1;
+    else if (letter === 'H' || letter === 'G') place.head = at;
+    else if (letter === 'T') place.key = at;
+    else if (shape[axis] > 1) place.index = at;
+  }
+  return place;
+}
+
+/**
+ * What is needed to measure it again.
+ * @param {Found} found
+ * @param {Describe} describe
+ * @returns {[string, string][]}
+ */
+function factsOf(found, describe) {
+  const { metrics: _, ...facts } = found;
+  for (const name of ['byEps', 'byLabel', 'byPrompt', 'conditions'])
+    Reflect.deleteProperty(facts, name);
+  const edits = found.edits.map((edit) =>
+    'label' in edit ? edit.label : editLabel(edit, describe),
+  );
+  return [
+    ['indices', 'counted from 0'],
+    ['measured_by', `Sinkscope ${describe.version}`],
+    ...edits.map((label) => /** @type {[string, string]} */ (['edit', label])),
+    ['subject', JSON.stringify(facts)],
+  ];
+}
+
+/** One line for each number; with `byPrompt`, one for each prompt. @param {Found} found @param {Describe} describe */
+export function toCsv(found, describe) {
+  const facts = factsOf(found, describe);
+  const subject = [found.model, found.class.toUpperCase()];
+  if ('byPrompt' in found && found.byPrompt) {
+    const columns = columnsOf(found, describe);
+    const records = found.byPrompt.map(({ label, metrics }, i) => [
+      ...[...subject, i],
+      ...columns.map(({ name, shape }) => valueOf(shape, metrics[name])),
+      ...(label === undefined ? [] : [label]),
+    ]);
+    const labels = found.byPrompt.some(({ label }) => label !== undefined) ? ['label'] : [];
+    const names = columns.map(({ name }) => name);
+    return csv(facts, ['subject', 'class', 'prompt', ...names, ...labels], records);
+  }
+  /** @type {Cells[]} */
+  const records = [];
+  /**
+   * @param {Found['metrics']} metrics
+   * @param {number} eps
+   * @param {number} prompts
+   * @param {string} [label]
+   */
+  const put = (metrics, eps, prompts, label) => {
+    for (const { name, shape: letters, arguments: needs } of describe.metrics) {
+      if (!(name in metrics)) continue;
+      const { shape, mean, deviation } = metrics[name];
+      mean.forEach((value, i) => {
+        const { layer, head, key, index } = placeOf(i, letters, shape);
+        if (key !== undefined && key >= describe.defaults.keys) return;
+        const of = [value, deviation[i], layer, head, key, prompts];
+        records.push([...subject, name, ...of, index, needs.includes('eps') ? eps : null, label]);
+      });
+    }
+  };
+  /** @param {Pick<Found, 'metrics' | 'byEps'>} one @param {number} prompts @param {string} [label] */
+  const putAll = ({ metrics, byEps }, prompts, label) => {
+    put(metrics, found.eps, prompts, label);
+    for (const { eps, metrics: counted } of byEps?.slice(1) ?? [])
+      put(counted, eps, prompts, label);
+  };
+  putAll(found, found.sequences);
+  if ('byLabel' in found)
+    for (const one of found.byLabel ?? []) putAll(one, one.sequences, one.label);
+  return csv(facts, [...HEAD, ...MORE], records);
+}
+
+/**
+ * The metrics that were measured.
+ * @param {Found} found
+ * @param {Describe} describe
+ */
+function columnsOf({ metrics }, describe) {
+  return describe.metrics.filter(({ name }) => name in metrics);
+}
+
+/**
+ * A metric of one prompt as one number: at the first key, the first of a further dimension, and the mean over
+ * layers and heads.
+ * @param {readonly string[]} letters
+ * @param {{ shape: readonly number[], values: readonly (number | null)[] }} tensor
+ */
+function valueOf(letters, { shape, values }) {
+  const firsts = values.filter((value, i) => {
+    const { key = 0, index = 0 } = placeOf(i, letters, shape);
+    return value !== null && key === 0 && index === 0;
+  });
+  const sum = firsts.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
+  return firsts.length ? sum / firsts.length : null;
+}
+
+/**
+ * The values of each prompt, a column for each metric that is one number of a prompt, and alpha of the first key.
+ * @param {Found} found
+ * @param {Describe} describe
+ */
+export function promptsText(found, describe) {
+  if (!('byPrompt' in found) || !found.byPrompt) return '';
+  const columns = columnsOf(found, describe).filter(
+    ({ name, shape: [letter] }) => name === 'alpha' || letter === 'T' || letter === '1',
+  );
+  const isShare = ({ unit = '' }) => unit.startsWith('share');
+  const rows = found.byPrompt.map(({ label, metrics }, i) => [
+    String(i),
+    ...columns.map((row) => {
+      const value = valueOf(row.shape, metrics[row.name]);
+      if (value === null) return '-';
+      return isShare(row) ? `${(100 * value).toFixed(2)}%` : value.toFixed(3);
+    }),
+    ...(label === undefined ? [] : [oneLine(label)]),
+  ]);
+  const head = ['prompt', ...columns.map(({ label }) => label.replace('_k', '_1'))];
+  const widths = head.map((name, i) => Math.max(name.length, ...rows.map((row) => row[i].length)));
+  const lines = [head, ...rows].map((cells) =>
+    cells.map((cell, i) => (i < head.length ? cell.padStart(widths[i]) : cell)).join('  '),
+  );
+  return `${lines.join('\n')}\n`;
+}

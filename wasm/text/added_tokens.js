@@ -1,0 +1,130 @@
+/** The `added_tokens` of a tokenizer.json: the tokenizer finds them before it splits the text. */
+import { Aligned, widthAt } from './aligned.js';
+import { spacesAtEnd } from './normalizers.js';
+import { isWord } from './pre_tokenizers.js';
+import { checkId, refuse } from './vocabulary.js';
+
+/** @typedef {import('./shapes.js').Added} Added */
+/** An added token and the text that is searched for. @typedef {{ token: Added, text: string }} Wanted */
+/** A part of a text, and its added token if it is one. @typedef {{ text: Aligned, token: Added | null }} Section */
+
+/**
+ * The tokens with the ids that the tokenizers library gives them: that of the vocabulary, else the next
+ * free one. The ids in the file are those by which it was written.
+ * @param {readonly Added[] | undefined} added
+ * @param {import('./models.js').Model} model
+ * @returns {Added[]}
+ */
+export function readAdded(added = [], { tokens, idOf }) {
+  if (!Array.isArray(added)) refuse('added_tokens', `expected an array, got ${typeof added}`);
+  /** @type {Map<string, Added>} */
+  const found = new Map();
+  let next = tokens.length;
+  added.forEach((token, i) => {
+    const content = token?.content;
+    if (typeof content !== 'string' || content === '') {
+      refuse(`added_tokens ${i} content`, `expected text, got ${JSON.stringify(content)}`);
+    }
+    checkId(token.id, `added_tokens ${i} id`);
+    const id = idOf(content) ?? found.get(content)?.id ?? next++;
+    found.set(content, { ...token, id });
+  });
+  return [...found.values()];
+}
+
+/**
+ * The text that is searched for each token: a normalized token is found in normalized text.
+ * @param {readonly Added[]} added
+ * @param {import('./normalizers.js').Normalizer} normalize
+ * @returns {Wanted[]}
+ */
+export function writeAdded(added, normalize) {
+  return added.map((token) => {
+    const text = isNormalized(token) ? normalize(Aligned.of(token.content)).text : token.content;
+    if (text === '') refuse('added_tokens', `"${token.content}" is empty once normalized`);
+    return { token, text };
+  });
+}
+
+/** @param {Added} token */
+function isNormalized({ normalized, special }) {
+  return normalized ?? !special;
+}
+
+/**
+ * @param {readonly Wanted[]} wanted
+ * @param {import('./normalizers.js').Normalizer} normalize
+ * @returns {(text: Aligned) => Section[]} the sections of a text, normalized
+ */
+export function createFinder(wanted, normalize) {
+  const first = createSplitter(wanted.filter(({ token }) => !isNormalized(token)));
+  const second = createSplitter(wanted.filter(({ token }) => isNormalized(token)));
+  return (text) =>
+    first(text).flatMap((section) => (section.token ? [section] : second(normalize(section.text))));
+}
+
+/**
+ * @param {readonly Wanted[]} wanted
+ * @returns {(text: Aligned) => Section[]}
+ */
+function createSplitter(wanted) {
+  /** Those that begin with a unit, the longest first. @type {Map<string, Wanted[]>} */
+  const byFirst = new Map();
+  for (const one of [...wanted].sort((a, b) => b.text.length - a.text.length)) {
+    byFirst.set(one.text[0], [...(byFirst.get(one.text[0]) ?? []), one]);
+  }
+  return (aligned) => {
+    const { text } = aligned;
+    /** @type {Section[]} */
+    const sections = [];
+    let end = 0;
+    const put = (
+      /** @type {number} */ from,
+      /** @type {number} */ to,
+      /** @type {Added | null} */ token,
+    ) => {
+      if (to > from) sections.push({ text: aligned.slice(from, to), token });
+    };
+    for (let at = 0; at < text.length;) {
+      const found = byFirst.get(text[at])?.find((one) => text.startsWith(one.text, at));
+      if (!found) {
+        at++;
+        continue;
+      }
+      const stop = at + found.text.length;
+      const { token } = found;
+      if (!token.single_word || standsAlone(text, at, stop)) {
+        const left = token.lstrip ? Math.max(at - spacesAtEnd(text.slice(end, at)), end) : at;
+        const right = token.rstrip ? stop + spacesAtStart(text, stop) : stop;
+        put(end, left, null);
+        put(Math.min(left, right), right, token);
+        end = right;
+      }
+      at = stop;
+    }
+    put(end, text.length, null);
+    return sections;
+  };
+}
+
+/**
+ * Whether the characters before and after are no part of a word.
+ * @param {string} text
+ * @param {number} start
+ * @param {number} end
+ */
+function standsAlone(text, start, end) {
+  const before = start > 1 && widthAt(text, start - 2) === 2 ? start - 2 : start - 1;
+  const sides = [text.slice(Math.max(before, 0), start), text.slice(end, end + widthAt(text, end))];
+  return !sides.some(isWord);
+}
+
+/**
+ * @param {string} text
+ * @param {number} at
+ */
+function spacesAtStart(text, at) {
+  let end = at;
+  while (end < text.length && /\p{White_Space}/u.test(text[end])) end++;
+  return end - at;
+}

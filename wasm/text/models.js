@@ -1,0 +1,306 @@
+/**
+ * The models of a tokenizer.json, which split a word into tokens. A token covers units [start, end)
+ * of its word; byte tokens of one character each cover the whole character.
+ */
+import { SinkscopeError } from '../abi/errors.js';
+import { widthAt } from './aligned.js';
+import { mergePairs } from './merges.js';
+import { checkVocab, rankMerges, refuse, unknownType } from './vocabulary.js';
+
+/** @typedef {import('./shapes.js').TokenizerFile['model']} ModelFile */
+/** @typedef {import('./shapes.js').Piece} Piece */
+/**
+ * @typedef {object} Model
+ * @property {readonly (readonly [string, number])[]} tokens with their ids
+ * @property {(token: string) => number | undefined} idOf
+ * @property {(word: string) => Piece[]} tokenize
+ */
+
+/** Limits of the cache of words. */
+const MOST_KEPT = 10_000;
+const LONGEST_KEPT = 256;
+
+/**
+ * @param {ModelFile | undefined} file
+ * @returns {Model}
+ */
+export function createModel(file) {
+  const { vocab } = file ?? {};
+  if (!file || !vocab || typeof vocab !== 'object') {
+    return refuse('model.vocab', 'expected a table of tokens');
+  }
+  const type = typeOf(file);
+  const tokens = type === 'Unigram' ? readPieces(vocab) : readTable(vocab);
+  const ids = new Map(tokens);
+  const idOf = (/** @type {string} */ token) => ids.get(token);
+  const tokenize = MODELS[type](file, idOf, ids);
+  return { tokens, idOf, tokenize: remember(tokenize) };
+}
+
+/**
+ * Older files have no type; their keys tell it.
+ * @param {ModelFile} file
+ */
+function typeOf(file) {
+  const { type, vocab, merges, continuing_subword_prefix: prefix } = file;
+  const known = merges ? 'BPE' : typeof prefix === 'string' ? 'WordPiece' : 'WordLevel';
+  const given = type ?? (Array.isArray(vocab) ? 'Unigram' : known);
+  if (Object.hasOwn(MODELS, given)) return given;
+  throw unknownType('model', type);
+}
+
+/**
+ * @param {object} vocab
+ * @returns {[string, number][]}
+ */
+function readTable(vocab) {
+  if (Array.isArray(vocab)) return refuse('model.vocab', 'expected a table of tokens, got a list');
+  const table = /** @type {Record<string, unknown>} */ (vocab);
+  checkVocab(table, 'model.vocab');
+  return Object.entries(table);
+}
+
+/**
+ * @param {object} vocab
+ * @returns {[string, number][]}
+ */
+function readPieces(vocab) {
+  if (!Array.isArray(vocab)) return refuse('model.vocab', 'expected a list of tokens and scores');
+  return vocab.map((piece, id) => {
+    const isPiece = typeof piece?.[0] === 'string' && Number.isFinite(piece[1]);
+    return isPiece ? [piece[0], id] : refuse(`model.vocab ${id}`, 'expected a token and its score');
+  });
+}
+
+/**
+ * @param {(word: string) => Piece[]} tokenize
+ * @returns {(word: string) => Piece[]}
+ */
+function remember(tokenize) {
+  /** @type {Map<string, Piece[]>} */
+  const known = new Map();
+  return (word) => {
+    if (word === '') return [];
+    let pieces = known.get(word);
+    if (pieces) return pieces;
+    pieces = tokenize(word);
+    if (known.size >= MOST_KEPT) known.clear();
+    if (word.length <= LONGEST_KEPT) known.set(word, pieces);
+    return pieces;
+  };
+}
+
+/** @param {string} word that has no token */
+function unknown(word) {
+  const text = `"${word.slice(0, 80)}" is not in the vocabulary, and there is no token for the unknown`;
+  return new SinkscopeError('bad_tokenizer', 'model.vocab', text);
+}
+
+/**
+ * The ids of a text's byte tokens; null where one is missing.
+ * @param {string} text
+ * @param {(token: string) => number | undefined} idOf
+ * @returns {number[] | null}
+ */
+function byteIds(text, idOf) {
+  const ids = Array.from(encoder.encode(text), (byte) =>
+    idOf(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`),
+  );
+  return ids.every((id) => id !== undefined) ? ids : null;
+}
+
+const encoder = new TextEncoder();
+
+/**
+ * @type {Record<string, (file: ModelFile, idOf: (token: string) => number | undefined,
+ *   ids: Map<string, number>) => (word: string) => Piece[]>}
+ */
+const MODELS = {
+  /** A word is a token or unknown. */
+  WordLevel({ unk_token = '<unk>' }, idOf) {
+    return (word) => {
+      const id = idOf(word) ?? idOf(String(unk_token));
+      if (id === undefined) throw unknown(word);
+      return [{ id, start: 0, end: word.length }];
+    };
+  },
+
+  /** The longest token that a word begins with, then the longest that continues it. */
+  WordPiece(file, idOf) {
+    const { unk_token = '[UNK]', max_input_chars_per_word: most = 100 } = file;
+    const prefix = prefixOf(file) ?? '##';
+    return (word) => {
+      const pieces = [...word].length > most ? null : cutWord(word, prefix, idOf);
+      if (pieces) return pieces;
+      const id = idOf(String(unk_token));
+      if (id === undefined) throw unknown(word);
+      return [{ id, start: 0, end: word.length }];
+    };
+  },
+
+  /** The characters of a word, joined pair by pair. */
+  BPE(file, idOf) {
+    const { merges, unk_token, fuse_unk, byte_fallback, ignore_merges, dropout } = file;
+    if (!Array.isArray(merges)) {
+      return refuse('model.merges', `expected an array, got ${typeof merges}`);
+    }
+    if (dropout) refuse('model.dropout', `expected none: tokens would be random; got ${dropout}`);
+    const prefix = prefixOf(file) ?? '';
+    const suffix = file.end_of_word_suffix ?? '';
+    const ranks = rankMerges(merges, idOf, 'model.merges', prefix.length);
+    return (word) => {
+      const whole = ignore_merges ? idOf(word) : undefined;
+      if (whole !== undefined) return [{ id: whole, start: 0, end: word.length }];
+      /** @type {Piece[]} */
+      const pieces = [];
+      /** @type {Piece | null} An unknown character, which the next one may extend. */
+      let open = null;
+      const close = () => {
+        if (open) pieces.push(open);
+        open = null;
+      };
+      for (let start = 0; start < word.length;) {
+        const end = start + widthAt(word, start);
+        const isLast = end === word.length;
+        const token = (start > 0 ? prefix : '') + word.slice(start, end) + (isLast ? suffix : '');
+        const id = idOf(token);
+        const bytes = id === undefined && byte_fallback ? byteIds(token, idOf) : null;
+        if (id !== undefined) {
+          close();
+          pieces.push({ id, start, end });
+        } else if (bytes) {
+          // As in the library, `open` stays open: an unknown character follows these bytes.
+          pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
+        } else if (typeof unk_token === 'string') {
+          if (open && fuse_unk) open.end = end;
+          else {
+            close();
+            const unk = idOf(unk_token);
+            if (unk === undefined) throw unknown(token);
+            open = { id: unk, start, end };
+          }
+        }
+        start = end;
+      }
+      close();
+      return mergePairs(pieces, ranks);
+    };
+  },
+
+  /** The path with the highest sum of scores. */
+  Unigram({ vocab, unk_id: unk, byte_fallback }, idOf, ids) {
+    const scores = /** @type {readonly (readonly [string, number])[]} */ (vocab).map(
+      ([, score]) => score,
+    );
+    if (typeof unk === 'number' && !(unk in scores)) {
+      refuse('model.unk_id', `expected the number of a token, got ${unk}`);
+    }
+    // Too many for the arguments of Math.min.
+    const lowest = scores.reduce((least, score) => Math.min(least, score), Infinity);
+    let longest = 0;
+    for (const token of ids.keys()) longest = Math.max(longest, token.length);
+    return (word) => {
+      const path = bestPath(word, {
+        idOf,
+        scores,
+        longest,
+        penalty: lowest - UNKNOWN_PENALTY,
+        unk,
+      });
+      return path.flatMap(({ start, end }) => {
+        const text = word.slice(start, end);
+        const id = idOf(text);
+        if (id !== undefined) return [{ id, start, end }];
+        const bytes = byte_fallback ? byteIds(text, idOf) : null;
+        if (bytes) return bytes.map((byte) => ({ id: byte, start, end }));
+        if (typeof unk !== 'number') throw unknown(text);
+        return [{ id: unk, start, end }];
+      });
+    };
+  },
+};
+
+/** @param {ModelFile} file */
+function prefixOf({ continuing_subword_prefix: prefix }) {
+  if (typeof (prefix ?? '') !== 'string') {
+    refuse('model.continuing_subword_prefix', `expected a string, got ${typeof prefix}`);
+  }
+  return prefix;
+}
+
+/**
+ * @param {string} word
+ * @param {string} prefix of tokens that continue a word
+ * @param {(token: string) => number | undefined} idOf
+ * @returns {Piece[] | null}
+ */
+function cutWord(word, prefix, idOf) {
+  /** @type {Piece[]} */
+  const pieces = [];
+  for (let start = 0; start < word.length;) {
+    let end = word.length;
+    /** @type {number | undefined} */
+    let id;
+    for (; end > start; end--) {
+      id = idOf((start > 0 ? prefix : '') + word.slice(start, end));
+      if (id !== undefined) break;
+    }
+    if (id === undefined) return null;
+    pieces.push({ id, start, end });
+    start = end;
+  }
+  return pieces;
+}
+
+/** An unknown character scores this much less than the lowest token. */
+const UNKNOWN_PENALTY = 10;
+
+/**
+ * Finds the pieces with the highest sum of scores; adjacent unknown characters are one piece.
+ * @param {string} word
+ * @param {{ idOf: (token: string) => number | undefined, scores: readonly number[], longest: number,
+ *   penalty: number, unk: number | null | undefined }} model
+ */
+function bestPath(word, { idOf, scores, longest, penalty, unk }) {
+  const best = new Float64Array(word.length + 1);
+  const startOf = new Int32Array(word.length + 1).fill(-1);
+  const idAt = new Int32Array(word.length + 1);
+  for (let start = 0; start < word.length;) {
+    const next = start + widthAt(word, start);
+    let isKnown = false;
+    const offer = (
+      /** @type {number} */ end,
+      /** @type {number} */ id,
+      /** @type {number} */ score,
+    ) => {
+      if (startOf[end] >= 0 && score + best[start] <= best[end]) return;
+      best[end] = score + best[start];
+      startOf[end] = start;
+      idAt[end] = id;
+    };
+    const last = Math.min(word.length, start + longest);
+    for (let end = next; end <= last; end++) {
+      const id = idOf(word.slice(start, end));
+      if (id === undefined) continue;
+      offer(end, id, scores[id]);
+      if (end === next) isKnown = true;
+    }
+    if (!isKnown) {
+      if (typeof unk !== 'number' && !(startOf[next] >= 0 && penalty + best[start] <= best[next])) {
+        throw unknown(word.slice(start, next));
+      }
+      offer(next, unk ?? -1, penalty);
+    }
+    start = next;
+  }
+  /** @type {{ start: number, end: number }[]} */
+  const path = [];
+  let isOpen = false;
+  for (let end = word.length; end > 0; end = startOf[end]) {
+    const isUnknown = idAt[end] === unk;
+    if (isUnknown && isOpen) path[path.length - 1].start = startOf[end];
+    else path.push({ start: startOf[end], end });
+    isOpen = isUnknown;
+  }
+  return path.reverse();
+}

@@ -1,0 +1,188 @@
+/** The normalizers of a tokenizer.json, which change the text before it is split. */
+import { compile } from './patterns.js';
+import { spellBytes } from './surface.js';
+import { refuse, unknownType } from './vocabulary.js';
+
+/** @typedef {import('./aligned.js').Aligned} Aligned */
+/** @typedef {import('./aligned.js').Change} Change */
+/** @typedef {import('./shapes.js').Stage} Stage */
+/** @typedef {(text: Aligned) => Aligned} Normalizer */
+
+const none = (/** @type {Aligned} */ text) => text;
+
+/**
+ * @param {Stage | null | undefined} stage
+ * @param {string} [where]
+ * @returns {Normalizer}
+ */
+export function createNormalizer(stage, where = 'normalizer') {
+  if (stage === null || stage === undefined) return none;
+  const type = String(stage.type);
+  if (!Object.hasOwn(NORMALIZERS, type)) throw unknownType('normalizer', stage.type);
+  return NORMALIZERS[type](stage, where);
+}
+
+/** @type {Record<string, (stage: Stage, where: string) => Normalizer>} */
+const NORMALIZERS = {
+  Sequence({ normalizers }, where) {
+    if (!Array.isArray(normalizers)) return refuse(`${where}.normalizers`, 'expected an array');
+    const stages = normalizers.map((stage, i) =>
+      createNormalizer(stage, `${where}.normalizers.${i}`),
+    );
+    return (text) => stages.reduce((made, change) => change(made), text);
+  },
+  Replace({ pattern, content }, where) {
+    const found = compile(pattern, where);
+    const put = textOf(content, `${where}.content`);
+    return (text) => text.replace(found, put);
+  },
+  Prepend({ prepend }, where) {
+    const put = textOf(prepend, `${where}.prepend`);
+    return (text) => text.prepend(put);
+  },
+  Strip:
+    ({ strip_left, strip_right }) =>
+    (text) => {
+      const { length } = text.text;
+      const start = strip_left ? (/^\p{White_Space}*/u.exec(text.text)?.[0].length ?? 0) : 0;
+      const end = strip_right ? length - spacesAtEnd(text.text) : length;
+      return start === 0 && end === length ? text : text.slice(start, Math.max(start, end));
+    },
+  StripAccents: () => drop(/\p{M}/u),
+  Lowercase: () => lower,
+  NFC: () => (text) => compose(text, 'NFD', 'NFC'),
+  NFD: () => (text) => decompose(text, 'NFD'),
+  NFKC: () => (text) => compose(text, 'NFKD', 'NFKC'),
+  NFKD: () => (text) => decompose(text, 'NFKD'),
+  Nmt: () => (text) => text.map(nmt),
+  ByteLevel: () => toLetters,
+  BertNormalizer(stage) {
+    const { clean_text, handle_chinese_chars, strip_accents, lowercase } = stage;
+    const steps = [
+      clean_text && ((/** @type {Aligned} */ text) => text.map(clean)),
+      handle_chinese_chars &&
+        ((/** @type {Aligned} */ text) => text.map((c) => (CHINESE.test(c) ? ` ${c} ` : c))),
+      (strip_accents ?? lowercase) &&
+        ((/** @type {Aligned} */ text) => drop(/\p{Mn}/u)(decompose(text, 'NFD'))),
+      lowercase && lower,
+    ].filter((step) => typeof step === 'function');
+    return (text) => steps.reduce((made, change) => change(made), text);
+  },
+};
+
+/**
+ * @param {unknown} value
+ * @param {string} where
+ */
+function textOf(value, where) {
+  return typeof value === 'string'
+    ? value
+    : refuse(where, `expected text, got ${JSON.stringify(value)}`);
+}
+
+/**
+ * Number of white-space units at the end. A pattern with $ would scan every run of spaces.
+ * @param {string} text
+ */
+export function spacesAtEnd(text) {
+  let end = text.length;
+  while (end > 0 && SPACE.test(text[end - 1])) end--;
+  return text.length - end;
+}
+
+/** White space takes one unit. */
+const SPACE = /\p{White_Space}/u;
+
+/** @type {Normalizer} */
+const lower = (text) => text.map((character) => character.toLowerCase());
+
+/**
+ * @param {RegExp} dropped
+ * @returns {Normalizer}
+ */
+function drop(dropped) {
+  return (text) => text.map((character) => (dropped.test(character) ? '' : character));
+}
+
+/**
+ * Writes every byte as a letter.
+ * @type {Normalizer}
+ */
+export const toLetters = (text) => text.map(spellBytes);
+
+/** The blocks of Chinese characters that the tokenizers library lists. */
+const CHINESE =
+  /[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/u;
+
+/** @param {string} character */
+function clean(character) {
+  if (/[\t\n\r]/.test(character)) return ' ';
+  if (/[\ufffd\p{Cc}\p{Cf}\p{Co}]/u.test(character)) return '';
+  return SPACE.test(character) ? ' ' : character;
+}
+
+/** @param {string} character */
+function nmt(character) {
+  if (/[\x01-\x08\v\x0e-\x1f\x7f\x8f\x9f]/.test(character)) return '';
+  return /[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]/.test(character)
+    ? ' '
+    : character;
+}
+
+/**
+ * Takes characters out of a list, the first occurrence of each.
+ * @param {readonly Change[]} list
+ */
+function takeFrom(list) {
+  const taken = new Uint8Array(list.length);
+  let first = 0;
+  return (/** @type {string} */ character) => {
+    let i = first;
+    while (taken[i] || list[i][0] !== character) i++;
+    taken[i] = 1;
+    while (taken[first]) first++;
+    return list[i][1];
+  };
+}
+
+/**
+ * Decomposes a text: the first part replaces its character, the others are inserted. Unicode orders
+ * the marks of a character.
+ * @param {string} text
+ * @param {'NFD' | 'NFKD'} form
+ * @returns {Change[]}
+ */
+function parts(text, form) {
+  /** @type {Change[]} */
+  const list = [];
+  for (const character of text) {
+    [...character.normalize(form)].forEach((part, i) => list.push([part, i > 0 ? 1 : 0]));
+  }
+  const take = takeFrom(list);
+  return [...text.normalize(form)].map((part) => [part, take(part)]);
+}
+
+/**
+ * @param {Aligned} text
+ * @param {'NFD' | 'NFKD'} form
+ */
+function decompose(text, form) {
+  return text.text.normalize(form) === text.text ? text : text.transform(parts(text.text, form));
+}
+
+/**
+ * @param {Aligned} text
+ * @param {'NFD' | 'NFKD'} apart
+ * @param {'NFC' | 'NFKC'} form
+ */
+function compose(text, apart, form) {
+  const made = text.text.normalize(form);
+  if (made === text.text) return text;
+  const take = takeFrom(parts(text.text, apart));
+  return text.transform(
+    Array.from(made, (character) => {
+      const [first, ...rest] = Array.from(character.normalize('NFD'), take);
+      return [character, rest.reduce((sum, change) => sum + change - 1, first)];
+    }),
+  );
+}

@@ -1,0 +1,156 @@
+/** The pre-tokenizers of a tokenizer.json, which split a text into the words that the model reads. */
+import { BEHAVIORS, widthAt } from './aligned.js';
+import { toLetters } from './normalizers.js';
+import { compile, compileRegex, invert, literal, matcher } from './patterns.js';
+import { refuse, unknownType } from './vocabulary.js';
+
+/** @typedef {import('./aligned.js').Aligned} Aligned */
+/** @typedef {import('./shapes.js').Stage} Stage */
+/** @typedef {(text: Aligned) => Aligned[]} PreTokenizer */
+
+/** The pattern of GPT-2, by which ByteLevel splits. */
+export const WORDS =
+  "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+/** @param {string} pattern */
+export function isolate(pattern) {
+  return { type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false };
+}
+
+const SPACES = matcher(/\p{White_Space}/gu);
+const PUNCTUATION = matcher(/[\p{P}$+<=>^`|~]/gu);
+const NUMBERS = matcher(/\p{N}/gu);
+
+/** The characters of \w by Unicode's UTS 18. */
+const WORD = '\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}';
+const WORDS_OR_SIGNS = matcher(new RegExp(`[${WORD}]+|[^${WORD}\\p{White_Space}]+`, 'gu'));
+const IS_WORD = new RegExp(`[${WORD}]`, 'u');
+
+/**
+ * @param {string | undefined} character
+ * @returns {boolean}
+ */
+export function isWord(character) {
+  return character !== undefined && IS_WORD.test(character);
+}
+
+/**
+ * @param {Stage | null | undefined} stage
+ * @param {string} [where]
+ * @returns {PreTokenizer}
+ */
+export function createPreTokenizer(stage, where = 'pre_tokenizer') {
+  if (stage === null || stage === undefined) return (text) => [text];
+  const type = String(stage.type);
+  if (!Object.hasOwn(PRE_TOKENIZERS, type)) throw unknownType('pre_tokenizer', stage.type);
+  return PRE_TOKENIZERS[type](stage, where);
+}
+
+/** @type {Record<string, (stage: Stage, where: string) => PreTokenizer>} */
+const PRE_TOKENIZERS = {
+  Sequence({ pretokenizers }, where) {
+    if (!Array.isArray(pretokenizers)) return refuse(`${where}.pretokenizers`, 'expected an array');
+    const stages = pretokenizers.map((stage, i) =>
+      createPreTokenizer(stage, `${where}.pretokenizers.${i}`),
+    );
+    return (text) => stages.reduce((texts, cut) => texts.flatMap(cut), [text]);
+  },
+  ByteLevel({ add_prefix_space, use_regex }) {
+    const cut = use_regex === false ? null : compileRegex(WORDS);
+    return (text) => {
+      const isPrefixed = add_prefix_space === true && !text.text.startsWith(' ');
+      const whole = isPrefixed ? text.prepend(' ') : text;
+      return (cut ? whole.split(cut, 'Isolated') : [whole]).map(toLetters);
+    };
+  },
+  Whitespace: () => (text) => text.split(invert(WORDS_OR_SIGNS), 'Removed'),
+  WhitespaceSplit: () => (text) => text.split(SPACES, 'Removed'),
+  BertPreTokenizer: () => (text) =>
+    text.split(SPACES, 'Removed').flatMap((word) => word.split(PUNCTUATION, 'Isolated')),
+  Punctuation({ behavior = 'Isolated' }, where) {
+    checkBehavior(behavior, where);
+    return (text) => text.split(PUNCTUATION, behavior);
+  },
+  Digits:
+    ({ individual_digits }) =>
+    (text) =>
+      text.split(NUMBERS, individual_digits ? 'Isolated' : 'Contiguous'),
+  CharDelimiterSplit({ delimiter }, where) {
+    const pattern = literal(characterOf(delimiter, `${where}.delimiter`));
+    return (text) => text.split(pattern, 'Removed');
+  },
+  Split({ pattern, behavior = '', invert: isInverted }, where) {
+    checkBehavior(behavior, where);
+    const given = compile(pattern, where);
+    const found = isInverted ? invert(given) : given;
+    return (text) => text.split(found, behavior);
+  },
+  FixedLength({ length = 5 }, where) {
+    if (!Number.isInteger(length) || Number(length) <= 0) {
+      refuse(`${where}.length`, `expected a length above 0, got ${JSON.stringify(length)}`);
+    }
+    return (text) => cutEvenly(text, Number(length));
+  },
+  Metaspace(stage, where) {
+    const block = characterOf(stage.replacement ?? '\u2581', `${where}.replacement`);
+    const scheme = schemeOf(stage, where);
+    const [space, found] = [literal(' '), literal(block)];
+    return (text) => {
+      const written = text.replace(space, block);
+      const isPrefixed = scheme === 'always' || (scheme === 'first' && startOf(written) === 0);
+      const whole =
+        isPrefixed && !written.text.startsWith(block) ? written.prepend(block) : written;
+      return stage.split === false ? [whole] : whole.split(found, 'MergedWithNext');
+    };
+  },
+};
+
+/**
+ * @param {string} behavior
+ * @param {string} where
+ */
+function checkBehavior(behavior, where) {
+  if (Object.hasOwn(BEHAVIORS, behavior)) return;
+  refuse(`${where}.behavior`, `expected a way to split, got ${JSON.stringify(behavior)}`);
+}
+
+/**
+ * @param {unknown} value
+ * @param {string} where
+ */
+function characterOf(value, where) {
+  if (typeof value === 'string' && [...value].length === 1) return value;
+  return refuse(where, `expected one character, got ${JSON.stringify(value)}`);
+}
+
+/**
+ * Where Metaspace prepends a block; older files have `add_prefix_space` instead.
+ * @param {Stage} stage
+ * @param {string} where
+ */
+function schemeOf({ prepend_scheme: scheme = 'always', add_prefix_space }, where) {
+  if (add_prefix_space === false) return 'never';
+  if (['always', 'first', 'never'].includes(scheme)) return scheme;
+  const text = `expected "always", "first" or "never", got ${JSON.stringify(scheme)}`;
+  return refuse(`${where}.prepend_scheme`, text);
+}
+
+/** @param {Aligned} text */
+function startOf(text) {
+  return text.start;
+}
+
+/**
+ * @param {Aligned} text
+ * @param {number} length in characters
+ */
+function cutEvenly(text, length) {
+  const words = [];
+  for (let start = 0; start < text.text.length;) {
+    let end = start;
+    for (let i = 0; i < length && end < text.text.length; i++) end += widthAt(text.text, end);
+    words.push(text.slice(start, end));
+    start = end;
+  }
+  return words;
+}

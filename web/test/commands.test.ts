@@ -1,0 +1,104 @@
+/** The commands that the page copies, run by a shell: the command line gets the very words, and measures the same tokens. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openTokenizer, type Describe } from 'sinkscope';
+import type { Card } from '../src/ask/zoo';
+import { commandOf as labCommandOf, readSettings, tablesOf } from '../src/lab/settings';
+import { fineTune, fromScratch } from '../src/lab/presets';
+import { commandOf } from '../src/page/command';
+import { frameOf, isBuilt, UNBUILT } from './fixture';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const zoo = join(root, 'models/zoo');
+const bin = mkdtempSync(join(tmpdir(), 'sinkscope-commands-'));
+afterAll(() => rmSync(bin, { recursive: true }));
+
+/** `sinkscope`, as the shell finds it: prints the values of each prompt beside the rest. */
+const shim = (name: string, script: string) => {
+  writeFileSync(join(bin, name), `#!/bin/sh\nexec ${script}\n`);
+  chmodSync(join(bin, name), 0o755);
+};
+shim('sinkscope', `'${process.execPath}' '${join(root, 'wasm/cli.js')}' "$@" $MORE`);
+
+const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+const inShell = (line: string, more = '') =>
+  spawnSync('sh', ['-c', line], { cwd: root, env: { ...env, MORE: more }, encoding: 'utf8' });
+
+const tokenizer = openTokenizer(readFileSync(join(zoo, 'softmax/tokenizer.json'), 'utf8'));
+const idsOf = (prompt: string) => tokenizer.encode(prompt).map(({ id }) => id);
+
+/** What the page copies for a prompt of the reader's. */
+function copied(prompt: string) {
+  const ids = idsOf(prompt);
+  const frame = frameOf({ ids: [ids], T: ids.length } as never);
+  return commandOf({ ...frame, question: { ...frame.question, prompt } } as never)!;
+}
+
+const HOSTILE = [
+  ['a dash', '-The king'],
+  ['an option', '--json'],
+  ['an option with a value', '--tokens=3'],
+  ['two dashes', '--'],
+  ['one dash', '-'],
+  ['quotes', `it's "so" 'said'`],
+  ['a substitution', '$(touch broken) `touch broken` $HOME ${HOME}'],
+  ['an end of the command', "'; touch broken; '"],
+  ['line breaks', 'one\ntwo\n\n-three'],
+  ['a carriage return and a tab', 'a\r\n\tb'],
+  ['an escape', '\x1b[201~; touch broken\n \x9b'],
+  ['other scripts', 'häßlich 😀 日本語 עברית\u202e'],
+  ['white space', '  two  spaces  '],
+  ['signs of the shell', '* ? ~ # & | < > ! \\ \\n %s =ls'],
+  ['an equals sign', '=ls'],
+  ['nothing', ''],
+] as const;
+
+describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
+  it.for(HOSTILE)('gives the tokens of a prompt with %s', { timeout: 120_000 }, ([, prompt]) => {
+    const line = copied(prompt);
+    // What is pasted into a terminal has no character that the terminal obeys.
+    expect(line).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f]/);
+    const { stdout, stderr } = inShell(line, '--per-prompt --json');
+    expect(stdout, stderr).toMatch(/^\{/);
+    const { byPrompt } = JSON.parse(stdout) as { byPrompt: { ids: number[] }[] };
+    expect(byPrompt.map(({ ids }) => ids)).toEqual([idsOf(prompt)]);
+    expect(() => readFileSync(join(root, 'broken'))).toThrow('ENOENT');
+  });
+
+  it('of a file that begins with a dash names a file', () => {
+    const { question } = frameOf();
+    const file = { name: '-mine.txt', splitting: 'lines' };
+    const line = commandOf(
+      frameOf({ question: { ...question, input: 'file' } } as never),
+      file as never,
+    )!;
+    expect(inShell(line).stderr).toMatch(/--text-file: \.\/-mine\.txt: expected a file of text/);
+    const recording = commandOf(
+      frameOf({ recording: {}, model: { id: 'recording:-a b.safetensors' } } as never),
+    )!;
+    expect(inShell(recording).stderr).toMatch(/^sinkscope: \.\/-a b\.safetensors: expected a file/);
+  });
+
+  it('of a lab names settings that the command line has', { timeout: 120_000 }, () => {
+    const tables = JSON.parse(
+      execFileSync('sh', ['-c', 'sinkscope describe --json'], { cwd: root, env, encoding: 'utf8' }),
+    ) as Describe;
+    const own = JSON.parse(
+      readFileSync(join(root, 'wasm/sinkscope.describe.json'), 'utf8'),
+    ) as Describe;
+    const cards = JSON.parse(readFileSync(join(zoo, 'index.json'), 'utf8')) as Card[];
+    const rows = tablesOf({ ...tables, training: own.training } as Describe, cards);
+    const presets = [...fromScratch, ...fineTune].flatMap(({ left, right }) => [left, right]);
+    const links = [...presets, '', 'first:any', 'from:softmax,at:1000,text:own,first:fixed'];
+    for (const link of new Set(links)) {
+      const line = labCommandOf(readSettings(link, rows).settings, rows);
+      // Every word has been read where the last option is what is refused.
+      const { stderr } = inShell(line, '--every 0');
+      expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
+    }
+  });
+});

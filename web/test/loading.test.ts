@@ -1,0 +1,132 @@
+/** The keys of what is kept between questions: of prompts that were cut, and of runs that can go on. */
+import { describe, expect, it, vi } from 'vitest';
+import type { Run, Tokenizer } from 'sinkscope';
+import { questionOf, type Question } from '../src/ask/question';
+import { defaults, type State } from '../src/ask/state';
+import { Loading, type Dependencies } from '../src/run/loading';
+import type { OpenModel } from '../src/run/opened';
+import { CachedRuns, canFollow, isOf, type CachedRun, type OpenRun } from '../src/run/runs';
+
+/** A token for each letter. */
+const tokenizer = (piece: string) =>
+  ({
+    ...{ size: 9, bos: null, special: [], specials: [], piece: () => piece },
+    encode: vi.fn((text: string) =>
+      [...text].map((letter) => ({ id: letter.charCodeAt(0), text: letter, special: false })),
+    ),
+  }) as unknown as Tokenizer;
+
+describe('prompts that were cut', () => {
+  const model = (of: Tokenizer, V = 100) =>
+    ({ tokenizer: of, model: { architecture: { V } } }) as OpenModel;
+  const ask = (change: Partial<State> = {}, more: Partial<Question> = {}) => ({
+    ...questionOf({ ...defaults, prompt: 'abcdef', ...change }),
+    ...more,
+  });
+  const made = () => {
+    const texts = vi.fn(async () => ['one text', 'another text']);
+    return { texts, loading: new Loading({ texts } as unknown as Dependencies) };
+  };
+
+  it('are cut once for each tokenizer, vocabulary, question and context', async () => {
+    const { texts, loading } = made();
+    const [one, other] = [tokenizer('a'), tokenizer('b')];
+    const first = await loading.prompts(model(one), ask(), 64);
+    expect(await loading.prompts(model(one), ask(), 64)).toBe(first);
+    // How far each token sees changes no prompt.
+    expect(await loading.prompts(model(one), ask({}, { window: 3 }), 64)).toBe(first);
+    expect(texts).toHaveBeenCalledTimes(1);
+    const again = async (of: Tokenizer, question: Question, context: number) => {
+      const before = texts.mock.calls.length;
+      await loading.prompts(model(of), question, context);
+      return texts.mock.calls.length - before;
+    };
+    expect(await again(other, ask(), 64)).toBe(1);
+    expect(await again(one, ask(), 64)).toBe(1);
+    expect(await again(one, ask(), 4)).toBe(1);
+    expect((await loading.prompts(model(one), ask(), 4)).tokens).toHaveLength(4);
+    for (const change of [
+      { prompt: 'b' },
+      { T: 3 },
+      { n: 2 },
+      { first: 'none' },
+      { input: 'heldout' },
+    ] as const)
+      expect(await again(one, ask(change), 4), JSON.stringify(change)).toBe(1);
+    expect(await again(one, ask({}, { file: 2 }), 4)).toBe(1);
+    // Drawn tokens are among those of the model, and models of two vocabularies may share a tokenizer.
+    texts.mockClear();
+    await loading.prompts(model(one, 7), ask({}, { file: 2 }), 4);
+    expect(texts).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('runs that stay open', () => {
+  const models = { a: { architecture: { L: 2, H: 2 } }, b: { architecture: { L: 2, H: 2 } } };
+  const opened = (name: 'a' | 'b') => ({ id: name, model: models[name] }) as unknown as OpenModel;
+  const run = (tokens: number[], edits: object[] = []) =>
+    ({ tokens, edits, close: vi.fn(async () => {}) }) as unknown as Run;
+  const cached = (change: Partial<CachedRun> = {}) =>
+    ({
+      ...{ key: 'k', capacity: 8, opened: opened('a'), fields: new Set(['att', 'loss']) },
+      ...{ run: run([1, 2, 3]), ...change },
+    }) as OpenRun;
+
+  it('can follow a text of the same model that fits, with what they recorded', () => {
+    const follows = (name: 'a' | 'b', T: number, fields: string[]) =>
+      canFollow(cached(), opened(name), T, fields);
+    expect(follows('a', 8, ['att'])).toBe(true);
+    expect(follows('a', 8, [])).toBe(true);
+    expect(follows('b', 8, ['att'])).toBe(false);
+    expect(follows('a', 9, ['att'])).toBe(false);
+    expect(follows('a', 8, ['att', 'hidden'])).toBe(false);
+  });
+
+  it('are of a text by every token', () => {
+    expect(isOf(run([1, 2, 3]), [1, 2, 3])).toBe(true);
+    for (const ids of [
+      [1, 2],
+      [1, 2, 3, 4],
+      [1, 2, 4],
+      [0, 2, 3],
+    ])
+      expect(isOf(run([1, 2, 3]), ids)).toBe(false);
+  });
+
+  it('are a base of the same model and text, without edits', () => {
+    const runs = new CachedRuns();
+    const plain = cached();
+    runs.set('edited', cached({ run: run([1, 2, 3], [{ kind: 'silence' }]) }));
+    runs.set('other', cached({ opened: opened('b') }));
+    runs.set('closed', { ...cached(), run: undefined });
+    expect(runs.baseOf(opened('a'), [1, 2, 3])).toBeUndefined();
+    runs.set('plain', plain);
+    expect(runs.baseOf(opened('a'), [1, 2, 3])).toBe(plain.run);
+    expect(runs.baseOf(opened('a'), [1, 2])).toBeUndefined();
+    expect(runs.baseOf(opened('b'), [1, 2])).toBeUndefined();
+  });
+
+  it('are handed over if they fit, and closed if they do not', () => {
+    const runs = new CachedRuns();
+    const one = cached();
+    runs.set('a', one);
+    expect(runs.take('none', () => true)).toBeUndefined();
+    expect(runs.take('a', () => true)).toBe(one);
+    expect(one.run.close).not.toHaveBeenCalled();
+    expect(runs.get('a')?.run).toBeUndefined();
+    runs.set('a', one);
+    expect(runs.take('a', () => false)).toBeUndefined();
+    expect(one.run.close).toHaveBeenCalledOnce();
+  });
+
+  it('are closed when no subject shows them, but for a base of one that does', () => {
+    const runs = new CachedRuns();
+    const all = { softmax: cached(), relu: cached(), 'softmax~sigmoid': cached() };
+    for (const [subject, one] of Object.entries(all)) runs.set(subject, one);
+    runs.keepOnly(new Set(['relu']));
+    expect(
+      [...Object.values(all)].map(({ run: { close } }) => vi.mocked(close).mock.calls.length),
+    ).toEqual([1, 0, 1]);
+    expect([runs.get('softmax'), runs.get('relu')]).toEqual([undefined, all.relu]);
+  });
+});

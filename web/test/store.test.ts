@@ -1,0 +1,40 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { forget, keep, keepText, keptOf, keptText } from '../src/lab/store';
+
+const kept = { step: 1, seconds: 2, log: [{ step: 1 }] as never, state: new Uint8Array([1]) };
+
+/** What each call gives; nothing here may reject. */
+const all = () =>
+  Promise.all([
+    keptOf(0, 'a'),
+    keep(0, 'a', kept),
+    forget(0),
+    keepText({ name: 'a.txt', text: 'a' }),
+    keptText(),
+  ]);
+
+afterEach(() => vi.unstubAllGlobals());
+
+describe('what a lab keeps', () => {
+  it('is nothing where the browser has no storage', async () => {
+    vi.stubGlobal('indexedDB', undefined);
+    expect(await all()).toEqual(Array(5).fill(undefined));
+  });
+
+  it('is nothing where a sandbox forbids to name the storage, and where opening it throws', async () => {
+    const refuse = () => {
+      throw new DOMException('The operation is insecure.', 'SecurityError');
+    };
+    Object.defineProperty(globalThis, 'indexedDB', { configurable: true, get: refuse });
+    try {
+      expect(await all()).toEqual(Array(5).fill(undefined));
+      Object.defineProperty(globalThis, 'indexedDB', {
+        configurable: true,
+        value: { open: refuse },
+      });
+      expect(await all()).toEqual(Array(5).fill(undefined));
+    } finally {
+      Reflect.deleteProperty(globalThis, 'indexedDB');
+    }
+  });
+});
