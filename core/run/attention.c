@@ -279,6 +279,5 @@ void ss_attend(ss_pass *pass, int l, int t0, int n) {
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(are_apart(pass, l) ? pass->pool : NULL, attend_head, &a, (size_t)arch->H, work);
     for (int g = 0; pass->cache.held && g < arch->G; g++)
-        ss_close_up(pass, l, g, n + ss_held(pass, l, g, t0));
+        ss_cache_compact(pass, l, g, n + ss_held(pass, l, g, t0));
 }
-/* x */

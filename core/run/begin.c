@@ -93,7 +93,7 @@ static void take_tokens(ss_pass *pass, const ss_trace *from, int p) {
     catch_up(pass, from, p);
 }
 
-/* Takes what lies below so many layers, and the stream behind them. */
+/* Takes the fields of the layers below `layer`, and the stream after them. */
 static void take_layers(ss_pass *pass, const ss_trace *from, int layer) {
     size_t D = (size_t)pass->trace->model->arch.D;
     memcpy(pass->resumed, ss_row(from, SS_FIELD_HIDDEN, layer, 0),
@@ -139,8 +139,8 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     const ss_trace *trace = pass->trace;
     int alike = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
     while (alike < T && ss_tokens(trace)[alike] == tokens[alike]) alike++;
-    /* The logits behind the last that is kept are those that the run ended with, or come of its
-     * stream. */
+    /* The logits after the last kept token are those that the run ended with, or are computed from
+     * its stream. */
     bool ended = alike < n && alike == trace->T && alike == pass->total;
     bool streams = trace->fields & SS_BIT(SS_FIELD_HIDDEN);
     int kept = ss_min(ended || streams ? alike : alike - 1, replayed_tokens(pass));
@@ -150,7 +150,7 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     return kept < together || kept < 0 || forgets ? 0 : kept;
 }
 
-void ss_begin_behind(ss_pass *pass, int n) {
+void ss_run_rewind(ss_pass *pass, int n) {
     ss_begin_plain(pass);
     pass->trace->T = n;
     pass->layer = 0;

@@ -18,6 +18,6 @@ void ss_begin_plain(ss_pass *pass);
 int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n);
 
 /* Forgets all tokens but the first n, which ss_begin_keeps allows. */
-void ss_begin_behind(ss_pass *pass, int n);
+void ss_run_rewind(ss_pass *pass, int n);
 
 #endif

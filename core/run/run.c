@@ -365,7 +365,7 @@ static ss_status check_resumed(const ss_run *run, const int32_t *tokens, int n, 
     return SS_OK;
 }
 
-/* tokens[n] come behind those of the trace; the losses of so many tokens are known. */
+/* Appends tokens[n] to those of the trace; the losses of the first `known` tokens are there. */
 static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
     ss_trace *trace = pass->trace;
     if (trace->statistics) trace->statistics->T = 0;
@@ -395,7 +395,7 @@ ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_erro
     ss_status status = check_tokens(run, kept, tokens + kept, n - kept, err);
     if (status == SS_OK && pass->spliced) status = check_resumed(run, tokens, n, err);
     if (status != SS_OK) return status;
-    ss_begin_behind(pass, kept);
+    ss_run_rewind(pass, kept);
     if (kept > 0 && !known && !ended) ss_forward_next(pass);
     begin(pass, tokens + kept, n - kept, kept > 0 && known ? kept + 1 : 0);
     return SS_OK;

@@ -6,6 +6,7 @@ Without the page the package lacks the file, and `sinkscope.show` draws a still 
 """
 
 import json
+import os
 import posixpath
 import re
 from base64 import b64encode
@@ -13,10 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 SITE = "https://sinkscope.invalid/"
 IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)(["'`])(\.{1,2}/[\w./-]+\.js)\2""")
 PRELOADED = re.compile(r"__vite__mapDeps\(\[[\d,]*\]\)")
+
+
+class AddressHook(MetadataHookInterface):
+    """GitHub's runners name the repository of a build; elsewhere the package names none."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        host, name = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
+        source = f"{host}/{name}" if host and name else None
+        metadata["urls"] = {"Source": source, "Issues": f"{source}/issues"} if source else {}
 
 
 class ElementHook(BuildHookInterface):

@@ -47,8 +47,9 @@ An effect has
 
 import json
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,7 @@ def by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | 
 @cache
 def measured() -> dict[str, list[dict[str, Any]]]:
     """The units of inputs.json and of each group of beyond.json."""
-    return {SHIPPED: json.loads(SOURCE.with_name("inputs.json").read_text())} | json.loads(
+    return json.loads(SOURCE.with_name("inputs.json").read_text()) | json.loads(
         SOURCE.with_name("beyond.json").read_text())
 
 
@@ -294,20 +295,23 @@ def command_of(effects: list[Effect]) -> str:
 
 
 class Ranges:
-    """What a note names in braces, `{relu[alpha]}`: an outcome of protocol B's runs, from the smallest
-    seed to the largest."""
+    """What a note names in braces: {relu[alpha]} is an outcome of protocol B's runs, from the smallest
+    seed to the largest, and {relu/a[alpha]} one of protocol A's."""
 
-    def __init__(self, recipe: str) -> None:
-        self.recipe = recipe
+    def __init__(self, outcome: Callable[[str], list[float]]) -> None:
+        self.outcome = outcome
 
     def __getitem__(self, name: str) -> str:
-        values = [f"{value:.2f}" for value in sorted(decide.outcome(runs_b()[self.recipe][1], name))]
+        values = [f"{round(value, 2) + 0.0:.2f}" for value in sorted(self.outcome(name))]
         return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
 
 
 def note(claim: dict[str, Any]) -> str | None:
-    why = claim.get("why")
-    return why and why.format_map({id: Ranges(id) for id in runs_b()})
+    why, step = claim.get("why"), protocol.TOO_EARLY
+    ranges = {id: Ranges(partial(decide.outcome, logs)) for id, (_, logs) in runs_b().items()} | {
+        f"{id}/a": Ranges(lambda name, logs=logs: known(logs, name, step))
+        for id, (_, logs) in runs_a().items()}
+    return why and why.format_map(ranges)
 
 
 def row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],

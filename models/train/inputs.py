@@ -1,24 +1,34 @@
-"""What the shipped models with a sink do on other inputs, for the claims table.
+"""What models with a sink do on other inputs, with and without a start token, for the claims table.
 
-    python -m models.train.inputs
+    python -m models.train.inputs               the shipped models
+    python -m models.train.inputs --smollm2     SmolLM2-135M-Instruct, which models/fetch/smollm2 fetches
 
-measures models of the zoo by the reference and writes models/train/inputs.json, one line for each.
-They are those that are causal, whose rows sum to 1, and whose first token is the sink of 10% of the
-heads or more. `short` is left out: it is the run of `softmax` at an earlier step.
+measures the shipped models by the reference and the open one by transformers, and writes
+models/train/inputs.json: under "shipped models" and "open models" one line for each. The shipped models
+are those that are causal, whose rows sum to 1, and whose first token is the sink of 10% of the heads or
+more. `short` is left out: it is the run of `softmax` at an earlier step.
 
-Columns; alpha is the mean over heads of alpha_1 above uniform attention, over SEQUENCES sequences of
-T = 64 tokens, unless it says otherwise:
-    alpha          held-out passages, what the tokenizer puts in front included
-    alpha_random   tokens drawn evenly from the vocabulary, the same in front
-    alpha_repeat   one drawn token T times, nothing in front
-    sink_EPS_T     Sink_1^EPS over the 40 longer passages at T tokens, in percent
-    fall_EPS       how much of it is lost from the first length to the second, as a share; null of none
-    key_ratio      norm of the first key over the mean norm of the others, mean over sink heads
-    cos_gap        mean cosine of queries with the first key minus that with the others, likewise
-A sink head has alpha_1 above 0.3 on average over the passages.
+Columns:
+    alpha_INPUT_FIRST   mean over heads of alpha_1 above uniform attention, over SEQUENCES sequences of
+                        T = 64 tokens; INPUT is text (held-out passages), random (tokens drawn evenly
+                        from the vocabulary) or repeat (one drawn token again and again), and FIRST is
+                        start (the text begins as the model's training texts did, with its start tokens or
+                        its fixed token; of the open model, with its BOS) or none (with its own first
+                        token)
+    sink_INPUT_FIRST    Sink_1^0.3 of the same, in percent
+    sink_EPS_T          Sink_1^EPS over the 40 longer passages at T tokens, in percent
+    fall_EPS            how much of it is lost from the first length to the second, as a share; null of
+                        none
+    key_ratio           norm of the first key over the mean norm of the others, mean over sink heads
+    cos_gap             mean cosine of queries with the first key minus that with the others, likewise
+A sink head has alpha_1 above 0.3 on average over the passages. The last four are of shipped models
+alone.
 """
 
+import argparse
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +40,7 @@ from ..reference.files import read_model
 from ..reference.model import Architecture, Weights, forward
 from ..reference.operations import OPERATIONS
 from . import outcomes, protocol
-from .recipe import recipes
+from .recipe import Recipe, recipes
 from .text import VOCABULARY
 
 FILE = Path(__file__).with_name("inputs.json")
@@ -73,23 +83,44 @@ def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[f
     return ratio[found].mean().item(), gap[found].mean().item()
 
 
+def measured(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
+    """alpha and Sink_1 of each input [sequences, T], by a function that gives alpha_1 of its heads."""
+    found = {}
+    for name, ids in inputs.items():
+        of_heads = alphas_of(ids)
+        found[f"alpha_{name}"] = of_heads.mean().item() - uniform(ids.shape[1])
+        found[f"sink_{name}"] = 100 * (of_heads > metrics.EPS).float().mean().item()
+    return found
+
+
+def conditions(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
+    """The six inputs of a shipped model. Random and repeated tokens are the same with and without a
+    start token, but for the places that it takes."""
+    bare = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
+    drawn = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
+    ids = outcomes.ids_of(recipe, texts[:SEQUENCES], T)
+    starts = [*range(len(recipe.training.front)), *([recipe.training.fixed_at - 1]
+                                                    if recipe.training.fixed_at else [])]
+
+    def begun(tokens: Tensor) -> Tensor:
+        tokens = tokens.clone()
+        tokens[:, starts] = ids[:, starts]
+        return tokens
+
+    repeated = drawn[:, :1].expand(-1, T)
+    return {"text_start": ids, "text_none": outcomes.ids_of(bare, texts[:SEQUENCES], T),
+            "random_start": begun(drawn), "random_none": drawn,
+            "repeat_start": begun(repeated), "repeat_none": repeated}
+
+
 @torch.no_grad()
 def measure(id: str) -> dict[str, Any]:
     recipe = recipes()[id]
     arch, weights = read_model(protocol.ZOO / id)
     short, long = (json.loads((protocol.ZOO / name).read_text())
                    for name in ("heldout.json", "heldout-long.json"))
-    ids = outcomes.ids_of(recipe, short[:SEQUENCES], T)
-    drawn = torch.randint(VOCABULARY, (SEQUENCES, T),
-                          generator=torch.Generator().manual_seed(SEED))
-    front = len(recipe.training.front)
-    random = torch.cat([ids[:, :front], drawn[:, front:]], 1)
-    if recipe.training.fixed_at:
-        random[:, recipe.training.fixed_at - 1] = ids[:, recipe.training.fixed_at - 1]
-    found: dict[str, Any] = {"model": id}
-    for name, tokens in (("alpha", ids), ("alpha_random", random),
-                         ("alpha_repeat", drawn[:, :1].expand(-1, T))):
-        found[name] = alphas(arch, weights, tokens).mean().item() - uniform(T)
+    inputs = conditions(recipe, short)
+    found: dict[str, Any] = {"model": id} | measured(inputs, lambda ids: alphas(arch, weights, ids))
     for length in LENGTHS:
         of_heads = alphas(arch, weights, outcomes.ids_of(recipe, long, length))
         for eps in EPS:
@@ -97,15 +128,56 @@ def measure(id: str) -> dict[str, Any]:
     for eps in EPS:
         before, after = (found[f"sink_{eps}_{length}"] for length in LENGTHS)
         found[f"fall_{eps}"] = 1 - after / before if before else None
-    found["key_ratio"], found["cos_gap"] = heads_geometry(arch, weights, ids)
+    found["key_ratio"], found["cos_gap"] = heads_geometry(arch, weights, inputs["text_start"])
+    return rounded(found)
+
+
+def rounded(found: dict[str, Any]) -> dict[str, Any]:
     return {name: round(x, 4) if isinstance(x, float) else x for name, x in found.items()}
 
 
+@torch.no_grad()
+def measure_smollm2() -> dict[str, Any]:
+    """SmolLM2 by transformers, on its dequantized weights and the 40 longer passages. Its tokenizer puts
+    nothing before a text."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from ..reference.goldens.write_smollm2 import FETCHED
+    from ..reference.goldens.write_smollm2 import FILE as WEIGHTS
+
+    tokenizer = AutoTokenizer.from_pretrained(FETCHED, gguf_file=WEIGHTS)
+    model = AutoModelForCausalLM.from_pretrained(
+        FETCHED, gguf_file=WEIGHTS, dtype=torch.float32, attn_implementation="eager")
+    texts = json.loads((protocol.ZOO / "heldout-long.json").read_text())
+    drawn = torch.randint(len(tokenizer), (len(texts), T), generator=torch.Generator().manual_seed(SEED))
+    bare = {"text": torch.tensor([tokenizer(text).input_ids[:T] for text in texts]), "random": drawn,
+            "repeat": drawn[:, :1].expand(-1, T)}
+    first = torch.full((len(texts), 1), tokenizer.bos_token_id)
+    inputs = {}
+    for name, ids in bare.items():
+        inputs |= {f"{name}_start": torch.cat([first, ids[:, :-1]], 1), f"{name}_none": ids}
+
+    def alphas_of(ids: Tensor) -> Tensor:
+        return torch.cat([torch.stack([
+            metrics.alpha(att)[..., 0] for att in model(batch, output_attentions=True).attentions], 1)
+            for batch in ids.split(10)])
+
+    return rounded({"model": "SmolLM2-135M-Instruct"} | measured(inputs, alphas_of))
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--smollm2", action="store_true", help="the open model, which is fetched first")
     torch.set_num_threads(1)
-    rows = json.loads((protocol.ZOO / "index.json").read_text())
-    lines = [json.dumps(measure(id)) for id in chosen(rows)]
-    FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    if parser.parse_args().smollm2:
+        found = {"open models": [measure_smollm2()]}
+    else:
+        rows = json.loads((protocol.ZOO / "index.json").read_text())
+        found = {"shipped models": [measure(id) for id in chosen(rows)]}
+    groups = (json.loads(FILE.read_text()) if FILE.exists() else {}) | found
+    lists = ",\n".join(f'"{name}": [\n' + ",\n".join(map(json.dumps, units)) + "\n]"
+                       for name, units in groups.items())
+    FILE.write_text(f"{{\n{lists}\n}}\n")
 
 
 if __name__ == "__main__":

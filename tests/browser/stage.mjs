@@ -3,42 +3,17 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { extname, join, normalize } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { CHROMIUM, TYPES, chromium, require, root } from './chromium.mjs';
 
-export const root = fileURLToPath(new URL('../../', import.meta.url));
+export { CHROMIUM, TYPES, chromium, root };
+
 /** For people to look at. */
 export const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
-const require = createRequire(join(root, 'web/package.json'));
-export const { chromium } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 export const pageRoot = process.env.SINKSCOPE_PAGE ?? join(root, '.build/page');
-
-export const TYPES = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.json': 'application/json',
-  '.wasm': 'application/wasm',
-  '.svg': 'image/svg+xml',
-};
-/** How every test starts the system's Chromium. */
-export const CHROMIUM = {
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: [
-    '--no-sandbox',
-    '--disable-gpu',
-    '--disable-quic',
-    '--no-first-run',
-    '--disable-background-networking',
-    '--disable-component-update',
-    '--disable-sync',
-    '--host-resolver-rules=MAP insecure.test 127.0.0.1',
-  ],
-};
 
 /** The lines of `_headers` that hold for every path. */
 const headers = Object.fromEntries(

@@ -6,7 +6,7 @@
 //     node tests/mutate/fresh.mjs --kinds key,release --list wasm
 //
 // --kinds draws what tests of numbers do not notice, as kinds.mjs lists it; the kinds take turns. --near asks only
-// the tests that are nearest to a file. --list prints the edits and runs nothing.
+// the tests that are nearest to a file, --in PART only files whose path holds that part. --list prints the edits and runs nothing.
 //
 // The tests must pass without an edit; with --checked they have just done so.
 //
@@ -25,7 +25,7 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 /**
  * @param {number} count
  * @param {{ seed?: number, names?: readonly string[], isChecked?: boolean, kinds?: readonly string[],
- *   isNear?: boolean, isList?: boolean }} [options] `isChecked`: the tests have just passed without an edit
+ *   isNear?: boolean, isList?: boolean, part?: string }} [options] `isChecked`: the tests have just passed without an edit
  */
 export async function meetDrawn(
   count,
@@ -36,6 +36,7 @@ export async function meetDrawn(
     kinds,
     isNear = false,
     isList = false,
+    part = '',
   } = {},
 ) {
   /** @type {Parameters<typeof draw>[3]} */
@@ -44,7 +45,8 @@ export async function meetDrawn(
   let all = 0;
   let alive = 0;
   for (const name of names) {
-    const { files, killerOf } = await roomOf(name);
+    const { files: tracked, killerOf } = await roomOf(name);
+    const files = tracked.filter((file) => file.includes(part));
     const texts = new Map(files.map((file) => [file, readFileSync(file, 'utf8')]));
     if (isList) {
       for (const { file, line, before, after, kind } of draw(texts, share, seed, slipsOf))
@@ -89,6 +91,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       checked: { type: 'boolean', default: false },
       kinds: { type: 'string' },
       near: { type: 'boolean', default: false },
+      in: { type: 'string', default: '' },
       list: { type: 'boolean', default: false },
       seed: { type: 'string', default: String(today()) },
     },
@@ -97,6 +100,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     seed: Number(values.seed),
     isChecked: values.checked,
     isNear: values.near,
+    part: values.in,
     isList: values.list,
     ...(values.kinds && { kinds: values.kinds === 'all' ? KINDS : values.kinds.split(',') }),
     ...(positionals.length ? { names: positionals } : {}),

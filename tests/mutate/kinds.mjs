@@ -141,7 +141,7 @@ const OF_LINES = {
   round: [
     [/\bmath\.floor\b/g, 'math.ceil'],
     [/\bmath\.ceil\b/g, 'math.floor'],
-    [/([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (\w+)/g, (found) => `-(-${found})`],
+    [/([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ ([\w.]+)/g, (found) => `-(-${found})`],
     [/\bfloorf?\(/g, (found) => found.replace('floor', 'ceil')],
     [/\bceilf?\(/g, (found) => found.replace('ceil', 'floor')],
   ],

@@ -549,6 +549,48 @@ export default [
     '(size_t)layer',
     'edits',
   ],
+  [
+    'a run keeps what lay in memory beyond the room of the one that it begins from',
+    'run/trace.c',
+    'memset(out + both, 0, (width - both) * sizeof *out);',
+    '',
+    'edits',
+  ],
+  [
+    'heads that add to a score of the pass run on several threads',
+    'run/attention.c',
+    'SS_AT_SCORES | SS_AT_WEIGHTS));',
+    'SS_AT_SCORES));',
+    'pool',
+  ],
+  [
+    'a prompt may be longer than the text',
+    'run/run.c',
+    'together == INT_MAX || together <= n',
+    'together == INT_MAX || n > 0',
+    'edit_lists',
+  ],
+  [
+    'an eviction is given weights again that a later edit wrote',
+    'run/edits/table.c',
+    '     .replays = SS_AT_WEIGHTS,\n',
+    '',
+    'edit_lists',
+  ],
+  [
+    'a tensor that nothing reads is passed over',
+    'model/load.c',
+    '!loader->found[i] && !is_leftover(name)',
+    'false',
+    'families',
+  ],
+  [
+    'YaRN stretches 2048 tokens where no original context is given',
+    'model/families/llama.c',
+    'ss_read_rotary(&arch->rotary, json, arch->context);',
+    'ss_read_rotary(&arch->rotary, json, 2048);',
+    'families',
+  ],
   // bits
   [
     'a symmetric scale has a bit too many',

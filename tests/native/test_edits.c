@@ -627,6 +627,42 @@ static void updates_after_all(void) {
     close_model(&model);
 }
 
+/* Extends a run that begins from n tokens of another to the whole text. */
+static void check_longer(const ss_trace *base, int n, const ss_trace *whole, const ss_edit *edit) {
+    ss_error err;
+    ss_run_desc desc = {base->model, T_MAX, SS_FIELDS_ALL, edit, 1, base, SS_BY_EDITS, NULL};
+    opened_run run = open_run(&desc);
+    must(ss_run_extend(&run.run, prompt, n, &err), &err, "from");
+    must(ss_run_extend(&run.run, prompt + n, T_MAX - n, &err), &err, "more");
+    check_runs(whole, &run.run.trace, T_MAX);
+    close_run(&run);
+}
+
+static void from_rooms(void) {
+    CASE("a run goes on from one with less room, or from one that has forgotten a longer text");
+    static const char *const texts[] = {"silence:layer=1,head=1", "hide_key:key=5",
+                                        "park:layer=1,key=4", "evict:policy=h2o,budget=4"};
+    for (int f = 0; f < FOLDERS; f++) {
+        opened_model model = open_model(folders[f]);
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+            ss_error err;
+            ss_edit edit = read_edit(texts[i]);
+            opened_run whole = run_edit(&model, texts[i]);
+            opened_run small = run_tokens(&model.model, prompt, 7, NULL, 0);
+            int32_t other[T_MAX];
+            for (int t = 0; t < T_MAX; t++) other[t] = t < 5 ? prompt[t] : prompt[T_MAX - 1 - t];
+            opened_run large = run_tokens(&model.model, other, T_MAX, NULL, 0);
+            must(ss_run_update(&large.run, prompt, 7, &err), &err, "update");
+            check_longer(&small.run.trace, 7, &whole.run.trace, &edit);
+            check_longer(&large.run.trace, 7, &whole.run.trace, &edit);
+            close_run(&large);
+            close_run(&small);
+            close_run(&whole);
+        }
+        close_model(&model);
+    }
+}
+
 static void from_lengths(void) {
     CASE(
         "a run begins from a run of 1 token up to its own capacity; from no tokens, or more, it is "
@@ -962,6 +998,7 @@ int main(void) {
     kept_by_updates();
     updates_of_streams();
     updates_after_all();
+    from_rooms();
     from_lengths();
     only_above();
     effects();

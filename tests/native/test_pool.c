@@ -7,7 +7,7 @@
 
 #include "../../wasm/abi/pool.c"
 #include "goldens.h"
-#include "traces.h"
+#include "edit_lists.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -184,8 +184,71 @@ static void check_case(const char *name, const char *folder) {
     close_file(&file);
 }
 
+/* ---- runs under edits ------------------------------------------------------------------------ */
+
+static long shared_jobs;
+
+/* Counts the jobs that a run shares among threads. */
+static void share_counted(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
+    shared_jobs++;
+    share_backwards(face, piece, job, n);
+}
+
+/* How many jobs a run of one chunk under an edit, or without one, shares. */
+static long jobs_of(const ss_model *model, const char *text) {
+    static const int32_t tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
+    ss_pool counted = {.workers = 3, .share = share_counted};
+    ss_edit edit = read_edit(text);
+    ss_error err;
+    ss_run_desc desc = {
+        .model = model, .capacity = 8, .edits = &edit, .edits_n = 1, .pool = &counted};
+    opened_run run = open_run(&desc);
+    shared_jobs = 0;
+    must(ss_run_extend(&run.run, tokens, 8, &err), &err, "run");
+    close_run(&run);
+    return shared_jobs;
+}
+
+static void check_apart(void) {
+    CASE("heads that share a buffer of the pass stay on one thread: under edits of one query's "
+         "keys, "
+         "scores or weights, and with a feature map of two products");
+    int rows;
+    const ss_edit_kind *table = ss_edits(&rows);
+    opened_model model = open_model("tests/golden/var-mlp_kernel");
+    const char *none = "operation:operation=softmax";
+    long all = jobs_of(&model.model, none);
+    int L = model.model.arch.L;
+    CHECK(all > L);
+    CHECK_INT(jobs_of(&model.model, "operation:operation=mlp_kernel"), all - L);
+    CHECK_INT(jobs_of(&model.model, "operation:operation=softmax,layer=0"), all - L + 1);
+    CHECK_INT(jobs_of(&model.model, "operation:operation=softmax,head=0"), all - L);
+    close_model(&model);
+    model = open_model("tests/golden/hf-llama-gqa");
+    all = jobs_of(&model.model, none);
+    L = model.model.arch.L;
+    pins choices = choice_pins();
+    for (int i = 0; i < choices.n; i++) {
+        ss_edit edit;
+        ss_error err;
+        char text[256];
+        uint32_t state = (uint32_t)i + 5;
+        ss_run_desc desc = {.model = &model.model, .capacity = 8, .edits = &edit, .edits_n = 1};
+        do {
+            write_edit(text, sizeof text, choices.all[i].row, &choices.all[i], 1, 8, &state);
+            edit = read_edit(text);
+        } while (try_run(&desc, &err) != SS_OK);
+        unsigned points = table[choices.all[i].row].hook_points;
+        bool apart = !(points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
+        if (!strcmp(table[choices.all[i].row].name, "operation")) continue;
+        CHECK_INT(jobs_of(&model.model, text), apart ? all : all - L);
+    }
+    close_model(&model);
+}
+
 int main(void) {
     int cases = 0;
+    check_apart();
     CASE("each piece of each job is done once, one at a time on a worker");
     for (size_t workers = 1; workers <= 5; workers++) check_jobs(workers);
     CASE("a thread that ends in the middle of a piece is reported");

@@ -497,7 +497,7 @@ static void shapes(void) {
         {"0.att", "F32", "[2,1,2,2]", 32, SS_BAD_TENSOR, "[2, 1, 2, 2]"},
         {"0.att", "U8", "[1,2,2,2]", 8, SS_BAD_TENSOR, "U8"},
         {"0.att", "I32", "[1,2,2,2]", 32, SS_BAD_TENSOR, "I32"},
-        {"0.att", "F64", "[1,2,2,2]", 64, SS_BAD_TENSOR, "another type"},
+        {"0.att", "F64", "[1,2,2,2]", 64, SS_BAD_TENSOR, "found F64 of"},
         {"0.att", "F32", "[1,2,2,2]", 28, SS_BAD_FILE, "28"},
         {"0.att", "F32", "[65536,65536,65536,65536]", 32, SS_BAD_FILE, "product"},
         {"0.att", "F32", "[-1,2,2,2]", 32, SS_BAD_FILE, "shape"},

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,9 +37,9 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
 
     def alphas(arch: Any, weights: Any, ids: Tensor) -> Tensor:
         met.append(ids)
-        # Of 64 tokens 0.5, then 0.4, then 0.3; of the longer passages four heads.
+        # Of 64 tokens 0.55, then 0.5 and so on; of the longer passages four heads.
         if ids.shape[1] == 64:
-            return torch.full((len(ids), 1, 1), 0.6 - 0.1 * len(met))
+            return torch.full((len(ids), 1, 1), 0.6 - 0.05 * len(met))
         return torch.tensor([0.1, 0.25, 0.35, 0.35] if ids.shape[1] == 32 else [0.1, 0.1, 0.25, 0.35])
 
     monkeypatch.setattr(inputs, "alphas", alphas)
@@ -47,21 +48,33 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
     found = inputs.measure("softmax")
     even = sum(1 / n for n in range(1, 65)) / 64
     assert found == {
-        "model": "softmax", "alpha": round(0.5 - even, 4), "alpha_random": round(0.4 - even, 4),
-        "alpha_repeat": round(0.3 - even, 4), "sink_0.2_32": 75.0, "sink_0.3_32": 50.0,
+        "model": "softmax",
+        "alpha_text_start": round(0.55 - even, 4), "sink_text_start": 100.0,
+        "alpha_text_none": round(0.5 - even, 4), "sink_text_none": 100.0,
+        "alpha_random_start": round(0.45 - even, 4), "sink_random_start": 100.0,
+        "alpha_random_none": round(0.4 - even, 4), "sink_random_none": 100.0,
+        "alpha_repeat_start": round(0.35 - even, 4), "sink_repeat_start": 100.0,
+        "alpha_repeat_none": round(0.3 - even, 4), "sink_repeat_none": 0.0,
+        "sink_0.2_32": 75.0, "sink_0.3_32": 50.0,
         "sink_0.4_32": 0.0, "sink_0.2_120": 50.0, "sink_0.3_120": 25.0, "sink_0.4_120": 0.0,
         "fall_0.2": 0.3333, "fall_0.3": 0.5, "fall_0.4": None,  # of no sink nothing is lost
         "key_ratio": 0.1235, "cos_gap": 0.5}
-    text, drawn, repeated, short, long = met
-    assert [tuple(ids.shape) for ids in met] == [(100, 64)] * 3 + [(40, 32), (40, 120)]
-    assert (text[:, 0] == 0).all() and (drawn[:, 0] == 0).all() and torch.equal(long[:, :32], short)
+    text, bare, drawn, drawn_bare, repeated, repeated_bare, short, long = met
+    assert [tuple(ids.shape) for ids in met] == [(100, 64)] * 6 + [(40, 32), (40, 120)]
+    assert torch.equal(long[:, :32], short) and torch.equal(text[:, 1:], bare[:, :-1])
+    # With a start token or with none, and else the same.
+    for one in (text, drawn, repeated):
+        assert (one[:, 0] == 0).all()
+    for one, other in ((drawn, drawn_bare), (repeated, repeated_bare)):
+        assert torch.equal(one[:, 1:], other[:, 1:]) and len(other[:, 0].unique()) > 90
     # Drawn from all of the vocabulary, and another for each sequence.
-    assert len(drawn[:, 1:].unique()) > 1000 and drawn.max() < 1024
-    assert (repeated == repeated[:, :1]).all() and len(repeated.unique()) > 90
+    assert len(drawn_bare.unique()) > 1000 and drawn.max() < 1024
+    assert (repeated_bare == repeated_bare[:, :1]).all()
     met.clear()
     inputs.measure("fixed-third")
-    # Nothing in front, but the third token is always the same.
-    assert (met[1][:, 2] == 1).all() and len(met[1][:, 0].unique()) > 90
+    # Nothing in front, but the third token is always the same where there is a start token.
+    assert (met[2][:, 2] == 1).all() and len(met[2][:, 0].unique()) > 90
+    assert len(met[3][:, 2].unique()) > 90 and len(met[1][:, 2].unique()) > 10
 
 
 def test_the_geometry_is_that_of_sink_heads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +98,13 @@ def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(inputs, "measure", lambda id: {"model": id, "alpha": 0.5})
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
-    inputs.main()
-    assert threads == [1]  # the order of a sum is that of one thread
+    monkeypatch.setattr(inputs, "measure_smollm2", lambda: {"model": "SmolLM2", "alpha": 0.6})
+    for arguments in (["--smollm2"], []):  # the second leaves what the first has written
+        monkeypatch.setattr(sys, "argv", ["inputs", *arguments])
+        inputs.main()
+    assert threads == [1, 1]  # the order of a sum is that of one thread
     ids = list(recipes())[:2]
-    assert inputs.FILE.read_text() == "[\n" + ",\n".join(
-        f'{{"model": "{id}", "alpha": 0.5}}' for id in ids) + "\n]\n"
+    lines = ",\n".join(f'{{"model": "{id}", "alpha": 0.5}}' for id in ids)
+    assert inputs.FILE.read_text() == (
+        '{\n"open models": [\n{"model": "SmolLM2", "alpha": 0.6}\n],\n"shipped models": [\n'
+        + lines + "\n]\n}\n")

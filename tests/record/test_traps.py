@@ -325,8 +325,9 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
 def test_every_number_of_the_first_token_is_of_the_position_that_counts_as_it() -> None:
     """Under a causal mask the queries before it do not see it."""
     first = 2
-    found = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 1), tokens=T,
-                             first=first, eps=[0.02, 0.05], fields=["k", "v", "hidden"], progress=False)
+    model, prompt = FAMILIES["llama"].make("sdpa"), inputs(FAMILIES["llama"], 1)
+    found = sinkscope.record(model, None, prompt, tokens=T, first=first, eps=[0.02, 0.05],
+                             fields=["k", "v", "hidden"], progress=False)
     att = found.attention(0)  # rounded to 16 bits
     assert np.allclose(found["mean.first_share"], att[..., first].mean(-1), atol=2e-3)
     gate = found["mean.head_gate"]

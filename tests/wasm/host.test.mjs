@@ -1,5 +1,6 @@
 /** What a browser does in its own way, by replacements for what Node.js lacks; and both places that keep bytes. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +8,9 @@ import test, { describe } from 'node:test';
 import * as browser from '../../wasm/host/browser.js';
 import { openStore as openInBrowser } from '../../wasm/host/store_browser.js';
 import { openStore as openInNode } from '../../wasm/host/store_node.js';
-import { canWait, listen, startThread, tellReady } from '../../wasm/host/thread_browser.js';
+import { listen, reply } from '../../wasm/host/inside_browser.js';
+import { startWorker } from '../../wasm/host/start_browser.js';
+import { canWait, startThread } from '../../wasm/host/thread_browser.js';
 import * as textHost from '../../wasm/host/text_browser.js';
 
 /**
@@ -51,6 +54,41 @@ class FakeWorker extends EventTarget {
 const origin = new URL('../../wasm/host/reach.js', import.meta.url).origin;
 const last = () => FakeWorker.started.at(-1);
 
+/** The modules that a module of the package imports in a browser, at once or later, itself among them. */
+function graphOf(path, found = new Set()) {
+  if (found.has(path)) return found;
+  found.add(path);
+  const { imports } = JSON.parse(readFileSync(new URL('package.json', wasm), 'utf8'));
+  const text = readFileSync(new URL(path, wasm), 'utf8').replaceAll(/\/\*[^]*?\*\//g, '');
+  for (const [, name] of text.matchAll(/(?:from |import\(|import )'([.#][^']+)'/g)) {
+    const to = name.startsWith('#')
+      ? imports[name].default
+      : new URL(name, new URL(path, wasm)).href;
+    graphOf(new URL(to, wasm).href.slice(wasm.href.length), found);
+  }
+  return found;
+}
+const wasm = new URL('../../wasm/', import.meta.url);
+
+test('no worker imports a module that starts it: a bundler that follows both would never end', () => {
+  const startOf = (path) =>
+    [...readFileSync(new URL(path, wasm), 'utf8').matchAll(/new Worker\(new URL\('([^']+)'/g)].map(
+      ([, to]) => new URL(to, new URL(path, wasm)).href.slice(wasm.href.length),
+    );
+  const started = [...graphOf('index.js')].flatMap(startOf);
+  assert.deepEqual(started.sort(), ['engine/thread.js', 'engine/worker.js', 'text/worker.js']);
+  /** All that a bundle of a worker contains, with the workers that are started from there. */
+  const bundleOf = (path, found = new Set()) => {
+    if (found.has(path)) return found;
+    found.add(path);
+    for (const one of graphOf(path)) for (const worker of startOf(one)) bundleOf(worker, found);
+    return found;
+  };
+  for (const worker of started)
+    for (const one of graphOf(worker))
+      for (const next of startOf(one)) assert.ok(!bundleOf(next).has(worker), `${worker}: ${one}`);
+});
+
 describe('a browser', () => {
   test('shares memory only where the page is set apart, and has one core where it does not say', (t) => {
     for (const [isApart, shares] of [
@@ -87,13 +125,13 @@ describe('a browser', () => {
   });
 
   test('says how a worker ended, if only by the liveness lock that it held', async (t) => {
-    withGlobals(t, { Worker: FakeWorker, location: { origin } });
+    withGlobals(t, { Worker: FakeWorker, location: { origin, href: import.meta.url } });
     for (const [event, words] of [
       [Object.assign(new Event('error'), { message: 'no memory' }), 'no memory'],
       [Object.assign(new Event('error'), { message: '' }), 'it could not be started'],
       [new Event('messageerror'), 'a message could not be read'],
     ]) {
-      const { ended } = browser.startWorker();
+      const { ended } = startWorker();
       assert.match(String(last().url), /\/engine\/worker\.js$/);
       assert.deepEqual(last().options, { type: 'module' });
       last().dispatchEvent(event);
@@ -108,7 +146,7 @@ describe('a browser', () => {
         asked.push({ name, signal, free: () => resolve(then()) });
       });
     withGlobals(t, { navigator: { locks: { request } } });
-    const worker = browser.startWorker();
+    const worker = startWorker();
     worker.watch('alive 1');
     assert.equal(asked[0].name, 'alive 1');
     asked[0].free();
@@ -133,12 +171,15 @@ describe('a browser', () => {
   });
 
   test('starts the worker of another site by one of its own', (t) => {
-    withGlobals(t, { Worker: FakeWorker, location: { origin: 'https://elsewhere.example' } });
-    browser.startWorker();
+    withGlobals(t, {
+      Worker: FakeWorker,
+      location: { origin: 'https://elsewhere.example', href: 'https://elsewhere.example/x' },
+    });
+    startWorker();
     assert.match(String(last().url), /^blob:/);
     assert.equal(globalThis.Worker, FakeWorker);
-    withGlobals(t, { location: { origin } });
-    browser.startWorker();
+    withGlobals(t, { location: { origin, href: import.meta.url } });
+    startWorker();
     assert.doesNotMatch(String(last().url), /^blob:/);
   });
 
@@ -155,7 +196,11 @@ describe('a browser', () => {
         this.defaultPolicy = rule;
       },
     };
-    withGlobals(t, { Worker: FakeWorker, location: { origin }, trustedTypes });
+    withGlobals(t, {
+      Worker: FakeWorker,
+      location: { origin, href: import.meta.url },
+      trustedTypes,
+    });
     /** @type {unknown[]} */
     const heard = [];
     const thread = startThread(
@@ -191,11 +236,9 @@ describe('a browser', () => {
     });
     listen((task) => heard.push(['task', task]));
     globalThis.onmessage({ data: 1 });
-    textHost.listen((question) => heard.push(['question', question]));
-    globalThis.onmessage({ data: 2 });
-    tellReady();
-    textHost.reply('answer');
-    assert.deepEqual(heard, [['task', 1], ['question', 2], 0, 'answer']);
+    reply('answer');
+    assert.deepEqual(heard, [['task', 1], 'answer']);
+    withGlobals(t, { location: { origin, href: import.meta.url } });
     textHost.startWorker();
     assert.match(String(last().url), /\/text\/worker\.js$/);
   });

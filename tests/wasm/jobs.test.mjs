@@ -1,5 +1,6 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { createServer } from 'node:http';
 import { failure, files, randomModel, softmax, tiny, withEngine } from './helper.mjs';
 
@@ -74,6 +75,36 @@ test('cancelled runs leave nothing behind', async () => {
     assert.equal(await engine.memory(), before);
   });
 });
+
+for (const worker of [false, true])
+  test(`what is stopped at its very end leaves nothing behind ${worker ? 'in a worker' : 'here'}`, async () => {
+    await withEngine({ worker }, async (engine) => {
+      const model = await engine.open(files(tiny));
+      const run = await model.run([1, 2, 3]);
+      const bytes = await run.record({ strings: (ids) => ids.map(String) });
+      const heard = new Set();
+      /** Aborts when the last report has come: the answer is made by then. */
+      const stopped = async (stage, begin) => {
+        const stop = new AbortController();
+        heard.add(stop.signal);
+        const onProgress = (report) => {
+          if (report.stage === stage && report.done === report.total)
+            stop.abort(new Error('enough'));
+        };
+        await assert.rejects(begin({ signal: stop.signal, onProgress }), /enough/);
+      };
+      const all = async () => {
+        await stopped('open', (options) => engine.open(files(tiny), options));
+        await stopped('open', (options) => engine.openRecording(bytes.slice(), options));
+        await stopped('run', (options) => model.run([1, 2, 3], { ...options, capacity: 32 }));
+      };
+      for (let i = 0; i < 3; i++) await all();
+      const before = await engine.memory();
+      for (let i = 0; i < 12; i++) await all();
+      assert.equal(await engine.memory(), before);
+      for (const signal of heard) assert.equal(getEventListeners(signal, 'abort').length, 0);
+    });
+  });
 
 test('50 times open, run, close: memory stays', async () => {
   await withEngine({}, async (engine) => {

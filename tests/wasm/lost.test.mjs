@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
-import { getEventListeners } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { openAsBlob } from 'node:fs';
 import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 
@@ -33,7 +33,7 @@ threads.Worker = class extends threads.Worker {
   }
 };
 syncBuiltinESMExports();
-const { createEngine, labConfig } = await import('../../wasm/index.js');
+const { createEngine, labConfig, spread } = await import('../../wasm/index.js');
 
 const ids = [0, 17, 392, 5, 5, 81];
 
@@ -273,6 +273,31 @@ test('what is closed after its worker has ended starts no other', async () => {
   assert.equal((await failure(model.run(ids))).code, 'closed');
   assert.equal(started.length, count);
   await engine.close();
+});
+
+test('an engine that is closed ends every worker it started, also one that was just starting', async () => {
+  const count = started.length;
+  const engine = await createEngine({ base: binaries, workers: 2 });
+  const model = await engine.open(files(softmax));
+  const run = await model.run(ids);
+  const work = async (replica) => (await replica.run(ids)).close();
+  for await (const _ of spread(model, [0, 1, 2, 3], work));
+  await engine.openRecording(await run.record({ strings: (all) => all.map(String) }));
+  const fast = await engine.open(files(softmax), { arithmetic: 'int8' });
+  const ended = (worker) => (worker.threadId === -1 ? undefined : once(worker, 'exit'));
+  const before = started.slice(count);
+  assert.equal(before.length, 4);
+  const late = failure(engine.open(files(softmax), { arithmetic: 'relaxed' }));
+  await engine.close();
+  assert.equal((await late).code, 'closed');
+  await Promise.all(started.slice(count).map(ended));
+  for (const use of [
+    () => run.field('att'),
+    () => fast.run(ids),
+    () => engine.open(files(softmax)),
+  ])
+    assert.equal((await failure(use())).code, 'closed');
+  assert.ok(started.slice(count).every(({ threadId }) => threadId === -1));
 });
 
 test('a worker takes a Blob in place of a file', async () => {

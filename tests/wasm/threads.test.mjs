@@ -89,7 +89,6 @@ test('one, two and three threads give the bits of the base binary, in every gold
 });
 
 for (const kind of ['relaxed', 'int8.simd', 'int8.relaxed']) {
-  const bytes = readFileSync(new URL(`sinkscope.threads.${kind}.wasm`, binaries));
   test(`${kind}: one, two and three threads give the bits of its binary without`, async () => {
     const count = started.length;
     const alone = new URL(`sinkscope.${kind}.wasm`, binaries);

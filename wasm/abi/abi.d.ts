@@ -1,5 +1,11 @@
 /** What crosses the ABI: the tables of the build, a model's description, tensors, errors. */
 
+/**
+ * Bytes of a file, of which a Blob can be made: `Uint8Array<ArrayBuffer>` where TypeScript knows that type (5.9 and
+ * newer), else `Uint8Array`.
+ */
+export type Bytes = ReturnType<TextEncoder['encode']>;
+
 /** A copy of numbers that left the engine. `data` is row-major in `shape`; NaN means undefined. */
 export interface Tensor {
   readonly shape: readonly number[];

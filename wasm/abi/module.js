@@ -61,7 +61,12 @@ async function instantiate(address, memory) {
         address.href,
         "expected a page that may run WebAssembly, found a Content-Security-Policy without 'wasm-unsafe-eval' in script-src",
       );
-    throw new SinkscopeError('read', address.href, `could not be loaded: ${String(error)}`);
+    const where = '`base` of createEngine names the folder of the binaries';
+    throw new SinkscopeError(
+      'read',
+      address.href,
+      `could not be loaded (${String(error)}); ${where}`,
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The engine's own side: models and runs by number, on one module. It runs in the worker, or in the
- * page's thread when there is none; client.js gives both the same face.
+ * The engine's own side: models and runs by number, on one module. The backend runs in the worker, or in the
+ * page's thread when there is none; client.js gives both the same interface.
  */
 import { pause } from '#host';
 import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
@@ -10,7 +10,7 @@ import { loadModule } from '../abi/module.js';
 
 /** @typedef {import('../sinkscope.js').Architecture} Architecture */
 /** @typedef {Omit<import('../sinkscope.js').MetricArguments, 'base'> & { metric: string, base?: number }} MetricRead */
-/** @typedef {{ field: string, layer?: number, head?: number } | MetricRead} Posted a read, runs by their numbers */
+/** @typedef {{ field: string, layer?: number, head?: number } | MetricRead} ReadMessage a read, runs by their numbers */
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
 /** @typedef {import('../loading/files.js').Source} Source */
@@ -19,14 +19,14 @@ import { loadModule } from '../abi/module.js';
 /** @typedef {import('../lab/trainer.js').Trainer} Trainer */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Progress */
-/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, streaming?: boolean, from?: { run: number, layer: number } }} Wanted of a run */
+/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, streaming?: boolean, from?: { run: number, layer: number } }} RunRequest of a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
-/** Beside the bits of fields: the run streams. */
+/** The bit beside those of fields: the run streams. */
 const STREAMS = 1 << 31;
 
-/** Numbers of a model that make it worth sharing. */
+/** Threads share a model that has this many parameters or more. */
 const SHARED_FROM = 2 ** 23;
 
 /** How long the core may compute before a request to stop gets in. */
@@ -44,7 +44,7 @@ export async function openBackend(address, report, shared) {
 }
 
 /**
- * Threads for models that are worth it; who opens none does not download their code.
+ * Threads for models that are large enough; their code is a lazy import.
  * @param {import('../abi/module.js').Module} module
  * @param {number} threads
  * @returns {Helpers}
@@ -100,7 +100,7 @@ export class Backend {
   }
 
   /**
-   * A call of a training; who only runs models does not download what answers it.
+   * A call of a training, whose code is a lazy import.
    * @template {keyof Trainer} Call
    * @param {Call} call
    * @param {Parameters<Trainer[Call]>} args
@@ -127,7 +127,7 @@ export class Backend {
    * @param {Source} source
    */
   async openRecording(job, source) {
-    // Who opens models alone does not download this.
+    // Lazy import: recordings only.
     const { Shelf } = await import('../recording/shelf.js');
     this.#shelf ??= new Shelf(this.#module);
     const shelf = this.#shelf;
@@ -153,7 +153,7 @@ export class Backend {
    */
   async recordingTensor(id, name, layer, head) {
     const tensors = [this.#recordings.tensor(id, name, layer, head)];
-    return given(tensors, tensors);
+    return withTransfer(tensors, tensors);
   }
 
   /**
@@ -291,7 +291,7 @@ export class Backend {
    * @param {string} key
    */
   async metadata(id, key) {
-    // Who opens no GGUF file does not download this.
+    // Lazy import: GGUF files only.
     const { decodeValue } = await import('../abi/metadata.js');
     const { address } = this.#model(id);
     const text = new TextEncoder().encode(`${key}\0`);
@@ -311,7 +311,7 @@ export class Backend {
    * @param {Job} job
    * @param {number} modelId
    * @param {Int32Array} tokens
-   * @param {Wanted} options
+   * @param {RunRequest} options
    */
   async run(job, modelId, tokens, options) {
     return this.#cancellable(job, async (signal, report) => {
@@ -340,8 +340,8 @@ export class Backend {
   }
 
   /**
-   * The words of the edits; who makes none does not download this.
-   * @param {Wanted} wanted
+   * The words of the edits, whose encoder is a lazy import.
+   * @param {RunRequest} wanted
    */
   async #encoded({ edits = [] }) {
     if (edits.length === 0) return undefined;
@@ -351,14 +351,14 @@ export class Backend {
 
   /**
    * @param {number} modelId
-   * @param {Wanted} options
+   * @param {RunRequest} options
    * @param {Int32Array} [words] of its edits
    */
   #start(modelId, { from, ...wanted }, words) {
     const { architecture, runs } = this.#model(modelId);
     const mask = this.#mask(wanted);
     const begin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
-    const address = this.#described('start', modelId, wanted, words, ...begin);
+    const address = this.#callWithRun('start', modelId, wanted, words, ...begin);
     const id = ++this.#last;
     const recordsAtt = (mask & (1 << this.#fieldIndex('att'))) !== 0;
     this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
@@ -370,11 +370,11 @@ export class Backend {
    * Calls what takes a run's description: its model, capacity, fields and edits.
    * @param {string} call
    * @param {number} modelId
-   * @param {Wanted} wanted
+   * @param {RunRequest} wanted
    * @param {Int32Array | undefined} words of its edits
    * @param {number[]} more
    */
-  #described(call, modelId, wanted, words, ...more) {
+  #callWithRun(call, modelId, wanted, words, ...more) {
     const { address } = this.#model(modelId);
     const { edits = [], capacity } = wanted;
     const mask = this.#mask(wanted);
@@ -385,10 +385,10 @@ export class Backend {
 
   /**
    * @param {number} modelId
-   * @param {Wanted} wanted
+   * @param {RunRequest} wanted
    */
   async runBytes(modelId, wanted) {
-    return this.#described('run_bytes', modelId, wanted, await this.#encoded(wanted)) >>> 0;
+    return this.#callWithRun('run_bytes', modelId, wanted, await this.#encoded(wanted)) >>> 0;
   }
 
   /**
@@ -439,7 +439,7 @@ export class Backend {
 
   /**
    * @param {number} id
-   * @param {readonly Posted[]} reads
+   * @param {readonly ReadMessage[]} reads
    */
   async read(id, reads) {
     const run = this.#run(id);
@@ -450,7 +450,7 @@ export class Backend {
       expect(known, `reads[${i}]`, 'an object with a field or a metric', read);
       return 'field' in read ? this.#field(run, read) : this.#metric(run, read);
     });
-    return given(tensors, tensors);
+    return withTransfer(tensors, tensors);
   }
 
   /**
@@ -467,7 +467,7 @@ export class Backend {
     this.#extend(run, Int32Array.of(token));
     const position = run.T - 1;
     const att = this.#row(run, position);
-    return given({ token, position, att }, [att]);
+    return withTransfer({ token, position, att }, [att]);
   }
 
   /**
@@ -506,7 +506,7 @@ export class Backend {
     return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...where);
   }
 
-  /** @param {Wanted} wanted */
+  /** @param {RunRequest} wanted */
   #mask({ fields, streaming = false }) {
     const rows = this.#describe.fields;
     const standard = () => rows.filter((row) => (streaming ? row.streamed : row.standard));
@@ -545,7 +545,7 @@ export class Backend {
  * @param {T} answer
  * @param {Tensor[]} tensors
  */
-function given(answer, tensors) {
+function withTransfer(answer, tensors) {
   const buffers = tensors.map(({ data }) => /** @type {ArrayBuffer} */ (data.buffer));
   return transfer(answer, buffers);
 }

@@ -6,7 +6,7 @@
 export class Chain {
   /** @type {Promise<void> | undefined} */
   #change;
-  /** Reads since the last change. @type {Set<Promise<void>>} */
+  /** Reads that are under way. @type {Set<Promise<void>>} */
   #reads = new Set();
 
   /** What the next act waits for. @param {boolean} changes */
@@ -17,10 +17,8 @@ export class Chain {
 
   /** @param {Promise<void>} act that never rejects @param {boolean} changes */
   add(act, changes) {
-    if (changes) {
-      this.#change = act;
-      this.#reads.clear();
-    } else this.#reads.add(act);
+    if (changes) this.#change = act;
+    else this.#reads.add(act);
     void act.then(() => {
       if (this.#change === act) this.#change = undefined;
       this.#reads.delete(act);

@@ -1,7 +1,7 @@
 /** What sinkscope.d.ts promises of engines, models and runs, over links to one backend or several. */
-import { canShare, cores, portable } from '#host';
+import { canShare, cores, home, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.js';
-import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.js';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.js';
 import { Chain, inTurn } from './chain.js';
 import { QUIET } from './job.js';
@@ -15,17 +15,17 @@ import { randomBits } from './random.js';
 /** @typedef {import('../sinkscope.js').Source} Source */
 /** @typedef {{ config?: string | Source, weights: readonly Source[] }} Files */
 /** @typedef {import('../sinkscope.js').Options} Options */
-/** @typedef {import('./link.js').Face} Face */
-/** @typedef {Awaited<ReturnType<Face['open']>>} Opened */
-/** @typedef {{ backend: Face, id: Promise<number>, isPartial: boolean }} Made a run at a backend */
+/** @typedef {import('./link.js').BackendApi} BackendApi */
+/** @typedef {Awaited<ReturnType<BackendApi['open']>>} Opened */
+/** @typedef {{ backend: BackendApi, id: Promise<number>, isPartial: boolean }} Made a run at a backend */
 
-/** Instead of a layer that a run begins behind: whatever no edit touches. */
+/** As the layer that a run begins after: the last layer that no edit touches. */
 const BY_EDITS = -1;
 
-/** Of the options of a run those that it is described by. */
+/** The options that describe a run. */
 const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
 
-/** Of the description of a remote file what goes with its address. */
+/** The options that go with the address of a remote file. */
 const REMOTE = {
   token: 'text',
   cache: 'flag',
@@ -37,9 +37,9 @@ const REMOTE = {
 
 /** Room for generated tokens when none was asked for. */
 const SPARE_TOKENS = 64;
-/** More than this no run can hold. */
+/** The most tokens that any run can hold. */
 const MOST_TOKENS = 2 ** 20;
-/** Among how many workers a study is spread: all cores but the caller's own; of two cores both, for the caller waits. */
+/** The workers of a study: all cores but the caller's own; both of two cores, because the caller waits. */
 const mostWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
 /** The core's pool has no more workers. */
 const MOST_THREADS = 16;
@@ -76,21 +76,23 @@ export async function createEngine(options = {}) {
 }
 
 /**
- * Where the binaries lie: above this folder. The address of this module is in a variable, so that no bundler
- * takes it for a file to copy.
+ * Where the binaries lie: in the folder of the package, unless a bundler has moved this module.
  * @param {URL | string | undefined} base
  */
 function folder(base) {
-  const here = import.meta.url;
-  if (base === undefined) return new URL('..', here);
-  const address = urlOf(base, globalThis.document?.baseURI ?? here, 'base');
+  const here = home();
+  if (base === undefined) {
+    const expected = 'the folder of sinkscope.wasm and the other binaries, which this bundle lacks';
+    if (!here) throw unlike('base', expected, base);
+    return new URL(here);
+  }
+  const address = urlOf(base, globalThis.document?.baseURI ?? here ?? location.href, 'base');
   if (!address.pathname.endsWith('/')) address.pathname += '/';
   return address;
 }
 
 /**
- * A source as it can be posted, and what of it is handed over: of an address its text, of a file that
- * cannot be copied its stream.
+ * Makes a source postable: a URL as text, a File that cannot be cloned as a transferred stream.
  * @param {Source} source
  * @param {ReadableStream[]} streams
  */
@@ -119,7 +121,7 @@ function checkSource(source, name, mayBeText) {
 }
 
 /**
- * Stopped after the last chunk, before the answer came: what was made is given back.
+ * Closes the result of a job whose signal was aborted after its last chunk, before the answer came.
  * @param {AbortSignal | undefined} signal
  * @param {{ close(): Promise<void> }} made
  */
@@ -165,7 +167,7 @@ class Engine {
   }
 
   async explain() {
-    // Who only runs models downloads neither this nor the texts.
+    // Lazy import: callers that only run models need neither this module nor the texts.
     const { readTexts } = await import('../abi/texts.js');
     return readTexts(new URL(this.#at('sinkscope.describe.json')), this.describe);
   }
@@ -215,7 +217,7 @@ class Engine {
   async openRecording(source, options = {}) {
     checkSource(source, 'source', false);
     checkOptions(options, JOB);
-    // Who only runs models downloads neither this nor the binary that reads it.
+    // Lazy import: recordings only.
     const [{ Recording }, [link]] = await Promise.all([
       import('../recording/recording.js'),
       this.#linksFor('lab'),
@@ -234,7 +236,7 @@ class Engine {
 
   /** @param {import('../sinkscope.js').TrainOptions} options */
   async train(options) {
-    // Who only runs models does not download this.
+    // Lazy import: training only.
     const { beginTraining } = await import('../lab/training.js');
     return beginTraining(this.#links, this.describe, options);
   }
@@ -261,7 +263,7 @@ class Engine {
 
 /** A model at one backend: opened when it is first needed, and again when that backend is another one. */
 class Copy {
-  /** @type {Face | undefined} */
+  /** @type {BackendApi | undefined} */
   #backend;
   /** @type {Promise<Opened> | undefined} */
   #opened;
@@ -283,7 +285,7 @@ class Copy {
   }
 
   /**
-   * @param {Face} backend
+   * @param {BackendApi} backend
    * @param {import('./job.js').Job} [job]
    */
   at(backend, job = QUIET) {
@@ -475,7 +477,7 @@ class Run {
   /**
    * @param {Copy} copy
    * @param {number[]} tokens
-   * @param {import('./backend.js').Wanted & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
+   * @param {import('./backend.js').RunRequest & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
    * @param {import('../sinkscope.js').Recordable} model
    * @param {import('../sinkscope.js').RunOptions['from']} [from]
    */
@@ -528,7 +530,7 @@ class Run {
 
   /**
    * The run at the backend; where that is another one, the run is made there again, to the same bits.
-   * @param {Face} backend
+   * @param {BackendApi} backend
    * @param {import('./job.js').Job} [job]
    * @param {AbortSignal} [signal]
    * @returns {Promise<number>}
@@ -550,7 +552,7 @@ class Run {
   }
 
   /**
-   * @param {Face} backend
+   * @param {BackendApi} backend
    * @param {Promise<number> | undefined} partial what a stopped update left, whose memory is needed
    * @param {import('./job.js').Job} job
    * @param {AbortSignal} [signal]
@@ -566,7 +568,7 @@ class Run {
   /**
    * What the run begins from; nothing where that has been closed or is of another text by now, and does not
    * change a bit.
-   * @param {Face} backend
+   * @param {BackendApi} backend
    */
   async #beginning(backend) {
     if (!this.#from) return undefined;
@@ -660,7 +662,7 @@ class Run {
       const posted = reads.map((read) =>
         'base' in read && read.base ? { ...read, base: others.shift() } : read,
       );
-      return backend.read(id, /** @type {import('./backend.js').Posted[]} */ (posted));
+      return backend.read(id, /** @type {import('./backend.js').ReadMessage[]} */ (posted));
     });
   }
 
@@ -674,7 +676,7 @@ class Run {
     const read = (/** @type {readonly import('../sinkscope.js').Read[]} */ reads) =>
       this.#read(reads);
     return this.#act({}, async () => {
-      // Only a caller that records downloads this.
+      // Lazy import: recordings only.
       const { recordRun } = await import('../recording/run.js');
       return recordRun({ tokens: this.#tokens, read }, this.#model, options);
     });

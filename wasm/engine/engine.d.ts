@@ -1,5 +1,5 @@
 /** Opening models, running tokens through them, reading what the runs recorded. */
-import type { Architecture, Describe, SinkscopeError, Tensor } from '../abi/abi.js';
+import type { Architecture, Bytes, Describe, SinkscopeError, Tensor } from '../abi/abi.js';
 import type { RecordOptions, Recording } from '../recording/recordings.js';
 import type { ModelFiles, Source } from '../loading/loading.js';
 import type { TrainOptions, Training } from '../lab/lab.js';
@@ -201,7 +201,7 @@ export interface Run {
    * The run as the bytes of a recording: fields of its prompt, without means.
    * @example const bytes = await run.record({ fields: ['att'], strings: (ids) => ids.map(piece) });
    */
-  record(options?: RecordOptions): Promise<Uint8Array<ArrayBuffer>>;
+  record(options?: RecordOptions): Promise<Bytes>;
   close(): Promise<void>;
 }
 

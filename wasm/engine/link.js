@@ -1,5 +1,6 @@
 /** A link to a backend, in a worker or in this thread. The next call replaces a backend that is lost. */
-import { hasWorkers, startWorker } from '#host';
+import { hasWorkers } from '#host';
+import { startWorker } from '#start';
 import { SinkscopeError, unpackError } from '../abi/errors.js';
 import { callThrough } from './messages.js';
 
@@ -7,13 +8,13 @@ import { callThrough } from './messages.js';
 /** @typedef {import('./job.js').Job} Job */
 /** @typedef {import('./worker.js').Door} Door */
 /** @typedef {import('../sinkscope.js').Options} Options */
-/** @typedef {{ [Method in keyof Backend]: Backend[Method] }} Face a backend, here or behind messages */
+/** @typedef {{ [Method in keyof Backend]: Backend[Method] }} BackendApi a backend, here or behind messages */
 
 /**
- * How a worker is found to be stuck: it is pinged every `wait` milliseconds, and lost when so many pings in a
- * row had no answer. Pings are counted, not time: a thread that slept itself, as all do in a closed laptop, has
- * asked once and hears the answer. ALWAYS is for hosts that report no end of a worker, while calls are pending;
- * STOPPING for one that was asked to stop a job, until that job ends.
+ * How the link finds that a worker is stuck: it pings the worker every `wait` milliseconds, and drops it when `pings`
+ * of them in a row had no answer. The link counts pings, not time: a thread that slept itself, as in a closed
+ * laptop, has asked only once, and hears the answer. ALWAYS is for hosts that report no end of a worker, while calls
+ * are pending; STOPPING is for a worker that was asked to stop a job, until that job ends.
  */
 const ALWAYS = { wait: 5000, pings: 12 };
 const STOPPING = { wait: 1000, pings: 4 };
@@ -27,7 +28,7 @@ export class Link {
   #shared;
   /** Counts the backends, so that the end of one does not touch the next. */
   #generation = 0;
-  /** @type {Promise<Face> | undefined} */
+  /** @type {Promise<BackendApi> | undefined} */
   #backend;
   #end = () => {};
   #closed = false;
@@ -62,7 +63,7 @@ export class Link {
   /**
    * Uses the backend, another one if the last has been lost.
    * @template T
-   * @param {(backend: Face) => Promise<T>} use
+   * @param {(backend: BackendApi) => Promise<T>} use
    * @returns {Promise<T>}
    */
   ask(use) {
@@ -86,7 +87,7 @@ export class Link {
    * Uses the backend for a job, which can be stopped and reports its progress.
    * @template T
    * @param {Options} options
-   * @param {(backend: Face, job: Job) => Promise<T>} use
+   * @param {(backend: BackendApi, job: Job) => Promise<T>} use
    */
   async job({ signal, onProgress }, use) {
     signal?.throwIfAborted();
@@ -122,7 +123,7 @@ export class Link {
     this.#drop(closed());
   }
 
-  /** @returns {Promise<Face>} */
+  /** @returns {Promise<BackendApi>} */
   async #start() {
     const generation = ++this.#generation;
     try {
@@ -155,7 +156,7 @@ export class Link {
       const lock = `sinkscope-${generation}-${Math.random()}`;
       const starting = Promise.all([door.holdLock(lock), door.start(this.#address, this.#shared)]);
       const [isHeld] = await Promise.race([starting, lost]);
-      const backend = /** @type {Face} */ (/** @type {unknown} */ (calls));
+      const backend = /** @type {BackendApi} */ (/** @type {unknown} */ (calls));
       lost.catch((error) => this.#lose(generation, error));
       if (isHeld) worker.watch(lock);
       else this.#watchAlways(generation, backend, worker.terminate);
@@ -164,8 +165,12 @@ export class Link {
       worker?.terminate();
       const error = asError(thrown, 'worker');
       if (this.#inWorker || error.where !== 'worker') throw error;
-      // A page may not start the worker of another site, nor one from the disk. If none was asked
-      // for, its own thread does the work.
+      // A page may not start the worker of another site or from the disk, and a bundle may lack it. If none was asked
+      // for, the page's own thread does the work.
+      console.warn(
+        "sinkscope: engine/worker.js could not be started, so that the engine runs in the page's own thread and blocks it; " +
+          'the README has a section on bundlers.',
+      );
       this.#inWorker = false;
       return this.#startHere();
     }
@@ -174,7 +179,7 @@ export class Link {
   /**
    * Pings the worker while calls are pending.
    * @param {number} generation
-   * @param {Face} backend
+   * @param {BackendApi} backend
    * @param {() => void} terminate
    */
   #watchAlways(generation, backend, terminate) {
@@ -211,8 +216,8 @@ export class Link {
 }
 
 /**
- * Pings a worker, and tells when it has not answered.
- * @param {Face} backend
+ * Pings a worker, and calls `onSilence` when it has not answered.
+ * @param {BackendApi} backend
  * @param {typeof ALWAYS} how
  * @param {() => void} onSilence
  * @param {() => boolean} [isAwaited] whether anything is expected of the worker

@@ -1,48 +1,14 @@
-/** What a browser does in its own way; node.js is the twin. */
-import { reaching } from './reach.js';
+/** What a browser does in its own way; node.js is the twin. Workers import it, so it starts none. */
 
 /**
  * How messages pass to a worker, or from inside of it to the page.
  * @param {Pick<Worker, 'postMessage' | 'addEventListener'>} other
  * @returns {import('../engine/messages.js').Port}
  */
-const portTo = (other) => ({
+export const portTo = (other) => ({
   post: (message, moved) => other.postMessage(message, moved),
   listen: (hear) => other.addEventListener('message', ({ data }) => hear(data)),
 });
-
-/**
- * Starts the worker; bundlers recognise this very expression. `ended` says in words how it came to
- * its end. A browser reports only some ends; `watch` finds the others by a liveness lock.
- */
-export function startWorker() {
-  const worker = reaching(
-    () => new Worker(new URL('../engine/worker.js', import.meta.url), { type: 'module' }),
-  );
-  const over = new AbortController();
-  /** @type {(why: string) => void} */
-  let end = () => {};
-  /** @type {Promise<string>} */
-  const ended = new Promise((resolve) => (end = resolve));
-  worker.addEventListener('error', ({ message }) => end(message || 'it could not be started'));
-  worker.addEventListener('messageerror', () => end('a message could not be read'));
-  return {
-    port: portTo(worker),
-    ended,
-    /**
-     * Waits for the liveness lock that the worker holds: the browser frees it when the worker ends.
-     * @param {string} lock
-     */
-    watch(lock) {
-      const { signal } = over;
-      navigator.locks.request(lock, { signal }, () => end('without a word')).catch(() => {});
-    },
-    terminate() {
-      over.abort();
-      worker.terminate();
-    },
-  };
-}
 
 export const workerPort = () => portTo(/** @type {Worker} */ (/** @type {unknown} */ (globalThis)));
 
@@ -60,6 +26,16 @@ export function holdLivenessLock(name) {
     if (!navigator.locks) resolve(false);
     else navigator.locks.request(name, hold).catch(() => resolve(false));
   });
+}
+
+/**
+ * Where the package lies; undefined in a bundle that does not say it. `import.meta.url` would say it too, but some
+ * bundlers write the path on the builder's machine in its place, and do so for a call of `import.meta.resolve`, too.
+ * @returns {string | undefined}
+ */
+export function home() {
+  const { resolve } = import.meta;
+  return resolve?.('../');
 }
 
 export const hasWorkers = typeof Worker === 'function';

@@ -1,35 +1,18 @@
 /** What Node.js does in its own way; browser.js is the twin. */
-import { Worker, parentPort } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { open } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 
 /**
  * How messages pass to a worker, or from inside of it to its maker.
- * @param {Worker | import('node:worker_threads').MessagePort} other
+ * @param {import('node:worker_threads').Worker | import('node:worker_threads').MessagePort} other
  * @returns {import('../engine/messages.js').Port}
  */
-const portTo = (other) => ({
+export const portTo = (other) => ({
   post: (message, moved) =>
     other.postMessage(message, /** @type {import('node:worker_threads').Transferable[]} */ (moved)),
   listen: (hear) => other.on('message', hear),
 });
-
-/** Starts the worker. `ended` says in words how it ended; Node.js reports every end. */
-export function startWorker() {
-  const worker = new Worker(new URL('../engine/worker.js', import.meta.url));
-  /** @type {Promise<string>} */
-  const ended = new Promise((resolve) => {
-    worker.on('error', (error) => resolve(String(error)));
-    worker.on('messageerror', (error) => resolve(String(error)));
-    worker.on('exit', (code) => resolve(`exit code ${code}`));
-  });
-  return {
-    port: portTo(worker),
-    ended,
-    watch(/** @type {string} */ _sign) {},
-    terminate: () => void worker.terminate(),
-  };
-}
 
 export function workerPort() {
   if (!parentPort) throw new Error('worker.js runs in a worker only');
@@ -43,6 +26,9 @@ export function workerPort() {
 export async function holdLivenessLock(_name) {
   return true;
 }
+
+/** @returns {string | undefined} */
+export const home = () => new URL('..', import.meta.url).href;
 
 export const hasWorkers = true;
 

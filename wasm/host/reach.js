@@ -4,7 +4,6 @@
  * @param {() => Worker} start
  */
 export function reaching(start) {
-  if (new URL(import.meta.url).origin === location.origin) return start();
   const { Worker } = globalThis;
   globalThis.Worker = class extends Worker {
     /**
@@ -12,8 +11,13 @@ export function reaching(start) {
      * @param {WorkerOptions} [options]
      */
     constructor(url, options) {
-      const code = `import ${JSON.stringify(String(url))};`;
-      super(URL.createObjectURL(new Blob([code], { type: 'text/javascript' })), options);
+      const address = new URL(url, location.href);
+      const code = `import ${JSON.stringify(address.href)};`;
+      const isOurs = address.origin === location.origin;
+      super(
+        isOurs ? url : URL.createObjectURL(new Blob([code], { type: 'text/javascript' })),
+        options,
+      );
     }
   };
   try {

@@ -1,5 +1,5 @@
-/** How Node.js starts the worker of text/guard.js, and speaks inside of it; text_browser.js is the twin. */
-import { Worker, parentPort } from 'node:worker_threads';
+/** How Node.js starts the worker of text/guard.js; text_browser.js is the twin. */
+import { Worker } from 'node:worker_threads';
 
 /** With the few things of a browser's worker that are used. */
 export function startWorker() {
@@ -17,17 +17,4 @@ export function startWorker() {
   worker.on('message', (data) => line.onmessage({ data }));
   worker.on('error', (error) => line.onerror(error));
   return line;
-}
-
-/**
- * Inside of it: what is asked.
- * @param {(question: import('../text/worker.js').Question) => void} hear
- */
-export function listen(hear) {
-  parentPort?.on('message', hear);
-}
-
-/** @param {unknown} answer */
-export function reply(answer) {
-  parentPort?.postMessage(answer);
 }

@@ -1,4 +1,4 @@
-/** How a browser starts the worker of engine/thread.js, and speaks inside of it; thread_node.js is the twin. */
+/** How a browser starts the worker of engine/thread.js; thread_node.js is the twin. */
 import { reaching } from './reach.js';
 
 /** @typedef {import('../engine/thread.js').Task} Task */
@@ -10,7 +10,7 @@ export const canWait = () => typeof document === 'undefined';
 /** Under a policy that lets no plain text become the address of a script: ours may. */
 function vouch() {
   const { trustedTypes } = /** @type {{ trustedTypes?: Trusting }} */ (globalThis);
-  const { origin } = new URL(import.meta.url);
+  const { origin } = location;
   const createScriptURL = (/** @type {string} */ url) =>
     new URL(url).origin === origin ? url : null;
   if (!trustedTypes?.defaultPolicy) trustedTypes?.createPolicy('default', { createScriptURL });
@@ -32,17 +32,4 @@ export function startThread(onReady, onEnd) {
     give: (/** @type {Task} */ task) => worker.postMessage(task),
     end: () => worker.terminate(),
   };
-}
-
-/**
- * Inside of it: what it is given.
- * @param {(task: Task) => void} hear
- */
-export function listen(hear) {
-  globalThis.onmessage = ({ data }) => hear(data);
-}
-
-/** Inside of it. */
-export function tellReady() {
-  globalThis.postMessage(0);
 }

@@ -1,5 +1,5 @@
-/** How Node.js starts the worker of engine/thread.js, and speaks inside of it; thread_browser.js is the twin. */
-import { Worker, parentPort } from 'node:worker_threads';
+/** How Node.js starts the worker of engine/thread.js; thread_browser.js is the twin. */
+import { Worker } from 'node:worker_threads';
 
 /** @typedef {import('../engine/thread.js').Task} Task */
 
@@ -18,17 +18,4 @@ export function startThread(onReady, onEnd) {
     give: (/** @type {Task} */ task) => worker.postMessage(task),
     end: () => void worker.terminate(),
   };
-}
-
-/**
- * Inside of it: what it is given.
- * @param {(task: Task) => void} hear
- */
-export function listen(hear) {
-  parentPort?.on('message', hear);
-}
-
-/** Inside of it. */
-export function tellReady() {
-  parentPort?.postMessage(0);
 }

@@ -198,7 +198,7 @@ export class Trainer {
    * @param {number} id
    * @param {Int32Array} tokens
    * @param {readonly string[]} fields that these read
-   * @param {readonly import('../engine/backend.js').Posted[]} reads
+   * @param {readonly import('../engine/backend.js').ReadMessage[]} reads
    */
   async read(id, tokens, fields, reads) {
     const { config } = this.#training(id);

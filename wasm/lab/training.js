@@ -9,8 +9,8 @@ import { fieldsFor } from '../study/measure.js';
 /** @typedef {import('../sinkscope.js').Describe} Describe */
 /** @typedef {Describe & { training: NonNullable<Describe['training']> }} Described */
 /** @typedef {import('../engine/link.js').Link} Link */
-/** @typedef {import('../engine/link.js').Face} Face */
-/** A training's place at a backend. @typedef {{ link: Link, backend: Face, id: number }} Seat */
+/** @typedef {import('../engine/link.js').BackendApi} BackendApi */
+/** A training's place at a backend. @typedef {{ link: Link, backend: BackendApi, id: number }} Seat */
 
 /** How long steps run before the backend answers: ten pictures a second. */
 const SLICE = 100;
@@ -188,7 +188,7 @@ class Training {
     }
     const ids = Int32Array.from(tokens);
     const fields = fieldsFor(this.#describe, reads);
-    const alone = /** @type {readonly import('../engine/backend.js').Posted[]} */ (reads);
+    const alone = /** @type {readonly import('../engine/backend.js').ReadMessage[]} */ (reads);
     return this.#ask((backend, id) => backend.training('read', id, ids, fields, alone));
   }
 
@@ -219,7 +219,7 @@ class Training {
   /**
    * Asks the backend that leads, as long as all of them are there.
    * @template T
-   * @param {(backend: Face, id: number) => Promise<T>} use
+   * @param {(backend: BackendApi, id: number) => Promise<T>} use
    * @returns {Promise<T>}
    */
   #ask(use) {
@@ -231,7 +231,7 @@ class Training {
    * that were asked for last.
    * @template T
    * @param {Seat} seat
-   * @param {(backend: Face, id: number) => Promise<T>} use
+   * @param {(backend: BackendApi, id: number) => Promise<T>} use
    * @returns {Promise<T>}
    */
   #at({ link, backend, id }, use) {

@@ -6,15 +6,15 @@ import { addUp, lengthOf, meansOf } from '../study/measure.js';
 
 /** @typedef {import('../sinkscope.js').Recording} RecordingShape */
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
-/** @typedef {import('../engine/link.js').Face} Face */
+/** @typedef {import('../engine/link.js').BackendApi} BackendApi */
 /** @typedef {import('../engine/link.js').Link} Link */
-/** @typedef {Awaited<ReturnType<Face['openRecording']>>} Opened */
+/** @typedef {Awaited<ReturnType<BackendApi['openRecording']>>} Opened */
 
 /** @implements {RecordingShape} */
 export class Recording {
   #link;
   #post;
-  /** @type {Face | undefined} */
+  /** @type {BackendApi | undefined} */
   #backend;
   /** @type {Promise<Opened> | undefined} */
   #opened;
@@ -29,7 +29,7 @@ export class Recording {
   /**
    * @param {Link} link
    * @param {import('../sinkscope.js').Describe} describe
-   * @param {() => Parameters<Face['openRecording']>[1]} post the source, as it can be sent
+   * @param {() => Parameters<BackendApi['openRecording']>[1]} post the source, as it can be sent
    */
   constructor(link, describe, post) {
     this.#link = link;
@@ -70,7 +70,7 @@ export class Recording {
   }
 
   /**
-   * @param {Face} backend
+   * @param {BackendApi} backend
    * @param {import('../engine/job.js').Job} [job]
    */
   #at(backend, job = QUIET) {
@@ -88,7 +88,7 @@ export class Recording {
 
   /**
    * The number of the run that a kept prompt is read as.
-   * @param {Face} backend
+   * @param {BackendApi} backend
    * @param {number} prompt
    */
   async #run(backend, prompt) {
@@ -213,7 +213,10 @@ export class Recording {
       throw new SinkscopeError('argument', 'base', 'expected none: a recording is not compared so');
     return this.#link.ask(async (backend) => {
       const run = await this.#run(backend, prompt);
-      return backend.read(run, /** @type {import('../engine/backend.js').Posted[]} */ ([...reads]));
+      return backend.read(
+        run,
+        /** @type {import('../engine/backend.js').ReadMessage[]} */ ([...reads]),
+      );
     });
   }
 

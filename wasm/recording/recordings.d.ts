@@ -1,5 +1,5 @@
 /** Recordings: what a model did on some prompts, in one safetensors file; and making them. */
-import type { Architecture, Describe, Tensor } from '../abi/abi.js';
+import type { Architecture, Bytes, Describe, Tensor } from '../abi/abi.js';
 import type { Edit, MetricArguments, Model, Options, Read, Run, Where } from '../engine/engine.js';
 import type { MeasureOptions, Measurement, Studied } from '../study/study.js';
 
@@ -170,7 +170,7 @@ export function recordStudy(
   model: Studied & Recordable,
   sequences: readonly (readonly number[])[],
   options?: StudyOptions,
-): Promise<Uint8Array<ArrayBuffer>>;
+): Promise<Bytes>;
 
 /** Maps that another program has made of one prompt. */
 export interface Maps {
@@ -203,10 +203,7 @@ export interface MapsOptions extends About {
  * const recording = await engine.openRecording(recordMaps([{ tokens, att: attentions }]));
  * const { metrics } = await measure(recording); // metrics.sink_ratio.mean[0]
  */
-export function recordMaps(
-  prompts: readonly Maps[],
-  options?: MapsOptions,
-): Uint8Array<ArrayBuffer>;
+export function recordMaps(prompts: readonly Maps[], options?: MapsOptions): Bytes;
 
 /** Where two recordings differ: a size of theirs, a shape, or the largest difference of a tensor. */
 export interface Difference {

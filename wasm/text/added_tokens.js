@@ -1,12 +1,12 @@
-/** Tokens that are found in a text before it is split: those of `added_tokens`. */
+/** The `added_tokens` of a tokenizer.json: the tokenizer finds them before it splits the text. */
 import { Aligned, widthAt } from './aligned.js';
 import { spacesAtEnd } from './normalizers.js';
 import { isWord } from './pre_tokenizers.js';
 import { checkId, refuse } from './vocabulary.js';
 
 /** @typedef {import('./shapes.js').Added} Added */
-/** A token as it is written in the text. @typedef {{ token: Added, text: string }} Wanted */
-/** A part of a text, and which added token it is. @typedef {{ text: Aligned, token: Added | null }} Section */
+/** An added token and the text that is searched for. @typedef {{ token: Added, text: string }} Wanted */
+/** A part of a text, and its added token if it is one. @typedef {{ text: Aligned, token: Added | null }} Section */
 
 /**
  * The tokens with the ids that the tokenizers library gives them: that of the vocabulary, else the next
@@ -33,7 +33,7 @@ export function readAdded(added = [], { tokens, idOf }) {
 }
 
 /**
- * How each token is written in a text that is searched for it.
+ * The text that is searched for each token: a normalized token is found in normalized text.
  * @param {readonly Added[]} added
  * @param {import('./normalizers.js').Normalizer} normalize
  * @returns {Wanted[]}
@@ -108,7 +108,7 @@ function createSplitter(wanted) {
 }
 
 /**
- * Whether no word goes on beyond the place.
+ * Whether the characters before and after are no part of a word.
  * @param {string} text
  * @param {number} start
  * @param {number} end

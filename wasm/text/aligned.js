@@ -1,19 +1,19 @@
 /**
- * A text that stages of a tokenizer change, with the characters of the original that each unit
- * stands for. The rules for what a changed character stands for are those of the tokenizers library
- * (its NormalizedString), so that spans of tokens equal its offsets.
+ * A text that the stages of a tokenizer change, aligned with the original: each unit has the span of
+ * the original character that it was made from. Alignment follows the NormalizedString of the
+ * tokenizers library, so that spans of tokens equal its offsets.
  */
 
 /** Pieces of a text in order, as [start, end, isMatch]. @typedef {[number, number, boolean]} Piece */
-/** Finds matches, and what lies between them. @typedef {(text: string) => Piece[]} Pattern */
-/** A character and what it does to those before it: see `transform`. @typedef {[string, number]} Change */
+/** Splits a text into matches and the text between them. @typedef {(text: string) => Piece[]} Pattern */
+/** A character and its change count: see `transform`. @typedef {[string, number]} Change */
 
 export class Aligned {
   /**
    * @param {string} text
    * @param {Uint32Array} from where in the original the character of each unit begins
    * @param {Uint32Array} to and where it ends
-   * @param {number} start of the original's part that this text was made of
+   * @param {number} start of the part of the original that this text was made from
    */
   constructor(text, from, to, start) {
     this.text = text;
@@ -45,8 +45,9 @@ export class Aligned {
   }
 
   /**
-   * A text of other characters, each with its change: 0 replaces the next character, -n also removes
-   * the n behind it, and 1 is new and stands for what the character before it stands for.
+   * Replaces all characters. The change count of a character says what it replaces: with 0 it replaces
+   * the next character, with -n it also removes the n after that one, and with 1 it is inserted and
+   * gets the span of the character before it.
    * @param {readonly Change[]} changes
    * @param {number} [removed] characters at the beginning that are removed
    */
@@ -70,7 +71,7 @@ export class Aligned {
     return new Aligned(text, from, to, this.start);
   }
 
-  /** @param {(character: string) => string} change what each character becomes: several, or none */
+  /** @param {(character: string) => string} change maps each character to several, one or none */
   map(change) {
     /** @type {Change[]} */
     const changes = [];
@@ -93,7 +94,7 @@ export class Aligned {
     return this.transform(changes, first);
   }
 
-  /** @param {string} text stands for the first character */
+  /** @param {string} text gets the span of the first character */
   prepend(text) {
     if (this.text === '') return this;
     const length = text.length + this.text.length;
@@ -107,7 +108,7 @@ export class Aligned {
 
   /**
    * @param {Pattern} pattern
-   * @param {string} content stands for the last character of what it replaces
+   * @param {string} content gets the span of the last character that it replaces
    */
   replace(pattern, content) {
     const pieces = pattern(this.text);
@@ -145,7 +146,7 @@ export class Aligned {
 }
 
 /**
- * Units of the character that begins there.
+ * Number of units of the character at a place.
  * @param {string} text
  * @param {number} at
  */
@@ -154,7 +155,7 @@ export function widthAt(text, at) {
 }
 
 /**
- * What becomes of matches and of what lies between them.
+ * How matches and the text between them become pieces.
  * @type {Record<string, (pieces: Piece[]) => Piece[]>}
  */
 export const BEHAVIORS = {

@@ -1,4 +1,4 @@
-/** The decoders of a tokenizer.json: how the texts of tokens become one text. */
+/** The decoders of a tokenizer.json, which join tokens to a text. */
 import { compile } from './patterns.js';
 import { letters } from './surface.js';
 import { refuse, unknownType } from './vocabulary.js';
@@ -81,7 +81,7 @@ const DECODERS = {
 };
 
 /**
- * How many come before the first that is so.
+ * Number of leading characters for which `isSo` is false.
  * @param {readonly string[]} characters
  * @param {(character: string) => boolean} isSo
  */
@@ -90,7 +90,7 @@ function lead(characters, isSo) {
   return first < 0 ? characters.length : first;
 }
 
-/** @param {string} token in letters for bytes; one that has others stands for itself */
+/** @param {string} token is read as byte letters if it has no others, else as UTF-8 */
 function bytesOf(token) {
   const bytes = Array.from(token, (letter) => letters.get(letter));
   return bytes.every((byte) => byte !== undefined) ? bytes : [...encoder.encode(token)];
@@ -127,7 +127,7 @@ function decodeBytes(bytes) {
   }
 }
 
-/** @type {readonly (readonly [string, string])[]} What BERT's decoder joins to the word before. */
+/** @type {readonly (readonly [string, string])[]} How BERT's decoder removes spaces before punctuation. */
 const JOINED = [
   [' .', '.'],
   [' ?', '?'],

@@ -89,7 +89,7 @@ export class Ranks {
 }
 
 /**
- * Joins pairs until none has a rank: the lowest rank first, of one rank the leftmost pair.
+ * Joins pairs until no pair has a rank: the lowest rank first, and the leftmost pair of a rank.
  * @param {readonly Piece[]} pieces
  * @param {Ranks} ranks
  * @returns {Piece[]}
@@ -97,7 +97,7 @@ export class Ranks {
 export function mergePairs(pieces, ranks) {
   const n = pieces.length;
   const ids = Int32Array.from(pieces, ({ id }) => id);
-  /** The piece behind each, n where there is none; and the one before it. A joined piece has no id. */
+  /** Index of the next piece (n: none) and of the previous one. A piece that was joined has id -1. */
   const next = Int32Array.from(pieces, (_, i) => i + 1);
   const previous = Int32Array.from(pieces, (_, i) => i - 1);
   const queue = new Queue();
@@ -113,7 +113,7 @@ export function mergePairs(pieces, ranks) {
     const right = next[i];
     if (ids[i] < 0 || right >= n) continue;
     const rank = ranks.get(ids[i], ids[right]);
-    // One of the pair has been joined to another meanwhile.
+    // A merge since this entry was queued has changed the pair.
     if (rank === undefined || ranks.joined(rank) !== joined) continue;
     ids[i] = joined;
     ids[right] = -1;
@@ -130,9 +130,9 @@ export function mergePairs(pieces, ranks) {
   return merged;
 }
 
-/** Numbers, the least of which comes first. */
+/** A priority queue: `pop` gives the smallest number. */
 class Queue {
-  /** @type {number[]} A heap: each number is at least the one at half its place. */
+  /** @type {number[]} A binary heap. */
   #heap = [];
 
   /** @param {number} key */

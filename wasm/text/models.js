@@ -1,6 +1,6 @@
 /**
- * The models of a tokenizer.json: which tokens a word is made of. A token covers units [start, end)
- * of its word; tokens that write the bytes of one character each cover it whole.
+ * The models of a tokenizer.json, which split a word into tokens. A token covers units [start, end)
+ * of its word; byte tokens of one character each cover the whole character.
  */
 import { SinkscopeError } from '../abi/errors.js';
 import { widthAt } from './aligned.js';
@@ -16,7 +16,7 @@ import { checkVocab, rankMerges, refuse, unknownType } from './vocabulary.js';
  * @property {(word: string) => Piece[]} tokenize
  */
 
-/** The tokens of words that come again are kept; a text that has more words starts over. */
+/** Limits of the cache of words. */
 const MOST_KEPT = 10_000;
 const LONGEST_KEPT = 256;
 
@@ -38,7 +38,7 @@ export function createModel(file) {
 }
 
 /**
- * Older files do not say their type, but for their keys.
+ * Older files have no type; their keys tell it.
  * @param {ModelFile} file
  */
 function typeOf(file) {
@@ -97,7 +97,7 @@ function unknown(word) {
 }
 
 /**
- * The ids of the tokens that write a text's bytes, where there is one for each.
+ * The ids of a text's byte tokens; null where one is missing.
  * @param {string} text
  * @param {(token: string) => number | undefined} idOf
  * @returns {number[] | null}
@@ -153,7 +153,7 @@ const MODELS = {
       if (whole !== undefined) return [{ id: whole, start: 0, end: word.length }];
       /** @type {Piece[]} */
       const pieces = [];
-      /** @type {Piece | null} An unknown character, which those behind it may join. */
+      /** @type {Piece | null} An unknown character, which the next one may extend. */
       let open = null;
       const close = () => {
         if (open) pieces.push(open);
@@ -169,7 +169,7 @@ const MODELS = {
           close();
           pieces.push({ id, start, end });
         } else if (bytes) {
-          // The library puts an unknown character that waits behind these bytes.
+          // As in the library, `open` stays open: an unknown character follows these bytes.
           pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
         } else if (typeof unk_token === 'string') {
           if (open && fuse_unk) open.end = end;
@@ -187,7 +187,7 @@ const MODELS = {
     };
   },
 
-  /** The tokens that have the highest sum of scores. */
+  /** The path with the highest sum of scores. */
   Unigram({ vocab, unk_id: unk, byte_fallback }, idOf, ids) {
     const scores = /** @type {readonly (readonly [string, number])[]} */ (vocab).map(
       ([, score]) => score,
@@ -252,11 +252,11 @@ function cutWord(word, prefix, idOf) {
   return pieces;
 }
 
-/** How much lower than all others an unknown character is scored. */
+/** An unknown character scores this much less than the lowest token. */
 const UNKNOWN_PENALTY = 10;
 
 /**
- * Neighbours that are unknown are one piece.
+ * Finds the pieces with the highest sum of scores; adjacent unknown characters are one piece.
  * @param {string} word
  * @param {{ idOf: (token: string) => number | undefined, scores: readonly number[], longest: number,
  *   penalty: number, unk: number | null | undefined }} model

@@ -1,4 +1,4 @@
-/** The normalizers of a tokenizer.json: what they make of a text before it is split. */
+/** The normalizers of a tokenizer.json, which change the text before it is split. */
 import { compile } from './patterns.js';
 import { spellBytes } from './surface.js';
 import { refuse, unknownType } from './vocabulary.js';
@@ -81,7 +81,7 @@ function textOf(value, where) {
 }
 
 /**
- * Units of white space at the end. A pattern with $ would try every run of spaces of the text.
+ * Number of white-space units at the end. A pattern with $ would scan every run of spaces.
  * @param {string} text
  */
 export function spacesAtEnd(text) {
@@ -130,7 +130,7 @@ function nmt(character) {
 }
 
 /**
- * Takes characters out of a list, each where it comes first.
+ * Takes characters out of a list, the first occurrence of each.
  * @param {readonly Change[]} list
  */
 function takeFrom(list) {
@@ -146,8 +146,8 @@ function takeFrom(list) {
 }
 
 /**
- * The characters that each one is made of: the first replaces it, the others are new. Marks are put
- * into Unicode's order.
+ * Decomposes a text: the first part replaces its character, the others are inserted. Unicode orders
+ * the marks of a character.
  * @param {string} text
  * @param {'NFD' | 'NFKD'} form
  * @returns {Change[]}

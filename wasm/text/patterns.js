@@ -1,6 +1,6 @@
 /**
- * The patterns of a tokenizer.json. They are Oniguruma's; @huggingface/tokenizers writes them in
- * JavaScript's words.
+ * The patterns of a tokenizer.json. They have Oniguruma's syntax, which @huggingface/tokenizers
+ * translates to JavaScript's.
  */
 // @ts-expect-error: Its declarations name their own files without an extension.
 import { SplitPreTokenizer } from '@huggingface/tokenizers';
@@ -38,7 +38,7 @@ export function compileRegex(source) {
 }
 
 /**
- * An empty match counts, but not right behind another match.
+ * As in Oniguruma's crate, an empty match counts unless it directly follows another match.
  * @param {RegExp} regex with the flags g and u
  * @returns {Pattern}
  */
@@ -66,7 +66,7 @@ export function matcher(regex) {
 }
 
 /**
- * Whether a place lies within a character: V8 finds the empty text of (?! ) there, too.
+ * Whether a place is inside a surrogate pair: V8 matches an empty (?! ) there, too.
  * @param {string} text
  * @param {number} at
  */

@@ -1,33 +1,33 @@
-/** The post-processor of a tokenizer.json: which tokens it puts before and after a text. */
+/** The post-processor of a tokenizer.json, which adds tokens before and after a text. */
 import { refuse, unknownType } from './vocabulary.js';
 
 /** @typedef {import('./shapes.js').PostProcessor} PostProcessor */
-/** @typedef {{ before: number[], after: number[] }} Around */
+/** @typedef {{ before: number[], after: number[] }} Template */
 /** @typedef {(token: string) => number | undefined} Lookup */
 
 /**
  * @param {PostProcessor | null | undefined} stage
  * @param {Lookup} idOf
  * @param {string} [where]
- * @returns {Around}
+ * @returns {Template}
  */
-export function readAround(stage, idOf, where = 'post_processor') {
+export function readTemplate(stage, idOf, where = 'post_processor') {
   if (stage === null || stage === undefined) return { before: [], after: [] };
   const type = String(stage.type);
   if (!Object.hasOwn(POST_PROCESSORS, type)) throw unknownType('post_processor', stage.type);
   return POST_PROCESSORS[type](stage, idOf, where);
 }
 
-/** @type {Record<string, (stage: PostProcessor, idOf: Lookup, where: string) => Around>} */
+/** @type {Record<string, (stage: PostProcessor, idOf: Lookup, where: string) => Template>} */
 const POST_PROCESSORS = {
-  /** It trims offsets, which here are those of the text. */
+  /** Spans keep the spaces whose offsets it would trim. */
   ByteLevel: () => ({ before: [], after: [] }),
   BertProcessing: ends,
   RobertaProcessing: ends,
   Sequence({ processors }, idOf, where) {
     if (!Array.isArray(processors)) return refuse(`${where}.processors`, 'expected an array');
     const stages = processors.map((stage, i) =>
-      readAround(stage, idOf, `${where}.processors.${i}`),
+      readTemplate(stage, idOf, `${where}.processors.${i}`),
     );
     return stages.reduce(
       (inner, { before, after }) => ({
@@ -65,7 +65,7 @@ const POST_PROCESSORS = {
  * @param {PostProcessor} stage
  * @param {Lookup} _
  * @param {string} where
- * @returns {Around}
+ * @returns {Template}
  */
 function ends({ cls, sep }, _, where) {
   const idOf = (/** @type {unknown} */ pair, /** @type {string} */ key) => {

@@ -1,4 +1,4 @@
-/** The pre-tokenizers of a tokenizer.json: how they cut a text into the words that the model reads. */
+/** The pre-tokenizers of a tokenizer.json, which split a text into the words that the model reads. */
 import { BEHAVIORS, widthAt } from './aligned.js';
 import { toLetters } from './normalizers.js';
 import { compile, compileRegex, invert, literal, matcher } from './patterns.js';
@@ -21,7 +21,7 @@ const SPACES = matcher(/\p{White_Space}/gu);
 const PUNCTUATION = matcher(/[\p{P}$+<=>^`|~]/gu);
 const NUMBERS = matcher(/\p{N}/gu);
 
-/** What a word is, by Unicode's UTS 18. */
+/** The characters of \w by Unicode's UTS 18. */
 const WORD = '\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}';
 const WORDS_OR_SIGNS = matcher(new RegExp(`[${WORD}]+|[^${WORD}\\p{White_Space}]+`, 'gu'));
 const IS_WORD = new RegExp(`[${WORD}]`, 'u');
@@ -124,7 +124,7 @@ function characterOf(value, where) {
 }
 
 /**
- * Where a block is put before a text; files of older versions say `add_prefix_space`.
+ * Where Metaspace prepends a block; older files have `add_prefix_space` instead.
  * @param {Stage} stage
  * @param {string} where
  */

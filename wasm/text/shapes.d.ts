@@ -41,7 +41,7 @@ export interface Piece {
   end: number;
 }
 
-/** What is put around a text. */
+/** Adds tokens before and after a text. */
 export interface PostProcessor {
   readonly type?: string;
   readonly processors?: readonly PostProcessor[];

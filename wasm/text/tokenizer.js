@@ -1,7 +1,7 @@
 /**
  * Text to token ids and back, with the characters that each token covers.
  *
- *     text -> added tokens and what lies between, normalized -> words -> pieces, each with its span
+ *     text -> added tokens and normalized sections -> words -> pieces, each with its span
  *
  * The stages are those of the tokenizers library, whose ids and offsets are the truth.
  */
@@ -12,7 +12,7 @@ import { Aligned } from './aligned.js';
 import { createDecoder } from './decoders.js';
 import { createModel } from './models.js';
 import { createNormalizer } from './normalizers.js';
-import { readAround } from './post_processor.js';
+import { readTemplate } from './post_processor.js';
 import { createPreTokenizer } from './pre_tokenizers.js';
 import { createSurface } from './surface.js';
 import { ROLES, nameOf, parseObject } from './vocabulary.js';
@@ -80,16 +80,16 @@ class Tokenizer {
   #addedIds;
   /** @type {string[]} Names by id, with holes where no token has the id. */
   #names = [];
-  /** How tokens read, by id: those that somebody asked for. @type {Record<number, string>} */
+  /** Cache of `piece`, by id. @type {Record<number, string>} */
   #pieces = {};
   #specialNames;
-  /** Added tokens as the decoder reads them, which undoes what the normalizer did: by id. */
+  /** By id, added tokens in the normalized form that the decoder reads. */
   #written;
   #find;
   #cut;
   #decode;
   #surface;
-  #around;
+  #template;
 
   /**
    * @param {import('./shapes.js').TokenizerFile} file
@@ -110,7 +110,7 @@ class Tokenizer {
     this.#cut = createPreTokenizer(file.pre_tokenizer);
     this.#decode = createDecoder(file.decoder);
     this.#surface = createSurface(file, this.#added);
-    this.#around = readAround(file.post_processor, (token) => this.#id(token));
+    this.#template = readTemplate(file.post_processor, (token) => this.#id(token));
     this.size = this.#names.length;
     this.bos = this.#findBos(settings);
     this.specials = this.#findSpecials(settings);
@@ -123,7 +123,7 @@ class Tokenizer {
     if (settings.bos_token === null) return null;
     const named = nameOf(settings, 'bos_token');
     // An ordinary word that happens to read "<s>" does not begin sequences.
-    const guesses = [this.#names[this.#around.before[0]], ...BOS_NAMES];
+    const guesses = [this.#names[this.#template.before[0]], ...BOS_NAMES];
     const known = guesses.filter((name) => this.#addedIds.has(name));
     const ids = [named, ...known].map((name) => this.#id(name));
     return ids.find((id) => id !== undefined) ?? null;
@@ -159,7 +159,7 @@ class Tokenizer {
     check(text, 'text', 'text');
     check(options, 'object', 'options');
     const { bos = 'auto', special = 'auto' } = options;
-    const { before, after } = this.#chooseAround(bos, special);
+    const { before, after } = this.#templateOf(bos, special);
     const token = (/** @type {number} */ id, start = 0, end = start, isSpecial = true) => ({
       id,
       text: this.piece(id),
@@ -195,7 +195,7 @@ class Tokenizer {
    * @param {'auto' | boolean} bos
    * @param {'auto' | 'none' | readonly string[]} special
    */
-  #chooseAround(bos, special) {
+  #templateOf(bos, special) {
     expect(bos === 'auto' || typeof bos === 'boolean', 'bos', "'auto', true or false", bos);
     if (bos === 'auto') return this.#chosen(special);
     expect(special === 'auto', 'special', "'auto' where bos is given", special);
@@ -206,7 +206,7 @@ class Tokenizer {
 
   /** @param {'auto' | 'none' | readonly string[]} special */
   #chosen(special) {
-    if (special === 'auto') return this.#around;
+    if (special === 'auto') return this.#template;
     if (special === 'none') return { before: [], after: [] };
     expect(Array.isArray(special), 'special', "'auto', 'none' or a list of tokens", special);
     const before = special.map((name) => {

@@ -2,7 +2,7 @@
  * An untrusted tokenizer, where it can be ended; guard.js is the side of the page. One
  * question is asked at a time. Between the steps of opening the worker reports that it is alive.
  */
-import { listen, reply } from '#text';
+import { listen, reply } from '#inside';
 import { packError } from '../abi/errors.js';
 import { tokenizerOfGguf } from './gguf_tokenizer.js';
 import { openTokenizer } from './tokenizer.js';

@@ -72,10 +72,29 @@ function ofLogs(id: string): Record<string, unknown> {
   };
 }
 
+/** The means of models/train/inputs.json over the models of each group. */
+function ofInputs(): Record<string, unknown> {
+  const groups = read('train/inputs.json') as Readonly<
+    Record<string, readonly Readonly<Record<string, unknown>>[]>
+  >;
+  return Object.fromEntries(
+    Object.entries(groups).map(([name, models]) => [
+      name.replaceAll(' ', '_'),
+      Object.fromEntries(
+        Object.keys(models[0] ?? {}).map((column) => {
+          const values = models.map((one) => one[column]).filter((one) => typeof one === 'number');
+          return [column, values.reduce((a, b) => a + b, 0) / values.length];
+        }),
+      ),
+    ]),
+  );
+}
+
 const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
   zoo: () => byName(read('zoo/index.json') as Named[]),
   reported: () => byName((read('zoo/reported.json') as { models: Named[] }).models),
   claims: () => byName((read('claims.json') as { rows: Named[] }).rows),
+  inputs: ofInputs,
   long: ([id = '']) => ({ [id]: ofLogs(id) }),
   seeds: ([id = '']) => ({
     [id]: byName(

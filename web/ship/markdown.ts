@@ -45,7 +45,16 @@ import {
 import { CONDITIONS, NAMES, type Measures, type Name } from '../src/run/without_first.ts';
 import { make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
-import { chance, claims, fact, longRuns, modelsOfZoo, wrongly, type Claim, type Model } from './facts.ts';
+import {
+  chance,
+  claims,
+  fact,
+  longRuns,
+  modelsOfZoo,
+  wrongly,
+  type Claim,
+  type Model,
+} from './facts.ts';
 
 export interface FigureOf {
   /** With the number of its lesson: `1-map`. */
@@ -243,7 +252,8 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 const NOT_TESTED = 'not tested';
 
 const intervalOf = (mean: number, low: number | null, high: number | null) =>
-  minus(mean, 2) + (low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`);
+  minus(mean, 2) +
+  (low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`);
 
 /** The smallest and the largest Sink_1, which decide nothing. */
 function sinksOf(sinks: readonly number[]): string {

@@ -3,7 +3,7 @@
  * nothing else, so it is true of the picture on any text, at any step, with rows normalized or not. Every
  * sentence about the map is made from one claim: lead, caption, remark, label, and the picture to share.
  */
-import { cellsOf, firstWeights, mapsOf, ofHead, type Frame, type Head } from './frame';
+import { cellsOf, firstKey, firstWeights, mapsOf, ofHead, type Frame, type Head } from './frame';
 
 /** The first column of a drawn map. */
 export interface Column {
@@ -20,25 +20,30 @@ export interface Column {
   readonly rowSum: number;
 }
 
-/** @param cells [T, T] as drawn, signed weights included; NaN where nothing is drawn */
-export function columnOf(cells: ArrayLike<number>, T: number): Column {
+/**
+ * @param cells [T, T] as drawn, signed weights included; NaN where nothing is drawn
+ * @param key the column; 0 but in recordings of another
+ */
+export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
+  let unseen = 0;
   let [strong, first, uniform, sums, given] = [0, 0, 0, 0, 0];
   for (let t = 0; t < T; t++) {
     const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
     const sum = row.reduce((a, b) => a + Math.abs(b), 0);
-    const own = Math.abs(cells[t * T]!);
+    const own = Math.abs(cells[t * T + key]!);
     sums += sum;
+    if (t < key && Number.isNaN(own)) unseen++;
     if (Number.isNaN(own)) continue;
     given += own;
-    if (t === 0) continue;
+    if (t === key) continue;
     if (own > 0.5) strong++;
     first += own;
     uniform += sum / row.length;
   }
-  const rows = T - 1;
+  const rows = T - 1 - unseen;
   return {
     ...{ rows, strong, mean: first / rows, uniform: uniform / rows },
-    ...{ given: given / T, rowSum: sums / T },
+    ...{ given: given / (T - unseen), rowSum: sums / T },
   };
 }
 
@@ -86,16 +91,17 @@ export function claimOf(
   const isShare = operation.normalises || state.normalize === 'yes';
   const isDrawn = frame.head?.layer === at.layer && frame.head.head === at.head;
   const maps = isDrawn && !pooled && T > 1 ? mapsOf(frame) : undefined;
-  const column = maps && columnOf(cellsOf(maps, state), T);
+  const key = firstKey(frame);
+  const column = maps && columnOf(cellsOf(maps, state), T, key);
   const weights = firstWeights(frame);
   const weight = weights[at.layer * frame.architecture.H + at.head]!;
-  const measured = isShare ? ofHead(tensors.alpha!, at)[0]! : weight;
+  const measured = isShare ? ofHead(tensors.alpha!, at)[key]! : weight;
   return {
     at,
     column,
     kind: column && kindOf(column),
     given: sequences === 1 && column ? column.given : measured,
-    even: tensors.alpha_uniform!.data[0]!,
+    even: tensors.alpha_uniform!.data[key]!,
     isShare,
     rowSum: column ? column.rowSum : meanRowSum(frame, at),
     isMost: !weights.some((other) => other > weight),

@@ -25,7 +25,7 @@ export interface StepFacts {
 }
 
 /** How far a number can be trusted to say something about a model. */
-export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual';
+export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual' | 'edited';
 
 /** A place among the heads, from 0 on. */
 export interface Head {
@@ -56,6 +56,8 @@ export interface Frame {
   };
   /** Of a recording: under which conditions it was made. */
   readonly recording?: Conditions;
+  /** Of a recording: the key that counts as the first token, and whether all prompts have the same token there. */
+  readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
   /** Of a recording: names that it does not hold, each with the reason. */
   readonly lacks?: Readonly<Record<string, string>>;
   /** Of a recording of a long text: rows, and columns, of its maps, which hold means of blocks of tokens. */
@@ -109,6 +111,16 @@ export function ofHead(tensor: Tensor, { layer, head }: Head): Float32Array {
   const [, H, n] = tensor.shape as [number, number, number];
   const at = (layer * H + head) * n;
   return (tensor.data as Float32Array).subarray(at, at + n);
+}
+
+/** The key that counts as the first token: a recording may have measured another than 0. */
+export function firstKey({ firstAt }: Pick<Frame, 'firstAt'>): number {
+  return firstAt?.key ?? 0;
+}
+
+/** The model's own number of a layer with attention: a recorded hybrid has others between. */
+export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer: number): number {
+  return architecture.layers?.[layer] ?? layer;
 }
 
 /** Whether every token sees every other, so that none is the next one. */
@@ -233,8 +245,9 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
  */
 export function firstWeights(frame: Frame): Float32Array {
   const raw = !frame.operation.normalises && frame.tensors.alpha_raw;
-  const weights = raw ? alphaOfKey(frame, 0, 'alpha_raw').map(Math.abs) : undefined;
-  return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, 0);
+  const key = firstKey(frame);
+  const weights = raw ? alphaOfKey(frame, key, 'alpha_raw').map(Math.abs) : undefined;
+  return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);
 }
 
 /** Queries that must see a key: a head that looks at itself would seem a sink at the end. */
@@ -265,12 +278,15 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
 
 /** Number of layers before the chosen hidden state, else before the one whose largest value exceeds the median most. */
 export function hiddenLayer(
-  { tensors, architecture: { L } }: Pick<Frame, 'tensors' | 'architecture'>,
+  { tensors, architecture }: Pick<Frame, 'tensors' | 'architecture'>,
   layer = -1,
 ): number {
-  if (layer >= 0) return Math.min(layer, L - 1) + 1;
+  const { L, blocks = L } = architecture;
+  if (layer >= 0) return layerNumber({ architecture }, Math.min(layer, L - 1)) + 1;
   const sizes = tensors.massive!.data;
-  return indexOfMost(Array.from({ length: L + 1 }, (_, l) => sizes[4 * l]! / sizes[4 * l + 3]!));
+  return indexOfMost(
+    Array.from({ length: blocks + 1 }, (_, l) => sizes[4 * l]! / sizes[4 * l + 3]!),
+  );
 }
 
 /** The largest number of the residual stream, of the first layer that has it; undefined where it was not read. */

@@ -2,7 +2,16 @@
 import { judge, type Conditions, type Judgement } from 'sinkscope';
 import { OTHERS, others } from './ask/arithmetic';
 import { claimOf, type Claim } from './claims';
-import { alphaOfKey, mean, ofHead, type Frame, type Head, overPrompts } from './frame';
+import {
+  alphaOfKey,
+  firstKey,
+  type Frame,
+  type Head,
+  layerNumber,
+  mean,
+  ofHead,
+  overPrompts,
+} from './frame';
 
 /** A dash for what is undefined. */
 export function show(value: number, digits = 2): string {
@@ -52,12 +61,12 @@ export function stateWords(hidden: number): string {
 }
 
 /** The name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
-export function headName({ layer, head }: Head): string {
-  return `L${layer}H${head}`;
+export function headName({ layer, head }: Head, frame?: Pick<Frame, 'architecture'>): string {
+  return `L${frame ? layerNumber(frame, layer) : layer}H${head}`;
 }
 
-export function headWords(at: Head): string {
-  return `head ${headName(at)}`;
+export function headWords(at: Head, frame?: Pick<Frame, 'architecture'>): string {
+  return `head ${headName(at, frame)}`;
 }
 
 export const CLASS_WORDS = {
@@ -65,6 +74,7 @@ export const CLASS_WORDS = {
   relaxed: 'RELAXED',
   approximate: 'APPROXIMATE',
   counterfactual: 'COUNTERFACTUAL',
+  edited: 'EDITED',
 } as const;
 
 const SOURCE_WORDS = {
@@ -136,18 +146,20 @@ export function stampWords(frame: Stamped): string {
 /** What may be said of its Sink_1. */
 export function judged(frame: Frame): Judgement {
   const { tensors, eps, operation } = frame;
+  const key = firstKey(frame);
   return judge({
     eps,
-    even: tensors.alpha_uniform!.data[0]!,
+    even: tensors.alpha_uniform!.data[key]!,
     normalises: operation.normalises,
-    sink: tensors.sink_ratio!.data[0]!,
-    sinkRaw: tensors.sink_ratio_raw!.data[0]!,
+    sink: tensors.sink_ratio!.data[key]!,
+    sinkRaw: tensors.sink_ratio_raw!.data[key]!,
   });
 }
 
 /** How many heads that is; with several prompts, on average. */
 export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
   const all = L * H;
+  if (!Number.isFinite(share)) return `an unrecorded number of the ${all} heads`;
   const count = share * all;
   const isWhole = Math.abs(count - Math.round(count)) < 1e-4;
   const shown = isWhole ? count.toFixed(0) : count.toFixed(1);
@@ -173,18 +185,22 @@ export function shortNote({ even }: Judgement, T: number, eps: number): string {
 
 /** The first token, by its role where it has one. */
 export function firstName(frame: Frame): string {
-  const role = frame.tokens[0]?.special ? 'start token' : 'first token';
-  return `the ${role} ${quote(frame, 0)}`;
+  const key = firstKey(frame);
+  const role = frame.tokens[key]?.special ? 'start token' : 'first token';
+  // Means over prompts that begin otherwise are of no token in particular.
+  const isCommon = frame.firstAt?.isCommon ?? true;
+  const where = key ? ` at position ${key}` : '';
+  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${where}`;
 }
 
 /** alpha_1 of a head: the share of its attention that the first token receives. */
 export function alphaOf(frame: Frame, at: Head): number {
-  return ofHead(frame.tensors.alpha!, at)[0]!;
+  return ofHead(frame.tensors.alpha!, at)[firstKey(frame)]!;
 }
 
 /** Mean alpha_1 over all heads of the model. */
 export function meanAlpha(frame: Frame): number {
-  return mean(alphaOfKey(frame, 0));
+  return mean(alphaOfKey(frame, firstKey(frame)));
 }
 
 /** A share in whole percents, a small one with a digit more. */
@@ -211,7 +227,7 @@ export const shareWords = ({ operation: { normalises } }: Frame): string =>
 /** What the head gives the first token. */
 function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
-  const head = headWords(claim.at);
+  const head = headWords(claim.at, frame);
   if (isBelow(claim))
     return `No head gives ${first} more than ${number}; ${head} gives it the most.`;
   const what = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;

@@ -17,7 +17,8 @@ const tokenizer = (piece: string) =>
   }) as unknown as Tokenizer;
 
 describe('prompts that were cut', () => {
-  const model = (of: Tokenizer) => ({ tokenizer: of }) as OpenModel;
+  const model = (of: Tokenizer, V = 100) =>
+    ({ tokenizer: of, model: { architecture: { V } } }) as OpenModel;
   const ask = (change: Partial<State> = {}, more: Partial<Question> = {}) => ({
     ...questionOf({ ...defaults, prompt: 'abcdef', ...change }),
     ...more,
@@ -27,7 +28,7 @@ describe('prompts that were cut', () => {
     return { texts, loading: new Loading({ texts } as unknown as Dependencies) };
   };
 
-  it('are cut once for each tokenizer, question and context', async () => {
+  it('are cut once for each tokenizer, vocabulary, question and context', async () => {
     const { texts, loading } = made();
     const [one, other] = [tokenizer('a'), tokenizer('b')];
     const first = await loading.prompts(model(one), ask(), 64);
@@ -53,6 +54,10 @@ describe('prompts that were cut', () => {
     ] as const)
       expect(await again(one, ask(change), 4), JSON.stringify(change)).toBe(1);
     expect(await again(one, ask({}, { file: 2 }), 4)).toBe(1);
+    // Drawn tokens are among those of the model, and models of two vocabularies may share a tokenizer.
+    texts.mockClear();
+    await loading.prompts(model(one, 7), ask({}, { file: 2 }), 4);
+    expect(texts).toHaveBeenCalledTimes(1);
   });
 });
 

@@ -12,11 +12,11 @@ import {
 import { questionOf } from '../src/ask/question';
 import { defaults, parseHash, printHash } from '../src/ask/state';
 import { editsOf, parseSubject, printSubject, splitSubjects } from '../src/ask/subject';
-import { mapsOf } from '../src/frame';
+import { hiddenLayer, mapsOf, selectedHead } from '../src/frame';
 import { isRead, lackWords, type View } from '../src/page/view';
 import { completed } from '../src/run/reading';
 import { recordedFrame, recordedRun, Recordings } from '../src/run/recordings';
-import { stampWords } from '../src/words';
+import { finding, headName, headsWords, stampWords } from '../src/words';
 
 describe('ids of recordings', () => {
   it('are the addresses that they are fetched from, whatever signs these have', () => {
@@ -150,6 +150,47 @@ function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
 const question = questionOf({ ...defaults, eps: 0.3 });
 const frameOf = (one = recorded(), asked = question) =>
   recordedFrame(describe_, 'recording:r', 'recording:r', one, asked);
+
+/** The same recording with other conditions. */
+function changed(change: object, architecture: object = {}): Recording {
+  const one = recorded();
+  return {
+    ...one,
+    architecture: { ...one.architecture, ...architecture },
+    conditions: { ...one.conditions, ...change },
+  } as Recording;
+}
+
+describe('what a recording says of its model', () => {
+  it('is of the token that counts as the first', async () => {
+    const frame = await frameOf(changed({ first: { token: 'a', id: 6, position: 1 } }));
+    expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 0, head: 0 });
+    expect(finding(frame, { layer: 0, head: 0 })).toMatch(
+      /^Head L0H0 gives the first token “a” at position 1 10% of its attention. The mean over all 2 heads is 10%;/,
+    );
+  });
+
+  it('names no token where the prompts begin with different ones', async () => {
+    const frame = await frameOf(changed({ first: { token: null, id: null, position: 0 } }));
+    expect(finding(frame, { layer: 0, head: 0 })).toMatch(/ gives the first token 90% of its/);
+  });
+
+  it('calls layers by the model’s own numbers', async () => {
+    const frame = await frameOf(changed({}, { blocks: 4, layers: [3] }));
+    expect(headName({ layer: 0, head: 1 }, frame)).toBe('L3H1');
+    expect(finding(frame, { layer: 0, head: 1 })).toMatch(/^Head L3H1 gives /);
+    expect(hiddenLayer(frame, 0)).toBe(4);
+  });
+
+  it('is EDITED where somebody intervened', async () => {
+    const frame = await frameOf(changed({ class: 'EDITED' }));
+    expect(stampWords(frame)).toMatch(/^EDITED · /);
+  });
+
+  it('is a word and no NaN where the heads were not counted', async () => {
+    expect(headsWords(await frameOf(), NaN)).toBe('an unrecorded number of the 2 heads');
+  });
+});
 
 describe('the frame of a recording', () => {
   it('has means over all prompts as they are in the file, at the threshold that is asked for', async () => {

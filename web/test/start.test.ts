@@ -3,6 +3,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
+import { Scope } from '../src/page/context';
 import { build } from '../src/rooms/start';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
@@ -267,6 +268,7 @@ describe('the rest of the room', () => {
       /^owner\/name read this text, and the page shows what was recorded\. Almost every token/,
     );
     expect(root.querySelector('textarea')).toBeNull();
+    expect(text('.recorded-text')).toBe('<s> a=1,"x"');
     expect(text('.start-deleting .links')).toBe('Back to the two small models');
     expect(text('.start-ask > a')).toMatch(/^Lesson 1/);
     expect(recorded({ sequences: 9 }).text('.lead')).toContain(
@@ -460,7 +462,11 @@ describe('the four steps', () => {
     set({ why: 4 });
     const begun = walks();
     expect(begun).toBeGreaterThan(0);
+    // The walk that is left neither draws nor plays on.
+    const ends = vi.spyOn(Scope.prototype, 'end');
     set({ why: 3 });
+    expect(ends).toHaveBeenCalledOnce();
+    ends.mockRestore();
     expect(root.querySelector<HTMLElement>('.why-walk')!.hidden).toBe(true);
     set({ why: 4 });
     expect(walks()).toBe(begun);

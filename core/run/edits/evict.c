@@ -346,7 +346,7 @@ static void move_row(float *rows, size_t width, int n, int stride, int from, int
     }
 }
 
-void ss_close_up(ss_pass *pass, int l, int g, int slots) {
+void ss_cache_compact(ss_pass *pass, int l, int g, int slots) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     int share = arch->H / arch->G, S = trace->slots, group = l * arch->G + g, kept = 0;

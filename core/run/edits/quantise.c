@@ -56,7 +56,7 @@ typedef struct range {
 
 static const range nothing = {INFINITY, -INFINITY};
 
-/* With x[i * step + j], i < rows, j < n, in it too. */
+/* The range widened to hold x[i * step + j], i < rows, j < n. */
 static range widened(range r, const float *x, size_t rows, size_t step, size_t n) {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
@@ -66,8 +66,7 @@ static range widened(range r, const float *x, size_t rows, size_t step, size_t n
     return r;
 }
 
-/* errors [rows][4], or NULL: to the first two of each row what rounding it cost, and its squares.
- */
+/* errors [rows][4], or NULL: errors[row][0] += squared error, errors[row][1] += squared norm. */
 static void round_in(range r, float *x, size_t rows, size_t step, size_t n, const float *values,
                      float *errors) {
     bool symmetric = values[SYMMETRIC] != 0.0f;
@@ -79,8 +78,8 @@ static void round_in(range r, float *x, size_t rows, size_t step, size_t n, cons
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
             float *at = &x[i * step + j], exact = *at;
-            /* What lies outside a range that others made ends at its ends. Without a scale all of
-             * them are alike. */
+            /* Clamps, since the range may come from other tokens. Without a scale all numbers are
+             * equal. */
             if (scale > 0.0f)
                 *at = zero + scale * fminf(fmaxf(rintf((exact - zero) / scale), least), levels);
             else if (most == 0.0f)
@@ -126,7 +125,7 @@ static void round_output(float *out, const ss_matrix *w, size_t n, range all, co
         quantise_row(out, w->in, values, errors);
 }
 
-/* sums[2] += of a matrix, if there is one, what rounding costs it, and its squares. */
+/* sums[2] += squared error and squared norm of a matrix, if there is one. */
 static void add_errors(const ss_linear *linear, const float *values, float *work, double *sums) {
     const ss_matrix *w = &linear->w;
     if (!w->data) return;

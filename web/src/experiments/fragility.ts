@@ -282,11 +282,11 @@ export const fragility: Experiment = {
       <h2>What makes a model less fragile?</h2>
       <p class="hint">
         The first layers cannot tell a repeated token from the first one: without a start token no
-        copy stands out among the others. A fixed start token (BOS), a learned bias key or sink logit,
-        a gate, or attention whose rows need not sum to 1 makes a model depend less on one token:
-        compare the key-bias, gated and sigmoid models. Channels are another matter: of these models,
-        the key-bias model, whose sink is on the bias key (Sink∗ 79%), loses most when one channel is
-        zeroed.
+        copy stands out among the others. A fixed start token (BOS), a learned bias key or sink
+        logit, a gate, or attention whose rows need not sum to 1 makes a model depend less on one
+        token: compare the key-bias, gated and sigmoid models. Channels are another matter: of these
+        models, the key-bias model, whose sink is on the bias key (Sink∗ 79%), loses most when one
+        channel is zeroed.
       </p>
     </div>`,
 };

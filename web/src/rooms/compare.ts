@@ -91,6 +91,12 @@ function openRows({ models, kinds, source, measure }: OpenModels, input: string)
  * What differs: out of the descriptions of the architectures, how the models were trained where that is
  * known of all of them, and what was replaced at inference.
  */
+/** What a recording says of its model: a size that it does not have is no difference. */
+function recordedArchitecture({ architecture }: Frame): object {
+  const { context: _, parameters: __, F, E, ...known } = architecture;
+  return { ...known, ...(F ? { F } : {}), ...(E ? { E } : {}) };
+}
+
 function differs(frames: readonly Frame[], context: Context): TemplateResult | typeof nothing {
   if (frames.length < 2) return nothing;
   const { zoo, describe } = context.engine.peek()!.models;
@@ -102,7 +108,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
   const areKnown = !trainings.includes(undefined);
   const found = differencesOf(
     frames.map((frame, i) => ({
-      ...frame.architecture,
+      ...(frame.recording ? recordedArchitecture(frame) : frame.architecture),
       ...(areKnown ? { training: trainings[i] } : {}),
       ...(frame.edits.length
         ? { put_in_at_inference: frame.title.split(' + ').slice(1).join(' + ') }

@@ -97,7 +97,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     render(
       html`${opening(
-        at ? capital(headWords(at)) : 'Explore',
+        at ? capital(headWords(at, frame)) : 'Explore',
         frame && at
           ? finding(frame, at)
           : all[0]!.error

@@ -3,9 +3,10 @@ import { html, render } from 'lit';
 import type { Context, Scope, Shown } from '../page/context';
 import { framesOf } from '../page/context';
 import { Figure } from '../page/figure';
+import { defaults } from '../ask/state';
 import type { Frame } from '../frame';
 import { fitting, inspectors, viewNamed } from '../views/index';
-import { part, type View } from '../page/view';
+import { lackWords, part, type View } from '../page/view';
 
 export class Inspector {
   readonly #context: Context;
@@ -22,10 +23,15 @@ export class Inspector {
     this.#place = part(root, 'inspector-place');
   }
 
-  /** The selected view, among those that have something to show. */
+  /** The selected view, among those that have something to show; of a recording at first one whose fields it has. */
   viewFor(frames: readonly Frame[]): View {
     const some = fitting(inspectors, frames);
-    return viewNamed(this.#context.state.value.view, some.length ? some : inspectors);
+    const { view } = this.#context.state.value;
+    const chosen = viewNamed(view, some.length ? some : inspectors);
+    const recorded = frames.filter((frame) => frame.recording);
+    const lacks = (one: View) => recorded.some((frame) => lackWords(one, frame));
+    if (view !== defaults.view || !lacks(chosen)) return chosen;
+    return some.find((one) => !lacks(one)) ?? chosen;
   }
 
   update(shown: readonly Shown[]): void {

@@ -569,8 +569,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         <div class="start-text">
           ${
             isRecorded
-              ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
+              ? html`<div>
+                  <p class="recorded-text" tabindex="0">
+                    ${frames[0]!.tokens.map(({ text }) => text).join('')}
+                  </p>
+                  <p class="hint" data-recorded>${NO_WEIGHTS}</p>
+                </div>`
               : html`${textField(context, 2)}
+                  <p class="on-paper">${frames[0]?.question.prompt}</p>
                   <div class="text-tools">${startToken(context, frames)} ${examples(context)}</div>`
           }
         </div>
@@ -665,6 +671,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const [first] = frames;
     heads.hidden = deleting.hidden = step > 0;
+    heads.classList.toggle('unread', !isReached.value);
+    thumbs.root.hidden = !isReached.value;
     render(
       step
         ? nothing
@@ -678,8 +686,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         ? nothing
         : html`<h2>Take the first token away</h2>
             <p>
-              What does a model write when its first key is deleted? Recorded texts of a model of
-              135 million parameters, then the small model on your text.
+              What does a model write when its first key is deleted? The small model shows it on
+              your text; beside it are recorded texts of a model of 135 million parameters.
             </p>
             <p class="links">
               ${deleteButton(all[0], deletes)} ${realModel(context, isRecorded)}

@@ -26,7 +26,7 @@ export const NO_WEIGHTS =
 /** Of numbers that take runs of their own. */
 const NEEDS_RUNS = 'needs runs of the model, and a recording has none';
 
-const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactual'];
+const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactual', 'edited'];
 
 /** The recordings that are open, and those that may be opened without asking the reader. */
 export class Recordings {
@@ -159,6 +159,20 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     const deviation = await recording.deviation(name, at);
     spread[name] = deviation.data as Float32Array;
   }
+  // A file without any mean that keeps all its prompts is their whole truth.
+  const isAll =
+    kept > 0 && kept === count && ![...files.keys()].some((name) => /^mean\./.test(name));
+  for (const { name, averaged, arguments: args } of describe.metrics) {
+    if (!isAll || !averaged || args.includes('base')) continue;
+    const measured = await recording.measure({ eps, metrics: [name] }).catch((error: unknown) => {
+      if (!(error instanceof SinkscopeError)) throw error;
+    });
+    const found = measured?.metrics[name];
+    if (!found) continue;
+    const numbers = (list: readonly (number | null)[]) => Float32Array.from(list, (x) => x ?? NaN);
+    tensors[name] = { shape: found.shape, data: numbers(found.mean) };
+    spread[name] = numbers(found.deviation);
+  }
   const perPrompt: Record<string, number[]> = {};
   const row = async (name: string) =>
     files.has(name) ? Array.from((await recording.tensor(name)).data) : undefined;
@@ -241,6 +255,10 @@ export async function recordedFrame(
       ...(model.sha256 ? { sha256: model.sha256 } : {}),
     },
     recording: conditions,
+    firstAt: {
+      key: conditions.first.position,
+      isCommon: conditions.first.token !== null || prompts.count === 1,
+    },
     lacks: {},
     pooled: pooledOf(recording),
     class: classOf(recording),

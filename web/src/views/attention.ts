@@ -1,6 +1,7 @@
 /** The attention map of the chosen head: queries down, keys across. */
 import {
   cellsOf,
+  firstKey,
   gridOf,
   largest,
   mapsOf,
@@ -131,8 +132,8 @@ export const attention: View = {
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
       : '';
     return (
-      `Attention weights of ${headWords(at)} of ${title}: ${T} queries by ${T} keys${cells}. The first token, ` +
-      `${quote(frame, 0)}, receives ${received}${sums}.${short}`
+      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. The first token, ` +
+      `${quote(frame, firstKey(frame))}, receives ${received}${sums}.${short}`
     );
   },
   draw(root, { set, point, pointed, effect }) {
@@ -169,7 +170,7 @@ export const attention: View = {
         : block > 1
           ? ` · each cell is the mean over ${block} × ${block} tokens`
           : ' · weights rounded to 8 bits';
-      say(title, `${headWords(at)} · ${frame.operation.label}${of}`);
+      say(title, `${headWords(at, frame)} · ${frame.operation.label}${of}`);
       title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
       say(what, frame.pooled ? '' : scaleName(scale, 'weight'));
       if (frame.pooled) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);

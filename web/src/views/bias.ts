@@ -40,7 +40,7 @@ export const bias: View = {
         xLabel: 'query t',
         yLabel: 'weight',
         reach: [0, 1],
-        label: `Weight of the bias key and of all tokens by query, ${headWords(at)} of ${frame.title}`,
+        label: `Weight of the bias key and of all tokens by query, ${headWords(at, frame)} of ${frame.title}`,
         series: [
           { name: 'bias key', color: '--sink', values: ofHead(frame.tensors.att_bias!, at) },
           { name: 'all tokens', color: '--query', values: ofHead(frame.tensors.row_mass!, at) },

@@ -44,7 +44,7 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
     ? `The loss changes by ${signed(mean(known), 3)} nats per token, most at token ${most} ` +
       `${quote(frame, most)}: ${signed(change[most]!)}. `
     : '';
-  return `${loss}The first token’s mean weight in ${headWords(at)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
+  return `${loss}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
 }
 
 export const change: View = {
@@ -114,7 +114,7 @@ export const change: View = {
       left.hidden = !map;
       if (map) {
         const scale = diverging(theme, largest([map], 0.01));
-        say(title, `Attention of ${headWords(at)}`);
+        say(title, `Attention of ${headWords(at, frame)}`);
         drawLegend(legend, scale, [signed(scale.low), signed(scale.high)]);
         const named = frame.tokens.map(({ text }) => word(text));
         heatmap.draw({
@@ -126,7 +126,7 @@ export const change: View = {
           colTitle: 'key',
           rowWords: named,
           colWords: named,
-          label: `Attention of ${headWords(at)} of ${frame.title} minus baseline: ${said}`,
+          label: `Attention of ${headWords(at, frame)} of ${frame.title} minus baseline: ${said}`,
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''

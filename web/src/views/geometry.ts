@@ -120,7 +120,7 @@ export const geometry: View = {
           colTitle: 'key',
           rowWords: wordsOf(frame.tokens),
           colWords: wordsOf(frame.tokens),
-          label: `${KINDS[state.map]} of every query and key, ${headWords(at)} of ${frame.title}. ${geometry.says(frame, at)}`,
+          label: `${KINDS[state.map]} of every query and key, ${headWords(at, frame)} of ${frame.title}. ${geometry.says(frame, at)}`,
           describe: ({ row, col }) =>
             row < 0 || col < 0 ? '' : `q ${row}, k ${col}: ${show(tensor.data[row * T + col]!)}`,
         });

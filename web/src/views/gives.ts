@@ -14,7 +14,7 @@ const sharesOf = (frame: Frame, at: Head) => READS.map((name) => ofHead(frame.te
 function sentence(frame: Frame, at: Head): string {
   const [gets, mixed, added] = sharesOf(frame, at).map((all) => percent(all[0]!, 0));
   return (
-    `${capital(headWords(at))}: the first token, ${quote(frame, 0)}, receives ${gets} of the attention, contributes ${mixed} of the ` +
+    `${capital(headWords(at, frame))}: the first token, ${quote(frame, 0)}, receives ${gets} of the attention, contributes ${mixed} of the ` +
     `head’s output before the output matrix and ${added} after it.`
   );
 }
@@ -49,7 +49,7 @@ export const gives: View = {
         xLabel: 'key k',
         yLabel: 'share',
         reach: [0, 1],
-        label: `Attention and contribution of each key, ${headWords(at)} of ${frame.title}. ${said}`,
+        label: `Attention and contribution of each key, ${headWords(at, frame)} of ${frame.title}. ${said}`,
         series: [
           { name: 'gets', color: '--sink', values: gets! },
           { name: 'contribution before W_O', color: '--ink-3', values: mixed!, dash: '3,3' },

@@ -1,5 +1,5 @@
 /** One number of every head as a picture: layers down, heads across. A click opens the head. */
-import type { Frame } from '../frame';
+import { layerNumber, type Frame } from '../frame';
 import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
@@ -48,7 +48,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       scale,
       rowTitle: 'layer',
       colTitle: 'head',
-      rowWords: counted(L),
+      rowWords: counted(L).map((_, l) => String(layerNumber(frame, l))),
       colWords: counted(H),
       cellShape: Math.max(1, Math.min(2, (1.2 * L) / H)),
       label,
@@ -57,7 +57,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       describe: ({ row, col }) =>
         row < 0 || col < 0
           ? ''
-          : `${headName({ layer: row, head: col })}: ${symbol} = ${show(data[row * H + col]!, 3)}${more?.({ row, col }) ?? ''}`,
+          : `${headName({ layer: row, head: col }, frame)}: ${symbol} = ${show(data[row * H + col]!, 3)}${more?.({ row, col }) ?? ''}`,
     });
   };
 }

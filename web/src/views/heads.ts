@@ -1,5 +1,5 @@
 /** Every head's map as a thumbnail: layers down, heads across. */
-import { firstWeights, gridOf, masked, sharesOf, type Frame } from '../frame';
+import { firstWeights, gridOf, layerNumber, masked, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import { headName, percent } from '../words';
@@ -25,8 +25,8 @@ export const heads: View = {
     const [name, ...axes] = axesOf(frame);
     return [quantity(name, ['layer', 'head', ...axes], { shape: [L, H, side, side], data })];
   },
-  says: ({ title, architecture: { L, H } }) =>
-    `Attention maps of ${L} layers by ${H} heads of ${title}.`,
+  says: ({ title, architecture: { L, H, blocks = L } }) =>
+    `Attention maps of ${L} layers by ${H} heads of ${title}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
   draw(root, { set, point, pointed, effect }) {
     const grid = part(root, 'thumbs');
     let drawn: unknown[] = [];
@@ -65,7 +65,8 @@ export const heads: View = {
           part(button, '', 'canvas');
           // The first of each row and column name it.
           if (i < H) part(button, 'thumb-column', 'span').textContent = `H${i}`;
-          if (i % H === 0) part(button, 'thumb-row', 'span').textContent = `L${i / H}`;
+          if (i % H === 0)
+            part(button, 'thumb-row', 'span').textContent = `L${layerNumber(frame, i / H)}`;
           part(button, 'thumb-number', 'span');
         }
         drawn = [];
@@ -78,7 +79,7 @@ export const heads: View = {
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
         const given = percent(firsts[i]!, firsts[i]! < 0.0095 ? 1 : 0);
-        const name = `${headName({ layer: l, head: h })} gives the first token ${given}`;
+        const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${given}`;
         say(child.lastElementChild as HTMLElement, given);
         child.setAttribute('aria-pressed', String(l === options.at.layer && h === options.at.head));
         child.setAttribute('aria-label', name);

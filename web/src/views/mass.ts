@@ -1,5 +1,5 @@
 /** Attention row sum: the sum of each query's weights. */
-import { largest, ofHead, selectedHead, type Frame, type Head } from '../frame';
+import { firstKey, largest, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { headWords, show } from '../words';
@@ -19,11 +19,12 @@ export const mass: View = {
   numbers: (frame, at) => [
     quantity('row_mass', ['query'], { shape: [frame.T], data: massesOf(frame, at) }),
   ],
-  says: ({ tensors }, at) => {
+  says: (frame, at) => {
+    const { tensors } = frame;
     const [average, least, most] = ofHead(tensors.row_mass_summary!, at);
-    const raw = ofHead(tensors.alpha_raw!, at)[0]!;
+    const raw = ofHead(tensors.alpha_raw!, at)[firstKey(frame)]!;
     return (
-      `${headWords(at)}: mean ${show(average!)}, min ${show(least!)}, max ${show(most!)}; ` +
+      `${headWords(at, frame)}: mean ${show(average!)}, min ${show(least!)}, max ${show(most!)}; ` +
       `unnormalised α₁ ${show(raw, 3)}.`
     );
   },
@@ -44,7 +45,7 @@ export const mass: View = {
               1,
             ),
         ],
-        label: `Row sum by query, ${headWords(at)} of ${frame.title}`,
+        label: `Row sum by query, ${headWords(at, frame)} of ${frame.title}`,
         series: [{ name: frame.operation.label, color: '--query', values: massesOf(frame, at) }],
       });
     };

@@ -45,7 +45,7 @@ export const scores: View = {
     const words = part(root, 'caption', 'p');
     const [above, below] = [part(root, 'chart'), part(root, 'chart')];
     return (frame, { at, frames }) => {
-      const where = headWords(at);
+      const where = headWords(at, frame);
       const uniform = frame.tensors.alpha_uniform!.data.subarray(0, keysOf(frame));
       say(words, scores.says(frame, at));
       drawChart(above, {

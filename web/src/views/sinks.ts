@@ -1,10 +1,14 @@
 /** The sink map: alpha of token 1 in every head, before any threshold. */
-import { alphaOfKey } from '../frame';
+import { alphaOfKey, firstKey } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { headsWords, judged, massOf, percent, shortWords, show } from '../words';
 import { createHeadMap } from './head_map';
 import { lastOf, part, say, type View } from '../page/view';
+
+/** alpha of the first token as papers write it: k is its position + 1. */
+const alphaName = (frame: Parameters<View['says']>[0]) =>
+  `α${String(firstKey(frame) + 1).replace(/\d/g, (digit) => '₀₁₂₃₄₅₆₇₈₉'[Number(digit)]!)}`;
 
 export const sinks: View = {
   name: 'sinks',
@@ -19,21 +23,25 @@ export const sinks: View = {
   numbers: (frame) => {
     const { L, H } = frame.architecture;
     const { sink_ratio, sink_ratio_raw } = frame.tensors;
+    const key = firstKey(frame);
     const one = (name: string, value: number) =>
       quantity(name, [], { shape: [], data: Float32Array.of(value) });
     return [
-      one('sink_1', sink_ratio!.data[0]!),
-      one('sink_1_raw', sink_ratio_raw!.data[0]!),
+      one(`sink_${key + 1}`, sink_ratio!.data[key]!),
+      one(`sink_${key + 1}_raw`, sink_ratio_raw!.data[key]!),
       one('alpha_of_even_attention', judged(frame).even),
       one('conclusive', Number(judged(frame).conclusive)),
-      quantity('alpha_1', ['layer', 'head'], { shape: [L, H], data: alphaOfKey(frame, 0) }),
+      quantity(`alpha_${key + 1}`, ['layer', 'head'], {
+        shape: [L, H],
+        data: alphaOfKey(frame, key),
+      }),
     ];
   },
   says: (frame) => {
     const verdict = judged(frame);
     if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps);
     const raw = verdict.of !== 'weights';
-    const near = frame.tensors.near_eps?.data[0] ?? 0;
+    const near = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (
       `${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)}` +
       `${raw ? ` both as a share and as a raw weight; rows sum to ${show(massOf(frame))} on average` : ''} (uniform ` +
@@ -43,15 +51,17 @@ export const sinks: View = {
   draw(root, reach) {
     const draw = createHeadMap(root, reach);
     const words = part(root, 'caption', 'p');
-    const alphas = lastOf((frame: Parameters<View['says']>[0]) => alphaOfKey(frame, 0));
+    const alphas = lastOf((frame: Parameters<View['says']>[0]) =>
+      alphaOfKey(frame, firstKey(frame)),
+    );
     return (frame, options) => {
       const said = sinks.says(frame, options.at);
       say(words, said);
       draw(frame, options, {
         data: alphas(frame),
         scale: sequential(options.theme),
-        symbol: 'α₁',
-        label: `α₁ by layer and head, ${frame.title}: ${said}`,
+        symbol: alphaName(frame),
+        label: `${alphaName(frame)} by layer and head, ${frame.title}: ${said}`,
       });
     };
   },

@@ -1,0 +1,54 @@
+"""The wheel and the source archive as an index and its users read them."""
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "models" / "record"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The wheel and the source archive, of a release: the runner names the repository."""
+    out = tmp_path_factory.mktemp("dist")
+    env = {"PATH": "", "GITHUB_SERVER_URL": "https://example.org", "GITHUB_REPOSITORY": "a/b"}
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", out],
+                   cwd=PACKAGE, env=env, check=True, capture_output=True)
+    return sorted(out.iterdir(), reverse=True)
+
+
+def _examine(*arguments: object) -> None:
+    done = subprocess.run([sys.executable, "-m", *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_checks_of_an_index_pass(built: list[Path]) -> None:
+    _examine("twine", "check", "--strict", *built)
+    [wheel] = [path for path in built if path.suffix == ".whl"]
+    _examine("check_wheel_contents", wheel)
+
+
+def test_both_have_the_license_and_say_who_made_them_and_where_they_come_from(built: list[Path]) -> None:
+    licence = (ROOT / "LICENSE").read_bytes()
+    for path in built:
+        if path.suffix == ".whl":
+            with zipfile.ZipFile(path) as wheel:
+                contents = {Path(name).name: wheel.read(name) for name in wheel.namelist()}
+            metadata = contents["METADATA"]
+        else:
+            with tarfile.open(path) as archive:
+                files = [member for member in archive.getmembers() if member.isfile()]
+                contents = {Path(one.name).name: archive.extractfile(one).read() for one in files}
+            metadata = contents["PKG-INFO"]
+        assert contents["LICENSE"] == licence, path.name
+        fields = message_from_bytes(metadata)
+        assert fields["Author"] and fields["License-Expression"] == "Apache-2.0" and fields["Keywords"]
+        assert fields["Requires-Python"] == ">=3.10"  # with no newest version: none is known to fail
+        assert fields.get_all("Project-URL") == ["Source, https://example.org/a/b",
+                                                 "Issues, https://example.org/a/b/issues"]

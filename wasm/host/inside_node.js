@@ -1,0 +1,15 @@
+/** How the workers of tokenizers and of threads speak to who started them; inside_browser.js is the twin. */
+import { parentPort } from 'node:worker_threads';
+
+/**
+ * @template Message
+ * @param {(message: Message) => void} hear
+ */
+export function listen(hear) {
+  parentPort?.on('message', hear);
+}
+
+/** @param {unknown} answer */
+export function reply(answer) {
+  parentPort?.postMessage(answer);
+}
