@@ -226,7 +226,6 @@ def check_ctest(words: list[str]) -> None:
 
 def check_script(file: str, words: list[str]) -> None:
     """Of the tree: its options and stages are words of its text."""
-    text = (ROOT / file).read_text()
     if file == "tests/run":
         lists = re.findall(r"^(?:stages|nightly)='(.*)'$", (ROOT / "tests/stages").read_text(), re.M)
         assert set(words) <= {*" ".join(lists).split(), "STAGE", "STAGE..."}, words
