@@ -226,10 +226,9 @@ def check_ctest(words: list[str]) -> None:
 
 def check_script(file: str, words: list[str]) -> None:
     """Of the tree: its options and stages are words of its text."""
-    text = (ROOT / file).read_text()
     if file == "tests/run":
-        stages = re.search(r"^all='(.*)'$", text, re.M)
-        assert stages and set(words) <= {*stages[1].split(), "STAGE", "STAGE..."}, words
+        lists = re.findall(r"^(?:stages|nightly)='(.*)'$", (ROOT / "tests/stages").read_text(), re.M)
+        assert set(words) <= {*" ".join(lists).split(), "STAGE", "STAGE..."}, words
     check_mentions(words, file)
 
 
