@@ -31,6 +31,7 @@ import './page/page.css';
 import './page/controls.css';
 import './page/figure.css';
 import './plot/heatmap.css';
+import './views/views.css';
 import './page/print.css';
 // Elements share code with the first room, and their hosts must not get its styles with it.
 import './rooms/start.css';

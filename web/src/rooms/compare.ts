@@ -45,7 +45,6 @@ import {
 import { metricsTable } from './metrics_table';
 import { addScatter, RAW, READS } from './scatter';
 import { seedsTable } from './seeds_table';
-import '../views/views.css';
 import './panes.css';
 import './tables.css';
 import './compare.css';

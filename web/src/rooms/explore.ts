@@ -30,7 +30,6 @@ import { part } from '../page/view';
 import { finding, headWords, capital } from '../words';
 import { about } from './about';
 import { Inspector } from './inspect';
-import '../views/views.css';
 import './panes.css';
 import './tables.css';
 import './explore.css';

@@ -24,7 +24,6 @@ export const rooms: readonly Room[] = ROOMS.map(({ name, title }) => ({
 async function figureRoom() {
   const [room] = await Promise.all([
     import('./figure'),
-    import('../views/views.css'),
     import('./tables.css'),
     import('./figure.css'),
     import('../lab/embedded.css'),

@@ -1,5 +1,4 @@
 /** Why it matters: the experiments, with what a room of them looks like. */
-import '../views/views.css';
 import './panes.css';
 import './tables.css';
 import './purpose.css';

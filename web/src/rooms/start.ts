@@ -52,7 +52,6 @@ import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
 import type { WithoutFirst } from './without_first';
-import '../views/views.css';
 
 /** The recording that is Start's second example. */
 const REAL = 'smollm2-135m-instruct.safetensors';

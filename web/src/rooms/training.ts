@@ -9,7 +9,6 @@ import { training } from '../views/training';
 import { part } from '../page/view';
 import { headsWords, judged, percent, shortWords } from '../words';
 import { Walk } from './walk';
-import '../views/views.css';
 import './panes.css';
 import './training.css';
 
