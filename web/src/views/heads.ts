@@ -63,10 +63,9 @@ export const heads: View = {
           button.dataset.layer = String(Math.floor(i / H));
           button.dataset.head = String(i % H);
           part(button, '', 'canvas');
-          // The first of each row and column name it.
-          if (i < H) part(button, 'thumb-column', 'span').textContent = `H${i}`;
-          if (i % H === 0)
-            part(button, 'thumb-row', 'span').textContent = `L${layerNumber(frame, i / H)}`;
+          // The first of each row and column name it; the button's own name has both.
+          if (i < H) button.dataset.column = `H${i}`;
+          if (i % H === 0) button.dataset.row = `L${layerNumber(frame, i / H)}`;
           part(button, 'thumb-number', 'span');
         }
         drawn = [];
