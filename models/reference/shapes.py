@@ -17,9 +17,9 @@ def _feed_forward(arch: Architecture) -> Shapes:
         shapes: Shapes = {"block_sparse_moe.gate.weight": (arch.E, D)}
         for e in range(arch.E):
             at = f"block_sparse_moe.experts.{e}."
-            shapes |= {at + "w3.weight": (F, D), at + "w2.weight": (D, F)}
             if arch.feed_forward == "gated":
                 shapes[at + "w1.weight"] = (F, D)
+            shapes |= {at + "w3.weight": (F, D), at + "w2.weight": (D, F)}
         return shapes
     if arch.feed_forward == "none":
         return {}
