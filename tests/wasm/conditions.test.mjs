@@ -20,6 +20,8 @@ test('all that conditions may say is read, and what they may not is dropped', ()
     revision: 'main',
     sha256: 'ab',
     family: 'llama',
+    blocks: 5,
+    layers: [1, 3],
     F: 8,
     E: 2,
     dtype: 'int8',
@@ -76,6 +78,8 @@ test('what is left out, or null, has its default', () => {
   });
   assert.deepEqual(first, { token: null, id: null, position: 0 });
   assert.deepEqual([model.F, model.E], [0, 0]);
+  // Where nothing else is said, every layer has attention.
+  assert.deepEqual([model.blocks, model.layers], [2, [0, 1]]);
   assert.deepEqual([tokens, eps, edits, versions], [[], [], [], {}]);
   assert.deepEqual(read({ ...least, versions: { a: 1 } }).versions, { a: '1' });
 });
@@ -96,7 +100,7 @@ test('what is of another kind is refused with its key', () => {
     refuses({ ...least, first: { token: value } }, 'token', 'a text');
   }
   for (const value of ['3', 0.5, true, []]) {
-    for (const key of [...Object.keys(sizes), 'F', 'E'])
+    for (const key of [...Object.keys(sizes), 'blocks', 'F', 'E'])
       refuses(model({ [key]: value }), key, 'a whole number');
     for (const key of ['window', 'prefix'])
       refuses(model({ mask: { [key]: value } }), key, 'a whole number');
@@ -107,6 +111,8 @@ test('what is of another kind is refused with its key', () => {
   }
   for (const key of Object.keys(sizes))
     for (const value of [null, undefined]) refuses(model({ [key]: value }), key, 'a whole number');
+  for (const layers of [3, ['a'], [null], [0, 0.5]])
+    refuses(model({ layers }), 'layers', 'whole numbers');
   for (const windows of [3, ['a'], [null, 0.5]])
     refuses(model({ windows }), 'windows', 'numbers or null');
   for (const tokens of ['a', ['a'], [['a', 1]], [null]])

@@ -300,6 +300,23 @@ test('an engine that is closed ends every worker it started, also one that was j
   assert.ok(started.slice(count).every(({ threadId }) => threadId === -1));
 });
 
+test('an engine that is closed while its worker starts does not go on in this thread', async (t) => {
+  const warn = t.mock.method(console, 'warn', () => {});
+  const engine = await createEngine({ base: binaries });
+  const count = started.length;
+  const late = failure(engine.open(files(softmax), { arithmetic: 'int8' }));
+  while (started.length === count) await new Promise(setImmediate);
+  const exit = once(started.at(-1), 'exit');
+  await engine.close();
+  assert.equal((await late).code, 'closed');
+  await exit;
+  await new Promise(setImmediate);
+  assert.deepEqual(
+    warn.mock.calls.map(({ arguments: said }) => said),
+    [],
+  );
+});
+
 test('a worker takes a Blob in place of a file', async () => {
   const engine = await createEngine({ base: binaries, worker: true });
   const [config, weights] = await Promise.all(

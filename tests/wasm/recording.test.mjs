@@ -442,7 +442,8 @@ test('conditions that leave out all they may are of a causal softmax model whose
   assert.deepEqual(readConditions(JSON.stringify(json)), {
     ...none,
     model: {
-      ...{ ...sizes, F: 0, E: 0, id: '', family: '', revision: null, sha256: null, dtype: null },
+      ...{ ...sizes, blocks: 2, layers: [0, 1], F: 0, E: 0 },
+      ...{ id: '', family: '', revision: null, sha256: null, dtype: null },
       ...{ attention: null, operation: 'softmax', mask: { kind: 'causal' }, windows: [null, null] },
     },
     first: { token: null, id: null, position: 0 },

@@ -15,7 +15,10 @@ const describe = {
     { name: 'inner', arguments: [], shape: ['T'], summary: false },
   ],
 };
-const sizes = { family: 'llama', L: 2, H: 1, G: 1, K: 4, D: 8, V: 9, F: 16, E: 0 };
+const sizes = {
+  ...{ family: 'llama', L: 2, blocks: 5, layers: [1, 3], H: 1, G: 1 },
+  ...{ K: 4, D: 8, V: 9, F: 16, E: 0 },
+};
 const mask = { kind: 'causal' };
 const conditionsOf = ({
   count = 3,
@@ -343,13 +346,14 @@ test('what is closed is closed once, where it was opened', async () => {
 });
 
 /** Something that compares like a recording. */
-function side(tensors, { model = {}, prompts = {}, eps = [], edits = [] } = {}) {
+function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits = [] } = {}) {
   return {
     tensors: new Map(Object.entries(tensors)),
     tensor: async (name) => tensors[name],
     pooled() {},
     conditions: {
-      model: { L: 2, H: 1, G: 1, operation: 'softmax', ...model },
+      model: { L: 2, blocks: 2, layers: [0, 1], H: 1, G: 1, operation: 'softmax', ...model },
+      first: { position: 0, ...first },
       prompts: { T: 2, count: 3, ...prompts },
       eps,
       edits: edits.map((label) => ({ kind: 'x', label })),
@@ -358,17 +362,18 @@ function side(tensors, { model = {}, prompts = {}, eps = [], edits = [] } = {}) 
 }
 
 test('two recordings differ by their sizes, each with both values', async () => {
-  const change = { L: 3, H: 2, G: 2, operation: 'sigmoid' };
-  const other = side(
-    {},
-    { model: change, prompts: { T: 3, count: 4 }, eps: [0.1], edits: ['one'] },
-  );
+  const model = { L: 3, blocks: 9, layers: [1, 4, 7], H: 2, G: 2, operation: 'sigmoid' };
+  const prompts = { T: 3, count: 4 };
+  const other = side({}, { model, first: { position: 1 }, prompts, eps: [0.1], edits: ['one'] });
   const { differences } = await compareRecordings(side({}), other);
   assert.deepEqual(differences, [
     { name: 'L', a: 2, b: 3 },
+    { name: 'blocks', a: 2, b: 9 },
+    { name: 'layers', a: [0, 1], b: [1, 4, 7] },
     { name: 'H', a: 1, b: 2 },
     { name: 'G', a: 1, b: 2 },
     { name: 'operation', a: 'softmax', b: 'sigmoid' },
+    { name: 'first position', a: 0, b: 1 },
     { name: 'T', a: 2, b: 3 },
     { name: 'count', a: 3, b: 4 },
     { name: 'eps', a: [], b: [0.1] },

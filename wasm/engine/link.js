@@ -164,7 +164,8 @@ export class Link {
     } catch (thrown) {
       worker?.terminate();
       const error = asError(thrown, 'worker');
-      if (this.#inWorker || error.where !== 'worker') throw error;
+      // A worker that close has ended while it started was not kept from starting.
+      if (this.#closed || this.#inWorker || error.where !== 'worker') throw error;
       // A page may not start the worker of another site or from the disk, and a bundle may lack it. If none was asked
       // for, the page's own thread does the work.
       console.warn(
