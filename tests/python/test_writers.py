@@ -27,6 +27,7 @@ RUNS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "write_eight": ([], ()), "write_gradients": ([], ()), "write_training": ([], ()),
     "write_zoo": ([], ()), "write_unpack": ([], ("gguf",)), "write_seeds": ([], ("gguf",)),
     "write_suffix": ([], ()), "write_tasks": ([], ()), "write_unmask": ([], ()),
+    "write_defaults": ([], ()), "write_battery": ([], ()),
     "write_peers": (["zoo.i8"], ("gguf",)),
     # The other tokenizers are cut from published files, which are not in the tree.
     "write_tokenizers": (["reduced", "--only", "zoo"], ("sentencepiece", "gguf")),
