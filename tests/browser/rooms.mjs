@@ -175,12 +175,28 @@ const start = {
   async 'what a reader has begun to read does not jump when the pictures come'(stage) {
     for (const room of ['explore', 'compare', 'training', 'purpose'])
       for (const width of [1280, 390]) {
-        const page = await stage.open(`room=${room}`, { width, script: WATCHES_SHIFTS });
+        // The weights come when the room's controls have been shown without its pictures.
+        const context = await stage.browser.newContext({
+          viewport: { width, height: 900 },
+          serviceWorkers: 'block',
+        });
+        const page = await context.newPage();
+        const isLate = page.waitForSelector('.room.late', { state: 'attached' });
+        await context.route(/\/zoo\/.*\.(gz|safetensors)$/, async (route) => {
+          await isLate;
+          await route.continue();
+        });
+        await page.addInitScript(WATCHES_SHIFTS);
+        await page.goto(`${stage.origin}/index.html#room=${room}`);
+        await isLate;
+        assert.ok(await page.locator('.room :is(textarea, select):visible').first().isVisible());
+        await page.waitForSelector('.room:not(.awaited)');
+        await settled(page);
         await page.waitForLoadState('networkidle');
         const shifted = await page.evaluate(() => globalThis.shifted);
         assert.ok(shifted < 0.15, `${shifted} of ${room} moved while it loaded, at ${width}`);
         assert.ok(await page.locator('footer').isVisible());
-        await page.close();
+        await context.close();
       }
   },
 

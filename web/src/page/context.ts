@@ -176,7 +176,7 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
   });
 }
 
-/** Longer than this a reader is not kept from a room's controls. */
+/** Longer than this a reader is not kept from a room's controls; the places of its pictures stay empty. */
 const BARE_MS = 3000;
 
 /**
@@ -185,11 +185,13 @@ const BARE_MS = 3000;
  */
 export function appearsWhole(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
   root.classList.add('awaited');
-  const appear = () => root.classList.remove('awaited');
-  const late = setTimeout(appear, BARE_MS);
+  const appear = () => root.classList.remove('awaited', 'late');
+  const late = setTimeout(() => root.classList.add('late'), BARE_MS);
   scope.onEnd(() => clearTimeout(late));
   scope.effect(() => {
-    if (shown().every(({ frame, error }) => frame ?? error)) requestAnimationFrame(appear);
+    if (!shown().every(({ frame, error }) => frame ?? error)) return;
+    clearTimeout(late);
+    requestAnimationFrame(appear);
   });
 }
 
