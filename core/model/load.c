@@ -355,10 +355,12 @@ static const char leftovers[] = "rotary_emb.inv_freq\0attn.bias\0attention.bias\
                                 "vision_tower.\0multi_modal_projector.\0";
 
 static bool is_leftover(const char *name) {
-    for (const char *at = name; at; at = strchr(at, '.'), at += at != NULL)
+    for (const char *dot = NULL;; name = dot + 1) {
         for (const char *part = leftovers; *part; part += strlen(part) + 1)
-            if (!strncmp(at, part, strlen(part))) return true;
-    return false;
+            if (!strncmp(name, part, strlen(part))) return true;
+        dot = strchr(name, '.');
+        if (!dot) return false;
+    }
 }
 
 void ss_load_begin(ss_loader *loader) {
