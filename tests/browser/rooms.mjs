@@ -821,7 +821,10 @@ const reading = {
     const before = found[0].data.slice(1);
     const rise = edited.found[0].data[0] - before.reduce((a, b) => a + b) / before.length;
     assert.ok(said.includes(`+${rise.toFixed(3)} nats per token`), said);
-    assert.match(said, /The first token’s mean weight in head L3H1 is 0%; in the baseline it is \d\d%\./);
+    assert.match(
+      said,
+      /The first token’s mean weight in head L3H1 is 0%; in the baseline it is \d\d%\./,
+    );
     assert.ok((await colours(page, '.view-change .heatmap canvas')) > 4);
     // By the keyboard, in addition to what is selected.
     await move('Ablate head L3H1').focus();

@@ -37,7 +37,13 @@ async function openWith(page, content) {
   const zoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
   const json = JSON.parse(await zoo('tokenizer.json'));
   const plain = { single_word: false, lstrip: false, rstrip: false, normalized: false };
-  json.added_tokens.push({ id: 2, content, ...plain, special: false });
+  // An added token has the id that the vocabulary gives its text, and a new one otherwise.
+  const { vocab, merges } = json.model;
+  const last = merges.pop().join('');
+  const id = vocab[last];
+  delete vocab[last];
+  vocab[content] = id;
+  json.added_tokens.push({ id, content, ...plain, special: false });
   const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
   await openFiles(page, [
     file('config.json', await zoo('config.json')),
