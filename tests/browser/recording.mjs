@@ -88,9 +88,12 @@ export const recording = {
         /mean of 98 prompts · SmolLM2-135M-Instruct · recorded/,
       );
       assert.equal(await page.locator('.chip').count(), 64);
+      // It opens on a view that has its numbers; the one that the link names can be selected.
+      assert.equal(await page.locator('.inspector [data-lacks]').count(), 0);
+      await page.click('.inspector .tabs button:has-text("Query-key geometry")');
       assert.match(
-        await text(page, '[data-lacks]'),
-        /“QK geometry|needs the field q, not recorded/,
+        await text(page, '.inspector [data-lacks]'),
+        /“Query-key geometry|needs the field q, not recorded/,
       );
       assert.match(await text(page, '[data-recorded]'), /no weights/);
       assert.equal(await page.locator('textarea').count(), 0);

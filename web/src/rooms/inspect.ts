@@ -14,6 +14,9 @@ export class Inspector {
   readonly #list: HTMLElement;
   readonly #place: HTMLElement;
   #figure: { readonly figure: Figure; readonly view: View } | undefined;
+  #shown: readonly Shown[] = [];
+  /** Whether the reader has selected a view here: then it stays, whatever a recording lacks. */
+  #isSelected = false;
 
   constructor(root: HTMLElement, context: Context, scope: Scope) {
     this.#context = context;
@@ -30,11 +33,19 @@ export class Inspector {
     const chosen = viewNamed(view, some.length ? some : inspectors);
     const recorded = frames.filter((frame) => frame.recording);
     const lacks = (one: View) => recorded.some((frame) => lackWords(one, frame));
-    if (view !== defaults.view || !lacks(chosen)) return chosen;
+    if (this.#isSelected || view !== defaults.view || !lacks(chosen)) return chosen;
     return some.find((one) => !lacks(one)) ?? chosen;
   }
 
+  /** The state may have the name already, while another view stands in for it. */
+  #select(view: string): void {
+    this.#isSelected = true;
+    if (view === this.#context.state.value.view) this.update(this.#shown);
+    else this.#context.set({ view });
+  }
+
   update(shown: readonly Shown[]): void {
+    this.#shown = shown;
     const frames = framesOf(shown);
     const view = this.viewFor(frames);
     render(
@@ -44,7 +55,7 @@ export class Inspector {
             type="button"
             title=${question}
             aria-pressed=${name === view.name}
-            @click=${() => this.#context.set({ view: name })}
+            @click=${() => this.#select(name)}
           >
             ${title}
           </button>`,
