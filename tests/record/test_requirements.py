@@ -1,0 +1,34 @@
+"""The packages of tests/requirements install in every Python that tests/setup takes."""
+
+from importlib.metadata import distributions
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+FOLDER = Path(__file__).resolve().parents[1] / "requirements"
+OLDEST = "3.11.2"  # Debian 12's
+
+
+def pins(file: str) -> dict[str, Requirement]:
+    lines = (line.strip() for line in (FOLDER / file).read_text().splitlines())
+    found = map(Requirement, (line for line in lines if line and not line.startswith(("#", "-"))))
+    return {canonicalize_name(one.name): one for one in found}
+
+
+def test_every_package_installs_in_the_oldest_python() -> None:
+    """pip calls a pin that needs a newer Python a conflict between two other packages."""
+    pinned = pins("constraints.txt")
+    needs = {canonicalize_name(one.name): one.metadata.get("Requires-Python") or "" for one in distributions()}
+    refused = [f"{name} needs Python {needs[name]}" for name in pinned.keys() & needs.keys()
+               if OLDEST not in SpecifierSet(needs[name])]
+    assert refused == []
+    assert len(pinned.keys() & needs.keys()) > 100
+
+
+def test_what_the_files_name_has_the_version_of_the_constraints() -> None:
+    pinned = pins("constraints.txt")
+    for file in ("python.txt", "record.txt", "browser.txt"):
+        for name, one in pins(file).items():
+            assert one.specifier == pinned[name].specifier, f"{file}: {one}"
