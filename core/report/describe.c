@@ -61,7 +61,7 @@ static void write_operations(ss_writer *writer) {
         ss_write_begin(writer, NULL, '{');
         ss_write_text(writer, "name", operations[i].name);
         ss_write_text(writer, "label", operations[i].label);
-        ss_write_text(writer, "formula", operations[i].formula);
+        write_doc(writer, "formula", operations[i].formula);
         ss_write_bool(writer, "normalises", operations[i].normalises);
         ss_write_text(writer, "proxy", ss_proxy_name(operations[i].proxy));
         ss_write_text(writer, "features", ss_feature_name(operations[i].feature));
@@ -69,7 +69,7 @@ static void write_operations(ss_writer *writer) {
         ss_write_bool(writer, "trainable", operations[i].back != NULL);
 #endif
         write_parameters(writer, &operations[i]);
-        ss_write_text(writer, "source", operations[i].source);
+        write_doc(writer, "source", operations[i].source);
         ss_write_end(writer, '}');
     }
     ss_write_end(writer, ']');

@@ -11,7 +11,7 @@ import {
   unlike,
   unpackError,
 } from '../../wasm/abi/errors.js';
-import { importsOn, sharedMemory } from '../../wasm/abi/memory.js';
+import { sharedMemory } from '../../wasm/abi/memory.js';
 import { Module, copyView } from '../../wasm/abi/module.js';
 import { caught } from './helper.mjs';
 
@@ -177,8 +177,6 @@ test('shared memory is asked for by halves, down to twice what the binary begins
     asked: halves,
     found: ['no_memory', 'memory', 'RangeError: no room'],
   });
-  assert.deepEqual(importsOn(undefined), {});
-  assert.deepEqual(importsOn('it'), { env: { memory: 'it' } });
 });
 
 /** A binary whose view lies at 64 and whose last failure is at 1024; blocks begin at 4096. */

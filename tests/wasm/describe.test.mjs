@@ -24,9 +24,8 @@ const rowsOf = ({ training: _training, kernels: _kernels, ...describe }, hasText
   JSON.parse(
     JSON.stringify(describe, (key, value) => {
       if (key === 'trainable') return undefined;
-      if (key === 'operations')
-        return value.map(({ source, ...row }) => ({ ...row, from: source }));
-      return hasTexts || !['meaning', 'question', 'source'].includes(key) ? value : undefined;
+      const texts = ['meaning', 'question', 'formula', 'source'];
+      return hasTexts || !texts.includes(key) ? value : undefined;
     }),
   );
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { importsOn, sharedMemory } from '../../wasm/abi/memory.js';
+import { sharedMemory } from '../../wasm/abi/memory.js';
 import { loadModule } from '../../wasm/abi/module.js';
 import { numbers } from '../mutate/draw.mjs';
 import { binaries, randomModel, withEngine } from './helper.mjs';
@@ -14,7 +14,7 @@ const bytesOf = (name) => readFileSync(new URL(name, binaries));
 async function open(name) {
   const module = await WebAssembly.compile(bytesOf(name));
   const shared = WebAssembly.Module.imports(module).length > 0 ? sharedMemory() : undefined;
-  const { exports } = await WebAssembly.instantiate(module, importsOn(shared));
+  const { exports } = await WebAssembly.instantiate(module, { env: { memory: shared } });
   exports._initialize?.();
   return {
     reserve: (bytes) => exports.ss_wasm_reserve(bytes) >>> 0,

@@ -27,7 +27,7 @@ export interface OperationParameter {
 export interface Operation {
   readonly name: string;
   readonly label: string;
-  readonly formula: string;
+  readonly formula?: string;
   /** True when every row of weights sums to 1. */
   readonly normalises: boolean;
   /** It has a derivative, so that a model that computes it can be trained; of a lab's engine only. */
@@ -37,7 +37,7 @@ export interface Operation {
   /** How sink scores are taken: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
   readonly proxy: 'weights' | 'share' | 'share_abs';
   readonly parameters: readonly OperationParameter[];
-  readonly source: string;
+  readonly source?: string;
 }
 
 /** A row of the metric table. `shape` uses the letters, for example ["L", "H", "T"]. */

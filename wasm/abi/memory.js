@@ -1,4 +1,4 @@
-/** What a binary imports. */
+/** The memory that a binary with threads imports. */
 import { SinkscopeError } from './errors.js';
 
 /** Pages that a shared memory begins with: what the binary was linked for. */
@@ -13,12 +13,4 @@ export function sharedMemory() {
       if (maximum <= 2 * INITIAL) throw new SinkscopeError('no_memory', 'memory', String(error));
     }
   }
-}
-
-/**
- * @param {WebAssembly.Memory} [memory] where the binary has none of its own
- * @returns {WebAssembly.Imports}
- */
-export function importsOn(memory) {
-  return memory ? { env: { memory } } : {};
 }

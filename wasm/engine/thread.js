@@ -1,11 +1,10 @@
 /** A thread of the core's pool: the same binary on the same memory, with a stack of its own. */
 import { listen, reply } from '#inside';
-import { importsOn } from '../abi/memory.js';
 
 /** @typedef {{ binary: WebAssembly.Module, memory: WebAssembly.Memory, stack: number, worker: number }} Task stack: its end */
 
 listen(async (/** @type {Task} */ { binary, memory, stack, worker }) => {
-  const { exports } = await WebAssembly.instantiate(binary, importsOn(memory));
+  const { exports } = await WebAssembly.instantiate(binary, { env: { memory } });
   const call = /** @type {Record<string, (...args: number[]) => void>} */ (exports);
   (call.stackRestore ?? call._emscripten_stack_restore)(stack);
   reply('ready');

@@ -1,5 +1,6 @@
 /** About a model: how it was trained, what was measured, and what papers report of such models. */
 import { html, nothing, type TemplateResult } from 'lit';
+import { until } from 'lit/directives/until.js';
 import type { Context } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
 import { MEASURED_ON, stepOf } from '../ask/steps';
@@ -44,6 +45,18 @@ function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing 
   </p>`;
 }
 
+/** The formula of the operation, and the paper that it is from. */
+async function formulaWords(
+  { operation }: Frame,
+  context: Context,
+  parameters: string,
+): Promise<TemplateResult> {
+  const texts = await context.engine.peek()?.models.explain();
+  const row = texts?.operations.find(({ name }) => name === operation.name);
+  const { formula, source } = row ?? operation;
+  return html`<code title=${source ?? nothing}>${formula ?? operation.label}${parameters}</code>`;
+}
+
 export function about(frame: Frame, context: Context): TemplateResult {
   const { weights } = arithmeticOf(frame.model.id);
   const id = stepOf(weights)?.id ?? weights;
@@ -57,9 +70,7 @@ export function about(frame: Frame, context: Context): TemplateResult {
       ${frame.class === 'counterfactual' ? 'About this counterfactual' : 'About this model'}
     </summary>
     <p><strong class="badge">${CLASS_WORDS[frame.class]}</strong> ${classSentence(frame)}</p>
-    <p>
-      <code title=${frame.operation.source}>${frame.operation.formula}${parameters.join('')}</code>
-    </p>
+    <p>${until(formulaWords(frame, context, parameters.join('')), nothing)}</p>
     ${stepWords(frame)}
     ${card?.measured.sequences && isAsTrained ? cardWords(card, frame) : nothing}
     ${card && !frame.edits.length ? seedsTable([card], true) : nothing}
