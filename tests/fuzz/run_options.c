@@ -30,13 +30,11 @@ static const ss_model *model_of(size_t i) {
     o->entries = fuzz_arena(ss_container_size(&o->weights, 1));
     ss_arch arch;
     ss_container container;
-    size_t bytes;
     if (ss_arch_read(&arch, o->config, NULL) != SS_OK ||
-        ss_container_open(&container, &o->weights, 1, &o->entries, NULL) != SS_OK ||
-        ss_model_size(&bytes, &arch, &container, NULL) != SS_OK)
+        ss_container_open(&container, &o->weights, 1, &o->entries, NULL) != SS_OK)
         abort();
-    o->arena = fuzz_arena(bytes);
-    if (ss_model_open(&o->model, &arch, &container, &o->arena, NULL) != SS_OK) abort();
+    o->arena = fuzz_open(&o->model, &arch, &container);
+    if (!o->arena.block) abort();
     return &o->model;
 }
 
