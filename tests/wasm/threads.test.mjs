@@ -1,4 +1,5 @@
 // Threads on one memory: the bits of one, whatever becomes of them.
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
