@@ -169,12 +169,12 @@ describe('Explore', () => {
     );
     await vi.advanceTimersByTimeAsync(20);
     expect(made.root.className).toBe('');
-    // After three seconds the room shows what it has.
+    // After three seconds the room shows its controls, and keeps the places of its pictures.
     const late = room({}, []);
     await vi.advanceTimersByTimeAsync(2999);
     expect(late.root.className).toBe('awaited');
     await vi.advanceTimersByTimeAsync(1);
-    expect(late.root.className).toBe('');
+    expect(late.root.className).toBe('awaited late');
   });
 
   it('lacks what a link hides', () => {

@@ -1491,7 +1491,14 @@ describe('what else there is of a frame', () => {
       'L1H0 gives the first token 88%',
       'L1H1 gives the first token 25%',
     ]);
-    expect(thumbs.map((one) => one.textContent)).toEqual([...['H0L013%', 'H138%', 'L188%', '25%']]);
+    expect(thumbs.map((one) => one.textContent)).toEqual(['13%', '38%', '88%', '25%']);
+    // Layers and heads are named at the grid's edges alone, outside the buttons' names.
+    expect(thumbs.map((one) => [one.dataset.row, one.dataset.column])).toEqual([
+      ['L0', 'H0'],
+      [undefined, 'H1'],
+      ['L1', undefined],
+      [undefined, undefined],
+    ]);
     expect(thumbs.map((one) => one.getAttribute('aria-pressed'))).toEqual([
       'false',
       'false',
