@@ -5,6 +5,7 @@
 import { request } from '#host';
 import { readRenewing } from '../host/renew.js';
 import { SinkscopeError } from './errors.js';
+import { sharedMemory } from './memory.js';
 
 /** The version of the ABI that these files call. */
 const ABI_VERSION = 8;
@@ -21,8 +22,7 @@ const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
  * @param {boolean} [isShared] whether its memory must be one that threads can share
  */
 export async function loadModule(address, isShared = false) {
-  // Lazy import: threads only.
-  const memory = isShared ? (await import('./memory.js')).sharedMemory() : undefined;
+  const memory = isShared ? sharedMemory() : undefined;
   const { module: binary, instance } = await instantiate(address, memory);
   const exports = /** @type {Exports} */ (instance.exports);
   if (typeof exports.ss_wasm_abi_version !== 'function') {
