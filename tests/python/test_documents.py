@@ -100,20 +100,22 @@ def check_mentions(words: list[str], file: str) -> None:
         assert re.search(known, text), f"{file} has no {option}"
 
 
-def arguments_of(file: Path) -> tuple[set[str], list[set[str]]]:
-    """The options that a Python script adds to its parser, and the choices of what has no dashes. Read,
-    not run: its imports may be missing here."""
-    options, choices = set(), []
+def arguments_of(file: Path) -> tuple[set[str], list[set[str]], bool]:
+    """The options that a Python script adds to its parser, the choices of what has no dashes, and whether an
+    argument without dashes takes more than these. Read, not run: its imports may be missing here."""
+    options, choices, takes_any = set(), [], False
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
             names = [n.value for n in node.args if isinstance(n, ast.Constant)]
             options.update(name for name in names if name.startswith("-"))
-            for keyword in node.keywords:
-                if keyword.arg == "choices" and isinstance(keyword.value, (ast.List, ast.Tuple)):
-                    choices.append({ast.literal_eval(item) for item in keyword.value.elts})
+            given = [keyword for keyword in node.keywords if keyword.arg == "choices"]
+            choices += [{ast.literal_eval(item) for item in keyword.value.elts} for keyword in given
+                        if isinstance(keyword.value, (ast.List, ast.Tuple))]
+            is_path = any(k.arg == "type" and getattr(k.value, "id", "") == "Path" for k in node.keywords)
+            takes_any |= is_path and not given and not names[0].startswith("-")
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_parser":
             choices.append({n.value for n in node.args if isinstance(n, ast.Constant)})
-    return options, choices
+    return options, choices, takes_any
 
 
 def check_python(words: list[str]) -> None:
@@ -129,11 +131,11 @@ def check_python(words: list[str]) -> None:
     files = [f for place in places for f in (place.with_suffix(".py"), place / "__main__.py")]
     file = next((f for f in files if f.exists()), None)
     assert file, f"there is no module {module}"
-    options, choices = arguments_of(file)
+    options, choices, takes_any = arguments_of(file)
     if file.name == "__main__.py":  # the parser may lie beside it
         for beside in file.parent.glob("*.py"):
             more = arguments_of(beside)
-            options, choices = options | more[0], choices + more[1]
+            options, choices, takes_any = options | more[0], choices + more[1], takes_any or more[2]
     imported = "write_cases" in file.read_text()
     for option in options_in(words):
         assert option in options, f"{module} has no option {option}"
@@ -143,7 +145,8 @@ def check_python(words: list[str]) -> None:
         known = set().union(*choices) if choices else set()
         recipes = {Path(name).stem for name in FILES if name.startswith("models/train/recipes/")}
         for word in plain:
-            assert word in known | recipes or word.split("-", 1)[-1] in recipes, \
+            is_path = takes_any and re.search(r"[/.]", word)
+            assert is_path or word in known | recipes or word.split("-", 1)[-1] in recipes, \
                 f"{module} does not know {word}"
     return check_paths(words)
 
@@ -177,6 +180,8 @@ def check_cli(words: list[str]) -> None:
         words = [word.strip("[]") for word in words]
     if len(alternatives) > 1:
         words = alternatives[0].split()
+    if words[0] == "COMMAND":
+        words = ["measure", *words[1:]]
     if not list((ROOT / "wasm").glob("*.wasm")):
         pytest.skip("the wasm binaries are not built")
     refused = words[0] == "train" and "--help" not in words
