@@ -1,7 +1,7 @@
 /** The decoders of a tokenizer.json, which join tokens to a text. */
 import { compile } from './patterns.js';
 import { letters } from './surface.js';
-import { refuse, unknownType } from './vocabulary.js';
+import { eachOf, refuse, rowOf } from './vocabulary.js';
 
 /** @typedef {import('./shapes.js').Stage} Stage */
 /** @typedef {(tokens: string[]) => string[]} Decoder */
@@ -17,16 +17,13 @@ const strict = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });
  */
 export function createDecoder(stage, where = 'decoder') {
   if (stage === null || stage === undefined) return (tokens) => [tokens.join(' ')];
-  const type = String(stage.type);
-  if (!Object.hasOwn(DECODERS, type)) throw unknownType('decoder', stage.type);
-  return DECODERS[type](stage, where);
+  return rowOf(DECODERS, 'decoder', stage)(stage, where);
 }
 
 /** @type {Record<string, (stage: Stage, where: string) => Decoder>} */
 const DECODERS = {
   Sequence({ decoders }, where) {
-    if (!Array.isArray(decoders)) return refuse(`${where}.decoders`, 'expected an array');
-    const stages = decoders.map((stage, i) => createDecoder(stage, `${where}.decoders.${i}`));
+    const stages = eachOf(decoders, `${where}.decoders`, createDecoder);
     return (tokens) => stages.reduce((read, decode) => decode(read), tokens);
   },
   ByteLevel: () => (tokens) => [lossy.decode(Uint8Array.from(tokens.flatMap(bytesOf)))],

@@ -1,7 +1,7 @@
 /** The normalizers of a tokenizer.json, which change the text before it is split. */
 import { compile } from './patterns.js';
 import { spellBytes } from './surface.js';
-import { refuse, unknownType } from './vocabulary.js';
+import { eachOf, refuse, rowOf } from './vocabulary.js';
 
 /** @typedef {import('./aligned.js').Aligned} Aligned */
 /** @typedef {import('./aligned.js').Change} Change */
@@ -17,18 +17,13 @@ const none = (/** @type {Aligned} */ text) => text;
  */
 export function createNormalizer(stage, where = 'normalizer') {
   if (stage === null || stage === undefined) return none;
-  const type = String(stage.type);
-  if (!Object.hasOwn(NORMALIZERS, type)) throw unknownType('normalizer', stage.type);
-  return NORMALIZERS[type](stage, where);
+  return rowOf(NORMALIZERS, 'normalizer', stage)(stage, where);
 }
 
 /** @type {Record<string, (stage: Stage, where: string) => Normalizer>} */
 const NORMALIZERS = {
   Sequence({ normalizers }, where) {
-    if (!Array.isArray(normalizers)) return refuse(`${where}.normalizers`, 'expected an array');
-    const stages = normalizers.map((stage, i) =>
-      createNormalizer(stage, `${where}.normalizers.${i}`),
-    );
+    const stages = eachOf(normalizers, `${where}.normalizers`, createNormalizer);
     return (text) => stages.reduce((made, change) => change(made), text);
   },
   Replace({ pattern, content }, where) {

@@ -1,5 +1,5 @@
 /** The post-processor of a tokenizer.json, which adds tokens before and after a text. */
-import { refuse, unknownType } from './vocabulary.js';
+import { eachOf, refuse, rowOf } from './vocabulary.js';
 
 /** @typedef {import('./shapes.js').PostProcessor} PostProcessor */
 /** @typedef {{ before: number[], after: number[] }} Template */
@@ -13,9 +13,7 @@ import { refuse, unknownType } from './vocabulary.js';
  */
 export function readTemplate(stage, idOf, where = 'post_processor') {
   if (stage === null || stage === undefined) return { before: [], after: [] };
-  const type = String(stage.type);
-  if (!Object.hasOwn(POST_PROCESSORS, type)) throw unknownType('post_processor', stage.type);
-  return POST_PROCESSORS[type](stage, idOf, where);
+  return rowOf(POST_PROCESSORS, 'post_processor', stage)(stage, idOf, where);
 }
 
 /** @type {Record<string, (stage: PostProcessor, idOf: Lookup, where: string) => Template>} */
@@ -25,9 +23,8 @@ const POST_PROCESSORS = {
   BertProcessing: ends,
   RobertaProcessing: ends,
   Sequence({ processors }, idOf, where) {
-    if (!Array.isArray(processors)) return refuse(`${where}.processors`, 'expected an array');
-    const stages = processors.map((stage, i) =>
-      readTemplate(stage, idOf, `${where}.processors.${i}`),
+    const stages = eachOf(processors, `${where}.processors`, (stage, at) =>
+      readTemplate(stage, idOf, at),
     );
     return stages.reduce(
       (inner, { before, after }) => ({

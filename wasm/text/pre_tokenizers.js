@@ -2,7 +2,7 @@
 import { BEHAVIORS, widthAt } from './aligned.js';
 import { toLetters } from './normalizers.js';
 import { compile, compileRegex, invert, literal, matcher } from './patterns.js';
-import { refuse, unknownType } from './vocabulary.js';
+import { eachOf, refuse, rowOf } from './vocabulary.js';
 
 /** @typedef {import('./aligned.js').Aligned} Aligned */
 /** @typedef {import('./shapes.js').Stage} Stage */
@@ -41,18 +41,13 @@ export function isWord(character) {
  */
 export function createPreTokenizer(stage, where = 'pre_tokenizer') {
   if (stage === null || stage === undefined) return (text) => [text];
-  const type = String(stage.type);
-  if (!Object.hasOwn(PRE_TOKENIZERS, type)) throw unknownType('pre_tokenizer', stage.type);
-  return PRE_TOKENIZERS[type](stage, where);
+  return rowOf(PRE_TOKENIZERS, 'pre_tokenizer', stage)(stage, where);
 }
 
 /** @type {Record<string, (stage: Stage, where: string) => PreTokenizer>} */
 const PRE_TOKENIZERS = {
   Sequence({ pretokenizers }, where) {
-    if (!Array.isArray(pretokenizers)) return refuse(`${where}.pretokenizers`, 'expected an array');
-    const stages = pretokenizers.map((stage, i) =>
-      createPreTokenizer(stage, `${where}.pretokenizers.${i}`),
-    );
+    const stages = eachOf(pretokenizers, `${where}.pretokenizers`, createPreTokenizer);
     return (text) => stages.reduce((texts, cut) => texts.flatMap(cut), [text]);
   },
   ByteLevel({ add_prefix_space, use_regex }) {

@@ -40,6 +40,33 @@ export function unknownType(stage, type) {
 }
 
 /**
+ * The row of a table of stages that is of this stage's type.
+ * @template R
+ * @param {Readonly<Record<string, R>>} table
+ * @param {string} kind
+ * @param {{ type?: unknown }} stage
+ * @returns {R}
+ */
+export function rowOf(table, kind, stage) {
+  const type = String(stage.type);
+  if (!Object.hasOwn(table, type)) throw unknownType(kind, stage.type);
+  return table[type];
+}
+
+/**
+ * What `create` makes of each stage of a sequence.
+ * @template S, R
+ * @param {readonly S[] | null | undefined} stages
+ * @param {string} where
+ * @param {(stage: S, where: string) => R} create
+ * @returns {R[]}
+ */
+export function eachOf(stages, where, create) {
+  if (!Array.isArray(stages)) return refuse(where, 'expected an array');
+  return stages.map((stage, i) => create(stage, `${where}.${i}`));
+}
+
+/**
  * @param {string | object} json
  * @param {string} name of the file
  * @returns {Record<string, unknown>}
