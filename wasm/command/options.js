@@ -127,6 +127,14 @@ const model = ({ edits }) => ({
   },
 });
 
+/** What runs on sequences of a text, and prints words or JSON. @param {Describe} describe @returns {Options} */
+const sequences = (describe) => ({
+  ...TEXT,
+  ...cut(describe),
+  ...model(describe),
+  ...JSON_OUT,
+});
+
 /** @type {Options} */
 const SEED = { seed: { value: 'S', meaning: 'seed of the random choices', standard: '0' } };
 
@@ -239,10 +247,7 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
       width: { value: 'N', meaning: 'changes that a step tries', standard: '64' },
       ...SEED,
       prompt: { value: 'N', meaning: 'tokens before the suffix; default: half of --tokens' },
-      ...TEXT,
-      ...cut(describe),
-      ...model(describe),
-      ...JSON_OUT,
+      ...sequences(describe),
     }),
   },
   tasks: {
@@ -261,10 +266,7 @@ recalled over sentences.`,
       },
       prompts: { value: 'N', meaning: 'prompts of the copies and of each recall', standard: '24' },
       ...SEED,
-      ...TEXT,
-      ...cut(describe),
-      ...model(describe),
-      ...JSON_OUT,
+      ...sequences(describe),
     }),
   },
   unmask: {
@@ -286,10 +288,7 @@ random one.`,
       },
       steps: { value: 'N', meaning: 'steps of the unmasking', standard: '20' },
       ...SEED,
-      ...TEXT,
-      ...cut(describe),
-      ...model(describe),
-      ...JSON_OUT,
+      ...sequences(describe),
     }),
   },
   train: {
