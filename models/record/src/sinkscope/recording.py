@@ -230,12 +230,13 @@ class Recording:
                         each,
                         False,
                     )
-            elif pick == "first":
-                yield name, label, mean[..., at], deviation[..., at], prompts, True
-            elif pick == "rows":
-                yield name, label, mean.mean(-1), deviation.mean(-1), prompts, True
             else:
-                yield name, label, mean, deviation, prompts, mean.size > 1
+                mean, deviation = (self._part(x, pick) for x in (mean, deviation))
+                yield name, label, mean, deviation, prompts, pick != "all" or mean.size > 1
+
+    def _part(self, x: Array, pick: str) -> Array:
+        """What the summary takes of a metric: its first token, the mean over its rows, or all of it."""
+        return x[..., self.first] if pick == "first" else x.mean(-1) if pick == "rows" else x
 
     def summarized(self) -> Iterator[tuple[str, str, str]]:
         """The name and label of each metric of the summary that the recording has."""
@@ -263,21 +264,19 @@ class Recording:
         return _pandas().DataFrame(list(self.table()))
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """A row for each head, by the model's own layer numbers, with the mean and the deviation over
-        prompts of
-        each metric of heads. Needs pandas."""
+        """A row for each head, by the model's own layer numbers, with the mean and the deviation over prompts
+        of each metric of heads. Needs pandas."""
         return _pandas().DataFrame(self.heads())
 
     def heads(self) -> list[dict[str, Any]]:
         """The same as a list of dictionaries."""
-        L, H, at = self.model["L"], self.model["H"], self.first
+        L, H = self.model["L"], self.model["H"]
         columns: dict[str, Array] = {}
         for name, _, pick in self.summarized():
             if pick == "eps":
                 continue
             for of, suffix in (("mean", ""), ("deviation", "_deviation")):
-                x = self.tensors[f"{of}.{name}"]
-                x = x[..., at] if pick == "first" else x.mean(-1) if pick == "rows" else x
+                x = self._part(self.tensors[f"{of}.{name}"], pick)
                 if x.ndim == 2 and len(x) == L:
                     columns[name + suffix] = x.repeat(H // x.shape[1], 1)
         return [
