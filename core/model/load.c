@@ -346,9 +346,9 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
 
 /* ---- tensors that nothing reads -------------------------------------------------------------- */
 
-/* Parts of the names of tensors that the model does without; a name has one at its beginning or
- * after a dot. First buffers that are computed anew, of which a GGUF file's config has taken
- * rope_freqs; then what transformers has for other tasks than the next, or the masked, token. */
+/* Parts of the names of tensors that no model needs; a name has one at its beginning or after a
+ * dot. The first are buffers that the core computes itself (the config of a GGUF file has taken
+ * rope_freqs); the others serve tasks other than the next, or the masked, token. */
 static const char leftovers[] = "rotary_emb.inv_freq\0attn.bias\0attention.bias\0attn.masked_bias\0"
                                 "attention.masked_bias\0position_ids\0rope_freqs.\0"
                                 "pooler.\0seq_relationship.\0classifier.\0qa_outputs.\0score.\0"

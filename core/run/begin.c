@@ -36,7 +36,7 @@ static int replayed_tokens(const ss_pass *pass) {
     return least;
 }
 
-/* Gives the evictions the weights of the first p queries, none of which evicted a key. */
+/* Gives the evictions the weights of the first p queries; no such query evicted a key. */
 static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
     for (int i = 0; i < pass->edits_n; i++)
         if (ss_is_eviction(kind_of(pass, i)))

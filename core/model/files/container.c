@@ -69,7 +69,7 @@ static ss_status check_names(ss_entries found, ss_error *err) {
     return SS_OK;
 }
 
-/* What torch.compile and DistributedDataParallel put before every name. */
+/* Drops the prefixes that torch.compile and DistributedDataParallel add to every name. */
 static void drop_wrappers(ss_entries found) {
     static const char *const wrappers[] = {"_orig_mod.", "module."};
     for (size_t i = 0; i < found.n; i++)
