@@ -37,8 +37,7 @@ class Heads:
         B, H, T, S = call.shape
         if (T, S) != (facts.T, facts.T):
             raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.T} tokens as in the first "
-                                   f"prompt, "
-                                   f"found {T} queries and {S} keys")
+                                   f"prompt, found {T} queries and {S} keys")
         if len(self.layers) == facts.L:
             raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as "
                                    f"for the "
@@ -130,8 +129,7 @@ class Heads:
             if name in self.settings.fields and x is not None:
                 if name in self.facts.wide:
                     raise UnsupportedModel(f"fields: expected {name} of one width in all layers, found "
-                                           f"others in "
-                                           f"layer {call.layer_idx}: record without it")
+                                           f"others in layer {call.layer_idx}: record without it")
                 x = x.repeat_interleave(self.facts.G // call.G, 1) if name != "q" else x
                 self.store.setdefault(name, []).append(x[: self.keep].float().cpu())
 
@@ -147,8 +145,7 @@ class Heads:
         facts, at = self.facts, self.settings.first
         if len(self.layers) != facts.L:
             raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, "
-                                   f"found "
-                                   f"{len(self.layers)}")
+                                   f"found {len(self.layers)}")
         found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
                                       "contribution_at", "cos_gap", "key_norm", "value_norm")
                  if (x := self._all(name, b)) is not None}
@@ -201,8 +198,7 @@ class Heads:
 
 class Stream:
     """Gathers the metrics of the residual stream: the input of each layer, with attention or without,
-    and
-    the output of the last, which is taken before the final norm."""
+    and the output of the last, which is taken before the final norm."""
 
     def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
         self.facts, self.settings, self.keep = facts, settings, keep

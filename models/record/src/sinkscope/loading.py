@@ -68,8 +68,7 @@ def read_texts(path: str | PathLike[str]) -> list[str]:
             found = [block.strip("\n") for block in blocks if block.strip()]
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: expected {'JSON' if path.suffix == '.json' else 'text'} in UTF-8, "
-                         f"found "
-                         f"something else: {error}") from error
+                         f"found something else: {error}") from error
     if not isinstance(found, list) or not found or not all(isinstance(text, str) for text in found):
         raise ValueError(f"{path}: expected one text or more, found none or something else")
     return found

@@ -65,20 +65,18 @@ def record_maps(
 ) -> Recording:
     """A recording of the attention maps of many prompts, with the numbers that `record` gives.
 
-    maps: of each prompt [L, H, T, T], or an iterable of its layers, each [H, T, T] or [1, H, T, T]:
-    what is read
-        at a time is one layer. Arrays, tensors, or what has `.value` (a proxy of nnsight).
+    maps: of each prompt [L, H, T, T], or an iterable of its layers, each [H, T, T] or [1, H, T, T]: one layer
+        is read at a time. Arrays, tensors, or what has `.value` (a proxy of nnsight).
     tokens: of each prompt its T token strings, or ids.
     q, k, v: of each prompt its layers [H or G, T, K]: norms, ratios, contributions and the cosine gap.
     hidden: of each prompt [blocks + 1, T, D], the input of each layer and the output of the last.
     mask: causal, prefix or bidirectional; causal where no query of the first prompt has weight on a
-    later key.
+        later key.
     operation: what made the weights. Rows of softmax must sum to 1; those of others need not, and alpha
-    is then
-        of their shares, beside raw alpha and the row sums.
+        is then of their shares, beside raw alpha and the row sums.
     layers, blocks: the model's own numbers of these layers, and how many layers it has.
     edits: in words, or with a `label`, what was changed during the runs: the recording is of class
-    EDITED. The others are as for `record`.
+        EDITED. The others are as for `record`.
     """
     settings = Settings.checked(None, eps, keep, FIELDS, "auto", first, mask)
     if operation not in OPERATIONS:

@@ -156,12 +156,9 @@ class Probe:
             at = (off / allowed.clamp_min(1e-30)).nan_to_num(torch.inf).argmax()
             raise UnsupportedModel(
                 f"{type(call.module).__name__}, layer {call.layer_idx}: expected recomputed weights to "
-                f"give "
-                f"the attention's output within {(allowed.flatten()[at] / largest).item():.2g} of its "
-                f"largest "
-                f"value, the rounding of {str(call.out.dtype).removeprefix('torch.')} over {S} keys, "
-                f"found "
-                f"{(off.flatten()[at] / largest).item():.3g}"
+                f"give the attention's output within {(allowed.flatten()[at] / largest).item():.2g} of its "
+                f"largest value, the rounding of {str(call.out.dtype).removeprefix('torch.')} over {S} keys, "
+                f"found {(off.flatten()[at] / largest).item():.3g}"
             )
 
     def facts(self, model: nn.Module, ran: Mapping[str, int]) -> Facts:
@@ -274,8 +271,7 @@ def check_rows(call: Call, chunk: Chunk) -> None:
         at = sums.flatten()[(sums - 1).abs().argmax()].item()
         raise UnsupportedModel(
             f"{type(call.module).__name__}, layer {call.layer_idx}: expected returned weights whose "
-            f"rows sum to "
-            f"1, found a row of {at:.3g}: what takes the rest is unknown, so they are no softmax"
+            f"rows sum to 1, found a row of {at:.3g}: what takes the rest is unknown, so they are no softmax"
         )
 
 

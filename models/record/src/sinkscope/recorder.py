@@ -672,8 +672,7 @@ def _parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
 
 def _logits(out: Any, model: nn.Module) -> Tensor | None:
     """[B, T, V] of a transformers output; of a model of one's own the first tensor that it returns, if
-    that
-    is as wide as the vocabulary and not as the hidden states."""
+    that is as wide as the vocabulary and not as the hidden states."""
     found = getattr(out, "logits", None)
     if found is None:
         embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)

@@ -351,8 +351,7 @@ def interval(numbers: Array, level: float = 0.95) -> tuple[float, float]:
 
 def t_quantile(freedom: int, level: float) -> float:
     """The number that |t| stays below with probability `level`: with t = sqrt(freedom) tan(a), the
-    density
-    of the angle a is proportional to cos(a) ** (freedom - 1)."""
+    density of the angle a is proportional to cos(a) ** (freedom - 1)."""
     angle = np.linspace(0, np.pi / 2, 200_001)
     density = np.cos(angle) ** (freedom - 1)
     share = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])

@@ -39,8 +39,7 @@ class Settings:
                 raise ValueError(f"{name}: expected {least} or more, found {value!r}")
         if self.tokens is not None and self.first >= self.tokens:
             raise ValueError(f"first: expected a position below {self.tokens}, the number of tokens, "
-                             f"found "
-                             f"{self.first}")
+                             f"found {self.first}")
         if not self.tolerance > 0:
             raise ValueError(f"tolerance: expected a number above 0, found {self.tolerance!r}")
 

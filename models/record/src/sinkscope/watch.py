@@ -89,8 +89,7 @@ class Seen:
         """The recording of all sequences, cut to the shortest.
 
         tokens: of each sequence the strings or ids of its tokens; those beyond its last query are left
-        out, as a
-            generated token is until the model reads it.
+            out, as a generated token is until the model reads it.
         edits: in words, what hooks of one's own changed: the recording is then of class EDITED.
         options: those of `record_maps`.
         """

@@ -70,8 +70,7 @@ class Widget(anywidget.AnyWidget):
 def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
             head: int | None = None, format: str = "png") -> bytes:
     """A picture (png, svg or pdf): alpha of the first token in all heads, the map of one head (the
-    strongest), and
-    below them what the numbers depend on."""
+    strongest), and below them what the numbers depend on."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
