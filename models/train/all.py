@@ -78,6 +78,14 @@ def on_ray(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[
     return ray.get([remote.remote(job) for job in jobs])
 
 
+def folders(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[Path, Path]:
+    """The folders of the corpora and of the runs; the tokenizer, which every run needs, is made here."""
+    if arguments.corpora is None:
+        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
+    Corpus(arguments.corpora, arguments.runs / "corpus")
+    return arguments.corpora.resolve(), arguments.runs.resolve()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("only", nargs="*", metavar="RECIPE", help="these alone, in this order")
@@ -93,9 +101,7 @@ def main() -> None:
     arguments = parser.parse_args()
     known = {"a": protocol.runs, "b": protocol.decisive_runs, None: recipes}[arguments.protocol]()
     refuse_unknown(parser, arguments.only, known)
-    if arguments.corpora is None:
-        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
-    Corpus(arguments.corpora, arguments.runs / "corpus")  # the tokenizer, before anyone needs it
+    corpora, runs = folders(parser, arguments)
     if arguments.protocol:
         last = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
         until = arguments.until or last
@@ -103,7 +109,6 @@ def main() -> None:
         options = ("--until", str(until))
     else:
         jobs, options = unfinished(arguments.runs, arguments.only), ()
-    corpora, runs = arguments.corpora.resolve(), arguments.runs.resolve()
     spread = on_ray if arguments.ray else in_threads
     codes = spread(lambda job: train(*job, corpora, runs, *options), jobs, arguments.jobs)
     raise SystemExit(max(codes, default=0))

@@ -22,8 +22,7 @@ from statistics import median
 from ..reference.model import architecture
 from ..reference.shapes import shapes
 from . import decide, protocol
-from .all import Job, train
-from .corpus import Corpus
+from .all import Job, folders, train
 from .recipe import Recipe, refuse_unknown
 from .train import is_training
 
@@ -151,11 +150,7 @@ def main() -> None:
     if arguments.left:
         print(left(arguments.runs, arguments.only))
         return
-    if arguments.corpora is None:
-        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
-    Corpus(arguments.corpora, arguments.runs / "corpus")  # the tokenizer, before anyone needs it
-    corpora, runs = arguments.corpora.resolve(), arguments.runs.resolve()
-    failed = work(corpora, runs, arguments.jobs, arguments.only)
+    failed = work(*folders(parser, arguments), arguments.jobs, arguments.only)
     raise SystemExit(f"failed: {failed}" if failed else 0)
 
 
