@@ -200,18 +200,17 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       // The old frames stay until the new ones are complete, unless the new ones already show more.
       const old = kept.get(key);
       const isOld = !isWhole && old !== undefined && frames.length < Math.max(3, old.length);
-      return { base, frames: isOld ? old : frames, isStale: isOld, errors, isWhole };
+      const least = Math.min(experiment().lead, settings.length);
+      return { base, frames: isOld ? old : frames, isStale: isOld, errors, isWhole, least };
     });
 
   // What the sentence and the picture beside the chart are of.
   appearsWhole(root, scope, () => {
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
-    const leads = groupsOf(engine).map(({ base, frames, errors }): Shown => {
+    const leads = groupsOf(engine).map(({ base, frames, errors, least }): Shown => {
       const [error] = errors;
-      const isThere =
-        frames.length >= Math.min(experiment().lead, planned(engine)[0]!.settings.length);
-      const [frame] = isThere ? frames : [];
+      const [frame] = frames.length >= least ? frames : [];
       return {
         subject: base,
         isStale: false,
