@@ -49,7 +49,8 @@ export const few = {
     const counted = {};
     for (const room of Object.keys(MOST)) {
       const page = await stage.open(`room=${room}`, { waits: false });
-      await page.waitForSelector(`.room-${room} :is(canvas, svg)`);
+      // The first one of all may be behind a closed door.
+      await page.waitForSelector(`.room-${room} :is(canvas, svg) >> visible=true`);
       await page.setViewportSize({ width: 1280, height: 800 });
       await settled(page);
       counted[room] = await page.evaluate(count);

@@ -57,10 +57,15 @@ async function formulaWords(
   return html`<code title=${source ?? nothing}>${formula ?? operation.label}${parameters}</code>`;
 }
 
-export function about(frame: Frame, context: Context): TemplateResult {
-  const { weights } = arithmeticOf(frame.model.id);
+/** The card of the zoo's model, whatever step of its training is shown. */
+export function cardOf({ model }: Frame, context: Context): Card | undefined {
+  const { weights } = arithmeticOf(model.id);
   const id = stepOf(weights)?.id ?? weights;
-  const card = context.engine.peek()?.models.zoo.cards.find((one) => one.id === id);
+  return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
+}
+
+export function about(frame: Frame, context: Context): TemplateResult {
+  const card = cardOf(frame, context);
   const edit = operationOf(frame.edits);
   const given = edit ? (edit.parameters ?? {}) : frame.architecture.attention.parameters;
   const parameters = Object.entries(given).map(([name, value]) => `, ${name} = ${show(value)}`);

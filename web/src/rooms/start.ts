@@ -16,14 +16,22 @@ import {
 } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
-import { gridOf, isBidirectional, ofHead, selectedHead, type Frame, type Head } from '../frame';
+import {
+  firstKey,
+  gridOf,
+  isBidirectional,
+  ofHead,
+  selectedHead,
+  type Frame,
+  type Head,
+} from '../frame';
 import { keyOf, questionOf } from '../ask/question';
 import { lessonLink } from '../page/lessons';
 import type { Study } from '../run/request';
 import { defaults, type State } from '../ask/state';
 import { size } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
-import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
+import { parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
 import { stepOf, stepWords } from '../ask/steps';
 import { drawScale, scaleName } from '../plot/legend';
@@ -48,8 +56,9 @@ import {
   stampWords,
   sumWords,
 } from '../words';
-import { seedsOf, type Card } from '../ask/zoo';
+import { seedsOf } from '../ask/zoo';
 import { sources } from '../page/sources';
+import { cardOf } from './about';
 import { trained, Walk } from './walk';
 import type { WithoutFirst } from './without_first';
 
@@ -90,10 +99,17 @@ function recordedBy({ recording, sequences, pooled, ...frame }: Frame): string {
   return `${recording!.model.id} read this text, and the page shows what was recorded.${means}${cells}`;
 }
 
+/** The first token, in quotation marks unless it is a special token. */
+function firstBare(frame: Frame): string {
+  const key = firstKey(frame);
+  const name = quote(frame, key);
+  return frame.tokens[key]?.special ? name.replace(/[“”]/g, '') : name;
+}
+
 /** What the first token is, said in full once. */
 function firstInFull(frame: Frame): string {
-  const name = quote(frame, 0).replace(/[“”]/g, frame.tokens[0]?.special ? '' : '$&');
-  return frame.tokens[0]?.special
+  const name = firstBare(frame);
+  return frame.tokens[firstKey(frame)]?.special
     ? `${name}, a marker that begins every text and carries no meaning`
     : name;
 }
@@ -133,7 +149,7 @@ export function lead(frames: readonly Frame[], claims: readonly Claim[]): string
 
 /** The one number of a side, in its sentence. */
 function sideWords(claim: Claim, frame: Frame): TemplateResult {
-  const first = quote(frame, 0).replace(/[“”]/g, frame.tokens[0]?.special ? '' : '$&');
+  const first = firstBare(frame);
   const number = html`<strong>${givenWords(claim)}</strong>`;
   if (isBelow(claim))
     return html`No head gives ${first} more than ${number}; this head gives it the most.`;
@@ -216,12 +232,6 @@ function seedWords([first, second]: readonly Frame[], context: Context): string 
     ` The strength of the sink depends on the seed: with ${own.length} random seeds, ${shares.slice(0, -1).join(', ')} and ` +
     `${shares.at(-1)} of the heads end up giving the first token more than 30%${twin}. The first seed is shown.`
   );
-}
-
-function cardOf({ model }: Frame, context: Context): Card | undefined {
-  const { weights } = arithmeticOf(model.id);
-  const id = stepOf(weights)?.id ?? weights;
-  return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }
 
 const isFree = (frame: Frame | undefined) => frame !== undefined && !frame.operation.normalises;
