@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from models.reference.model import architecture  # noqa: E402
-from models.reference.shapes import shapes  # noqa: E402
-from models.train import protocol, queue, train  # noqa: E402
-from models.train.recipe import Recipe, laid_over, recipes  # noqa: E402
+from models.reference.model import architecture
+from models.reference.shapes import shapes
+from models.train import protocol, queue, train
+from models.train.recipe import Recipe, laid_over, recipes
 
 RUNS = protocol.decisive_runs()
 BASE = RUNS[protocol.B_BASELINE]
