@@ -225,7 +225,9 @@ test('the reasons of a real run of node:test and pytest are found', async (t) =>
 });
 
 test('no test of the stage python skips itself for want of a package: all are pinned', async () => {
-  const { output } = await run('git', ['grep', '-l', 'importorskip', 'tests/python'], { cwd: root });
+  const { output } = await run('git', ['grep', '-l', 'importorskip', 'tests/python'], {
+    cwd: root,
+  });
   assert.equal(output, '');
 });
 
