@@ -1,9 +1,18 @@
-// The rooms of the tree, each with the unit tests that an edit of it meets: the native tests, the package's
-// that run its place, the page's that reach the file (of the files that some unit test imports itself), the
-// Python tests. No file of the tree is touched.
+// The rooms of the tree, each with the unit tests that an edit of it meets, the nearest first: the native tests; the
+// types, then the package's tests that run its place; the types, then the page's that reach the file (of the files that
+// some unit test imports itself); the Python tests. No file of the tree is touched.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { coverageOf, hasRun } from './coverage.mjs';
 import { distance, nearestFirst } from './imports.mjs';
@@ -12,8 +21,8 @@ import { run } from './work.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const build = '.build/mutate';
-/** How many of the nearest tests are asked where no others are. */
-const NEAR = 8;
+/** How many of the nearest tests are asked before the others of a room. */
+const NEAR = 4;
 mkdirSync(build, { recursive: true });
 
 /** Tracked files of some folders whose name fits. @param {RegExp} name @param {string[]} folders */
@@ -24,11 +33,10 @@ const tracked = (name, ...folders) =>
 
 /**
  * A room: its files, and the test that an edit fails; undefined: none; null: the edit is no program. Killers
- * are tests that are tried first; `isNear`: only the nearest tests are asked.
+ * are tests that are tried first.
  * @typedef {{
  *   files: string[],
- *   killerOf: (file: string, text: string, name: string, killers?: string[],
- *     isNear?: boolean) => Promise<string | null | undefined>,
+ *   killerOf: (file: string, text: string, name: string, killers?: string[]) => Promise<string | null | undefined>,
  * }} Room
  */
 
@@ -49,6 +57,27 @@ const likelyFirst = (tests, words) => {
   return [...tests.filter(isLikely), ...tests.filter((test) => !isLikely(test))];
 };
 
+/**
+ * Whether TypeScript accepts an edit, in a copy of both folders, for their types refer to each other.
+ * @param {string} name @param {string} file @param {string} text
+ */
+async function hasTypes(name, file, text) {
+  const copy = resolve(build, `${name}.types`);
+  for (const one of tracked(/\.(m?[jt]s|json|html|svg|css)$/, 'wasm', 'web', 'tests/wasm')) {
+    mkdirSync(join(copy, dirname(one)), { recursive: true });
+    copyFileSync(one, join(copy, one));
+  }
+  for (const one of ['wasm/node_modules', 'web/node_modules', 'models'])
+    symlinkSync(resolve(one), join(copy, one));
+  writeFileSync(join(copy, file), text);
+  const compiler = resolve('wasm/node_modules/typescript-7/bin/tsc');
+  const room = file.split('/')[0];
+  const options = { cwd: copy, seconds: 120, isQuiet: true };
+  const good = await run(process.execPath, [compiler, '-p', room], options);
+  rmSync(copy, { recursive: true });
+  return good;
+}
+
 /** @returns {Promise<Room>} */
 async function wasm() {
   const tests = readdirSync('tests/wasm')
@@ -66,38 +95,46 @@ async function wasm() {
     });
   /** A test that waits for what an edit took away never ends. @param {string} test @param {NodeJS.ProcessEnv} env */
   const passesEdited = (test, env) => passes(test, env, '--test-timeout=120000');
-  /** Taken when the first edit survives the tests that are nearest to it. @type {ReturnType<typeof coverageOf> | undefined} */
+  /** Taken at the first edit; each test must pass then. @type {ReturnType<typeof coverageOf> | undefined} */
   let covered;
+  /** Whether a test passes without an edit; asked when it has noticed one, for its coverage may be of an earlier day. @type {Map<string, Promise<boolean>>} */
+  const passed = new Map();
   return {
     files,
-    async killerOf(file, text, name, killers = [], isNear = false) {
+    async killerOf(file, text, name, killers = []) {
       const own = written(`${name}.mjs`, text);
       if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
+      if (!(await hasTypes(name, file, text))) return 'types';
+      const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
+      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
+      const coverage = await covered;
+      const unedited = readFileSync(file, 'utf8');
+      if (text === unedited) return undefined;
+      let at = 0;
+      while (at < text.length && text[at] === unedited[at]) at++;
       const env = {
         MUTANT: file,
         MUTANT_TEXT: own,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
-      const words = [...killers, stemOf(file).slice(0, 5)];
-      const near = likelyFirst(nearestFirst(tests, file), words).slice(0, isNear ? NEAR : 3);
-      const tried = covered ? [] : near;
-      for (const test of tried) if (!(await passesEdited(test, env))) return test;
-      if (isNear) return undefined;
-      const unedited = readFileSync(file, 'utf8');
-      let at = 0;
-      while (at < text.length && text[at] === unedited[at]) at++;
-      const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
-      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
       // An operator counts as run where its right side did; the letter before it, where it did itself.
-      const reaching = [...(await covered)].filter(
-        ([test, { ran }]) =>
-          !tried.includes(test) && (near.includes(test) || hasRun(ran[file], at - 1)),
+      const reaching = tests.filter((test) => hasRun(coverage.get(test)?.ran[file], at - 1));
+      const seconds = (/** @type {string} */ test) => coverage.get(test)?.seconds ?? 0;
+      const words = [...killers, stemOf(file).slice(0, 5)];
+      // What a signal ended has counted nothing.
+      const near = likelyFirst(nearestFirst(reaching.length ? reaching : tests, file), words).slice(
+        0,
+        NEAR,
       );
-      // A near test may take four times as long as another one.
-      /** @param {typeof reaching[number]} one */
-      const cost = ([test, { seconds }]) => (near.includes(test) ? seconds / 4 : seconds);
-      reaching.sort((a, b) => cost(a) - cost(b));
-      for (const [test] of reaching) if (!(await passesEdited(test, env))) return test;
+      const others = reaching.filter((test) => !near.includes(test));
+      for (const some of [near, others])
+        for (const test of some.sort((a, b) => seconds(a) - seconds(b)))
+          if (!(await passesEdited(test, env))) {
+            const own = passed.get(test) ?? passes(test, {});
+            passed.set(test, own);
+            if (!(await own)) throw new Error(`${test} fails without any edit`);
+            return test;
+          }
       return undefined;
     },
   };
@@ -117,7 +154,8 @@ async function web() {
     files: [...new Set(imported)].map((file) =>
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
-    async killerOf(file, text, name, killers = [], isNear = false) {
+    async killerOf(file, text, name, killers = []) {
+      if (!(await hasTypes(name, file, text))) return 'types';
       const env = {
         ...process.env,
         MUTANT: file,
@@ -133,10 +171,9 @@ async function web() {
           isQuiet: true,
         });
       const reaching = tests.filter((test) => distance(test, file) < Infinity);
-      const near = nearestFirst(reaching, file).slice(0, isNear ? NEAR : 3);
+      const near = nearestFirst(reaching, file).slice(0, NEAR);
       const first = killers.length ? killers : near.map((test) => basename(test, '.test.ts'));
       if (!(await vitest(first.map((word) => `test/${word}.test.ts`)))) return first.join(' ');
-      if (isNear) return undefined;
       const good = await vitest(['related', resolve(file)]);
       return good ? undefined : 'vitest';
     },
@@ -146,6 +183,9 @@ async function web() {
 /** @returns {Promise<Room>} */
 async function models() {
   const python = resolve('.build/tools/bin/python');
+  const needed = ['-c', 'import pytest, torch, transformers, pyarrow, jsonschema'];
+  if (!(await run(python, needed, { isQuiet: true })))
+    throw new Error('.build/tools lacks what the Python tests import: tests/setup python record');
   const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope'];
   const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
   /** Those that record nothing large, of the package's own. */
@@ -157,7 +197,7 @@ async function models() {
     files: tracked(/\.py$/, ...folders).filter(
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
-    async killerOf(file, text, name, killers = [], isNear = false) {
+    async killerOf(file, text, name, killers = []) {
       const own = written(`${name}.py`, text);
       if (!(await run(python, ['-m', 'py_compile', own], { isQuiet: true }))) return null;
       const env = {
@@ -183,8 +223,8 @@ async function models() {
       const order = likelyFirst([...importing, ...others], [...killers, stemOf(file)]);
       // Collecting all tests takes longer than running the nearest.
       const first = Math.max(importing.length, 1);
-      const rounds = isNear ? [order.slice(0, first)] : [order.slice(0, first), order.slice(first)];
-      for (const some of rounds) if (!(await pytest(some))) return 'pytest';
+      for (const some of [order.slice(0, first), order.slice(first)])
+        if (!(await pytest(some))) return 'pytest';
       return undefined;
     },
   };
