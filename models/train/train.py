@@ -166,9 +166,10 @@ def is_training(folder: Path) -> bool:
     if not folder.exists():
         return False
     lock = _lock(folder)
-    if lock is not None:
-        lock.close()
-    return lock is None
+    if lock is None:
+        return True
+    with lock:
+        return False
 
 
 class Run:

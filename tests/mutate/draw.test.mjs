@@ -99,6 +99,14 @@ test('tests that import a file are nearer to it than those that reach it through
   const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.js');
   const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.js');
   assert.ok(own < other && own <= 2, `${own}, ${other}`);
+  // Python: `from ..reference.model import forward`, and the names of a package.
+  assert.equal(distance('tests/python/test_runs.py', 'models/train/train.py'), 1);
+  assert.equal(distance('tests/python/test_runs.py', 'models/reference/model.py'), 2);
+  assert.equal(
+    distance('tests/record/test_layers.py', 'models/record/src/sinkscope/attention.py'),
+    1,
+  );
+  assert.equal(distance('tests/python/test_runs.py', 'models/reference/edits.py'), Infinity);
   const order = nearestFirst(
     ['web/test/context.test.ts', 'web/test/frame.test.ts'],
     'web/src/frame.ts',

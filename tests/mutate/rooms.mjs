@@ -189,21 +189,28 @@ async function models() {
   const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope'];
   const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
   /** Those that record nothing large, of the package's own. */
-  const ofRecordings = ['recording', 'study', 'traps', 'metrics', 'command'].map(
-    (one) => `tests/record/test_${one}.py`,
-  );
+  const ofRecordings = [
+    'recording',
+    'traps',
+    'layers',
+    'files',
+    'maps',
+    'command',
+    'metrics',
+    'study',
+  ].map((one) => `tests/record/test_${one}.py`);
   return {
     // Scripts that write goldens are compared with what they wrote; those that time need a quiet machine.
     files: tracked(/\.py$/, ...folders).filter(
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
     async killerOf(file, text, name, killers = []) {
-      const own = written(`${name}.py`, text);
-      if (!(await run(python, ['-m', 'py_compile', own], { isQuiet: true }))) return null;
+      const edited = written(`${name}.py`, text);
+      if (!(await run(python, ['-m', 'py_compile', edited], { isQuiet: true }))) return null;
       const env = {
         ...process.env,
         MUTANT: file,
-        MUTANT_TEXT: own,
+        MUTANT_TEXT: edited,
         PYTHONPATH: [resolve('tests/mutate/site'), resolve('models/record/src')].join(':'),
         PYTHONDONTWRITEBYTECODE: '1',
         OMP_NUM_THREADS: '1', // Two edits are met at once.
@@ -215,16 +222,15 @@ async function models() {
           isQuiet: true,
         });
       const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
-      if (isRecorder)
-        return (await pytest(likelyFirst(ofRecordings, [stemOf(file)]))) ? undefined : 'pytest';
-      const imports = RegExp(`^from models\\b.*\\b${stemOf(file)}\\b`, 'm');
-      const importing = tests.filter((test) => imports.test(readFileSync(test, 'utf8')));
-      const others = tests.filter((test) => !importing.includes(test));
-      const order = likelyFirst([...importing, ...others], [...killers, stemOf(file)]);
-      // Collecting all tests takes longer than running the nearest.
-      const first = Math.max(importing.length, 1);
-      for (const some of [order.slice(0, first), order.slice(first)])
-        if (!(await pytest(some))) return 'pytest';
+      const own = isRecorder ? ofRecordings : tests;
+      // Writers of goldens run as programs.
+      const reaching = own.filter(
+        (test) => distance(test, file) < Infinity || /_writers/.test(test) || isRecorder,
+      );
+      const order = likelyFirst(nearestFirst(reaching, file), [...killers, stemOf(file)]);
+      // To import torch and transformers takes longer than most tests: one process for the nearest, one for the others.
+      for (const some of [order.slice(0, NEAR), order.slice(NEAR)])
+        if (some.length && !(await pytest(some))) return some.length === 1 ? some[0] : 'pytest';
       return undefined;
     },
   };
