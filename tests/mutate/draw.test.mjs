@@ -235,8 +235,8 @@ test('each kind finds its own in C and Python, and kinds take turns', () => {
   ]);
   assert.deepEqual(found('a.py', 'key', 'if a and b.name != name:'), [['and b.name != name', '']]);
   assert.deepEqual(found('a.py', 'release', 'x = 1\nfile.close()\n'), [['file.close()', 'pass']]);
-  assert.deepEqual(found('a.py', 'round', 'n = total // size  # a // b'), [
-    ['total // size', '-(-total // size)'],
+  assert.deepEqual(found('a.py', 'round', 'n = total // x.shape[0] + arch.H // arch.G  # a // b'), [
+    ['total // x.shape[0]', '-(-total // x.shape[0])'],
   ]);
   assert.deepEqual(found('a.py', 'first', 'a = x[..., at] + i - self.first'), [
     ['- self.first', ''],
