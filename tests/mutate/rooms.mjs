@@ -1,7 +1,7 @@
 // The rooms of the tree, each with the unit tests that an edit of it meets, the nearest first: the native tests; the
 // types, then the package's tests that run its place; the types, then the page's that reach the file (of the files that
 // some unit test imports itself); the Python tests. No file of the tree is touched.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { coverageOf, hasRun } from './coverage.mjs';
 import { distance, nearestFirst } from './imports.mjs';
@@ -155,7 +156,6 @@ async function web() {
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
     async killerOf(file, text, name, killers = []) {
-      if (!(await hasTypes(name, file, text))) return 'types';
       const env = {
         ...process.env,
         MUTANT: file,
@@ -174,8 +174,46 @@ async function web() {
       const near = nearestFirst(reaching, file).slice(0, NEAR);
       const first = killers.length ? killers : near.map((test) => basename(test, '.test.ts'));
       if (!(await vitest(first.map((word) => `test/${word}.test.ts`)))) return first.join(' ');
-      const good = await vitest(['related', resolve(file)]);
+      if (!(await hasTypes(name, file, text))) return 'types';
+      const others = reaching.filter((test) => !first.includes(basename(test, '.test.ts')));
+      const good = !others.length || (await vitest(others.map((test) => test.replace('web/', ''))));
       return good ? undefined : 'vitest';
+    },
+  };
+}
+
+const missing = () => {
+  throw new Error('.build/tools lacks what the Python tests import: tests/setup python record');
+};
+
+/**
+ * A process that runs pytest in forks of its own, one order after another.
+ * @param {string} python
+ */
+function openForks(python) {
+  const child = spawn(python, ['tests/mutate/forks.py'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, OMP_NUM_THREADS: '1', PYTHONNOUSERSITE: '1' },
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  /** @type {Promise<unknown>} */
+  let last = Promise.resolve();
+  // Between orders it keeps nobody from ending.
+  child.unref();
+  for (const pipe of [child.stdin, child.stdout])
+    /** @type {import('node:net').Socket} */ (pipe).unref();
+  return {
+    /** @param {{ environment: Record<string, string>, arguments: string[], seconds: number }} order @returns {Promise<boolean>} */
+    passes(order) {
+      const answer = last.then(async () => {
+        child.stdin.write(`${JSON.stringify(order)}\n`);
+        child.ref();
+        const { value, done } = await lines.next();
+        child.unref();
+        return done ? missing() : value === '0';
+      });
+      last = answer.catch(() => {});
+      return answer;
     },
   };
 }
@@ -183,9 +221,9 @@ async function web() {
 /** @returns {Promise<Room>} */
 async function models() {
   const python = resolve('.build/tools/bin/python');
-  const needed = ['-c', 'import pytest, torch, transformers, pyarrow, jsonschema'];
-  if (!(await run(python, needed, { isQuiet: true })))
-    throw new Error('.build/tools lacks what the Python tests import: tests/setup python record');
+  if (!existsSync(python)) missing();
+  /** Started for the first edit. @type {ReturnType<typeof openForks> | undefined} */
+  let forks;
   const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope'];
   const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
   /** Those that record nothing large, of the package's own. */
@@ -207,19 +245,19 @@ async function models() {
     async killerOf(file, text, name, killers = []) {
       const edited = written(`${name}.py`, text);
       if (!(await run(python, ['-m', 'py_compile', edited], { isQuiet: true }))) return null;
-      const env = {
-        ...process.env,
+      forks ??= openForks(python);
+      const { passes } = forks;
+      const environment = {
         MUTANT: file,
         MUTANT_TEXT: edited,
         PYTHONPATH: [resolve('tests/mutate/site'), resolve('models/record/src')].join(':'),
         PYTHONDONTWRITEBYTECODE: '1',
-        OMP_NUM_THREADS: '1', // Two edits are met at once.
       };
       const pytest = (/** @type {string[]} */ some) =>
-        run(python, ['-m', 'pytest', '-q', '-x', '-p', 'no:cacheprovider', ...some], {
-          env,
+        passes({
+          environment,
+          arguments: ['-q', '-x', '-p', 'no:cacheprovider', ...some],
           seconds: 300,
-          isQuiet: true,
         });
       const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
       const own = isRecorder ? ofRecordings : tests;
@@ -227,9 +265,13 @@ async function models() {
       const reaching = own.filter(
         (test) => distance(test, file) < Infinity || /_writers/.test(test) || isRecorder,
       );
-      const order = likelyFirst(nearestFirst(reaching, file), [...killers, stemOf(file)]);
-      // To import torch and transformers takes longer than most tests: one process for the nearest, one for the others.
-      for (const some of [order.slice(0, NEAR), order.slice(NEAR)])
+      // Of a package whose index passes its names on, the tests that use a name of the file are nearest.
+      const names = [...text.matchAll(/^(?:def|class) ([a-zA-Z]\w*)/gm)].map(([, name]) => name);
+      const uses = RegExp(`\\b(${names.join('|') || '$^'})\\b`);
+      const near = reaching.filter((test) => uses.test(readFileSync(test, 'utf8')));
+      const order = [...new Set([...nearestFirst(near, file), ...nearestFirst(reaching, file)])];
+      const sorted = likelyFirst(order, [...killers, stemOf(file)]);
+      for (const some of [sorted.slice(0, NEAR), sorted.slice(NEAR)])
         if (some.length && !(await pytest(some))) return some.length === 1 ? some[0] : 'pytest';
       return undefined;
     },
