@@ -173,9 +173,10 @@ def is_training(folder: Path) -> bool:
     if not folder.exists():
         return False
     lock = _lock(folder)
-    if lock is not None:
-        lock.close()
-    return lock is None
+    if lock is None:
+        return True
+    with lock:
+        return False
 
 
 def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:

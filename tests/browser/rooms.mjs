@@ -187,7 +187,7 @@ const start = {
           await route.continue();
         });
         await page.addInitScript(WATCHES_SHIFTS);
-        await page.goto(`${stage.origin}/index.html#room=${room}`);
+        await page.goto(`${stage.origin}/index.html#room=${room}&runs=1`);
         await isLate;
         assert.ok(await page.locator('.room :is(textarea, select):visible').first().isVisible());
         await page.waitForSelector('.room:not(.awaited)');
@@ -737,12 +737,13 @@ const reading = {
         () => document.activeElement.closest('[data-view="attention"] .heatmap') !== null,
       );
     for (const room of ['compare', 'training', 'purpose', 'lab', 'start', 'explore']) {
-      const page = await stage.open(`room=${room}`, { waits: false });
+      const page = await stage.open(`room=${room}&runs=1`, { waits: false });
       await page.waitForSelector('[data-view="attention"] .heatmap');
       await settled(page);
       await page.keyboard.press('Tab');
       await page.keyboard.press('Enter');
       assert.ok(await isThere(page), `${room}: the skip link leads to the map`);
+      await page.close();
     }
     let stops = 0;
     for (const [room, width, few] of [
@@ -1693,7 +1694,10 @@ const links = {
 };
 
 async function looks(stage, room, { width, scheme }) {
-  const page = await stage.open(room === 'why' ? 'why=2' : `room=${room}`, { width, scheme });
+  const page = await stage.open(room === 'why' ? 'why=2' : `room=${room}&runs=2`, {
+    width,
+    scheme,
+  });
   await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
   await settled(page);
   await page.screenshot({ path: `${pictures}/${room}-${width}-${scheme}.png` });

@@ -44,6 +44,12 @@ describe('the sentence about a drawn map', () => {
     return { T, map: mapOf(T, pull, sum, draw) };
   });
 
+  it('counts a token that gives more than half, and none that gives half', () => {
+    const column = (own: number) => columnOf([1, NaN, NaN, own, 1 - own, NaN, own, 0, 1 - own], 3);
+    expect([column(0.5).strong, column(0.5625).strong]).toEqual([0, 2]);
+    expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, given: 2 / 3, rowSum: 1 });
+  });
+
   it('holds in the cells of the picture, on any map', () => {
     const seen = new Set<string>();
     for (const { T, map } of cases) {

@@ -189,14 +189,7 @@ describe('a model of a hub', () => {
       'Back',
     ]);
     const { weights } = plan().files;
-    const none =
-      'The model has no tokenizer: expected tokenizer.json, vocab.txt, or vocab.json with merges.txt.';
-    const file = { name: 'x', bytes: 1, url: URL_ };
-    expect(await problem({ files: { weights } })).toEqual([none, 'Back']);
-    expect((await problem({ files: { weights, vocab: file } }))[0]).toBe(none);
-    expect((await problem({ files: { weights, merges: file } }))[0]).toBe(none);
-    expect((await problem({ files: { weights, vocab: file, merges: file } }))[0]).toBe('');
-    expect((await problem({ files: { weights }, format: 'gguf' }))[0]).toBe('');
+    expect((await problem({ files: { weights } }))[0]).toBe('');
     expect((await problem({ gated: true }))[0]).toMatch(/enter an access token\.$/);
     opener.back();
     enter('input[type=password]', 't', 'input');

@@ -1106,6 +1106,26 @@ describe('caches and settings', () => {
     }
   });
 
+  it('names an edit by the core’s defaults where a parameter is left out', () => {
+    const name = (kind: string, given: object) =>
+      settingName(base({ edits: [{ kind, ...given }] as never, labels: [kind], choices: [{}] }));
+    for (const [kind, given, defaults, words] of [
+      ['quantise', { bits: 4 }, { by: 'token', first: 0 }, '4 bits per token'],
+      ['clamp_channel', { channel: 3 }, { to: 'zero', value: 0 }, 'channel 3 to zero'],
+      ['project', {}, { direction: 'tag', from: 'stream' }, 'tag out of the stream'],
+      [
+        'project',
+        { direction: 'random' },
+        { from: 'stream', seed: 1 },
+        'random directions 1 out of the stream',
+      ],
+      ['scale_weight', { matrix: 'q', row: 1, column: 2 }, { factor: 0 }, 'q (1, 2) × 0'],
+    ] as const) {
+      expect(name(kind, given)).toBe(words);
+      expect(name(kind, { ...given, ...defaults })).toBe(words);
+    }
+  });
+
   const evict = (policy: string, budget: number, more: object = {}) => ({
     edits: [{ kind: 'evict', policy, budget, ...more }],
     labels: ['evict'],

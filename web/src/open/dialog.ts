@@ -221,12 +221,9 @@ function found(opener: Opener, { id, bytes }: Stage & { readonly name: 'recordin
 
 /** What is wrong with a plan before it is loaded. */
 function obstacle(plan: Plan, mayRead: boolean): string {
-  const { tokenizer, words, vocab, merges } = plan.files;
   if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
   if (plan.gated && !mayRead)
     return 'Only accounts that accepted its license can download it: go back and enter an access token.';
-  if (plan.format !== 'gguf' && !tokenizer && !words && !(vocab && merges))
-    return 'The model has no tokenizer: expected tokenizer.json, vocab.txt, or vocab.json with merges.txt.';
   return '';
 }
 

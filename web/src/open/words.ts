@@ -38,5 +38,5 @@ function tokenizerWords({ format, files }: Plan): string {
   if (files.tokenizer) return 'tokenizer.json';
   if (files.words) return 'vocab.txt';
   if (files.vocab && files.merges) return 'vocab.json and merges.txt';
-  return 'none found';
+  return 'none: a text is a list of token ids, such as 1, 2, 3';
 }
