@@ -13,7 +13,7 @@ from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
 from .loading import Digests, digests_of, digests_of_name, load
-from .recorder import PROMPT_MEANS, Assembly, Measured, Prompt, Recorder, prompt_row
+from .recorder import PROMPT_MEANS, Assembly, Measured, Prompt, Recorder
 from .recording import Array, Means, bytes_of
 from .storage import Folder
 from .studies import Job, Row, Task, address_of, digest_of_text, settings_text, slug
@@ -114,8 +114,7 @@ class Worker:
             found = recorder.measure_all(list(some.values()), job.batch, progress=False,
                                          keep=len(some) if kept else 0)
             for i, one in zip(some, found, strict=True):
-                assembly.add(one)
-                rows[i] |= self._numbers(some[i], one)
+                rows[i] |= self._numbers(some[i], one, assembly.add(one))
         first = next((i for i, row in rows.items() if row["state"] == MEASURED), None)
         if first is not None:
             prompt = prompts[first]
@@ -131,9 +130,8 @@ class Worker:
                 "tokenizer_sha256": self.digests.tokenizer, "text_sha256": digest_of_text(self.job.texts[i]),
                 "settings": settings_text(self.job.settings), "prompt": i, "state": SHORT}
 
-    def _numbers(self, prompt: Prompt, one: Measured | None) -> Row:
-        first, eps = self.job.settings.first, self.job.settings.eps
-        numbers = prompt_row(one, len(eps), first)
+    def _numbers(self, prompt: Prompt, one: Measured | None, numbers: Mapping[str, Any]) -> Row:
+        first = self.job.settings.first
         row = {name: numbers.get(name) for name in (*LISTS, *NUMBERS)}
         if one is None:
             return row | {"state": FAILED}

@@ -167,15 +167,17 @@ class Assembly:
         self.firsts: dict[tuple[int | None, str | None], None] = {}
         self.rows: dict[str, list[Any]] = {}
 
-    def add(self, one: Measured | None) -> None:
-        """None is a prompt that failed: its row is NaN."""
-        for name, value in prompt_row(one, len(self.eps), self.first).items():
+    def add(self, one: Measured | None) -> dict[str, Any]:
+        """None is a prompt that failed: its row, which is returned, is NaN."""
+        row = prompt_row(one, len(self.eps), self.first)
+        for name, value in row.items():
             self.rows.setdefault(name, []).append(value)
         if one is not None:
             self.means.add(one.metrics)
             self.firsts[one.first_id, one.tokens[self.first] if one.tokens else None] = None
             if one.kept:
                 self.kept.append(one)
+        return row
 
     def join(self, other: "Assembly") -> None:
         for name, values in other.rows.items():
