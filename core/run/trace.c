@@ -2,6 +2,7 @@
 
 #include "../base/doc.h"
 #include "../math/kernels.h"
+#include "../math/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -260,14 +261,18 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
     size_t numbers;
     if (trace->fields & SS_BIT(SS_FIELD_ATT)) take_statistics(trace, arena);
-    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side; or a vector for each
-     * head, as many numbers for each two, one for each, and two rows of a matrix. */
+    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side, and where there are
+     * more rows than columns, floats for the products of some of them; or a vector for each head,
+     * as many numbers for each two, one for each, and two rows of a matrix. */
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, K = (size_t)arch->K;
         size_t parts = H * (D + H + 1) + K + (D > H * K ? D : H * K);
         if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX - 1;
-        trace->spectrum_n = numbers / 2 + 1 > parts ? numbers / 2 + 1 : parts;
+        size_t products = ss_panels_floats(D, SS_SPECTRUM_ROWS) +
+                          SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);
+        numbers = numbers / 2 + 1 + (T > D ? products / 2 + 1 : 0);
+        trace->spectrum_n = numbers > parts ? numbers : parts;
         if (!ss_mul_size(&numbers, trace->spectrum_n, ss_pool_workers(trace->pool)))
             numbers = SIZE_MAX;
         trace->spectrum = ss_arena_take(arena, numbers, sizeof *trace->spectrum);

@@ -69,6 +69,11 @@ typedef struct ss_field {
     const char *needs; /* what only some models have, a key of their description; or NULL */
 } ss_field;
 
+/* Rows, and columns, of hidden states that a metric multiplies together, in room that the trace has
+ * for it. */
+#define SS_SPECTRUM_ROWS 128
+#define SS_SPECTRUM_COLUMNS 20
+
 /* The table; SS_FIELD_N rows, in the order of ss_field_id. */
 const ss_field *ss_fields(void);
 
