@@ -1284,10 +1284,10 @@ const eight = {
           const view = call('reserve', 48);
           return Array.from({ length: 14 }, (_, i) => {
             const tokens = Array.from({ length: i + 1 }, (_, t) => (t * 7 + i) % 60);
-            const run = call('start', model, 20, 1 << logits, 0, 0, 0, 0);
+            const run = call('start', model, 20, 1 << logits, 0, 0, 0, 0, 0);
             call('extend', run, words(...tokens), tokens.length);
             call('extend', run, words(3), 1);
-            call('field', run, logits, -1, -1, view);
+            call('field', run, logits, -1, -1, 0, -1, view);
             const [at, , , T, V] = new Uint32Array(exports.memory.buffer, view, 5);
             return [...new Uint32Array(exports.memory.buffer, at, T * V)];
           });
