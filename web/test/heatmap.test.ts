@@ -139,20 +139,12 @@ describe('the picture', () => {
     const hidden = [...document.querySelectorAll('[aria-hidden=true]')].map(
       (side) => side.className,
     );
-    expect(hidden).toEqual(['row-words', 'row-bars', 'col-bars', 'col-words']);
+    expect(hidden).toEqual(['row-words', 'col-words']);
   });
 
-  it('has bars at its sides and a remark where it is given some', () => {
+  it('has a remark where it is given one', () => {
     const remark = { text: '◀ here', kind: 'sink' };
-    const { map, one } = mapOf({ rowBars: [0.5, 1], remark });
-    const shares = [...one('.row-bars').children].map((bar) =>
-      (bar as HTMLElement).style.getPropertyValue('--share'),
-    );
-    expect([shares, one('.row-bars').hidden, one('.col-bars').hidden]).toEqual([
-      ['0.5', '1'],
-      false,
-      true,
-    ]);
+    const { map, one } = mapOf({ remark });
     const said = () => [
       one('.remark').textContent,
       one('.remark').className,
@@ -160,7 +152,7 @@ describe('the picture', () => {
     ];
     expect(said()).toEqual(['◀ here', 'remark sink', false]);
     map.draw(base);
-    expect([...said(), one('.row-bars').hidden]).toEqual(['', 'remark ', true, true]);
+    expect(said()).toEqual(['', 'remark ', true]);
   });
 
   it('marks the chosen cell, row or column, and outlines others', () => {

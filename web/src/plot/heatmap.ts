@@ -27,9 +27,6 @@ interface HeatmapData {
   readonly colTitle?: string;
   readonly rowWords?: readonly string[];
   readonly colWords?: readonly string[];
-  /** A number of each row, each column, from 0 to 1: bars at the right and under the map. */
-  readonly rowBars?: ArrayLike<number>;
-  readonly colBars?: ArrayLike<number>;
   /** A remark beside the column that it describes. */
   readonly remark?: { readonly text: string; readonly kind: string };
   /** Width of a cell over its height; 1 if absent. */
@@ -117,21 +114,13 @@ function write(place: HTMLElement, words: readonly string[] = []): void {
   });
 }
 
-function bars(place: HTMLElement, values: ArrayLike<number> = []): void {
-  place.hidden = !values.length;
-  fill(place, values.length, (bar, i) => bar.style.setProperty('--share', String(values[i])));
-}
-
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
   const place = element('map-place', root);
   const inner = element('map-inner', place);
   const rowWords = element('row-words', inner);
   const plot = element('heatmap', inner);
-  const rowBars = element('row-bars', inner);
-  const colBars = element('col-bars', inner);
   const colWords = element('col-words', inner);
-  for (const side of [rowWords, colWords, rowBars, colBars])
-    side.setAttribute('aria-hidden', 'true');
+  for (const side of [rowWords, colWords]) side.setAttribute('aria-hidden', 'true');
   const canvas = document.createElement('canvas');
   plot.append(canvas);
   const lit = element('mark lit', plot);
@@ -218,8 +207,6 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       inner.style.setProperty('--every', String(every));
       write(rowWords, rowNames);
       write(colWords, colNames);
-      bars(rowBars, data.rowBars);
-      bars(colBars, data.colBars);
       while (outlines.length > outlined.length) outlines.pop()!.remove();
       while (outlines.length < outlined.length) outlines.push(element('mark outlined', plot));
       outlined.forEach((cell, i) => mark(outlines[i]!, cell, rows, cols));
