@@ -2,7 +2,7 @@
 /** A matrix as a picture: its pixels, marks and words, and what pointer and keyboard do. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { diverging, sequential } from '../src/plot/color';
-import { createHeatmap, paint, type Cell } from '../src/plot/heatmap';
+import { createHeatmap, distinct, paint, type Cell } from '../src/plot/heatmap';
 import { drawLegend } from '../src/plot/legend';
 
 const scale = sequential('light');
@@ -140,6 +140,23 @@ describe('the picture', () => {
       (side) => side.className,
     );
     expect(hidden).toEqual(['row-words', 'col-words']);
+  });
+
+  it('names words that begin alike, and are cut, by where they begin to differ', () => {
+    expect(distinct(['thousand', 'thousands', 'the', 'thought', 'through', ''])).toEqual([
+      ...['…d', '…s', 'the', 'thought', 'through', ''],
+    ]);
+    expect(distinct(['layer.10.attention', 'layer.11.attention', 'layer.10.attention'])).toEqual([
+      ...['…0.attention', '…1.attention', '…0.attention'],
+    ]);
+    expect(distinct(['international'])).toEqual(['international']);
+    const words = ['electricity', 'electrical'];
+    const { one } = mapOf({ rows: 2, cols: 2, rowWords: words, colWords: words });
+    const spans = [...one('.row-words').children] as HTMLElement[];
+    expect(spans.map(({ textContent, title }) => [textContent, title])).toEqual([
+      ['…ity', 'electricity'],
+      ['…al', 'electrical'],
+    ]);
   });
 
   it('has a remark where it is given one', () => {

@@ -104,13 +104,32 @@ function fill(
   [...place.children].forEach((child, i) => each(child as HTMLElement, i));
 }
 
+/** So many letters have room beside every map. */
+const ROOM = 6;
+
+/** Words that begin alike and are longer than their room are named by where they begin to differ. */
+export function distinct(words: readonly string[]): string[] {
+  const groups = new Map<string, Set<string>>();
+  const startOf = (one: string) => one.slice(0, ROOM);
+  for (const one of words)
+    groups.set(startOf(one), (groups.get(startOf(one)) ?? new Set()).add(one));
+  return words.map((one) => {
+    const alike = [...groups.get(startOf(one))!];
+    if (one.length <= ROOM || alike.length < 2) return one;
+    let common = ROOM;
+    while (alike.every((other) => other.slice(0, common + 1) === one.slice(0, common + 1)))
+      common++;
+    return `…${one.slice(Math.min(common, one.length - 1))}`;
+  });
+}
+
 /** @param words none where there are too many to be read */
 function write(place: HTMLElement, words: readonly string[] = []): void {
+  const labels = distinct(words);
   fill(place, words.length, (span, i) => {
-    if (span.textContent === words[i]) return;
     // A word that is too long for its place is cut there; the readout has the whole word.
-    span.textContent = words[i]!;
-    span.title = words[i]!;
+    if (span.textContent !== labels[i]) span.textContent = labels[i]!;
+    if (span.title !== words[i]) span.title = words[i]!;
   });
 }
 
