@@ -165,7 +165,7 @@ export const story = {
   },
 
   async 'the story’s lab trains in its place'(stage) {
-    const page = await stage.open('why=6');
+    const page = await stage.open('why=6', { waits: false });
     await goTo(page, 6);
     await press(page, page.locator('.step-6 .train'), 'Enter');
     await page.waitForFunction(() =>

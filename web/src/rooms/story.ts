@@ -112,6 +112,7 @@ const everyHead: Build = (place, { context, scope }) => {
       return { isPlain: true, remark: remarkOf(claimOf(frame, at, state)) };
     },
   });
+  map.root.ariaLabel = 'Attention map of the selected head';
   const thumbs = new Figure(picture, allHeads, context, scope, { isBare: true });
   return {
     wants: () => ({ views: [allHeads] }),
@@ -359,6 +360,7 @@ const training: Build = (place, { context, scope }) => {
     isBare: true,
     extra: (frame) => ({ at: pinned() ?? selectedHead(frame, own.peek()), isPlain: true }),
   });
+  figure.root.ariaLabel = 'Attention map through training';
   new Walk(slider, inner, scope, () => pinned() !== undefined);
   return {
     wants: () => {
