@@ -175,14 +175,6 @@ export function shortWords({ even, least }: Judgement, T: number, eps: number): 
   );
 }
 
-/** The caveat of a short text, in one clause; empty for a long one. */
-export function shortNote({ even }: Judgement, T: number, eps: number): string {
-  const tokens = T === 1 ? '1 token' : `${T} tokens`;
-  return even > eps / 2
-    ? `Short text (${tokens}): uniform attention is already ${percent(even, 0)}.`
-    : '';
-}
-
 /** The first token, by its role where it has one. */
 export function firstName(frame: Frame): string {
   const key = firstKey(frame);
@@ -250,8 +242,7 @@ export function finding(frame: Frame, at: Head): string {
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
   const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
-  const note = shortNote(verdict, frame.T, frame.eps);
-  return `${chosen} ${all}${note && ` ${note}`}${sums}${biasNote(frame)}`;
+  return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 
 /** Attention on a learned bias key, which belongs to no token. */
@@ -282,8 +273,7 @@ export function comparison(frames: readonly Frame[]): string {
   const raw = frames.some(({ operation }) => !operation.normalises)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
-  const note = shortNote(most.verdict, most.frame.T, eps);
-  const notes = `${note && ` ${note}`}${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
+  const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
   // Heads are counted where all models have the same number of them.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
   const share = ({ frame, verdict }: (typeof all)[number]) =>

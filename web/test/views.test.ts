@@ -542,10 +542,10 @@ describe('lines and bars', () => {
     const all = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
     const both = { ...frame, architecture: architecture({ mask }) } as Frame;
     expect(scores.says({ ...both, tensors: { ...both.tensors, sink_ratio: all } }, at)).toBe(
-      'Sinks: key 4 “w4” in 50%, key 3 “w3” in 40%, key 2 “w2” in 30%, key 1 “w1” in 20% of the heads.',
+      'Sinks: k = 5 “w4” in 50%, k = 4 “w3” in 40%, k = 3 “w2” in 30%, k = 2 “w1” in 20% of the heads.',
     );
     const view = drawn(scores, frame, at);
-    expect(view.text('.caption')).toBe('Sinks: key 2 “w2” in 75%, key 0 “w0” in 50% of the heads.');
+    expect(view.text('.caption')).toBe('Sinks: k = 3 “w2” in 75%, k = 1 “w0” in 50% of the heads.');
     expect(view.lines()).toEqual([
       ['head L1H0', 20 / 64, 21 / 64, 22 / 64],
       ['uniform attention', 0, 1 / 16, 2 / 16],
@@ -555,8 +555,10 @@ describe('lines and bars', () => {
       [0, 1],
       [0, 0.75],
     ]);
+    // The paper's α₁ is that of the first token.
+    expect(view.charts().map((one) => one.from)).toEqual([1, 1]);
     const many = { ...frame, sequences: 2 };
-    expect(scores.says(many, at)).toBe('Sinks: key 2 in 75%, key 0 “w0” in 50% of the heads.');
+    expect(scores.says(many, at)).toBe('Sinks: k = 3 in 75%, k = 1 “w0” in 50% of the heads.');
     const none = {
       ...frame,
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },

@@ -187,8 +187,6 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('key'),
         rowWords: words,
         colWords: words,
-        rowBars: frame.pooled ? undefined : options.rowBars,
-        colBars: frame.pooled ? undefined : options.colBars,
         remark: options.remark,
         label: attention.says(frame, at, state),
         chosen: cellOf(state.query, state.key),

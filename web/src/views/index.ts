@@ -3,6 +3,7 @@
  * here: rooms, links, exports and embeds read the table.
  */
 import type { Frame } from '../frame';
+import { arrows } from './arrows';
 import { attention } from './attention';
 import { bias } from './bias';
 import { change } from './change';
@@ -20,6 +21,7 @@ import { loss } from './loss';
 import { mass } from './mass';
 import { next } from './next';
 import { norms } from './norms';
+import { outputs } from './outputs';
 import { parts } from './parts';
 import { perturbations } from './perturbations';
 import { ratios } from './ratios';
@@ -43,11 +45,13 @@ export const views: readonly View[] = [
   sinks,
   change,
   geometry,
+  arrows,
   scores,
   parts,
   threshold,
   length,
   gives,
+  outputs,
   tags,
   norms,
   ratios,
