@@ -76,15 +76,30 @@ const cli = (...args) =>
 
 /** Every view that Explore offers of what was opened draws something; their titles. */
 async function inspect(page) {
-  const tabs = page.getByRole('navigation', { name: 'Inspector' });
-  const titles = (await tabs.getByRole('button').allTextContents()).map((title) => title.trim());
-  for (const title of titles) {
-    const tab = tabs.getByRole('button', { name: title, exact: true });
-    await tab.click();
-    await tabs.locator('[aria-pressed=true]', { hasText: title }).waitFor();
+  const titles = [];
+  const look = async (title) => {
     await settled(page);
-    const drawn = page.locator('.inspector-place').locator('svg, canvas, li, button.primary');
-    await drawn.first().waitFor();
+    await page
+      .locator('.stage > .main')
+      .locator('svg, canvas, li, button.primary')
+      .first()
+      .waitFor();
+    titles.push(title.trim());
+  };
+  for (const question of await page.locator('.ask').all()) {
+    await question.click();
+    const tabs = page.locator('.asks.selected .tabs button');
+    if (!(await tabs.count())) await look(await question.textContent());
+    for (const tab of await tabs.all()) {
+      await tab.click();
+      await look(await tab.textContent());
+    }
+  }
+  const research = page.locator('.research');
+  await research.locator('summary').click();
+  for (const tab of await research.getByRole('button').all()) {
+    await tab.click();
+    await look(await tab.textContent());
   }
   return titles;
 }

@@ -173,6 +173,19 @@ export async function saveFrom(page, menu, kind) {
   return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
 }
 
+/** Opens a door of the bar over the pictures: its tokens, or all settings. */
+export async function openDoor(page, name) {
+  const door = page.locator(`.ask-bar > .${name}`);
+  if (!(await door.evaluate((one) => one.open))) await door.locator('summary').first().click();
+}
+
+/** Opens a tab of one of Explore's questions. */
+export async function ask(page, question, tab) {
+  await page.locator('.ask', { hasText: question }).click();
+  if (tab)
+    await page.locator('.asks.selected').getByRole('button', { name: tab, exact: true }).click();
+}
+
 export async function staysWithin(page, width, what = 'the page') {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= width, `${what}: ${wide} px wide in ${width}`);

@@ -225,7 +225,7 @@ export const shareWords = ({ operation: { normalises } }: Frame): string =>
   normalises ? 'of its attention' : 'of its row sums';
 
 /** What the head gives the first token. */
-function givesWords(claim: Claim, frame: Frame): string {
+export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
   if (isBelow(claim))
