@@ -3,10 +3,11 @@
  * stage draws. A sentence whose condition does not hold is not said.
  */
 import { claimOf, type Kind } from './claims';
-import { firstKey, mean, ofHead, type Frame, type Head } from './frame';
+import { firstKey, keysOf, mean, ofHead, type Frame, type Head } from './frame';
 import type { State } from './ask/state';
 import { lossChange } from './views/change';
-import type { Question } from './views/index';
+import { emergence } from './views/training';
+import type { Choice } from './views/index';
 import { judged, quote } from './words';
 
 const WHERE: Readonly<Record<Kind, string>> = {
@@ -20,6 +21,29 @@ function where(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
   return kind ? WHERE[kind] : '';
 }
+
+function allHeads(frame: Frame): string {
+  const verdict = judged(frame);
+  if (!verdict.conclusive) return 'This text is too short to tell sinks from uniform attention.';
+  const who = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
+  return `${who} of the heads ${who === 'None' ? 'has' : 'have'} a sink at the first token.`;
+}
+
+/** Whether another key is a sink, of those that enough queries see. */
+function others(frame: Frame): string {
+  const verdict = judged(frame);
+  const { sink_ratio } = frame.tensors;
+  if (!verdict.conclusive || firstKey(frame) || !sink_ratio) return '';
+  const later = Array.from(sink_ratio.data).slice(1, keysOf(frame));
+  if (!later.length) return '';
+  if (later.some((share) => share > 0)) return 'In some heads, another token is a sink.';
+  return verdict.sink > 0 ? 'No token but the first is a sink.' : 'No token is a sink.';
+}
+
+const sums = ({ operation }: Frame): string =>
+  operation.normalises
+    ? 'Each token must spend all of its attention somewhere.'
+    : 'A token may attend to little: its row need not sum to one.';
 
 /** Cosines of every visible pair of different tokens, with the first key and with the others. */
 function cosines({ head, T }: Frame): readonly [number[], number[]] | undefined {
@@ -87,16 +111,35 @@ function matter(frame: Frame, { layer, head }: Head): string {
   return Number.isFinite(rise) ? `Without this head ${predicts(frame, rise)}` : '';
 }
 
-/** The plain answer of a question for the head that is shown; empty where its numbers are not there. */
-export function answerOf(name: Question['name'], frame: Frame, at: Head, state: State): string {
-  const answers: Partial<Record<Question['name'], () => string>> = {
-    where: () => where(frame, at, state),
-    why: () => why(frame, at),
-    write: () => write(frame, at),
-    if: () => whatIf(frame),
-    matter: () => matter(frame, at),
-  };
-  return answers[name]?.() ?? '';
+function when(frame: Frame): string {
+  const found = emergence(frame);
+  if (!found) return '';
+  if (found.isNone) return 'At no step of the training did many heads have a sink.';
+  const step = found.step.toLocaleString('en');
+  return found.from > 0
+    ? `Half of the sinks were there by step ${step} of the training.`
+    : `At first no head has a sink; half of the sinks are there by step ${step}.`;
+}
+
+const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) => string>> = {
+  attention: where,
+  ...{ sinks: allHeads, heads: allHeads, scores: others, secondary: others, mass: sums },
+  ...{ geometry: why, gives: write, change: whatIf, training: when, effects: matter },
+};
+
+/**
+ * The plain answer that a picture gives, for the head that is shown; the picture's question where there is none, or
+ * its numbers are not there.
+ */
+export function answerOf(
+  { question, views: [view] }: Choice,
+  frame: Frame,
+  at: Head,
+  state: State,
+): string {
+  // Before an edit, what if is asked over the map.
+  const name = question.name === 'if' && view!.name === 'attention' ? 'change' : view!.name;
+  return ANSWERS[name]?.(frame, at, state) || view!.question;
 }
 
 /** What the first token is, said in full once a screen. */

@@ -143,6 +143,12 @@ export function stampWords(frame: Stamped): string {
   return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${from}${stored}`;
 }
 
+/** The conditions that all frames have in common, as a stamp has them. */
+export function sharedConditions(frames: readonly Stamped[]): string[] {
+  const stamps = frames.map((frame) => stampWords(frame).split(' · '));
+  return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
+}
+
 /** What may be said of its Sink_1. */
 export function judged(frame: Frame): Judgement {
   const { tensors, eps, operation } = frame;

@@ -140,6 +140,15 @@ describe('Explore', () => {
     expect([turns.size, viewsOf(wide)]).toEqual([1, []]);
   });
 
+  it('asks for the run without an edit before a view that compares the two can fit', () => {
+    const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
+    const subject = 'softmax~silence(1,0)';
+    const made = room({ shown: [subject], view: 'change' }, [softmax({ subject, edits })]);
+    expect(made.asked().subjects).toEqual([subject, 'softmax']);
+    expect(made.asked().reads).toContain('loss_at');
+    expect(viewsOf(made)).toEqual(['heads', 'attention']);
+  });
+
   it('has six questions: the selected one has its tabs and its picture on the stage', () => {
     const made = room();
     const asked = () =>
@@ -307,7 +316,7 @@ describe('Training', () => {
     expect(text('h1')).toBe('Training');
     expect(text('.lead')).toBe(
       'Softmax model: 2 of the 4 heads give the first token more than 30% of their attention; Sigmoid model: none of ' +
-        'the 4 heads give the first token more than 30% of their attention; uniform attention would give it 10%.',
+        'the 4 heads; uniform attention would give it 10%.',
     );
     expect(texts('.subject')).toEqual(['Softmax model', 'Sigmoid model']);
     click('Choose models');

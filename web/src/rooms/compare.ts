@@ -34,7 +34,7 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { part } from '../page/view';
 import { comparedAnswer } from '../answers';
-import { comparison, firstWords, stampWords } from '../words';
+import { comparison, firstWords, sharedConditions } from '../words';
 import { corpusName, type Card, type OpenModels } from '../ask/zoo';
 import { differenceLine, differencesOf, placeWords } from './differs';
 import {
@@ -222,8 +222,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const bar = part(root, 'bar');
   const head = part(root, 'room-head');
   const pictures = part(root, 'pictures');
-  const shared = { parts: [] as readonly string[] };
-  const look = { stated: () => shared.parts };
+  let said: readonly string[] = [];
+  const look = { stated: () => said };
   const stage = new Stage(part(pictures, 'stage'), context, scope, look, look);
   const sinkMap = new Figure(pictures, sinks, context, scope, look);
   const numbers = part(root, 'figure numbers-of-all', 'section');
@@ -295,12 +295,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${troubles(all, context)}`,
       head,
     );
-    const stamps = frames.map((frame) => stampWords(frame).split(' · '));
-    const [first = []] = stamps;
-    const isOf = (one: string) => frames.some(({ title }) => title === one);
-    shared.parts = first.filter((one) => stamps.every((own) => own.includes(one)));
     // The name of a model is over its picture.
-    shared.parts = [...shared.parts, ...stamps.flat().filter(isOf)];
+    said = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
     const [view] = choice.views;
     pictures.dataset.count = view === sinks ? '6' : String(all.length);
     stage.update(all);

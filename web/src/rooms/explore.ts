@@ -79,9 +79,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   asks(context, scope, () => {
     const frames = framesOf(shown());
+    const { tab, views } = stage.choiceFor(frames);
+    // What compares fits once the frame that it compares with is there.
+    const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
     return {
       subjects: [subject()],
-      views: [navigatorOf(subject(), frames[0]), ...stage.choiceFor(frames).views],
+      views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
       more: [...sinks.reads, 'massive', 'massive_at'],
     };
   });
@@ -115,11 +118,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const choice = stage.choiceFor(frames);
     const isAbout = frame && allows(state, 'subjects');
     render(askBar(context, frames, subjects(), isAbout ? about(frame, context) : nothing), bar);
-    const answer = frame && at ? answerOf(choice.question.name, frame, at, state) : '';
+    const answer = frame && at ? answerOf(choice, frame, at, state) : '';
     const isLoading = !frame && !all[0]!.error;
     render(
       html`${opening(
-        answer || (frame ? choice.question.title : 'Explore'),
+        answer || 'Explore',
         frame && at
           ? numbersOf(choice, frame, at)
           : isLoading
