@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { recordMaps } from '../../wasm/index.js';
 import {
   ask,
+  everyTab,
   inAllSizes,
   openDoor,
   pictures,
@@ -100,19 +101,15 @@ export const recording = {
       // The link that the address is cannot open somebody's disk.
       assert.doesNotMatch(page.url(), /recording/);
       // Every view draws something, or says which number the recording lacks.
-      await page.locator('.research summary').click();
-      const buttons = page.locator('.questions button');
       let lacking = 0;
-      for (let i = 0; i < (await buttons.count()); i++) {
-        await buttons.nth(i).click();
-        await settled(page);
+      await everyTab(page, async (title) => {
         const [drawn, said] = [
           await page.locator('.stage > .main .cell-body').count(),
           await page.locator('.stage > .main [data-lacks]').count(),
         ];
-        assert.ok(drawn + said > 0, await buttons.nth(i).textContent());
+        assert.ok(drawn + said > 0, title);
         lacking += said;
-      }
+      });
       assert.ok(lacking > 2);
       assert.deepEqual(page.troubles, []);
     },
