@@ -382,48 +382,21 @@ function rareFields(context: Context, frames: readonly Frame[]): TemplateResult 
   </div>`;
 }
 
-/** The whole question: the text, its length, its start token, the threshold. */
-export function questionControls(
-  context: Context,
-  frames: readonly Frame[],
-  rows = 3,
-): TemplateResult {
-  if (isRecorded(frames)) return html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`;
-  const { state } = context;
-  return html`<div class="question-controls">
-    ${
-      allows(state.value, 'text')
-        ? html`${sourceField(context)} ${promptField(context, rows)} ${startToken(context, frames)}`
-        : nothing
-    }
-    ${
-      allows(state.value, 'numbers')
-        ? html`${sizeFields(context, frames)}
-            <details class="more">
-              <summary>Prompts, start token, ε, colors</summary>
-              ${rareFields(context, frames)}
-            </details>`
-        : nothing
-    }
-  </div>`;
-}
-
 /**
- * One bar over the stage: the subjects, the text, its tokens, and a door to all settings.
+ * The whole question in one bar: the subjects, the text, its tokens, and a door to all settings.
  * @param more what else stands behind that door
  */
 export function askBar(
   context: Context,
   frames: readonly Frame[],
-  subjects: TemplateResult | typeof nothing,
+  subjects: TemplateResult | typeof nothing = nothing,
   more: TemplateResult | typeof nothing = nothing,
 ): TemplateResult {
   const state = context.state.value;
   const [frame] = frames;
   const [hasText, hasNumbers] = [allows(state, 'text'), allows(state, 'numbers')];
   const settings = html`${hasText ? html`${sourceField(context)} ${startToken(context, frames)}` : nothing}
-  ${hasNumbers ? html`${sizeFields(context, frames)} ${rareFields(context, frames)}` : nothing}
-  ${generateControls(context, frames)}`;
+  ${hasNumbers ? html`${sizeFields(context, frames)} ${rareFields(context, frames)}` : nothing}`;
   const others = state.input === 'text' || state.input === 'file' ? '' : INPUTS[state.input];
   return html`<div class="ask-bar">
     ${subjects}

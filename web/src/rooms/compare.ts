@@ -6,6 +6,7 @@ import { live } from 'lit/directives/live.js';
 import {
   allows,
   askBar,
+  generateControls,
   opening,
   segmented,
   subjectList,
@@ -280,6 +281,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         context,
         frames,
         subjectList('Models compared', all, context, (shown) => context.set({ shown })),
+        html`${generateControls(context, frames)}`,
       ),
       bar,
     );

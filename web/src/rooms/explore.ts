@@ -4,6 +4,7 @@ import {
   addButton,
   allows,
   askBar,
+  generateControls,
   lightsChips,
   nameOf,
   opening,
@@ -117,7 +118,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const at = frame && selectedHead(frame, state);
     const choice = stage.choiceFor(frames);
     const isAbout = frame && allows(state, 'subjects');
-    render(askBar(context, frames, subjects(), isAbout ? about(frame, context) : nothing), bar);
+    render(
+      askBar(
+        context,
+        frames,
+        subjects(),
+        html`${generateControls(context, frames)} ${isAbout ? about(frame, context) : nothing}`,
+      ),
+      bar,
+    );
     const answer = frame && at ? answerOf(choice, frame, at, state) : '';
     const isLoading = !frame && !all[0]!.error;
     render(
