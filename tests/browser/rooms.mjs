@@ -6,8 +6,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.js';
 import {
+  ask,
   chips,
+  everyTab,
   inAllSizes,
+  openDoor,
   pageRoot,
   pictures,
   root,
@@ -309,6 +312,7 @@ const start = {
     for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
     assert.match(await note.textContent(), /^The number of tokens that were run/);
     await page.keyboard.press('Escape');
+    await openDoor(page, 'settings');
     await page.locator('.question-controls .field .term', { hasText: /^T$/ }).click();
     assert.match(await note.textContent(), /^The number of tokens that were run/);
     await page.keyboard.press('Escape');
@@ -331,6 +335,7 @@ const start = {
 
   async 'a word that is pointed at shows in the map and among the tokens'(stage) {
     const page = await stage.open('room=explore');
+    await openDoor(page, 'tokens');
     await page.locator('.chip', { hasText: 'door' }).hover();
     assert.ok((await page.locator('.mark.lit:visible').count()) > 0);
     const look = await page
@@ -341,6 +346,7 @@ const start = {
     // Where the words are a row that scrolls, the row scrolls to the word that is pointed at.
     await page.setViewportSize({ width: 390, height: 844 });
     const last = page.locator('.chip').last();
+    await map(page).evaluate((one) => one.scrollIntoView({ block: 'end' }));
     const { x, y, height } = await map(page).boundingBox();
     await page.mouse.move(x + 5, y + height - 3);
     await page.waitForFunction(() => {
@@ -390,7 +396,7 @@ const reading = {
           : `^No head gives the start token “<s>” more than ${Math.ceil(most)}%; head ${name} gives it the most\\. As a share of its rows that is ${share.toFixed(0)}%;`;
         assert.match(said, new RegExp(numbers));
         assert.match(said, new RegExp(count ? `${count} of the 24 heads` : 'None of the 24 heads'));
-        assert.equal(await text(page, 'h1'), `Head ${name}`);
+        assert.match(await text(page, '.room-head .hint'), new RegExp(`\\(${name}\\);`));
       }
     }
   },
@@ -466,30 +472,37 @@ const reading = {
     }
   },
 
-  async 'Explore is one screen: the heads, the map, and one inspector at a time'(stage) {
+  async 'Explore is one screen: the heads, the picture of one question, and all six questions'(
+    stage,
+  ) {
     const page = await stage.open('room=explore');
     await page.setViewportSize({ width: 1280, height: 800 });
     for (const selector of [
-      '[data-view="sinks"] .heatmap',
+      '.rail .thumbs',
       '[data-view="attention"] .heatmap',
       '.tabs',
-      '.inspector .heatmap',
+      '.asks:last-of-type',
     ])
       assert.ok(await isSeen(page, selector), selector);
-    await page.locator('[data-view="sinks"] .heatmap').click({ position: { x: 10, y: 10 } });
+    await page.locator('.rail .thumb').first().click();
     await settled(page);
-    assert.equal(await text(page, 'h1'), 'Head L0H0');
-    const names = await page.locator('.tabs button').allTextContents();
-    assert.ok(names.length >= 7, names.join());
-    for (const name of names) {
-      await page.getByRole('button', { name: name.trim(), exact: true }).click();
-      await page.waitForSelector('.inspector .cell');
-      await settled(page);
-      assert.equal(await page.locator('.inspector .figure').count(), 1);
-      assert.ok(await page.evaluate(() => scrollY === 0), `${name} opens inside the window`);
-    }
+    assert.match(await text(page, '.room-head .hint'), /^Layer 0, head 0 \(L0H0\)/);
+    assert.equal(await page.locator('.ask').count(), 6);
+    const opened = [];
+    await everyTab(page, async () => {
+      assert.ok((await page.locator('.asks.selected .tabs button').count()) <= 4);
+      await page.waitForSelector('.stage > .main .cell');
+      const shown = await page.locator('.stage > .main').getAttribute('data-view');
+      // The map stands under “What if” until there is an edit.
+      assert.ok(!opened.includes(shown) || shown === 'attention', `${shown} is of one tab`);
+      opened.push(shown);
+      assert.ok(await isSeen(page, '.stage > .main .figure-head'), `${shown} is on the stage`);
+      // No other quantity's map is between the sentence and the picture.
+      assert.equal(await page.locator('.middle .figure').first().getAttribute('data-view'), shown);
+      assert.ok((await text(page, 'h1')).length > 10);
+    });
     assert.deepEqual(page.troubles, []);
-    return names.map((name) => name.trim()).join(', ');
+    return opened.join(', ');
   },
 
   async 'a new text changes the charts and maps that are shown, and puts no others in their place'(
@@ -503,7 +516,7 @@ const reading = {
     const paths = () =>
       page.$$eval('.chart-picture path', (all) => all.map((one) => one.getAttribute('d')).join());
     const before = await paths();
-    await page.locator('.inspector .how summary').focus();
+    await page.locator('.stage .how summary').first().focus();
     await page.fill('textarea', 'A bird sang in the garden, and the king heard it all the night.');
     await settled(page);
     assert.notEqual(await paths(), before);
@@ -538,7 +551,7 @@ const reading = {
       );
     }
     assert.match(await text(page, '.view-threshold .caption'), /^Of 24 heads, .* have α₁ > 0\.3/);
-    await page.getByRole('button', { name: 'Sink₁ by length', exact: true }).click();
+    await page.locator('.view-length').scrollIntoViewIfNeeded();
     const { sink_1: sinks, mean_alpha_1: means } = await saved('length');
     assert.equal(sinks.length, ids.length);
     for (const T of [2, 9, 17, ids.length]) {
@@ -566,7 +579,7 @@ const reading = {
   async 'every view has its name, and what a model lacks is not offered'(stage) {
     const page = await stage.open('room=explore&shown=gated');
     const offered = async () =>
-      (await page.locator('.tabs button').allTextContents()).map((one) => one.trim());
+      (await page.locator('.questions button').allTextContents()).map((one) => one.trim());
     assert.ok((await offered()).includes('Gate') && !(await offered()).includes('Bias key'));
     for (const [shown, view] of [
       ['gated', 'gate'],
@@ -599,7 +612,8 @@ const reading = {
     for (const [room, width, few] of [
       // The text, its start token, examples and the word “head” stand over the map that is made of them.
       ['start', 1280, 8],
-      ['explore', 390, 6],
+      // The bar with the models, the text, its tokens and all settings.
+      ['explore', 390, 11],
     ]) {
       const page = await stage.open(`room=${room}`, { width });
       for (stops = 0; !(await isThere(page)); stops++) await page.keyboard.press('Tab');
@@ -609,20 +623,20 @@ const reading = {
     }
     // Side by side, the focus goes from left to right, and never back.
     const wide = await stage.open('room=explore');
-    const columns = ['rail', 'middle', 'inspector'];
+    const columns = ['bar', 'rail', 'middle', 'inspector'];
     let column = 0;
     for (let i = 0; i < 120; i++) {
       await wide.keyboard.press('Tab');
       const name = await wide.evaluate(() => {
-        const place = document.activeElement.closest('.rail, .middle, .inspector');
-        return place ? ['rail', 'middle', 'inspector'].find((one) => place.matches(`.${one}`)) : '';
+        const names = ['bar', 'rail', 'middle', 'inspector'];
+        return names.find((one) => document.activeElement.closest(`.room > .${one}`)) ?? '';
       });
-      if (!name && column === 2) break;
+      if (!name && column === 3) break;
       if (!name) continue;
       assert.ok(columns.indexOf(name) >= column, `${name} after ${columns[column]}`);
       column = columns.indexOf(name);
     }
-    assert.equal(column, 2);
+    assert.equal(column, 3);
     const page = await stage.open('room=explore');
     await map(page).focus();
     for (const key of ['ArrowDown', 'ArrowDown', 'ArrowRight']) await page.keyboard.press(key);
@@ -630,6 +644,7 @@ const reading = {
       await text(page, '[data-view="attention"] .readout'),
       /query 2 “old” → key 1 “The”: 0\.\d{4}/,
     );
+    await openDoor(page, 'tokens');
     assert.equal(await page.locator('.chip[tabindex="0"]').count(), 1);
     await page.locator('.chip[tabindex="0"]').focus();
     await page.keyboard.press('ArrowRight');
@@ -640,7 +655,7 @@ const reading = {
   async 'the hand hides a key, silences a head, drops a value; the change is reported; Back undoes'(
     stage,
   ) {
-    const page = await stage.open('room=explore&shown=softmax&layer=3&head=1');
+    const page = await stage.open('room=explore&shown=softmax&view=change&layer=3&head=1');
     const move = (name) => page.locator('.hand').getByRole('link', { name, exact: true });
     const hash = () => page.evaluate(() => decodeURIComponent(location.hash));
     const badge = () => page.locator('.view-attention .stamp').textContent();
@@ -718,11 +733,15 @@ const reading = {
     await picture.click({ position: { x: (64.5 * box.width) / 128, y: (2.5 * box.height) / 26 } });
     await settled(page);
     const move = (name) => page.locator('.hand').getByRole('link', { name });
+    await ask(page, 'What if');
     await move(/^Zero channel 64 (after layer \d|at the embedding), token 2$/).waitFor();
+    await page.goBack();
+    await picture.waitFor();
     // The neighbour, by arrow and Enter; the move by Enter.
     await picture.focus();
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('Enter');
+    await ask(page, 'What if');
     await move('Set channel 65 there to its mean').focus();
     await page.keyboard.press('Enter');
     // Nothing is drawn that cannot be seen.
@@ -748,7 +767,7 @@ const reading = {
   async 'a link is followed though the address of a change before it is still to be written'(
     stage,
   ) {
-    const page = await stage.open('room=explore&shown=softmax');
+    const page = await stage.open('room=explore&shown=softmax&view=change');
     const timers = await page.evaluate(() => {
       const later = [];
       const own = window.setTimeout;
@@ -794,7 +813,7 @@ const reading = {
       24,
     );
 
-    await page.getByRole('button', { name: 'What a key contributes' }).click();
+    await ask(page, 'What does the head write?');
     await page.waitForSelector('.view-gives .heatmap');
     await settled(page);
     const given = await inNode('softmax', prompt, 'auto', [{ metric: 'contribution_out_at' }]);
@@ -803,7 +822,7 @@ const reading = {
     const part = `and ${(100 * data[20 * given.T]).toFixed(0)}% after it.`;
     assert.ok((await text(page, '.view-gives .caption')).includes(part), part);
 
-    await page.getByRole('button', { name: 'Influence of one token' }).click();
+    await ask(page, 'What if', 'Replace a token');
     await page.waitForSelector('.view-reach .heatmap');
     await settled(page);
     const { engine, model, ids } = await openInNode('softmax', prompt, 'auto');
@@ -831,6 +850,7 @@ const reading = {
 
   async 'random and repeated tokens, the first token, and how many'(stage) {
     const page = await stage.open('room=explore&T=16');
+    await openDoor(page, 'settings');
     const kind = page.getByLabel('prompts from');
     await kind.selectOption('repeat');
     await settled(page);
@@ -839,7 +859,6 @@ const reading = {
     await settled(page);
     const drawn = await chips(page);
     assert.equal(drawn.length, 16);
-    await page.locator('.question summary', { hasText: 'start token' }).click();
     await page.getByLabel('first token', { exact: true }).selectOption('none');
     await settled(page);
     assert.ok(!(await chips(page)).includes('<s>'));
@@ -852,6 +871,7 @@ const reading = {
   async 'generation adds tokens that the views follow, and can be stopped'(stage) {
     const page = await stage.open('room=explore');
     const before = (await chips(page)).length;
+    for (const door of ['tokens', 'settings']) await openDoor(page, door);
     await page.locator('summary', { hasText: 'Generate text' }).click();
     // The first token's chip is answered within the page: from here, sixteen may be made before a click arrives.
     await page.evaluate(() => {
@@ -876,7 +896,7 @@ const reading = {
       new RegExp(`T = ${before + made} `),
     );
     // What takes runs of its own waits for the last token, and is then of the longer text.
-    await page.getByRole('button', { name: 'Head ablation' }).click();
+    await ask(page, 'Does it matter?');
     await page.waitForSelector('.view-effects .heatmap');
     await page.getByRole('button', { name: 'Generate 16 tokens' }).click();
     await settled(page);
@@ -892,17 +912,13 @@ const reading = {
   },
 
   async 'a browser without SIMD gets the base kernels and the same digits'(stage) {
-    const simd = await stage.open('room=explore');
-    const base = await stage.open('room=explore', {
+    const simd = await stage.open('room=explore&view=geometry');
+    const base = await stage.open('room=explore&view=geometry', {
       script: 'WebAssembly.validate = () => false;',
     });
     assert.match(await text(base, '#version'), /base kernels/);
     assert.match(await text(simd, '#version'), /simd kernels/);
-    for (const selector of [
-      '[data-finding]',
-      '.inspector .caption',
-      '[data-view="sinks"] .caption',
-    ])
+    for (const selector of ['h1', '[data-finding]', '.stage .caption', '.rail .thumbs'])
       assert.equal(await text(base, selector), await text(simd, selector));
   },
 };
@@ -926,6 +942,7 @@ const comparing = {
     assert.match(rows[2], /stored at \d\.\d bits per weight/);
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 4);
     assert.match(await text(page, '.differs'), /attention operation.*softmax.*sigmoid/s);
+    await page.getByRole('button', { name: 'Reported in papers' }).click();
     assert.match(
       await text(page, '.reported-rows'),
       /Gu et al\. 2025.*GPT2-XL\s+REPORTED\s+77\.00%.*Mistral-7B\s+REPORTED\s+97\.49%/s,
@@ -1227,10 +1244,7 @@ const training = {
       ),
       shown.said,
     );
-    assert.match(
-      shown.said,
-      /^Softmax model, seed 1, at step 4,000: .*the weights shown here come from shorter runs/s,
-    );
+    assert.match(shown.said, /^Softmax model, seed 1, at step 4,000: .*BOS first\)\./);
     // Long runs of it are not planned: its 2,000 steps are those of softmax.
     assert.deepEqual(await logs('short'), []);
     const without = await bands('short');
@@ -1239,7 +1253,7 @@ const training = {
     // In the table each seed has a dot, and what a factor does in pairs of seeds its interval.
     const index = JSON.parse(await zoo('index.json'));
     const { seeds, outcomes } = index.find(({ id }) => id === 'sigmoid').differs;
-    const compare = await stage.open('room=compare&shown=softmax,sigmoid,short');
+    const compare = await stage.open('room=compare&below=seeds&shown=softmax,sigmoid,short');
     const rows = compare.locator('table.seeds tbody tr');
     await rows.first().waitFor();
     const reported = await rows.allTextContents();
@@ -1271,12 +1285,14 @@ const training = {
       ),
     );
     const about = await stage.open('room=explore&shown=short');
+    await openDoor(about, 'settings');
     await about.locator('details.about summary').click();
     const card = about.locator('.about table.seeds');
     await card.first().waitFor();
     assert.equal(await card.count(), 1, 'no long runs of it');
     assert.match(await card.textContent(), /2,000 steps, as shown: 3 seeds.*2\.1 to 45\.\d/s);
     const lone = await stage.open('room=explore&shown=window');
+    await openDoor(lone, 'settings');
     await lone.locator('details.about summary').click();
     await lone.getByText('one seed (1): how far another would differ is not known').waitFor();
     assert.match(await lone.textContent('.about'), /Sink₁\s+0\.0% \(seed 1, the only one\)/);
@@ -1284,6 +1300,7 @@ const training = {
 
   async 'a number that is half typed stays while the page is redrawn'(stage) {
     const page = await stage.open('room=explore');
+    await openDoor(page, 'settings');
     const field = page.getByLabel('T ≤');
     await field.fill('20');
     await page.evaluate(() => (location.hash = `${location.hash}&view=norms`));
@@ -1410,8 +1427,8 @@ const links = {
       page,
       'A small “house” — 漢字, 50% & more #1. It stood at the edge of the wood, and nobody knew who had lived in it.',
     );
-    await page.locator('[data-view="sinks"] .heatmap').click({ position: { x: 60, y: 60 } });
-    await page.getByRole('button', { name: 'Norms', exact: true }).click();
+    await page.locator('.rail .thumb').nth(5).click();
+    await ask(page, 'What does the head write?', 'Norms');
     await settled(page);
     await page.getByRole('button', { name: 'Share', exact: true }).click();
     await page.waitForFunction(() =>
@@ -1429,7 +1446,7 @@ const links = {
     await writeFile(`${pictures}/shared.png`, png);
     const other = await stage.open(new URL(link).hash.slice(1));
     const read = (one) =>
-      Promise.all([chips(one), finding(one), text(one, 'h1'), text(one, '.inspector')]);
+      Promise.all([chips(one), finding(one), text(one, 'h1'), text(one, '.stage')]);
     assert.deepEqual(await read(other), await read(page));
     await page.waitForFunction(() => document.querySelector('.message').hidden);
   },
@@ -1476,7 +1493,7 @@ const links = {
         await page.keyboard.press('Escape');
         assert.equal(await menu.evaluate((one) => one.open), false);
       }
-      assert.ok(opened >= 6, `${opened}`);
+      assert.ok(opened >= 4, `${opened}`);
       assert.deepEqual(page.troubles, []);
     }
   },

@@ -143,6 +143,12 @@ export function stampWords(frame: Stamped): string {
   return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${from}${stored}`;
 }
 
+/** The conditions that all frames have in common, as a stamp has them. */
+export function sharedConditions(frames: readonly Stamped[]): string[] {
+  const stamps = frames.map((frame) => stampWords(frame).split(' · '));
+  return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
+}
+
 /** What may be said of its Sink_1. */
 export function judged(frame: Frame): Judgement {
   const { tensors, eps, operation } = frame;
@@ -217,7 +223,7 @@ export const shareWords = ({ operation: { normalises } }: Frame): string =>
   normalises ? 'of its attention' : 'of its row sums';
 
 /** What the head gives the first token. */
-function givesWords(claim: Claim, frame: Frame): string {
+export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
   if (isBelow(claim))

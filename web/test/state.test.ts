@@ -71,6 +71,8 @@ const EXAMPLES: Partial<State> = {
   perturbation: 'weight',
   times: 50,
   measure: 'kl',
+  columns: ['loss', 'sink_1'],
+  below: 'seeds',
   against: 'loss',
   checkpoints: 'all',
   theme: 'dark',

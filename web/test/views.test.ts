@@ -1374,7 +1374,7 @@ it('views say to figures what they need', () => {
     views.filter((view) => is(view)).map(({ name }) => name);
   expect(named(({ isGroup }) => isGroup)).toEqual(['firsts', 'loss', 'sweep', 'perturbations']);
   expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
-  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'valley', 'training']);
+  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training', 'valley']);
   expect(named(({ compares }) => compares)).toEqual(['change']);
   expect(named(({ needsWholeMaps }) => needsWholeMaps)).toEqual(['length']);
   const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
@@ -1383,37 +1383,36 @@ it('views say to figures what they need', () => {
       .filter(
         ({ fits }) => fits && fits(base({ groups: undefined, model: hub, ...change } as never)),
       )
-      .map(({ name }) => name);
+      .map(({ name }) => name)
+      .toSorted();
   const of = (more: object) =>
     fitting({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causal = ['length', 'tags', 'valley', 'effects', 'loss', 'next'];
+  const causal = ['effects', 'length', 'loss', 'next', 'tags', 'valley'];
   expect(of({})).toEqual(causal);
   const encoder = {
     architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
   };
-  expect(fitting(encoder)).toEqual(['tags', 'valley', 'unmasking']);
-  expect(fitting({ ...encoder, maskToken: 7 })).toEqual([
-    ...['tags', 'valley', 'unmasking', 'masked'],
-  ]);
+  expect(fitting(encoder)).toEqual(['tags', 'unmasking', 'valley']);
+  expect(fitting({ ...encoder, maskToken: 7 })).toEqual(['masked', 'tags', 'unmasking', 'valley']);
   expect(fitting({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
-  expect(of({ E: 4 })).toEqual(['length', 'tags', 'valley', 'effects', 'router', 'loss', 'next']);
+  expect(of({ E: 4 })).toEqual(['effects', 'length', 'loss', 'next', 'router', 'tags', 'valley']);
   expect(of({ gate: 'head' })).toEqual([
-    'length',
-    'tags',
-    'valley',
     'effects',
     'gate',
+    'length',
     'loss',
     'next',
-  ]);
-  expect(of({ bias_key: 'head' })).toEqual([
-    'length',
     'tags',
     'valley',
-    'effects',
+  ]);
+  expect(of({ bias_key: 'head' })).toEqual([
     'bias',
+    'effects',
+    'length',
     'loss',
     'next',
+    'tags',
+    'valley',
   ]);
   expect(fitting({ groups: ['a'] })).toContain('domains');
   const since = (name: string) => {
@@ -1521,7 +1520,7 @@ describe('what else there is of a frame', () => {
       ['L1', undefined],
       [undefined, undefined],
     ]);
-    expect(thumbs.map((one) => one.getAttribute('aria-pressed'))).toEqual([
+    expect(thumbs.map((one) => one.getAttribute('aria-selected'))).toEqual([
       'false',
       'false',
       'true',
@@ -1539,7 +1538,19 @@ describe('what else there is of a frame', () => {
     // The same maps are not painted again; those of another frame are; as shares where the reader normalizes rows.
     view.draw(frame, { layer: 0, head: 0 });
     expect(painted).toHaveLength(4);
-    expect(thumbs[0]!.getAttribute('aria-pressed')).toBe('true');
+    expect(thumbs[0]!.getAttribute('aria-selected')).toBe('true');
+    // One stop of the keyboard, which the arrow keys move over the grid.
+    expect(thumbs.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
+    document.body.append(view.root);
+    const press = (key: string) =>
+      document.activeElement!.dispatchEvent(
+        new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
+      );
+    thumbs[0]!.focus();
+    for (const key of ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x']) press(key);
+    expect(document.activeElement).toBe(thumbs[1]);
+    press('Enter');
+    expect(view.set).toHaveBeenLastCalledWith({ layer: 0, head: 1 });
     view.draw(frame, { scale: 'linear' });
     expect(painted).toHaveLength(8);
     const free = base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });
