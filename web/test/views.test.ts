@@ -807,11 +807,20 @@ describe('lines and bars', () => {
         [3, 1],
       ],
     ]);
-    expect(view.charts().map(({ from, reach }) => [from, ...reach!])).toEqual([
-      [-1, 2, 16],
-      [0, 1, 4],
-      [0, 0.5, 3],
+    const placesOf = (made: typeof view) => made.charts().map(({ series }) => series[0]!.places);
+    expect(view.charts().map(({ reach }) => reach)).toEqual([
+      [2, 16],
+      [1, 4],
+      [0.5, 3],
     ]);
+    expect(placesOf(view)).toEqual([
+      [-1, 0, 1],
+      [0, 1],
+      [0, 1],
+    ]);
+    // Of a hybrid, keys and values are of the layers with attention.
+    const hybrid = architecture({ blocks: 4, layers: [1, 3] });
+    expect(placesOf(drawn(norms, { ...frame, architecture: hybrid }))[1]).toEqual([1, 3]);
     expect(named(norms.numbers(frame, at))).toEqual([
       ['hidden_norm', 3, 3, 'from -1,0'],
       ['key_norm', 2, 2, 3],
@@ -871,7 +880,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     const frame = base({}, { contribution_at: share(0.125), contribution_out_at: share(0.0625) });
     const view = drawn(gives, frame);
     expect(view.text('.caption')).toBe(
-      'Head L1H0: the first token, “<s>”, receives 88% of the attention, contributes 13% of the head’s output before ' +
+      'Head L1H0: the start token “<s>” receives 88% of the attention, contributes 13% of the head’s output before ' +
         'the output matrix and 6% after it.',
     );
     expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.0625, 0]);

@@ -95,6 +95,8 @@ export interface View {
   readonly source?: string;
   /** Metrics and fields by their names in describe; the first decides whether it is of all prompts. */
   readonly reads: readonly string[];
+  /** Names that it draws where they are there, and does without elsewhere. */
+  readonly optional?: readonly string[];
   /** The same of the chosen head alone, of the first prompt. */
   readonly headReads?: readonly string[];
   /** Whether one picture has the lines of all that are shown. */

@@ -33,6 +33,8 @@ export const scores: View = {
     quantity('sink', ['key'], tensors.sink_ratio!),
   ],
   says: (frame) => {
+    if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
+      return 'Which keys have a sink is not recorded.';
     const found = strongest(frame);
     if (!found.length) return `No key has a sink in any head of ${frame.title}.`;
     const one = ({ key, sink }: (typeof found)[number]) => {
