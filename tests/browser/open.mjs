@@ -5,7 +5,16 @@ import { basename } from 'node:path';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { ggufOfZoo } from './gguf.mjs';
-import { openFiles, pictures, root, settled, staysWithin, text, violations } from './stage.mjs';
+import {
+  openDoor,
+  openFiles,
+  pictures,
+  root,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
 
 const WEIGHTS = /model\.safetensors$/;
 const zoo = (name) =>
@@ -509,7 +518,7 @@ export const open = {
 
   async 'another special token may come first, and the tokenizer’s own are shown'(stage) {
     const { page } = await openPage(stage);
-    await page.locator('.question summary', { hasText: 'start token' }).click();
+    await openDoor(page, 'settings');
     const field = page.getByLabel('first token', { exact: true });
     const names = (await field.locator('option').allTextContents()).map((name) => name.trim());
     assert.ok(

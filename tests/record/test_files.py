@@ -16,9 +16,9 @@ import sinkscope
 from families import FAMILIES, T, inputs
 from sinkscope.__main__ import main
 from sinkscope.files import check_target, replacing
-from sinkscope.loading import read_texts
 from sinkscope.recording import RecordingError, interval, t_quantile
 from sinkscope.settings import Settings
+from sinkscope.texts import read_texts
 
 PROMPTS = inputs(FAMILIES["llama"], 5)
 

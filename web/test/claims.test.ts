@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { claimOf, columnOf, kindOf } from '../src/claims';
 import { draws } from '../src/ask/question';
-import { lead, remarkOf } from '../src/rooms/start';
+import { lead } from '../src/rooms/start';
+import { remarkOf } from '../src/rooms/start_words';
 import { finding, givenWords } from '../src/words';
 import { attention } from '../src/views/attention';
 import { selectedHead, sharesOf, type Frame } from '../src/frame';

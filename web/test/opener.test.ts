@@ -252,6 +252,27 @@ describe('a model of a hub', () => {
     expect([opener.stage.name, opened.mock.calls.length]).toEqual(['choose', 1]);
   });
 
+  it.each([
+    ['names neither a rate nor a download of files on the reader’s disk', disk, '', ''],
+    [
+      'says how fast a download is, and that its bytes are kept',
+      plan,
+      ' · 454 MB/s · 2 s left',
+      'Downloaded bytes are kept: an interrupted download resumes.',
+    ],
+  ])('%s', async (_, of, rate, hint) => {
+    const { opener, models, text, texts } = opening();
+    opener.show();
+    models.get.mockImplementation((_id, { onProgress }) => {
+      onProgress('', 1e6, 4e6, { stage: 'read', rate: 454e6, remaining: 2 } as never);
+      return new Promise(() => {});
+    });
+    void opener.load(of());
+    const said = `1.0 MB of 4.0 MB${rate}`;
+    await vi.waitFor(() => expect(text('.open-loaded')).toBe(said));
+    expect([texts('.hint').join(' '), opener.work]).toEqual([hint, `Loading: ${said}`]);
+  });
+
   it('says why it failed, and can go on with what was fetched until then', async () => {
     const { opener, models, text, texts, all, failed, press } = opening();
     opener.show();

@@ -97,7 +97,8 @@ describe('the rose', () => {
 
   it('separates the first key from the others', () => {
     const cos = [1, NaN, NaN, 0, -1, NaN, 0.5, NaN, 1];
-    const { first, others } = angles(cos, 3);
+    const frame = { T: 3, architecture: { mask: { kind: 'causal' } } } as never;
+    const { first, others } = angles(cos, frame);
     expect(first.map((a) => a.toFixed(3))).toEqual(['0.000', '1.571', '1.047']);
     expect(others.map((a) => a.toFixed(3))).toEqual(['3.142', '0.000']);
   });

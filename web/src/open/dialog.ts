@@ -4,7 +4,7 @@ import { live } from 'lit/directives/live.js';
 import { filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalogue';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
-import { planRows } from './words';
+import { isDownload, planRows } from './words';
 import { loadedWords, size, type Loaded } from '../run/progress';
 import { fingerprintOf, nameOfId, isOfDisk } from '../ask/ids';
 import { addressOfRecording, isOfRecording } from '../ask/recordings';
@@ -264,7 +264,7 @@ function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
     <progress max="1" .value=${share} aria-label="Loaded"></progress>
     <p class="open-loaded">${loadedWords(loaded)}</p>
     <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>
-    <p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>`;
+    ${isDownload(plan) ? html`<p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>` : nothing}`;
 }
 
 function body(opener: Opener): TemplateResult {

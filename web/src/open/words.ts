@@ -4,10 +4,13 @@ import { size } from '../run/progress';
 
 const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' } as const;
 
+/** Whether its weights come from a network, and not from the reader's disk. */
+export const isDownload = ({ files }: Plan): boolean => files.weights.some(({ url }) => url);
+
 /** Rows of a plan: what is read, what it costs, what it may be used for. */
 export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
-  const isRemote = weights.some(({ url }) => url);
+  const isRemote = isDownload(plan);
   const [one, ...more] = weights;
   const files = one && !more.length ? one.name : `${weights.length} files, ${FORMATS[plan.format]}`;
   const commit = plan.commit ? ` (commit ${plan.commit.slice(0, 8)})` : '';

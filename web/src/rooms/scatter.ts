@@ -6,8 +6,8 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, svg, type TemplateResult } from 'lit';
-import type { State } from '../ask/state';
-import { alphaOfKey, mean, seenBy, type Frame } from '../frame';
+import { defaults, type State } from '../ask/state';
+import { alphaOfKey, firstKey, mean, seenBy, type Frame } from '../frame';
 import { segmented } from '../page/controls';
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
 import { part, say } from '../page/view';
@@ -66,7 +66,9 @@ export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 function aboveEven(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
   const even = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
-  return mean(alphaOfKey(frame, 0, RAW in frame.tensors ? RAW : 'alpha')) - mean(even);
+  return (
+    mean(alphaOfKey(frame, firstKey(frame), RAW in frame.tensors ? RAW : 'alpha')) - mean(even)
+  );
 }
 
 export function pointOf(frame: Frame): Point {
@@ -254,6 +256,12 @@ async function runsOf(context: Context): Promise<Runs[]> {
   );
 }
 
+/** What is shown below the table: a link that names something of the scatter shows it. */
+export function belowOf({ below, against, checkpoints }: State): State['below'] {
+  const isNamed = against !== defaults.against || checkpoints !== defaults.checkpoints;
+  return below === 'none' && isNamed ? 'scatter' : below;
+}
+
 /** The figure, below what is compared. */
 export function addScatter(
   root: HTMLElement,
@@ -283,6 +291,7 @@ export function addScatter(
   });
   scope.effect(() => {
     const { against, checkpoints } = context.state.value;
+    if ((place.hidden = belowOf(context.state.value) !== 'scatter')) return;
     const points = framesOf([...shown()].filter(({ isStale }) => !isStale))
       .filter(({ tensors }) => READS.every((name) => name in tensors))
       .map(pointOf);
