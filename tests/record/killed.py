@@ -99,8 +99,9 @@ def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) 
 
 
 def start_ray() -> None:
-    # A busy machine starts a node later than Ray waits for.
+    # A busy machine starts a node, and the node its agent, later than Ray waits for.
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "600")
+    os.environ.setdefault("RAY_agent_register_timeout_ms", "600000")
     import ray
 
     paths = [str(ROOT / "models" / "record" / "src"), str(Path(__file__).resolve().parent)]
