@@ -8,7 +8,8 @@ import type { State } from './ask/state';
 import { lossChange } from './views/change';
 import { emergence } from './views/training';
 import type { Choice } from './views/index';
-import { judged, quote } from './words';
+import { profile } from './views/norms';
+import { judged, quote, word } from './words';
 
 const WHERE: Readonly<Record<Kind, string>> = {
   all: 'Almost every token attends to the first one.',
@@ -121,9 +122,46 @@ function when(frame: Frame): string {
     : `At first no head has a sink; half of the sinks are there by step ${step}.`;
 }
 
+const against = (ratio: number, than: string, alike: string): string =>
+  ratio > 1.25 ? `larger ${than}` : ratio < 0.8 ? `smaller ${than}` : alike;
+
+/** The first token's vectors beside the mean of the others, where the hidden state is most unlike them. */
+function vectors({ tensors: { hidden_norm, value_norm } }: Frame): string {
+  if (!hidden_norm || !value_norm) return '';
+  const ratios = [hidden_norm, value_norm].map((tensor) => {
+    const { first, others: rest } = profile(tensor);
+    return first.map((norm, i) => norm / rest[i]!);
+  }) as [number[], number[]];
+  const state = against(Math.max(...ratios[0]), 'than those of the others', 'about as large');
+  const values = against(mean(ratios[1]), 'on average', 'about as large on average');
+  return `The first token’s hidden state is ${state}, and its values are ${values}.`;
+}
+
+function guess({ next: [first] }: Frame): string {
+  return first ? `The model’s first guess for the next token is “${word(first.text)}”.` : '';
+}
+
+/** Whether the second half of the text is predicted better than the first. */
+function predicted(frame: Frame): string {
+  const losses = Array.from(frame.tensors.loss_at?.data ?? []).filter(Number.isFinite);
+  if (losses.length < 8) return '';
+  const middle = losses.length >> 1;
+  const fall = mean(losses.slice(0, middle)) - mean(losses.slice(middle));
+  if (Math.abs(fall) < 0.1) return 'The second half is predicted about as well as the first.';
+  return `The second half is predicted ${fall > 0 ? 'better' : 'worse'} than the first.`;
+}
+
+function biasKey({ tensors: { sink_ratio_bias } }: Frame): string {
+  const share = sink_ratio_bias?.data[0] ?? NaN;
+  if (!Number.isFinite(share)) return '';
+  const who = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
+  return `In ${who} heads, much of the attention goes to a key that belongs to no token.`;
+}
+
 const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) => string>> = {
   attention: where,
   ...{ sinks: allHeads, heads: allHeads, scores: others, secondary: others, mass: sums },
+  ...{ bias: biasKey, norms: vectors, next: guess, loss: predicted },
   ...{ geometry: why, gives: write, change: whatIf, training: when, effects: matter },
 };
 

@@ -94,6 +94,44 @@ describe('the answer', () => {
     expect(of(0.1, 0.1)).toMatch(/^Little .*, and little of what/);
   });
 
+  it('says of vectors, of the next token, of halves of the text, and of a bias key', () => {
+    const norms = (hidden: number, value: number) =>
+      said(
+        'norms',
+        {},
+        {
+          hidden_norm: tensor([2, 3], [hidden, 1, 1, 1, 1, 1]),
+          value_norm: tensor([1, 2, 3], [value, 1, 1, value, 1, 1]),
+        },
+      );
+    expect(norms(9, 0.2)).toBe(
+      'The first token’s hidden state is larger than those of the others, and its values are smaller on average.',
+    );
+    expect(norms(1, 1)).toBe(
+      'The first token’s hidden state is about as large, and its values are about as large on average.',
+    );
+    expect(said('next', { next: [{ text: ' sea', probability: 0.5 }] })).toBe(
+      'The model’s first guess for the next token is “sea”.',
+    );
+    const halves = (first: number, second: number) =>
+      said(
+        'loss',
+        {},
+        {
+          loss_at: tensor([9], [NaN, ...Array(4).fill(first), ...Array(4).fill(second)]),
+        },
+      );
+    expect(halves(3, 2)).toBe('The second half is predicted better than the first.');
+    expect(halves(2, 3)).toBe('The second half is predicted worse than the first.');
+    expect(halves(2, 2.05)).toBe('The second half is predicted about as well as the first.');
+    const architecture = { ...frameOf().architecture, bias_key: {} } as never;
+    const bias = (share: number) =>
+      said('bias', { architecture }, { sink_ratio_bias: tensor([1], [share]) });
+    expect(bias(0.6)).toMatch(/^In most heads, much/);
+    expect(bias(0.2)).toMatch(/^In some heads/);
+    expect(bias(0)).toMatch(/^In no heads/);
+  });
+
   it('says whether the text is predicted worse, better, or about as well', () => {
     const without = (rise: number) =>
       said('effects', {}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
