@@ -338,6 +338,22 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
+  async 'a folder without a tokenizer: the text is a list of token ids'(stage) {
+    const { page, hub } = await openPage(stage, 'room=explore');
+    const files = await folderOf('sigmoid');
+    delete files['tokenizer.json'];
+    await drop(page, files);
+    await page.waitForFunction(() =>
+      /expected token ids such as 1, 2, 3/.test(document.querySelector('.trouble')?.textContent),
+    );
+    await page.fill('textarea', '1, 17, 392, 5');
+    await page.waitForFunction(
+      () => document.querySelectorAll('.chip').length === 4 && !document.querySelector('.trouble'),
+    );
+    assert.deepEqual(await page.locator('.chip').allTextContents(), ['#1', '#17', '#392', '#5']);
+    assert.deepEqual(troubles(page, hub), []);
+  },
+
   async 'an encoder without a head: its text is between [CLS] and [SEP], and all keys are seen'(
     stage,
   ) {

@@ -6,7 +6,7 @@ const ROOMS = {
   explore: ['room=explore', '.stamp'],
   compare: ['room=compare', '.metrics caption'],
   training: ['room=training', '.stamp'],
-  purpose: ['room=purpose', '.stamp'],
+  purpose: ['room=purpose&runs=1', '.stamp'],
   lab: ['room=lab', '.room-lab select'],
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };

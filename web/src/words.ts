@@ -181,14 +181,6 @@ export function shortWords({ even, least }: Judgement, T: number, eps: number): 
   );
 }
 
-/** The caveat of a short text, in one clause; empty for a long one. */
-export function shortNote({ even }: Judgement, T: number, eps: number): string {
-  const tokens = T === 1 ? '1 token' : `${T} tokens`;
-  return even > eps / 2
-    ? `Short text (${tokens}): uniform attention is already ${percent(even, 0)}.`
-    : '';
-}
-
 /** The first token, by its role where it has one. */
 export function firstName(frame: Frame): string {
   const key = firstKey(frame);
@@ -198,6 +190,12 @@ export function firstName(frame: Frame): string {
   const where = key ? ` at position ${key}` : '';
   return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${where}`;
 }
+
+const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
+
+/** The first token's place as papers count it: k is its position + 1. */
+export const firstPlace = (frame: Pick<Frame, 'firstAt'>): string =>
+  String(firstKey(frame) + 1).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 
 /** alpha_1 of a head: the share of its attention that the first token receives. */
 export function alphaOf(frame: Frame, at: Head): number {
@@ -234,8 +232,10 @@ export const shareWords = ({ operation: { normalises } }: Frame): string =>
 export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
-  if (isBelow(claim))
-    return `No head gives ${first} more than ${number}; ${head} gives it the most.`;
+  if (isBelow(claim)) {
+    const over = frame.sequences > 1 ? ' on average over the prompts' : '';
+    return `No head gives ${first} more than ${number}${over}; ${head} gives it the most.`;
+  }
   const what = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
   return `${capital(head)} gives ${first} ${what}.`;
 }
@@ -256,8 +256,7 @@ export function finding(frame: Frame, at: Head): string {
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
   const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
-  const note = shortNote(verdict, frame.T, frame.eps);
-  return `${chosen} ${all}${note && ` ${note}`}${sums}${biasNote(frame)}`;
+  return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 
 /** Attention on a learned bias key, which belongs to no token. */
@@ -271,12 +270,34 @@ function nameOf({ title, class: kind }: Frame): string {
   return kind === 'counterfactual' ? `${title} (counterfactual)` : title;
 }
 
+/** What was read, of frames of one question; a recording answers every question with its own texts. */
+const readIn = ({ tokens, sequences }: Frame): string =>
+  `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('')}`;
+
+/** Sinks side by side, where models read different texts, or one of them is not recorded: no order is claimed. */
+function apart(frames: readonly Frame[]): string {
+  const each = frames.map((frame) => {
+    const { sink, even } = judged(frame);
+    const n = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
+    return (
+      `${nameOf(frame)} ${percent(sink)} (more than ${percent(frame.eps, 0)} in ${n}, T = ${frame.T}; uniform attention ` +
+      `would give it ${percent(even, 0)})`
+    );
+  });
+  return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${each.join('; ')}.`;
+}
+
 /** The strongest and the weakest sink of several subjects. @param frames of one question */
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
   const short = all.find(({ verdict }) => !verdict.conclusive);
   if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
+  const isRecorded = frames.some(({ recording }) => recording);
+  if (isRecorded && new Set(frames.map(readIn)).size > 1) return apart(frames);
+  const lacking = all.filter(({ verdict }) => !Number.isFinite(verdict.sink));
+  if (lacking.length)
+    return `Which heads have a sink is not recorded for ${lacking.map(({ frame }) => nameOf(frame)).join(', ')}.`;
   const order = [...all].sort((a, b) => b.verdict.sink - a.verdict.sink);
   const [most, least] = [order[0]!, order.at(-1)!];
   const counts = new Set(frames.map(({ sequences }) => sequences));
@@ -288,8 +309,7 @@ export function comparison(frames: readonly Frame[]): string {
   const raw = frames.some(({ operation }) => !operation.normalises)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
-  const note = shortNote(most.verdict, most.frame.T, eps);
-  const notes = `${note && ` ${note}`}${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
+  const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
   // Heads are counted where all models have the same number of them.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
   const share = ({ frame, verdict }: (typeof all)[number]) =>

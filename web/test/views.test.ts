@@ -542,10 +542,10 @@ describe('lines and bars', () => {
     const all = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
     const both = { ...frame, architecture: architecture({ mask }) } as Frame;
     expect(scores.says({ ...both, tensors: { ...both.tensors, sink_ratio: all } }, at)).toBe(
-      'Sinks: key 4 “w4” in 50%, key 3 “w3” in 40%, key 2 “w2” in 30%, key 1 “w1” in 20% of the heads.',
+      'Sinks: k = 5 “w4” in 50%, k = 4 “w3” in 40%, k = 3 “w2” in 30%, k = 2 “w1” in 20% of the heads.',
     );
     const view = drawn(scores, frame, at);
-    expect(view.text('.caption')).toBe('Sinks: key 2 “w2” in 75%, key 0 “w0” in 50% of the heads.');
+    expect(view.text('.caption')).toBe('Sinks: k = 3 “w2” in 75%, k = 1 “w0” in 50% of the heads.');
     expect(view.lines()).toEqual([
       ['head L1H0', 20 / 64, 21 / 64, 22 / 64],
       ['uniform attention', 0, 1 / 16, 2 / 16],
@@ -555,8 +555,10 @@ describe('lines and bars', () => {
       [0, 1],
       [0, 0.75],
     ]);
+    // The paper's α₁ is that of the first token.
+    expect(view.charts().map((one) => one.from)).toEqual([1, 1]);
     const many = { ...frame, sequences: 2 };
-    expect(scores.says(many, at)).toBe('Sinks: key 2 in 75%, key 0 “w0” in 50% of the heads.');
+    expect(scores.says(many, at)).toBe('Sinks: k = 3 in 75%, k = 1 “w0” in 50% of the heads.');
     const none = {
       ...frame,
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
@@ -805,11 +807,20 @@ describe('lines and bars', () => {
         [3, 1],
       ],
     ]);
-    expect(view.charts().map(({ from, reach }) => [from, ...reach!])).toEqual([
-      [-1, 2, 16],
-      [0, 1, 4],
-      [0, 0.5, 3],
+    const placesOf = (made: typeof view) => made.charts().map(({ series }) => series[0]!.places);
+    expect(view.charts().map(({ reach }) => reach)).toEqual([
+      [2, 16],
+      [1, 4],
+      [0.5, 3],
     ]);
+    expect(placesOf(view)).toEqual([
+      [-1, 0, 1],
+      [0, 1],
+      [0, 1],
+    ]);
+    // Of a hybrid, keys and values are of the layers with attention.
+    const hybrid = architecture({ blocks: 4, layers: [1, 3] });
+    expect(placesOf(drawn(norms, { ...frame, architecture: hybrid }))[1]).toEqual([1, 3]);
     expect(named(norms.numbers(frame, at))).toEqual([
       ['hidden_norm', 3, 3, 'from -1,0'],
       ['key_norm', 2, 2, 3],
@@ -869,7 +880,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     const frame = base({}, { contribution_at: share(0.125), contribution_out_at: share(0.0625) });
     const view = drawn(gives, frame);
     expect(view.text('.caption')).toBe(
-      'Head L1H0: the first token, “<s>”, receives 88% of the attention, contributes 13% of the head’s output before ' +
+      'Head L1H0: the start token “<s>” receives 88% of the attention, contributes 13% of the head’s output before ' +
         'the output matrix and 6% after it.',
     );
     expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.0625, 0]);
@@ -1103,6 +1114,26 @@ describe('caches and settings', () => {
       expect(settingName(base({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
         'as the core says',
       );
+    }
+  });
+
+  it('names an edit by the core’s defaults where a parameter is left out', () => {
+    const name = (kind: string, given: object) =>
+      settingName(base({ edits: [{ kind, ...given }] as never, labels: [kind], choices: [{}] }));
+    for (const [kind, given, defaults, words] of [
+      ['quantise', { bits: 4 }, { by: 'token', first: 0 }, '4 bits per token'],
+      ['clamp_channel', { channel: 3 }, { to: 'zero', value: 0 }, 'channel 3 to zero'],
+      ['project', {}, { direction: 'tag', from: 'stream' }, 'tag out of the stream'],
+      [
+        'project',
+        { direction: 'random' },
+        { from: 'stream', seed: 1 },
+        'random directions 1 out of the stream',
+      ],
+      ['scale_weight', { matrix: 'q', row: 1, column: 2 }, { factor: 0 }, 'q (1, 2) × 0'],
+    ] as const) {
+      expect(name(kind, given)).toBe(words);
+      expect(name(kind, { ...given, ...defaults })).toBe(words);
     }
   });
 

@@ -87,8 +87,8 @@ export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as cons
 
 export const table = {
   room: word('start'),
-  /** The step of Start's explanation; 0: none yet. */
-  why: number(0, 0, 4),
+  /** The step of Start's story that a link opens at; 0: its first screen. */
+  why: number(0, 0, 6),
   /** What is looked at, and which of it rooms that show one thing show. */
   shown: subjects('softmax', 'sigmoid'),
   at: number(0, 0, MOST - 1),

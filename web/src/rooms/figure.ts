@@ -6,7 +6,7 @@ import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
 import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
-import { isRead, part } from '../page/view';
+import { isRead, lackWords, part } from '../page/view';
 import { Walk } from './walk';
 
 const plain = (text: string) => text.replace(/\s+/g, ' ').trim();
@@ -64,7 +64,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       const { describe } = context.engine.value!.models;
       return isRead(view, frame, describe)
         ? view.says(frame, selectedHead(frame, state), state)
-        : coming[i]!;
+        : lackWords(view, frame) || coming[i]!;
     });
     render(
       html`<span data-finding

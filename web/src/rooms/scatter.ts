@@ -7,7 +7,7 @@ import { scaleLinear, scaleLog } from 'd3-scale';
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, svg, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
-import { alphaOfKey, mean, seenBy, type Frame } from '../frame';
+import { alphaOfKey, firstKey, mean, seenBy, type Frame } from '../frame';
 import { segmented } from '../page/controls';
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
 import { part, say } from '../page/view';
@@ -66,7 +66,9 @@ export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 function aboveEven(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
   const even = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
-  return mean(alphaOfKey(frame, 0, RAW in frame.tensors ? RAW : 'alpha')) - mean(even);
+  return (
+    mean(alphaOfKey(frame, firstKey(frame), RAW in frame.tensors ? RAW : 'alpha')) - mean(even)
+  );
 }
 
 export function pointOf(frame: Frame): Point {

@@ -117,7 +117,11 @@ export const attention: View = {
   says: (frame, at, state = defaults) => {
     const { T, eps, title, operation } = frame;
     const verdict = judged(frame);
-    const claim = claimOf(frame, at, state);
+    const known = claimOf(frame, at, state);
+    const { column } = known;
+    // The picture is of the first prompt, and so is its number.
+    const isOne = frame.sequences > 1 && column !== undefined;
+    const claim = isOne ? { ...known, given: column.given, isMost: false } : known;
     const short = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
     const number = givenWords(claim);
     const received = claim.isShare
@@ -132,8 +136,9 @@ export const attention: View = {
     const cells = frame.pooled
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
       : '';
+    const where = isOne ? `In the first of ${frame.sequences} prompts the` : 'The';
     return (
-      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. The first token, ` +
+      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. ${where} first token, ` +
       `${quote(frame, firstKey(frame))}, receives ${received}${sums}.${short}`
     );
   },
@@ -192,8 +197,6 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('key'),
         rowWords: words,
         colWords: words,
-        rowBars: frame.pooled ? undefined : options.rowBars,
-        colBars: frame.pooled ? undefined : options.colBars,
         remark: options.remark,
         label: attention.says(frame, at, state),
         chosen: cellOf(state.query, state.key),

@@ -3,6 +3,7 @@
  * place in a tab here: rooms, links, exports and embeds read the table.
  */
 import type { Frame } from '../frame';
+import { arrows } from './arrows';
 import { attention } from './attention';
 import { bias } from './bias';
 import { change } from './change';
@@ -20,6 +21,7 @@ import { loss } from './loss';
 import { mass } from './mass';
 import { next } from './next';
 import { norms } from './norms';
+import { outputs } from './outputs';
 import { parts } from './parts';
 import { perturbations } from './perturbations';
 import { ratios } from './ratios';
@@ -74,14 +76,14 @@ export const QUESTIONS: readonly Question[] = [
     name: 'why',
     title: 'Why does the first key win?',
     hint: 'what tokens search for and offer',
-    tabs: [tab('Query and key', geometry), tab('Bias key', bias)],
+    tabs: [tab('Query and key', geometry, arrows), tab('Bias key', bias)],
   },
   {
     name: 'write',
     title: 'What does the head write?',
     hint: 'what attention brings along',
     tabs: [
-      tab('Contribution', gives),
+      tab('Contribution', gives, outputs),
       tab('Norms', norms, ratios, channels),
       tab('Next token', next),
     ],
