@@ -663,6 +663,7 @@ const reading = {
     assert.equal(await changed.isVisible(), false);
     assert.equal(await move('Hide the first token “<s>”').count(), 0, 'nothing is selected yet');
     // A click on the map selects the key; the move is a link.
+    await map(page).evaluate((one) => one.scrollIntoView({ block: 'center' }));
     const box = await map(page).locator('canvas').boundingBox();
     await page.mouse.click(box.x + 2, box.y + box.height - 2);
     await move('Hide the first token “<s>”').click();

@@ -162,7 +162,15 @@ const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) =>
   attention: where,
   ...{ sinks: allHeads, heads: allHeads, scores: others, secondary: others, mass: sums },
   ...{ bias: biasKey, norms: vectors, next: guess, loss: predicted },
-  ...{ geometry: why, gives: write, change: whatIf, training: when, effects: matter },
+  ...{
+    geometry: why,
+    arrows: why,
+    outputs: write,
+    gives: write,
+    change: whatIf,
+    training: when,
+    effects: matter,
+  },
 };
 
 /**
