@@ -5,7 +5,9 @@
 import { claimOf, type Kind } from './claims';
 import { firstKey, keysOf, mean, ofHead, type Frame, type Head } from './frame';
 import type { State } from './ask/state';
+import { answerOf as contestWords, contestOf } from './views/arrows';
 import { lossChange } from './views/change';
+import { littleWords, writtenOf } from './views/outputs';
 import { emergence } from './views/training';
 import type { Choice } from './views/index';
 import { profile } from './views/norms';
@@ -46,34 +48,9 @@ const sums = ({ operation }: Frame): string =>
     ? 'Each token must spend all of its attention somewhere.'
     : 'A token may attend to little: its row need not sum to one.';
 
-/** Cosines of every visible pair of different tokens, with the first key and with the others. */
-function cosines({ head, T }: Frame): readonly [number[], number[]] | undefined {
-  const cos = head?.tensors.qk_cos?.data;
-  if (!cos) return undefined;
-  const [first, others]: [number[], number[]] = [[], []];
-  for (let t = 1; t < T; t++)
-    for (let k = 0; k < t; k++) {
-      const value = cos[t * T + k]!;
-      if (Number.isFinite(value)) (k ? others : first).push(value);
-    }
-  return first.length && others.length ? [first, others] : undefined;
-}
-
 function why(frame: Frame, at: Head): string {
-  const found = cosines(frame);
-  if (!found || firstKey(frame)) return '';
-  const [first, others] = found;
-  const along = first.filter((one) => one > 0).length / first.length;
-  const [own, other] = [mean(first), mean(others)];
-  if (along >= 0.9 && other < 0)
-    return 'Almost every query points toward the first key, and away from the others.';
-  if (along >= 0.9 && own > other + 0.1)
-    return 'Almost every query points more toward the first key than toward the others.';
-  const { H, G } = frame.architecture;
-  const ratio = frame.tensors.key_ratio?.data[at.layer * G + Math.floor(at.head / (H / G))] ?? NaN;
-  if (own > 0 && ratio > 1.5) return 'The first key is longer than the others.';
-  if (own > other + 0.1) return 'Queries point somewhat more toward the first key.';
-  return 'In this head, queries do not point toward the first key more than toward others.';
+  const contest = firstKey(frame) ? undefined : contestOf(frame, at);
+  return contest ? contestWords(contest) : '';
 }
 
 function write(frame: Frame, at: Head): string {
@@ -98,6 +75,9 @@ const predicts = ({ sequences }: Frame, rise: number): string =>
   `the model predicts ${sequences === 1 ? 'this text' : 'these texts'} ${
     Math.abs(rise) < SMALL ? 'about as well' : rise > 0 ? 'worse' : 'better'
   }.`;
+
+const wholeOutput = (frame: Frame, at: Head): string =>
+  frame.tensors.mixed ? littleWords(writtenOf(frame, at)) : '';
 
 function whatIf(frame: Frame): string {
   const { base, T, edits } = frame;
@@ -164,6 +144,8 @@ const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) =>
   ...{ bias: biasKey, norms: vectors, next: guess, loss: predicted },
   ...{
     geometry: why,
+    arrows: why,
+    outputs: wholeOutput,
     arrows: why,
     outputs: write,
     gives: write,

@@ -61,22 +61,19 @@ describe('the answer', () => {
     expect(said('scores', {}, even)).toBe('Is the sink only at the first token?');
   });
 
-  it('says by the cosines why the first key wins, or that they do not tell', () => {
-    const of = (first: number, others: number, ratio = 1) =>
-      said('geometry', headOf('qk_cos', [0, NaN, NaN, first, 0, NaN, first, others, 0]) as never, {
-        key_ratio: tensor([2, 2], Array(4).fill(ratio)),
-      });
+  it('says by the queries and keys why the first key wins, as the arrows do', () => {
+    const of = (first: number, others: number) =>
+      said(
+        'geometry',
+        headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]) as never,
+        {
+          key_norm: tensor([2, 2, 3], Array(12).fill(1)),
+        },
+      );
     expect(of(0.6, -0.5)).toBe(
-      'Almost every query points toward the first key, and away from the others.',
+      'Every token’s query points towards the first key and away from the others.',
     );
-    expect(of(0.6, 0.1)).toBe(
-      'Almost every query points more toward the first key than toward the others.',
-    );
-    expect(of(0.2, 0.2, 3)).toBe('The first key is longer than the others.');
-    expect(of(-0.2, -0.5)).toBe('Queries point somewhat more toward the first key.');
-    expect(of(0.2, 0.2)).toBe(
-      'In this head, queries do not point toward the first key more than toward others.',
-    );
+    expect(of(-0.2, 0.3)).toBe('In this head the first key does not win.');
     expect(said('geometry')).toBe('Why does the first key get the highest scores?');
   });
 
