@@ -146,8 +146,6 @@ const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) =>
     geometry: why,
     arrows: why,
     outputs: wholeOutput,
-    arrows: why,
-    outputs: write,
     gives: write,
     change: whatIf,
     training: when,
