@@ -226,7 +226,7 @@ export const experiments = {
     // From another room, whose frames lack what this experiment needs.
     const page = await stage.open('experiment=fragility&runs=2&times=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
-    await page.waitForSelector('[data-view="perturbations"] .chart-picture');
+    await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="firsts"] .chart-picture');
     await settled(page);
@@ -253,7 +253,7 @@ export const experiments = {
       ],
     ]) {
       await page.getByRole('button', { name }).click();
-      await page.waitForSelector('[data-view="perturbations"] .chart-picture');
+      await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
       await settled(page);
       assert.match(await finding(page), view);
     }

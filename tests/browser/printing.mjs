@@ -4,15 +4,15 @@ import assert from 'node:assert/strict';
 const ROOMS = {
   start: ['', '.facts .lines'],
   explore: ['room=explore', '.stamp'],
-  compare: ['room=compare', '.stamp'],
+  compare: ['room=compare', '.metrics caption'],
   training: ['room=training', '.stamp'],
-  purpose: ['room=purpose', '.stamp'],
+  purpose: ['room=purpose&runs=1', '.stamp'],
   lab: ['room=lab', '.room-lab select'],
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };
 
 /** What may be clicked on a screen and says something on paper. */
-const KEPT = '.term, .chip, .thumb, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
+const KEPT = '.term, .chip, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
 
 export const printing = Object.fromEntries(
   Object.entries(ROOMS).map(([name, [hash, conditions, file = 'index.html']]) => [

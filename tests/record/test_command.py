@@ -10,7 +10,8 @@ import transformers as tf
 from families import FAMILIES
 from sinkscope import from_maps
 from sinkscope.__main__ import main
-from sinkscope.loading import load, read_texts
+from sinkscope.loading import load
+from sinkscope.texts import read_texts
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 WORDS = ["<s>", "the", "cat", "sat", "on", "a", "mat", "and", "dog", "ran", "."]

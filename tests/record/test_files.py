@@ -14,9 +14,9 @@ import pytest
 import sinkscope
 from families import FAMILIES, T, inputs
 from sinkscope.__main__ import main
-from sinkscope.files import replacing
-from sinkscope.loading import read_texts
+from sinkscope.files import check_target, replacing
 from sinkscope.recording import RecordingError, interval, t_quantile
+from sinkscope.texts import read_texts
 
 PROMPTS = inputs(FAMILIES["llama"], 5)
 
@@ -28,6 +28,19 @@ def recording() -> sinkscope.Recording:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def test_no_file_is_left_open_or_behind(tmp_path: Path) -> None:
+    """Neither by the trial before the work, nor by what is written or fails."""
+    before = len(os.listdir("/dev/fd"))
+    check_target(tmp_path / "a")
+    assert names(tmp_path) == []
+    with replacing(tmp_path / "a") as part:
+        part.write_bytes(b"all")
+    with pytest.raises(KeyError), replacing(tmp_path / "b"):
+        raise KeyError
+    assert names(tmp_path) == ["a"]
+    assert len(os.listdir("/dev/fd")) == before
 
 
 def test_two_writers_of_one_path_have_files_of_their_own(

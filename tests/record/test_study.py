@@ -1,8 +1,12 @@
-"""A study on Ray with a worker that is killed in the middle gives the rows of the plain loop."""
+"""Studies: rows, parts, recordings, what goes on after a kill, and where they are written."""
 
+import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +18,16 @@ from families import FAMILIES, T, inputs
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from sinkscope import studies  # noqa: E402
+import killed  # noqa: E402
+from sinkscope import loading, studies  # noqa: E402
+from sinkscope.blocks import from_bytes  # noqa: E402
+from sinkscope.recording import Means  # noqa: E402
+from sinkscope.storage import Folder  # noqa: E402
 
 TEXTS = inputs(FAMILIES["llama"], 12)
 HEAVY = 7  # the prompt that kills a worker
-SETTINGS = {"tokens": T, "eps": [0.05, 0.3], "keep": 2}
-NUMBERS = ("sink_1", "alpha_1", "loss", "first_id", "ids", "T", "tokens", "state")
+SETTINGS = {"tokens": T, "eps": [0.05, 0.3], "keep": 2, "batch": 4, "block": 4}
+PACKED = ("sums", "kept")
 
 
 def make(name: str, grave: str | None = None) -> Any:
@@ -31,7 +39,7 @@ def make(name: str, grave: str | None = None) -> Any:
         heavy = torch.tensor(TEXTS[HEAVY])
 
         def die(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
-            if grave and (args[0] == heavy).all() and not os.path.exists(grave):
+            if grave and (args[0] == heavy).all(-1).any() and not os.path.exists(grave):
                 Path(grave).touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -45,35 +53,85 @@ def same_rows(found: Path, expected: Path) -> None:
     rows = [list(studies.rows_of(folder)) for folder in (found, expected)]
     assert len(rows[0]) == len(rows[1]) > 0
     for one, other in zip(*rows, strict=True):
-        for key in one.keys() - {"metrics", "kept", "conditions"}:
-            assert one[key] == other[key], key
-        for key in ("metrics", "kept"):
+        assert one.keys() == other.keys()
+        for key in one.keys() - {*PACKED}:
+            assert repr(one[key]) == repr(other[key]), key  # NaN is like itself
+        for key in PACKED:
             assert (one[key] is None) == (other[key] is None)
             if one[key]:
-                a, b = studies.from_bytes(one[key]), studies.from_bytes(other[key])
-                assert a.keys() == b.keys()
-                assert all(np.array_equal(a[k], b[k], equal_nan=a[k].dtype.kind == "f") for k in a)
+                same_tensors(from_bytes(one[key]), from_bytes(other[key]))
+
+
+def same_tensors(a: dict[str, Any], b: dict[str, Any]) -> None:
+    assert a.keys() == b.keys()
+    assert all(np.array_equal(a[k], b[k], equal_nan=a[k].dtype.kind == "f") for k in a)
+
+
+def same_recordings(found: dict[str, str], expected: dict[str, str]) -> None:
+    assert found.keys() == expected.keys()
+    for name in found:
+        one, other = (sinkscope.Recording.open(where[name]) for where in (found, expected))
+        same_tensors(one.tensors, other.tensors)
+        assert one.conditions == other.conditions
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     out = tmp_path_factory.mktemp("plain")
-    studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
-    return out
+    return out, studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
 
 
-def test_the_summary_is_the_recording_of_the_same_prompts(plain: Path) -> None:
-    for name in ("llama", "bloom"):
-        found = sinkscope.Recording.open(plain / f"{name}.safetensors")
-        expected = sinkscope.record(make(name)()[0], None, TEXTS, model_id=name, progress=False,
-                                    **SETTINGS)
+def test_the_recording_is_that_of_the_same_prompts(plain: tuple[Path, dict[str, str]]) -> None:
+    beside = {key: SETTINGS[key] for key in ("tokens", "eps", "keep")}
+    for name, address in plain[1].items():
+        found = sinkscope.Recording.open(address)
+        expected = sinkscope.record(make(name)()[0], None, TEXTS, model_id=name, progress=False, **beside)
         assert found.tensors.keys() == expected.tensors.keys()
         for key, value in expected.tensors.items():
-            assert np.array_equal(found[key], value, equal_nan=value.dtype.kind == "f"), key
+            assert np.allclose(found[key], value, rtol=1e-4, atol=2e-6, equal_nan=value.dtype.kind == "f"), key
+            assert found[key].dtype == value.dtype
+        digests = {key: found.model.pop(key) for key in ("weights_sha256", "tokenizer_sha256")}
+        assert digests["weights_sha256"] and digests["tokenizer_sha256"] is None
         assert found.conditions == expected.conditions
 
 
-def test_a_study_goes_on_from_the_rows_that_are_there(plain: Path, tmp_path: Path) -> None:
+def test_a_row_has_numbers_of_heads_and_maps_where_they_are_kept(plain: tuple[Path, dict[str, str]]) -> None:
+    rows = list(studies.rows_of(plain[0], "llama"))
+    recording = sinkscope.Recording.open(plain[1]["llama"])
+    assert [row["prompt"] for row in rows] == list(range(len(TEXTS)))
+    assert [row["prompt"] for row in rows if row["kept"] or row["tokens"]] == [0, 1]
+    assert [row["prompt"] for row in rows if row["sums"]] == [0, 4, 8]
+    for name, of_heads in (("alpha", recording["mean.alpha"][..., 0]), ("distance", recording["mean.distance"])):
+        by_row = np.array([row[f"head_{name}"] for row in rows]).reshape(-1, *of_heads.shape)
+        assert np.allclose(by_row.mean(0), of_heads, rtol=1e-5)
+        assert np.allclose(by_row.max(0), recording[f"max.{name}"].reshape(*of_heads.shape, -1)[..., 0], rtol=1e-6)
+        assert np.allclose(by_row.min(0), recording[f"min.{name}"].reshape(*of_heads.shape, -1)[..., 0], rtol=1e-6)
+    table = Folder(plain[0]).table(f"rows/{rows[0]['checkpoint']}/00001-of-00003.parquet")
+    assert table.drop_columns(list(PACKED)).nbytes / 4 < 4096  # of a prompt
+
+
+def test_sums_of_parts_join_to_those_of_all() -> None:
+    values = np.random.default_rng(1).normal(1e4, 1, (50, 3)).astype(np.float32)
+    parts = []
+    for some in (values[:1], values[1:30], values[30:]):
+        means = Means()
+        for row in some:
+            means.add({"x": row, "distance": row})
+        parts.append(Means.of_state(means.count, means.state()))
+    for order in ((0, 1, 2), (2, 0, 1)):
+        joined = Means()
+        for i in order:
+            joined.join(parts[i])
+        found, exact = joined.tensors(), values.astype(np.float64)
+        assert joined.count == 50
+        assert np.allclose(found["mean.x"], exact.mean(0), rtol=1e-7)
+        assert np.allclose(found["deviation.x"], exact.std(0, ddof=1), rtol=1e-6)
+        assert np.array_equal(found["min.distance"], values.min(0))
+        assert np.array_equal(found["max.distance"], values.max(0))
+        assert "max.x" not in found
+
+
+def test_a_study_goes_on_from_the_parts_that_are_there(plain: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     out = tmp_path / "study"
     calls: list[str] = []
 
@@ -83,7 +141,7 @@ def test_a_study_goes_on_from_the_rows_that_are_there(plain: Path, tmp_path: Pat
 
             def count(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
                 calls.append(name)
-                if stop is not None and (args[0] == torch.tensor(TEXTS[stop])).all():
+                if stop is not None and (args[0] == torch.tensor(TEXTS[stop])).all(-1).any():
                     raise KeyboardInterrupt
 
             model.get_input_embeddings().register_forward_pre_hook(count)
@@ -92,69 +150,280 @@ def test_a_study_goes_on_from_the_rows_that_are_there(plain: Path, tmp_path: Pat
         return factory
 
     with pytest.raises(KeyboardInterrupt):
-        studies.study({"llama": counted("llama", stop=9), "bloom": counted("bloom")}, TEXTS, out,
-                      batch=2, **SETTINGS)
-    done = len(list(studies.rows_of(out)))
-    assert done == 8
-    (out / "rows" / "half.part").write_bytes(b"what a broken-off write leaves")
+        studies.study({"llama": counted("llama", stop=9), "bloom": counted("bloom")}, TEXTS, out, **SETTINGS)
+    assert len(list(studies.rows_of(out))) == 8
+    [checkpoint] = (out / "rows").iterdir()
+    (checkpoint / ".half.parquet.part").write_bytes(b"what a broken-off write leaves")
     calls.clear()
     whole = {"llama": counted("llama"), "bloom": counted("bloom")}
-    studies.study(whole, TEXTS, out, batch=5, **SETTINGS)
-    # The first prompt of each worker and model runs three times: untouched, checked, measured.
-    assert calls.count("llama") == 4 + 2
-    assert calls.count("bloom") == 12 + 2
-    same_rows(out, plain)
+    found = studies.study(whole, TEXTS, out, **SETTINGS)
+    # The first prompt of each opened model runs untouched, then checked; then two kept, two others, and eight.
+    assert Counter(calls) == {"llama": 2 + 1, "bloom": 2 + 2 + 1 + 1}
+    same_rows(out, plain[0])
+    same_recordings(found, plain[1])
     calls.clear()
-    studies.study(whole, TEXTS, out, **SETTINGS)
+    assert studies.study(whole, TEXTS, out, **SETTINGS) == found
+    assert calls == []
+    os.remove(found["llama"])  # as a kill between the last part and the recording leaves it
+    same_recordings(studies.study(whole, TEXTS, out, **SETTINGS), plain[1])
     assert calls == []
 
 
-def test_rows_of_other_settings_or_texts_are_refused(plain: Path, tmp_path: Path) -> None:
+def test_rows_of_other_settings_or_texts_are_refused(plain: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     out = tmp_path / "copy"
-    shutil.copytree(plain, out)
-    for change in ({"eps": [0.05]}, {"first": 1}):
-        with pytest.raises(ValueError, match="same settings and texts"):
+    shutil.copytree(plain[0], out)
+    for change, other in (({"eps": [0.05]}, "settings"), ({"first": 1}, "settings"), ({"block": 5}, "block"),
+                          ({"load_options": {"dtype": "bfloat16"}}, "load")):
+        with pytest.raises(ValueError, match=f"same settings and texts, found other {other}"):
             studies.study({"llama": make("llama")}, TEXTS, out, **SETTINGS | change)
-    with pytest.raises(ValueError, match="same settings and texts"):
+    with pytest.raises(ValueError, match="found other texts, texts_sha256"):
         studies.study({"llama": make("llama")}, TEXTS[1:], out, **SETTINGS)
+
+
+@pytest.mark.parametrize(("change", "expected"), [
+    ({"models": "llama"}, r"models: expected a list of names, found 'llama' alone"),
+    ({"models": []}, "models: expected one name or more"),
+    ({"texts": "a text"}, "texts: expected a list of one text or more, found a str alone"),
+    ({"texts": []}, "texts: expected a list of one text or more, found none"),
+    ({"tokens": None}, "tokens: expected a number of tokens"),
+    ({"batch": 0}, "batch: expected 1 or more, found 0"),
+    ({"block": 0}, "block: expected 1 or more, found 0"),
+    ({"eps": 0.3}, "eps: expected a list"),
+])
+def test_what_cannot_be_measured_is_refused_at_the_door(tmp_path: Path, change: dict[str, Any],
+                                                        expected: str) -> None:
+    given = {"models": {"llama": make("llama")}, "texts": TEXTS, "out": tmp_path / "none"} | SETTINGS | change
+    with pytest.raises(ValueError, match=expected):
+        studies.study(**given)
+    assert not (tmp_path / "none").exists()
 
 
 def test_short_texts_are_rows_without_numbers(tmp_path: Path) -> None:
     found = studies.study({"llama": make("llama")}, [TEXTS[0][:5], *TEXTS[1:3]], tmp_path, **SETTINGS)
     assert [row["state"] for row in studies.rows_of(tmp_path)] == ["short", "measured", "measured"]
     assert sinkscope.Recording.open(found["llama"]).conditions["prompts"]["count"] == 2
-    with pytest.warns(UserWarning, match="no text was measured"):
+    with pytest.warns(UserWarning, match="bloom: no text was measured"):
         found = studies.study({"bloom": make("bloom")}, [TEXTS[0][:5]], tmp_path / "none", **SETTINGS)
     assert found == {}
 
 
-def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(
-        plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def checkpoint_in(folder: Path, seed: int = 5) -> str:
+    model = FAMILIES["llama"].make("sdpa")
+    with torch.no_grad():
+        model.lm_head.weight.add_(seed)
+    model.save_pretrained(folder)
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0} | {f"w{i}": i for i in range(1, 97)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]").save_pretrained(folder)
+    return str(folder)
+
+
+SENTENCES = [" ".join(f"w{i}" for i in text) for text in TEXTS]
+
+
+def test_changed_weights_under_the_same_name_are_another_checkpoint(tmp_path: Path) -> None:
+    name, out = checkpoint_in(tmp_path / "model"), tmp_path / "study"
+    first = studies.study([name], SENTENCES, out, **SETTINGS)
+    (tmp_path / "model" / "README.md").write_text("about it")
+    assert studies.study([name], SENTENCES, out, **SETTINGS) == first
+    checkpoint_in(tmp_path / "model", seed=6)
+    second = studies.study([name], SENTENCES, out, **SETTINGS)
+    assert first[name] != second[name] and Path(first[name]).exists()
+    assert [sinkscope.Recording.open(one[name]).conditions["prompts"]["count"] for one in (first, second)] == [12, 12]
+    rows = Counter((row["weights_sha256"], row["tokenizer_sha256"]) for row in studies.rows_of(out, name))
+    assert list(rows.values()) == [12, 12] and len({tokenizer for _, tokenizer in rows}) == 1
+    recording = sinkscope.Recording.open(second[name])
+    assert recording.model["weights_sha256"] == loading.digests_of_name(name).weights
+    # Two checkpoints are compared by their texts, whatever their tokenizers make of them.
+    assert len(sinkscope.compare(sinkscope.Recording.open(first[name]), recording)) > 5
+
+
+def test_digests_are_of_weights_and_of_the_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (("model.safetensors", "w"), ("config.json", "{}"), ("tokenizer.json", "t"), ("README.md", "")):
+        (tmp_path / name).write_text(text)
+    before = loading.digests_of_name(tmp_path)
+    (tmp_path / "README.md").write_text("about it")
+    assert loading.digests_of_name(tmp_path) == before
+    (tmp_path / "tokenizer.json").write_text("u")
+    after = loading.digests_of_name(tmp_path)
+    assert after.weights == before.weights and after.tokenizer != before.tokenizer
+    (tmp_path / "model.safetensors").write_text("v")
+    assert loading.digests_of_name(tmp_path).weights != before.weights
+
+    import huggingface_hub
+
+    asked: list[Any] = []
+
+    def model_info(name: str, revision: str | None, files_metadata: bool) -> Any:
+        asked.append((name, revision, files_metadata))
+        blobs = {"model.safetensors": f"{revision}", "vocab.json": "v", "onnx/model.onnx": f"{len(asked)}"}
+        siblings = [{"rfilename": file, "blobId": blob} for file, blob in blobs.items()]
+        return huggingface_hub.hf_api.ModelInfo(id=name, siblings=siblings)
+
+    monkeypatch.setattr(huggingface_hub, "model_info", model_info)
+    one, other, same = (loading.digests_of_name("a/b", revision) for revision in ("x", "y", "x"))
+    assert one == same and one.weights != other.weights and one.tokenizer == other.tokenizer
+    assert asked[0] == ("a/b", "x", True)
+
+
+def test_a_checkpoint_that_cannot_be_read_is_a_row_and_the_study_goes_on(tmp_path: Path) -> None:
+    out, name = tmp_path / "study", str(tmp_path / "model")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{")
+    good = checkpoint_in(tmp_path / "good")
+    with pytest.warns(UserWarning, match="model: (OSError|ValueError)"):
+        found = studies.study([name, good], SENTENCES, out, **SETTINGS)
+    assert list(found) == [good]
+    [row] = studies.rows_of(out, name)
+    assert row["state"] == "unreadable" and "config.json" in row["error"] and row["model"] == name
+    assert Counter(row["state"] for row in studies.rows_of(out)) == {"measured": 12, "unreadable": 1}
+    checkpoint_in(tmp_path / "model")
+    assert list(studies.study([name, good], SENTENCES, out, **SETTINGS)) == [name, good]
+    assert Counter(row["state"] for row in studies.rows_of(out)) == {"measured": 24}
+
+
+def test_names_that_are_alike_as_files_do_not_collide(tmp_path: Path) -> None:
+    names = ["a/b", "a-b", "a--b", "a b", "A/b", "é", "ü", "x" * 200, "x" * 201]
+    found = studies.study(dict.fromkeys(names, make("llama")), TEXTS[:2], tmp_path, **SETTINGS)
+    assert len({address.lower() for address in found.values()}) == len(names)
+    assert [sinkscope.Recording.open(found[name]).model["id"] for name in names] == names
+    assert Counter(row["model"] for row in studies.rows_of(tmp_path)) == dict.fromkeys(names, 2)
+    assert all(len(Path(address).name) < 120 for address in found.values())
+
+
+def test_a_revision_is_named_beside_the_model(tmp_path: Path) -> None:
+    (tmp_path / "a@b").mkdir()
+    job = studies._job(["a/b@step1000", str(tmp_path / "a@b"), "c"], TEXTS, tmp_path, 1, None, 8, [0.1], 1, "", None,
+                       {"revision": "main"}, {})
+    assert [studies.address_of(job, name) for name in job.models] == [
+        ("a/b", "step1000"), (str(tmp_path / "a@b"), "main"), ("c", "main")]
+
+
+@pytest.mark.parametrize(("out", "expected"), [
+    ("{}/file/study", "file/study: expected a folder that takes files"),
+    ("{}/file", "file: expected a folder that takes files"),
+    ("nowhere://bucket/study", "nowhere://bucket/study: expected an address that pyarrow or fsspec writes to"),
+])
+def test_where_it_writes_is_tried_before_a_model_is_loaded(tmp_path: Path, out: str, expected: str) -> None:
+    (tmp_path / "file").write_text("")
+
+    def never() -> Any:
+        raise AssertionError("a model was loaded")
+
+    with pytest.raises(OSError, match=expected):
+        studies.study({"llama": never}, TEXTS, out.format(tmp_path), **SETTINGS)
+
+
+def test_it_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str]]) -> None:
+    out = "memory://bucket/study"
+    found = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
+    same_rows(out, plain[0])
+    same_recordings(found, plain[1])
+    folder = Folder(out)
+    assert folder.names() == sorted(["rows", "study.json", *(Path(one).name for one in found.values())])
+    assert studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS) == found
+
+
+def test_a_store_without_whole_writes_gets_a_part_that_is_moved(tmp_path: Path) -> None:
+    """Most filesystems of fsspec show a file while it is written."""
+    folder = Folder(f"file://{tmp_path}/study")
+    assert folder._is_local  # pyarrow's own: files are replaced at once
+    from fsspec.implementations.local import LocalFileSystem
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    class Slow(LocalFileSystem):
+        protocol = "slow"
+
+    folder.files, folder._is_local = PyFileSystem(FSSpecHandler(Slow())), False
+    seen: list[list[str]] = []
+    put = folder._put
+
+    def watched(path: str, data: bytes) -> None:
+        put(path, data)
+        seen.append(folder.names("a"))
+
+    folder._put = watched  # type: ignore[method-assign]
+    folder.write("a/one", b"1")
+    assert seen == [[]] and folder.names("a") == ["one"] and folder.read("a/one") == b"1"
+
+    def broken(path: str, data: bytes) -> None:
+        put(path, data[:1])
+        raise OSError("disk full")
+
+    folder._put = broken  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="disk full"):
+        folder.write("a/two", b"22")
+    assert os.listdir(tmp_path / "study" / "a") == ["one"]
+
+
+def test_a_plan_writes_nothing_and_names_files_and_bytes(tmp_path: Path) -> None:
+    name, out = checkpoint_in(tmp_path / "model"), tmp_path / "study"
+    texts = SENTENCES * 20
+    given = {"tokens": T, "keep": 2, "batch": 4}
+    found = studies.plan([name], texts, out, **given)
+    assert not out.exists()
+    row, total = found
+    assert (row["prompts"], row["parts"], row["there"], row["passes"], row["files"]) == (240, 15, 0, 60, 16)
+    assert total == row | {"model": "all"}
+    studies.study([name], texts, out, **given)
+    files = [path for path in out.rglob("*") if path.is_file() and path.name != "study.json"]
+    assert len(files) == row["files"] < 20
+    size = sum(path.stat().st_size for path in files)
+    assert size / 2 < row["bytes"] < size * 2
+    assert studies.plan([name], texts, out, **given)[0]["there"] == 15
+    assert np.isnan(studies.plan({"own": make("llama")}, texts, out, **given)[0]["bytes"])
+
+
+def test_the_driver_needs_no_torch() -> None:
+    code = ("import sys, sinkscope.studies, sinkscope.texts; "
+            "sinkscope.studies.slug('a'); print([m for m in ('torch', 'transformers') if m in sys.modules])")
+    source = Path(sinkscope.__file__).resolve().parents[1]
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(source)},
+                          capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def _local_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
     ray = pytest.importorskip("ray", reason="ray is not installed")
-    here = Path(__file__).resolve()
-    paths = [str(here.parents[2] / "models" / "record" / "src"), str(here.parent)]
     monkeypatch.setenv("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
-    for attempt in range(5):
-        try:
-            ray.init(num_cpus=2, include_dashboard=False, object_store_memory=200 * 2**20,
-                     log_to_driver=False,
-                     runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}})
+    killed.start_ray()
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.usefixtures("_local_ray")
+def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(plain: tuple[Path, dict[str, str]],
+                                                                   tmp_path: Path) -> None:
+    grave, out = tmp_path / "grave", tmp_path / "study"
+    found = studies.study({name: make(name, str(grave)) for name in ("llama", "bloom")}, TEXTS, out,
+                          ray=True, concurrency=2, **SETTINGS)
+    assert grave.exists(), "no worker was killed"
+    same_rows(out, plain[0])
+    same_recordings(found, plain[1])
+
+
+def test_nothing_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed")
+    n, texts, block, kills = 3, 12, 4, 4
+    expected = studies.study(killed.models(n), killed.prompts(texts), tmp_path / "plain", **killed.settings(block))
+    out = tmp_path / "killed"
+    codes = []
+    for _ in range(kills + 1):
+        arguments = [str(x) for x in (killed.__file__, out, n, texts, block, kills, 7)]
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True,
+                              env={**os.environ, "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+                                   "PYTHONPATH": str(Path(sinkscope.__file__).resolve().parents[1])})
+        codes.append(done.returncode)
+        if done.returncode != -signal.SIGKILL:
             break
-        except Exception as error:  # a busy machine starts a node later than Ray waits for
-            ray.shutdown()
-            if "timed out" not in str(error) or attempt == 4:
-                raise
-    try:
-        grave = tmp_path / "grave"
-        out = tmp_path / "study"
-        studies.study({name: make(name, str(grave)) for name in ("llama", "bloom")}, TEXTS, out,
-                      ray=True, concurrency=2, batch=3, **SETTINGS)
-        assert grave.exists(), "no worker was killed"
-        same_rows(out, plain)
-        for name in ("llama", "bloom"):
-            found, expected = (sinkscope.Recording.open(folder / f"{name}.safetensors")
-                               for folder in (out, plain))
-            assert all(np.array_equal(found[key], value, equal_nan=value.dtype.kind == "f")
-                       for key, value in expected.tensors.items())
-    finally:
-        ray.shutdown()
+    assert codes[-1] == 0, done.stderr[-2000:]
+    assert len(codes) > 1, "no driver was killed"
+    assert len(list((out / "graves").iterdir())) == kills
+    same_rows(out, tmp_path / "plain")
+    found = {name: str(out / Path(address).name) for name, address in expected.items()}
+    same_recordings(found, expected)
+    assert json.loads((out / "study.json").read_text())["block"] == block

@@ -149,6 +149,12 @@ export function stampWords(frame: Stamped): string {
   return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${from}${stored}`;
 }
 
+/** The conditions that all frames have in common, as a stamp has them. */
+export function sharedConditions(frames: readonly Stamped[]): string[] {
+  const stamps = frames.map((frame) => stampWords(frame).split(' · '));
+  return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
+}
+
 /** What may be said of its Sink_1. */
 export function judged(frame: Frame): Judgement {
   const { tensors, eps, operation } = frame;
@@ -179,14 +185,6 @@ export function shortWords({ even, least }: Judgement, T: number, eps: number): 
     `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
     `the first one ${percent(even, 0)}, above ε = ${eps}${need}.`
   );
-}
-
-/** The caveat of a short text, in one clause; empty for a long one. */
-export function shortNote({ even }: Judgement, T: number, eps: number): string {
-  const tokens = T === 1 ? '1 token' : `${T} tokens`;
-  return even > eps / 2
-    ? `Short text (${tokens}): uniform attention is already ${percent(even, 0)}.`
-    : '';
 }
 
 /** The first token, by its role where it has one. */
@@ -237,7 +235,7 @@ export const shareWords = ({ operation: { normalises } }: Frame): string =>
   normalises ? 'of its attention' : 'of its row sums';
 
 /** What the head gives the first token. */
-function givesWords(claim: Claim, frame: Frame): string {
+export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
   if (isBelow(claim)) {
@@ -264,8 +262,7 @@ export function finding(frame: Frame, at: Head): string {
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
   const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
-  const note = shortNote(verdict, frame.T, frame.eps);
-  return `${chosen} ${all}${note && ` ${note}`}${sums}${biasNote(frame)}`;
+  return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 
 /** Attention on a learned bias key, which belongs to no token. */
@@ -331,8 +328,7 @@ export function comparison(frames: readonly Frame[]): string {
   const raw = frames.some(({ operation }) => !operation.normalises)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
-  const note = shortNote(most.verdict, most.frame.T, eps);
-  const notes = `${note && ` ${note}`}${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
+  const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
   // Heads are counted where all models have the same number of them.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
   const share = ({ frame, verdict }: (typeof all)[number]) =>

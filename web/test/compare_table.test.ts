@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { signal } from '@preact/signals-core';
 import { describe, expect, it, vi } from 'vitest';
-import { defaults } from '../src/ask/state';
+import { defaults, type State } from '../src/ask/state';
 import { Scope } from '../src/page/context';
 import type { Frame } from '../src/frame';
 import { metricsOf, tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
@@ -315,7 +315,7 @@ describe('the scatter', () => {
       { id: 'softmax', title: 'Softmax', parameters: 7 },
       { id: 'none', title: 'None', parameters: 7 },
     ];
-    const state = signal({ ...defaults });
+    const state = signal({ ...defaults, below: 'scatter' as State['below'] });
     const engine = signal<unknown>(undefined);
     const set = vi.fn();
     const fail = vi.fn();
@@ -349,10 +349,13 @@ describe('the scatter', () => {
       ...[{ against: 'ratio' }, { against: 'loss' }, { against: 'size' }],
       ...[{ checkpoints: 'none' }, { checkpoints: 'all' }],
     ]);
-    state.value = { ...state.value, checkpoints: 'none' };
+    state.value = { ...state.value, checkpoints: 'none', below: 'scatter' };
     expect([dots('checkpoint'), text('.hint')]).toEqual([0, '']);
     const place = root.querySelector<HTMLElement>('.scatter')!;
     expect(place.hidden).toBe(false);
+    state.value = { ...state.value, below: 'seeds' };
+    expect(place.hidden).toBe(true);
+    state.value = { ...state.value, below: 'scatter' };
     shown.value = [{ ...shown.value[0]!, isStale: true }];
     expect(place.hidden).toBe(true);
     const { alpha: _, ...tensors } = full().tensors;

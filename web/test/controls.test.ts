@@ -6,6 +6,7 @@ import type { Frame } from '../src/frame';
 import { Scope, type Shown } from '../src/page/context';
 import {
   addButton,
+  askBar,
   chips,
   choices,
   EXAMPLES,
@@ -17,7 +18,6 @@ import {
   nameOf,
   numberField,
   opening,
-  questionControls,
   segmented,
   startToken,
   subjectList,
@@ -288,7 +288,7 @@ describe('the start of a text', () => {
 describe('the question', () => {
   const of = (change: Partial<State> = {}, ...frames: Frame[]) => {
     const own = context(change);
-    return { own, ...shown(questionControls(as(own), frames)) };
+    return { own, ...shown(askBar(as(own), frames)) };
   };
 
   it('has the text, its length, the number of prompts, and more on request', () => {

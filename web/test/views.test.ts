@@ -542,10 +542,10 @@ describe('lines and bars', () => {
     const all = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
     const both = { ...frame, architecture: architecture({ mask }) } as Frame;
     expect(scores.says({ ...both, tensors: { ...both.tensors, sink_ratio: all } }, at)).toBe(
-      'Sinks: key 4 “w4” in 50%, key 3 “w3” in 40%, key 2 “w2” in 30%, key 1 “w1” in 20% of the heads.',
+      'Sinks: k = 5 “w4” in 50%, k = 4 “w3” in 40%, k = 3 “w2” in 30%, k = 2 “w1” in 20% of the heads.',
     );
     const view = drawn(scores, frame, at);
-    expect(view.text('.caption')).toBe('Sinks: key 2 “w2” in 75%, key 0 “w0” in 50% of the heads.');
+    expect(view.text('.caption')).toBe('Sinks: k = 3 “w2” in 75%, k = 1 “w0” in 50% of the heads.');
     expect(view.lines()).toEqual([
       ['head L1H0', 20 / 64, 21 / 64, 22 / 64],
       ['uniform attention', 0, 1 / 16, 2 / 16],
@@ -555,8 +555,10 @@ describe('lines and bars', () => {
       [0, 1],
       [0, 0.75],
     ]);
+    // The paper's α₁ is that of the first token.
+    expect(view.charts().map((one) => one.from)).toEqual([1, 1]);
     const many = { ...frame, sequences: 2 };
-    expect(scores.says(many, at)).toBe('Sinks: key 2 in 75%, key 0 “w0” in 50% of the heads.');
+    expect(scores.says(many, at)).toBe('Sinks: k = 3 in 75%, k = 1 “w0” in 50% of the heads.');
     const none = {
       ...frame,
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
@@ -1131,6 +1133,26 @@ describe('caches and settings', () => {
     }
   });
 
+  it('names an edit by the core’s defaults where a parameter is left out', () => {
+    const name = (kind: string, given: object) =>
+      settingName(base({ edits: [{ kind, ...given }] as never, labels: [kind], choices: [{}] }));
+    for (const [kind, given, defaults, words] of [
+      ['quantise', { bits: 4 }, { by: 'token', first: 0 }, '4 bits per token'],
+      ['clamp_channel', { channel: 3 }, { to: 'zero', value: 0 }, 'channel 3 to zero'],
+      ['project', {}, { direction: 'tag', from: 'stream' }, 'tag out of the stream'],
+      [
+        'project',
+        { direction: 'random' },
+        { from: 'stream', seed: 1 },
+        'random directions 1 out of the stream',
+      ],
+      ['scale_weight', { matrix: 'q', row: 1, column: 2 }, { factor: 0 }, 'q (1, 2) × 0'],
+    ] as const) {
+      expect(name(kind, given)).toBe(words);
+      expect(name(kind, { ...given, ...defaults })).toBe(words);
+    }
+  });
+
   const evict = (policy: string, budget: number, more: object = {}) => ({
     edits: [{ kind: 'evict', policy, budget, ...more }],
     labels: ['evict'],
@@ -1377,7 +1399,7 @@ it('views say to figures what they need', () => {
     views.filter((view) => is(view)).map(({ name }) => name);
   expect(named(({ isGroup }) => isGroup)).toEqual(['firsts', 'loss', 'sweep', 'perturbations']);
   expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
-  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'valley', 'training']);
+  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training', 'valley']);
   expect(named(({ compares }) => compares)).toEqual(['change']);
   expect(named(({ needsWholeMaps }) => needsWholeMaps)).toEqual(['length']);
   const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
@@ -1386,37 +1408,36 @@ it('views say to figures what they need', () => {
       .filter(
         ({ fits }) => fits && fits(base({ groups: undefined, model: hub, ...change } as never)),
       )
-      .map(({ name }) => name);
+      .map(({ name }) => name)
+      .toSorted();
   const of = (more: object) =>
     fitting({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causal = ['length', 'tags', 'valley', 'effects', 'loss', 'next'];
+  const causal = ['effects', 'length', 'loss', 'next', 'tags', 'valley'];
   expect(of({})).toEqual(causal);
   const encoder = {
     architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
   };
-  expect(fitting(encoder)).toEqual(['tags', 'valley', 'unmasking']);
-  expect(fitting({ ...encoder, maskToken: 7 })).toEqual([
-    ...['tags', 'valley', 'unmasking', 'masked'],
-  ]);
+  expect(fitting(encoder)).toEqual(['tags', 'unmasking', 'valley']);
+  expect(fitting({ ...encoder, maskToken: 7 })).toEqual(['masked', 'tags', 'unmasking', 'valley']);
   expect(fitting({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
-  expect(of({ E: 4 })).toEqual(['length', 'tags', 'valley', 'effects', 'router', 'loss', 'next']);
+  expect(of({ E: 4 })).toEqual(['effects', 'length', 'loss', 'next', 'router', 'tags', 'valley']);
   expect(of({ gate: 'head' })).toEqual([
-    'length',
-    'tags',
-    'valley',
     'effects',
     'gate',
+    'length',
     'loss',
     'next',
-  ]);
-  expect(of({ bias_key: 'head' })).toEqual([
-    'length',
     'tags',
     'valley',
-    'effects',
+  ]);
+  expect(of({ bias_key: 'head' })).toEqual([
     'bias',
+    'effects',
+    'length',
     'loss',
     'next',
+    'tags',
+    'valley',
   ]);
   expect(fitting({ groups: ['a'] })).toContain('domains');
   const since = (name: string) => {
@@ -1524,7 +1545,7 @@ describe('what else there is of a frame', () => {
       ['L1', undefined],
       [undefined, undefined],
     ]);
-    expect(thumbs.map((one) => one.getAttribute('aria-pressed'))).toEqual([
+    expect(thumbs.map((one) => one.getAttribute('aria-selected'))).toEqual([
       'false',
       'false',
       'true',
@@ -1542,7 +1563,19 @@ describe('what else there is of a frame', () => {
     // The same maps are not painted again; those of another frame are; as shares where the reader normalizes rows.
     view.draw(frame, { layer: 0, head: 0 });
     expect(painted).toHaveLength(4);
-    expect(thumbs[0]!.getAttribute('aria-pressed')).toBe('true');
+    expect(thumbs[0]!.getAttribute('aria-selected')).toBe('true');
+    // One stop of the keyboard, which the arrow keys move over the grid.
+    expect(thumbs.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
+    document.body.append(view.root);
+    const press = (key: string) =>
+      document.activeElement!.dispatchEvent(
+        new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
+      );
+    thumbs[0]!.focus();
+    for (const key of ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x']) press(key);
+    expect(document.activeElement).toBe(thumbs[1]);
+    press('Enter');
+    expect(view.set).toHaveBeenLastCalledWith({ layer: 0, head: 1 });
     view.draw(frame, { scale: 'linear' });
     expect(painted).toHaveLength(8);
     const free = base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });

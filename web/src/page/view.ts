@@ -40,10 +40,8 @@ export interface DrawOptions {
   readonly group: readonly Frame[];
   /** For readers who know no word of this yet. */
   readonly isPlain?: boolean;
-  /** Something said on the picture, and bars at its sides. */
+  /** Something said on the picture. */
   readonly remark?: { readonly text: string; readonly kind: string };
-  readonly rowBars?: ArrayLike<number>;
-  readonly colBars?: ArrayLike<number>;
 }
 
 export interface Reach {

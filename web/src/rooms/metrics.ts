@@ -264,6 +264,24 @@ export function metricsOf(
   return table.filter((metric) => !metric.isRare || has(metric));
 }
 
+/** Columns that the table has beside the names, at most: more do not fit a screen. */
+export const MOST_COLUMNS = 7;
+
+const USUAL = ['sink_1', 'sink_bias', 'sink_1_raw', 'alpha_max', 'loss', 'hidden_ratio'].concat([
+  'value_ratio',
+  'row_mass',
+]);
+
+/** The columns that are shown: the chosen ones, else the usual ones, as many as fit. */
+export function shownColumns(
+  table: readonly TableMetric[],
+  chosen: readonly string[],
+): readonly TableMetric[] {
+  const known = chosen.filter((name) => table.some((one) => one.name === name));
+  const names = known.length ? known : USUAL;
+  return table.filter(({ name }) => names.includes(name)).slice(0, MOST_COLUMNS);
+}
+
 /* Files. They carry no date, so that the same measurement gives the same bytes. */
 
 /** Means and standard deviations, one metric per line. */

@@ -6,7 +6,7 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, svg, type TemplateResult } from 'lit';
-import type { State } from '../ask/state';
+import { defaults, type State } from '../ask/state';
 import { alphaOfKey, firstKey, mean, seenBy, type Frame } from '../frame';
 import { segmented } from '../page/controls';
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
@@ -267,6 +267,12 @@ async function runsOf(context: Context): Promise<Runs[]> {
   );
 }
 
+/** What is shown below the table: a link that names something of the scatter shows it. */
+export function belowOf({ below, against, checkpoints }: State): State['below'] {
+  const isNamed = against !== defaults.against || checkpoints !== defaults.checkpoints;
+  return below === 'none' && isNamed ? 'scatter' : below;
+}
+
 /** The figure, below what is compared. */
 export function addScatter(
   root: HTMLElement,
@@ -296,6 +302,7 @@ export function addScatter(
   });
   scope.effect(() => {
     const { against, checkpoints } = context.state.value;
+    if ((place.hidden = belowOf(context.state.value) !== 'scatter')) return;
     const frames = framesOf([...shown()].filter(({ isStale }) => !isStale)).filter(({ tensors }) =>
       READS.every((name) => name in tensors),
     );

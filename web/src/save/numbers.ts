@@ -145,10 +145,17 @@ export interface Numbers {
 const isOfAttention = ({ axes, shape, from }: Quantity, axis: number, frame: Frame): boolean =>
   axes[axis] === 'layer' && shape[axis] === frame.architecture.L && !from?.[axis];
 
-/** One value a line, with a column for each axis; what is undefined is left out. */
+/** Axes whose places are tokens. */
+const OF_TOKENS = ['query', 'key', 'token'];
+
+/**
+ * One value a line, with a column for each axis and for the text of each token; what is undefined is left out, and so
+ * is the text where the values are means over several prompts.
+ */
 export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
   const quantities = numbers.flatMap((one) => one.quantities);
   const axes = [...new Set(quantities.flatMap((one) => one.axes))];
+  const named = axes.filter((axis) => OF_TOKENS.includes(axis));
   const hasLabels = quantities.some(({ labels }) => labels);
   const records: (string | number)[][] = [];
   for (const { frame, quantities: own } of numbers)
@@ -159,10 +166,15 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
           isOfAttention(one, axis, frame) ? layerNumber(frame, place) : place,
         );
         const where = axes.map((axis) => places[one.axes.indexOf(axis)] ?? '');
+        const texts = named.map((axis) => {
+          const place = frame.sequences === 1 ? places[one.axes.indexOf(axis)] : undefined;
+          return frame.tokens[place ?? -1]?.text ?? '';
+        });
         const label = hasLabels ? [one.labels?.[i % one.labels.length] ?? ''] : [];
-        records.push([frame.subject, one.name, ...where, ...label, one.data[i]!]);
+        records.push([frame.subject, one.name, ...where, ...texts, ...label, one.data[i]!]);
       }
-  const head = ['subject', 'quantity', ...axes, ...(hasLabels ? ['label'] : []), 'value'];
+  const texts = named.map((axis) => `${axis}_text`);
+  const head = ['subject', 'quantity', ...axes, ...texts, ...(hasLabels ? ['label'] : []), 'value'];
   const frames = numbers.map(({ frame }) => frame);
   return csv(notes(frames, facts), head, records);
 }

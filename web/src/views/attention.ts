@@ -3,6 +3,7 @@ import {
   cellsOf,
   firstKey,
   gridOf,
+  isBidirectional,
   largest,
   mapsOf,
   massOfRow,
@@ -147,6 +148,7 @@ export const attention: View = {
     const key = part(head, 'map-key', 'span');
     const what = part(key, 'scale-name', 'span');
     const legend = part(key, 'legend-place', 'span');
+    const later = part(key, 'scale-name', 'span');
     /** Tokens of a row, and of a column; elsewhere on the page the first one of a block represents it. */
     let block = 1;
     const tokensOf = ({ row, col }: Cell) => ({ query: row * block, key: col * block });
@@ -182,6 +184,9 @@ export const attention: View = {
       say(what, frame.pooled ? '' : scaleName(scale, 'weight'));
       if (frame.pooled) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
       else drawScale(legend, scale);
+      // Said once: beside another map it is known.
+      later.hidden = options.frames.length > 1 || isBidirectional(frame);
+      say(later, 'grey: later tokens, not visible');
       const words = frame.pooled ? undefined : wordsOf(frame.tokens);
       const isQuiet = isPlain && !frame.pooled;
       const axis = (name: string) => (block > 1 ? `${name} (blocks of ${block} tokens)` : name);
@@ -194,8 +199,6 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('key'),
         rowWords: words,
         colWords: words,
-        rowBars: frame.pooled ? undefined : options.rowBars,
-        colBars: frame.pooled ? undefined : options.colBars,
         remark: options.remark,
         label: attention.says(frame, at, state),
         chosen: cellOf(state.query, state.key),

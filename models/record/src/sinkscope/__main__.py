@@ -44,9 +44,12 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--part", help="the part of a model of several towers that is recorded, such as "
                                     "vision_model")
     many = commands.add_parser("study", help="several models, one row for each prompt of each")
-    many.add_argument("models", metavar="MODEL", nargs="+")
-    many.add_argument("--out", default="study", metavar="FOLDER", type=Path)
-    many.add_argument("--batch", type=int, default=8, help="prompts that a worker is given at once")
+    many.add_argument("models", metavar="MODEL", nargs="+", help="as for record; NAME@REVISION on the hub")
+    many.add_argument("--out", default="study", metavar="FOLDER",
+                      help="a folder, or an address that pyarrow or fsspec writes to (s3://, gs://, hf://)")
+    many.add_argument("--batch", type=int, default=8, help="prompts of one forward pass (%(default)s)")
+    many.add_argument("--block", type=int, help="prompts of one Parquet part (so many that there are at most 16)")
+    many.add_argument("--plan", action="store_true", help="print what would run, its files and bytes")
     many.add_argument("--ray", action="store_true", help="spread the prompts over workers on Ray")
     many.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
     many.add_argument("--num-gpus", type=float, default=0, help="GPUs of each worker (%(default)s)")
@@ -111,7 +114,7 @@ def _measure(given: dict[str, Any]) -> int:
 
 
 def _texts(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    from .loading import read_texts
+    from .texts import read_texts
 
     path, n = given.pop("texts"), given.pop("prompts")
     attention, revision = given.pop("attention"), given.pop("revision")
@@ -149,14 +152,24 @@ def _record(given: dict[str, Any], said: Sequence[str]) -> int:
 
 
 def _study(given: dict[str, Any]) -> int:
-    from .recording import Recording
-    from .studies import study
+    from . import studies
+    from .recording import open_recording
 
     texts, options = _texts(given)
-    for path in study(given.pop("models"), texts, load_options=options, **given).values():
-        _print(Recording.open(path).table())
-        _print(f"{path}: {path.stat().st_size} bytes", file=sys.stderr)
-    return 0
+    models = given.pop("models")
+    if given.pop("plan"):
+        beside = ("ray", "concurrency", "num_gpus", "source", "licence")
+        asked = {name: x for name, x in given.items() if name not in beside}
+        _print(studies.plan(models, texts, load_options=options, **asked))
+        return 0
+    found = studies.study(models, texts, load_options=options, **given)
+    for address in found.values():
+        _print(open_recording(address).table())
+        _print(address, file=sys.stderr)
+    missing = [name for name in models if name not in found]
+    if missing:
+        _print(f"sinkscope: no recording of {', '.join(missing)}: the folder's errors/ say why", file=sys.stderr)
+    return int(bool(missing))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Models by name: a folder, a name on the Hugging Face hub, or a GGUF file; and files of texts."""
+"""Models by name: a folder, a name on the Hugging Face hub, or a GGUF file; and what identifies them."""
 
 import hashlib
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -35,9 +37,7 @@ def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = No
             raise FileNotFoundError(f"{path}: expected a GGUF file, found none")
         options |= {"gguf_file": path.name}
         where, dtype = str(path.parent), "float32" if dtype == "auto" else dtype
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(
-                hashlib, "file_digest") else hashlib.sha256(file.read()).hexdigest()
+        sha256 = file_sha256(path)
     chosen = {key: options[key] for key in ("gguf_file", "revision") if key in options}
     tokenizer = transformers.AutoTokenizer.from_pretrained(where, **chosen)
     config = transformers.AutoConfig.from_pretrained(where, **chosen)
@@ -51,36 +51,86 @@ def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = No
     return Loaded(model, tokenizer, path.stem if path.suffix == ".gguf" else where, sha256)
 
 
-def read_texts(path: str | PathLike[str]) -> list[str]:
-    """The texts of a file: a JSON list of strings (.json), lines of {"text": ...} (.jsonl), or plain
-    text in which blank lines separate the texts."""
-    path = Path(path)
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-        if path.suffix == ".json":
-            found = json.loads(content)
-        elif path.suffix == ".jsonl":
-            # A line ends at a line feed alone: U+2028 may stand inside a JSON string.
-            found = [_text_of(line, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
-                     if line.strip()]
-        else:
-            blocks = content.replace("\r\n", "\n").split("\n\n")
-            found = [block.strip("\n") for block in blocks if block.strip()]
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: expected {'JSON' if path.suffix == '.json' else 'text'} in UTF-8, "
-                         f"found something else: {error}") from error
-    if not isinstance(found, list) or not found or not all(isinstance(text, str) for text in found):
-        raise ValueError(f"{path}: expected one text or more, found none or something else")
-    return found
+def file_sha256(path: Path) -> str:
+    digest, buffer = hashlib.sha256(), bytearray(2**20)
+    with path.open("rb", buffering=0) as file:
+        while n := file.readinto(buffer):
+            digest.update(memoryview(buffer)[:n])
+    return digest.hexdigest()
 
 
-def _text_of(line: str, where: str) -> str:
+# What a folder's tokenizer is made of, and what is neither tokenizer nor model.
+TOKENIZER = re.compile(r"(added_tokens|chat_template|merges|sentencepiece|special_tokens|spiece|tokenizer|vocab)")
+BESIDE = re.compile(r"(\.git|readme|license)|.*\.(md|txt|png|jpg|pdf|svg|ipynb|csv)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Digests:
+    """SHA-256 of a model's weights (with its config) and of its tokenizer; None where it has none."""
+
+    weights: str
+    tokenizer: str | None
+
+
+def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> Digests:
+    """Of what `load` would read. The hub is asked for the digests that it has; of files on this machine
+    every byte is read."""
+    path = Path(name)
+    if path.suffix == ".gguf" and path.is_file():
+        digest = file_sha256(path)  # the file holds the tokenizer as well
+        return Digests(digest, digest)
+    if path.is_dir():
+        return _digests({one.name: file_sha256(one) for one in path.iterdir() if one.is_file()})
+    import huggingface_hub
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
     try:
-        found = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f'{where}: expected {{"text": ...}}, found no JSON: {error}') from error
-    text = found.get("text") if isinstance(found, dict) else None
-    if not isinstance(text, str):
-        raise ValueError(f'{where}: expected one text or more as {{"text": ...}}, found '
-                         f"{'no text' if isinstance(found, dict) else 'a ' + type(found).__name__}")
-    return text
+        found = huggingface_hub.model_info(str(name), revision=revision, files_metadata=True).siblings or []
+    except (OSError, ValueError) as error:  # without a network, what an earlier run has fetched is there
+        try:
+            folder = huggingface_hub.snapshot_download(str(name), revision=revision, local_files_only=True)
+        except (LocalEntryNotFoundError, OSError, ValueError):
+            raise error from None
+        return digests_of_name(folder)
+    return _digests({one.rfilename: one.lfs.sha256 if one.lfs else str(one.blob_id) for one in found
+                     if "/" not in one.rfilename})
+
+
+def _digests(files: Mapping[str, str]) -> Digests:
+    tokenizer = {name: x for name, x in files.items() if TOKENIZER.match(name)}
+    weights = {name: x for name, x in files.items() if name not in tokenizer and not BESIDE.match(name)}
+    if not weights:
+        raise FileNotFoundError("expected files of a model, found none")
+    return Digests(_digest_of(weights), _digest_of(tokenizer) if tokenizer else None)
+
+
+def sizes_of_name(name: str, revision: str | None = None) -> tuple[int, int, int] | None:
+    """L, H and G by the config; None where it does not say, or cannot be read."""
+    path, options = Path(name), {"revision": revision} if revision else {}
+    if path.suffix == ".gguf":
+        name, options = str(path.parent), {"gguf_file": path.name}
+    try:
+        config: Any = transformers.AutoConfig.from_pretrained(name, **options).get_text_config()
+    except (OSError, ValueError):
+        return None
+    L, H = (getattr(config, key, None) for key in ("num_hidden_layers", "num_attention_heads"))
+    return (L, H, getattr(config, "num_key_value_heads", None) or H) if L and H else None
+
+
+def digests_of(model: nn.Module, tokenizer: Any) -> Digests:
+    """Of a model that somebody's own function made: every tensor of its state, and its vocabulary."""
+    digest = hashlib.sha256()
+    for name, x in model.state_dict().items():
+        if isinstance(x, torch.Tensor):
+            digest.update(f"{name} {x.dtype} {list(x.shape)}\n".encode())
+            digest.update(x.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        said: Any = json.loads(backend.to_str())
+    else:
+        said = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else None
+    return Digests(digest.hexdigest(), None if said is None else _digest_of(said))
+
+
+def _digest_of(x: Any) -> str:
+    return hashlib.sha256(json.dumps(x, sort_keys=True).encode()).hexdigest()

@@ -123,6 +123,27 @@ def record(
     return assembly.recording(conditions | ({"edits": changes, "class": "EDITED"} if changes else {}))
 
 
+def prompt_row(one: Measured | None, thresholds: int, first: int) -> dict[str, Any]:
+    """The numbers of one prompt, of which a recording has `prompt.NAME`."""
+    nan = np.float32(np.nan)
+    found = one.metrics if one else {}
+    row = {
+        "failed": np.uint8(one is None),
+        "sink_1": found["sink_ratio"][:, first] if one else np.full(thresholds, nan),
+        "alpha_1": found["alpha"][..., first].mean() if one else nan,
+        "loss": found["loss_mean"][0] if "loss_mean" in found else nan,
+    }
+    for name in PROMPT_MEANS:
+        x = found.get(name)
+        x = x[..., first] if x is not None and name == "alpha_raw" else x
+        row[name] = nan if x is None else np.float32(x.mean())
+    if "sink_ratio_raw" in found:
+        row["sink_ratio_raw"] = found["sink_ratio_raw"][:, first]
+    elif one is None:
+        row["sink_ratio_raw"] = np.full(thresholds, nan)
+    return row
+
+
 def edited(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
     """What somebody's own hooks changed, each with a label in words."""
     if isinstance(edits, str | Mapping):
@@ -136,42 +157,34 @@ def edited(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
 
 
 class Assembly:
-    """Makes a recording of prompts that are added in their order."""
+    """Makes a recording of prompts that are added in their order; those of another one are joined behind."""
 
     def __init__(self, eps: Sequence[float], first: int = 0) -> None:
         self.eps, self.first = eps, first
         self.means = Means()
         self.kept: list[Measured] = []
-        self.firsts: dict[
-            tuple[int | None, str | None], None
-        ] = {}  # id and token of each prompt's first
+        # id and token of each prompt's first
+        self.firsts: dict[tuple[int | None, str | None], None] = {}
         self.rows: dict[str, list[Any]] = {}
 
-    def add(self, one: Measured | None) -> None:
-        """None is a prompt that failed: its row is NaN."""
-        nan = np.float32(np.nan)
-        found = one.metrics if one else {}
-        row = {
-            "failed": np.uint8(one is None),
-            "sink_1": found["sink_ratio"][:, self.first] if one else np.full(len(self.eps), nan),
-            "alpha_1": found["alpha"][..., self.first].mean() if one else nan,
-            "loss": found["loss_mean"][0] if "loss_mean" in found else nan,
-        }
-        for name in PROMPT_MEANS:
-            x = found.get(name)
-            x = x[..., self.first] if x is not None and name == "alpha_raw" else x
-            row[name] = nan if x is None else np.float32(x.mean())
-        if "sink_ratio_raw" in found:
-            row["sink_ratio_raw"] = found["sink_ratio_raw"][:, self.first]
-        elif one is None:
-            row["sink_ratio_raw"] = np.full(len(self.eps), nan)
+    def add(self, one: Measured | None) -> dict[str, Any]:
+        """None is a prompt that failed: its row, which is returned, is NaN."""
+        row = prompt_row(one, len(self.eps), self.first)
         for name, value in row.items():
             self.rows.setdefault(name, []).append(value)
         if one is not None:
-            self.means.add(found)
+            self.means.add(one.metrics)
             self.firsts[one.first_id, one.tokens[self.first] if one.tokens else None] = None
             if one.kept:
                 self.kept.append(one)
+        return row
+
+    def join(self, other: "Assembly") -> None:
+        for name, values in other.rows.items():
+            self.rows.setdefault(name, []).extend(values)
+        self.means.join(other.means)
+        self.firsts |= other.firsts
+        self.kept += other.kept
 
     @property
     def first_id(self) -> int | None:
@@ -371,14 +384,13 @@ class Recorder:
     ) -> Iterator[Measured | None]:
         """One result for each prompt, in order; None where it ran out of memory."""
         keep = self.settings.keep if keep is None else keep
-        bar = tqdm(total=len(prompts), unit="prompt", disable=not progress)
-        for start in range(0, len(prompts), batch):
-            some = list(prompts[start : start + batch])
-            for one in self._measure_some(some, keep):
-                keep -= bool(one and one.kept)
-                bar.update()
-                yield one
-        bar.close()
+        with tqdm(total=len(prompts), unit="prompt", disable=not progress) as bar:
+            for start in range(0, len(prompts), batch):
+                some = list(prompts[start : start + batch])
+                for one in self._measure_some(some, keep):
+                    keep -= bool(one and one.kept)
+                    bar.update()
+                    yield one
 
     def _measure_some(self, prompts: list[Prompt], keep: int) -> list[Measured | None]:
         try:

@@ -41,6 +41,8 @@ ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
 # What `prompt.NAME` is called where it is not the metric's own name: the page and the core know these.
 PROMPT_ROWS = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
+# Metrics whose least and largest value over the prompts are kept.
+RANGED = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
 # The units of the summary, as the core's table has them.
 UNITS = {
     "alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads",
@@ -125,7 +127,7 @@ class Recording:
     """`conditions` say what was measured and how; `tensors` hold it by name, as NumPy arrays.
 
     `i.NAME` is field NAME of kept prompt i; `mean.NAME` and `deviation.NAME` are over all prompts
-    (sample deviation, n - 1); `prompt.NAME` has one row for each prompt.
+    (sample deviation, n - 1), and so are `min.NAME` and `max.NAME`; `prompt.NAME` has one row for each prompt.
     """
 
     conditions: dict[str, Any]
@@ -264,8 +266,8 @@ class Recording:
         return _pandas().DataFrame(list(self.table()))
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """A row for each head, by the model's own layer numbers, with the mean and the deviation over prompts
-        of each metric of heads. Needs pandas."""
+        """A row for each head, by the model's own layer numbers, with the mean, the deviation, the least and
+        the largest over prompts of each metric of heads. Needs pandas."""
         return _pandas().DataFrame(self.heads())
 
     def heads(self) -> list[dict[str, Any]]:
@@ -275,7 +277,9 @@ class Recording:
         for name, _, pick in self.summarized():
             if pick == "eps":
                 continue
-            for of, suffix in (("mean", ""), ("deviation", "_deviation")):
+            for of, suffix in (("mean", ""), ("deviation", "_deviation"), ("min", "_min"), ("max", "_max")):
+                if f"{of}.{name}" not in self:
+                    continue
                 x = self._part(self.tensors[f"{of}.{name}"], pick)
                 if x.ndim == 2 and len(x) == L:
                     columns[name + suffix] = x.repeat(H // x.shape[1], 1)
@@ -313,10 +317,12 @@ class Recording:
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> "Recording":
-        """Reads a file that `save`, the command line or the page wrote.
+        """Reads a file that `save`, the command line, the page or a study wrote; a study's address, too.
 
         Raises RecordingError where the file is no recording or one of a newer version.
         """
+        if "://" in str(path):
+            return cls._open_address(str(path))
         check_source(path, RecordingError)
         try:
             with safe_open(path, framework="numpy") as file:
@@ -328,6 +334,18 @@ class Recording:
             raise
         except Exception as error:  # safetensors has an exception of its own for each kind of damage
             raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
+
+    @classmethod
+    def _open_address(cls, address: str) -> "Recording":
+        """safetensors opens files of this machine alone."""
+        from tempfile import TemporaryDirectory
+
+        from .storage import Folder
+
+        folder, _, name = address.rpartition("/")
+        with TemporaryDirectory() as here:
+            write_bytes(f"{here}/{name}", Folder(folder).read(name))
+            return cls.open(f"{here}/{name}")
 
     def __repr__(self) -> str:
         return f"<Recording {visible(self.title)}>"
@@ -459,12 +477,15 @@ def _are_edits(edits: Any) -> bool:
 
 
 class Means:
-    """Mean and sample deviation over prompts, one prompt at a time (Welford 1962), in float64."""
+    """Mean, sample deviation, least and largest over prompts, in float64: a prompt is added (Welford 1962),
+    or the numbers of other prompts are joined (Chan et al. 1983), which gives those of all."""
 
     def __init__(self) -> None:
         self.count = 0
         self.mean: dict[str, Array] = {}
-        self.squares: dict[str, Array] = {}
+        self.squares: dict[str, Array] = {}  # sums of squared differences from the mean
+        self.min: dict[str, Array] = {}
+        self.max: dict[str, Array] = {}
 
     def add(self, metrics: Mapping[str, Array]) -> None:
         self.count += 1
@@ -475,13 +496,48 @@ class Means:
             self.squares[name] = self.squares.get(name, np.zeros_like(value)) + apart * (
                 value - self.mean[name]
             )
+        self._extend(metrics, metrics)
+
+    def join(self, other: "Means") -> None:
+        if not self.count:
+            self.mean, self.squares = dict(other.mean), dict(other.squares)
+        elif other.count:
+            n = self.count + other.count
+            for name, mean in other.mean.items():
+                apart = mean - self.mean[name]
+                self.mean[name] = self.mean[name] + apart * (other.count / n)
+                self.squares[name] = (
+                    self.squares[name] + other.squares[name] + apart**2 * (self.count * other.count / n)
+                )
+        self.count += other.count
+        self._extend(other.min, other.max)
+
+    def _extend(self, least: Mapping[str, Array], largest: Mapping[str, Array]) -> None:
+        for name in RANGED:
+            if name in least:
+                self.min[name] = np.minimum(self.min.get(name, np.inf), least[name])
+                self.max[name] = np.maximum(self.max.get(name, -np.inf), largest[name])
+
+    def state(self) -> dict[str, Array]:
+        """All but the count, as tensors."""
+        parts = {"mean": self.mean, "squares": self.squares, "min": self.min, "max": self.max}
+        return {f"{of}.{name}": x for of, tensors in parts.items() for name, x in tensors.items()}
+
+    @classmethod
+    def of_state(cls, count: int, tensors: Mapping[str, Array]) -> "Means":
+        means = cls()
+        means.count = count
+        for key, x in tensors.items():
+            of, name = key.split(".", 1)
+            getattr(means, of)[name] = x
+        return means
 
     def tensors(self) -> dict[str, Array]:
-        """`mean.NAME` and `deviation.NAME`, float32; the deviation of one prompt is NaN."""
+        """`mean.NAME`, `deviation.NAME`, `min.NAME` and `max.NAME`, float32; the deviation of one prompt is
+        NaN."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            deviations = {
-                name: np.sqrt(x / np.float64(self.count - 1)) for name, x in self.squares.items()
-            }
-        return {f"mean.{name}": x.astype(np.float32) for name, x in self.mean.items()} | {
-            f"deviation.{name}": x.astype(np.float32) for name, x in deviations.items()
+            deviation = {name: np.sqrt(x / np.float64(self.count - 1)) for name, x in self.squares.items()}
+        parts = {"mean": self.mean, "deviation": deviation, "min": self.min, "max": self.max}
+        return {
+            f"{of}.{name}": x.astype(np.float32) for of, tensors in parts.items() for name, x in tensors.items()
         }

@@ -1,74 +1,262 @@
-"""Many models on many prompts: one Parquet row for each pair, and a recording for each model.
+"""Many models on many prompts: a Parquet row for each pair, and a recording for each model.
 
-The rows hold every averaged metric, so an interrupted study continues from
-them, and the recordings are made from the rows alone. Needs pyarrow, and Ray where `ray` is true
+A task is a checkpoint and a block of its prompts, and writes one Parquet part: the rows, and the sums over
+them. Whoever writes the last part of a checkpoint joins the sums of all and writes the recording. What is to be
+done is read from the parts that are there, so that a study whose workers or whose driver were killed goes on when it
+is called again, and nothing passes through the driver but names. Needs pyarrow, and Ray where `ray` is true
 (`pip install sinkscope[ray]`).
 """
 
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors.numpy import load as from_bytes
-from safetensors.numpy import save as to_bytes
 
-from .files import check_target, replacing
-from .loading import load
-from .recorder import Assembly, Measured, Recorder
 from .settings import FIELDS, Settings
+from .storage import Folder
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from .recording import Table
 
 Factory = Callable[[], tuple[Any, Any]]  # gives a model and its tokenizer
 Row = dict[str, Any]
-MEASURED, FAILED, SHORT = "measured", "failed", "short"
+Models = Sequence[str] | Mapping[str, Factory]
+STUDY = "study.json"  # what all rows of a folder have in common
+PARTS = 16  # of a checkpoint, at most, where no size of a block is given
+ELSEWHERE = ("device", "device_map", "max_memory", "token")  # where a model runs changes no number
 
 
-def study(models: Sequence[str] | Mapping[str, Factory], texts: Sequence[Any],
-          out: str | PathLike[str] = "study", *, ray: bool = False, num_gpus: float = 0,
-          concurrency: int = 1, batch: int = 8, tokens: int = 64,
-          eps: Sequence[float] = (0.1, 0.2, 0.3), keep: int = 1, source: str = "texts",
+@dataclass(frozen=True)
+class Task:
+    """Blocks of prompts of one checkpoint."""
+
+    name: str
+    blocks: list[int]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every worker of a study knows."""
+
+    out: str
+    models: Mapping[str, Factory | None]
+    texts: Sequence[Any]
+    settings: Settings
+    block: int  # prompts of a part
+    batch: int  # prompts of a forward pass
+    load_options: Mapping[str, Any] = field(default_factory=dict)
+    source: str = "texts"
+    licence: str | None = None
+
+    @property
+    def blocks(self) -> int:
+        return -(-len(self.texts) // self.block)
+
+    def prompts(self, block: int) -> range:
+        return range(block * self.block, min(len(self.texts), (block + 1) * self.block))
+
+
+def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study", *, ray: bool = False,
+          num_gpus: float = 0, concurrency: int = 1, batch: int = 8, block: int | None = None,
+          tokens: int = 64, eps: Sequence[float] = (0.1, 0.2, 0.3), keep: int = 1, source: str = "texts",
           licence: str | None = None, load_options: Mapping[str, Any] | None = None,
-          **settings: Any) -> dict[str, Path]:
-    """Measures each of `models` on each of `texts`; returns the recording of each model.
+          **settings: Any) -> dict[str, str]:
+    """Measures each of `models` on each of `texts`; returns the address of the recording of each model.
 
-    models: names for `sinkscope.load`, or functions by name that return a model and its tokenizer.
-    out: the folder; `rows/*.parquet` has one row for each model and prompt, `NAME.safetensors` the
-        recording of a model. A pair that has a row is not measured again.
+    models: names for `sinkscope.load`, with a revision of the hub as NAME@REVISION, or functions by name that
+        return a model and its tokenizer.
+    out: a folder, or any address that pyarrow or fsspec writes to (s3://, gs://, hf://); it is tried before the
+        first model is loaded. `rows/CHECKPOINT/*.parquet` has one row for each prompt, `CHECKPOINT.safetensors`
+        the recording of a model, which is written as soon as its last block is. CHECKPOINT is the model's name
+        with digests of name, weights and tokenizer: weights that changed are another checkpoint. A block that is
+        there is not measured again, and a recording that is there is kept.
     ray: True runs on Ray: `concurrency` workers with `num_gpus` GPUs each, which load one model at a
-        time. A worker that is lost costs its batch of `batch` prompts, which another worker repeats.
+        time. A worker that is lost costs its block, which another worker repeats.
+    batch: prompts of one forward pass.
+    block: prompts of one part; so many that a checkpoint has at most 16 parts.
     keep: so many of the first texts are kept with maps.
     settings: the other settings of `record`: fields, maps, first, mask, tolerance.
 
-    Raises ValueError where the folder has rows of other settings or texts.
+    A checkpoint that cannot be read or recorded is a row in `errors/`, a warning, and is tried again by the next
+    call. Raises ValueError where the folder has rows of other settings or texts, OSError where it takes no files.
     """
-    named: dict[str, Factory | None] = (dict(models) if isinstance(models, Mapping)
-                                        else dict.fromkeys(models))
-    chosen = Settings.checked(tokens, eps, keep, settings.pop("fields", FIELDS), **settings)
-    folder = Path(out)
-    check_target(folder / "rows" / "0.parquet")
-    digests = [_digest(text) for text in texts]
-    done = _done(folder, chosen, digests)
-    todo = [(name, i) for name in named for i in range(len(texts)) if (name, i) not in done]
-    worker: dict[str, Any] = {"models": named, "texts": list(texts), "settings": chosen,
-                              "load_options": dict(load_options or {})}
-    tables = (_on_ray(worker, todo, batch, num_gpus, concurrency) if ray
-              else _in_a_loop(worker, todo, batch))
-    for table in tables:
-        _write(folder, table)
-    paths = {name: _summary(folder, name, chosen, source, licence) for name in named}
-    return {name: path for name, path in paths.items() if path}
+    job = _job(models, texts, out, batch, block, tokens, eps, keep, source, licence, load_options, settings)
+    job = _begin(job, block)
+    tasks = tasks_of(job, concurrency if ray else 1)
+    found: dict[str, str] = {}
+    for done in _on_ray(job, tasks, num_gpus, concurrency) if ray else _in_a_loop(job, tasks):
+        if done["address"]:
+            found[done["name"]] = done["address"]
+        if done["error"]:
+            warnings.warn(f"{done['name']}: {done['error']}", stacklevel=2)
+    return {name: found[name] for name in job.models if name in found}
 
 
-def _digest(text: Any) -> str:
+def _job(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: int, block: int | None,
+         tokens: int, eps: Any, keep: int, source: str, licence: str | None,
+         load_options: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Job:
+    """Checks all that is known before a model is."""
+    if isinstance(models, str):
+        raise ValueError(f"models: expected a list of names, found {models!r} alone: models=[{models!r}]")
+    if isinstance(texts, str | bytes | Mapping) or not len(texts):
+        raise ValueError("texts: expected a list of one text or more, found "
+                         f"{'none' if not texts else f'a {type(texts).__name__} alone'}")
+    if tokens is None:
+        raise ValueError("tokens: expected a number of tokens, found None: the blocks of a study are measured apart")
+    for name, value in (("batch", batch), ("block", block)):
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise ValueError(f"{name}: expected 1 or more, found {value!r}")
+    named: dict[str, Factory | None] = dict(models) if isinstance(models, Mapping) else dict.fromkeys(models)
+    if not named:
+        raise ValueError("models: expected one name or more, found none")
+    others = dict(settings)
+    chosen = Settings.checked(tokens, eps, keep, others.pop("fields", FIELDS), **others)
+    if block is None:  # whole forward passes
+        block = batch * -(-len(texts) // (PARTS * batch))
+    return Job(str(out), named, list(texts), chosen, block, batch, dict(load_options or {}), source, licence)
+
+
+def _begin(job: Job, block: int | None) -> Job:
+    """Writes what the rows will have in common, or compares it with what an earlier call wrote. That the folder
+    takes a file is known from then on."""
+    folder, texts = Folder(job.out), sha256()
+    for text in job.texts:
+        texts.update(digest_of_text(text).encode())
+    options = {key: str(x) for key, x in sorted(job.load_options.items()) if key not in ELSEWHERE}
+    common = {"settings": json.loads(settings_text(job.settings)), "load": options,
+              "texts": len(job.texts), "texts_sha256": texts.hexdigest()}
+    try:
+        if folder.has(STUDY):
+            there = json.loads(folder.read(STUDY))
+            other = [key for key in common if there.get(key) != common[key]]
+            if block not in (None, there["block"]):
+                other.append("block")
+            if other:
+                raise ValueError(f"{folder.at(STUDY)}: expected the same settings and texts, found other "
+                                 f"{', '.join(other)}; choose another folder")
+            job = replace(job, block=there["block"])
+        folder.write(STUDY, json.dumps(common | {"block": job.block}, indent=1).encode())
+    except OSError as error:
+        raise OSError(f"{job.out}: expected a folder that takes files, found {error}") from error
+    return job
+
+
+def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study", *, batch: int = 8,
+         block: int | None = None, tokens: int = 64, eps: Sequence[float] = (0.1, 0.2, 0.3), keep: int = 1,
+         load_options: Mapping[str, Any] | None = None, **settings: Any) -> "Table":
+    """What `study` of the same arguments would do, a row for each model: its parts and those that are there
+    (if its weights are the same), its forward passes and files, and about how many bytes these take before they
+    are compressed. Reads the config of each model, and writes nothing.
+    """
+    from .recording import Table
+
+    job = _job(models, texts, out, batch, block, tokens, eps, keep, "", None, load_options, settings)
+    folder, prefixes = Folder(out), {}
+    if folder.has(STUDY):
+        job = replace(job, block=json.loads(folder.read(STUDY))["block"])
+    for checkpoint in folder.names("rows"):
+        prefixes.setdefault(checkpoint.rpartition("-")[0], []).append(checkpoint)
+    rows = Table()
+    passes = sum(-(-len(job.prompts(b)) // job.batch) for b in range(job.blocks))
+    for name in job.models:
+        there = max((len(folder.names(f"rows/{one}")) for one in prefixes.get(slug(name), [])), default=0)
+        rows.append({"model": name, "prompts": len(job.texts), "parts": job.blocks, "there": there,
+                     "passes": passes, "files": job.blocks + 1, "bytes": _bytes(job, name)})
+    rows.append({"model": "all", **{key: sum(row[key] for row in rows) for key in list(rows[0])[1:]}})
+    rows.title = f"{folder.address}: {len(job.models)} models, {job.block} prompts a part"
+    return rows
+
+
+def _bytes(job: Job, name: str) -> float:
+    """NaN where the config does not say, or somebody's own function makes the model."""
+    if job.models[name] is not None:
+        return float("nan")
+    from .loading import sizes_of_name
+
+    sizes = sizes_of_name(*address_of(job, name))
+    if sizes is None or job.settings.tokens is None:
+        return float("nan")
+    L, H, G = sizes
+    T, P = job.settings.tokens, min(job.settings.tokens, 128)
+    numbers = L * T * (5 * H + 2 * G + 2)  # of a prompt, by position
+    row = 24 * L * H + 4 * T + 500
+    part = 16 * numbers + 8 * L * H * T  # mean and squares in float64; least and largest alpha
+    maps = job.settings.keep * L * H * P * P * (2 if T <= 128 else 1)
+    recording = 8 * numbers + 8 * L * H * T + maps + 64 * len(job.texts)
+    return float(len(job.texts) * row + job.blocks * part + maps + recording)
+
+
+def slug(name: str, *digests: Any) -> str:
+    """A name for files, which no other name, and no other weights under the same name, have."""
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-60:] or "model"
+    said = [sha256(name.encode()).hexdigest()[:10]]
+    if digests:
+        said.append(sha256(" ".join(map(str, digests)).encode()).hexdigest()[:10])
+    return "-".join([readable, *said])
+
+
+def address_of(job: Job, name: str) -> tuple[str, str | None]:
+    """NAME@REVISION names a revision on the hub, unless a file has that name."""
+    where, at, revision = name.rpartition("@")
+    if at and where and not Path(name).exists():
+        return where, revision
+    return name, job.load_options.get("revision")
+
+
+def tasks_of(job: Job, workers: int) -> list[Task]:
+    """The blocks of a checkpoint stay together where there are checkpoints enough for all workers, so that each
+    is loaded once."""
+    blocks = list(range(job.blocks))
+    if len(job.models) >= 4 * workers or workers == 1:
+        return [Task(name, blocks) for name in job.models]
+    return [Task(name, [b]) for name in job.models for b in blocks]
+
+
+def _in_a_loop(job: Job, tasks: Sequence[Task]) -> Iterator[Row]:
+    from tqdm.auto import tqdm
+
+    from .blocks import Worker
+
+    worker = Worker(job)
+    for task in tqdm(tasks, unit="model"):
+        yield worker.run(task)
+
+
+def _on_ray(job: Job, tasks: Sequence[Task], num_gpus: float, concurrency: int) -> Iterator[Row]:
+    import ray
+    import ray.data
+
+    if not ray.is_initialized():
+        ray.init()
+    items = ray.data.from_items([{"name": task.name, "blocks": task.blocks} for task in tasks],
+                                override_num_blocks=len(tasks))
+    done = items.map(_RayWorker, fn_constructor_args=(ray.put(job),), num_gpus=num_gpus or None,
+                     compute=ray.data.ActorPoolStrategy(size=concurrency))
+    yield from done.iter_rows()
+
+
+class _RayWorker:
+    """An actor of Ray. The texts lie in the object store, once."""
+
+    def __init__(self, job: Any) -> None:
+        import ray
+
+        from .blocks import Worker
+
+        self.worker: Worker = Worker(ray.get(job))
+
+    def __call__(self, row: Row) -> Row:
+        return self.worker.run(Task(row["name"], [int(b) for b in row["blocks"]]))
+
+
+def digest_of_text(text: Any) -> str:
     if isinstance(text, Mapping):
         data = b"".join(str(key).encode() + np.asarray(text[key]).tobytes() for key in sorted(text))
     else:
@@ -76,182 +264,17 @@ def _digest(text: Any) -> str:
     return sha256(data).hexdigest()
 
 
-def _schema() -> "pa.Schema":
-    import pyarrow as pa
-
-    return pa.schema([
-        ("model", pa.string()), ("prompt", pa.int32()), ("state", pa.string()),
-        ("text_sha256", pa.string()), ("settings", pa.string()), ("T", pa.int32()),
-        ("sink_1", pa.list_(pa.float32())), ("alpha_1", pa.float32()), ("loss", pa.float32()),
-        ("first_id", pa.int32()), ("ids", pa.list_(pa.int32())), ("tokens", pa.list_(pa.string())),
-        ("metrics", pa.binary()), ("kept", pa.binary()), ("conditions", pa.string()),
-    ])
-
-
-def _settings_text(settings: Settings) -> str:
+def settings_text(settings: Settings) -> str:
     return json.dumps(asdict(settings), sort_keys=True)
 
 
-class Worker:
-    """Measures prompts with one model at a time: an actor of Ray, or an object of the plain loop."""
-
-    def __init__(self, models: Mapping[str, Factory | None], texts: Sequence[Any], settings: Settings,
-                 load_options: Mapping[str, Any]) -> None:
-        self.models, self.texts, self.settings = models, texts, settings
-        self.load_options = load_options
-        self.name: str | None = None
-        self.recorder: Recorder | None = None
-        self.file_sha256: str | None = None
-
-    def __call__(self, batch: Mapping[str, Any]) -> "pa.Table":
-        """model and prompt, arrays of one length -> a table of their rows"""
-        import pyarrow as pa
-
-        pairs = zip(batch["model"].tolist(), batch["prompt"].tolist(), strict=True)
-        return pa.Table.from_pylist([self.row(name, i) for name, i in pairs], schema=_schema())
-
-    def _open(self, name: str) -> Recorder:
-        if self.recorder is None or self.name != name:
-            self.recorder = None  # frees the memory of the last model first
-            factory = self.models[name]
-            if factory is not None:
-                model, tokenizer = factory()
-                self.file_sha256 = None
-            else:
-                loaded = load(name, **self.load_options)
-                model, tokenizer, self.file_sha256 = loaded.model, loaded.tokenizer, loaded.sha256
-            self.recorder, self.name = Recorder(model, tokenizer, self.settings), name
-        return self.recorder
-
-    def row(self, name: str, i: int) -> Row:
-        recorder = self._open(name)
-        row: Row = {"model": name, "prompt": i, "state": SHORT, "text_sha256": _digest(self.texts[i]),
-                    "settings": _settings_text(self.settings)}
-        prompt = recorder.prompt(self.texts[i])
-        if prompt is None:
-            return row
-        keep = int(i < self.settings.keep)
-        [one] = recorder.measure_all([prompt], progress=False, keep=keep)
-        if one is None:
-            return row | {"state": FAILED}
-        conditions = recorder.conditions([prompt], "", name, file_sha256=self.file_sha256)
-        first = self.settings.first
-        loss = one.metrics.get("loss_mean")
-        return row | {
-            "state": MEASURED, "T": conditions["prompts"]["T"], "first_id": one.first_id,
-            "sink_1": one.metrics["sink_ratio"][:, first].tolist(),
-            "alpha_1": float(one.metrics["alpha"][..., first].mean()),
-            "loss": None if loss is None else float(loss[0]), "ids": prompt.ids,
-            "tokens": one.tokens, "metrics": _bytes(one.metrics),
-            "kept": _bytes(one.kept) if one.kept else None,
-            "conditions": json.dumps(conditions, ensure_ascii=False)}
-
-
-def _bytes(tensors: Mapping[str, Any]) -> bytes:
-    return to_bytes({name: np.ascontiguousarray(x) for name, x in tensors.items()})
-
-
-def _in_a_loop(options: Mapping[str, Any], todo: Sequence[tuple[str, int]],
-               batch: int) -> Iterator["pa.Table"]:
-    from tqdm.auto import tqdm
-
-    worker = Worker(**options)
-    with tqdm(total=len(todo), unit="prompt") as bar:
-        for start in range(0, len(todo), batch):
-            some = todo[start : start + batch]
-            yield worker(_columns(some))
-            bar.update(len(some))
-
-
-def _columns(pairs: Sequence[tuple[str, int]]) -> dict[str, Any]:
-    return {"model": np.array([name for name, _ in pairs], object),
-            "prompt": np.array([i for _, i in pairs], np.int32)}
-
-
-def _on_ray(options: Mapping[str, Any], todo: Sequence[tuple[str, int]], batch: int, num_gpus: float,
-            concurrency: int) -> Iterator["pa.Table"]:
-    import ray.data
-
-    if not todo:
-        return
-    items = ray.data.from_items([{"model": name, "prompt": i} for name, i in todo],
-                                override_num_blocks=-(-len(todo) // batch))
-    found = items.map_batches(
-        Worker, fn_constructor_kwargs=dict(options), batch_size=batch, batch_format="numpy",
-        compute=ray.data.ActorPoolStrategy(size=concurrency),
-        num_gpus=num_gpus or None)
-    # The rows come to this process one batch at a time, so that no folder need be shared.
-    yield from found.iter_batches(batch_size=None, batch_format="pyarrow")
-
-
-def _write(folder: Path, table: "pa.Table") -> None:
-    """One file for each batch, complete or absent."""
-    import pyarrow.parquet as pq
-
-    if table.num_rows == 0:
-        return
-    keys = [f"{row['model']} {row['prompt']}" for row in table.select(["model", "prompt"]).to_pylist()]
-    path = folder / "rows" / f"{sha256(' '.join(keys).encode()).hexdigest()[:16]}.parquet"
-    with replacing(path) as part:
-        pq.write_table(table.cast(_schema()), part)
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted((folder / "rows").glob("*.parquet"))
-
-
-def _done(folder: Path, settings: Settings, digests: Sequence[str]) -> set[tuple[str, int]]:
-    import pyarrow.parquet as pq
-
-    done = set()
-    for path in _files(folder):
-        columns = ["model", "prompt", "text_sha256", "settings"]
-        for row in pq.read_table(path, columns=columns).to_pylist():
-            i = row["prompt"]
-            if row["settings"] != _settings_text(settings) or (
-                    i < len(digests) and row["text_sha256"] != digests[i]):
-                raise ValueError(f"{path}: expected rows of the same settings and texts, found others; "
-                                 "choose another folder")
-            done.add((row["model"], i))
-    return done
-
-
-def rows_of(out: str | PathLike[str], model: str | None = None) -> Iterable[Row]:
-    """The rows of a study, ordered by prompt."""
-    import pyarrow.parquet as pq
-
-    order: list[tuple[str, int, Path, int]] = []
-    for path in _files(Path(out)):
-        for at, row in enumerate(pq.read_table(path, columns=["model", "prompt"]).to_pylist()):
-            if model in (None, row["model"]):
-                order.append((row["model"], row["prompt"], path, at))
-    opened, table = None, None
-    for _, _, path, at in sorted(order):
-        if opened != path:
-            opened, table = path, pq.read_table(path)
-        assert table is not None
-        yield table.slice(at, 1).to_pylist()[0]
-
-
-def _summary(folder: Path, name: str, settings: Settings, source: str,
-             licence: str | None) -> Path | None:
-    """The recording of one model, from its rows."""
-    assembly, conditions, ids = Assembly(settings.eps, settings.first), None, []
-    for row in rows_of(folder, name):
-        if row["state"] == MEASURED:
-            kept = from_bytes(row["kept"]) if row["kept"] else {}
-            assembly.add(Measured(from_bytes(row["metrics"]), kept, row["tokens"], row["first_id"]))
-            conditions = conditions or json.loads(row["conditions"])
-            ids.append(row["ids"])
-        elif row["state"] == FAILED:
-            assembly.add(None)
-    if conditions is None:
-        warnings.warn(f"{name}: no text was measured: each failed or has fewer than "
-                      f"{settings.tokens} tokens", stacklevel=3)
-        return None
-    digest = None if None in ids else sha256(np.array(ids, "<i4").tobytes()).hexdigest()
-    recording = assembly.recording(conditions | {"licence": licence})
-    recording.conditions["prompts"] |= {"source": source, "sha256": digest}
-    path = folder / (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") + ".safetensors")
-    recording.save(path)
-    return path
+def rows_of(out: str | PathLike[str], model: str | None = None) -> Iterator[Row]:
+    """The rows of a study, one part in memory at a time: by checkpoint, then by prompt; those of errors last."""
+    folder = Folder(out)
+    parts = [f"rows/{checkpoint}/{part}" for checkpoint in folder.names("rows")
+             if model is None or checkpoint.startswith(slug(model) + "-")
+             for part in folder.names(f"rows/{checkpoint}") if part.endswith(".parquet")]
+    parts += [f"errors/{name}" for name in folder.names("errors")
+              if model is None or name == f"{slug(model)}.parquet"]
+    for part in parts:
+        yield from folder.table(part).to_pylist()

@@ -1,0 +1,112 @@
+"""A folder at any address that pyarrow or fsspec writes to: a path, s3://, gs://, hf:// and others."""
+
+import posixpath
+import uuid
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .files import write_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Stores of objects: what is written there appears when it is closed, or not at all.
+OBJECTS = ("s3", "s3a", "gcs", "gs", "abfs", "abfss", "az", "hf", "memory")
+
+
+class Folder:
+    """Names are relative to the folder, with slashes."""
+
+    def __init__(self, address: str | PathLike[str]) -> None:
+        self.address = str(address).rstrip("/") or "/"
+        self._is_path = "://" not in self.address
+        if self._is_path:
+            from pyarrow.fs import LocalFileSystem
+
+            self.files, self._root = LocalFileSystem(), str(Path(self.address).absolute())
+        else:
+            self.files, self._root = _filesystem(self.address)
+        self._is_local = self.files.type_name == "local"
+
+    def at(self, name: str) -> str:
+        """The address of a file."""
+        return f"{self.address}/{name}"
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self._root, name) if name else self._root
+
+    def names(self, folder: str = "") -> list[str]:
+        """The files and folders of a folder; none where it does not exist."""
+        from pyarrow.fs import FileSelector
+
+        found = self.files.get_file_info(FileSelector(self._path(folder), allow_not_found=True))
+        return sorted(one.base_name for one in found if not one.base_name.startswith("."))
+
+    def has(self, name: str) -> bool:
+        from pyarrow.fs import FileType
+
+        return self.files.get_file_info(self._path(name)).type == FileType.File
+
+    def read(self, name: str) -> bytes:
+        with self.files.open_input_stream(self._path(name)) as file:
+            return file.read()
+
+    def table(self, name: str, columns: list[str] | None = None) -> "pa.Table":
+        """The columns of a Parquet file; no others are read."""
+        import pyarrow.parquet as pq
+
+        with self.files.open_input_file(self._path(name)) as file:
+            return pq.read_table(file, columns=columns)
+
+    def write(self, name: str, data: bytes) -> None:
+        """A reader sees the whole file or none."""
+        path = self._path(name)
+        if self._is_local:
+            write_bytes(path, data)
+            return
+        kinds = self.files.type_name, *_protocols(self.files)
+        if any(kind in OBJECTS for kind in kinds):
+            self._put(path, data)
+            return
+        self.files.create_dir(posixpath.dirname(path), recursive=True)
+        part = posixpath.join(posixpath.dirname(path), f".{uuid.uuid4().hex}.part")
+        try:
+            self._put(part, data)
+            self.files.move(part, path)
+        except BaseException:
+            self.remove(part)
+            raise
+
+    def _put(self, path: str, data: bytes) -> None:
+        with self.files.open_output_stream(path) as file:
+            file.write(data)
+
+    def remove(self, name: str) -> None:
+        """Where it exists."""
+        with suppress(FileNotFoundError):
+            self.files.delete_file(self._path(name))
+
+
+def _filesystem(address: str) -> tuple[Any, str]:
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
+    try:
+        return FileSystem.from_uri(address)
+    except (pa.ArrowInvalid, ImportError):  # pyarrow has no filesystem of that scheme
+        pass
+    try:
+        from fsspec.core import url_to_fs
+
+        files, path = url_to_fs(address)
+    except (ImportError, ValueError) as error:
+        raise OSError(f"{address}: expected an address that pyarrow or fsspec writes to, found {error}") from error
+    return PyFileSystem(FSSpecHandler(files)), path
+
+
+def _protocols(files: Any) -> tuple[str, ...]:
+    """The schemes of an fsspec filesystem."""
+    named = getattr(getattr(getattr(files, "handler", None), "fs", None), "protocol", ())
+    return (named,) if isinstance(named, str) else tuple(named)

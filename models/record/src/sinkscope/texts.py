@@ -1,0 +1,40 @@
+"""Files of texts. Needs no torch, so that the process that hands out a study stays small."""
+
+import json
+from os import PathLike
+from pathlib import Path
+
+
+def read_texts(path: str | PathLike[str]) -> list[str]:
+    """The texts of a file: a JSON list of strings (.json), lines of {"text": ...} (.jsonl), or plain
+    text in which blank lines separate the texts."""
+    path = Path(path)
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+        if path.suffix == ".json":
+            found = json.loads(content)
+        elif path.suffix == ".jsonl":
+            # A line ends at a line feed alone: U+2028 may stand inside a JSON string.
+            found = [_text_of(line, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
+                     if line.strip()]
+        else:
+            blocks = content.replace("\r\n", "\n").split("\n\n")
+            found = [block.strip("\n") for block in blocks if block.strip()]
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: expected {'JSON' if path.suffix == '.json' else 'text'} in UTF-8, "
+                         f"found something else: {error}") from error
+    if not isinstance(found, list) or not found or not all(isinstance(text, str) for text in found):
+        raise ValueError(f"{path}: expected one text or more, found none or something else")
+    return found
+
+
+def _text_of(line: str, where: str) -> str:
+    try:
+        found = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f'{where}: expected {{"text": ...}}, found no JSON: {error}') from error
+    text = found.get("text") if isinstance(found, dict) else None
+    if not isinstance(text, str):
+        raise ValueError(f'{where}: expected one text or more as {{"text": ...}}, found '
+                         f"{'no text' if isinstance(found, dict) else 'a ' + type(found).__name__}")
+    return text

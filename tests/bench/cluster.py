@@ -1,0 +1,146 @@
+"""A study of many small models on Ray, whose workers and driver are killed at random times.
+
+    python tests/bench/cluster.py [--models 1000] [--prompts 2000] [--kills 10] [--workers 2]
+
+A forward pass takes 1 ms a prompt. Prints the driver's memory, the files of a checkpoint, what was lost or doubled,
+and how much faster two workers are than one.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "models" / "record" / "src"), str(ROOT / "tests" / "record")]
+SECONDS = 0.001  # of a prompt
+
+
+def drive(out: str, models: int, prompts: int, workers: int) -> None:
+    import killed
+    from sinkscope import studies
+
+    killed.start_ray()
+    block = -(-prompts // studies.PARTS)
+    started = time.monotonic()
+    studies.study(killed.models(models, SECONDS), killed.prompts(prompts), out, ray=True, concurrency=workers,
+                  **killed.settings(block))
+    print("seconds", time.monotonic() - started, flush=True)
+
+
+class Driver:
+    """The process of a driver, restarted where it is killed."""
+
+    def __init__(self, out: Path, models: int, prompts: int, workers: int) -> None:
+        self.command = [sys.executable, __file__, "--drive", str(out), "--models", str(models), "--prompts",
+                        str(prompts), "--workers", str(workers)]
+        self.memory: list[int] = []  # MiB that the driver alone holds, every second
+        self.starts = 0
+
+    def run(self) -> float:
+        """Until the study has ended; the seconds of the last run, without Ray's start."""
+        import psutil
+
+        env = os.environ | {"RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
+        while True:
+            self.starts += 1
+            with tempfile.TemporaryFile("w+") as log:
+                self.process = subprocess.Popen(self.command, stdout=log, stderr=subprocess.STDOUT, env=env)
+                while self.process.poll() is None:
+                    try:
+                        self.memory.append(psutil.Process(self.process.pid).memory_full_info().uss >> 20)
+                    except psutil.Error:
+                        break
+                    time.sleep(1)
+                code = self.process.wait()
+                log.seek(0)
+                text = log.read()
+            if code == 0:
+                return float(text.rpartition("seconds ")[2].split()[0])
+            if code != -signal.SIGKILL:
+                raise RuntimeError(text[-3000:])
+
+    def kill(self, which: str) -> bool:
+        """A worker or the driver; False where there is none."""
+        import psutil
+
+        try:
+            process = psutil.Process(self.process.pid)
+            if which == "worker":
+                found = [one for one in process.children(recursive=True) if "_RayWorker" in " ".join(one.cmdline())]
+                process = random.choice(found)
+            process.kill()
+        except (psutil.Error, IndexError):
+            return False
+        return True
+
+
+def kill_at_random(driver: Driver, out: Path, kills: int, parts: int, ended: threading.Event) -> None:
+    """Kills are spread over the study: each waits for some more parts, then for a random while."""
+    done = 0
+    while done < kills and not ended.is_set():
+        there = sum(len(files) for _, _, files in os.walk(out / "rows"))
+        if there >= parts * (done + 0.5) / (kills + 1):
+            time.sleep(random.uniform(0, 2))
+            if driver.kill("driver" if done % 3 == 1 else "worker"):
+                done += 1
+        time.sleep(0.2)
+    print(f"killed {done} times, the driver {driver.starts - 1} of them")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--drive", metavar="OUT", help=argparse.SUPPRESS)
+    for name, number in (("models", 1000), ("prompts", 2000), ("kills", 10), ("workers", 2), ("timed", 8)):
+        parser.add_argument(f"--{name}", type=int, default=number)
+    given = parser.parse_args()
+    if given.drive:
+        drive(given.drive, given.models, given.prompts, given.workers)
+        return
+    import killed
+    import numpy as np
+    from sinkscope import Recording, studies
+
+    folder = Path(tempfile.mkdtemp())
+    out, parts = folder / "study", given.models * studies.PARTS
+    driver, ended = Driver(out, given.models, given.prompts, given.workers), threading.Event()
+    killer = threading.Thread(target=kill_at_random, args=(driver, out, given.kills, parts, ended))
+    killer.start()
+    driver.run()
+    ended.set()
+    killer.join()
+    rows: Counter[tuple[str, int]] = Counter()
+    for row in studies.rows_of(out):
+        rows[row["model"], row["prompt"]] += row["state"] == "measured"
+    expected = given.models * given.prompts
+    print(f"rows: {expected} expected, {expected - len(rows)} lost, {sum(n > 1 for n in rows.values())} doubled")
+    files = Counter(path.relative_to(out).parts[-1].rpartition(".")[0] if path.suffix == ".safetensors" else
+                    path.parent.name for path in out.rglob("*") if path.is_file() and path.name != studies.STUDY)
+    print(f"files: {max(files.values())} a checkpoint at most, of {len(files)} checkpoints")
+    third = len(driver.memory) // 3
+    print(f"driver: {max(driver.memory)} MB at most; {max(driver.memory[:third])} in the first third of the time, "
+          f"{max(driver.memory[-third:])} in the last")
+    some = dict(list(killed.models(given.models).items())[:: max(1, given.models // 3)])
+    block = -(-given.prompts // studies.PARTS)
+    undisturbed = studies.study(some, killed.prompts(given.prompts), folder / "plain", **killed.settings(block))
+    for address in undisturbed.values():
+        found, plain = (Recording.open(one) for one in (out / Path(address).name, address))
+        assert found.conditions == plain.conditions and all(
+            np.array_equal(found[name], x, equal_nan=x.dtype.kind == "f") for name, x in plain.tensors.items())
+    print(f"recordings: {len(undisturbed)} compared with an undisturbed loop's, the same bits")
+    one, many = (Driver(folder / f"{n}", given.timed, given.prompts, n).run() for n in (1, given.workers))
+    print(f"{given.workers} workers: {one / many:.2f} times as fast as one ({one:.0f} s and {many:.0f} s for "
+          f"{given.timed} models)")
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

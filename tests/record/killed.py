@@ -1,0 +1,124 @@
+"""The driver of a study on Ray whose workers and whose driver are killed at places that a seed draws.
+
+    python tests/record/killed.py OUT MODELS PROMPTS BLOCK KILLS SEED
+"""
+
+import os
+import random
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+ROOT = Path(__file__).resolve().parents[2]
+T, H, L, V = 8, 2, 2, 32
+
+
+class Fake(nn.Module):
+    """A model whose forward pass takes `seconds` for each prompt, and about as long to record."""
+
+    def __init__(self, seed: int, seconds: float = 0) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.seconds = seconds
+        self.embedding = nn.Embedding(V, 8)
+        self.layers = nn.ModuleList(nn.Linear(8, 24, bias=False) for _ in range(L))
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        time.sleep(self.seconds * len(input_ids))
+        x = self.embedding(input_ids)
+        for layer in self.layers:
+            q, k, v = layer(x).unflatten(-1, (3, H, 4)).permute(2, 0, 3, 1, 4)
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + mixed.transpose(1, 2).flatten(-2)
+        return x
+
+
+def prompts(n: int) -> list[list[int]]:
+    return torch.randint(0, V, (n, T), generator=torch.Generator().manual_seed(3)).tolist()
+
+
+def settings(block: int) -> dict[str, Any]:
+    return {"tokens": T, "keep": 1, "block": block, "batch": block, "eps": [0.1, 0.3]}
+
+
+def models(n: int, seconds: float = 0) -> dict[str, Any]:
+    def named(i: int) -> Any:
+        def make() -> tuple[nn.Module, None]:
+            torch.set_num_threads(1)
+            return Fake(i, seconds), None
+
+        return make
+
+    return {f"fake/{i}": named(i) for i in range(n)}
+
+
+def places(n: int, blocks: int) -> list[str]:
+    """Where a process may die: in a model's first forward pass, before and after each file is written."""
+    files = [*(f"{b:05d}" for b in range(blocks)), "recording"]
+    return [f"{i} {where}" for i in range(n)
+            for where in ("in a pass", *(f"{when} {file}" for file in files for when in ("before", "after")))]
+
+
+def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) -> Any:
+    """A function that makes model i, in a process that dies, or kills the driver, at the places of `kills`, once
+    at each."""
+
+    def die(where: str) -> None:
+        if where in kills and not (graves / where).exists():
+            (graves / where).touch()
+            os.kill(driver if kills[where] == "driver" else os.getpid(), signal.SIGKILL)
+            if kills[where] == "driver":
+                time.sleep(60)  # Ray ends the workers of a driver that is gone
+
+    def factory() -> tuple[nn.Module, None]:
+        from sinkscope import storage
+
+        model, tokenizer = made()
+        model.register_forward_pre_hook(lambda *_: die(f"{i} in a pass"))
+        write = getattr(storage.write_bytes, "plain", storage.write_bytes)
+
+        def written(path: Any, data: bytes) -> int:
+            part = re.match(r"\d{5}", Path(path).name)
+            file = part[0] if part else "recording"
+            die(f"{i} before {file}")
+            size = write(path, data)
+            die(f"{i} after {file}")
+            return size
+
+        written.plain = write  # type: ignore[attr-defined]
+        storage.write_bytes = written
+        return model, tokenizer
+
+    return factory
+
+
+def start_ray() -> None:
+    # A busy machine starts a node later than Ray waits for.
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "600")
+    import ray
+
+    paths = [str(ROOT / "models" / "record" / "src"), str(Path(__file__).resolve().parent)]
+    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False,
+             runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}})
+
+
+def main(out: str, n: int, texts: int, block: int, count: int, seed: int) -> None:
+    import sinkscope
+
+    graves = Path(out) / "graves"
+    graves.mkdir(parents=True, exist_ok=True)
+    drawn = random.Random(seed).sample(places(n, -(-texts // block)), count)
+    kills = {where: "driver" if k % 3 == 1 else "worker" for k, where in enumerate(drawn)}
+    made = {name: deadly(i, one, graves, os.getpid(), kills) for i, (name, one) in enumerate(models(n).items())}
+    start_ray()
+    sinkscope.study(made, prompts(texts), out, ray=True, concurrency=2, **settings(block))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -1,0 +1,153 @@
+"""The lines of the README for other programs' maps, run as they stand there; `tests/record/lenses` brings these
+programs."""
+
+import re
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+import transformers as tf
+from torch import nn
+from truth import alpha64, eager64
+
+README = Path(__file__).resolve().parents[2] / "models" / "record" / "README.md"
+T, L, H, V = 12, 3, 4, 97
+TEXTS = [" ".join(f"w{i}" for i in ids) for ids in
+         torch.randint(5, V, (4, 20), generator=torch.Generator().manual_seed(2)).tolist()]
+
+
+def lines_of(heading: str) -> str:
+    [block] = re.findall(rf"^### {re.escape(heading)}\n+```python\n(.*?)^```", README.read_text(), re.M | re.S)
+    assert len(block.strip().splitlines()) <= 10
+    return block
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., sinkscope.Recording]:
+    """Runs the lines under a heading, from a file, whose source nnsight reads."""
+
+    def ran(heading: str, **names: Any) -> sinkscope.Recording:
+        path = tmp_path / "lines.py"
+        path.write_text(lines_of(heading))
+        exec(compile(path.read_text(), path, "exec"), names)
+        return names["recording"]
+
+    return ran
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    vocabulary = {"[UNK]": 0, "[BOS]": 1, "[EOS]": 2} | {f"w{i}": i for i in range(3, V)}
+    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tf.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]", bos_token="[BOS]",
+                               eos_token="[EOS]", pad_token="[EOS]").save_pretrained(tmp_path)
+    return tf.AutoTokenizer.from_pretrained(tmp_path)
+
+
+def gpt2() -> Any:
+    torch.manual_seed(3)
+    config = tf.GPT2Config(vocab_size=V, n_embd=32, n_layer=L, n_head=H, n_positions=64, bos_token_id=1,
+                           eos_token_id=2, initializer_range=0.2)
+    return tf.GPT2LMHeadModel._from_config(config, attn_implementation="eager").eval()
+
+
+def same_alpha(found: sinkscope.Recording, model: nn.Module, prompts: list[list[int]]) -> None:
+    expected = np.mean([alpha64(eager64(model, input_ids=torch.tensor([ids]))) for ids in prompts], 0)
+    assert np.abs(found["mean.alpha"] - expected).max() < 1e-5
+    assert found.conditions["prompts"]["count"] == len(prompts) and found["mean.alpha"].shape == (L, H, T)
+
+
+class CausalSelfAttention(nn.Module):
+    def __init__(self, attn: Any) -> None:
+        super().__init__()
+        self.c_attn, self.c_proj = attn.c_attn, attn.c_proj
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (one.unflatten(-1, (H, -1)).transpose(1, 2) for one in self.c_attn(x).chunk(3, -1))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(y.transpose(1, 2).flatten(-2))
+
+
+class Block(nn.Module):
+    def __init__(self, block: Any) -> None:
+        super().__init__()
+        self.ln_1, self.ln_2, self.mlp = block.ln_1, block.ln_2, block.mlp
+        self.attn = CausalSelfAttention(block.attn)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class NanoGPT(nn.Module):
+    """The shape of nanoGPT's model.py, with weights of transformers' GPT-2: no config, logits and a loss."""
+
+    def __init__(self, weights: Any) -> None:
+        super().__init__()
+        inner = weights.transformer
+        self.transformer = nn.ModuleDict({"wte": inner.wte, "wpe": inner.wpe, "ln_f": inner.ln_f,
+                                          "h": nn.ModuleList(map(Block, inner.h))})
+
+    def forward(self, idx: torch.Tensor, targets: Any = None) -> tuple[torch.Tensor, Any]:
+        parts = self.transformer
+        x = parts.wte(idx) + parts.wpe(torch.arange(idx.shape[1]))
+        for block in parts.h:
+            x = block(x)
+        return parts.ln_f(x) @ parts.wte.weight.T, None
+
+
+def test_nanogpt(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = gpt2()
+    prompts = [[int(word[1:]) for word in text.split()[:T]] for text in TEXTS]
+    found = run("nanoGPT, and models of one's own", model=NanoGPT(model), prompts=prompts,
+                decode=lambda ids: " ".join(f"w{i}" for i in ids))
+    same_alpha(found, model, prompts)
+    assert found.tokens(0) == TEXTS[0].split()[:T]
+    assert sinkscope.open_recording("nanogpt.safetensors").model["id"] == "nanoGPT"
+
+
+def test_transformer_lens_3(run: Any, tokenizer: Any) -> None:
+    lens = pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
+    if not version("transformer_lens").startswith("3."):
+        pytest.skip("another version of transformer_lens is installed")
+    torch.manual_seed(3)
+    config = lens.HookedTransformerConfig(n_layers=L, d_model=32, n_ctx=64, d_head=8, n_heads=H, d_vocab=V,
+                                          act_fn="gelu_new", device="cpu")
+    model = lens.HookedTransformer(config, tokenizer=tokenizer)
+    found = run("TransformerLens 3 (HookedTransformer)", model=model, texts=TEXTS, T=T)
+    maps = [torch.stack([model.run_with_cache(model.to_tokens(text)[:, :T])[1]["pattern", i][0] for i in range(L)])
+            for text in TEXTS]
+    assert np.abs(found["mean.alpha"] - np.mean([alpha64(one.double()) for one in maps], 0)).max() < 1e-6
+    assert found.tokens(0) == ["[BOS]", *TEXTS[0].split()[: T - 1]]  # the start token is prepended
+    assert found.conditions["first"]["token"] == "[BOS]"
+
+
+def test_transformer_lens_4(run: Any, tokenizer: Any) -> None:
+    pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
+    if not version("transformer_lens").startswith("4."):
+        pytest.skip("another version of transformer_lens is installed")
+    from transformer_lens.model_bridge import TransformerBridge
+
+    model = gpt2()
+    bridge = TransformerBridge.boot_transformers("gpt2", hf_model=gpt2(), tokenizer=tokenizer, device="cpu")
+    found = run("TransformerLens 4 (TransformerBridge)", model=bridge, texts=TEXTS, T=T)
+    same_alpha(found, model, [bridge.to_tokens(text)[0, :T].tolist() for text in TEXTS])
+    assert found.tokens(0) == ["[BOS]", *TEXTS[0].split()[: T - 1]]
+
+
+def test_nnsight(run: Any, tokenizer: Any) -> None:
+    nnsight = pytest.importorskip("nnsight", reason="nnsight is not installed")
+    model = gpt2()
+    prompts = [tokenizer(text).input_ids[:T] for text in TEXTS]
+    found = run("nnsight", model=nnsight.NNsight(gpt2()), prompts=prompts, tokenizer=tokenizer)
+    same_alpha(found, model, prompts)
+    assert found.tokens(0) == TEXTS[0].split()[:T]
