@@ -13,7 +13,7 @@ import { build as figure } from '../src/rooms/figure';
 import { toCsv } from '../src/save/numbers';
 import { viewNamed, views } from '../src/views/index';
 import { percent, show } from '../src/words';
-import { forgetMaps } from './drawn';
+import { forgetPlots } from './drawn';
 import { bytesOf, openPage, standsForScreen, wordsOf } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
 import { roomOf } from './page';
@@ -118,7 +118,7 @@ function seenBy({ reads, optional = [], headReads = [] }: View, frame: Frame): s
 
 /** A view as the widget and an embed have it, and what its files say. */
 function wrongFigure(view: View, frame: Frame): string[] {
-  forgetMaps();
+  forgetPlots();
   const room = roomOf(figure, page.pageOf({ view: view.name }, [frame]));
   const said = wordsOf(room.root);
   const wrong = wrongIn(said);
@@ -143,7 +143,7 @@ function wrongFigure(view: View, frame: Frame): string[] {
 
 /** A room with these frames. */
 function wrongRoom(build: typeof explore, frames: readonly Frame[]): string[] {
-  forgetMaps();
+  forgetPlots();
   const room = roomOf(build, page.pageOf({}, frames));
   const wrong = wrongIn(wordsOf(room.root));
   room.scope.end();
