@@ -887,6 +887,7 @@ const reading = {
     await settled(page);
     const made = await page.locator('.chip.made').count();
     assert.ok(made >= 1 && made <= 16, `${made}`);
+    assert.match(await text(page, '.generate .generated'), /^The old man sat .* long\. ?\S/);
     assert.equal((await chips(page)).length, before + made);
     assert.match(
       await text(page, '[data-view="attention"] .stamp'),
