@@ -301,8 +301,8 @@ const output: Build = (place, given) => {
   const step = ofView(
     outputs,
     html`<p>
-      A bar is the mean length of what a head writes, red where the head gives the first token more
-      than 30%. Select one.
+      A bar is the mean length of what a head writes, red for heads with a sink at the first token.
+      Select one.
     </p>`,
     (shown, context) => {
       const [first] = framesOf(shown);
