@@ -194,7 +194,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     expect(says('secondary')).toContain(
       `The first key receives ${percent(mean(alpha))} on average`,
     );
-    expect(says('mass')).toContain('unnormalised α₄ ');
+    expect(says('mass')).toContain('unnormalized α₄ ');
     expect(says('geometry')).toContain('‖k₄‖ is ');
     expect(says('firsts')).toContain(' of 8 later positions');
     // Its text begins with a start token all the same.
@@ -205,7 +205,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     const frame = await frameOf('hybrid');
     expect(frame.architecture).toMatchObject({ L: 2, blocks: 4, layers: [1, 3] });
     const room = roomOf(explore, page.pageOf({ layer: 1, head: 2 }, [frame]));
-    expect(room.text('h1')).toBe('Head L3H2');
+    expect(room.text('.room-head .hint')).toMatch(/^Layer 3, head 2 \(L3H2\)/);
     room.scope.end();
   });
 
