@@ -10,6 +10,7 @@ import { isRead } from '../src/page/view';
 import { build as explore } from '../src/rooms/explore';
 import { build as figure } from '../src/rooms/figure';
 import { lead } from '../src/rooms/start';
+import { finding } from '../src/words';
 import { claimOf } from '../src/claims';
 import { viewNamed, views } from '../src/views/index';
 import { chartsIn, forgetPlots, mapsIn } from './drawn';
@@ -307,7 +308,12 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
         const head = selectedHead(frame, at);
         const truth = truthFrom(frame, head, map!.data.data);
         const claim = claimOf(frame, head, room.state.value);
-        const said = [...paragraphs(room.root), map!.data.label, lead([frame], [claim])];
+        const said = [
+          ...paragraphs(room.root),
+          map!.data.label,
+          finding(frame, head),
+          lead([frame], [claim]),
+        ];
         for (const one of new Set(said))
           wrong.push(...broken(one, truth, seen).map((what) => `“${prompt}”: ${what}`));
         room.scope.end();
