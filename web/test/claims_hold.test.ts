@@ -224,11 +224,6 @@ const CLAIMS: Readonly<
     /As a share of its rows that is (<?[\d.]+)%/g,
     ({ map }, n) => isWritten(n!, map.share),
   ],
-  'a short text': [
-    /Short text \((\d+) tokens?\): uniform attention is already (\d+)%/g,
-    ({ T, eps }, tokens, n) =>
-      Number(tokens) === T && isWritten(n!, uniformOf(T)) && uniformOf(T) > eps / 2,
-  ],
   'a text too short': [/Heads are not counted/g, ({ T, eps }) => uniformOf(T) > eps],
   'almost every token': [
     /Almost every token attends/g,
