@@ -311,7 +311,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const columns = engine ? tableFor(engine, texts.value) : [];
     const needed = readsOf(columns.filter(({ isRare }) => !isRare));
     const whole = all.flatMap(({ frame, isStale }) =>
-      frame && needed.every((name) => name in frame.tensors) ? [{ frame, isStale }] : [],
+      frame && needed.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
+        ? [{ frame, isStale }]
+        : [],
     );
     const filled = metricsOf(
       whole.map(({ frame }) => frame),

@@ -41,7 +41,7 @@ const perPrompt = (name: string) => (frame: Frame) => overPrompts(frame, name);
 
 /** An element of an averaged tensor. */
 function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
-  return { mean: tensors[name]!.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
+  return { mean: tensors[name]?.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
 /** Keys that are searched in a text of any length. */
@@ -69,7 +69,10 @@ function alphaMost(frame: Frame): Cell {
 
 /** The layer after which the first token's hidden norm is largest, relative to the mean of the others. */
 function hiddenMost(frame: Frame): Cell {
-  const at = indexOfMost(frame.tensors.hidden_ratio!.data.subarray(1)) + 1;
+  const ratios = frame.tensors.hidden_ratio?.data;
+  // A recording may lack it.
+  if (!ratios) return cellAt(frame, 'hidden_ratio', 0);
+  const at = indexOfMost(ratios.subarray(1)) + 1;
   return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at - 1 } };
 }
 
@@ -78,7 +81,9 @@ const leastOf =
   (name: string) =>
   (frame: Frame): Cell => {
     const { G } = frame.architecture;
-    const at = indexOfMost(Array.from(frame.tensors[name]!.data, (value) => -value));
+    const values = frame.tensors[name]?.data;
+    if (!values) return cellAt(frame, name, 0);
+    const at = indexOfMost(Array.from(values, (value) => -value));
     const where = { layer: layerNumber(frame, Math.floor(at / G)), head: at % G };
     return { ...cellAt(frame, name, at), where };
   };
@@ -196,7 +201,7 @@ const OWN: readonly Row[] = [
     reads: ['entropy_mean'],
     digits: 2,
     of: (frame) => {
-      const { data } = frame.tensors.entropy_mean!;
+      const data = frame.tensors.entropy_mean?.data ?? [];
       return { mean: mean(Array.from(data).filter(Number.isFinite)), deviation: NaN };
     },
   },

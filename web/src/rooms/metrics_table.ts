@@ -186,7 +186,7 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
     'Metrics of the models, a table',
     html`<table class="metrics">
       <caption>
-        ${caption}${areLossesAlike(shown.map(({ frame }) => frame)) ? nothing : html` <span data-vocabularies>${OTHER_VOCABULARIES}</span>`}
+        ${caption}${areLossesAlike(shown.filter(({ isStale }) => !isStale).map(({ frame }) => frame)) ? nothing : html` <span data-vocabularies>${OTHER_VOCABULARIES}</span>`}
       </caption>
       <thead>
         <tr>
