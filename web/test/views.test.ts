@@ -845,7 +845,7 @@ describe('lines and bars', () => {
       });
     const view = drawn(mass, sums(0.75));
     expect(view.text('.caption')).toBe(
-      'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalised α₁ 0.125.',
+      'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalized α₁ 0.125.',
     );
     expect(view.lines()).toEqual([['sigmoid', 0.5, 0.75, 0.25]]);
     expect(view.charts()[0]!.reach).toEqual([0, 1.1]);
