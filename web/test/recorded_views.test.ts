@@ -199,7 +199,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     expect(says('secondary')).toContain(
       `The first key receives ${percent(mean(alpha))} on average`,
     );
-    expect(says('mass')).toContain('unnormalised α₄ ');
+    expect(says('mass')).toContain('unnormalized α₄ ');
     expect(says('geometry')).toContain('‖k₄‖ is ');
     expect(says('firsts')).toContain(' of 8 later positions');
     // Its text begins with a start token all the same.
