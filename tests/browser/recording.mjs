@@ -79,7 +79,7 @@ async function looks(stage, { width, scheme }) {
 const KINDS = `${root}tests/golden/recordings/`;
 const kinds = readdirSync(KINDS).filter((name) => name.endsWith('.safetensors'));
 
-/** Opens each kind in Explore and beside a model in Compare, one after the other as a reader would. */
+/** Opens each kind, one after the other as a reader would, and looks at it in Explore and in Compare. */
 async function looksAtKinds(stage, width) {
   const page = await stage.open('room=explore', { width });
   for (const name of kinds) {
