@@ -25,7 +25,13 @@ export default [
     'ratios(trace, SS_FIELD_V,',
     'golden',
   ],
-  ['hidden_norm leaves the last layer out', 'metrics/norm.c', 'arch.L + 1;', 'arch.L;', 'golden'],
+  [
+    'hidden_norm leaves the last layer out',
+    'metrics/norm.c',
+    'return ss_states(&trace->model->arch);',
+    'return ss_states(&trace->model->arch) - 1;',
+    'golden',
+  ],
   [
     'a ratio divides by all tokens',
     'metrics/norm.c',
@@ -36,8 +42,8 @@ export default [
   [
     'the first token counts among the others',
     'metrics/norm.c',
-    'int t = 1; t',
-    'int t = 0; t',
+    'if (t != trace->first) others',
+    'others',
     'metrics',
   ],
   [
@@ -92,8 +98,8 @@ export default [
   [
     'the gap counts the first key among the others',
     'metrics/geometry.c',
-    'seen_of(trace, head, t, T) - 1)',
-    'seen_of(trace, head, t, T))',
+    '(seen - (seen > trace->first))',
+    'seen',
     'metrics',
   ],
   [
@@ -141,16 +147,16 @@ export default [
   ['alpha divides by all queries', 'metrics/heads.c', 'T : T - k)', 'T : T)', 'metrics'],
   [
     'alpha forgets the own row',
-    'metrics/heads.c',
-    '? 0 : k0; t < T',
-    '? 0 : k0 + 1; t < T',
+    'run/statistics.c',
+    'int seen = end_of(rows, r) - k;',
+    'int seen = end_of(rows, r) - 1 - k;',
     'metrics',
   ],
   [
     'alpha of a prefix begins at its key',
-    'metrics/heads.c',
-    'k0 < choice->mask.prefix ? 0 : k0',
-    'k0',
+    'run/statistics.c',
+    'int seen = end_of(rows, r) - k;',
+    'int seen = rows->t + r + 1 - k;',
     'metrics',
   ],
   [
@@ -176,37 +182,43 @@ export default [
   ],
   [
     'shares of signed weights by their sum',
-    'metrics/heads.c',
+    'run/statistics.c',
     'sum += (double)fabsf(row[j])',
     'sum += (double)row[j]',
     'metrics',
   ],
-  ['a share without the bias key', 'metrics/heads.c', '(mass + bias + ', '(mass + ', 'golden'],
-  ['raw weights are shares', 'metrics/heads.c', 'sums[own][c]', 'sums[0][c]', 'metrics'],
+  ['a share without the bias key', 'run/statistics.c', '(mass + bias + ', '(mass + ', 'golden'],
+  [
+    'raw weights are shares',
+    'metrics/heads.c',
+    'shares ? of->alpha : of->alpha_raw',
+    'of->alpha',
+    'metrics',
+  ],
   [
     'a measurement of fewer tokens is kept for all',
-    'metrics/heads.c',
-    'if (statistics->T != T)',
-    'if (statistics->T < T)',
+    'run/statistics.c',
+    'if (*queries_of(trace, i, head) != T)',
+    'if (*queries_of(trace, i, head) < T)',
     'metrics',
   ],
   [
     'what was found outlives its tokens',
     'run/run.c',
-    'if (trace->statistics) trace->statistics->T = 0;',
+    'ss_statistics_rewind(trace, trace->T);',
     '',
     'run',
   ],
   [
     'entropy over ln of one more',
-    'metrics/row.c',
+    'run/statistics.c',
     'entropy / (double)ss_logf(count)',
     'entropy / (double)ss_logf(count + 1)',
     'metrics',
   ],
   [
     'entropy of the tokens alone',
-    'metrics/row.c',
+    'run/statistics.c',
     'if (bias != 0.0f) entropy +=',
     'if (0) entropy +=',
     'golden',
@@ -665,8 +677,8 @@ export default [
   [
     'a contribution over all queries',
     'metrics/share.c',
-    'sum / ss_queries_of(mask, T, j)',
-    'sum / (double)T',
+    'head, k)] / queries',
+    'head, k)] / (double)T',
     'golden',
   ],
   [
@@ -764,7 +776,7 @@ export default [
   [
     'a cache that takes tokens over has counted nothing',
     'run/edits/evict.c',
-    'add_weights(&query, &e, &cache);',
+    'add_weights(&of->query, of->e, &of->cache);',
     '',
     'edits',
   ],
@@ -829,8 +841,8 @@ export default [
   [
     'the stream is shown a layer early',
     'web/src/frame.ts',
-    'Math.min(layer, L - 1) + 1;',
-    'Math.min(layer, L - 1);',
+    'Math.min(layer, L - 1)) + 1;',
+    'Math.min(layer, L - 1));',
     'frame',
   ],
   [
