@@ -20,7 +20,7 @@
  *     ss_run_extend(&run, tokens, 64, &err);
  *     ss_metric_args args = {.eps = SS_EPS_STANDARD, .T = 64};
  *     float sink[64]; // Sink_k of every key
- *     ss_metrics(&n)[index].measure(&run.trace, &args, sink);
+ *     ss_metric_measure(&run.trace, index, &args, sink);
  *
  * Letters: L layers, H query heads, G key/value heads, T tokens, D model width, K head width,
  * F feed-forward width, V vocabulary, E experts. A capital is a size, a small letter an index; a
@@ -47,6 +47,7 @@
 #include "model/model.h"
 
 #include "run/edits/edit.h"
+#include "run/maps.h"
 #include "run/operation.h"
 #include "run/run.h"
 #include "run/trace.h"

@@ -1,9 +1,10 @@
 // The rules of tests/run, on stages made for this: what comes after what, what counts, which skips are allowed.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -39,7 +40,7 @@ const run = (command, args, options = {}) =>
   );
 
 /** tests/run in a folder of its own with these stages. */
-async function runWith(t, stages, ...chosen) {
+function folderWith(t, stages) {
   const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   t.after(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, 'tests'));
@@ -51,7 +52,12 @@ async function runWith(t, stages, ...chosen) {
     join(folder, 'tests/stages'),
     `nightly=''\ntimed=''\ndeclare -A after=()\n${stages}`,
   );
-  const { status, output } = await run(join(folder, 'tests/run'), chosen);
+  return folder;
+}
+
+/** What tests/run says of these stages. */
+async function runWith(t, stages, ...chosen) {
+  const { status, output } = await run(join(folderWith(t, stages), 'tests/run'), chosen);
   return { status, output, last: output.trimEnd().split('\n').at(-1) };
 }
 
@@ -96,6 +102,67 @@ d() { [ -e setup/a ]; }`,
       RegExp(`== ${name}\n1 passed, 0 failed\nend of ${name}\n-- ${name}: 1 passed`),
     );
 });
+
+/** Waits for what a function gives, for at most ten seconds. */
+async function until(of) {
+  for (let i = 0; i < 1000; i++) {
+    const found = of();
+    if (found) return found;
+    await new Promise((done) => setTimeout(done, 10));
+  }
+  return undefined;
+}
+
+const isRunning = (pid) => {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+};
+
+/** Starts a program, ends it by a signal once the file holds the number of a process, and says whether that one has ended. */
+async function endsWith(t, signal, file, command, args = [], options = {}) {
+  const child = spawn(command, args, { ...options, stdio: 'ignore' });
+  const pid = await until(() => existsSync(file) && Number(readFileSync(file, 'utf8')));
+  assert.ok(pid, 'nothing has begun');
+  t.after(() => isRunning(pid) && process.kill(pid, 'SIGKILL'));
+  child.kill(signal);
+  return until(() => !isRunning(pid));
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'])
+  test(`what a stage has started ends when tests/run is ended by ${signal}`, async (t) => {
+    const folder = folderWith(t, `stages=a\na() { sleep 100 & echo $! >started; wait; }`);
+    const ended = await endsWith(t, signal, join(folder, 'started'), join(folder, 'tests/run'));
+    assert.ok(ended, 'it runs on');
+  });
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'])
+  test(`what runs on the bare machine ends when tests/bare is ended by ${signal}`, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    mkdirSync(join(folder, 'tests'));
+    copyFileSync(join(root, 'tests/bare'), join(folder, 'tests/bare'));
+    // Programs that only root may run. All processes of a namespace end with the one that has made it, unshare.
+    const programs = {
+      id: 'echo 0',
+      debootstrap: ':',
+      git: ':',
+      unshare: 'echo $$ >../started; exec sleep 100',
+    };
+    mkdirSync(join(folder, 'bin'));
+    mkdirSync(join(folder, 'machine/root/sinkscope'), { recursive: true });
+    for (const [name, script] of Object.entries(programs))
+      writeFileSync(join(folder, 'bin', name), `#!/bin/bash\n${script.replace('..', folder)}\n`, {
+        mode: 0o755,
+      });
+    const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env.PATH}` };
+    const args = ['--keep', join(folder, 'machine'), 'run'];
+    const file = join(folder, 'started');
+    const ended = await endsWith(t, signal, file, join(folder, 'tests/bare'), args, { env });
+    assert.ok(ended, 'it runs on');
+  });
 
 test('a skip counts as failed where the table does not list its reason for that stage', async (t) => {
   const skips = (reason) => `echo '﹣ it (0.1ms) # ${reason}'; echo 'ℹ pass 1'; echo 'ℹ skipped 1'`;
@@ -155,6 +222,13 @@ test('the reasons of a real run of node:test and pytest are found', async (t) =>
   assert.deepEqual(skipsOf(node.output), ['of node'], node.output);
   const pytest = await run('python3', ['-m', 'pytest', '-q', '-rsx', '-p', 'no:cacheprovider', py]);
   assert.deepEqual(skipsOf(pytest.output), ['of pytest'], pytest.output);
+});
+
+test('no test of the stage python skips itself for want of a package: all are pinned', async () => {
+  const { output } = await run('git', ['grep', '-l', 'importorskip', 'tests/python'], {
+    cwd: root,
+  });
+  assert.equal(output, '');
 });
 
 test('only the section of skips is read, and a reason must be equal', () => {

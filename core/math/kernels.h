@@ -67,7 +67,7 @@
     float *out, const float *a, const void *w, size_t stride, size_t N, size_t Kin
 
 /*
- * Groups: 32 quantised weights each, n of them side by side in each of eight rows, read where the
+ * Groups: 32 quantized weights each, n of them side by side in each of eight rows, read where the
  * file has them. Weight k of row `lane` is, with group i = k/32, the float
  *
  *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types that add something

@@ -12,27 +12,24 @@
 #include <math.h>
 
 /* 1 - P_t1, P the share of attention; NaN up to the first token's own query. */
-static float gate_of(const ss_trace *trace, int head, int t, float factor) {
-    int first = trace->first;
-    return t > first ? 1.0f - fabsf(ss_att_row(trace, head, t)[first]) * factor : NAN;
+static float gate_of(const ss_trace *trace, int head, int t) {
+    float weight = trace->statistics.first[ss_statistic_at(trace, head, t)];
+    return t > trace->first ? 1.0f - weight * ss_factor_of(trace, head, t) : NAN;
 }
 
 void ss_measure_head_gate(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const float *factors = ss_find_statistic(trace, args->T, SS_FACTOR);
     for (int head = 0; head < ss_heads(trace); head++)
-        for (int t = 0; t < args->T; t++) *out++ = gate_of(trace, head, t, *factors++);
+        for (int t = 0; t < args->T; t++) *out++ = gate_of(trace, head, t);
 }
 
 static float load_of(const ss_trace *trace, int head, int T) {
-    const float *factors = ss_find_statistic(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
     double sum = 0.0;
     int later = T - 1 - trace->first;
-    for (int t = T - later; t < T; t++) sum += (double)gate_of(trace, head, t, factors[t]);
+    for (int t = T - later; t < T; t++) sum += (double)gate_of(trace, head, t);
     return later > 0 ? (float)(sum / (double)later) : NAN;
 }
 
 void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_find_statistic(trace, args->T, SS_FACTOR);
     ss_each_head(trace, args, load_of, out);
 }
 

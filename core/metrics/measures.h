@@ -3,6 +3,7 @@
 #define SS_METRICS_MEASURES_H
 
 #include "../math/kernels.h"
+#include "../run/statistics.h"
 #include "metrics.h"
 
 #include <math.h>
@@ -102,36 +103,10 @@ static inline int ss_group_of(const ss_trace *trace, int head) {
     return head / (trace->model->arch.H / trace->model->arch.G);
 }
 
-/* [C] row t of the weights of a head; keys 0 .. ss_row_end - 1 count. */
-static inline const float *ss_att_row(const ss_trace *trace, int head, int t) {
-    return ss_row(trace, SS_FIELD_ATT, head, t);
-}
-
-/* The tokens that query t may see end here; a mask or an edit may hide some before. */
-static inline int ss_row_end(const ss_trace *trace, int head, int t) {
-    return ss_mask_end(&trace->choices[head].mask, t, trace->T);
-}
-
-/* Weight of the bias key in that row; 0 where there is none. */
-static inline float ss_bias_weight(const ss_trace *trace, int head, int t) {
-    const float *weight = ss_row(trace, SS_FIELD_ATT_BIAS, head, t);
-    return weight ? *weight : 0.0f;
-}
-
 /* The first token that is predicted: none is that a query before it has seen. */
 static inline int ss_first_predicted(const ss_trace *trace) {
     int prefix = trace->model->arch.prefix;
     return prefix > 1 ? prefix : 1;
-}
-
-/* The norm of a field's vector of so many numbers in row `row` at token t: the one that was kept,
- * or its own. */
-static inline float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t,
-                               int width) {
-    const float *kept = trace->kept.norms[field];
-    if (kept) return kept[(size_t)row * (size_t)trace->T + (size_t)t];
-    const float *x = ss_row(trace, field, row, t);
-    return sqrtf(ss_dot(x, x, (size_t)width));
 }
 
 /* heads.c */
@@ -146,24 +121,22 @@ typedef struct ss_metric_job {
     float *out;
 } ss_metric_job;
 
-/* Does a piece for each head; each reads the rows of a map. */
+/* Does a piece for each head; each reads as much as a map has. */
 void ss_share_heads(const ss_metric_job *job, ss_piece *piece);
 
 /* out[L][H] = value of each head over its first T tokens. Threads share the heads: a
- * value works in no memory but its own, and row statistics that it reads are found before. */
+ * value works in no memory but its own. */
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
                   float (*value)(const ss_trace *trace, int head, int T), float *out);
 
-/*
- * Row statistics, [L][H][T] each, of one reading of the maps. Every row has its mass and the factor
- * that makes a weight, or that of the bias key, a share of attention, P = weight * factor (of the
- * absolute value where the operation has signs): section 1.3 of the metrics, the authors' proxy.
- * Every key has alpha, and the same of the raw weights.
- */
-typedef enum ss_statistic { SS_MASS, SS_FACTOR, SS_ALPHA, SS_ALPHA_RAW } ss_statistic;
-const float *ss_find_statistic(const ss_trace *trace, int T, ss_statistic what);
-void ss_copy_statistic(const ss_trace *trace, const ss_metric_args *args, ss_statistic what,
-                       float *out);
+/* Row statistics of the first T tokens, which are found before a metric is measured; numbers that
+ * were kept come first. Of a query: the sum of its row, and what makes a weight of it a share. */
+float ss_mass_of(const ss_trace *trace, int head, int t);
+float ss_factor_of(const ss_trace *trace, int head, int t);
+
+/* Of key k: its mean share of attention, and its mean weight. */
+float ss_alpha_of(const ss_trace *trace, int head, int k, int T);
+float ss_alpha_raw_of(const ss_trace *trace, int head, int k, int T);
 
 /* Queries among which the weights of key k are averaged: all T of a bidirectional model see it;
  * else, inside a prefix too, the authors' code divides by the T - k queries from k on. */

@@ -31,15 +31,17 @@ enum { SS_ARG_EPS = 1, SS_ARG_TOKENS = 2, SS_ARG_LAYER = 4, SS_ARG_HEAD = 8, SS_
 typedef struct ss_metric {
     const char *name, *label, *question, *unit; /* label: short, in the field's notation */
     const char *shape[SS_RANK_MAX];             /* letters as in ss_field; T is args->T */
-    float low, high;   /* possible values; infinite where there is no bound */
-    int args;          /* SS_ARG_... */
-    uint32_t fields;   /* SS_BIT(field) that the run must have recorded, where its model has them */
-    uint32_t reduced;  /* of these, fields whose row statistics or norms are enough */
-    bool weights;      /* it reads the model's weights, too */
-    bool averaged;     /* a mean over sequences says something; else it belongs to one sequence */
-    bool summary;      /* part of a model's summary */
-    const char *topic; /* what it is about; a view or a table shows one topic or more */
-    /* out has the shape's product of floats. */
+    float low, high;  /* possible values; infinite where there is no bound */
+    int args;         /* SS_ARG_... */
+    uint32_t fields;  /* SS_BIT(field) that the run must have recorded, where its model has them */
+    uint32_t reduced; /* of these, fields whose row statistics or norms are enough */
+    unsigned statistics; /* SS_OF_...: what it reads of the maps, row statistics that a run which
+                            stores no map accumulates in the pass (run/statistics.h) */
+    bool weights;        /* it reads the model's weights, too */
+    bool averaged;       /* a mean over sequences says something; else it belongs to one sequence */
+    bool summary;        /* part of a model's summary */
+    const char *topic;   /* what it is about; a view or a table shows one topic or more */
+    /* Called by ss_metric_measure. */
     void (*measure)(const ss_trace *trace, const ss_metric_args *args, float *out);
     const char *source;
 } ss_metric;
@@ -54,5 +56,8 @@ const ss_metric *ss_metrics(int *n);
  */
 int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,
                     const ss_metric_args *args, ss_error *err);
+
+/* Measures a metric whose shape was found into out, that product of floats. */
+void ss_metric_measure(const ss_trace *trace, int metric, const ss_metric_args *args, float *out);
 
 #endif

@@ -15,12 +15,20 @@
 /* How close to eps a head must lie for bf16 arithmetic to have been able to flip it. */
 #define NEAR 0.002
 
+typedef float alpha_of(const ss_trace *trace, int head, int k, int T);
+
+static void copy_alpha(const ss_trace *trace, const ss_metric_args *args, alpha_of *alpha,
+                       float *out) {
+    for (int head = 0; head < ss_heads(trace); head++)
+        for (int k = 0; k < args->T; k++) *out++ = alpha(trace, head, k, args->T);
+}
+
 void ss_measure_alpha(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_copy_statistic(trace, args, SS_ALPHA, out);
+    copy_alpha(trace, args, ss_alpha_of, out);
 }
 
 void ss_measure_alpha_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_copy_statistic(trace, args, SS_ALPHA_RAW, out);
+    copy_alpha(trace, args, ss_alpha_raw_of, out);
 }
 
 /*
@@ -51,30 +59,29 @@ static float is_near(float alpha, float eps) {
 
 /* out[k] = number of heads whose alpha_k passes the test; floats count that far exactly. NaN where
  * the alpha of any head is. */
-static void count_heads(const ss_trace *trace, const ss_metric_args *args, ss_statistic what,
+static void count_heads(const ss_trace *trace, const ss_metric_args *args, alpha_of *alpha,
                         float (*test)(float, float), float *out) {
-    const float *alpha = ss_find_statistic(trace, args->T, what);
     memset(out, 0, (size_t)args->T * sizeof *out);
     for (int head = 0; head < ss_heads(trace); head++)
-        for (int k = 0; k < args->T; k++) out[k] += test(*alpha++, args->eps);
+        for (int k = 0; k < args->T; k++) out[k] += test(alpha(trace, head, k, args->T), args->eps);
 }
 
-static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, ss_statistic what,
+static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, alpha_of *alpha,
                        float *out) {
-    count_heads(trace, args, what, is_sink, out);
+    count_heads(trace, args, alpha, is_sink, out);
     for (int k = 0; k < args->T; k++) out[k] /= (float)ss_heads(trace);
 }
 
 void ss_measure_sink_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    sink_ratio(trace, args, SS_ALPHA, out);
+    sink_ratio(trace, args, ss_alpha_of, out);
 }
 
 void ss_measure_sink_ratio_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    sink_ratio(trace, args, SS_ALPHA_RAW, out);
+    sink_ratio(trace, args, ss_alpha_raw_of, out);
 }
 
 void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    count_heads(trace, args, SS_ALPHA, is_near, out);
+    count_heads(trace, args, ss_alpha_of, is_near, out);
 }
 
 /* alpha_*: the authors' map has a row for the bias key too, which sees itself alone. NaN without.
@@ -82,17 +89,15 @@ void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, floa
 static float alpha_bias(const ss_trace *trace, int head, int T) {
     if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
     bool absolute = trace->choices[head].operation->proxy == SS_PROXY_SHARE_ABS;
-    const float *factors = ss_find_statistic(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
     double sum = 1.0;
     for (int t = 0; t < T; t++) {
         double weight = (double)ss_bias_weight(trace, head, t);
-        sum += (double)factors[t] * (absolute ? fabs(weight) : weight);
+        sum += (double)ss_factor_of(trace, head, t) * (absolute ? fabs(weight) : weight);
     }
     return (float)(sum / (double)(T + 1));
 }
 
 void ss_measure_alpha_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    if (ss_floats(trace, SS_FIELD_ATT_BIAS)) ss_find_statistic(trace, args->T, SS_FACTOR);
     ss_each_head(trace, args, alpha_bias, out);
 }
 

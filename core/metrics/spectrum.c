@@ -13,6 +13,7 @@
  * O(min(n, D)^3) once.
  */
 #include "../math/kernels.h"
+#include "../math/pack.h"
 #include "../math/scalar.h"
 #include "measures.h"
 
@@ -30,6 +31,22 @@ static double *row_of(double *matrix, size_t i) {
     return matrix + i * (i + 1) / 2;
 }
 
+/* gram += H^T H of n rows, SS_SPECTRUM_ROWS at most, whose products are added in floats. */
+static void add_rows(double *gram, float *room, const float *h, size_t n, size_t D) {
+    float *columns = room, *tiles = columns + n * SS_SPECTRUM_COLUMNS;
+    float *out = tiles + n * SS_SPECTRUM_COLUMNS, *panels = out + D * SS_SPECTRUM_COLUMNS;
+    ss_pack_columns(panels, h, D, D, n);
+    for (size_t i = 0; i < D; i += SS_SPECTRUM_COLUMNS) {
+        size_t rows = D - i < SS_SPECTRUM_COLUMNS ? D - i : SS_SPECTRUM_COLUMNS;
+        for (size_t r = 0; r < rows; r++)
+            for (size_t t = 0; t < n; t++) columns[r * n + t] = h[t * D + i + r];
+        ss_tile(tiles, columns, n, rows, n);
+        ss_matmul(out, D, tiles, panels, NULL, rows, i + rows, n);
+        for (size_t r = 0; r < rows; r++)
+            ss_add_shares(row_of(gram, i + r), out + r * D, 1.0, false, i + r + 1);
+    }
+}
+
 /* Products of the n rows of H: [n][n], or of its D columns, whichever is smaller. Its size. */
 static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
     if (n <= D) {
@@ -38,10 +55,12 @@ static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
                 row_of(gram, i)[j] = (double)ss_dot(h + i * D, h + j * D, D);
         return n;
     }
-    memset(gram, 0, D * (D + 1) / 2 * sizeof *gram);
-    for (size_t t = 0; t < n; t++, h += D)
-        for (size_t i = 0; i < D; i++)
-            ss_add_shares(row_of(gram, i), h, (double)h[i], false, i + 1);
+    size_t numbers = D * (D + 7) / 2;
+    memset(gram, 0, numbers * sizeof *gram);
+    for (size_t t = 0, rows; t < n; t += rows) {
+        rows = n - t < SS_SPECTRUM_ROWS ? n - t : SS_SPECTRUM_ROWS;
+        add_rows(gram, (float *)(void *)(gram + numbers), h + t * D, rows, D);
+    }
     return D;
 }
 
@@ -105,7 +124,8 @@ static void find_eigenvalues(double *diagonal, double *beside, size_t n) {
         }
 }
 
-/* Of n rows of D numbers; `work` has room for the matrix, and three times its size. */
+/* Of n rows of D numbers; `work` has room for the matrix, and three times its size, then for the
+ * products of columns. */
 static float entropy_of(double *work, const float *h, size_t n, size_t D) {
     double trace = 0.0, entropy = 0.0;
     size_t size = multiply(work, h, n, D), numbers = size * (size + 1) / 2;

@@ -2,6 +2,7 @@
 
 #include "../math/unpack.h"
 #include "../model/files/json.h"
+#include "../run/statistics.h"
 
 #include <limits.h>
 #include <math.h>
@@ -681,7 +682,7 @@ static void take_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_ar
     take_seen(trace, arena);
     take_reduced(trace, r, prompt, arena);
     ss_trace_take_room(trace, arena);
-    if (trace->statistics) trace->statistics->T = 0;
+    ss_statistics_clear(trace);
 }
 
 static ss_status check_index(const ss_recording *r, int prompt, ss_error *err) {

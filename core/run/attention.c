@@ -5,6 +5,7 @@
 #include "edits/evict.h"
 #include "edits/hook.h"
 #include "feature.h"
+#include "statistics.h"
 
 #include <string.h>
 
@@ -147,13 +148,13 @@ void ss_soft_cap(float *x, float cap, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] = (2.0f * x[i] - 1.0f) * cap;
 }
 
-/* The scores x[B+keys] of query t become weights; q is its vector. So many slots lie before its own
- * that are no longer there. */
-static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
-                       const float *q, float *x, size_t keys) {
+/* The scores x[B+keys] of query t with scale, cap and distances; q is its vector. So many slots lie
+ * before its own that are no longer there. */
+static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
+                         bool again, const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    const ss_choice *choice = &pass->trace->choices[l * arch->H + h];
+    const ss_choice *choice = &trace->choices[l * arch->H + h];
     size_t bias = bias_keys(arch);
     ss_hook query = {.pass = pass,
                      .scratch = scratch,
@@ -164,6 +165,7 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
                      .rows = x + bias,
                      .keys = keys,
                      .own = t - gone,
+                     .again = again,
                      .q = q,
                      .bias = bias ? x : NULL};
     size_t group = (size_t)(l * arch->G + h / (arch->H / arch->G));
@@ -174,10 +176,36 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
     ss_soft_cap(x, arch->score_cap, bias + keys);
     ss_add_distances(x + bias, keys, arch, h, query.own,
                      visible ? scratch->ranks : pass->positions);
-    record_keys(pass->trace, SS_FIELD_SCORES, l * arch->H + h, t, x + bias, keys);
-    size_t n_visible = normalise_scores(x, bias, keys, choice, visible);
-    ss_edits_at(SS_AT_WEIGHTS, query);
-    record_weights(pass->trace, l * arch->H + h, t, x, keys, n_visible);
+    return query;
+}
+
+/* Its scores become weights; returns how many keys are visible. */
+static size_t weigh_row(const ss_hook *query, float *x) {
+    const ss_trace *trace = query->pass->trace;
+    const ss_arch *arch = &trace->model->arch;
+    const ss_choice *choice = &trace->choices[query->l * arch->H + query->h];
+    size_t n_visible = normalise_scores(x, bias_keys(arch), query->keys, choice, query->visible);
+    ss_edits_at(SS_AT_WEIGHTS, *query);
+    return n_visible;
+}
+
+/* The same in the pass, which records them. */
+static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
+                       const float *q, float *x, size_t keys) {
+    const ss_trace *trace = pass->trace;
+    int head = l * trace->model->arch.H + h;
+    ss_hook query = score_row(pass, scratch, l, h, t, gone, false, q, x, keys);
+    record_keys(trace, SS_FIELD_SCORES, head, t, query.rows, keys);
+    size_t n_visible = weigh_row(&query, x);
+    record_weights(trace, head, t, x, keys, n_visible);
+}
+
+/* Adds rows of weights to the statistics, where no map is stored that these are read from. */
+static void reduce_rows(const ss_trace *trace, int head, int t, int rows, int T, const float *x) {
+    size_t bias = bias_keys(&trace->model->arch);
+    if (trace->computed & SS_BIT(SS_FIELD_ATT))
+        ss_statistics_add(trace, ss_statistics_of(trace), head, t, rows, T, x + bias,
+                          bias + (size_t)trace->slots);
 }
 
 /* Rows [t, t+rows) of head h: scores, weights, outputs. */
@@ -198,6 +226,7 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
         attend_row(pass, scratch, l, h, t + r, gone, q + (size_t)r * width, x, end);
         ss_clear(x + bias + end, keys - end);
     }
+    reduce_rows(trace, l * arch->H + h, t, rows, T, scratch->scores);
     ss_tile(scratch->tiles, scratch->scores, stride, (size_t)rows, bias + keys);
     sum_values(q, width, scratch->tiles, scratch->value_panels, (size_t)rows, bias + keys,
                bias + (size_t)(T - gone), K);
@@ -228,6 +257,7 @@ static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     float *q = pass->q + (size_t)h * K;
     score_alone(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
     attend_row(pass, scratch, l, h, t, gone, q, scratch->scores, keys);
+    reduce_rows(trace, l * arch->H + h, t, 1, t + 1, scratch->scores);
     ss_clear(q, K);
     ss_times_columns(q, scratch->scores, ss_row(trace, SS_FIELD_V, group, 0), K * sizeof *q, K,
                      keys);
@@ -269,6 +299,56 @@ static bool are_apart(const ss_pass *pass, int l) {
         if (pass->trace->choices[l * arch->H + h].operation->feature == SS_FEATURE_MLP)
             return false;
     return !(pass->hook_points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
+}
+
+bool ss_heads_are_independent(const ss_pass *pass) {
+    bool independent = true;
+    for (int l = 0; l < pass->trace->model->arch.L; l++) independent &= are_apart(pass, l);
+    return independent;
+}
+
+/* Rows [t, t+n) of a map of head h, which the scratch has room for together, from its keys. */
+static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id field, int l, int h,
+                              int t, int n) {
+    const ss_trace *trace = pass->trace;
+    const ss_arch *arch = &trace->model->arch;
+    int head = l * arch->H + h, T = trace->T;
+    const ss_mask *mask = &trace->choices[head].mask;
+    size_t K = (size_t)arch->K, stride = bias_keys(arch) + (size_t)trace->slots;
+    size_t keys = (size_t)ss_mask_end(mask, t + n - 1, T);
+    const float *q = ss_row(trace, SS_FIELD_Q, head, t);
+    if (is_alone(pass, n, trace->choices[head].operation->feature))
+        score_alone(scratch->scores, q,
+                    ss_row(trace, SS_FIELD_K, l * arch->G + h / (arch->H / arch->G), 0), keys, K);
+    else
+        score_rows(pass, scratch, l, h, q, K, (size_t)n, keys);
+    for (int r = 0; r < n; r++) {
+        float *x = scratch->scores + (size_t)r * stride;
+        size_t end = (size_t)ss_mask_end(mask, t + r, T);
+        ss_hook query = score_row(pass, scratch, l, h, t + r, 0, true, q + (size_t)r * K, x, end);
+        if (field == SS_FIELD_ATT) weigh_row(&query, x);
+    }
+}
+
+void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, size_t worker,
+                     ss_map_reader *read, void *context) {
+    const ss_trace *trace = pass->trace;
+    const ss_arch *arch = &trace->model->arch;
+    ss_scratch *scratch = &pass->scratch[worker];
+    int l = head / arch->H, h = head % arch->H, layer = pass->layer;
+    int most = ss_min(SS_MAP_ROWS, pass->chunk); /* rows that the scratch has room for */
+    size_t bias = bias_keys(arch);
+    ss_feature feature = trace->choices[head].operation->feature;
+    if (feature == SS_FEATURE_MLP) pass->layer = l; /* an edit of weights asks where they are */
+    if (!is_alone(pass, n, feature))
+        pack_keys(pass, scratch, l, h / (arch->H / arch->G), feature,
+                  (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));
+    for (int end = t + n, rows; t < end; t += rows) {
+        rows = ss_min(most, end - t);
+        attend_rows_again(pass, scratch, field, l, h, t, rows);
+        read(context, t, rows, scratch->scores + bias, bias + (size_t)trace->slots);
+    }
+    if (feature == SS_FEATURE_MLP) pass->layer = layer;
 }
 
 void ss_attend(ss_pass *pass, int l, int t0, int n) {

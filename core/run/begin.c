@@ -47,10 +47,12 @@ static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
 
 /* Of the fields that this run needs, those which the other one lacks. What edits alone record is
  * known of a run without them: no key is evicted, nothing is rounded. */
-static uint32_t lacking(const ss_trace *from, uint32_t needed) {
+static uint32_t lacking(const ss_trace *trace, const ss_trace *from, uint32_t needed) {
     uint32_t known =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
-    return needed & ~from->fields & ~(from->edited ? 0 : known);
+    /* A map that this run stores cannot be copied from one that computes its own. */
+    uint32_t stored = from->fields & ~(from->computed & ~trace->computed);
+    return needed & ~stored & ~(from->edited ? 0 : known);
 }
 
 static uint32_t fields_of_layers(void) {
@@ -66,7 +68,7 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     uint32_t needed = pass->trace->fields & ~SS_BIT(SS_FIELD_NEXT);
     if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
     bool apart = !from->edited && !pass->trace->model->arch.prefix && !pass->together;
-    if (!apart || lacking(from, needed)) return 0;
+    if (!apart || lacking(pass->trace, from, needed)) return 0;
     return ss_min(from->T - 1, idle_tokens(pass));
 }
 
@@ -74,7 +76,7 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
 static int shared_layers(const ss_pass *pass, const ss_trace *from) {
     int least = pass->trace->model->arch.L;
     uint32_t needed = (pass->trace->fields & fields_of_layers()) | SS_BIT(SS_FIELD_HIDDEN);
-    if (from->edited || lacking(from, needed)) return -1;
+    if (from->edited || lacking(pass->trace, from, needed)) return -1;
     for (int i = 0; i < pass->edits_n; i++)
         least = ss_min(least, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
     return least;
@@ -115,7 +117,7 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
         layer = shared_layers(pass, from);
     }
     uint32_t of_layers = layer > 0 ? pass->trace->fields & fields_of_layers() : 0;
-    uint32_t missing = lacking(from, of_layers | SS_BIT(SS_FIELD_HIDDEN));
+    uint32_t missing = lacking(pass->trace, from, of_layers | SS_BIT(SS_FIELD_HIDDEN));
     for (int field = 0; field < SS_FIELD_N && layer >= 0; field++)
         if (missing & SS_BIT(field))
             return ss_fail(err, SS_BAD_REQUEST, "from", "expected a run that has recorded %s",

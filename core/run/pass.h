@@ -7,6 +7,7 @@
 
 #include "../model/rotary.h"
 #include "edits/table.h"
+#include "maps.h"
 
 /*
  * Rows that go through the layers together: they share the cost of unpacking the weights. More
@@ -15,7 +16,7 @@
 #define SS_CHUNK 256
 /* Rows that go through one head's attention together, and through the head of the model where no
  * logits are recorded. */
-#define SS_ATTENTION_ROWS 20
+#define SS_ATTENTION_ROWS SS_MAP_ROWS
 #define SS_LOGIT_ROWS 64
 
 /* Rows of angles that an eviction keeps at most: enough for the texts that most runs read. */

@@ -6,7 +6,9 @@
 #include "edits/evict.h"
 #include "edits/hook.h"
 #include "forward.h"
+#include "maps.h"
 #include "sample.h"
+#include "statistics.h"
 
 #include <limits.h>
 #include <math.h>
@@ -177,6 +179,18 @@ static void find_slots(ss_trace *trace, ss_pass *pass) {
     if (pass->keeps < trace->capacity - pass->chunk) trace->slots = pass->keeps + pass->chunk;
 }
 
+/* Maps beyond the budget are computed, from queries that are kept. */
+static void choose_maps(ss_trace *trace, const ss_run_desc *desc) {
+    uint32_t maps = trace->fields & SS_FIELDS_MAPS;
+    size_t T = (size_t)trace->capacity, most = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;
+    size_t bytes = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * sizeof(float);
+    if (maps == SS_FIELDS_MAPS) bytes *= 2;
+    bool fits = ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= most;
+    if (!maps || fits) return;
+    trace->computed = maps;
+    trace->fields |= SS_BIT(SS_FIELD_Q);
+}
+
 static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc, ss_arena *arena,
                          ss_error *err) {
     const ss_arch *arch = &desc->model->arch;
@@ -199,6 +213,7 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     if (status != SS_OK) return status;
     pass->chunk = chunk_of(arch, desc->capacity, pass->together);
     if (streams) find_slots(trace, pass);
+    choose_maps(trace, desc);
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
     if (desc->from) pass->resumed = take(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
@@ -290,6 +305,8 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
         return ss_fail(err, SS_NO_MEMORY, "run", "a run of %d tokens needs more than %lu bytes",
                        desc->capacity, (unsigned long)arena->bytes);
     *pass = made;
+    trace.pass = pass;
+    ss_statistics_clear(&trace);
     start_plain(pass, &own);
     status = start_edits(pass, desc, err);
     if (status == SS_OK && desc->from) status = ss_begin_from(pass, desc, err);
@@ -368,7 +385,7 @@ static ss_status check_resumed(const ss_run *run, const int32_t *tokens, int n, 
 /* Appends tokens[n] to those of the trace; the losses of the first `known` tokens are there. */
 static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
     ss_trace *trace = pass->trace;
-    if (trace->statistics) trace->statistics->T = 0;
+    ss_statistics_rewind(trace, trace->T);
     memcpy(ss_tokens(trace) + trace->T, tokens, (size_t)n * sizeof *tokens);
     pass->total = trace->T + n;
     if (n > 0 && known <= trace->T) ss_forward_begin(pass);

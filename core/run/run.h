@@ -16,6 +16,7 @@
 #include "edits/edit.h"
 
 #define SS_BY_EDITS (-1)
+#define SS_MAP_BYTES ((size_t)64 << 20)
 
 typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
@@ -34,6 +35,10 @@ typedef struct ss_run_desc {
     int layer;
     /* Threads that share the work, which must outlive the run, or NULL; the bits are the same. */
     ss_pool *pool;
+    /* Bytes that maps may take: where att and scores, as far as they are asked for, need more, the
+     * run keeps q and computes rows when they are read (maps.h), to the same bits. 0 is
+     * SS_MAP_BYTES. */
+    size_t map_bytes;
 } ss_run_desc;
 
 typedef struct ss_run {

@@ -2,6 +2,7 @@
 
 #include "../base/doc.h"
 #include "../math/kernels.h"
+#include "../math/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,7 @@ static const ss_field table[SS_FIELD_N] = {
          NULL},
     [SS_FIELD_ROUNDED] =
         {"rounded",
-         SS_DOC("squared quantisation error of a token's stream after so many layers, "
+         SS_DOC("squared quantization error of a token's stream after so many layers, "
                 "and its squared norm before; the same of queries, keys and values there"),
          "",
          {"L+1", "T", "4"},
@@ -91,7 +92,7 @@ static const ss_field table[SS_FIELD_N] = {
          0,
          NULL},
     [SS_FIELD_WEIGHT_ROUNDED] = {"weight_rounded",
-                                 SS_DOC("squared quantisation error of the matrices of a layer, "
+                                 SS_DOC("squared quantization error of the matrices of a layer, "
                                         "and their squared norm before"),
                                  "",
                                  {"L", "2"},
@@ -231,22 +232,47 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
     return count;
 }
 
+/* [L][H][capacity] numbers of a size. */
+static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
+    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
+    if (!ss_mul_size(&numbers, heads, (size_t)trace->capacity)) numbers = SIZE_MAX;
+    return ss_arena_take(arena, numbers, size);
+}
+
+static void take_statistics(ss_trace *trace, ss_arena *arena) {
+    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
+    ss_row_statistics *of = &trace->statistics;
+    of->queries = ss_arena_take(arena, SS_STATISTICS * heads, sizeof *of->queries);
+    of->lengths_n = ss_arena_take(arena, heads, sizeof *of->lengths_n);
+    of->mass = take_heads(trace, arena, sizeof *of->mass);
+    of->factor = take_heads(trace, arena, sizeof *of->factor);
+    of->first = take_heads(trace, arena, sizeof *of->first);
+    of->alpha = take_heads(trace, arena, sizeof *of->alpha);
+    of->alpha_raw = take_heads(trace, arena, sizeof *of->alpha_raw);
+    of->lengths = take_heads(trace, arena, sizeof *of->lengths);
+    of->values = take_heads(trace, arena, sizeof *of->values);
+    if (trace->fields & SS_BIT(SS_FIELD_SEEN))
+        of->entropy = take_heads(trace, arena, sizeof *of->entropy);
+    if (trace->fields & SS_BIT(SS_FIELD_OUT_NORM))
+        of->outputs = take_heads(trace, arena, sizeof *of->outputs);
+}
+
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
-    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
-    if (trace->fields & SS_BIT(SS_FIELD_ATT)) {
-        if (!ss_mul_size(&numbers, heads, T)) numbers = SIZE_MAX - 1;
-        trace->statistics = ss_arena_take(arena, numbers + 1,
-                                          SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
-    }
-    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side; or a vector for each
-     * head, as many numbers for each two, one for each, and two rows of a matrix. */
+    size_t numbers;
+    if (trace->fields & SS_BIT(SS_FIELD_ATT)) take_statistics(trace, arena);
+    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side, and where there are
+     * more rows than columns, floats for the products of some of them; or a vector for each head,
+     * as many numbers for each two, one for each, and two rows of a matrix. */
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, K = (size_t)arch->K;
         size_t parts = H * (D + H + 1) + K + (D > H * K ? D : H * K);
         if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX - 1;
-        trace->spectrum_n = numbers / 2 + 1 > parts ? numbers / 2 + 1 : parts;
+        size_t products = ss_panels_floats(D, SS_SPECTRUM_ROWS) +
+                          SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);
+        numbers = numbers / 2 + 1 + (T > D ? products / 2 + 1 : 0);
+        trace->spectrum_n = numbers > parts ? numbers : parts;
         if (!ss_mul_size(&numbers, trace->spectrum_n, ss_pool_workers(trace->pool)))
             numbers = SIZE_MAX;
         trace->spectrum = ss_arena_take(arena, numbers, sizeof *trace->spectrum);
@@ -264,7 +290,7 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         sized.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
         trace->rooms[field] = (size_t)sized.capacity;
         trace->widths[field] = count_from(&sized, *own ? own + 1 : shape);
-        if (there & SS_BIT(field))
+        if (there & ~trace->computed & SS_BIT(field))
             trace->buffers[field] = ss_arena_take(arena, count_from(&sized, shape), sizeof(float));
     }
     ss_trace_take_room(trace, arena);
@@ -289,7 +315,7 @@ static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
 
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n) {
     for (int field = 0; field < SS_FIELD_N; field++) {
-        if (!(trace->fields & from->fields & SS_BIT(field))) continue;
+        if (!trace->buffers[field] || !from->buffers[field]) continue;
         /* Rows of keys are as wide as the capacity, and zeros beyond the text. */
         size_t width = trace->widths[field], there = from->widths[field],
                both = width < there ? width : there;
@@ -327,6 +353,9 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
                        strcmp(row->needs, "E") ? row->needs : "experts", trace->model->arch.family);
     if (!(trace->fields & SS_BIT(field)))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "this run did not record the field");
+    if (trace->computed & SS_BIT(field))
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "expected maps that this run has stored: these are computed, row by row");
     int rank = 0;
     while (row->shape[rank]) rank++;
     ss_tensor made = {.type = row->type};
@@ -346,6 +375,32 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
         }
     }
     made.data = ss_floats(trace, (ss_field_id)field) + offset;
+    *view = made;
+    return SS_OK;
+}
+
+ss_status ss_trace_check_rows(const ss_trace *trace, int field, int t, int n, ss_error *err) {
+    if (t >= 0 && n >= 0 && n <= trace->T && t <= trace->T - n) return SS_OK;
+    return ss_fail(err, SS_BAD_REQUEST, table[field].name,
+                   "expected rows from 0 to %d, found %d from %d on", trace->T, n, t);
+}
+
+ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
+                             int t, int n, ss_error *err) {
+    ss_tensor made;
+    ss_status status = ss_trace_view(&made, trace, field, layer, head, err);
+    if (status == SS_OK && n >= 0) status = ss_trace_check_rows(trace, field, t, n, err);
+    if (status != SS_OK) return status;
+    int axis = 0;
+    const char *const *shape = table[field].shape;
+    for (; *shape && **shape != 'T'; shape++) axis += selected(*shape, layer, head) < 0;
+    if (n >= 0 && !*shape)
+        return ss_fail(err, SS_BAD_REQUEST, table[field].name,
+                       "expected a field with a row for each token");
+    if (n >= 0) {
+        made.data = (const float *)made.data + (size_t)t * made.strides[axis];
+        made.dims[axis] = (size_t)n;
+    }
     *view = made;
     return SS_OK;
 }

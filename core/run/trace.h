@@ -69,23 +69,41 @@ typedef struct ss_field {
     const char *needs; /* what only some models have, a key of their description; or NULL */
 } ss_field;
 
+/* Rows, and columns, of hidden states that a metric multiplies together, in room that the trace has
+ * for it. */
+#define SS_SPECTRUM_ROWS 128
+#define SS_SPECTRUM_COLUMNS 20
+
 /* The table; SS_FIELD_N rows, in the order of ss_field_id. */
 const ss_field *ss_fields(void);
 
-/* Row statistics of the maps, which metrics find in one reading; metrics/measures.h lists them. */
+/* Groups of row statistics: which metrics each serves is a column of their table. */
+enum { SS_OF_SHARES = 1, SS_OF_ENTROPY = 2, SS_OF_VALUES = 4, SS_OF_OUTPUTS = 8 };
+#define SS_STATISTICS 4
+
+/*
+ * What is found in one reading of the maps (statistics.h), [L][H][capacity] each. A row has its
+ * mass and the factor that makes a weight, or that of the bias key, a share of attention,
+ * P = weight * factor (of the absolute value where the operation has signs): section 1.3 of the
+ * metrics, the authors' proxy. A key has sums over its column.
+ */
 typedef struct ss_row_statistics {
-    int T;           /* of the first T tokens; 0: none are known yet */
-    float numbers[]; /* [SS_ROW_STATISTICS][L][H][T] */
+    int *queries;   /* [SS_STATISTICS][L][H] first queries whose rows are in; NULL: no maps */
+    int *lengths_n; /* [L][H] keys whose lengths are known */
+    float *mass, *factor, *first; /* of a query; first: |weight| of the first token */
+    float *entropy;
+    float *lengths;            /* of a key: |v| */
+    double *alpha, *alpha_raw; /* of a key: sum of shares, and of weights */
+    double *values, *outputs;  /* of a key: sum of |weight| over what the query mixes, by |v| and
+                                  by |W_O v| */
 } ss_row_statistics;
-#define SS_ROW_STATISTICS 4
 
 /*
  * What was kept of maps and vectors that were not recorded themselves, over all T tokens of the
  * trace, or beside rounded ones. NULL: it was not kept. A run keeps none of it; a recording may.
  */
 typedef struct ss_kept {
-    const float *alpha, *alpha_raw, *row_mass,
-        *factors;                   /* [L][H][T], as ss_row_statistics has them */
+    const float *alpha, *alpha_raw, *row_mass, *factors; /* [L][H][T] */
     const float *norms[SS_FIELD_N]; /* of a field [rows][T][width]: [rows][T] */
     uint32_t fields; /* SS_BIT(field) of those whose metrics need no more than what was kept */
     bool recorded;   /* the trace is a recording's: a model may have had what it lacks */
@@ -94,21 +112,23 @@ typedef struct ss_kept {
 
 typedef struct ss_trace {
     const ss_model *model;
-    uint32_t fields;               /* what is recorded; SS_STREAMS where it streams */
-    int capacity;                  /* in tokens */
-    int slots;                     /* the same of SS_FIELDS_SLOTS; fewer where the run streams */
-    int T;                         /* tokens so far */
-    int first;                     /* the token that counts as the first; 0 but of a recording */
-    ss_choice *choices;            /* [L][H] what each head computes */
-    bool edited;                   /* it is a run of something else than the model */
-    ss_row_statistics *statistics; /* of att, where that is recorded */
-    ss_pool *pool;                 /* whose threads share a metric; or NULL */
-    double *spectrum;              /* where hidden is: room that metrics of it work in, */
-    size_t spectrum_n;             /*     so many numbers for each of the pool's workers */
-    void *buffers[SS_FIELD_N];     /* as their rows' shapes, capacity for T; NULL: not recorded */
-    size_t rooms[SS_FIELD_N];      /* tokens, or slots, that a field has room for */
-    size_t widths[SS_FIELD_N];     /* numbers of one token; of a field without tokens, all */
-    ss_kept kept;                  /* of a recording: what replaces what it lacks */
+    uint32_t fields;      /* what is recorded; SS_STREAMS where it streams */
+    int capacity;         /* in tokens */
+    int slots;            /* the same of SS_FIELDS_SLOTS; fewer where the run streams */
+    int T;                /* tokens so far */
+    int first;            /* the token that counts as the first; 0 but of a recording */
+    ss_choice *choices;   /* [L][H] what each head computes */
+    bool edited;          /* it is a run of something else than the model */
+    uint32_t computed;    /* of its fields, maps whose rows are computed when they are read */
+    struct ss_pass *pass; /* of a run, which computes them */
+    ss_row_statistics statistics; /* of att, where that is recorded */
+    ss_pool *pool;                /* whose threads share a metric; or NULL */
+    double *spectrum;             /* where hidden is: room that metrics of it work in, */
+    size_t spectrum_n;            /*     so many numbers for each of the pool's workers */
+    void *buffers[SS_FIELD_N];    /* as their rows' shapes, capacity for T; NULL: not recorded */
+    size_t rooms[SS_FIELD_N];     /* tokens, or slots, that a field has room for */
+    size_t widths[SS_FIELD_N];    /* numbers of one token; of a field without tokens, all */
+    ss_kept kept;                 /* of a recording: what replaces what it lacks */
 } ss_trace;
 
 /* The numbers of a field of SS_F32, capacity for T in its shape; NULL where it is not recorded. */
@@ -165,5 +185,13 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter);
  */
 ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                         ss_error *err);
+
+/* The same of rows [t, t+n) of its first dimension T; n < 0 is all. SS_BAD_REQUEST for others than
+ * there are, and for rows of a field that has none. */
+ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
+                             int t, int n, ss_error *err);
+
+/* Checks that rows [t, t+n) of a field are there. */
+ss_status ss_trace_check_rows(const ss_trace *trace, int field, int t, int n, ss_error *err);
 
 #endif

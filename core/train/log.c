@@ -71,7 +71,7 @@ static int measure(ss_tally *tally, const ss_trace *trace, const char *name) {
         size_t dims[SS_RANK_MAX];
         int rank = ss_metric_shape(dims, trace, i, &args, NULL);
         for (int d = 0; d < rank; d++) count *= (int)dims[d];
-        table[i].measure(trace, &args, tally->measured);
+        ss_metric_measure(trace, i, &args, tally->measured);
     }
     return count;
 }

@@ -53,8 +53,10 @@ static ss_train begun(const ss_train_desc *desc) {
 }
 
 static ss_run_desc run_desc(const ss_train *train, const ss_model *model) {
-    return (ss_run_desc){
-        .model = model, .capacity = train->T, .fields = ss_backward_fields(&model->arch)};
+    return (ss_run_desc){.model = model,
+                         .capacity = train->T,
+                         .fields = ss_backward_fields(&model->arch),
+                         .map_bytes = SIZE_MAX};
 }
 
 static size_t larger(size_t a, size_t b) {

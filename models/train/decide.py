@@ -5,6 +5,7 @@ seeds and all seeds of its baseline, with an interval of 97.5%, for there may be
 absence of a sink are decided on the level of alpha, which is the weight above uniform attention.
 """
 
+import json
 from dataclasses import dataclass
 from statistics import mean, stdev, variance
 from typing import Any
@@ -255,3 +256,15 @@ def table(found: list[Decision]) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     left = [id_of(one.recipe) for one in found if not one.logs]
     return "\n".join([*lines, "", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."])
+
+
+def published(found: list[Decision]) -> str:
+    """What figures draw, as JSON with a line for each recipe that has a whole run: its seeds, and the
+    outcomes of each."""
+    logs = {id_of(one.recipe): one.logs for one in found}
+    logs = {protocol.B_ORDER[0]: found[0].bases} | logs
+    lines = [f'  {json.dumps(id)}: ' + json.dumps(
+        {"seeds": sorted(some)} | {name: [round(value, 4) for value in outcome(some, name)]
+                                   for name in ("alpha", SHARE, "loss")})
+             for id, some in logs.items() if some]
+    return "{\n" + ",\n".join(lines) + "\n}\n"

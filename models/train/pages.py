@@ -248,6 +248,7 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
             "decisions": decide.table(decide.decisions())}.items():
         text = claims.with_table(text, name, lines)
     found[readme] = text
+    found[zoo / "decisive.json"] = decide.published(decide.decisions())
     return found
 
 

@@ -94,9 +94,10 @@ def first_dimensions(gradient: Tensor, count: int) -> Tensor:
     return gradient
 
 
-def optimizers(weights: Weights, training: Training) -> list[torch.optim.Optimizer]:
+def optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch.optim.Optimizer]:
     """What trains each tensor. Muon takes the matrices between embedding and head (Jordan et al. 2024),
-    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest."""
+    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest. `adamw` holds further
+    options of AdamW."""
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:
@@ -109,7 +110,8 @@ def optimizers(weights: Weights, training: Training) -> list[torch.optim.Optimiz
                 for (own, rate), params in groups.items() if own == kind]
 
     made: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
-        "adamw": partial(torch.optim.AdamW, lr=training.learning_rate, betas=(0.9, 0.95), fused=True),
+        "adamw": partial(torch.optim.AdamW,
+                         **{"lr": training.learning_rate, "betas": (0.9, 0.95), "fused": True} | adamw),
         "muon": partial(torch.optim.Muon, lr=training.learning_rate, momentum=0.95,
                         adjust_lr_fn="match_rms_adamw"),
         "sgd": partial(torch.optim.SGD, lr=training.learning_rate, momentum=0.9)}
@@ -123,6 +125,11 @@ def learning_rate(step: int, training: Training) -> float:
     begin, end = training.decay
     fallen = min(1.0, max(0, step - begin) / (end - begin))
     return training.learning_rate * (1 - 0.9 * fallen)
+
+
+def has_line(step: int) -> bool:
+    """Whether a run's own log has a line about this step."""
+    return step in EARLY_LOGS or step % LOG_EVERY == 0
 
 
 @torch.no_grad()
@@ -166,9 +173,30 @@ def is_training(folder: Path) -> bool:
     if not folder.exists():
         return False
     lock = _lock(folder)
-    if lock is not None:
-        lock.close()
-    return lock is None
+    if lock is None:
+        return True
+    with lock:
+        return False
+
+
+def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
+    """The initial weights on a device, each tensor with a gradient but those that stay as they are."""
+    weights = initial_weights(arch, seed, training)
+    kept = fixed(weights, training)
+    weights = {n: w.to(device).requires_grad_(n not in kept) for n, w in weights.items()}
+    for name, w in weights.items():
+        if name.endswith("bias_key") and training.bias_dimensions is not None:
+            w.register_hook(partial(first_dimensions, count=training.bias_dimensions))
+    return weights
+
+
+def descend(loss: Tensor, weights: Weights, optimizers: list[torch.optim.Optimizer]) -> None:
+    """One step of every optimizer along the gradient of a loss."""
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 class Run:
@@ -180,14 +208,8 @@ class Run:
         self.folder = runs / f"{recipe.id}-{seed}"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.checkpoint, self.log = self.folder / "checkpoint.pt", self.folder / "training.jsonl"
-        training = recipe.training
-        weights = initial_weights(self.arch, seed, training)
-        kept = fixed(weights, training)
-        self.weights = {n: w.to(device).requires_grad_(n not in kept) for n, w in weights.items()}
-        for name, w in self.weights.items():
-            if name.endswith("bias_key") and training.bias_dimensions is not None:
-                w.register_hook(partial(first_dimensions, count=training.bias_dimensions))
-        self.optimizers = optimizers(self.weights, training)
+        self.weights = trained_weights(self.arch, seed, recipe.training, device)
+        self.optimizers = optimizers(self.weights, recipe.training)
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
@@ -210,14 +232,9 @@ class Run:
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(step, self.recipe.training)
-        with torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu"):
-            loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device),
-                           self.recipe.training)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
-        for optimizer in self.optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
+        loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device),
+                       self.recipe.training)
+        descend(loss, self.weights, self.optimizers)
         return loss.item()
 
     def on_cpu(self) -> Weights:
@@ -244,7 +261,7 @@ class Run:
 
 
 @torch.no_grad()
-def fixed_loss(run: Run, corpus: Corpus) -> float:
+def fixed_loss(run: Any, corpus: Corpus) -> float:
     """The loss on FIXED sequences of the text that the recipe trains on, the same at every step and for
     every seed; its distance to the held-out loss is the gap of overfitting."""
     recipe, losses = run.recipe, []
@@ -275,7 +292,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
     last = training.steps if until is None else min(until, training.steps)
     for step in range(run.start, last + 1):
         # the state after `step` steps
-        if step in EARLY_LOGS or step % LOG_EVERY == 0:
+        if has_line(step):
             mean_loss = run.note(step, losses, ids)
             losses = []
         if step in EARLY_SAVES or step % SAVE_EVERY == 0:

@@ -226,7 +226,7 @@ export const experiments = {
     // From another room, whose frames lack what this experiment needs.
     const page = await stage.open('experiment=fragility&runs=2&times=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
-    await page.waitForSelector('[data-view="perturbations"] .chart-picture');
+    await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="firsts"] .chart-picture');
     await settled(page);
@@ -253,7 +253,7 @@ export const experiments = {
       ],
     ]) {
       await page.getByRole('button', { name }).click();
-      await page.waitForSelector('[data-view="perturbations"] .chart-picture');
+      await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
       await settled(page);
       assert.match(await finding(page), view);
     }
@@ -276,6 +276,23 @@ export const experiments = {
       await page.setViewportSize({ width: 320, height: 700 });
       await staysWithin(page, 320, experiment);
       await page.context().close();
+    }
+  },
+
+  async 'the table of Why it matters is whole on a phone'(stage) {
+    for (const experiment of ['streaming', 'cache', 'quantisation']) {
+      const page = await stage.open(`room=purpose&experiment=${experiment}&runs=2&length=48`, {
+        width: 390,
+        waits: false,
+      });
+      await page.locator('.settings tbody tr').first().waitFor({ state: 'attached' });
+      await settled(page);
+      await page.locator('details:has(.settings)').evaluate((one) => (one.open = true));
+      const [inside, place] = await page
+        .locator('.table-place:has(.settings)')
+        .evaluate((one) => [one.scrollWidth, one.clientWidth]);
+      assert.ok(inside <= place, `${experiment}: ${inside} px in ${place}`);
+      await page.close();
     }
   },
 };

@@ -284,7 +284,7 @@ export const lessons = {
   async 'the room lists the lessons and which were read; the tour of Start ends in lesson 1'(
     stage,
   ) {
-    const page = await stage.open('why=4', { waits: false });
+    const page = await stage.open('why=6', { waits: false });
     const first = page.getByRole('link', { name: /^Lesson 1: / });
     await first.waitFor();
     await first.click();

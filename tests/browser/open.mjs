@@ -5,7 +5,16 @@ import { basename } from 'node:path';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { ggufOfZoo } from './gguf.mjs';
-import { openFiles, pictures, root, settled, staysWithin, text, violations } from './stage.mjs';
+import {
+  openDoor,
+  openFiles,
+  pictures,
+  root,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
 
 const WEIGHTS = /model\.safetensors$/;
 const zoo = (name) =>
@@ -329,6 +338,22 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
+  async 'a folder without a tokenizer: the text is a list of token ids'(stage) {
+    const { page, hub } = await openPage(stage, 'room=explore');
+    const files = await folderOf('sigmoid');
+    delete files['tokenizer.json'];
+    await drop(page, files);
+    await page.waitForFunction(() =>
+      /expected token ids such as 1, 2, 3/.test(document.querySelector('.trouble')?.textContent),
+    );
+    await page.fill('textarea', '1, 17, 392, 5');
+    await page.waitForFunction(
+      () => document.querySelectorAll('.chip').length === 4 && !document.querySelector('.trouble'),
+    );
+    assert.deepEqual(await page.locator('.chip').allTextContents(), ['#1', '#17', '#392', '#5']);
+    assert.deepEqual(troubles(page, hub), []);
+  },
+
   async 'an encoder without a head: its text is between [CLS] and [SEP], and all keys are seen'(
     stage,
   ) {
@@ -493,7 +518,7 @@ export const open = {
 
   async 'another special token may come first, and the tokenizer’s own are shown'(stage) {
     const { page } = await openPage(stage);
-    await page.locator('.question summary', { hasText: 'start token' }).click();
+    await openDoor(page, 'settings');
     const field = page.getByLabel('first token', { exact: true });
     const names = (await field.locator('option').allTextContents()).map((name) => name.trim());
     assert.ok(

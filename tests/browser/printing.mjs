@@ -4,15 +4,15 @@ import assert from 'node:assert/strict';
 const ROOMS = {
   start: ['', '.facts .lines'],
   explore: ['room=explore', '.stamp'],
-  compare: ['room=compare', '.stamp'],
+  compare: ['room=compare', '.metrics caption'],
   training: ['room=training', '.stamp'],
-  purpose: ['room=purpose', '.stamp'],
+  purpose: ['room=purpose&runs=1', '.stamp'],
   lab: ['room=lab', '.room-lab select'],
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };
 
 /** What may be clicked on a screen and says something on paper. */
-const KEPT = '.term, .chip, .thumb, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
+const KEPT = '.term, .chip, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
 
 export const printing = Object.fromEntries(
   Object.entries(ROOMS).map(([name, [hash, conditions, file = 'index.html']]) => [
@@ -49,6 +49,18 @@ export const printing = Object.fromEntries(
       );
       assert.deepEqual(controls, []);
       await page.locator(`${conditions}:visible`).first().waitFor();
+      // What was asked is a condition, and nothing is cut at the edge of the paper.
+      if (['start', 'explore', 'compare'].includes(name)) {
+        const asked = await page.locator('.on-paper:visible').first().textContent();
+        assert.match(asked, /^The old man sat/);
+      }
+      await page.setViewportSize({ width: 688, height: 900 });
+      const cut = await page.evaluate(() =>
+        [...document.querySelectorAll('table, h1, h2, .cell')]
+          .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > 690)
+          .map((one) => `${one.tagName} ${one.className} ${one.textContent.slice(0, 40)}`),
+      );
+      assert.deepEqual(cut, []);
       assert.deepEqual(page.troubles, []);
     },
   ]),

@@ -1,10 +1,13 @@
 /** Recordings in the page: dropped, linked to, compared, saved, embedded; and what an attacker's does. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { recordMaps } from '../../wasm/index.js';
 import {
+  ask,
+  everyTab,
   inAllSizes,
+  openDoor,
   pictures,
   root,
   settled,
@@ -72,10 +75,50 @@ async function looks(stage, { width, scheme }) {
   }
 }
 
+/** A recording of each kind, which tests/record/kinds.py wrote. */
+const KINDS = `${root}tests/golden/recordings/`;
+const kinds = readdirSync(KINDS).filter((name) => name.endsWith('.safetensors'));
+
+/** Opens each kind in Explore and beside a model in Compare, one after the other as a reader would. */
+async function looksAtKinds(stage, width) {
+  const page = await stage.open('room=explore', { width });
+  for (const name of kinds) {
+    const kind = name.replace('.safetensors', '');
+    await choose(page, name, readFileSync(KINDS + name));
+    await hidden(page);
+    await page.waitForSelector('[data-recorded]');
+    await settled(page);
+    for (const room of ['explore', 'compare']) {
+      if (room === 'compare')
+        await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
+      await page.waitForFunction(() =>
+        document.querySelector('[data-finding]')?.textContent.trim(),
+      );
+      await settled(page);
+      await staysWithin(page, width, `${kind} in ${room}`);
+      const said = await text(page, 'main');
+      assert.doesNotMatch(said, /\bNaN|undefined|Infinity|\[object/, `${kind} in ${room}`);
+      assert.deepEqual(await violations(page), [], `${kind} in ${room}`);
+      const path = `${pictures}/recorded-${kind}-${room}-${width}.png`;
+      await page.screenshot({ path, fullPage: true });
+    }
+    await page.goto(`${stage.origin}/#room=explore`);
+    await settled(page);
+  }
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+}
+
 export const recording = {
+  'recording: one of each kind in Explore and Compare at 1280 px': (stage) =>
+    looksAtKinds(stage, 1280),
+
+  'recording: one of each kind in Explore and Compare at 390 px': (stage) =>
+    looksAtKinds(stage, 390),
+
   'recording: a chosen file is shown without weights, and says which views it lacks the numbers for':
     async (stage) => {
-      const page = await stage.open('room=explore&view=geometry');
+      const page = await stage.open('room=explore');
       await choose(page, 'mine.safetensors', shipped());
       await hidden(page);
       await page.waitForFunction(() =>
@@ -83,16 +126,13 @@ export const recording = {
       );
       await settled(page);
       assert.match(await finding(page), /mean over all 270 heads is 49%/);
-      assert.match(
-        await text(page, '[data-view="sinks"] .stamp'),
-        /mean of 98 prompts · SmolLM2-135M-Instruct · recorded/,
-      );
+      assert.match(await text(page, '.stage .stamp'), /SmolLM2-135M-Instruct · recorded/);
       assert.equal(await page.locator('.chip').count(), 64);
       // It opens on a view that has its numbers; the one that the link names can be selected.
-      assert.equal(await page.locator('.inspector [data-lacks]').count(), 0);
-      await page.click('.inspector .tabs button:has-text("Query-key geometry")');
+      assert.equal(await page.locator('.stage > .main [data-lacks] p').count(), 0);
+      await ask(page, 'Why does the first key win?');
       assert.match(
-        await text(page, '.inspector [data-lacks]'),
+        await text(page, '.stage [data-lacks]'),
         /“Query-key geometry|needs the field q, not recorded/,
       );
       assert.match(await text(page, '[data-recorded]'), /no weights/);
@@ -101,18 +141,15 @@ export const recording = {
       // The link that the address is cannot open somebody's disk.
       assert.doesNotMatch(page.url(), /recording/);
       // Every view draws something, or says which number the recording lacks.
-      const tabs = page.locator('.inspector .tabs button');
       let lacking = 0;
-      for (let i = 0; i < (await tabs.count()); i++) {
-        await tabs.nth(i).click();
-        await settled(page);
+      await everyTab(page, async (title) => {
         const [drawn, said] = [
-          await page.locator('.inspector .cell-body').count(),
-          await page.locator('.inspector [data-lacks]').count(),
+          await page.locator('.stage > .main .cell-body').count(),
+          await page.locator('.stage > .main [data-lacks]').count(),
         ];
-        assert.ok(drawn + said > 0, await tabs.nth(i).textContent());
+        assert.ok(drawn + said > 0, title);
         lacking += said;
-      }
+      });
       assert.ok(lacking > 2);
       assert.deepEqual(page.troubles, []);
     },
@@ -171,7 +208,8 @@ export const recording = {
 
   'recording: Start shows a real model at one click, and goes back': async (stage) => {
     const page = await stage.open('');
-    await page.getByRole('link', { name: 'The maps of a model of 135 million parameters' }).click();
+    await page.locator('.step-2').scrollIntoViewIfNeeded();
+    await page.getByRole('link', { name: 'See the real model’s attention maps' }).click();
     await page.waitForFunction(() =>
       /SmolLM2/.test(document.querySelector('.start-captions').textContent),
     );
@@ -182,6 +220,8 @@ export const recording = {
     );
     assert.match(await text(page, '.start-facts'), /mean over all 270 heads is 49%/);
     assert.equal(await page.locator('textarea').count(), 0);
+    assert.equal(await page.evaluate(() => scrollY), 0);
+    await page.locator('.step-2').scrollIntoViewIfNeeded();
     await page.getByRole('link', { name: 'Back to the two small models' }).click();
     await page.waitForFunction(
       () => document.querySelectorAll('.start-captions .twin').length === 2,
@@ -208,11 +248,12 @@ export const recording = {
       await page.waitForSelector('[data-recorded]');
       await settled(page);
       assert.equal(await finding(page), said);
-      await page.getByRole('button', { name: 'Query-key geometry', exact: true }).click();
+      await ask(page, 'Why does the first key win?');
       await page.waitForSelector('.view-geometry canvas, .view-geometry .heatmap');
       assert.equal(await page.locator('[data-recorded]').count(), 1);
       // A recording shows the paper’s number of its model, as the model itself does.
       await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
+      await page.getByRole('button', { name: 'Reported in papers' }).click();
       await page.waitForSelector('.reported-rows');
       const reported = await text(page, '.reported-rows');
       assert.match(reported, /Softmax model’s counterpart REPORTED [\d.]+%/);
@@ -235,6 +276,7 @@ export const recording = {
     await choose(page, 'evil.safetensors', bytes);
     await hidden(page);
     await page.waitForFunction(() => document.querySelectorAll('.chip').length === 24);
+    await openDoor(page, 'settings');
     for (const summary of await page.locator('.about summary').all()) await summary.click();
     assert.equal(await page.locator('.chip img, .about img, h1 img, .subject-list img').count(), 0);
     assert.match(await page.locator('.chip').first().textContent(), /<img/);

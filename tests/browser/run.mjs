@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { openStage } from './stage.mjs';
 import { monkey } from './monkey.mjs';
 import { rooms } from './rooms.mjs';
+import { story } from './story.mjs';
 import { experiments } from './experiments.mjs';
 import { saving } from './saving.mjs';
 import { printing } from './printing.mjs';
@@ -48,6 +49,7 @@ const lists = [
   lessons,
   recording,
   { ...few, ...saving, ...printing },
+  story,
   { ...installed, ...trouble },
 ];
 

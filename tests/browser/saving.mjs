@@ -92,6 +92,13 @@ async function compared({ xml, cells }) {
   return { paper: at(2, 2), wrong };
 }
 
+/** Chooses another picture of the compared models. */
+async function picture(page, view) {
+  await page.getByLabel('picture', { exact: true }).selectOption(view);
+  await page.waitForSelector(`[data-view="${view}"] .cell:nth-child(2) :is(canvas, svg)`);
+  await settled(page);
+}
+
 export const saving = {
   async 'both subjects are in the picture; text stays text, lines stay lines'(stage) {
     const page = await stage.open('room=compare&view=norms');
@@ -108,6 +115,7 @@ export const saving = {
     assert.doesNotMatch(text, /<image/);
     const png = await save(page, 'norms', 'PNG');
     assert.equal(png.bytes.subarray(1, 4).toString(), 'PNG');
+    await picture(page, 'attention');
     const map = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.doesNotMatch(map, /<image/);
     assert.match(map, />thought</, 'its words');
@@ -118,8 +126,7 @@ export const saving = {
   async 'a saved map has each cell as it is drawn, on white paper in any theme, and says what it is'(
     stage,
   ) {
-    const page = await stage.open('room=compare&view=geometry', { scheme: 'dark' });
-    await page.waitForSelector('[data-view="geometry"] .cell:nth-child(2) canvas');
+    const page = await stage.open('room=compare', { scheme: 'dark' });
     const before = await pixels(page, '[data-view="attention"] canvas');
     const dark = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.deepEqual(
@@ -128,7 +135,7 @@ export const saving = {
       'the page is as it was',
     );
     assert.equal(await page.getAttribute('html', 'data-theme'), 'dark');
-    const light = await stage.open('room=compare&view=geometry');
+    const light = await stage.open('room=compare');
     const bright = (await save(light, 'attention', 'SVG')).bytes.toString();
     assert.equal(dark, bright);
     // Every cell: drawn by its path at its place with the colour of its pixel.
@@ -148,6 +155,7 @@ export const saving = {
     assert.equal(facts.link, undefined, 'no other machine can open a link to this one');
     assert.doesNotMatch(bright, /127\.0\.0\.1|localhost/);
     // Of what a reader acts with there is the choice that is taken.
+    await picture(light, 'geometry');
     const other = (await save(light, 'geometry', 'SVG')).bytes.toString();
     assert.match(other, />cosine</);
     assert.doesNotMatch(other, />(q·k|angles|‖q‖‖k‖)</);

@@ -173,6 +173,37 @@ export async function saveFrom(page, menu, kind) {
   return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
 }
 
+/** Opens a door of the bar over the pictures: its tokens, or all settings. */
+export async function openDoor(page, name) {
+  const door = page.locator(`.ask-bar > .${name}`);
+  if (!(await door.evaluate((one) => one.open))) await door.locator('summary').first().click();
+}
+
+/** Opens a tab of one of Explore's questions. */
+export async function ask(page, question, tab) {
+  await page.locator('.ask', { hasText: question }).click();
+  if (tab)
+    await page.locator('.asks.selected').getByRole('button', { name: tab, exact: true }).click();
+}
+
+/** Opens every tab of every question and every research view, and looks at each. */
+export async function everyTab(page, look) {
+  const open = async (button) => {
+    await button.click();
+    await settled(page);
+    await look(await button.textContent());
+  };
+  for (const question of await page.locator('.ask').all()) {
+    await question.click();
+    const tabs = await page.locator('.asks.selected .tabs button').all();
+    for (const button of tabs.length ? tabs : [question]) await open(button);
+  }
+  const research = page.locator('.research');
+  if (!(await research.count())) return;
+  if (!(await research.evaluate((one) => one.open))) await research.locator('summary').click();
+  for (const button of await research.getByRole('button').all()) await open(button);
+}
+
 export async function staysWithin(page, width, what = 'the page') {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= width, `${what}: ${wide} px wide in ${width}`);

@@ -126,7 +126,7 @@ static void measure(const ss_run *run, input *in) {
     for (int i = 0; i < rank; i++) count *= dims[i];
     float *out = malloc(count * sizeof *out);
     if (!out) abort();
-    rows[metric].measure(&run->trace, &args, out);
+    ss_metric_measure(&run->trace, metric, &args, out);
     free(out);
 }
 

@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { each } from './work.mjs';
 
 /**
- * Where each file ran: from, and up to.
- * @typedef {{ key: string, seconds: number, ran: Record<string, [number, number][]> }} Coverage
+ * Where each file ran: from, and up to; `hashes` of the files and of the test as they were then.
+ * @typedef {{ hashes: Record<string, string>, seconds: number, ran: Record<string, [number, number][]> }} Coverage
  */
 /** @typedef {{ url: string, functions: { ranges: { startOffset: number, endOffset: number, count: number }[] }[] }} Script */
 
@@ -43,8 +43,12 @@ export function ranOf(folder, files) {
 /** Whether a place of a file ran. @param {[number, number][] | undefined} ran @param {number} at */
 export const hasRun = (ran, at) => !!ran?.some(([from, to]) => from <= at && at < to);
 
+/** @param {string} file */
+const hashOf = (file) => createHash('sha256').update(readFileSync(file)).digest('hex');
+
 /**
- * The coverage of each test, kept in a folder until one of the files or the test changes.
+ * The coverage of each test, kept in a folder until the test changes. Of a file that has changed since, all that a test ran
+ * any part of counts as run.
  * @param {string} kept @param {readonly string[]} tests @param {readonly string[]} files
  * @param {(test: string, env: NodeJS.ProcessEnv) => Promise<boolean>} passes
  * @returns {Promise<Map<string, Coverage>>}
@@ -54,13 +58,10 @@ export async function coverageOf(kept, tests, files, passes) {
   /** @type {Map<string, Coverage>} */
   const all = new Map();
   await each(tests, async (test) => {
-    const hash = createHash('sha256');
-    for (const file of [...files, test]) hash.update(readFileSync(file));
-    const key = hash.digest('hex');
     const record = join(kept, `${basename(test)}.json`);
     /** @type {Coverage | undefined} */
     let coverage = existsSync(record) ? JSON.parse(readFileSync(record, 'utf8')) : undefined;
-    if (coverage?.key !== key) {
+    if (coverage?.hashes[test] !== hashOf(test)) {
       const folder = join(kept, basename(test));
       rmSync(folder, { recursive: true, force: true });
       mkdirSync(folder);
@@ -68,10 +69,15 @@ export async function coverageOf(kept, tests, files, passes) {
       if (!(await passes(test, { NODE_V8_COVERAGE: folder })))
         throw new Error(`${test} fails without any edit`);
       const seconds = (performance.now() - began) / 1000;
-      coverage = { key, seconds, ran: ranOf(folder, files) };
+      const ran = ranOf(folder, files);
+      const hashes = [...Object.keys(ran), test].map((file) => [file, hashOf(file)]);
+      coverage = { hashes: Object.fromEntries(hashes), seconds, ran };
       rmSync(folder, { recursive: true });
       writeFileSync(record, JSON.stringify(coverage));
     }
+    const { hashes, ran } = coverage;
+    for (const file of Object.keys(ran))
+      if (hashes[file] !== hashOf(file)) ran[file] = [[0, Infinity]];
     all.set(test, coverage);
   });
   return all;

@@ -1,12 +1,12 @@
 // What the drawing of edits promises.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { hasRun, ranOf } from './coverage.mjs';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { coverageOf, hasRun, ranOf } from './coverage.mjs';
 import { draw, slips } from './draw.mjs';
 import { KINDS, slipsOfKinds } from './kinds.mjs';
 import { distance, nearestFirst } from './imports.mjs';
@@ -99,6 +99,14 @@ test('tests that import a file are nearer to it than those that reach it through
   const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.js');
   const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.js');
   assert.ok(own < other && own <= 2, `${own}, ${other}`);
+  // Python: `from ..reference.model import forward`, and the names of a package.
+  assert.equal(distance('tests/python/test_runs.py', 'models/train/train.py'), 1);
+  assert.equal(distance('tests/python/test_runs.py', 'models/reference/model.py'), 2);
+  assert.equal(
+    distance('tests/record/test_layers.py', 'models/record/src/sinkscope/attention.py'),
+    1,
+  );
+  assert.equal(distance('tests/python/test_runs.py', 'models/reference/edits.py'), Infinity);
   const order = nearestFirst(
     ['web/test/context.test.ts', 'web/test/frame.test.ts'],
     'web/src/frame.ts',
@@ -147,6 +155,35 @@ test('the coverage of a test says where code ran in its processes and workers', 
     [true, true, false, false],
   );
   assert.equal(hasRun(undefined, 0), false);
+});
+
+test('coverage is kept while its test is the same; of a file that has changed all counts as run', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'coverage-'));
+  const [one, file] = ['a.test.mjs', 'a.js'].map((name) => relative('.', join(folder, name)));
+  writeFileSync(one, 'test();');
+  writeFileSync(file, 'f(); g();');
+  let runs = 0;
+  /** @param {string} _ @param {NodeJS.ProcessEnv} env */
+  const passes = async (_, { NODE_V8_COVERAGE: to = '' }) => {
+    const ranges = [
+      { startOffset: 0, endOffset: 9, count: 1 },
+      { startOffset: 5, endOffset: 9, count: 0 },
+    ];
+    const url = pathToFileURL(file).href;
+    writeFileSync(
+      join(to, `${++runs}.json`),
+      JSON.stringify({ result: [{ url, functions: [{ ranges }] }] }),
+    );
+    return true;
+  };
+  const ran = async () =>
+    (await coverageOf(join(folder, 'kept'), [one], [file], passes)).get(one)?.ran[file];
+  assert.deepEqual([await ran(), await ran(), runs], [[[0, 5]], [[0, 5]], 1]);
+  writeFileSync(file, 'f(); h();');
+  assert.deepEqual([hasRun(await ran(), 7), runs], [true, 1]);
+  writeFileSync(one, 'test(2);');
+  assert.deepEqual([await ran(), runs], [[[0, 5]], 2]);
+  rmSync(folder, { recursive: true });
 });
 
 test('each kind finds its own in a script', () => {
@@ -198,8 +235,8 @@ test('each kind finds its own in C and Python, and kinds take turns', () => {
   ]);
   assert.deepEqual(found('a.py', 'key', 'if a and b.name != name:'), [['and b.name != name', '']]);
   assert.deepEqual(found('a.py', 'release', 'x = 1\nfile.close()\n'), [['file.close()', 'pass']]);
-  assert.deepEqual(found('a.py', 'round', 'n = total // size  # a // b'), [
-    ['total // size', '-(-total // size)'],
+  assert.deepEqual(found('a.py', 'round', 'n = total // x.shape[0] + arch.H // arch.G  # a // b'), [
+    ['total // x.shape[0]', '-(-total // x.shape[0])'],
   ]);
   assert.deepEqual(found('a.py', 'first', 'a = x[..., at] + i - self.first'), [
     ['- self.first', ''],

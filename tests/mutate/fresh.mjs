@@ -2,16 +2,16 @@
 //
 //     node tests/mutate/fresh.mjs                     24 edits, drawn by today's date
 //     node tests/mutate/fresh.mjs --count 200 --seed 20261123 core wasm web models
-//     node tests/mutate/fresh.mjs --kinds all --count 60 --near wasm web models
+//     node tests/mutate/fresh.mjs --kinds all --count 60 wasm web models
 //     node tests/mutate/fresh.mjs --kinds key,release --list wasm
 //
-// --kinds draws what tests of numbers do not notice, as kinds.mjs lists it; the kinds take turns. --near asks only
-// the tests that are nearest to a file, --in PART only files whose path holds that part. --list prints the edits and runs nothing.
+// --kinds draws what tests of numbers do not notice, as kinds.mjs lists it; the kinds take turns. --in PART takes only
+// files whose path holds that part. --list prints the edits and runs nothing.
 //
 // The tests must pass without an edit; with --checked they have just done so.
 //
-// An edit meets the unit tests of its room (rooms.mjs). The share that lives is printed; one that lives is no
-// failure, for an edit may change nothing that anybody could notice.
+// An edit meets the unit tests of its room (rooms.mjs), the nearest first; only one that lives meets all of them. The
+// share that lives is printed; one that lives is no failure, for an edit may change nothing that anybody could notice.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -25,19 +25,11 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 /**
  * @param {number} count
  * @param {{ seed?: number, names?: readonly string[], isChecked?: boolean, kinds?: readonly string[],
- *   isNear?: boolean, isList?: boolean, part?: string }} [options] `isChecked`: the tests have just passed without an edit
+ *   isList?: boolean, part?: string }} [options] `isChecked`: the tests have just passed without an edit
  */
 export async function meetDrawn(
   count,
-  {
-    seed = today(),
-    names = roomNames,
-    isChecked = false,
-    kinds,
-    isNear = false,
-    isList = false,
-    part = '',
-  } = {},
+  { seed = today(), names = roomNames, isChecked = false, kinds, isList = false, part = '' } = {},
 ) {
   /** @type {Parameters<typeof draw>[3]} */
   const slipsOf = kinds && ((file, text) => slipsOfKinds(file, text, kinds));
@@ -63,7 +55,7 @@ export async function meetDrawn(
       await each(
         drawn.splice(0, share - met),
         async ({ file, line, before, after, text, kind, i }) => {
-          const killer = await killerOf(file, text, `fresh-${name}-${i}`, [], isNear);
+          const killer = await killerOf(file, text, `fresh-${name}-${i}`);
           if (killer === null) return;
           met++;
           if (killer === undefined) lived++;
@@ -71,6 +63,7 @@ export async function meetDrawn(
           console.log(`${file}:${line}: ${kind ? `${kind}: ` : ''}${before} -> ${after}: ${end}`);
         },
       );
+    if (!met) throw new Error(`no edit of ${name} is a program`);
     console.log(`${name}: ${lived} of ${met} edits live, seed ${seed}`);
     all += met;
     alive += lived;
@@ -90,7 +83,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       count: { type: 'string', default: '24' },
       checked: { type: 'boolean', default: false },
       kinds: { type: 'string' },
-      near: { type: 'boolean', default: false },
       in: { type: 'string', default: '' },
       list: { type: 'boolean', default: false },
       seed: { type: 'string', default: String(today()) },
@@ -99,7 +91,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await meetDrawn(Number(values.count), {
     seed: Number(values.seed),
     isChecked: values.checked,
-    isNear: values.near,
     part: values.in,
     isList: values.list,
     ...(values.kinds && { kinds: values.kinds === 'all' ? KINDS : values.kinds.split(',') }),

@@ -26,6 +26,27 @@ function filesOf(file, to) {
   return found && /\.m?[jt]s$/.test(found) ? [found] : [];
 }
 
+/** `from A import B, C` of Python. */
+const FROM = /^[ \t]*from (\.*)([\w.]*) import (\([^)]*\)|.*)/gm;
+
+/** The modules of models/ that a Python file imports. @param {string} file @param {string} text */
+function modulesOf(file, text) {
+  return [...text.matchAll(FROM)].flatMap(([, dots, name, list]) => {
+    const home = dots ? join(dirname(file), ...Array(dots.length - 1).fill('..')) : '';
+    const path = name
+      .split('.')
+      .join('/')
+      .replace(/^sinkscope/, 'models/record/src/sinkscope');
+    const names = list.match(/\w+/g) ?? [];
+    const base = join(home, path);
+    return [
+      `${base}.py`,
+      join(base, '__init__.py'),
+      ...names.map((one) => join(base, `${one}.py`)),
+    ];
+  });
+}
+
 /** @typedef {{ names: readonly string[], file: string }} Import */
 
 /** @type {Map<string, readonly Import[]>} */
@@ -36,6 +57,12 @@ function importsOf(file) {
   const before = known.get(file);
   if (before) return before;
   const text = textOf(file);
+  if (file.endsWith('.py')) {
+    const modules = modulesOf(file, text).filter((one) => existsSync(one));
+    const imports = modules.map((one) => ({ names: [], file: one }));
+    known.set(file, imports);
+    return imports;
+  }
   const named = [...text.matchAll(NAMED)].flatMap(([, list, to]) => {
     const names = list.split(',').map((one) => one.trim().split(/\s+as\s+/)[0]);
     const values = names.filter((name) => name && !name.startsWith('type '));

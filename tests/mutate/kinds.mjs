@@ -141,7 +141,11 @@ const OF_LINES = {
   round: [
     [/\bmath\.floor\b/g, 'math.ceil'],
     [/\bmath\.ceil\b/g, 'math.floor'],
-    [/([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ ([\w.]+)/g, (found) => `-(-${found})`],
+    // Heads divide the width, and groups divide the heads: there is nothing to round.
+    [
+      /([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
+      (found) => `-(-${found})`,
+    ],
     [/\bfloorf?\(/g, (found) => found.replace('floor', 'ceil')],
     [/\bceilf?\(/g, (found) => found.replace('ceil', 'floor')],
   ],

@@ -1,9 +1,19 @@
-// The rooms of the tree, each with the unit tests that an edit of it meets: the native tests, the package's
-// that run its place, the page's that reach the file (of the files that some unit test imports itself), the
-// Python tests. No file of the tree is touched.
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+// The rooms of the tree, each with the unit tests that an edit of it meets, the nearest first: the native tests; the
+// types, then the package's tests that run its place; the types, then the page's that reach the file (of the files that
+// some unit test imports itself); the Python tests. No file of the tree is touched.
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { coverageOf, hasRun } from './coverage.mjs';
 import { distance, nearestFirst } from './imports.mjs';
@@ -12,8 +22,8 @@ import { run } from './work.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const build = '.build/mutate';
-/** How many of the nearest tests are asked where no others are. */
-const NEAR = 8;
+/** How many of the nearest tests are asked before the others of a room. */
+const NEAR = 4;
 mkdirSync(build, { recursive: true });
 
 /** Tracked files of some folders whose name fits. @param {RegExp} name @param {string[]} folders */
@@ -24,11 +34,10 @@ const tracked = (name, ...folders) =>
 
 /**
  * A room: its files, and the test that an edit fails; undefined: none; null: the edit is no program. Killers
- * are tests that are tried first; `isNear`: only the nearest tests are asked.
+ * are tests that are tried first.
  * @typedef {{
  *   files: string[],
- *   killerOf: (file: string, text: string, name: string, killers?: string[],
- *     isNear?: boolean) => Promise<string | null | undefined>,
+ *   killerOf: (file: string, text: string, name: string, killers?: string[]) => Promise<string | null | undefined>,
  * }} Room
  */
 
@@ -49,6 +58,27 @@ const likelyFirst = (tests, words) => {
   return [...tests.filter(isLikely), ...tests.filter((test) => !isLikely(test))];
 };
 
+/**
+ * Whether TypeScript accepts an edit, in a copy of both folders, for their types refer to each other.
+ * @param {string} name @param {string} file @param {string} text
+ */
+async function hasTypes(name, file, text) {
+  const copy = resolve(build, `${name}.types`);
+  for (const one of tracked(/\.(m?[jt]s|json|html|svg|css)$/, 'wasm', 'web', 'tests/wasm')) {
+    mkdirSync(join(copy, dirname(one)), { recursive: true });
+    copyFileSync(one, join(copy, one));
+  }
+  for (const one of ['wasm/node_modules', 'web/node_modules', 'models'])
+    symlinkSync(resolve(one), join(copy, one));
+  writeFileSync(join(copy, file), text);
+  const compiler = resolve('wasm/node_modules/typescript-7/bin/tsc');
+  const room = file.split('/')[0];
+  const options = { cwd: copy, seconds: 120, isQuiet: true };
+  const good = await run(process.execPath, [compiler, '-p', room], options);
+  rmSync(copy, { recursive: true });
+  return good;
+}
+
 /** @returns {Promise<Room>} */
 async function wasm() {
   const tests = readdirSync('tests/wasm')
@@ -66,38 +96,46 @@ async function wasm() {
     });
   /** A test that waits for what an edit took away never ends. @param {string} test @param {NodeJS.ProcessEnv} env */
   const passesEdited = (test, env) => passes(test, env, '--test-timeout=120000');
-  /** Taken when the first edit survives the tests that are nearest to it. @type {ReturnType<typeof coverageOf> | undefined} */
+  /** Taken at the first edit; each test must pass then. @type {ReturnType<typeof coverageOf> | undefined} */
   let covered;
+  /** Whether a test passes without an edit; asked when it has noticed one, for its coverage may be of an earlier day. @type {Map<string, Promise<boolean>>} */
+  const passed = new Map();
   return {
     files,
-    async killerOf(file, text, name, killers = [], isNear = false) {
+    async killerOf(file, text, name, killers = []) {
       const own = written(`${name}.mjs`, text);
       if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
+      if (!(await hasTypes(name, file, text))) return 'types';
+      const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
+      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
+      const coverage = await covered;
+      const unedited = readFileSync(file, 'utf8');
+      if (text === unedited) return undefined;
+      let at = 0;
+      while (at < text.length && text[at] === unedited[at]) at++;
       const env = {
         MUTANT: file,
         MUTANT_TEXT: own,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
-      const words = [...killers, stemOf(file).slice(0, 5)];
-      const near = likelyFirst(nearestFirst(tests, file), words).slice(0, isNear ? NEAR : 3);
-      const tried = covered ? [] : near;
-      for (const test of tried) if (!(await passesEdited(test, env))) return test;
-      if (isNear) return undefined;
-      const unedited = readFileSync(file, 'utf8');
-      let at = 0;
-      while (at < text.length && text[at] === unedited[at]) at++;
-      const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
-      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
       // An operator counts as run where its right side did; the letter before it, where it did itself.
-      const reaching = [...(await covered)].filter(
-        ([test, { ran }]) =>
-          !tried.includes(test) && (near.includes(test) || hasRun(ran[file], at - 1)),
+      const reaching = tests.filter((test) => hasRun(coverage.get(test)?.ran[file], at - 1));
+      const seconds = (/** @type {string} */ test) => coverage.get(test)?.seconds ?? 0;
+      const words = [...killers, stemOf(file).slice(0, 5)];
+      // What a signal ended has counted nothing.
+      const near = likelyFirst(nearestFirst(reaching.length ? reaching : tests, file), words).slice(
+        0,
+        NEAR,
       );
-      // A near test may take four times as long as another one.
-      /** @param {typeof reaching[number]} one */
-      const cost = ([test, { seconds }]) => (near.includes(test) ? seconds / 4 : seconds);
-      reaching.sort((a, b) => cost(a) - cost(b));
-      for (const [test] of reaching) if (!(await passesEdited(test, env))) return test;
+      const others = reaching.filter((test) => !near.includes(test));
+      for (const some of [near, others])
+        for (const test of some.sort((a, b) => seconds(a) - seconds(b)))
+          if (!(await passesEdited(test, env))) {
+            const own = passed.get(test) ?? passes(test, {});
+            passed.set(test, own);
+            if (!(await own)) throw new Error(`${test} fails without any edit`);
+            return test;
+          }
       return undefined;
     },
   };
@@ -117,7 +155,7 @@ async function web() {
     files: [...new Set(imported)].map((file) =>
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
-    async killerOf(file, text, name, killers = [], isNear = false) {
+    async killerOf(file, text, name, killers = []) {
       const env = {
         ...process.env,
         MUTANT: file,
@@ -133,12 +171,49 @@ async function web() {
           isQuiet: true,
         });
       const reaching = tests.filter((test) => distance(test, file) < Infinity);
-      const near = nearestFirst(reaching, file).slice(0, isNear ? NEAR : 3);
+      const near = nearestFirst(reaching, file).slice(0, NEAR);
       const first = killers.length ? killers : near.map((test) => basename(test, '.test.ts'));
       if (!(await vitest(first.map((word) => `test/${word}.test.ts`)))) return first.join(' ');
-      if (isNear) return undefined;
-      const good = await vitest(['related', resolve(file)]);
+      if (!(await hasTypes(name, file, text))) return 'types';
+      const others = reaching.filter((test) => !first.includes(basename(test, '.test.ts')));
+      const good = !others.length || (await vitest(others.map((test) => test.replace('web/', ''))));
       return good ? undefined : 'vitest';
+    },
+  };
+}
+
+const missing = () => {
+  throw new Error('.build/tools lacks what the Python tests import: tests/setup python record');
+};
+
+/**
+ * A process that runs pytest in forks of its own, one order after another.
+ * @param {string} python
+ */
+function openForks(python) {
+  const child = spawn(python, ['tests/mutate/forks.py'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, OMP_NUM_THREADS: '1', PYTHONNOUSERSITE: '1' },
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  /** @type {Promise<unknown>} */
+  let last = Promise.resolve();
+  // Between orders it keeps nobody from ending.
+  child.unref();
+  for (const pipe of [child.stdin, child.stdout])
+    /** @type {import('node:net').Socket} */ (pipe).unref();
+  return {
+    /** @param {{ environment: Record<string, string>, arguments: string[], seconds: number }} order @returns {Promise<boolean>} */
+    passes(order) {
+      const answer = last.then(async () => {
+        child.stdin.write(`${JSON.stringify(order)}\n`);
+        child.ref();
+        const { value, done } = await lines.next();
+        child.unref();
+        return done ? missing() : value === '0';
+      });
+      last = answer.catch(() => {});
+      return answer;
     },
   };
 }
@@ -146,45 +221,58 @@ async function web() {
 /** @returns {Promise<Room>} */
 async function models() {
   const python = resolve('.build/tools/bin/python');
+  if (!existsSync(python)) missing();
+  /** Started for the first edit. @type {ReturnType<typeof openForks> | undefined} */
+  let forks;
   const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope'];
   const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
   /** Those that record nothing large, of the package's own. */
-  const ofRecordings = ['recording', 'study', 'traps', 'metrics', 'command'].map(
-    (one) => `tests/record/test_${one}.py`,
-  );
+  const ofRecordings = [
+    'recording',
+    'traps',
+    'layers',
+    'files',
+    'maps',
+    'command',
+    'metrics',
+    'study',
+  ].map((one) => `tests/record/test_${one}.py`);
   return {
     // Scripts that write goldens are compared with what they wrote; those that time need a quiet machine.
     files: tracked(/\.py$/, ...folders).filter(
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
-    async killerOf(file, text, name, killers = [], isNear = false) {
-      const own = written(`${name}.py`, text);
-      if (!(await run(python, ['-m', 'py_compile', own], { isQuiet: true }))) return null;
-      const env = {
-        ...process.env,
+    async killerOf(file, text, name, killers = []) {
+      const edited = written(`${name}.py`, text);
+      if (!(await run(python, ['-m', 'py_compile', edited], { isQuiet: true }))) return null;
+      forks ??= openForks(python);
+      const { passes } = forks;
+      const environment = {
         MUTANT: file,
-        MUTANT_TEXT: own,
+        MUTANT_TEXT: edited,
         PYTHONPATH: [resolve('tests/mutate/site'), resolve('models/record/src')].join(':'),
         PYTHONDONTWRITEBYTECODE: '1',
-        OMP_NUM_THREADS: '1', // Two edits are met at once.
       };
       const pytest = (/** @type {string[]} */ some) =>
-        run(python, ['-m', 'pytest', '-q', '-x', '-p', 'no:cacheprovider', ...some], {
-          env,
+        passes({
+          environment,
+          arguments: ['-q', '-x', '-p', 'no:cacheprovider', ...some],
           seconds: 300,
-          isQuiet: true,
         });
       const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
-      if (isRecorder)
-        return (await pytest(likelyFirst(ofRecordings, [stemOf(file)]))) ? undefined : 'pytest';
-      const imports = RegExp(`^from models\\b.*\\b${stemOf(file)}\\b`, 'm');
-      const importing = tests.filter((test) => imports.test(readFileSync(test, 'utf8')));
-      const others = tests.filter((test) => !importing.includes(test));
-      const order = likelyFirst([...importing, ...others], [...killers, stemOf(file)]);
-      // Collecting all tests takes longer than running the nearest.
-      const first = Math.max(importing.length, 1);
-      const rounds = isNear ? [order.slice(0, first)] : [order.slice(0, first), order.slice(first)];
-      for (const some of rounds) if (!(await pytest(some))) return 'pytest';
+      const own = isRecorder ? ofRecordings : tests;
+      // Writers of goldens run as programs.
+      const reaching = own.filter(
+        (test) => distance(test, file) < Infinity || /_writers/.test(test) || isRecorder,
+      );
+      // Of a package whose index passes its names on, the tests that use a name of the file are nearest.
+      const names = [...text.matchAll(/^(?:def|class) ([a-zA-Z]\w*)/gm)].map(([, name]) => name);
+      const uses = RegExp(`\\b(${names.join('|') || '$^'})\\b`);
+      const near = reaching.filter((test) => uses.test(readFileSync(test, 'utf8')));
+      const order = [...new Set([...nearestFirst(near, file), ...nearestFirst(reaching, file)])];
+      const sorted = likelyFirst(order, [...killers, stemOf(file)]);
+      for (const some of [sorted.slice(0, NEAR), sorted.slice(NEAR)])
+        if (some.length && !(await pytest(some))) return some.length === 1 ? some[0] : 'pytest';
       return undefined;
     },
   };

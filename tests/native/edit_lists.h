@@ -111,6 +111,20 @@ static inline void write_edit(char *out, size_t room, int row, const pin *pinned
     out[used - 1] = 0; /* the comma, or the colon */
 }
 
+/* An edit with this pin whose other parameters go together in a run of T tokens; false where none
+ * was drawn. */
+static inline bool draw_edit(ss_edit *edit, char text[256], const ss_model *model, int T,
+                             const pin *pinned, uint32_t *state) {
+    ss_error err;
+    ss_run_desc desc = {model, T, SS_FIELDS_ALL, edit, 1, NULL, 0, NULL, 0};
+    for (int i = 0; i < 100; i++) {
+        write_edit(text, 256, pinned->row, pinned, 1, 8, state);
+        *edit = read_edit(text);
+        if (try_run(&desc, &err) == SS_OK) return true;
+    }
+    return false;
+}
+
 static inline edit_list list_of_two(pin a, pin b, int T, uint32_t *state) {
     edit_list list = {.n = 2};
     write_edit(list.texts[0], sizeof *list.texts, a.row, &a, 1, T, state);
@@ -170,7 +184,7 @@ static inline outcome run_list(const ss_model *model, const edit_list *list, con
     ss_edit edits[2];
     outcome found = {.bits = 2166136261u, .finite = true};
     for (int i = 0; i < list->n; i++) edits[i] = read_edit(list->texts[i]);
-    ss_run_desc desc = {model, T + 1, SS_FIELDS_ALL, edits, list->n, NULL, 0, NULL};
+    ss_run_desc desc = {model, T + 1, SS_FIELDS_ALL, edits, list->n, NULL, 0, NULL, 0};
     ss_run run;
     size_t bytes;
     found.status = ss_run_size(&bytes, &desc, &found.err);

@@ -193,7 +193,7 @@ static inline void close_run(opened_run *opened) {
 /* A run of all fields over tokens[n] with room for exactly them. */
 static inline opened_run run_tokens(const ss_model *model, const int32_t *tokens, int n,
                                     const ss_edit *edits, int edits_n) {
-    ss_run_desc desc = {model, n, SS_FIELDS_ALL, edits, edits_n, NULL, 0, NULL};
+    ss_run_desc desc = {model, n, SS_FIELDS_ALL, edits, edits_n, NULL, 0, NULL, 0};
     opened_run opened = open_run(&desc);
     ss_error err;
     must(ss_run_extend(&opened.run, tokens, n, &err), &err, "run");
@@ -215,12 +215,12 @@ static inline float *measure_args(const ss_trace *trace, const char *name, ss_me
                                   size_t *count) {
     size_t dims[SS_RANK_MAX], total = 1;
     ss_error err;
-    int n, index = metric_index(name), rank = ss_metric_shape(dims, trace, index, &args, &err);
+    int index = metric_index(name), rank = ss_metric_shape(dims, trace, index, &args, &err);
     must(rank < 0 ? err.code : SS_OK, &err, name);
     for (int i = 0; i < rank; i++) total *= dims[i];
     float *out = malloc((total ? total : 1) * sizeof *out);
     if (!out) exit(2);
-    ss_metrics(&n)[index].measure(trace, &args, out);
+    ss_metric_measure(trace, index, &args, out);
     if (count) *count = total;
     return out;
 }

@@ -50,7 +50,7 @@ static void prompts(void) {
     const char *texts[] = {"quantise:what=keys,bits=3,by=tensor",
                            "quantise:what=queries,bits=5,by=tensor,prompt=5"};
     ss_edit edits[] = {read_edit(texts[0]), read_edit(texts[1])};
-    ss_run_desc desc = {&model.model, 8, SS_FIELDS_ALL, edits, 2, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, 8, SS_FIELDS_ALL, edits, 2, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);
     ss_error err;
     for (int T = 1; T < 5; T++) {
@@ -69,19 +69,6 @@ static void prompts(void) {
 
 /* ---- runs that continue ---------------------------------------------------------------------- */
 
-/* An edit with this pin whose other parameters go together; false where none was drawn. */
-static bool draw_edit(ss_edit *edit, char text[256], const ss_model *model, const pin *pinned,
-                      uint32_t *state) {
-    ss_error err;
-    ss_run_desc desc = {model, T_UPDATES + 1, SS_FIELDS_ALL, edit, 1, NULL, 0, NULL};
-    for (int i = 0; i < 100; i++) {
-        write_edit(text, 256, pinned->row, pinned, 1, 8, state);
-        *edit = read_edit(text);
-        if (try_run(&desc, &err) == SS_OK) return true;
-    }
-    return false;
-}
-
 /* The run follows a text that keeps some of its first tokens and becomes longer or shorter. */
 static void update(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
     int32_t text[T_UPDATES];
@@ -98,10 +85,11 @@ static void update(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
 static bool follow(const ss_model *model, const pin *a, const pin *b, uint32_t state) {
     ss_edit edits[2];
     char texts[2][256];
-    ss_run_desc desc = {model, T_UPDATES + 1, SS_FIELDS_ALL, edits, 2, NULL, 0, NULL};
+    ss_run_desc desc = {model, T_UPDATES + 1, SS_FIELDS_ALL, edits, 2, NULL, 0, NULL, 0};
     ss_error err;
-    if (!draw_edit(&edits[0], texts[0], model, a, &state) ||
-        !draw_edit(&edits[1], texts[1], model, b, &state) || try_run(&desc, &err) != SS_OK)
+    if (!draw_edit(&edits[0], texts[0], model, T_UPDATES + 1, a, &state) ||
+        !draw_edit(&edits[1], texts[1], model, T_UPDATES + 1, b, &state) ||
+        try_run(&desc, &err) != SS_OK)
         return false;
     opened_run run = open_run(&desc);
     long failed = check_state.failed;

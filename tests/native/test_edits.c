@@ -126,7 +126,7 @@ static void in_pieces(void) {
         for (int i = 0; i < PAIRS; i++) {
             ss_edit edit = read_edit(pairs[i].something);
             opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
             opened_run steps = open_run(&desc);
             ss_error err;
             ss_status status = ss_run_extend(&steps.run, prompt, 1, &err);
@@ -157,7 +157,7 @@ static void after_a_prompt(void) {
             opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             opened_run all = run_tokens(&model.model, prompt, 6, &edit, 1);
             check_same(&all.run.trace, &whole.run.trace, 6);
-            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
             opened_run steps = open_run(&desc);
             ss_error err;
             CHECK_INT((int)ss_run_extend(&steps.run, prompt, 5, &err), SS_UNSUPPORTED);
@@ -267,7 +267,7 @@ static void beyond_the_context(void) {
                             "evict:policy=snapkv,prompt=6,queries=2,budget=6,positions=cache"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         ss_edit edit = read_edit(others[i]);
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
         ss_error err;
         CHECK_INT((int)try_run(&desc, &err), SS_TOO_LONG);
     }
@@ -284,7 +284,7 @@ static void beyond_the_context(void) {
 static opened_run stream(const ss_model *model, const int32_t *tokens, int T, int piece,
                          const ss_edit *edits, int n, bool streams) {
     uint32_t fields = SS_BIT(SS_FIELD_LOSS) | (streams ? SS_STREAMS : 0);
-    ss_run_desc desc = {model, T, fields, edits, n, NULL, 0, NULL};
+    ss_run_desc desc = {model, T, fields, edits, n, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);
     ss_error err;
     CHECK_INT(run.arena.used == run.arena.bytes, 1);
@@ -346,7 +346,8 @@ static void stream_memory(void) {
         ss_edit edit = read_edit(i < 2 ? "evict:policy=window,budget=6,positions=cache"
                                        : "evict:policy=window,budget=32,positions=cache");
         uint32_t fields = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
-        ss_run_desc desc = {&model.model, i == 1 ? 12288 : 8192, fields, &edit, 1, NULL, 0, NULL};
+        ss_run_desc desc = {
+            &model.model, i == 1 ? 12288 : 8192, fields, &edit, 1, NULL, 0, NULL, 0};
         must(ss_run_size(&bytes[i], &desc, &err), &err, "size");
     }
     const ss_arch *arch = &model.model.arch;
@@ -385,13 +386,14 @@ static void no_stream(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ss_edit edits[] = {read_edit(wrong[i].edits[0]),
                            read_edit(wrong[i].edits[1] ? wrong[i].edits[1] : "silence:layer=1")};
-        ss_run_desc desc = {&model.model, T_MAX, wrong[i].fields, edits, 2, wrong[i].from, 0, NULL};
+        ss_run_desc desc = {&model.model, T_MAX, wrong[i].fields, edits, 2, wrong[i].from, 0,
+                            NULL,         0};
         ss_error err = {0};
         CHECK(try_run(&desc, &err) != SS_OK);
         CHECK(!strcmp(err.where, wrong[i].where) && strstr(err.text, wrong[i].text));
     }
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
-    ss_run_desc desc = {&model.model, T_MAX, loss, &edit, 1, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, T_MAX, loss, &edit, 1, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);
     ss_tensor view;
     ss_error err;
@@ -405,7 +407,7 @@ static void no_stream(void) {
 
 static opened_run run_from(const ss_trace *from, int layer, uint32_t fields, const ss_edit *edits,
                            int n) {
-    ss_run_desc desc = {from->model, T_MAX + 3, fields, edits, n, from, layer, NULL};
+    ss_run_desc desc = {from->model, T_MAX + 3, fields, edits, n, from, layer, NULL, 0};
     opened_run run = open_run(&desc);
     ss_error err;
     must(ss_run_extend(&run.run, prompt, T_MAX, &err), &err, "resume");
@@ -489,7 +491,7 @@ static void by_edits(void) {
     opened_model model = open_model(LLAMA);
     for (int lean = 0; lean < 2; lean++) {
         ss_run_desc base = {&model.model, T_MAX, lean ? usual : SS_FIELDS_ALL, NULL, 0, NULL, 0,
-                            NULL};
+                            NULL,         0};
         opened_run plain = open_run(&base);
         ss_error err;
         must(ss_run_extend(&plain.run, prompt, T_MAX, &err), &err, "plain");
@@ -497,7 +499,7 @@ static void by_edits(void) {
             ss_edit edit = read_edit(wanted[i].edit);
             opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             ss_run_desc desc = {&model.model,     T_MAX + 3,   SS_FIELDS_ALL, &edit, 1,
-                                &plain.run.trace, SS_BY_EDITS, NULL};
+                                &plain.run.trace, SS_BY_EDITS, NULL,          0};
             opened_run from = open_run(&desc);
             CHECK_INT(from.run.pass->first_layer, wanted[i].layer);
             CHECK_INT(from.run.pass->taken, wanted[i].tokens);
@@ -540,7 +542,7 @@ static void kept_by_updates(void) {
     opened_model model = open_model(LLAMA);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         ss_edit edit = read_edit(wanted[i].edit);
-        ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+        ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
         opened_run run = open_run(&desc);
         ss_error err;
         int32_t text[T_MAX + 1] = {0};
@@ -564,7 +566,7 @@ static void updates_of_streams(void) {
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     ss_run_desc desc = {&model.model, T_MAX, SS_STREAMS | SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0,
-                        NULL};
+                        NULL,         0};
     opened_run run = open_run(&desc);
     check_updates(&run, &desc, prompt, T_MAX, 12);
     close_run(&run);
@@ -592,12 +594,12 @@ static void updates_after_all(void) {
     static const uint32_t fields[] = {SS_FIELDS_ALL, SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK)};
     for (int edits = 0; edits < 2; edits++)
         for (int i = 0; i < 16; i++) {
-            ss_run_desc desc = {&model.model, T_MAX, fields[i % 2], &edit, edits, NULL, 0, NULL};
+            ss_run_desc desc = {&model.model, T_MAX, fields[i % 2], &edit, edits, NULL, 0, NULL, 0};
             update_stopped(&desc, i / 2);
         }
 
     CASE("what an update refuses leaves the run as it was");
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);
     ss_error err;
     int32_t text[T_MAX + 1];
@@ -630,7 +632,7 @@ static void updates_after_all(void) {
 /* Extends a run that begins from n tokens of another to the whole text. */
 static void check_longer(const ss_trace *base, int n, const ss_trace *whole, const ss_edit *edit) {
     ss_error err;
-    ss_run_desc desc = {base->model, T_MAX, SS_FIELDS_ALL, edit, 1, base, SS_BY_EDITS, NULL};
+    ss_run_desc desc = {base->model, T_MAX, SS_FIELDS_ALL, edit, 1, base, SS_BY_EDITS, NULL, 0};
     opened_run run = open_run(&desc);
     must(ss_run_extend(&run.run, prompt, n, &err), &err, "from");
     must(ss_run_extend(&run.run, prompt + n, T_MAX - n, &err), &err, "more");
@@ -669,13 +671,13 @@ static void from_lengths(void) {
         "refused");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     for (int n = 0; n <= T_MAX; n++) {
-        ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+        ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
         opened_run first = open_run(&plain);
         ss_error err;
         if (n) must(ss_run_extend(&first.run, prompt, n, &err), &err, "run");
         for (int capacity = T_MAX - 1; capacity <= T_MAX; capacity++) {
             ss_run_desc desc = {&model.model,     capacity,    SS_FIELDS_ALL, NULL, 0,
-                                &first.run.trace, SS_BY_EDITS, NULL};
+                                &first.run.trace, SS_BY_EDITS, NULL,          0};
             bool possible = n >= 1 && n <= capacity;
             CHECK_INT((int)try_run(&desc, &err), possible ? SS_OK : SS_BAD_REQUEST);
             if (!possible) CHECK(!strcmp(err.where, "from"));
@@ -721,8 +723,8 @@ static void effects(void) {
         ss_edit edit = plain_edit("silence");
         edit.values[0] = (float)(i / heads);
         edit.values[1] = (float)(i % heads);
-        ss_run_desc desc = {&model.model, T,   SS_BIT(SS_FIELD_LOSS), &edit, 1, &plain.run.trace,
-                            i / heads,    NULL};
+        ss_run_desc desc = {
+            &model.model, T, SS_BIT(SS_FIELD_LOSS), &edit, 1, &plain.run.trace, i / heads, NULL, 0};
         opened_run run = open_run(&desc);
         ss_error err;
         must(ss_run_extend(&run.run, tokens, T, &err), &err, "silenced");
@@ -742,7 +744,7 @@ static void nowhere_to_begin(void) {
     CASE("a run that cannot begin from the other says why, and takes no other tokens");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    ss_run_desc bare = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL};
+    ss_run_desc bare = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL, 0};
     opened_run poor = open_run(&bare);
     ss_error err;
     must(ss_run_extend(&poor.run, prompt, T_MAX, &err), &err, "run");
@@ -751,17 +753,17 @@ static void nowhere_to_begin(void) {
         ss_run_desc desc;
         const char *where, *text;
     } wrong[] = {
-        {{&other.model, T_MAX, 0, NULL, 0, from, 1, NULL}, "from", "same model"},
-        {{&model.model, T_MAX - 1, 0, NULL, 0, from, 1, NULL}, "from", "1 to 12 tokens"},
-        {{&model.model, T_MAX, 0, NULL, 0, from, 3, NULL}, "layer", "0 to 2"},
-        {{&model.model, T_MAX, 0, NULL, 0, from, -2, NULL}, "layer", "0 to 2"},
-        {{&model.model, T_MAX, 0, NULL, 0, &poor.run.trace, 1, NULL}, "from", "recorded hidden"},
+        {{&other.model, T_MAX, 0, NULL, 0, from, 1, NULL, 0}, "from", "same model"},
+        {{&model.model, T_MAX - 1, 0, NULL, 0, from, 1, NULL, 0}, "from", "1 to 12 tokens"},
+        {{&model.model, T_MAX, 0, NULL, 0, from, 3, NULL, 0}, "layer", "0 to 2"},
+        {{&model.model, T_MAX, 0, NULL, 0, from, -2, NULL, 0}, "layer", "0 to 2"},
+        {{&model.model, T_MAX, 0, NULL, 0, &poor.run.trace, 1, NULL, 0}, "from", "recorded hidden"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK_INT((int)try_run(&wrong[i].desc, &err), SS_BAD_REQUEST);
         CHECK(!strcmp(err.where, wrong[i].where) && strstr(err.text, wrong[i].text));
     }
-    ss_run_desc desc = {&model.model, T_MAX + 3, 0, NULL, 0, from, 1, NULL};
+    ss_run_desc desc = {&model.model, T_MAX + 3, 0, NULL, 0, from, 1, NULL, 0};
     opened_run run = open_run(&desc);
     int32_t others[T_MAX] = {0};
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 4, &err), SS_UNSUPPORTED);
@@ -781,7 +783,7 @@ static void nowhere_to_begin(void) {
 static bool is_possible(const char *folder, const char *text) {
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(text);
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
     ss_error err = {0};
     bool possible = try_run(&desc, &err) == SS_OK;
     close_model(&model);
@@ -873,7 +875,7 @@ static void refusals(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         opened_model model = open_model(wrong[i].folder);
         ss_edit edit = read_edit(wrong[i].edit);
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
         ss_error err = {0};
         bool right = try_run(&desc, &err) == wrong[i].status && !strcmp(err.where, wrong[i].where);
         if (check_failed(right && strstr(err.text, "expected"), __FILE__, __LINE__, "refused"))
@@ -885,7 +887,7 @@ static void refusals(void) {
     ss_error err;
     ss_edit strange[] = {{.kind = 99}, {.kind = -1}};
     for (int i = 0; i < 2; i++) {
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &strange[i], 1, NULL, 0, NULL};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &strange[i], 1, NULL, 0, NULL, 0};
         CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
         char text[64];
         int rows;
@@ -896,7 +898,7 @@ static void refusals(void) {
     }
     ss_edit twice[] = {read_edit("evict:policy=window,budget=4,layer=1"),
                        read_edit("evict:policy=h2o,budget=4,head=0")};
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, twice, 2, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, twice, 2, NULL, 0, NULL, 0};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, "edits[1].evict"));
     const char *scaled = "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40";

@@ -506,7 +506,7 @@ static void steps_are_prompts(void) {
     for (size_t f = 0; f < DECODERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *whole = &opened->run.run.trace;
-        ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+        ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
         opened_run steps = open_run(&desc);
         CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* size twin */
         ss_error err;

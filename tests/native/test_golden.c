@@ -204,7 +204,7 @@ static void meet_model(coverage *met, const opened_model *model) {
 static void check_kept(opened_run *run, const opened_run *plain, const about *of,
                        const int32_t *tokens, int T) {
     ss_run_desc desc = {plain->run.trace.model, T,           SS_FIELDS_ALL, of->edits, of->edits_n,
-                        &plain->run.trace,      SS_BY_EDITS, NULL};
+                        &plain->run.trace,      SS_BY_EDITS, NULL,          0};
     ss_error err;
     opened_run from = open_run(&desc);
     must(ss_run_extend(&from.run, tokens, T, &err), &err, "from the plain run");

@@ -56,7 +56,7 @@ static void recorded_on_demand(void) {
     ss_error err;
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!(ss_fields_of(&model.model.arch) & SS_BIT(field))) continue;
-        ss_run_desc desc = {&model.model, T_MAX, SS_BIT(field), NULL, 0, NULL, 0, NULL};
+        ss_run_desc desc = {&model.model, T_MAX, SS_BIT(field), NULL, 0, NULL, 0, NULL, 0};
         opened_run one = open_run(&desc);
         CHECK_INT(one.arena.used == one.arena.bytes, 1); /* size twin */
         must(ss_run_extend(&one.run, prompt, T_MAX, &err), &err, "extend");
@@ -210,7 +210,7 @@ static void evicted_cache(void) {
     opened_model model = open_model(LLAMA);
     ss_edit edit = mask_to(2, 4);
     opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
     opened_run steps = open_run(&desc);
     ss_trace *trace = &steps.run.trace;
     size_t K = (size_t)model.model.arch.K, groups = (size_t)model.model.arch.G;
@@ -328,11 +328,11 @@ static void bad_requests(void) {
     ss_error err;
     size_t bytes;
     int context = model.model.arch.context, V = model.model.arch.V;
-    ss_run_desc desc = {&model.model, context + 1, 0, NULL, 0, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, context + 1, 0, NULL, 0, NULL, 0, NULL, 0};
     CHECK_INT((int)ss_run_size(&bytes, &desc, &err), SS_TOO_LONG);
     desc.capacity = 0;
     CHECK_INT((int)ss_run_size(&bytes, &desc, &err), SS_TOO_LONG);
-    desc = (ss_run_desc){&model.model, 4, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+    desc = (ss_run_desc){&model.model, 4, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     must(ss_run_size(&bytes, &desc, &err), &err, "size");
     ss_run none;
     ss_arena small = arena_of(bytes - 1);

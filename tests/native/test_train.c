@@ -82,7 +82,7 @@ static double loss_of(float *d, const float *logits, const int32_t *tokens, int 
 static double backward(live_model *live, const int32_t *tokens, int T, float *ratios) {
     ss_error err;
     ss_run_desc desc = {&live->model, T, ss_backward_fields(&live->model.arch), NULL, 0, NULL, 0,
-                        NULL};
+                        NULL,         0};
     opened_run runs[SEQUENCES];
     ss_trace traces[SEQUENCES];
     ss_arena measured = ss_arena_measure();

@@ -183,7 +183,7 @@ static void bidirectional(void) {
     CASE("no token is predicted, so there is no loss, and nothing can be put behind the text");
     float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
     CHECK(isnan(*loss) && isnan(ss_floats(trace, SS_FIELD_LOSS)[3]));
-    ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     opened_run longer = open_run(&desc);
     ss_error err;
     must(ss_run_extend(&longer.run, prompt, T_MAX, &err), &err, "extend");
@@ -239,7 +239,7 @@ static void prefix(void) {
     CASE("prefix: once its tokens are there, more of them give the same bits; before, an error");
     opened_model model = open_variant("prefix");
     opened_run whole = run_prompt(&model, NULL);
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_error err;
     for (int first = 3; first <= 5; first++) {
         opened_run steps = open_run(&desc);
@@ -275,7 +275,7 @@ static void pieces(void) {
         opened_run whole = run_prompt(&model, NULL);
         check_steps(&whole.run.trace, prompt, T_MAX, 1);
         check_steps(&whole.run.trace, prompt, T_MAX, 3);
-        ss_run_desc desc = {&model.model, T_MAX + 9, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+        ss_run_desc desc = {&model.model, T_MAX + 9, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
         opened_run roomy = open_run(&desc);
         ss_error err;
         must(ss_run_extend(&roomy.run, prompt, T_MAX, &err), &err, "extend");
@@ -304,7 +304,7 @@ static void feature_maps(void) {
 
     CASE("one of tensors that the model lacks is refused, as an edit and as its own");
     edit = swap_to("mlp_kernel", NAN);
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
     ss_error err;
     CHECK_INT((int)try_run(&desc, &err), SS_UNSUPPORTED);
     CHECK(strstr(err.text, "kernel_in") != NULL);

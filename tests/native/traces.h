@@ -72,7 +72,7 @@ static inline void check_runs(const ss_trace *a, const ss_trace *b, int T) {
 
 /* The tokens of a run of all fields again, so many at a time: the same bits. */
 static inline void check_steps(const ss_trace *whole, const int32_t *tokens, int T, int piece) {
-    ss_run_desc desc = {whole->model, T, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+    ss_run_desc desc = {whole->model, T, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     opened_run steps = open_run(&desc);
     ss_error err;
     for (int t = 0; t < T; t += piece) {

@@ -10,12 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from models.reference.files import read_model  # noqa: E402
-from models.reference.goldens.write_training import planted  # noqa: E402
-from models.train import beyond  # noqa: E402
+from models.reference.files import read_model
+from models.reference.goldens.write_training import planted
+from models.train import beyond
 
 # What models/README.md says of each, in the order of the columns; None: it says nothing.
 SAID: dict[str, tuple[float | None, ...]] = {

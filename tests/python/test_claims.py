@@ -209,7 +209,6 @@ def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
 
 
 def test_shipped_models_with_a_sink() -> None:
-    pytest.importorskip("torch")
     from models.train import inputs
 
     measured = json.loads(inputs.FILE.read_text())["shipped models"]

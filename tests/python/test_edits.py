@@ -4,12 +4,11 @@ The goldens hold the rest (test_writers.py)."""
 from dataclasses import replace
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from models.reference.edits import Model, edited, parse  # noqa: E402
-from models.reference.model import Mask, architecture, forward  # noqa: E402
-from models.reference.shapes import shapes  # noqa: E402
+from models.reference.edits import Model, edited, parse
+from models.reference.model import Mask, architecture, forward
+from models.reference.shapes import shapes
 
 T = 8
 CONFIG = {"model_type": "llama", "num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 34,

@@ -8,13 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from torch import Tensor  # noqa: E402
-
-from models.train import inputs, protocol  # noqa: E402
-from models.train.recipe import recipes  # noqa: E402
+from models.train import inputs, protocol
+from models.train.recipe import recipes
 
 TEXTS = [json.loads((protocol.ZOO / f"{name}.json").read_text()) for name in ("heldout", "heldout-long")]
 

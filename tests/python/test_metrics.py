@@ -2,12 +2,9 @@
 
 import math
 
-import pytest
-
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from sinkscope import metrics  # noqa: E402
-from torch import Tensor  # noqa: E402
+import torch
+from sinkscope import metrics
+from torch import Tensor
 
 
 def rows(*given: list[float]) -> Tensor:

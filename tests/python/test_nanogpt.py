@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
+import transformers
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
 F = torch.nn.functional
 
 README = Path(__file__).parents[2] / "models" / "README.md"

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from models.reference.model import _features  # noqa: E402
-from models.reference.operations import OPERATIONS, Parameters  # noqa: E402
+from models.reference.model import _features
+from models.reference.operations import OPERATIONS, Parameters
 
 Row = Callable[[np.ndarray, dict[str, float]], np.ndarray]
 GIVEN = {"bias": -1.5, "sum": 0.3, "p": 0.5, "eps": 1e-3, "zeta": 1.1, "gamma": -0.05, "logit": 0.7}

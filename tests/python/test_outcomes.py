@@ -7,14 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from torch import Tensor  # noqa: E402
-
-from models.reference.model import Architecture, Mask, Trace, architecture  # noqa: E402
-from models.train import loss, measure, outcomes, train  # noqa: E402
-from models.train.recipe import Recipe, Training, recipes  # noqa: E402
+from models.reference.model import Architecture, Mask, Trace, architecture
+from models.train import loss, measure, outcomes, train
+from models.train.recipe import Recipe, Training, recipes
 
 T = 6
 EVEN = sum(1 / n for n in range(1, T + 1)) / T  # alpha_1 of uniform attention: 0.40833

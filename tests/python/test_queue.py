@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from models.reference.model import architecture  # noqa: E402
-from models.reference.shapes import shapes  # noqa: E402
-from models.train import protocol, queue, train  # noqa: E402
-from models.train.recipe import Recipe, laid_over, recipes  # noqa: E402
+from models.reference.model import architecture
+from models.reference.shapes import shapes
+from models.train import protocol, queue, train
+from models.train.recipe import Recipe, laid_over, recipes
 
 RUNS = protocol.decisive_runs()
 BASE = RUNS[protocol.B_BASELINE]
@@ -102,7 +100,8 @@ def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
 
 
 def test_the_queue_trains_what_each_log_asks_for(
-        logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        recwarn: pytest.WarningsRecorder) -> None:
     """A recipe whose sink vanishes gets two runs, another one three or five. What fails or what another
     process trains is left, and the queue ends."""
     ids = ["b-relu", "b-softpick", "b-elu1", "b-gated"]
@@ -126,6 +125,7 @@ def test_the_queue_trains_what_each_log_asks_for(
         assert train.is_training(tmp_path / "b-gated-2")
         assert queue.work(Path("texts"), tmp_path, 2, ids) == [("b-gated", 1)]
     assert not train.is_training(tmp_path / "b-gated-2")
+    assert not [one for one in recwarn if one.category is ResourceWarning]  # no lock is left open
     assert sorted(begun) == sorted([
         ("b-gated", 1), *(("b-elu1", seed) for seed in (1, 2, 3)),
         *(("b-softpick", seed) for seed in (1, 2, 3, 4, 5)), ("b-relu", 1), ("b-relu", 2)])

@@ -7,16 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from models.reference.model import architecture  # noqa: E402
-from models.train import outcomes, protocol  # noqa: E402
-from models.train.corpus import Corpus  # noqa: E402
-from models.train.loss import LOSSES  # noqa: E402
-from models.train.recipe import ARCHITECTURE, CHOICES, Training, read, recipes  # noqa: E402
-from models.train.text import END_ID, VOCABULARY  # noqa: E402
-from models.train.train import Run, fixed, initial_weights, learning_rate, optimizers  # noqa: E402
+from models.reference.model import architecture
+from models.train import outcomes, protocol
+from models.train.corpus import Corpus
+from models.train.loss import LOSSES
+from models.train.recipe import ARCHITECTURE, CHOICES, Training, read, recipes
+from models.train.text import END_ID, VOCABULARY
+from models.train.train import Run, fixed, initial_weights, learning_rate, optimizers
 
 T, STEPS = 40, 8
 

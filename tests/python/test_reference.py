@@ -3,13 +3,11 @@
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from safetensors.torch import load_file  # noqa: E402
-
-from models.reference.files import read_model  # noqa: E402
-from models.reference.model import forward  # noqa: E402
+from models.reference.files import read_model
+from models.reference.model import forward
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 

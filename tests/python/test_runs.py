@@ -9,12 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from models.train import all as everything  # noqa: E402
-from models.train import corpus, protocol, train  # noqa: E402
-from models.train.recipe import Recipe, Training, recipes  # noqa: E402
+from models.train import all as everything
+from models.train import corpus, protocol, train
+from models.train.recipe import Recipe, Training, recipes
 
 KNOWN = recipes()
 

@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load, save_file
+from test_pack import decode
+from tokenizers import Tokenizer
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from safetensors.torch import load, save_file  # noqa: E402
-from test_pack import decode  # noqa: E402
-from tokenizers import Tokenizer  # noqa: E402
-
-from models.reference.files import read_weights  # noqa: E402
-from models.reference.model import architecture  # noqa: E402
-from models.train import ship  # noqa: E402
-from models.train.recipe import Recipe, recipes  # noqa: E402
-from models.train.train import initial_weights  # noqa: E402
+from models.reference.files import read_weights
+from models.reference.model import architecture
+from models.train import ship
+from models.train.recipe import Recipe, recipes
+from models.train.train import initial_weights
 
 STEPS, LAST = (0, 10, 30), 30
 TEXTS = ["Once upon a time there was a king who had three daughters and no son at all. " * 4,

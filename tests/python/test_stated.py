@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from statistics import mean
 
-import pytest
 from test_claims import INDEX, prose
 
 from models.train import claims, decide, protocol
@@ -63,9 +62,9 @@ def test_what_softmax1_and_normalized_sigmoid_leave_undecided() -> None:
 
 def test_what_a_small_cache_costs_the_softmax_model() -> None:
     """By the reference: over the 40 longer passages at T = 120, over all of their tokens."""
-    torch = pytest.importorskip("torch", reason="torch is not installed")
     from dataclasses import replace
 
+    import torch
     from sinkscope import metrics
 
     from models.reference.files import read_model

@@ -4,13 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+import transformers
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-pytest.importorskip("compressed_tensors", reason="compressed-tensors is not installed")
-
-from models.reference.files import read_model  # noqa: E402
-from models.reference.model import forward  # noqa: E402
+from models.reference.files import read_model
+from models.reference.model import forward
 
 ZOO = Path(__file__).resolve().parents[2] / "models/zoo"
 

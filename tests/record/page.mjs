@@ -6,7 +6,7 @@
 // map says of itself and of some of its cells, every text of the page, and what went wrong; pictures go to FOLDER.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { openFiles, openStage, settled, text } from '../browser/stage.mjs';
+import { everyTab, openFiles, openStage, settled, text } from '../browser/stage.mjs';
 
 const [folder, ...files] = process.argv.slice(2);
 const CELLS = [
@@ -37,21 +37,24 @@ try {
     const side = await map.locator('canvas').evaluate(({ width }) => width);
     const cells = [];
     for (const at of CELLS) cells.push(await cell(page, at, side));
-    const views = page.locator('.inspector .tabs button');
-    const titles = await views.allTextContents();
     const texts = [await text(page, 'main')];
-    const lacks = {};
-    for (let i = 0; i < titles.length; i++) {
-      await views.nth(i).click();
-      await settled(page);
-      const said = await page.locator('.inspector [data-lacks]').allTextContents();
-      if (said.length) lacks[titles[i].trim()] = said.join(' ').trim();
-      texts.push(await text(page, '.inspector'));
-    }
+    const [titles, lacks] = [new Set(), {}];
+    // Pictures that cannot be seen are not drawn.
+    await page.setViewportSize({ width: 1280, height: 5000 });
+    await everyTab(page, async () => {
+      for (const figure of await page.locator('.stage > .figure').all()) {
+        const title = await figure.getAttribute('aria-label');
+        titles.add(title);
+        const said = await figure.locator('[data-lacks]').allTextContents();
+        if (said.length) lacks[title] = said.join(' ').trim();
+      }
+      texts.push(await text(page, '.room'));
+    });
+    await page.setViewportSize({ width: 1280, height: 900 });
     await page.screenshot({ path: `${folder}/${basename(file)}.png` });
     found[basename(file)] = {
       finding: await text(page, '[data-finding]'),
-      views: titles.map((title) => title.trim()),
+      views: [...titles],
       lacks,
       side,
       map: await map.getAttribute('aria-label'),

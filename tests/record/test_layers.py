@@ -10,6 +10,8 @@ import torch
 import transformers as tf
 from hybrids import BLOCKS, HYBRIDS, V
 from sinkscope.attention import Call, UnsupportedModel
+from sinkscope.probe import _window
+from torch import nn
 from truth import alpha64, run64
 
 T = 20
@@ -58,6 +60,55 @@ def test_a_call_knows_the_number_of_its_layer() -> None:
         model(input_ids=torch.tensor(PROMPTS))
     assert [(call.layer, call.layer_idx) for call in calls] == [(0, 3), (1, 3)]
     assert calls[1].path[0].container == "model.layers" and calls[1].path[0].visit == 3
+
+
+class Attention(nn.Module):
+    """Of a model of somebody's own; it may be interrupted in the middle, as by a key in a notebook."""
+
+    stops = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.stops:
+            raise KeyboardInterrupt
+        return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+
+
+class Pooled(nn.Module):
+    """Two layers, and after them a pooling that uses the same function and is no attention of a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Attention(), Attention()])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return nn.functional.scaled_dot_product_attention(x[:, :, -1:], x, x)
+
+
+def test_a_pass_that_is_interrupted_leaves_nothing_to_the_next() -> None:
+    model, x = Pooled(), torch.randn(1, 4, T, 8)
+    calls: list[Call] = []
+    with torch.no_grad(), sinkscope.observe(model, calls.append):
+        for stopped in (0, 1):
+            model.layers[stopped].stops = True
+            with pytest.raises(KeyboardInterrupt):
+                model(x)
+            model.layers[stopped].stops = False
+            calls.clear()
+            model(x)
+            paths = [[(place.container, place.index, place.visit) for place in call.path] for call in calls]
+            assert paths == [[("layers", 0, 0)], [("layers", 1, 1)]]
+            assert [call.order for call in calls] == [0, 1]
+
+
+def test_a_window_is_as_wide_as_its_rows_see() -> None:
+    t = torch.arange(T)
+    for width in range(1, T + 2):
+        first = (t - width + 1).clamp(min=0)
+        assert _window(first, t, "causal") == (width if width < T else None)
+        around = (t - width).clamp(min=0), (t + width).clamp(max=T - 1)
+        assert _window(*around, "bidirectional") == (2 * width + 1 if width < T - 1 else None)
 
 
 def test_layers_that_share_their_weights_are_layers_of_their_own() -> None:

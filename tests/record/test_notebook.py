@@ -89,6 +89,23 @@ def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
             show(maps, tokens)
 
 
+def test_maps_whose_rows_need_not_sum_to_1_are_shown_by_their_operation(recording: sinkscope.Recording) -> None:
+    maps = np.tril(np.full((1, 2, 4, 4), 0.125, np.float32))
+    # The sentence that refuses them names what `show` takes.
+    with pytest.raises(ValueError, match='expected rows that sum to 1.*operation="sink_logit"') as error:
+        show(maps, list("abcd"))
+    named = re.search(r'(\w+)="(\w+)"', str(error.value))
+    assert named
+    for found in (show(maps, list("abcd"), **{named[1]: named[2]}).recording,
+                  show(maps, list("abcd"), operation="sigmoid").recording):
+        assert found.model["operation"] in (named[2], "sigmoid")
+        # A row of four keys carries a half.
+        assert found["0.row_mass"][0, 0].tolist() == [0.125, 0.25, 0.375, 0.5]
+        assert found["mean.alpha_raw"][0, 0, 0] == 0.125
+    with pytest.raises(ValueError, match="operation: expected none beside a recording or a model"):
+        show(recording, operation="sigmoid")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random llama with a tokenizer of bytes and one merge."""

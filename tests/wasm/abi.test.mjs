@@ -311,11 +311,6 @@ test('views are read as texts, bytes, values and tensors', () => {
   shows('tensor', 8192, 0, 2, 2, 3, 0, 0, 3, 1);
   const tensor = module.tensor('tensor', 7);
   assert.deepEqual(tensor, { shape: [2, 3], data: Float32Array.of(0, 1, 2, 3, 4, 5) });
-  // Row 2 of the last dimension but one, its first three numbers: [2, 3, 4].
-  shows('maps', 8192, 0, 3, 2, 3, 4, 0, 12, 4, 1);
-  const row = module.rowOf(2, 3, 'maps', 8);
-  assert.deepEqual(row, { shape: [2, 3], data: Float32Array.of(8, 9, 10, 20, 21, 22) });
-  assert.deepEqual(log.at(-1), ['maps', 8]);
 });
 
 test('a view is copied dense, by its strides', () => {

@@ -250,12 +250,9 @@ test('numbers of options are read to their borders', () => {
     [(text) => number(text, 0.5, 2, '--x'), '0.49', `--x: ${range}, got "0.49"`],
     [thresholdsOf, '0.3,1.01', '--eps: expected a number from 0 to 1, got "1.01"'],
     [thresholdsOf, '-0.1', '--eps: expected a number from 0 to 1, got "-0.1"'],
-    [idsOf, '1,,2', '--ids: expected token ids separated by commas, got "1,,2"'],
-    [
-      idsOf,
-      'x'.repeat(81),
-      `--ids: expected token ids separated by commas, got "${'x'.repeat(80)}"`,
-    ],
+    [idsOf, '', '--ids: expected token ids such as 1, 2, 3, got ""'],
+    [idsOf, '1,,2', '--ids: expected token ids such as 1, 2, 3, got "1,,2"'],
+    [idsOf, 'x'.repeat(81), `--ids: expected token ids such as 1, 2, 3, got "${'x'.repeat(80)}"`],
   ])
     assert.throws(() => read(text, '--x'), { code: 'argument', message: sentence });
 });

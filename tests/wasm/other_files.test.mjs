@@ -103,9 +103,22 @@ test('the command line finds shards in a folder below, and measures ids without 
       return { metrics, first };
     }),
   );
-  assert.equal(measured[0].first, '[1]');
+  assert.equal(measured[0].first, '#1');
   assert.deepEqual(measured[1], measured[0]);
+  // A text is then a list of ids.
+  const { stdout } = await run(
+    'measure',
+    one,
+    '--text',
+    '1 2 3 4 5',
+    '--tokens',
+    '5',
+    '--sequences',
+    '1',
+    '--json',
+  );
+  assert.deepEqual(JSON.parse(stdout).metrics, measured[0].metrics);
   await assert.rejects(run('measure', one, '--text', 'a b c'), ({ stderr }) =>
-    /without one the command line measures ids/.test(stderr),
+    /without a tokenizer: expected token ids such as 1, 2, 3, got "a b c"/.test(stderr),
   );
 });

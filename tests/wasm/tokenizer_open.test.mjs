@@ -347,15 +347,47 @@ test('what JavaScript trips over is quoted, as far as 200 characters', () => {
   assert.equal(whole.length, 'expected patterns that JavaScript reads, too ('.length + 200 + 1);
 });
 
-test('a plan without a tokenizer is refused, and so is one that is no plan', async () => {
+test('where a plan has no tokenizer a text is a list of ids; what is no plan is refused', async () => {
   const plan = (files, format = 'hf') => ({ id: 'own', format, files: { weights: [], ...files } });
-  const none = {
-    code: 'bad_tokenizer',
-    where: 'own',
-    text: /^expected tokenizer.json, vocab.txt, or vocab.json with merges.txt, beside the weights; .*--ids/,
-  };
-  for (const files of [{}, { vocab: {} }, { merges: {} }])
-    await assert.rejects(planTokenizer(plan(files)), none);
+  for (const files of [{}, { vocab: {} }, { merges: {} }]) {
+    const tokenizer = await planTokenizer(plan(files));
+    const { size, bos, special, specials } = tokenizer;
+    assert.deepEqual(
+      { size, bos, special, specials },
+      { size: Infinity, bos: null, special: [], specials: [] },
+    );
+    const ids = async (text, options) =>
+      (await tokenizer.encode(text, options)).map(({ id }) => id);
+    for (const text of ['1, 20,3', ' 1 20\t3\n', '#1#20#3', '1 ,#20 #3'])
+      assert.deepEqual(await ids(text), [1, 20, 3], text);
+    assert.deepEqual(await ids('', { special: 'none', bos: false }), []);
+    assert.deepEqual(await ids('  '), []);
+    assert.deepEqual(await ids('123456789'), [123456789]);
+    assert.equal(await tokenizer.decode([1, 20, 3]), '#1#20#3');
+    assert.equal(tokenizer.piece(20), '#20');
+    assert.deepEqual(await tokenizer.encode('7,  #20'), [
+      { id: 7, text: '#7', start: 0, end: 1, special: false },
+      { id: 20, text: '#20', start: 4, end: 7, special: false },
+    ]);
+    const where = 'text of a model without a tokenizer';
+    for (const text of [
+      'The old man',
+      '1,,2',
+      ',1',
+      '1,',
+      '1.5',
+      '-1',
+      '1a',
+      '1234567890',
+      '##1',
+      '1 , , 2',
+    ])
+      await assert.rejects(tokenizer.encode(text), { code: 'argument', where }, text);
+    await assert.rejects(tokenizer.encode(3), { where: 'text' });
+    await assert.rejects(tokenizer.encode('1', { special: ['<s>'] }), { where: 'special' });
+    await assert.rejects(tokenizer.encode('1', { bos: true }), { where: 'bos' });
+    tokenizer.close();
+  }
   for (const [args, where] of [
     [[3], 'plan'],
     [[plan({}, 'gguf')], 'model'],

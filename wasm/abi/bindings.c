@@ -247,23 +247,25 @@ static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
 
 /* Bytes of a run that is started so; 0: there is none. */
 uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t fields,
-                           const ss_edit *edits, int edits_n) {
+                           uint32_t map_bytes, const ss_edit *edits, int edits_n) {
     size_t bytes;
     ss_run_desc desc = {.model = &model->model,
                         .capacity = capacity,
                         .fields = fields,
                         .edits = edits,
                         .edits_n = edits_n > 0 ? edits_n : 0,
-                        .pool = wasm_pool};
+                        .pool = wasm_pool,
+                        .map_bytes = map_bytes};
     return ss_run_size(&bytes, &desc, &wasm_error) == SS_OK ? (uint32_t)bytes : 0;
 }
 
 /*
- * fields: bit i records row i of the trace table, bit 31 streams. edits[n] are words as the core
+ * fields: bit i records row i of the trace table, bit 31 streams. Maps of more than map_bytes are
+ * computed when they are read; 0 is the core's own budget. edits[n] are words as the core
  * has them: {i32 kind; f32 values[SS_EDIT_VALUES]}. from, or NULL, is the run that it begins from,
  * behind so many layers. A handle, or NULL. The model must stay open.
  */
-wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
+wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields, uint32_t map_bytes,
                         const ss_edit *edits, int edits_n, const wasm_run *from, int layer) {
     wasm_run *run = calloc(1, sizeof *run);
     ss_run_desc desc = {.model = &model->model,
@@ -273,7 +275,8 @@ wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
                         .edits_n = edits_n > 0 ? edits_n : 0,
                         .from = from ? &from->run.trace : NULL,
                         .layer = layer,
-                        .pool = wasm_pool};
+                        .pool = wasm_pool,
+                        .map_bytes = map_bytes};
     if (!run) ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
     if (run && start_run(run, &desc) == SS_OK) return run;
     ss_wasm_close_run(run);
@@ -315,13 +318,6 @@ int wasm_view_tensor(wasm_view *view, const ss_tensor *tensor) {
     return SS_OK;
 }
 
-/* A recorded field; layer or head -1 keeps that dimension. A status. */
-int ss_wasm_field(const wasm_run *run, int field, int layer, int head, wasm_view *view) {
-    ss_tensor tensor;
-    ss_status status = ss_trace_view(&tensor, &run->run.trace, field, layer, head, &wasm_error);
-    return status == SS_OK ? wasm_view_tensor(view, &tensor) : (int)status;
-}
-
 ss_tensor wasm_dense(size_t dims[SS_RANK_MAX], int rank) {
     ss_tensor tensor = {.type = SS_F32, .rank = rank};
     size_t stride = 1;
@@ -347,6 +343,87 @@ static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
     return true;
 }
 
+/* Room for a tensor of that shape until the run's next metric or computed map; a status. */
+static int reserve_numbers(wasm_run *run, ss_tensor *tensor, size_t dims[SS_RANK_MAX], int rank,
+                           const char *name, int tokens) {
+    size_t bytes;
+    float *numbers = NULL;
+    *tensor = wasm_dense(dims, rank);
+    if (bytes_of(&bytes, dims, rank)) numbers = realloc(run->numbers, bytes);
+    if (!numbers)
+        return (int)ss_fail(&wasm_error, SS_NO_MEMORY, name,
+                            "expected room for %.0f numbers (%d tokens)", count_of(dims, rank),
+                            tokens);
+    run->numbers = numbers;
+    tensor->data = numbers;
+    return SS_OK;
+}
+
+/* Maps to read: rows [t, t+n), or blocks of `block` tokens; layer or head -1 is all. */
+typedef struct maps {
+    ss_field_id field;
+    int layer, head, t, n, block;
+} maps;
+
+/* `cells` numbers of each head, one after the other; a status. */
+static ss_status read_maps(wasm_run *run, const maps *of, float *out, size_t cells) {
+    const ss_arch *arch = &run->run.trace.model->arch;
+    int layers = of->layer < 0 ? arch->L : 1, heads = of->head < 0 ? arch->H : 1;
+    ss_status status = SS_OK;
+    for (int i = 0; i < layers * heads && status == SS_OK; i++, out += cells) {
+        int l = of->layer < 0 ? i / heads : of->layer, h = of->head < 0 ? i % heads : of->head;
+        status = of->block
+                     ? ss_run_pooled(&run->run, of->field, l, h, of->block, out, &wasm_error)
+                     : ss_run_attention(&run->run, of->field, l, h, of->t, of->n, out, &wasm_error);
+    }
+    return status;
+}
+
+/* Computes maps of rows x columns cells a head. */
+static int view_maps(wasm_run *run, const maps *of, size_t rows, size_t columns, wasm_view *view) {
+    const ss_trace *trace = &run->run.trace;
+    size_t dims[SS_RANK_MAX];
+    int rank = 0;
+    ss_tensor tensor;
+    if (of->layer < 0) dims[rank++] = (size_t)trace->model->arch.L;
+    if (of->head < 0) dims[rank++] = (size_t)trace->model->arch.H;
+    dims[rank++] = rows;
+    dims[rank++] = columns;
+    int status = reserve_numbers(run, &tensor, dims, rank, ss_fields()[of->field].name, trace->T);
+    if (status == SS_OK) status = (int)read_maps(run, of, run->numbers, rows * columns);
+    return status == SS_OK ? wasm_view_tensor(view, &tensor) : status;
+}
+
+/* Rows [t, t+n) of a recorded field, n < 0: all; layer or head -1 keeps that dimension. Maps that
+ * are computed live until the run's next metric. A status. */
+int ss_wasm_field(wasm_run *run, int field, int layer, int head, int t, int n, wasm_view *view) {
+    const ss_trace *trace = &run->run.trace;
+    ss_tensor tensor;
+    ss_status status = SS_OK;
+    if (field >= 0 && field < SS_FIELD_N && trace->computed & SS_BIT(field)) {
+        maps of = {(ss_field_id)field, layer, head, n < 0 ? 0 : t, n < 0 ? trace->T : n, 0};
+        status = ss_trace_check_rows(trace, field, of.t, of.n, &wasm_error);
+        if (status != SS_OK) return (int)status;
+        return view_maps(run, &of, (size_t)of.n, (size_t)trace->T, view);
+    }
+    status = ss_trace_view_rows(&tensor, trace, field, layer, head, t, n, &wasm_error);
+    return status == SS_OK ? wasm_view_tensor(view, &tensor) : (int)status;
+}
+
+/* Maps as P = ceil(T / block) blocks a side: [.., 2P, P], their means and then the largest cells. A
+ * status. */
+int ss_wasm_blocks(wasm_run *run, int field, int layer, int head, int block, wasm_view *view) {
+    maps of = {(ss_field_id)field, layer, head, 0, 0, block};
+    if (!(field >= 0 && field < SS_FIELD_N && SS_FIELDS_MAPS & SS_BIT(field)))
+        return (int)ss_fail(&wasm_error, SS_BAD_REQUEST, "field", "expected a map, found %d",
+                            field);
+    if (block < 1 || block > run->run.trace.T)
+        return (int)ss_fail(&wasm_error, SS_BAD_REQUEST, ss_fields()[field].name,
+                            "expected blocks of 1 to %d tokens, found %d", run->run.trace.T, block);
+    size_t P = (size_t)ss_blocks_of(&run->run.trace, block);
+    return view_maps(run, &of, 2 * P, P, view);
+}
+
 /* A metric; tokens 0 means all of the run's, base is the run that it is compared with, or NULL. Its
  * numbers live until the run's next metric. */
 int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, int head,
@@ -357,16 +434,9 @@ int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, 
     size_t dims[SS_RANK_MAX];
     int n, rank = ss_metric_shape(dims, trace, metric, &args, &wasm_error);
     if (rank < 0) return (int)wasm_error.code;
-    ss_tensor tensor = wasm_dense(dims, rank);
-    size_t bytes;
-    float *numbers = NULL;
-    if (bytes_of(&bytes, dims, rank)) numbers = realloc(run->numbers, bytes);
-    if (!numbers)
-        return (int)ss_fail(&wasm_error, SS_NO_MEMORY, ss_metrics(&n)[metric].name,
-                            "expected room for %.0f numbers (%lu tokens)", count_of(dims, rank),
-                            (unsigned long)args.T);
-    run->numbers = numbers;
-    ss_metrics(&n)[metric].measure(trace, &args, numbers);
-    tensor.data = numbers;
+    ss_tensor tensor;
+    int status = reserve_numbers(run, &tensor, dims, rank, ss_metrics(&n)[metric].name, args.T);
+    if (status != SS_OK) return status;
+    ss_metric_measure(trace, metric, &args, run->numbers);
     return wasm_view_tensor(view, &tensor);
 }

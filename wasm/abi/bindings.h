@@ -5,7 +5,7 @@
 #include "../../core/sinkscope.h"
 
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define WASM_ABI_VERSION 8
+#define WASM_ABI_VERSION 9
 
 /* [address, type, rank, dims x 4, strides x 4, 0]; strides in elements. */
 typedef struct wasm_view {
@@ -20,7 +20,7 @@ typedef struct wasm_file {
 /* A run; of a recording's prompt it has the trace alone. */
 typedef struct wasm_run {
     void *block;
-    float *numbers; /* the last metric */
+    float *numbers; /* the last metric, or maps that were computed */
     ss_run run;
 } wasm_run;
 

@@ -8,7 +8,7 @@ import { SinkscopeError } from './errors.js';
 import { sharedMemory } from './memory.js';
 
 /** The version of the ABI that these files call. */
-const ABI_VERSION = 8;
+const ABI_VERSION = 9;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
@@ -150,24 +150,6 @@ export class Module {
   tensor(name, ...args) {
     this.check(name, ...args, this.#view);
     return copyView(this.memory.buffer, this.#words());
-  }
-
-  /**
-   * Like tensor, but only row `row` of the last dimension but one, its first `n` elements.
-   * @param {number} row
-   * @param {number} n
-   * @param {string} name
-   * @param {...number} args
-   */
-  rowOf(row, n, name, ...args) {
-    this.check(name, ...args, this.#view);
-    const words = this.#words();
-    const rank = words[2];
-    words[0] += 4 * row * words[7 + rank - 2];
-    words[3 + rank - 2] = 1;
-    words[3 + rank - 1] = n;
-    const { shape, data } = copyView(this.memory.buffer, words);
-    return { shape: shape.filter((_, i) => i !== rank - 2), data };
   }
 
   /**

@@ -12,6 +12,7 @@ import { groupsOf } from '../study/labels.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../loading/plan.js';
 import { compareRecordings } from '../recording/study.js';
+import { idTokenizer, readIds } from '../text/ids.js';
 import { planTokenizer } from '../text/plan_tokenizer.js';
 import { openOut } from './out_folder.js';
 import {
@@ -337,7 +338,7 @@ async function openModel(engine, name, values, make) {
   const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
   const opening = planTokenizer(plan, model, { ...hub, limit });
   // Ids need no tokenizer.
-  const tokenizer = await (texts.ids ? opening.catch(bareIds) : opening);
+  const tokenizer = await (texts.ids ? opening.catch(idsAlone) : opening);
   /** @type {import('../sinkscope.js').Cut | undefined} */
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
@@ -366,15 +367,12 @@ async function openModel(engine, name, values, make) {
 }
 
 /**
- * What stands for the tokenizer of a model that comes without one.
+ * What stands for a tokenizer that does not open.
  * @param {unknown} reason
- * @returns {import('../sinkscope.js').GuardedTokenizer}
  */
-function bareIds(reason) {
-  if (!(reason instanceof SinkscopeError)) throw reason;
-  const refuse = () => Promise.reject(reason);
-  const none = { size: 0, bos: null, special: [], specials: [] };
-  return { ...none, encode: refuse, decode: refuse, piece: (id) => `[${id}]`, close() {} };
+function idsAlone(reason) {
+  if (reason instanceof SinkscopeError) return idTokenizer();
+  throw reason;
 }
 
 /**
@@ -579,9 +577,9 @@ export async function textsOf({ 'text-file': path, text, ids, lines, label, join
 
 /** @param {string} list */
 export function idsOf(list) {
-  const ids = list.split(',').map((one) => (/^\d{1,9}$/.test(one.trim()) ? Number(one) : NaN));
-  expect(ids.every(Number.isInteger), '--ids', 'token ids separated by commas', list.slice(0, 80));
-  return ids;
+  const tokens = readIds(list, '--ids');
+  expect(tokens.length > 0, '--ids', 'token ids such as 1, 2, 3', list);
+  return tokens.map(({ id }) => id);
 }
 
 /**

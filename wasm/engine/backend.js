@@ -10,7 +10,7 @@ import { loadModule } from '../abi/module.js';
 
 /** @typedef {import('../sinkscope.js').Architecture} Architecture */
 /** @typedef {Omit<import('../sinkscope.js').MetricArguments, 'base'> & { metric: string, base?: number }} MetricRead */
-/** @typedef {{ field: string, layer?: number, head?: number } | MetricRead} ReadMessage a read, runs by their numbers */
+/** @typedef {({ field: string } & import('../sinkscope.js').FieldWhere) | MetricRead} ReadMessage a read, runs by their numbers */
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
 /** @typedef {import('../loading/files.js').Source} Source */
@@ -19,7 +19,7 @@ import { loadModule } from '../abi/module.js';
 /** @typedef {import('../lab/trainer.js').Trainer} Trainer */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Progress */
-/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, streaming?: boolean, from?: { run: number, layer: number } }} RunRequest of a run */
+/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, maps?: number, streaming?: boolean, from?: { run: number, layer: number } }} RunRequest of a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
@@ -376,10 +376,12 @@ export class Backend {
    */
   #callWithRun(call, modelId, wanted, words, ...more) {
     const { address } = this.#model(modelId);
-    const { edits = [], capacity } = wanted;
+    const { edits = [], capacity, maps } = wanted;
     const mask = this.#mask(wanted);
+    // The core takes 0 for its own budget; no map fits into one byte.
+    const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, 2 ** 32 - 1));
     const begin = (/** @type {number} */ list) =>
-      this.#module.handle(call, address, capacity, mask, list, edits.length, ...more);
+      this.#module.handle(call, address, capacity, mask, budget, list, edits.length, ...more);
     return words ? this.#module.lend(words, begin) : begin(0);
   }
 
@@ -478,18 +480,30 @@ export class Backend {
   #row(run, position) {
     const { L, H } = run.architecture;
     if (!run.recordsAtt) return { shape: [L, H, 0], data: new Float32Array(0) };
-    const att = this.#fieldIndex('att');
-    return this.#module.rowOf(position, position + 1, 'field', run.address, att, -1, -1);
+    const att = this.#field(run, { field: 'att', rows: [position, position + 1] });
+    return { ...att, shape: [L, H, position + 1] };
   }
 
   /**
    * @param {OpenRun} run
-   * @param {{ field: string, layer?: number, head?: number }} read
+   * @param {{ field: string } & import('../sinkscope.js').FieldWhere} read
    */
-  #field(run, { field, layer, head }) {
+  #field(run, { field, layer, head, rows, block }) {
     const index = this.#fieldIndex(field);
     checkWhere(run.architecture, layer, head);
-    return this.#module.tensor('field', run.address, index, layer ?? -1, head ?? -1);
+    const where = [run.address, index, layer ?? -1, head ?? -1];
+    if (block !== undefined) {
+      expectInteger(block, 1, run.T, 'block');
+      const { shape, data } = this.#module.tensor('blocks', ...where, block);
+      const side = shape.at(-1) ?? 0;
+      return { shape: [...shape.slice(0, -2), 2, side, side], data };
+    }
+    if (rows === undefined) return this.#module.tensor('field', ...where, 0, -1);
+    expect(Array.isArray(rows), 'rows', 'a pair of positions', rows);
+    const [from, to] = rows;
+    expectInteger(from, 0, run.T, 'rows[0]');
+    expectInteger(to, from, run.T, 'rows[1]');
+    return this.#module.tensor('field', ...where, from, to - from);
   }
 
   /**

@@ -39,6 +39,8 @@ const REMOTE = {
 const SPARE_TOKENS = 64;
 /** The most tokens that any run can hold. */
 const MOST_TOKENS = 2 ** 20;
+/** The bytes of a memory. */
+const MOST_BYTES = 2 ** 32;
 /** The workers of a study: all cores but the caller's own; both of two cores, because the caller waits. */
 const mostWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
 /** The core's pool has no more workers. */
@@ -390,7 +392,7 @@ class Model {
    * @param {number} n
    * @param {import('../sinkscope.js').RunOptions} options
    */
-  #wanted(n, { fields, edits = [], streaming, from, ...options }) {
+  #wanted(n, { fields, edits = [], streaming, maps, from, ...options }) {
     const { context } = this.architecture;
     // An edit may lead beyond the context; the core knows which.
     const most = edits.length > 0 ? MOST_TOKENS : context;
@@ -398,7 +400,8 @@ class Model {
     const spare = from?.layer === undefined ? SPARE_TOKENS : 0;
     const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
     expectInteger(capacity, n, most, 'capacity');
-    return { fields, edits, capacity, streaming };
+    if (maps !== undefined) expectInteger(maps, 0, MOST_BYTES, 'maps');
+    return { fields, edits, capacity, streaming, maps };
   }
 
   /**
@@ -612,7 +615,7 @@ class Run {
 
   /**
    * @param {string} name
-   * @param {import('../sinkscope.js').Where} [where]
+   * @param {import('../sinkscope.js').FieldWhere} [where]
    */
   async field(name, where = {}) {
     const [tensor] = await this.read([{ ...where, field: name }]);

@@ -113,6 +113,12 @@ export interface RunOptions extends Options {
    */
   readonly from?: { readonly run: Run; readonly layer?: number };
   /**
+   * Bytes that maps (`att`, `scores`) may take; default 64 MiB. Where they would take more, the run keeps queries
+   * and keys and computes the rows that are read, to the same bits, and metrics of maps are accumulated meanwhile:
+   * memory grows with the tokens, not with their square. 0 stores no map.
+   */
+  readonly maps?: number;
+  /**
    * Of keys and values only what an eviction keeps is held, so that memory grows with its budget and,
    * by 12 bytes a token, with the text. Every head must evict, query by query (not snapkv); fields are
    * those that are `streamed`. The losses have the same bits.
@@ -123,6 +129,17 @@ export interface RunOptions extends Options {
 export interface Where {
   readonly layer?: number;
   readonly head?: number;
+}
+
+/** Which part of a field is read. */
+export interface FieldWhere extends Where {
+  /** Rows [from, to) of the first dimension T: queries of a map, tokens of other fields. Default: all. */
+  readonly rows?: readonly [number, number];
+  /**
+   * Of 'att' and 'scores': blocks of so many queries and keys instead of cells, [.., 2, P, P] with P = T / block
+   * rounded up: the mean, then the largest of the cells that the mask shows to the queries.
+   */
+  readonly block?: number;
 }
 
 export interface MetricArguments extends Where {
@@ -139,7 +156,7 @@ export interface MetricArguments extends Where {
 
 /** One read out of a run: a field or a metric. */
 export type Read =
-  ({ readonly field: string } & Where) | ({ readonly metric: string } & MetricArguments);
+  ({ readonly field: string } & FieldWhere) | ({ readonly metric: string } & MetricArguments);
 
 /**
  * The fields that a run must record for what is read from it.
@@ -178,8 +195,11 @@ export interface Run {
   /** Tokens in the run so far: the prompt's and the generated. */
   readonly tokens: readonly number[];
   readonly edits: readonly Edit[];
-  /** A recorded field, [.., T, ..]; give layer and head to take only theirs. */
-  field(name: string, where?: Where): Promise<Tensor>;
+  /**
+   * A recorded field, [.., T, ..]; give layer and head to take only theirs, and rows to take only those.
+   * @example const rows = await run.field('att', { layer: 3, head: 1, rows: [4000, 4064] }); // [64, T]
+   */
+  field(name: string, where?: FieldWhere): Promise<Tensor>;
   metric(name: string, args?: MetricArguments): Promise<Tensor>;
   /** Many reads in one round trip, in order. */
   read(reads: readonly Read[]): Promise<Tensor[]>;

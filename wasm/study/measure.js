@@ -145,6 +145,8 @@ export async function sweep(model, sequences, cases, options = {}) {
   // One plain run more pays for itself where several begin from it.
   const isShared = waiting.length > (compared.length ? 0 : SHARED_BY);
   const shared = isShared ? ['att', 'hidden', ...fields] : [];
+  // A map is read again only where a run begins from another one.
+  const maps = isShared ? undefined : 0;
   const ofPlain = [...new Set([...fieldsFor(describe, compared), ...shared])];
   const total = sequences.length * cases.length;
   const began = performance.now();
@@ -154,13 +156,14 @@ export async function sweep(model, sequences, cases, options = {}) {
   const look = async (/** @type {Replica} */ replica, /** @type {readonly number[]} */ ids) => {
     const plain =
       compared.length || isShared
-        ? await replica.run(ids, { fields: ofPlain, capacity: T, signal })
+        ? await replica.run(ids, { fields: ofPlain, capacity: T, maps, signal })
         : undefined;
     const found = [];
     try {
       for (const edits of cases) {
         const from = isShared && plain && waiting.includes(edits) ? { run: plain } : undefined;
-        const run = await replica.run(ids, { fields, edits, capacity: T, streaming, from, signal });
+        const wanted = { fields, edits, capacity: T, maps, streaming, from, signal };
+        const run = await replica.run(ids, wanted);
         const beside = reads.map((read) =>
           compared.includes(read) ? { ...read, base: plain } : read,
         );

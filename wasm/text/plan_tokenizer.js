@@ -1,8 +1,8 @@
 /** The tokenizer of a plan: whichever of its files hold it. */
 import { check, checkOptions, checkPlan } from '../abi/arguments.js';
-import { SinkscopeError } from '../abi/errors.js';
 import { ACCESS, planText } from '../loading/plan.js';
 import { guardTokenizer } from './guard.js';
+import { idTokenizer } from './ids.js';
 
 /** @typedef {import('../loading/loading.js').Plan} Plan */
 /** @typedef {import('../loading/loading.js').PlanFile} PlanFile */
@@ -32,14 +32,16 @@ export async function planTokenizer(plan, model, options = {}) {
   checkPlan(plan);
   if (plan.format === 'gguf') check(model, 'object', 'model');
   checkOptions(options, { ...ACCESS, signal: 'signal', limit: 'count' });
-  return guardTokenizer(await sourceOf(plan, model, options), options);
+  const source = await sourceOf(plan, model, options);
+  return source ? guardTokenizer(source, options) : idTokenizer();
 }
 
 /**
+ * The files of a tokenizer; undefined where a plan has none.
  * @param {Plan} plan
  * @param {Parameters<typeof planTokenizer>[1]} model
  * @param {NonNullable<Parameters<typeof planTokenizer>[2]>} options
- * @returns {Promise<import('./text.js').TokenizerSource>}
+ * @returns {Promise<import('./text.js').TokenizerSource | undefined>}
  */
 async function sourceOf(plan, model, options) {
   if (plan.format === 'gguf') {
@@ -57,8 +59,5 @@ async function sourceOf(plan, model, options) {
     const special_tokens_map = await readIf(plan.files.special_tokens_map);
     return { vocab: await read(vocab), merges: await read(merges), config, special_tokens_map };
   }
-  const wanted =
-    'expected tokenizer.json, vocab.txt, or vocab.json with merges.txt, beside the weights; without ' +
-    'one the command line measures ids: sinkscope measure MODEL --ids 1,2,3';
-  throw new SinkscopeError('bad_tokenizer', plan.id, wanted);
+  return undefined;
 }

@@ -136,8 +136,8 @@ export type GgufReader = (
 export function tokenizerOfGguf(read: GgufReader): TokenizerFiles;
 
 /**
- * The tokenizer of a plan, from its files or out of the opened GGUF model, in a worker of its own.
- * @throws SinkscopeError 'bad_tokenizer' where the plan has none
+ * The tokenizer of a plan, from its files or out of the opened GGUF model, in a worker of its own. Where a plan has none
+ * the text is a list of ids: `1, 2, 3`, `1 2 3` or `#1#2#3`; a token reads `#1`, `size` is Infinity.
  * @example const tokenizer = await planTokenizer(plan, model, { cache: true });
  */
 export function planTokenizer(

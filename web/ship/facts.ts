@@ -38,6 +38,16 @@ export function longRuns(id: string): readonly Log[] {
     .map((file) => read(`zoo/${id}/seeds/${file}`) as Log);
 }
 
+/** The outcomes of each run of a recipe of protocol B, in the order of its seeds. */
+export interface Decisive {
+  readonly seeds: readonly number[];
+  readonly alpha: readonly number[];
+  readonly loss: readonly number[];
+}
+
+/** Every recipe that has a run, by its id: models/train/pages.py writes them. */
+export const decisiveRuns = () => read('zoo/decisive.json') as Readonly<Record<string, Decisive>>;
+
 const rangeOf = (values: readonly number[]) => ({
   mean: values.reduce((a, b) => a + b, 0) / values.length,
   min: Math.min(...values),
@@ -96,6 +106,13 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
   claims: () => byName((read('claims.json') as { rows: Named[] }).rows),
   inputs: ofInputs,
   long: ([id = '']) => ({ [id]: ofLogs(id) }),
+  decisive: () =>
+    Object.fromEntries(
+      Object.entries(decisiveRuns()).map(([id, { seeds, alpha, loss }]) => [
+        id,
+        { seeds: seeds.length, alpha: rangeOf(alpha), loss: rangeOf(loss) },
+      ]),
+    ),
   seeds: ([id = '']) => ({
     [id]: byName(
       (read('zoo/seeds.json') as Named[])

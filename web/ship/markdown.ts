@@ -7,6 +7,7 @@
  *     ::deleted[Caption.]{}                                   what a published model writes without its first token
  *     ::count{figure="map"}                                   counts the heads that a reader opens
  *     ::dots[Caption.]{recipes="softmax sigmoid" step="4000" outcome="alpha"}  each seed's long run as a dot
+ *     ::runs[Caption.]{groups="Softmax: decay-0 softmax | Sigmoid: sigmoid"}   each run's sink against its loss
  *     ::costs{}  ::claims{}                                   tables made from the zoo and models/claims.json
  *     :::predict[Question?]{min=0 max=24} ... :::             a guess, then the answer
  *     :::exercise ... :::
@@ -45,6 +46,7 @@ import {
 import { CONDITIONS, NAMES, type Measures, type Name } from '../src/run/without_first.ts';
 import { make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
+import { groupsOf, runsOf } from './runs.ts';
 import {
   chance,
   claims,
@@ -131,6 +133,7 @@ export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   count: ['figure'],
   costs: ['models'],
   dots: ['recipes', 'step', 'outcome'],
+  runs: ['groups'],
   claims: [],
   predict: ['min', 'max', 'unit', 'choices'],
   exercise: [],
@@ -183,6 +186,18 @@ export function picturesOf(): Readonly<Record<string, Picture>> {
   return existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Picture>)
     : {};
+}
+
+const { version: VERSION } = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),
+) as { readonly version: string };
+
+/** What is wrong with the stamp of a figure's picture: it was drawn by another version of the page. */
+export function staleWords(name: string, svg: string): string | undefined {
+  const stamp = /Sinkscope (\d[\d.]*)/.exec(svg)?.[1];
+  return stamp === VERSION
+    ? undefined
+    : `the picture ${name} was drawn by version ${stamp ?? 'unknown'}, expected ${VERSION}: node web/lessons/draw.mjs ${name}`;
 }
 
 export function writings(): Readonly<Record<string, Writing>> {
@@ -426,6 +441,8 @@ function directives(number: number, read: Read) {
       const name = `${number}-${id}`;
       read.figures.push({ id: name, state });
       const picture = pictures[name];
+      const stale = picture && staleWords(name, readFileSync(join(folder, `${name}.svg`), 'utf8'));
+      if (stale) wrong(node, stale);
       const image = picture
         ? [
             make('img', {
@@ -489,6 +506,13 @@ function directives(number: number, read: Read) {
       become(
         node,
         make('figure', {}, [...dots, make('figcaption', {}, [...(node.children ?? [])])]),
+      );
+    },
+    runs(node, { groups = '' }) {
+      const drawn = runsOf(groupsOf(groups), ['loss', 'alpha']);
+      become(
+        node,
+        make('figure', {}, [...drawn, make('figcaption', {}, [...(node.children ?? [])])]),
       );
     },
     claims(node) {

@@ -16,13 +16,18 @@ import {
 /** A dash for what is undefined. */
 export function show(value: number, digits = 2): string {
   if (!Number.isFinite(value)) return '–';
+  if (value === 0) return '0';
   const size = Math.abs(value);
-  if (size !== 0 && (size < 10 ** -digits || size >= 1e5)) return value.toExponential(1);
+  if (size < 10 ** -digits || size >= 1e5) return value.toExponential(1);
   return value.toFixed(digits);
 }
 
+/** A share that rounding would make nothing says how small it is. */
 export function percent(share: number, digits = 1): string {
-  return Number.isFinite(share) ? `${(100 * share).toFixed(digits)}%` : '–';
+  if (!Number.isFinite(share)) return '–';
+  const rounded = (100 * share).toFixed(digits);
+  const least = 10 ** -digits;
+  return share > 0 && Number(rounded) === 0 ? `<${least.toFixed(digits)}%` : `${rounded}%`;
 }
 
 /** What rows sum to: whole percents, and below one of them a digit more. */
@@ -118,7 +123,7 @@ function recordedWords({ model, prompts, licence, versions, command }: Condition
 /** What a number depends on. */
 type Stamped = Pick<
   Frame,
-  'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model'
+  'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model' | 'setting'
 >;
 
 /** Which special tokens the text starts with. */
@@ -140,7 +145,14 @@ export function stampWords(frame: Stamped): string {
   const { bits } = frame.model;
   const from = frame.model.source === 'recording' ? ' · recorded' : '';
   const stored = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
-  return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${from}${stored}`;
+  const setting = frame.setting ?? settingWords(frame);
+  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${from}${stored}`;
+}
+
+/** The conditions that all frames have in common, as a stamp has them. */
+export function sharedConditions(frames: readonly Stamped[]): string[] {
+  const stamps = frames.map((frame) => stampWords(frame).split(' · '));
+  return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
 }
 
 /** What may be said of its Sink_1. */
@@ -175,14 +187,6 @@ export function shortWords({ even, least }: Judgement, T: number, eps: number): 
   );
 }
 
-/** The caveat of a short text, in one clause; empty for a long one. */
-export function shortNote({ even }: Judgement, T: number, eps: number): string {
-  const tokens = T === 1 ? '1 token' : `${T} tokens`;
-  return even > eps / 2
-    ? `Short text (${tokens}): uniform attention is already ${percent(even, 0)}.`
-    : '';
-}
-
 /** The first token, by its role where it has one. */
 export function firstName(frame: Frame): string {
   const key = firstKey(frame);
@@ -192,6 +196,12 @@ export function firstName(frame: Frame): string {
   const where = key ? ` at position ${key}` : '';
   return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${where}`;
 }
+
+const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
+
+/** The first token's place as papers count it: k is its position + 1. */
+export const firstPlace = (frame: Pick<Frame, 'firstAt'>): string =>
+  String(firstKey(frame) + 1).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 
 /** alpha_1 of a head: the share of its attention that the first token receives. */
 export function alphaOf(frame: Frame, at: Head): number {
@@ -225,11 +235,13 @@ export const shareWords = ({ operation: { normalises } }: Frame): string =>
   normalises ? 'of its attention' : 'of its row sums';
 
 /** What the head gives the first token. */
-function givesWords(claim: Claim, frame: Frame): string {
+export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
-  if (isBelow(claim))
-    return `No head gives ${first} more than ${number}; ${head} gives it the most.`;
+  if (isBelow(claim)) {
+    const over = frame.sequences > 1 ? ' on average over the prompts' : '';
+    return `No head gives ${first} more than ${number}${over}; ${head} gives it the most.`;
+  }
   const what = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
   return `${capital(head)} gives ${first} ${what}.`;
 }
@@ -250,8 +262,7 @@ export function finding(frame: Frame, at: Head): string {
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
   const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
-  const note = shortNote(verdict, frame.T, frame.eps);
-  return `${chosen} ${all}${note && ` ${note}`}${sums}${biasNote(frame)}`;
+  return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 
 /** Attention on a learned bias key, which belongs to no token. */
@@ -265,12 +276,47 @@ function nameOf({ title, class: kind }: Frame): string {
   return kind === 'counterfactual' ? `${title} (counterfactual)` : title;
 }
 
+/** The same for models whose losses may be compared: they split the text into the same tokens. */
+const vocabularyOf = ({ tokens, architecture: { V } }: Frame): string =>
+  [V, ...tokens.map(({ text }) => text)].join('\0');
+
+/** Whether the losses of these models are per token of one vocabulary. */
+export function areLossesAlike(frames: readonly Frame[]): boolean {
+  const own = frames.filter(({ tensors }) => Number.isFinite(tensors.loss_mean?.data[0]));
+  return new Set(own.map(vocabularyOf)).size < 2;
+}
+
+export const OTHER_VOCABULARIES =
+  'Losses are per token, and these models split the text into different tokens: a smaller loss is not a better model.';
+
+/** What was read, of frames of one question; a recording answers every question with its own texts. */
+const readIn = ({ tokens, sequences }: Frame): string =>
+  `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('')}`;
+
+/** Sinks side by side, where models read different texts, or one of them is not recorded: no order is claimed. */
+function apart(frames: readonly Frame[]): string {
+  const each = frames.map((frame) => {
+    const { sink, even } = judged(frame);
+    const n = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
+    return (
+      `${nameOf(frame)} ${percent(sink)} (more than ${percent(frame.eps, 0)} in ${n}, T = ${frame.T}; uniform attention ` +
+      `would give it ${percent(even, 0)})`
+    );
+  });
+  return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${each.join('; ')}.`;
+}
+
 /** The strongest and the weakest sink of several subjects. @param frames of one question */
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
   const short = all.find(({ verdict }) => !verdict.conclusive);
   if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
+  const isRecorded = frames.some(({ recording }) => recording);
+  if (isRecorded && new Set(frames.map(readIn)).size > 1) return apart(frames);
+  const lacking = all.filter(({ verdict }) => !Number.isFinite(verdict.sink));
+  if (lacking.length)
+    return `Which heads have a sink is not recorded for ${lacking.map(({ frame }) => nameOf(frame)).join(', ')}.`;
   const order = [...all].sort((a, b) => b.verdict.sink - a.verdict.sink);
   const [most, least] = [order[0]!, order.at(-1)!];
   const counts = new Set(frames.map(({ sequences }) => sequences));
@@ -282,8 +328,7 @@ export function comparison(frames: readonly Frame[]): string {
   const raw = frames.some(({ operation }) => !operation.normalises)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
-  const note = shortNote(most.verdict, most.frame.T, eps);
-  const notes = `${note && ` ${note}`}${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
+  const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
   // Heads are counted where all models have the same number of them.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
   const share = ({ frame, verdict }: (typeof all)[number]) =>

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { claimOf, columnOf, kindOf } from '../src/claims';
 import { draws } from '../src/ask/question';
-import { lead, remarkOf } from '../src/rooms/start';
+import { lead } from '../src/rooms/start';
+import { remarkOf } from '../src/rooms/start_words';
 import { finding, givenWords } from '../src/words';
 import { attention } from '../src/views/attention';
 import { selectedHead, sharesOf, type Frame } from '../src/frame';
@@ -42,6 +43,12 @@ describe('the sentence about a drawn map', () => {
     const pull = [0.2, 1, 3, 10, 100][i % 5]!;
     const sum = [1, 0.13, 0.02, 2][Math.floor(i / 5) % 4]!;
     return { T, map: mapOf(T, pull, sum, draw) };
+  });
+
+  it('counts a token that gives more than half, and none that gives half', () => {
+    const column = (own: number) => columnOf([1, NaN, NaN, own, 1 - own, NaN, own, 0, 1 - own], 3);
+    expect([column(0.5).strong, column(0.5625).strong]).toEqual([0, 2]);
+    expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, given: 2 / 3, rowSum: 1 });
   });
 
   it('holds in the cells of the picture, on any map', () => {

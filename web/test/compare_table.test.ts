@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { signal } from '@preact/signals-core';
 import { describe, expect, it, vi } from 'vitest';
-import { defaults } from '../src/ask/state';
+import { defaults, type State } from '../src/ask/state';
 import { Scope } from '../src/page/context';
 import type { Frame } from '../src/frame';
 import { metricsOf, tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
@@ -315,7 +315,7 @@ describe('the scatter', () => {
       { id: 'softmax', title: 'Softmax', parameters: 7 },
       { id: 'none', title: 'None', parameters: 7 },
     ];
-    const state = signal({ ...defaults });
+    const state = signal({ ...defaults, below: 'scatter' as State['below'] });
     const engine = signal<unknown>(undefined);
     const set = vi.fn();
     const fail = vi.fn();
@@ -327,7 +327,7 @@ describe('the scatter', () => {
     expect([dots('shown'), dots('checkpoint'), text('.hint')]).toEqual([1, 0, '']);
     // Over the four heads 0.425, less 0.1 of evenly spread rows; 8 is the largest ratio after a layer.
     expect(text('.caption')).toMatch(
-      /^Of 1 with a sink .* none has a hidden ratio below 2; of 1 with .* each has a sink\. Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
+      /^Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
     );
     expect(text('.question')).toMatch(/^Do models with a large hidden norm/);
     state.value = { ...defaults, checkpoints: 'all', against: 'loss' };
@@ -349,10 +349,13 @@ describe('the scatter', () => {
       ...[{ against: 'ratio' }, { against: 'loss' }, { against: 'size' }],
       ...[{ checkpoints: 'none' }, { checkpoints: 'all' }],
     ]);
-    state.value = { ...state.value, checkpoints: 'none' };
+    state.value = { ...state.value, checkpoints: 'none', below: 'scatter' };
     expect([dots('checkpoint'), text('.hint')]).toEqual([0, '']);
     const place = root.querySelector<HTMLElement>('.scatter')!;
     expect(place.hidden).toBe(false);
+    state.value = { ...state.value, below: 'seeds' };
+    expect(place.hidden).toBe(true);
+    state.value = { ...state.value, below: 'scatter' };
     shown.value = [{ ...shown.value[0]!, isStale: true }];
     expect(place.hidden).toBe(true);
     const { alpha: _, ...tensors } = full().tensors;

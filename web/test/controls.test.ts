@@ -6,6 +6,7 @@ import type { Frame } from '../src/frame';
 import { Scope, type Shown } from '../src/page/context';
 import {
   addButton,
+  askBar,
   chips,
   choices,
   EXAMPLES,
@@ -17,7 +18,6 @@ import {
   nameOf,
   numberField,
   opening,
-  questionControls,
   segmented,
   startToken,
   subjectList,
@@ -288,7 +288,7 @@ describe('the start of a text', () => {
 describe('the question', () => {
   const of = (change: Partial<State> = {}, ...frames: Frame[]) => {
     const own = context(change);
-    return { own, ...shown(questionControls(as(own), frames)) };
+    return { own, ...shown(askBar(as(own), frames)) };
   };
 
   it('has the text, its length, the number of prompts, and more on request', () => {
@@ -485,6 +485,12 @@ describe('generating', () => {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },
     });
     own.queue.isGenerating = true;
+    // What was written is a sentence, beside the button that asked for it.
+    const written = frames.map((one) => ({ ...one, generated: 1 }));
+    const { text: said } = shown(generateControls(as(own), written));
+    expect(said('.generated')).toBe('a=1,"x"');
+    expect(said('.generated strong')).toBe('=1,"x"');
+    expect(shown(generateControls(as(own), frames)).all('.generated')).toEqual([]);
     shown(generateControls(as(own), frames))
       .button('Stop')
       .click();

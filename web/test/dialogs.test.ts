@@ -555,6 +555,26 @@ describe('the address', () => {
     expect(state.value).toMatchObject({ shown: ['sigmoid'], input: 'random' });
   });
 
+  it('is a new one for each picture that a reader opens, so that the way back leads through them', () => {
+    vi.useFakeTimers();
+    const pushed = vi.spyOn(history, 'pushState');
+    const open = (change: Partial<State>) => {
+      set(change);
+      vi.advanceTimersByTime(150);
+      return pushed.mock.calls.length;
+    };
+    const from = open({ room: 'explore', view: 'norms' });
+    expect(open({ eps: 0.25 })).toBe(from);
+    expect(open({ view: 'scores' })).toBe(from + 1);
+    expect(open({ layer: 2, head: 1 })).toBe(from + 1);
+    expect(open({ experiment: 'cache' })).toBe(from + 2);
+    // A link that was followed has its own entry already.
+    history.replaceState(null, '', '#room=explore&view=mass');
+    dispatchEvent(new Event('hashchange'));
+    expect(open({ eps: 0.2 })).toBe(from + 2);
+    pushed.mockRestore();
+  });
+
   it('is that of the page of a room, for somebody else', () => {
     set({ room: 'start' });
     expect(shared('#x')).toMatch(/^[^#]*\/#x$/);

@@ -308,6 +308,12 @@ describe('the cache', () => {
     });
     const close = [evict('window', 3, 0.5), evict('h2o', 2.25, 0.75)];
     expect(says(setting(2), ...close).heading).toBe('Which keys should the cache keep?');
+    // The best one keeps it in few heads; and one that keeps it loses more than one that does not.
+    for (const others of [
+      [evict('h2o', 2.25, 0.29), evict('window', 3, 0)],
+      [evict('h2o', 2.25, 1), evict('window', 2.5, 0), evict('tova', 3, 1)],
+    ])
+      expect(says(setting(2), ...others).heading).toBe('Which keys should the cache keep?');
     expect(says(setting(2), evict('window', 3, 0)).text).toBe('');
     expect(says(...close).text).toBe('');
   });
@@ -564,7 +570,10 @@ describe('fragility', () => {
         'hidden norm is only 1.5× that of the others, so no copy can stand out. Sink₁',
       ),
     });
-    expect(says(text(2), copies(19)).heading).toBe('Repeated tokens behave like first tokens');
+    expect(says(text(2), copies(19))).toEqual({
+      heading: 'Repeated tokens behave like first tokens',
+      text: expect.stringContaining('2.0× that of the others; the norm is at least half as large'),
+    });
     // Without a start token there is none to repeat.
     expect(says(text(4), copies(7), copies(9, 'first', [])).text).not.toContain('9 of 19');
     expect([says(text(4)).text, says(copies(3)).text]).toEqual(['', '']);

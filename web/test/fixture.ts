@@ -71,7 +71,7 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
   } as unknown as Frame;
 }
 
-const binary = new URL('../../.build/wasm/sinkscope.lab.wasm', import.meta.url);
+const binary = `${import.meta.dirname}/../../.build/wasm/sinkscope.lab.wasm`;
 /** Whether the engine can run; tests that need it skip themselves with this reason. */
 export const isBuilt = existsSync(binary);
 export const UNBUILT = 'needs the binaries: cmake --build .build/native --target wasm';

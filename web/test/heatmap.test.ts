@@ -2,7 +2,7 @@
 /** A matrix as a picture: its pixels, marks and words, and what pointer and keyboard do. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { diverging, sequential } from '../src/plot/color';
-import { createHeatmap, paint, type Cell } from '../src/plot/heatmap';
+import { createHeatmap, distinct, paint, type Cell } from '../src/plot/heatmap';
 import { drawLegend } from '../src/plot/legend';
 
 const scale = sequential('light');
@@ -139,20 +139,29 @@ describe('the picture', () => {
     const hidden = [...document.querySelectorAll('[aria-hidden=true]')].map(
       (side) => side.className,
     );
-    expect(hidden).toEqual(['row-words', 'row-bars', 'col-bars', 'col-words']);
+    expect(hidden).toEqual(['row-words', 'col-words']);
   });
 
-  it('has bars at its sides and a remark where it is given some', () => {
-    const remark = { text: '◀ here', kind: 'sink' };
-    const { map, one } = mapOf({ rowBars: [0.5, 1], remark });
-    const shares = [...one('.row-bars').children].map((bar) =>
-      (bar as HTMLElement).style.getPropertyValue('--share'),
-    );
-    expect([shares, one('.row-bars').hidden, one('.col-bars').hidden]).toEqual([
-      ['0.5', '1'],
-      false,
-      true,
+  it('names words that begin alike, and are cut, by where they begin to differ', () => {
+    expect(distinct(['thousand', 'thousands', 'the', 'thought', 'through', ''])).toEqual([
+      ...['…d', '…s', 'the', 'thought', 'through', ''],
     ]);
+    expect(distinct(['layer.10.attention', 'layer.11.attention', 'layer.10.attention'])).toEqual([
+      ...['…0.attention', '…1.attention', '…0.attention'],
+    ]);
+    expect(distinct(['international'])).toEqual(['international']);
+    const words = ['electricity', 'electrical'];
+    const { one } = mapOf({ rows: 2, cols: 2, rowWords: words, colWords: words });
+    const spans = [...one('.row-words').children] as HTMLElement[];
+    expect(spans.map(({ textContent, title }) => [textContent, title])).toEqual([
+      ['…ity', 'electricity'],
+      ['…al', 'electrical'],
+    ]);
+  });
+
+  it('has a remark where it is given one', () => {
+    const remark = { text: '◀ here', kind: 'sink' };
+    const { map, one } = mapOf({ remark });
     const said = () => [
       one('.remark').textContent,
       one('.remark').className,
@@ -160,7 +169,7 @@ describe('the picture', () => {
     ];
     expect(said()).toEqual(['◀ here', 'remark sink', false]);
     map.draw(base);
-    expect([...said(), one('.row-bars').hidden]).toEqual(['', 'remark ', true, true]);
+    expect(said()).toEqual(['', 'remark ', true]);
   });
 
   it('marks the chosen cell, row or column, and outlines others', () => {

@@ -1,9 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { claims, fact, modelsOfZoo, wrongly } from '../ship/facts';
 import { lessons, pages } from '../ship/lessons';
 import { seedDots } from '../ship/dots';
-import { ATTRIBUTES, lessonOf, picturesOf, writings } from '../ship/markdown';
+import { groupsOf, runsOf } from '../ship/runs';
+import { ATTRIBUTES, lessonOf, picturesOf, staleWords, writings } from '../ship/markdown';
 import { attributeNames } from '../src/embed/attributes';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';
@@ -83,6 +85,18 @@ describe('the course', () => {
     for (const { figure, value } of all.flatMap(({ lives }) => lives))
       if (pictures[figure]) expect(values).toHaveProperty(value);
       else expect(writings()[figure]!.values, figure).toHaveProperty(value);
+  });
+
+  it('refuses a picture that another version of the page drew', () => {
+    const { version } = JSON.parse(
+      readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),
+    ) as { version: string };
+    expect(staleWords('1-map', `<text>Sinkscope ${version}</text>`)).toBeUndefined();
+    expect(staleWords('1-map', '<text>Sinkscope 0.0.9</text>')).toMatch(
+      /1-map was drawn by version 0\.0\.9, expected \d/,
+    );
+    expect(staleWords('1-map', '<svg></svg>')).toMatch(/by version unknown/);
+    for (const { problems, slug } of all) expect(problems, slug).toEqual([]);
   });
 
   it('refuses a number that is not that of its table, one without a source, and an unknown sign', () => {
@@ -196,6 +210,32 @@ describe('the course', () => {
     }
     // Paragraphs are counted each for itself.
     expect(problemsOf('a*\n'.repeat(200) + '\n' + 'a*\n'.repeat(200)).problems).toEqual([]);
+  });
+
+  it('draw each run of a recipe of protocol B, and name those that were not trained', () => {
+    const runs = {
+      one: { seeds: [1, 2], alpha: [0.1, 0.3], loss: [3.5, 3.7] },
+      two: { seeds: [1], alpha: [0], loss: [3.6] },
+    };
+    const drawn = JSON.stringify(
+      runsOf(groupsOf('First: one three | Second: two'), ['loss', 'alpha'], runs),
+    );
+    const count = (className: string) => drawn.split(`"className":["${className}"]`).length - 1;
+    expect([count('run'), count('mean'), count('run-1'), count('run-2')]).toEqual([3, 2, 1, 1]);
+    for (const words of ['0.20 (0.10 to 0.30)', '3.60 (3.50 to 3.70)', 'Not trained yet: three.'])
+      expect(drawn).toContain(words);
+    expect(() => runsOf(groupsOf('Third: three'), ['loss', 'alpha'], runs)).toThrow(
+      '“Third”: expected a recipe with a run, found none.',
+    );
+    // The places of α₁ 0.1, 0.3 and 0 and of losses 3.5, 3.7 and 3.6 lie as these numbers do.
+    const places = (name: string) =>
+      [...drawn.matchAll(/"className":\["run"\],"cx":"([\d.]+)","cy":"([\d.]+)"/g)].map((found) =>
+        Number(found[name === 'cx' ? 1 : 2]),
+      );
+    const [a, b, c] = places('cy') as [number, number, number];
+    expect((c - b) / (c - a)).toBeCloseTo(3, 1);
+    const [d, e, f] = places('cx') as [number, number, number];
+    expect((e - d) / (f - d)).toBeCloseTo(2, 1);
   });
 
   it('has a dot for each seed at the place of its log, and refuses what is not there', () => {

@@ -189,14 +189,7 @@ describe('a model of a hub', () => {
       'Back',
     ]);
     const { weights } = plan().files;
-    const none =
-      'The model has no tokenizer: expected tokenizer.json, vocab.txt, or vocab.json with merges.txt.';
-    const file = { name: 'x', bytes: 1, url: URL_ };
-    expect(await problem({ files: { weights } })).toEqual([none, 'Back']);
-    expect((await problem({ files: { weights, vocab: file } }))[0]).toBe(none);
-    expect((await problem({ files: { weights, merges: file } }))[0]).toBe(none);
-    expect((await problem({ files: { weights, vocab: file, merges: file } }))[0]).toBe('');
-    expect((await problem({ files: { weights }, format: 'gguf' }))[0]).toBe('');
+    expect((await problem({ files: { weights } }))[0]).toBe('');
     expect((await problem({ gated: true }))[0]).toMatch(/enter an access token\.$/);
     opener.back();
     enter('input[type=password]', 't', 'input');
@@ -257,6 +250,27 @@ describe('a model of a hub', () => {
     await turn();
     report('read', 1);
     expect([opener.stage.name, opened.mock.calls.length]).toEqual(['choose', 1]);
+  });
+
+  it.each([
+    ['names neither a rate nor a download of files on the reader’s disk', disk, '', ''],
+    [
+      'says how fast a download is, and that its bytes are kept',
+      plan,
+      ' · 454 MB/s · 2 s left',
+      'Downloaded bytes are kept: an interrupted download resumes.',
+    ],
+  ])('%s', async (_, of, rate, hint) => {
+    const { opener, models, text, texts } = opening();
+    opener.show();
+    models.get.mockImplementation((_id, { onProgress }) => {
+      onProgress('', 1e6, 4e6, { stage: 'read', rate: 454e6, remaining: 2 } as never);
+      return new Promise(() => {});
+    });
+    void opener.load(of());
+    const said = `1.0 MB of 4.0 MB${rate}`;
+    await vi.waitFor(() => expect(text('.open-loaded')).toBe(said));
+    expect([texts('.hint').join(' '), opener.work]).toEqual([hint, `Loading: ${said}`]);
   });
 
   it('says why it failed, and can go on with what was fetched until then', async () => {

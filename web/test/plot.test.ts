@@ -21,6 +21,15 @@ describe('colours', () => {
         expect(sign * (steps[i]! - steps[i - 1]!)).toBeGreaterThan(-0.5);
     });
 
+    it(`are made once, and not kept without end (${theme})`, () => {
+      const first = sequential(theme, 0.125);
+      expect(sequential(theme, 0.125)).toBe(first);
+      for (let i = 1; i <= 300; i++) sequential(theme, i);
+      expect(sequential(theme, 0.125)).not.toBe(first);
+      expect(sequential(theme, 0.125, true)).not.toBe(sequential(theme, 0.125));
+      expect(diverging(theme, 0.125)).not.toBe(sequential(theme, 0.125));
+    });
+
     it(`meet in the middle (${theme})`, () => {
       expect(css(diverging(theme, 1), 0)).toBe(css(sequential(theme), 0));
       expect(css(diverging(theme, 1), 1)).not.toBe(css(diverging(theme, 1), -1));
@@ -88,7 +97,8 @@ describe('the rose', () => {
 
   it('separates the first key from the others', () => {
     const cos = [1, NaN, NaN, 0, -1, NaN, 0.5, NaN, 1];
-    const { first, others } = angles(cos, 3);
+    const frame = { T: 3, architecture: { mask: { kind: 'causal' } } } as never;
+    const { first, others } = angles(cos, frame);
     expect(first.map((a) => a.toFixed(3))).toEqual(['0.000', '1.571', '1.047']);
     expect(others.map((a) => a.toFixed(3))).toEqual(['3.142', '0.000']);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Tokenizer } from 'sinkscope';
+import { planTokenizer, type Model, type Plan, type Tokenizer } from 'sinkscope';
 import {
   draws,
   firstTokens,
@@ -308,5 +308,35 @@ describe('a file of prompts', () => {
       splitting: 'lines',
       sha256: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
     });
+  });
+});
+
+describe('a model without a tokenizer', () => {
+  const plan = { id: 'own', format: 'hf', files: { weights: [] } } as unknown as Plan;
+  const of = async (change: Partial<State>, texts: string[] = []) => {
+    const own = (await planTokenizer(plan, {} as Model)) as unknown as Tokenizer;
+    return promptsOf(own, questionOf({ ...defaults, ...change }), 99, texts, 30);
+  };
+
+  it('reads a text as a list of ids, and starts it with nothing', async () => {
+    const { tokens, ids, dropped } = await of({ prompt: '7, 2 #29', T: 2 });
+    expect(tokens.map(({ text }) => text)).toEqual(['#7', '#2']);
+    expect(ids).toEqual([[7, 2]]);
+    expect(dropped).toBe(1);
+    for (const first of ['bos', 'none', '', '<s>'])
+      expect((await of({ prompt: '7, 2', first })).ids).toEqual([[7, 2]]);
+    expect((await of({ input: 'file', T: 2, n: 2 }, ['1 2 3', '4 5 6'])).ids).toEqual([
+      [1, 2],
+      [4, 5],
+    ]);
+  });
+
+  it('draws ids of the model, and says what a text should be', async () => {
+    const { ids } = await of({ input: 'random', T: 60 });
+    expect(ids[0]).toHaveLength(60);
+    expect(Math.max(...ids[0]!)).toBeLessThan(30);
+    await expect(of({ prompt: 'The old man' })).rejects.toThrow(
+      'expected token ids such as 1, 2, 3, got "The old man"',
+    );
   });
 });

@@ -8,6 +8,7 @@ import { markRead } from '../src/page/lessons';
 import { build as compare } from '../src/rooms/compare';
 import { about } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
+import { choiceOf, QUESTIONS as QUESTIONS_, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
 import { frameOf, tensor } from './fixture';
@@ -79,17 +80,27 @@ describe('Explore', () => {
   const room = (change: Partial<State> = {}, frames = [softmax(), sigmoid()], more: object = {}) =>
     roomOf(explore, page(change, frames, more));
 
-  it('names the head that is shown, what it gives the first token, and the models to choose from', () => {
+  const QUESTIONS = [
+    ...['Where does attention go?', 'Why does the first key win?', 'What does the head write?'],
+    ...['What if …?', 'When did it appear?', 'Does it matter?'],
+  ];
+
+  it('answers in a plain sentence, then names the head and its numbers, and the models to choose from', () => {
     const { text, texts, pressed, click, state, asked } = room();
-    expect(text('h1')).toBe('Head L1H0');
+    expect(text('h1')).toBe('Almost every token attends to the first one.');
+    expect(text('.room-head .hint')).toBe(
+      'Layer 1, head 0 (L1H0); <s> is a marker that begins every text',
+    );
     expect(text('.lead')).toMatch(
       /^Head L1H0 gives the start token “<s>” 90% of its attention\. The mean over all 4 heads is 42%; uniform attention would give 10%\. 2 of the 4 heads/,
     );
     expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ add']);
     expect(pressed('.subject-list button')).toEqual(['Softmax model']);
     expect(texts('.chip')).toEqual(['<s>', 'a', '=1,"x"↵']);
+    expect(text('.tokens summary')).toBe('3 tokens');
     state.value = { ...state.value, layer: 0, head: 1 };
-    expect([text('h1'), asked().head]).toEqual(['Head L0H1', { layer: 0, head: 1 }]);
+    expect(text('.room-head .hint')).toMatch(/^Layer 0, head 1 \(L0H1\)/);
+    expect(asked().head).toEqual({ layer: 0, head: 1 });
     click('Sigmoid model');
     expect(state.value).toMatchObject({ at: 1, layer: -1, head: -1 });
     expect(pressed('.subject-list button')).toEqual(['Sigmoid model']);
@@ -101,57 +112,149 @@ describe('Explore', () => {
   it('asks for what its figures read of the one model, and for what its own lines need', () => {
     const { asked, state } = room();
     expect(asked().reads).toEqual(
-      expect.arrayContaining(['alpha', 'sink_ratio', 'massive', 'massive_at']),
+      expect.arrayContaining(['alpha', 'sink_ratio', 'massive', 'massive_at', 'att']),
     );
     expect(asked().headReads).toContain('att');
     state.value = { ...state.value, shown: ['softmax~silence(1,0)', 'sigmoid'] };
+    expect(asked().subjects).toEqual(['softmax~silence(1,0)']);
+    state.value = { ...state.value, view: 'change' };
     expect(asked().subjects).toEqual(['softmax~silence(1,0)', 'softmax']);
     state.value = { ...state.value, view: 'loss' };
     expect(asked().reads).toContain('loss_at');
+    // Of a model of unknown size, the maps of all heads are not asked for.
+    const other = room({ shown: ['hub:a/b'] }, []);
+    expect(other.asked().reads).not.toContain('att');
   });
 
   it('puts the keyboard where the eye goes, also after the window turns', () => {
     const order = ({ root }: ReturnType<typeof room>) =>
       [...root.children].map((one) => one.className.split(' ')[0]);
     const wide = room();
-    expect(order(wide)).toEqual(['rail', 'middle', 'inspector']);
+    expect(order(wide)).toEqual(['bar', 'rail', 'middle', 'inspector']);
     isWide = false;
     for (const turn of turns) turn();
-    expect(order(wide)).toEqual(['middle', 'rail', 'inspector']);
-    expect(order(room())).toEqual(['middle', 'rail', 'inspector']);
+    expect(order(wide)).toEqual(['bar', 'middle', 'inspector', 'rail']);
+    expect(order(room())).toEqual(['bar', 'middle', 'inspector', 'rail']);
     expect(turns.size).toBe(2);
     wide.scope.end();
     expect([turns.size, viewsOf(wide)]).toEqual([1, []]);
   });
 
-  it('has the sink map, the attention map, what an edit changes, and one view of the inspector', () => {
-    const made = room({ view: 'loss' });
-    const tabs = () => made.texts('.tabs button');
-    expect(viewsOf(made)).toEqual(['sinks', 'attention', 'change (hidden)', 'loss']);
-    expect(cellsOf(made)).toEqual({ sinks: 1, attention: 1, change: 0, loss: 1 });
-    // What the model does not have is not offered, nor what is there in any case.
-    expect(tabs()).toEqual(expect.arrayContaining(['Loss by position', 'Norms']));
-    for (const none of ['Sink map', 'Attention map', 'Router', 'Gate'])
-      expect(tabs()).not.toContain(none);
-    expect(made.pressed('.tabs button')).toEqual(['Loss by position']);
-    expect(made.button('Loss by position').title).toMatch(/\?$/);
-    made.click('Norms');
-    expect(viewsOf(made)).toEqual(['sinks', 'attention', 'change (hidden)', 'norms']);
-    expect(made.pressed('.tabs button')).toEqual(['Norms']);
+  it('asks for the run without an edit before a view that compares the two can fit', () => {
     const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
-    const change = { subject: 'softmax~silence(1,0)', edits, class: 'counterfactual' } as const;
-    const edited = softmax(change);
-    const other = room({ shown: ['softmax~silence(1,0)'] }, [edited, softmax()]);
-    expect(viewsOf(other)).toContain('change');
-    expect(cellsOf(other)).toMatchObject({ change: 1 });
-    expect(other.texts('.about summary')).toEqual(['About this counterfactual']);
+    const subject = 'softmax~silence(1,0)';
+    const made = room({ shown: [subject], view: 'change' }, [softmax({ subject, edits })]);
+    expect(made.asked().subjects).toEqual([subject, 'softmax']);
+    expect(made.asked().reads).toContain('loss_at');
+    expect(viewsOf(made)).toEqual(['heads', 'attention']);
   });
 
-  it('intervenes in a model, and not in a recording of one', () => {
+  it('has six questions: the selected one has its tabs and its picture on the stage', () => {
     const made = room();
+    const asked = () =>
+      made.all('.ask').map((one) => one.firstChild!.parentElement!.textContent!.trim());
+    const selected = () => made.text('.asks.selected .ask');
+    const tabs = () => made.texts('.asks .tabs button');
+    const stage = () =>
+      made
+        .all('.stage .figure')
+        .map(
+          ({ dataset, classList }) =>
+            `${dataset.view}${classList.contains('main') ? ' (main)' : ''}`,
+        );
+    for (const [i, question] of QUESTIONS.entries()) expect(asked()[i]).toContain(question);
+    expect(asked()).toHaveLength(6);
+    expect([selected(), tabs(), stage()]).toEqual([
+      expect.stringContaining('Where does attention go?'),
+      ['This head', 'All heads', 'Other tokens'],
+      ['attention (main)'],
+    ]);
+    made.click('Other tokens');
+    expect(made.state.value.view).toBe('scores');
+    expect(stage()[0]).toBe('scores (main)');
+    expect(stage()).toContain('firsts');
+    made.click('What does the head write?');
+    expect([made.state.value.view, made.pressed('.asks .tabs button')]).toEqual([
+      'gives',
+      ['Contribution'],
+    ]);
+    made.click('Norms');
+    expect(stage()).toEqual(['norms (main)', 'ratios', 'channels']);
+    // What the model does not have is not offered, and row sums only where rows need not sum to 1.
+    made.click('Where does attention go?');
+    expect(tabs()).not.toContain('Row sums');
+    const free = { ...frameOf().operation, normalises: false };
+    const other = room({ at: 1 }, [softmax(), sigmoid({ operation: free as never })]);
+    expect(other.texts('.asks .tabs button')).toContain('Row sums');
+    expect(made.texts('.research button')).toEqual(
+      expect.arrayContaining(['Parts of the logit', 'Compression valley']),
+    );
+    for (const none of ['Router', 'Gate', 'Unmasking'])
+      expect(made.texts('.research button')).not.toContain(none);
+  });
+
+  it('opens every view by its name, also those that stand below another or behind a door', () => {
+    const of = (change: object) =>
+      softmax({ architecture: { ...frameOf().architecture, ...change }, T: 8 } as never);
+    const mask = { mask: { kind: 'bidirectional' } };
+    const evict = [{ kind: 'evict', policy: 'window', budget: 2 }] as never;
+    const frames: Record<string, Frame> = {
+      bias: of({ bias_key: {} }),
+      gate: of({ gate: {} }),
+      router: of({ E: 2 }),
+      unmasking: of(mask),
+      masked: { ...of(mask), maskToken: 7 } as never,
+      kept: { ...of({}), edits: evict },
+      change: { ...of({}), base: { ...of({}) } } as never,
+      domains: { ...of({}), groups: ['a', 'b', 'a'] } as never,
+    };
+    for (const { name, isOfMany } of views) {
+      if (isOfMany) continue;
+      const choice = choiceOf(name, [frames[name] ?? of({})]);
+      expect({ name, first: choice.views[0]!.name }).toEqual({ name, first: name });
+      expect(choice.tab.views.map((one) => one.name)).toContain(name);
+    }
+    // What a model lacks opens the question that it belongs to, and an unknown name the first one.
+    expect(choiceOf('bias', [of({})])).toMatchObject({ question: { name: 'why' } });
+    expect(choiceOf('change', [of({})]).views[0]!.name).toBe('attention');
+    expect(choiceOf('nonsense', [of({})]).views[0]!.name).toBe('attention');
+    for (const { tabs } of QUESTIONS_) expect(tabs.length).toBeLessThanOrEqual(4);
+  });
+
+  it('says its conditions once, and on a figure those that differ', () => {
+    const att = { att: tensor([2, 2, 3, 3], new Float32Array(36).fill(0.25)) };
+    const made = room({ view: 'sinks' }, [softmax({}, att)]);
+    expect(made.text('.stage .main .stamp')).toMatch(
+      /^MEASURED · ε = 0\.3 · T = 3 · .* · Softmax model$/,
+    );
+    const others = '.rail .stamp, .stage > :not(.main) .stamp';
+    expect(made.all(others).length).toBeGreaterThan(1);
+    for (const one of made.all(others)) expect([one.hidden, one.textContent]).toEqual([true, '']);
+    // Of several prompts, the map is of the first.
+    const spread = { alpha: new Float32Array(12), sink_ratio: new Float32Array(3) };
+    const many = room({ view: 'sinks' }, [softmax({ sequences: 2, spread }, att)]);
+    expect(many.text('.stage .main .stamp')).toContain('mean of 2 prompts');
+    expect(many.text('.rail .stamp')).toBe('1 prompt');
+  });
+
+  it('intervenes where a reader asks what would be if, and not in a recording', () => {
+    const made = room();
+    expect(made.all('.hand')).toEqual([]);
+    made.click('What if …?');
+    expect(made.state.value.view).toBe('change');
     expect(made.texts('.hand a')[0]).toMatch(/^Hide token|^Zero|^Ablate head L1H0/);
+    expect(made.text('h1')).toBe('Change one thing, and see what the model does instead.');
+    expect(viewsOf(made)).toEqual(['heads', 'attention']);
     const recording = { model: { id: 'x' }, prompts: {}, versions: {}, edits: [] } as never;
-    expect(room({}, [softmax({ recording })]).all('.hand')).toEqual([]);
+    expect(room({ view: 'change' }, [softmax({ recording })]).all('.hand')).toEqual([]);
+    const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
+    const change = { subject: 'softmax~silence(1,0)', edits, class: 'counterfactual' } as const;
+    const edited = softmax(change, { loss_at: tensor([3], [NaN, 2.5, 3.5]) });
+    const shown = ['softmax~silence(1,0)'];
+    const other = room({ shown, view: 'change' }, [edited, softmax()]);
+    expect(viewsOf(other)).toEqual(['heads', 'change', 'attention']);
+    expect(other.text('h1')).toBe('With this change the model predicts this text worse.');
+    expect(other.texts('.about summary')).toEqual(['About this counterfactual']);
   });
 
   it('says what it waits for, or why there is nothing, and only then shows its pictures', async () => {
@@ -161,7 +264,7 @@ describe('Explore', () => {
       'Loading The softmax model …',
     ]);
     expect(made.root.className).toBe('awaited');
-    expect(made.all('.chip, .hand, .about, .cell')).toEqual([]);
+    expect(made.all('.chip, .hand, .about, .cell, .room-head .hint')).toEqual([]);
     made.know({ softmax: { error: 'softmax: expected a file, found none' } });
     expect([made.text('h1'), made.text('.lead')]).toEqual(['Explore', '']);
     expect(made.text('.trouble')).toMatch(
@@ -213,7 +316,7 @@ describe('Training', () => {
     expect(text('h1')).toBe('Training');
     expect(text('.lead')).toBe(
       'Softmax model: 2 of the 4 heads give the first token more than 30% of their attention; Sigmoid model: none of ' +
-        'the 4 heads give the first token more than 30% of their attention; uniform attention would give it 10%.',
+        'the 4 heads; uniform attention would give it 10%.',
     );
     expect(texts('.subject')).toEqual(['Softmax model', 'Sigmoid model']);
     click('Choose models');
@@ -449,7 +552,7 @@ describe('Compare', () => {
 
   it('says which model has the strongest sink, and lists those that are compared', async () => {
     const made = await room();
-    expect(made.text('h1')).toBe('Compare');
+    expect(made.text('h1')).toBe('Only one of these models has heads with a sink: Softmax model.');
     expect(made.text('.lead')).toMatch(
       /^On one prompt, Softmax model has the strongest sink: 2 of the 4 heads/,
     );
@@ -471,6 +574,17 @@ describe('Compare', () => {
     expect(waiting.text('.lead')).toBe('');
   });
 
+  it('opens by a link to what is below its table before there is an engine', () => {
+    for (const below of ['reported', 'seeds', 'scatter'] as const) {
+      const given = page({ below }, both(), { zoo });
+      const engine = given.engine.value;
+      given.engine.value = undefined;
+      const made = roomOf(compare, given);
+      given.engine.value = engine;
+      expect(made.all('.metrics')).toHaveLength(1);
+    }
+  });
+
   it('says above a column what it means, once that has come', async () => {
     const column = {
       ...{ name: 'open', label: 'openness', unit: 'share', shape: ['L', 'H'], arguments: [] },
@@ -481,7 +595,8 @@ describe('Compare', () => {
     const frames = [softmax({}, { ...ratios, open: tensor([2, 2], [1, 0, 0, 1]) })];
     const titleIn = async (explain: () => Promise<unknown>) => {
       const own = { describe: describe_, explain, zoo };
-      const made = roomOf(compare, page({ shown: ['softmax'] }, frames, own));
+      const change = { shown: ['softmax'], columns: ['open'] };
+      const made = roomOf(compare, page(change, frames, own));
       await vi.advanceTimersByTimeAsync(0);
       const heads = made.all('.numbers-of-all th button');
       return heads.find((one) => one.textContent!.includes('openness'))!.getAttribute('title');
@@ -538,6 +653,9 @@ describe('Compare', () => {
     expect(made.text('.table-of-all caption')).toMatch(
       /^ε = 0\.3 · T = 3 · starts with <s> \(start token\) · your text\.$/i,
     );
+    expect(made.all('tr.reported')).toEqual([]);
+    made.click('Reported in papers');
+    expect(made.state.value.below).toBe('reported');
     const reported = () => made.texts('tr.reported th');
     expect(reported().map((one) => one!.replace(/REPORTED.*/, '').trim())).toEqual([
       'The softmax model’s counterpart',
@@ -548,12 +666,15 @@ describe('Compare', () => {
     expect(made.texts('tr.reported').join()).toContain('66');
     made.state.value = { ...made.state.value, input: 'heldout', T: 64 };
     expect(made.text('.table-of-all caption')).toMatch(/ · held-out text: 100 short passages\.$/);
-    const stale = { frame: softmax({ T: 4 }, ratios), isStale: true };
+    const stale = {
+      frame: softmax({ T: 4, tokens: Array(4).fill(frameOf().tokens[1]) }, ratios),
+      isStale: true,
+    };
     made.know({ softmax: stale, sigmoid: { frame: both()[1]! } });
     expect(made.text('.table-of-all caption')).toMatch(
       /T = 4 \/ 3 .* Grey rows still show the previous conditions\.$/,
     );
-    const menu = made.all('.numbers-of-all details')[0]!;
+    const menu = made.all('.numbers-of-all .save')[0]!;
     expect(menu.hidden).toBe(false);
     made.know({ softmax: stale });
     expect(menu.hidden).toBe(true);

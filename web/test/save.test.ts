@@ -79,14 +79,25 @@ describe('a file of numbers', () => {
       toCsv([{ frame: frameOf(), quantities: [weight, hidden, course] }], facts),
     );
     expect(lines).toEqual([
-      ['subject', 'quantity', 'query', 'key', 'layer', 'step', 'value'],
-      ['softmax', 'weight', '0', '0', '', '', '1'],
-      ['softmax', 'weight', '1', '0', '', '', '-0.25'],
-      ['softmax', 'weight', '1', '1', '', '', '0.75'],
-      ['softmax', 'norm', '', '', '-1', '', '3'],
-      ['softmax', 'norm', '', '', '0', '', '4'],
-      ['softmax', 'loss', '', '', '', '0', '7'],
-      ['softmax', 'loss', '', '', '', '4000', '3'],
+      ['subject', 'quantity', 'query', 'key', 'layer', 'step', 'query_text', 'key_text', 'value'],
+      ['softmax', 'weight', '0', '0', '', '', '<s>', '<s>', '1'],
+      ['softmax', 'weight', '1', '0', '', '', ' a', '<s>', '-0.25'],
+      ['softmax', 'weight', '1', '1', '', '', ' a', ' a', '0.75'],
+      ['softmax', 'norm', '', '', '-1', '', '', '', '3'],
+      ['softmax', 'norm', '', '', '0', '', '', '', '4'],
+      ['softmax', 'loss', '', '', '', '0', '', '', '7'],
+      ['softmax', 'loss', '', '', '', '4000', '', '', '3'],
+    ]);
+    // Means over prompts are of no token in particular.
+    const means = [{ frame: frameOf({ sequences: 9 }), quantities: [weight] }];
+    expect(numbersOf(toCsv(means, facts))[2]).toEqual([
+      'softmax',
+      'weight',
+      '1',
+      '0',
+      '',
+      '',
+      '-0.25',
     ]);
     expect(placesOf(3, weight)).toEqual([1, 1]);
   });

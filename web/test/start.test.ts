@@ -1,23 +1,21 @@
 // @vitest-environment happy-dom
 /** The first room over frames whose numbers are known: what a reader reads of them, and what is asked. */
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { Scope } from '../src/page/context';
 import { build } from '../src/rooms/start';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
 
-type Extra = (frame: Frame) => { rowBars?: number[]; colBars?: number[]; remark?: object };
+type Extra = (frame: Frame) => { remark?: object };
 const figures = vi.hoisted(() => [] as { extra?: Extra }[]);
 const updates = vi.hoisted(() => [] as string[]);
-const deletion = vi.hoisted(() => ({ start: vi.fn(), stop: vi.fn(), made: vi.fn() }));
-vi.mock('../src/rooms/without_first', () => ({
-  WithoutFirst: class {
-    start = deletion.start;
-    stop = deletion.stop;
-    constructor() {
-      deletion.made();
+const story = vi.hoisted(() => ({ made: vi.fn(), wants: vi.fn() }));
+vi.mock('../src/rooms/story', () => ({
+  Story: class {
+    wants = story.wants;
+    constructor(...given: unknown[]) {
+      story.made(...given);
     }
   },
 }));
@@ -33,12 +31,7 @@ vi.mock('../src/page/figure', () => ({
   },
 }));
 
-const more = {
-  value_ratio: tensor([2, 2], [1, 1, 0.25, 1]),
-  contribution_out_at: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.125, 0, 0, 0, 0, 0]),
-  row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.5, 0.75, 0, 0, 0]),
-  value_norm: tensor([2, 2, 3], [9, 9, 9, 9, 9, 9, 1, 4, 2, 9, 9, 9]),
-};
+const more = { row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.5, 0.75, 0, 0, 0]) };
 /** Of the head that is shown. */
 const head = {
   layer: 1,
@@ -76,59 +69,21 @@ const card = (id: string, sink_1: number, ...others: number[]) => ({
 function room(
   change: Partial<State>,
   frames: readonly Frame[],
-  losses?: readonly number[],
   cards = [card('softmax', 40, 50, 60), card('sigmoid', 0, 1.25)],
 ) {
-  const studied = ({ subject }: { subject: string }) => {
-    const value = losses?.[subject.includes('~silence') ? 1 : 0];
-    return value === undefined
-      ? undefined
-      : { frame: frameOf({}, { loss_mean: tensor([1], [value]) }) };
-  };
-  const timelines = async () => ({ steps: async () => [0] });
   const page = pageOf(change, frames, {
-    models: { zoo: { cards }, timelines },
-    queue: { studied },
+    models: { zoo: { cards } },
   });
   const made = roomOf(build, page);
   return {
     ...made,
     ask: page.queue.ask,
     extra: figures.findLast((one) => one.extra)!.extra!,
-    links: () => made.all('.start-ask a').map((a) => a.getAttribute('href')),
   };
 }
 
 const both = () => [softmax(), sigmoid()];
 const shown = ['softmax', 'sigmoid'];
-
-describe('the first token', () => {
-  it('is deleted from the first model’s text, until another text, model or step is looked at', async () => {
-    const made = room({ shown }, both());
-    const { click, set } = made;
-    const after = async (change: Partial<State>) => {
-      deletion.stop.mockClear();
-      set(change);
-      await vi.waitFor(() => Promise.resolve());
-      return deletion.stop.mock.calls.length;
-    };
-    // Nothing was begun that could be stopped.
-    expect(await after({ prompt: 'before' })).toBe(0);
-    click('Delete the first token');
-    await vi.waitFor(() => expect(deletion.start).toHaveBeenCalledTimes(1));
-    expect(deletion.start.mock.lastCall![0].subject).toBe('softmax');
-    // Another second model or another head changes no text that is written.
-    expect(await after({ shown: ['softmax', 'relu'] })).toBe(0);
-    expect(await after({ layer: 0, head: 1 })).toBe(0);
-    expect(await after({ shown: ['relu', 'softmax'] })).toBe(1);
-    expect(await after({ prompt: 'after' })).toBe(1);
-    expect(await after({ why: 1 })).toBe(1);
-    set({ why: 0, shown });
-    click('Delete the first token');
-    await vi.waitFor(() => expect(deletion.start).toHaveBeenCalledTimes(2));
-    expect(deletion.made).toHaveBeenCalledTimes(1);
-  });
-});
 
 describe('the first sentence', () => {
   it('has no number; each side has one, and the rest is behind More', () => {
@@ -149,7 +104,7 @@ describe('the first sentence', () => {
       'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average.',
     );
     expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);
-    expect([...root.classList].filter((one) => /explaining|walking|coming/.test(one))).toEqual([]);
+    expect(root.classList).not.toContain('coming');
     expect(root.querySelector('.start-stage')!.classList).toContain('nesting');
   });
 
@@ -215,20 +170,6 @@ describe('the rest of the room', () => {
     ).toBeNull();
   });
 
-  it('offers the recording of a real model before the first step, where it ships', () => {
-    const real = (change: Partial<State>) => {
-      const links = room({ shown, ...change }, both()).root.querySelectorAll('.start-deleting a');
-      return [...links].map((one) => one.getAttribute('href'));
-    };
-    const isShipped = SHIPPED.includes('smollm2-135m-instruct.safetensors');
-    expect(real({})).toEqual(
-      isShipped
-        ? ['#{"shown":["recording:smollm2-135m-instruct.safetensors"],"at":0,"layer":-1,"head":-1}']
-        : [],
-    );
-    expect(real({ why: 1 })).toEqual([]);
-  });
-
   it('says the conditions, and which weights are a preview', () => {
     const { text, root } = room({ shown }, both());
     expect(text('.facts .lines')).toMatch(
@@ -269,8 +210,6 @@ describe('the rest of the room', () => {
     );
     expect(root.querySelector('textarea')).toBeNull();
     expect(text('.recorded-text')).toBe('<s> a=1,"x"');
-    expect(text('.start-deleting .links')).toBe('Back to the two small models');
-    expect(text('.start-ask > a')).toMatch(/^Lesson 1/);
     expect(recorded({ sequences: 9 }).text('.lead')).toContain(
       'The shares below are means over 9 such texts.',
     );
@@ -327,191 +266,109 @@ describe('the rest of the room', () => {
     const { root } = room({ shown: ['softmax'] }, [both_ as never]);
     expect(root.querySelector('.start-stage')!.classList).not.toContain('nesting');
   });
-
-  it('has the values of the heads that share them', () => {
-    const architecture = { ...softmax().architecture, H: 2, G: 1 };
-    const shared = {
-      value_ratio: tensor([2, 1], [9, 0.5]),
-      value_norm: tensor([2, 1, 3], [9, 9, 9, 1, 4, 2]),
-      row_mass: more.row_mass,
-    };
-    const frame = frameOf({ head: { ...head, head: 1 }, architecture } as never, shared);
-    const { text, extra } = room(
-      { shown: ['softmax'], why: 3, layer: 1, head: 1 },
-      [frame],
-      [2, 2],
-    );
-    expect(text('.why p')).toMatch(/has 0\.50× the mean value norm\./);
-    expect([...extra(frame).colBars!]).toEqual([0.25, 1, 0.5]);
-    expect(extra(frame).rowBars).toBeUndefined();
-    const own = frameOf({ head: { ...head, head: 1 } } as never, {
-      value_norm: tensor([2, 2, 3], [9, 9, 9, 9, 9, 9, 9, 9, 9, 2, 8, 4]),
-      value_ratio: tensor([2, 2], [9, 9, 9, 0.75]),
-    });
-    const each = room({ shown: ['softmax'], why: 3, layer: 1, head: 1 }, [own], [2, 2]);
-    expect([...each.extra(own).colBars!]).toEqual([0.25, 1, 0.5]);
-    expect(each.text('.why p')).toMatch(/has 0\.75× the mean value norm\./);
-    const none = frameOf({ head } as never, { value_ratio: tensor([2, 2], [1, 1, NaN, 1]) });
-    const silent = room({ shown: ['softmax'], why: 3 }, [none], [2, 2]);
-    expect(silent.text('.why p')).toMatch(/the bars under the picture are value norms\. Ablating/);
-    expect(silent.extra(none)).not.toHaveProperty('colBars');
-    const lost = room({ shown: ['softmax'], why: 3 }, [softmax()], [2, NaN]);
-    expect(lost.text('.late')).toBe('');
-  });
 });
 
-describe('the four steps', () => {
-  it('lead on, one after the other', () => {
-    const begin = room({ shown }, both());
-    expect([begin.text('.start-ask > a'), begin.text('.why')]).toEqual(['Why?', '']);
-    expect(begin.links()[0]).toContain('"why":1');
-    for (const why of [1, 2, 3]) {
-      const { text, links, root } = room({ shown, why }, both());
-      expect(text('.why h2')).toMatch(new RegExp(`^${why}\\. `));
-      expect(text('.start-ask > a')).toBe('Next');
-      expect(links()[0]).toContain(`"why":${why + 1}`);
-      expect(links().some((link) => link?.includes('"why":0'))).toBe(true);
-      expect(
-        [...root.querySelectorAll('[aria-current="step"]')].map((one) => one.textContent![0]),
-      ).toEqual([String(why)]);
-      expect([root.classList.contains('explaining'), root.classList.contains('walking')]).toEqual([
-        true,
-        false,
-      ]);
-      expect(root.querySelector<HTMLElement>('.why-walk')!.hidden).toBe(true);
-    }
-    const last = room({ shown, why: 4 }, both());
-    expect(last.text('.start-ask > a')).toMatch(/^Lesson 1: /);
-    expect(last.text('.why p')).toMatch(
-      /with 3 random seeds, 40%, 50% and 60% of the heads .*; in its sigmoid twin at most 1\.3%\. The first seed/,
-    );
-    const seeds = (...own: number[]) =>
-      room({ shown, why: 4 }, both(), [], [card('softmax', 40, ...own), card('sigmoid', 0)]).text(
-        '.why p',
-      );
-    expect(seeds(50)).toMatch(
-      /with 2 random seeds, 40% and 50% of the heads .* more than 30%\. The first/,
-    );
-    expect(seeds()).not.toContain('random seeds');
-    expect(last.text('.walk-line')).toMatch(
-      /^Softmax model, after training: head L1H0 gives the first token 90% of its attention; uniform attention would give 10%\.$/,
-    );
-    expect(last.root.classList.contains('walking')).toBe(true);
-    expect(last.root.querySelector<HTMLElement>('.why-walk')!.hidden).toBe(false);
-  });
-
-  it('1: the column is a sink by what uniform attention would give it', () => {
-    const { text, extra } = room({ shown, why: 1 }, both());
-    expect(text('.why p')).toMatch(
-      /Uniform attention would give it 10%; head L1H0 gives it 90%\. This is called an/,
-    );
-    expect(extra(softmax()).remark).toBeDefined();
-    const weak = room({ shown, why: 1, layer: 0, head: 0 }, both());
-    expect(weak.text('.why p')).toMatch(
-      /head L0H0 gives it 10%\. Where it gets far more than that, it is called/,
+describe('the story', () => {
+  /** What the observer of the steps reports. */
+  let report: (steps: readonly Element[]) => void;
+  const observed: Element[] = [];
+  beforeEach(() => {
+    observed.length = 0;
+    story.made.mockClear();
+    story.wants.mockReturnValue({ views: [], more: [], subjects: [], heads: {}, studies: [] });
+    vi.stubGlobal(
+      'IntersectionObserver',
+      class {
+        constructor(tell: (entries: object[]) => void) {
+          report = (all) => tell(all.map((target) => ({ target, isIntersecting: true })));
+        }
+        observe = (one: Element) => observed.push(one);
+        disconnect = vi.fn();
+      },
     );
   });
+  afterEach(() => vi.unstubAllGlobals());
+  const loaded = () => vi.waitFor(() => expect(story.made).toHaveBeenCalledOnce());
 
-  it('2: rows must sum to 100% or not, and the bars are row sums', () => {
-    const { text, extra } = room({ shown, why: 2 }, both());
-    expect(text('.why p')).toMatch(
-      /In a softmax model every row must sum to 100%.* somewhere, and it goes to .*In its twin a row may have any sum/,
-    );
-    expect([...extra(softmax()).rowBars!]).toEqual([1, 0.5, 0.75]);
-    expect(extra(softmax())).toMatchObject({
-      remark: undefined,
-      isPlain: true,
-      at: { layer: 1, head: 0 },
-    });
-    const free = room({ shown: ['sigmoid', 'softmax'], why: 2 }, both());
-    expect(free.text('.why p')).toMatch(
-      /In this model a row may have any sum: .* In the other model every row must/,
-    );
-  });
-
-  it('3: what the head writes, by its values, its contribution, and its ablation', () => {
-    const { text, extra, ask } = room({ shown, why: 3 }, both(), [2, 2.25]);
-    expect(text('.why p')).toMatch(
-      /has 0\.25× the mean value norm: it receives 90% of the attention but makes up 13% of what head L1H0 writes\./,
-    );
-    expect(text('.late')).toBe(
-      'Ablating the head (its output set to 0) changes the loss by +0.250 nats per token: on this text the model uses what it writes.',
-    );
-    expect([...extra(softmax()).colBars!]).toEqual([0.25, 1, 0.5]);
-    expect(
-      ask.mock.lastCall![0].studies.map(({ subject }: { subject: string }) => subject),
-    ).toEqual(['softmax', 'softmax~silence(1,0)']);
-    const alone = room({ shown, why: 4 }, [
-      softmax(),
-      { ...sigmoid(), model: { ...sigmoid().model, id: 'b' } },
+  it('has six questions as headings, each with its link, and is fetched when one is scrolled to', async () => {
+    const { root, all } = room({ shown }, both());
+    expect(all('h2').map((one) => one.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
+      '1 Is it only this head?',
+      '2 What if the token is taken away?',
+      '3 Why does the first token win?',
+      '4 What does such a head write?',
+      '5 When does it appear?',
+      '6 Can you make one?',
+      'Go deeper',
     ]);
-    expect(alone.text('.why p')).not.toContain('in its sigmoid twin');
-    const late = (losses?: number[]) => room({ shown, why: 3 }, both(), losses).text('.late');
-    expect(late()).toBe('Ablating the head …');
-    expect(late([2.5, 2])).toMatch(/by −0\.500 nats/);
-    expect(late([1, 1])).toMatch(/by \+0\.000 nats per token: on this text the model barely uses/);
-    expect(late([0, 0.0023])).toMatch(/by \+0\.0023 nats per token: on this text the model barely/);
-    expect(late([0, 0.00023])).toMatch(/by \+0\.00023 nats/);
-    expect(late([0, 1e-9])).toMatch(/by \+0\.0000000 nats/);
-  });
-
-  it('has a walk through the training in its fourth step alone, and a new one each time', () => {
-    const { root, set } = room({ shown, why: 3 }, both());
-    const walks = () => root.querySelector('.why-walk')!.children.length;
-    expect(walks()).toBe(0);
-    set({ why: 4 });
-    const begun = walks();
-    expect(begun).toBeGreaterThan(0);
-    // The walk that is left neither draws nor plays on.
-    const ends = vi.spyOn(Scope.prototype, 'end');
-    set({ why: 3 });
-    expect(ends).toHaveBeenCalledOnce();
-    ends.mockRestore();
-    expect(root.querySelector<HTMLElement>('.why-walk')!.hidden).toBe(true);
-    set({ why: 4 });
-    expect(walks()).toBe(begun);
-  });
-
-  it('4: the heads stay those of the trained models, and nothing is drawn between two steps', () => {
-    const { text, ask, state, entries, extra } = room({ shown, why: 4 }, both());
-    const at = { layer: 1, head: 0 };
-    // Which head is the strongest changes from step to step: a step names it, the walk does not.
-    expect(text('.twin-0')).toMatch(/^Softmax model head L1H0/);
-    expect(room({ shown, why: 3 }, both()).text('.twin-0')).toMatch(
-      /^Softmax model This head gives/,
+    expect(all('.step-number').map((one) => one.getAttribute('href'))).toEqual(
+      [1, 2, 3, 4, 5, 6].map((why) => `#{"why":${why}}`),
     );
-    expect(ask.mock.lastCall![0]).toMatchObject({ subjects: shown, studies: [] });
-    state.value = { ...state.value, shown: shown.map((id) => `${id}@0`) };
-    const before = text('.lead');
-    entries.value = new Map(entries.value);
-    expect(text('.lead')).toBe(before);
-    const stale = { frame: entries.value.get('softmax')!.frame, isStale: true };
-    entries.value = new Map([...entries.value, ['softmax@0', stale], ['sigmoid@0', stale]]);
-    expect(text('.lead')).toBe(before);
-    // At step 0 another head is the strongest.
-    const alpha = tensor([2, 2, 3], [0.5, 0, 0, 0.1, 0, 0, 0.2, 0, 0, 0.1, 0, 0]);
-    const early = both().map((frame) => {
-      const step = { step: 0, of: 4000 };
-      const att = tensor([3, 3], [0.2, 0, 0, 0.2, 0.8, 0, 0.2, 0.4, 0.4]);
-      return {
-        ...frame,
-        head: { ...head, tensors: { att } },
-        subject: `${frame.subject}@0`,
-        model: { ...frame.model, id: `${frame.subject}@0`, step },
-        tensors: { ...frame.tensors, alpha },
-      } as unknown as Frame;
+    expect(observed).toEqual(all('.step'));
+    await Promise.resolve();
+    expect(story.made).not.toHaveBeenCalled();
+    expect(all('.step.unread')).toHaveLength(6);
+    report([observed[1]!]);
+    await loaded();
+    const [places, , reached] = story.made.mock.lastCall!;
+    expect(places).toEqual(all('.step > .step-place'));
+    expect([...reached.value]).toEqual([1]);
+    report([observed[0]!, observed[1]!]);
+    expect([...reached.value].sort()).toEqual([0, 1]);
+    expect(story.made).toHaveBeenCalledOnce();
+    expect(root.querySelectorAll('.step.unread')).toHaveLength(4);
+  });
+
+  it('asks for what its steps want beside the first screen, of the exact weights from the second step on', async () => {
+    const { ask } = room({ shown }, both());
+    const study = { subject: 'softmax', question: {}, measures: ['loss_mean'] };
+    const pins = { 'softmax@0': { layer: 1, head: 0 } };
+    story.wants.mockReturnValue({
+      ...{ views: [{ reads: ['att'], headReads: ['qk_cos'] }], more: ['value_ratio'] },
+      ...{ subjects: ['softmax@0'], heads: pins, studies: [study] },
     });
-    entries.value = new Map(early.map((frame) => [frame.subject, { frame, isStale: false }]));
-    expect(text('.walk-line')).toMatch(/^Softmax model, .*: head L1H0 gives the first token 20%/);
-    expect(text('.twin-0')).toMatch(/^Softmax model head L1H0/);
-    expect(extra(early[0]!)).toMatchObject({ at, remark: undefined });
-    expect(ask.mock.lastCall![0]).toMatchObject({
-      subjects: ['softmax@0', 'sigmoid@0'],
-      heads: { 'softmax@0': at, 'sigmoid@0': at },
+    report([observed[0]!]);
+    await loaded();
+    await vi.waitFor(() =>
+      expect(ask.mock.lastCall![0]).toMatchObject({
+        subjects: ['softmax', 'sigmoid', 'softmax@0'],
+        reads: expect.arrayContaining(['att', 'value_ratio']),
+        headReads: expect.arrayContaining(['att', 'qk_cos']),
+        heads: pins,
+        isPreview: true,
+        studies: [],
+      }),
+    );
+    report([observed[2]!]);
+    expect(ask.mock.lastCall![0]).toMatchObject({ isPreview: false, studies: [study] });
+  });
+
+  it('is scrolled to by “Why?”, and by a link that names a step', async () => {
+    const scrolled: [string | undefined, object][] = [];
+    vi.spyOn(HTMLElement.prototype, 'scrollIntoView').mockImplementation(function (
+      this: HTMLElement,
+      how,
+    ) {
+      scrolled.push([this.dataset.step, how as object]);
     });
-    // A link to a step: the trained models are run first.
-    const linked = room({ shown: ['softmax@0', 'sigmoid@0'], why: 4 }, early);
-    expect(linked.ask.mock.lastCall![0]).toMatchObject({ subjects: shown, heads: {} });
-    expect(linked.text('.walk-line')).toMatch(/head L0H0 gives the first token 50%/);
+    const { click, ask, set } = room({ shown }, both());
+    expect(ask.mock.lastCall![0].isPreview).toBe(true);
+    click('Why?');
+    expect(scrolled).toEqual([['1', { behavior: 'smooth', block: 'start' }]]);
+    expect(document.activeElement!.textContent).toMatch(/Is it only this head/);
+    // Its numbers are those of the exact weights.
+    expect(ask.mock.lastCall![0].isPreview).toBe(false);
+    const last = () => vi.waitFor(() => expect(scrolled).toHaveLength(1));
+    scrolled.length = 0;
+    set({ why: 4 });
+    await last();
+    expect(scrolled).toEqual([['4', { behavior: 'auto', block: 'start' }]]);
+    scrolled.length = 0;
+    // What else changes does not scroll.
+    set({ layer: 0, head: 1 });
+    set({ why: 0 });
+    room({ shown, why: 6 }, both());
+    await last();
+    expect(scrolled).toEqual([['6', { behavior: 'auto', block: 'start' }]]);
   });
 });

@@ -71,6 +71,8 @@ const EXAMPLES: Partial<State> = {
   perturbation: 'weight',
   times: 50,
   measure: 'kl',
+  columns: ['loss', 'sink_1'],
+  below: 'seeds',
   against: 'loss',
   checkpoints: 'all',
   theme: 'dark',
@@ -142,7 +144,7 @@ describe('the state', () => {
 
   /** Of each number: its default, its bounds, and whether it may be a fraction. */
   const NUMBERS: Record<string, readonly [number, number, number, boolean?]> = {
-    why: [0, 0, 4],
+    why: [0, 0, 6],
     at: [0, 0, 5],
     seed: [1, 0, 4294967295],
     T: [64, 1, 4096],

@@ -192,7 +192,7 @@ describe('the attention map', () => {
       'queries 0-1 → keys 4: not visible (later tokens)',
       'queries 0-1',
       'keys 0-1',
-      'queries 4 → keys 4: mean weight 0.0000',
+      'queries 4 → keys 4: mean weight 0',
     ]);
     view.map.events.onChoose!({ row: 1, col: 2 });
     expect(view.set).toHaveBeenCalledWith({ query: 2, key: 4 });
@@ -377,7 +377,7 @@ describe('query-key geometry', () => {
   it.each([
     ['cos', [-1, 1], '-1.01.0', 'q 1, k 0: 0.50'],
     ['dot', [-8, 8], '-8.08.0', 'q 1, k 0: -8.00'],
-    ['norm', [0, 8], '0.08.0', 'q 1, k 0: 8.00'],
+    ['norm', [0, 8], '08.0', 'q 1, k 0: 8.00'],
   ] as const)('maps %s', (map, [low, high], legend, cell) => {
     const view = drawn(geometry, frame, { map });
     expect(view.map.data.scale).toMatchObject({ low, high });
@@ -542,10 +542,10 @@ describe('lines and bars', () => {
     const all = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
     const both = { ...frame, architecture: architecture({ mask }) } as Frame;
     expect(scores.says({ ...both, tensors: { ...both.tensors, sink_ratio: all } }, at)).toBe(
-      'Sinks: key 4 “w4” in 50%, key 3 “w3” in 40%, key 2 “w2” in 30%, key 1 “w1” in 20% of the heads.',
+      'Sinks: k = 5 “w4” in 50%, k = 4 “w3” in 40%, k = 3 “w2” in 30%, k = 2 “w1” in 20% of the heads.',
     );
     const view = drawn(scores, frame, at);
-    expect(view.text('.caption')).toBe('Sinks: key 2 “w2” in 75%, key 0 “w0” in 50% of the heads.');
+    expect(view.text('.caption')).toBe('Sinks: k = 3 “w2” in 75%, k = 1 “w0” in 50% of the heads.');
     expect(view.lines()).toEqual([
       ['head L1H0', 20 / 64, 21 / 64, 22 / 64],
       ['uniform attention', 0, 1 / 16, 2 / 16],
@@ -555,8 +555,10 @@ describe('lines and bars', () => {
       [0, 1],
       [0, 0.75],
     ]);
+    // The paper's α₁ is that of the first token.
+    expect(view.charts().map((one) => one.from)).toEqual([1, 1]);
     const many = { ...frame, sequences: 2 };
-    expect(scores.says(many, at)).toBe('Sinks: key 2 in 75%, key 0 “w0” in 50% of the heads.');
+    expect(scores.says(many, at)).toBe('Sinks: k = 3 in 75%, k = 1 “w0” in 50% of the heads.');
     const none = {
       ...frame,
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
@@ -679,7 +681,8 @@ describe('lines and bars', () => {
 
   it('norm ratios: a line for each model', () => {
     const one = base({}, { hidden_ratio: tensor([3], [1, 8, 2]) });
-    const two = base({ title: 'Other' }, { hidden_ratio: tensor([3], [3, 2, 1]) });
+    const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
+    const two = base({ title: 'Other', model }, { hidden_ratio: tensor([3], [3, 2, 1]) });
     const view = drawn(ratios, one, { frames: [one, two] });
     expect(view.root.querySelector('.caption')!.textContent).toBe(
       'Softmax model: at most 8.0×, after layer 0.\nOther: at most 3.0×, at the embedding.',
@@ -698,7 +701,8 @@ describe('lines and bars', () => {
       matrix_entropy_others: tensor([3], others),
     });
     const one = base({}, entropy([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]));
-    const two = base({ title: 'Other' }, entropy([0.5, 0.125, 0.25], [0.5, 0.5, 0.5]));
+    const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
+    const two = base({ title: 'Other', model }, entropy([0.5, 0.125, 0.25], [0.5, 0.5, 0.5]));
     const view = drawn(valley, one, { frames: [one, two] });
     expect(view.lines()).toEqual([
       ['Softmax model', 0.75, 0.25, 0.5],
@@ -805,11 +809,20 @@ describe('lines and bars', () => {
         [3, 1],
       ],
     ]);
-    expect(view.charts().map(({ from, reach }) => [from, ...reach!])).toEqual([
-      [-1, 2, 16],
-      [0, 1, 4],
-      [0, 0.5, 3],
+    const placesOf = (made: typeof view) => made.charts().map(({ series }) => series[0]!.places);
+    expect(view.charts().map(({ reach }) => reach)).toEqual([
+      [2, 16],
+      [1, 4],
+      [0.5, 3],
     ]);
+    expect(placesOf(view)).toEqual([
+      [-1, 0, 1],
+      [0, 1],
+      [0, 1],
+    ]);
+    // Of a hybrid, keys and values are of the layers with attention.
+    const hybrid = architecture({ blocks: 4, layers: [1, 3] });
+    expect(placesOf(drawn(norms, { ...frame, architecture: hybrid }))[1]).toEqual([1, 3]);
     expect(named(norms.numbers(frame, at))).toEqual([
       ['hidden_norm', 3, 3, 'from -1,0'],
       ['key_norm', 2, 2, 3],
@@ -832,7 +845,7 @@ describe('lines and bars', () => {
       });
     const view = drawn(mass, sums(0.75));
     expect(view.text('.caption')).toBe(
-      'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalised α₁ 0.125.',
+      'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalized α₁ 0.125.',
     );
     expect(view.lines()).toEqual([['sigmoid', 0.5, 0.75, 0.25]]);
     expect(view.charts()[0]!.reach).toEqual([0, 1.1]);
@@ -869,7 +882,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     const frame = base({}, { contribution_at: share(0.125), contribution_out_at: share(0.0625) });
     const view = drawn(gives, frame);
     expect(view.text('.caption')).toBe(
-      'Head L1H0: the first token, “<s>”, receives 88% of the attention, contributes 13% of the head’s output before ' +
+      'Head L1H0: the start token “<s>” receives 88% of the attention, contributes 13% of the head’s output before ' +
         'the output matrix and 6% after it.',
     );
     expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.0625, 0]);
@@ -939,39 +952,53 @@ describe('one number of every head, and the chosen head along the text', () => {
     const frame = base(
       {},
       {
-        // Active; broadcast and dormant; no-op; broadcast.
+        // Active; broadcast and dormant; parked on the first token, though the model uses it; no-op.
         first_share: tensor([2, 2], [0.25, 0.75, 0.5, 0.5]),
-        contribution: tensor([2, 2], [0.75, 0.5, 0.25, 0.75]),
-        effect: tensor([2, 2], [0, 0.0078125, 0.5, -0.25]),
+        contribution: tensor([2, 2], [0.75, 0.5, 0.25, 0.25]),
+        effect: tensor([2, 2], [-0.25, 0.0078125, 0.5, 0.00390625]),
       },
     );
     const view = drawn(effects, frame);
     expect(view.text('.caption')).toBe(
-      '1 of 4 heads are dormant on this text. Ablating head L1H0 changes the loss most, by +0.500 nats per token. ' +
-        'Head L1H0 is a no-op: 50% of its attention goes to the first token, and ablating it changes the loss by +0.500.',
+      '2 of 4 heads are dormant on this text. Ablating head L1H0 changes the loss most, by +0.500 nats per token. ' +
+        'Head L1H0 is no no-op, for the model uses it: 50% of its attention goes to the first token, and ablating it ' +
+        'changes the loss by +0.500.',
     );
     expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
-      /Head L0H1 is a broadcast and dormant: 75% .* changes the loss by \+0\.008\.$/,
+      /Head L0H1 is a broadcast head and dormant: 75% .* changes the loss by \+0\.008\.$/,
     );
     expect(effects.says(frame, { layer: 0, head: 0 })).toMatch(/Head L0H0 is active: 25%/);
     expect(view.map.data).toMatchObject({
-      outlined: [{ row: 0, col: 1 }],
+      outlined: [
+        { row: 0, col: 1 },
+        { row: 1, col: 1 },
+      ],
       scale: { low: -0.5, high: 0.5 },
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
       'L0H1: Δloss = 0.008, dormant, broadcast',
-      'L1H0: Δloss = 0.500, no-op',
+      'L1H0: Δloss = 0.500, on the first token, yet used',
     ]);
+    // What costs the model something when it is ablated is no no-op, however it is shared.
+    expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
+      /is a broadcast head:/,
+    );
+    // The largest change may be a fall.
+    const fall = { ...frame.tensors, effect: tensor([2, 2], [-0.75, 0, 0.5, 0]) };
+    expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
+      'Ablating head L0H0 changes the loss most, by −0.750',
+    );
     expect(ends(view)).toBe('Δloss -0.50.5');
     expect(view.texts('tbody tr')).toEqual([
-      'active 1 – 25% +0.000',
-      'no-op 1 0 50% +0.500',
-      'broadcast 2 1 63% −0.121',
+      'active 1 – 25% −0.250',
+      'no-op 1 1 50% +0.004',
+      'on the first token, yet used 1 0 50% +0.500',
+      'broadcast 1 1 75% +0.008',
     ]);
     const kinds = effects.numbers(frame, at)[3]!;
     expect([kinds.name, ...Array.from(kinds.data)]).toEqual([
-      ...['label (1 active, 2 no-op, 3 broadcast)', 1, 3, 2, 3],
+      ...['label (1 active, 2 no-op, 3 parked, 4 broadcast)', 1, 4, 3, 2],
     ]);
     const [table] = view.all('.table-place');
     expect([
@@ -1103,6 +1130,26 @@ describe('caches and settings', () => {
       expect(settingName(base({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
         'as the core says',
       );
+    }
+  });
+
+  it('names an edit by the core’s defaults where a parameter is left out', () => {
+    const name = (kind: string, given: object) =>
+      settingName(base({ edits: [{ kind, ...given }] as never, labels: [kind], choices: [{}] }));
+    for (const [kind, given, defaults, words] of [
+      ['quantise', { bits: 4 }, { by: 'token', first: 0 }, '4 bits per token'],
+      ['clamp_channel', { channel: 3 }, { to: 'zero', value: 0 }, 'channel 3 to zero'],
+      ['project', {}, { direction: 'tag', from: 'stream' }, 'tag out of the stream'],
+      [
+        'project',
+        { direction: 'random' },
+        { from: 'stream', seed: 1 },
+        'random directions 1 out of the stream',
+      ],
+      ['scale_weight', { matrix: 'q', row: 1, column: 2 }, { factor: 0 }, 'q (1, 2) × 0'],
+    ] as const) {
+      expect(name(kind, given)).toBe(words);
+      expect(name(kind, { ...given, ...defaults })).toBe(words);
     }
   });
 
@@ -1352,7 +1399,7 @@ it('views say to figures what they need', () => {
     views.filter((view) => is(view)).map(({ name }) => name);
   expect(named(({ isGroup }) => isGroup)).toEqual(['firsts', 'loss', 'sweep', 'perturbations']);
   expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
-  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'valley', 'training']);
+  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training', 'valley']);
   expect(named(({ compares }) => compares)).toEqual(['change']);
   expect(named(({ needsWholeMaps }) => needsWholeMaps)).toEqual(['length']);
   const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
@@ -1361,37 +1408,36 @@ it('views say to figures what they need', () => {
       .filter(
         ({ fits }) => fits && fits(base({ groups: undefined, model: hub, ...change } as never)),
       )
-      .map(({ name }) => name);
+      .map(({ name }) => name)
+      .toSorted();
   const of = (more: object) =>
     fitting({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causal = ['length', 'tags', 'valley', 'effects', 'loss', 'next'];
+  const causal = ['effects', 'length', 'loss', 'next', 'tags', 'valley'];
   expect(of({})).toEqual(causal);
   const encoder = {
     architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
   };
-  expect(fitting(encoder)).toEqual(['tags', 'valley', 'unmasking']);
-  expect(fitting({ ...encoder, maskToken: 7 })).toEqual([
-    ...['tags', 'valley', 'unmasking', 'masked'],
-  ]);
+  expect(fitting(encoder)).toEqual(['tags', 'unmasking', 'valley']);
+  expect(fitting({ ...encoder, maskToken: 7 })).toEqual(['masked', 'tags', 'unmasking', 'valley']);
   expect(fitting({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
-  expect(of({ E: 4 })).toEqual(['length', 'tags', 'valley', 'effects', 'router', 'loss', 'next']);
+  expect(of({ E: 4 })).toEqual(['effects', 'length', 'loss', 'next', 'router', 'tags', 'valley']);
   expect(of({ gate: 'head' })).toEqual([
-    'length',
-    'tags',
-    'valley',
     'effects',
     'gate',
+    'length',
     'loss',
     'next',
-  ]);
-  expect(of({ bias_key: 'head' })).toEqual([
-    'length',
     'tags',
     'valley',
-    'effects',
+  ]);
+  expect(of({ bias_key: 'head' })).toEqual([
     'bias',
+    'effects',
+    'length',
     'loss',
     'next',
+    'tags',
+    'valley',
   ]);
   expect(fitting({ groups: ['a'] })).toContain('domains');
   const since = (name: string) => {
@@ -1499,7 +1545,7 @@ describe('what else there is of a frame', () => {
       ['L1', undefined],
       [undefined, undefined],
     ]);
-    expect(thumbs.map((one) => one.getAttribute('aria-pressed'))).toEqual([
+    expect(thumbs.map((one) => one.getAttribute('aria-selected'))).toEqual([
       'false',
       'false',
       'true',
@@ -1517,7 +1563,19 @@ describe('what else there is of a frame', () => {
     // The same maps are not painted again; those of another frame are; as shares where the reader normalizes rows.
     view.draw(frame, { layer: 0, head: 0 });
     expect(painted).toHaveLength(4);
-    expect(thumbs[0]!.getAttribute('aria-pressed')).toBe('true');
+    expect(thumbs[0]!.getAttribute('aria-selected')).toBe('true');
+    // One stop of the keyboard, which the arrow keys move over the grid.
+    expect(thumbs.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
+    document.body.append(view.root);
+    const press = (key: string) =>
+      document.activeElement!.dispatchEvent(
+        new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
+      );
+    thumbs[0]!.focus();
+    for (const key of ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x']) press(key);
+    expect(document.activeElement).toBe(thumbs[1]);
+    press('Enter');
+    expect(view.set).toHaveBeenLastCalledWith({ layer: 0, head: 1 });
     view.draw(frame, { scale: 'linear' });
     expect(painted).toHaveLength(8);
     const free = base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });

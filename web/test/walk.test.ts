@@ -17,15 +17,12 @@ const cards = [
   { id: 'short', title: 'short', timeline: false },
 ];
 
-let isStill = false;
 beforeEach(() => {
-  isStill = false;
   vi.useFakeTimers();
-  vi.stubGlobal('matchMedia', () => ({ matches: isStill }));
 });
 afterEach(() => vi.useRealTimers());
 
-async function walkOf(shown: readonly string[], opening?: { isReady: () => boolean }) {
+async function walkOf(shown: readonly string[], isReady?: () => boolean) {
   const state = signal<State>({ ...defaults, shown });
   const entries = signal(new Map<string, object>());
   const calls = { steps: 0, trusted: [] as string[], preloaded: [] as string[] };
@@ -49,7 +46,7 @@ async function walkOf(shown: readonly string[], opening?: { isReady: () => boole
   } as unknown as Context;
   const root = document.createElement('div');
   const scope = new Scope();
-  const walk = new Walk(root, context, scope, opening);
+  const walk = new Walk(root, context, scope, isReady);
   const before = root.textContent!.trim();
   engine.value = { models: { zoo: { cards }, timelines }, queue: { entries } };
   await vi.advanceTimersByTimeAsync(0);
@@ -202,23 +199,20 @@ describe('playing', () => {
     expect([shown(), button('Play') !== undefined]).toEqual(['softmax@40', true]);
   });
 
-  it('begins by itself once the room is ready, unless a link names a step or motion is unwanted', async () => {
+  it('goes to the first stored step once the room is ready, and plays when the reader says so', async () => {
     const isReady = signal(false);
-    const opening = { isReady: () => isReady.value };
-    const free = await walkOf(['softmax'], opening);
-    expect(free.shown()).toBe('softmax');
+    const story = await walkOf(['softmax'], () => isReady.value);
+    expect(story.shown()).toBe('softmax');
     isReady.value = true;
     await vi.advanceTimersByTimeAsync(0);
-    expect([free.shown(), free.button('Pause') !== undefined]).toEqual(['softmax@0', true]);
-    const linked = await walkOf(['softmax@4000'], opening);
-    expect(linked.button('Pause')).toBeUndefined();
-    isStill = true;
-    const still = await walkOf(['softmax'], opening);
-    expect([still.shown(), still.button('Pause')]).toEqual(['softmax', undefined]);
-    isStill = false;
-    const other = await walkOf(['softmax']);
-    expect(other.button('Pause')).toBeUndefined();
-    const none = await walkOf(['short'], opening);
-    expect(none.shown()).toBe('short');
+    expect([story.shown(), story.button('Play') !== undefined]).toEqual(['softmax@0', true]);
+    // Where the reader has gone on, it does not go back.
+    story.walk.go(40);
+    isReady.value = false;
+    isReady.value = true;
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(story.shown()).toBe('softmax@40');
+    expect((await walkOf(['softmax'])).shown()).toBe('softmax');
+    expect((await walkOf(['short'], () => true)).shown()).toBe('short');
   });
 });

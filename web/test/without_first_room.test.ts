@@ -2,7 +2,7 @@
 /** The part of Start that deletes the first token: what it asks of the model, says meanwhile, and takes back. */
 import { beforeEach, expect, it, vi } from 'vitest';
 import type { Frame } from '../src/frame';
-import { WithoutFirst } from '../src/rooms/without_first';
+import { Recorded, WithoutFirst } from '../src/rooms/without_first';
 import { frameOf } from './fixture';
 import { pageOf, roomOf } from './page';
 
@@ -63,7 +63,6 @@ it('writes from the tokens of the text with eight seeds, and says what their num
   // The texts are of seed 1, the numbers are means over all; no special token is read by a reader.
   expect(texts('table')[0]).toContain('a=1,"x" deleted 1 81% 2.50');
   expect(texts('caption')[0]).toMatch(/^Softmax model\. 64 tokens .* means over 8 seeds\./);
-  expect(texts('section[data-recorded-texts]')).toHaveLength(1);
   expect(button('Put it back')).toBeDefined();
   click('Put it back');
   expect([(root as HTMLElement).hidden, root.textContent]).toEqual([true, '']);
@@ -129,4 +128,39 @@ it('says why it could not', async () => {
     'What does the model write without its first token?',
   ]);
   expect(button('Put it back')).toBeDefined();
+});
+
+it('shows the recorded texts of a real model: with the token, without it, and with it put back', () => {
+  const { text, click, pressed, root } = roomOf(
+    (place, _, scope) => void new Recorded(place, scope),
+    pageOf(),
+  );
+  expect(text('.answer')).toBe('Without the first token the text falls apart.');
+  const written = () => [
+    pressed('button')[0],
+    root.querySelector('[data-text]')!.getAttribute('data-text'),
+    text('.recorded'),
+  ];
+  expect(written()).toEqual([
+    'With the first token',
+    'kept',
+    expect.stringMatching(
+      /^The model sees its first token\. Once upon a time .* Every day she would go to the sea/,
+    ),
+  ]);
+  click('Take it away');
+  expect(written()).toEqual([
+    'Take it away',
+    'deleted',
+    expect.stringMatching(/^No new token sees the first one\. .* little little little little/),
+  ]);
+  click('Put it back');
+  expect(written()).toEqual([
+    'Put it back',
+    'restored',
+    expect.stringMatching(
+      /^The first token is hidden for 32 tokens, then put back\. .* She was a sailor/,
+    ),
+  ]);
+  expect(text('.more p')).toMatch(/^Over 8 seeds, \d+% of the text written without it repeats/);
 });

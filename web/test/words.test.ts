@@ -10,7 +10,6 @@ import {
   firstWords,
   headsWords,
   massOf,
-  shortNote,
   shortWords,
   show,
   stampWords,
@@ -101,17 +100,13 @@ describe('where numbers come from', () => {
 });
 
 describe('a finding', () => {
-  it('of a short text says so, from half of ε on', () => {
+  it('of a text that is too short for a count says so', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
-    expect([shortNote(verdict(0.15), 9, 0.3), shortNote(verdict(0.16), 1, 0.3)]).toEqual([
-      '',
-      'Short text (1 token): uniform attention is already 16%.',
-    ]);
     expect(shortWords(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
     expect(shortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
-    const noted = finding(frameOf({}, uniform(0.2)), at);
-    expect(noted).toMatch(
-      /more than 30%\. Short text \(3 tokens\): uniform attention is already 20%\.$/,
+    // Uniform attention stands beside every share; at no length a note about it comes or goes.
+    expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
+      /uniform attention would give 20%\. 2 of the 4 heads give it more than 30%\.$/,
     );
   });
 
@@ -161,10 +156,6 @@ describe('a comparison', () => {
   });
 
   it('has the notes that its models need', () => {
-    const short = [frameOf({}, uniform(0.2)), other({}, 0.25, uniform(0.2))];
-    expect(comparison(short)).toMatch(
-      /Short text \(3 tokens\): uniform attention is already 20%\.$/,
-    );
     const raw =
       'Where rows need not sum to 100%, both the share and the raw weight must be that large.';
     expect(comparison([frameOf(free), other()])).toContain(raw);

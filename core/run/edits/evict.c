@@ -161,12 +161,17 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
             ss_drawn((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
 }
 
+/* True if eviction scores are sums of attention. */
+static bool reads_weights(const eviction *e) {
+    int policy = (int)e->policy;
+    return policy == H2O || policy == VATP || policy == TOVA || policy == SNAPKV;
+}
+
 /* Adds the weights of query t to the scores of the keys. */
 static void add_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int policy = (int)e->policy, t = hook->t;
     bool last_of_prompt = t < (int)e->prompt && t >= (int)e->prompt - (int)e->queries;
-    if (policy != H2O && policy != VATP && policy != TOVA && !(policy == SNAPKV && last_of_prompt))
-        return;
+    if (!reads_weights(e) || (policy == SNAPKV && !last_of_prompt)) return;
     for (size_t j = 0; j < hook->keys; j++) {
         float weight = fabsf(hook->rows[j]);
         cache->score[j] = policy == TOVA ? weight : cache->score[j] + weight;
@@ -182,20 +187,41 @@ void ss_evict_none(ss_pass *pass) {
     if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
 }
 
+/* One head's eviction, which reads the weights of queries again. */
+typedef struct replay {
+    ss_hook query;
+    const eviction *e;
+    head_cache cache;
+} replay;
+
+static void set_query(ss_hook *query, int t) {
+    query->t = query->own = t;
+    query->keys = (size_t)t + 1;
+}
+
+static void add_weights_again(void *context, int t, int n, const float *x, size_t stride) {
+    replay *of = context;
+    for (int r = 0; r < n; r++) {
+        set_query(&of->query, t + r);
+        of->query.rows = (float *)(uintptr_t)(x + (size_t)r * stride);
+        add_weights(&of->query, of->e, &of->cache);
+    }
+}
+
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
     eviction e = read(values);
     int H = from->model->arch.H;
+    ss_map_link(from);
     for (int head = 0; head < from->model->arch.L * H; head++) {
-        ss_hook query = {.pass = pass, .l = head / H, .h = head % H};
-        head_cache cache = cache_of(pass, query.l, query.h);
-        if (!ss_edit_holds(e.layer, query.l) || !ss_edit_holds(e.head, query.h)) continue;
+        replay of = {
+            {.pass = pass, .l = head / H, .h = head % H}, &e, cache_of(pass, head / H, head % H)};
+        if (!ss_edit_holds(e.layer, of.query.l) || !ss_edit_holds(e.head, of.query.h)) continue;
         for (int t = 0; t < p; t++) {
-            query.t = query.own = t;
-            query.keys = (size_t)t + 1;
-            query.rows = ss_row(from, SS_FIELD_ATT, head, t);
-            add_key(&query, &e, &cache);
-            add_weights(&query, &e, &cache);
+            set_query(&of.query, t);
+            add_key(&of.query, &e, &of.cache);
         }
+        if (reads_weights(&e))
+            ss_map_read(from, SS_FIELD_ATT, head, 0, p, 0, add_weights_again, &of);
     }
 }
 
@@ -258,7 +284,7 @@ static void evict(const ss_hook *hook, const eviction *e, const head_cache *cach
 static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int32_t *ranks = hook->scratch->ranks, rank = 0;
     for (size_t j = 0; j < hook->keys; j++) {
-        bool kept = isnan(cache->evicted[j]);
+        bool kept = !(cache->evicted[j] <= (float)hook->t);
         if (!kept) hook->scratch->visible[j] = 0;
         if ((int)e->positions == IN_CACHE) ranks[j] = kept ? rank++ : rank;
     }
@@ -325,13 +351,15 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
     if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
     head_cache cache = cache_of(hook->pass, hook->l, hook->h);
     if (hook->point == SS_AT_MASK) {
-        add_key(hook, &e, &cache);
-        evict(hook, &e, &cache);
+        if (!hook->again) {
+            add_key(hook, &e, &cache);
+            evict(hook, &e, &cache);
+        }
         mask_evicted(hook, &e, &cache);
     } else if (hook->point == SS_AT_SCORES) {
         bool rotary = hook->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
         if ((int)e.positions == IN_CACHE && rotary) rotate_scores(hook);
-    } else {
+    } else if (!hook->again) {
         add_weights(hook, &e, &cache);
     }
 }

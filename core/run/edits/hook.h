@@ -15,6 +15,7 @@ typedef struct ss_hook {
     size_t heads, width;
     size_t keys;                  /* slots that the query may see end here */
     int own;                      /* the slot of the query's own key */
+    bool again;                   /* the pass has been here: edits see what they decided then */
     const int32_t *tokens;        /* [keys] the token of each slot; NULL: slot j is token j's */
     const unsigned char *visible; /* [keys] 1 for a key that the query sees; NULL: it sees all */
     const float *q;               /* [K] */

@@ -57,7 +57,7 @@ export async function ours(address) {
       if (run) call('close_run', run);
       const recorded = all ? [...KEPT, 'logits'] : KEPT;
       const fields = recorded.reduce((mask, name) => mask | bit(name), 0);
-      run = call('start', model, capacity, fields, 0, 0, 0, 0);
+      run = call('start', model, capacity, fields, 0, 0, 0, 0, 0);
       if (!run) fail();
       give('extend', tokens);
     },
@@ -73,13 +73,13 @@ export async function ours(address) {
       if (left) fail();
     },
     async top(n) {
-      call('field', run, index('next'), -1, -1, view);
+      call('field', run, index('next'), -1, -1, 0, -1, view);
       const [at, , , V] = words(view, 4);
       const logits = new Float32Array(exports.memory.buffer, at, V).slice();
       return likeliest(logits, n);
     },
     async att(layer, head, n) {
-      call('field', run, index('att'), layer, head, view);
+      call('field', run, index('att'), layer, head, 0, -1, view);
       const [at, , , T, , , , row] = words(view, 8);
       return new Float32Array(exports.memory.buffer, at + 4 * (T - 1) * row, n).slice();
     },

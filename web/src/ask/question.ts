@@ -102,7 +102,8 @@ function affixesOf(tokens: readonly Token[]): Affixes {
 }
 
 async function affixesOfText(tokenizer: Tokenizer, special: Special): Promise<Affixes> {
-  return affixesOf(await tokenizer.encode('a', { special }));
+  const added = await tokenizer.encode('', { special });
+  return affixesOf(added.length ? await tokenizer.encode('a', { special }) : []);
 }
 
 /** The tokens of a prompt that was cut from a text. */

@@ -87,8 +87,8 @@ export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as cons
 
 export const table = {
   room: word('start'),
-  /** The step of Start's explanation; 0: none yet. */
-  why: number(0, 0, 4),
+  /** The step of Start's story that a link opens at; 0: its first screen. */
+  why: number(0, 0, 6),
   /** What is looked at, and which of it rooms that show one thing show. */
   shown: subjects('softmax', 'sigmoid'),
   at: number(0, 0, MOST - 1),
@@ -132,8 +132,8 @@ export const table = {
   /** The goal of a search for a suffix, and the tokens of one. */
   goal: choice('loss', 'loss', 'away', 'steal'),
   suffix: number(5, 1, 32),
-  /** The view in the inspector, and the one that embed.html shows. */
-  view: word('geometry'),
+  /** The view on the stage, and the one that embed.html shows. */
+  view: word('attention'),
   /** The curve of the training room. */
   curve: word('sink_1'),
   /** What the lab trains, as settings.ts writes it: what is not as usual. */
@@ -161,6 +161,9 @@ export const table = {
   /** What is done to a model that may break it, and how often. */
   perturbation: choice('repeat', 'repeat', 'channel', 'weight', 'tag'),
   times: number(100, 1, 4095),
+  /** Columns of the comparison's table; none: the usual ones. What is shown below the table. */
+  columns: words(),
+  below: choice('none', 'none', 'reported', 'seeds', 'scatter'),
   /** What the sink of models is drawn against, and beside which checkpoints. */
   against: choice('ratio', 'ratio', 'loss', 'size'),
   checkpoints: choice('none', 'none', 'all'),

@@ -32,8 +32,10 @@ import { INPUTS, questionOf } from '../ask/question';
 import { LONG } from '../run/reading';
 import type { State } from '../ask/state';
 import { MOST, parseSubject, printSubject } from '../ask/subject';
+import { explained } from '../page/terms';
 import { isRead, part, type View } from '../page/view';
 import { EXPERIMENT } from '../views/index';
+import { sharedConditions } from '../words';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
 
@@ -90,10 +92,15 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   const asking = part(rail, 'question');
   const head = part(middle, 'room-head');
   const pictures = part(middle, 'experiment-picture');
+  const conditions = part(middle, 'stamp', 'p');
   const controls = part(middle, 'experiment-controls');
   const table = part(middle, 'experiment-table');
   const details = part(side, 'experiment-detail');
   const foot = part(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
+
+  // Conditions that all models share are said once, under the charts; a figure alone says all of its own.
+  let stated: readonly string[] = [];
+  const look = isEmbed ? {} : { stated: () => stated };
 
   const experiment = () => experiments.find(({ name }) => name === outer.state.value.experiment)!;
   const asked = ({ models: { describe }, file }: Engine): Asked => {
@@ -261,8 +268,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     const view = viewOf?.(state) ?? experiment().view;
     if (figures?.view !== view || figures.detail !== detail) {
       figures?.both.forEach((figure) => figure.end());
-      const chart = new Figure(pictures, view, context, scope, { isEmbed });
-      const both = isEmbed ? [chart] : [chart, new Figure(details, detail, single, scope)];
+      const chart = new Figure(pictures, view, context, scope, { isEmbed, ...look });
+      const both = isEmbed ? [chart] : [chart, new Figure(details, detail, single, scope, look)];
       figures = { view, detail, both };
     }
     render(
@@ -301,6 +308,12 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     render(experiment().controls(outer), controls);
     render(named.length && !isEmbed ? experiment().table(named, outer.file.value) : nothing, table);
     render(isEmbed ? linkOut() : beside(), foot);
+    if (!isEmbed) {
+      const leads = named.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
+      const common = sharedConditions(leads);
+      stated = [...common, ...leads.map(({ title }) => title)];
+      render(explained(common.join(' · '), true), conditions);
+    }
     figures.both[0]!.update(
       groups.flatMap(({ frames, isStale }) =>
         frames.map((frame): Shown => ({ subject: frame.subject, frame, isStale })),

@@ -123,6 +123,10 @@ export function createCharts(
   const charts = CHARTS.slice(0, count);
   const places = charts.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
+    // Before the first step there is nothing to draw.
+    const isBegun = pair.some(({ lab }) => lab.log.length);
+    for (const place of places) place.hidden = !isBegun;
+    if (!isBegun) return;
     const isPlanted = pair.some(({ lab }) => Number(lab.settings.planted) > 0);
     charts.forEach((chart, i) => {
       const { title, key, keyOfPlanted, keyOfHeld, lines, reach, percent: isShare, isHalf } = chart;

@@ -4,7 +4,7 @@ import { live } from 'lit/directives/live.js';
 import { filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalogue';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
-import { planRows } from './words';
+import { isDownload, planRows } from './words';
 import { loadedWords, size, type Loaded } from '../run/progress';
 import { fingerprintOf, nameOfId, isOfDisk } from '../ask/ids';
 import { addressOfRecording, isOfRecording } from '../ask/recordings';
@@ -221,12 +221,9 @@ function found(opener: Opener, { id, bytes }: Stage & { readonly name: 'recordin
 
 /** What is wrong with a plan before it is loaded. */
 function obstacle(plan: Plan, mayRead: boolean): string {
-  const { tokenizer, words, vocab, merges } = plan.files;
   if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
   if (plan.gated && !mayRead)
     return 'Only accounts that accepted its license can download it: go back and enter an access token.';
-  if (plan.format !== 'gguf' && !tokenizer && !words && !(vocab && merges))
-    return 'The model has no tokenizer: expected tokenizer.json, vocab.txt, or vocab.json with merges.txt.';
   return '';
 }
 
@@ -267,7 +264,7 @@ function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
     <progress max="1" .value=${share} aria-label="Loaded"></progress>
     <p class="open-loaded">${loadedWords(loaded)}</p>
     <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>
-    <p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>`;
+    ${isDownload(plan) ? html`<p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>` : nothing}`;
 }
 
 function body(opener: Opener): TemplateResult {

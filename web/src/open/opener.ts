@@ -16,6 +16,7 @@ import {
 } from 'sinkscope';
 import { type Models } from '../run/models';
 import { loadedWords, type Loaded } from '../run/progress';
+import { isDownload } from './words';
 import { sentence, InputError, isTooSlow } from '../ask/errors';
 import {
   idOfAddress,
@@ -296,7 +297,7 @@ export class Opener {
   }
 
   #recipe(plan: Plan) {
-    const isRemote = plan.files.weights.some(({ url }) => url);
+    const isRemote = isDownload(plan);
     const title = isRemote ? hubName(idOfPlan(plan)) : titleOfFiles(plan);
     const token = this.fields.token || undefined;
     return {
@@ -327,7 +328,12 @@ export class Opener {
           !signal.aborted &&
           // The last word of a reading may come after its end.
           !isOver &&
-          this.#set({ name: 'loading', plan, loaded: { ...more, done, total } }),
+          // How fast a disk is read helps nobody.
+          this.#set({
+            name: 'loading',
+            plan,
+            loaded: { ...(isDownload(plan) ? more : {}), done, total },
+          }),
       });
     } catch (error) {
       models.unpin(id);

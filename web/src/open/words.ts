@@ -4,10 +4,13 @@ import { size } from '../run/progress';
 
 const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' } as const;
 
+/** Whether its weights come from a network, and not from the reader's disk. */
+export const isDownload = ({ files }: Plan): boolean => files.weights.some(({ url }) => url);
+
 /** Rows of a plan: what is read, what it costs, what it may be used for. */
 export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
-  const isRemote = weights.some(({ url }) => url);
+  const isRemote = isDownload(plan);
   const [one, ...more] = weights;
   const files = one && !more.length ? one.name : `${weights.length} files, ${FORMATS[plan.format]}`;
   const commit = plan.commit ? ` (commit ${plan.commit.slice(0, 8)})` : '';
@@ -38,5 +41,5 @@ function tokenizerWords({ format, files }: Plan): string {
   if (files.tokenizer) return 'tokenizer.json';
   if (files.words) return 'vocab.txt';
   if (files.vocab && files.merges) return 'vocab.json and merges.txt';
-  return 'none found';
+  return 'none: a text is a list of token ids, such as 1, 2, 3';
 }

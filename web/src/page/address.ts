@@ -42,12 +42,18 @@ export function address(): string {
 /** The address as it was last written or read; another one is a link whose event is still to come. */
 let known = location.hash;
 let writing = 0;
+/** What takes a reader to another picture: the way back leads through each of them. */
+const PLACES = ['view', 'experiment', 'curve'] as const;
+const placeOf = (of: State): string => PLACES.map((name) => of[name]).join();
+let place = placeOf(state.peek());
 
 function writeAddress(): void {
   clearTimeout(writing);
   const hash = linkTo(state.peek());
   if (location.hash !== known || hash === known || (!known && hash === '#')) return;
-  history.replaceState(null, '', hash);
+  const isElsewhere = placeOf(state.peek()) !== place;
+  place = placeOf(state.peek());
+  history[isElsewhere ? 'pushState' : 'replaceState'](null, '', hash);
   known = location.hash;
 }
 
@@ -76,6 +82,7 @@ addEventListener('hashchange', () => {
   };
   failure.value = '';
   state.value = { ...next.state, ...kept };
+  place = placeOf(state.peek());
 });
 
 /** Replaces names in a link that this page does not have. */

@@ -116,7 +116,12 @@ export function asks(
       subjects: [...new Set([...subjects, ...bases])],
       question,
       studies,
-      reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
+      reads: [
+        ...new Set([
+          ...views.flatMap(({ reads, optional = [] }) => [...reads, ...optional]),
+          ...more,
+        ]),
+      ],
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
       isPreview,

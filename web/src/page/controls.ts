@@ -323,65 +323,105 @@ export function normalizeField(
   >`;
 }
 
-/** The whole question: the text, its length, its start token, the threshold. */
-export function questionControls(
+/** What a recording says in place of the controls that need weights. */
+const isRecorded = (frames: readonly Frame[]): boolean =>
+  frames.length > 0 && frames.every(({ recording }) => recording);
+
+/** The reader's text or file, and nothing for prompts of another source. */
+function promptField(context: Context, rows: number): TemplateResult | typeof nothing {
+  const { input } = context.state.value;
+  if (input === 'text') return textField(context, rows);
+  return input === 'file' ? fileField(context) : nothing;
+}
+
+function sourceField({ state, set }: Context): TemplateResult {
+  return choices('prompts from', state.value.input, Object.entries(INPUTS), (value) =>
+    set({ input: value as State['input'] }),
+  );
+}
+
+/** The length and number of the prompts. */
+function sizeFields(context: Context, frames: readonly Frame[]): TemplateResult {
+  const { T, input, n } = context.state.value;
+  const longest = Math.min(...frames.map(({ architecture }) => architecture.context));
+  const ran = [...new Set(frames.map((frame) => frame.T))].filter((one) => one !== T);
+  return html`<div class="numbers">
+    ${numberField('T ≤', 'T', context, longest)}
+    ${ran.length ? html`<span class="hint">T = ${ran.join(', ')} here</span>` : nothing}
+    ${segmented(
+      'Prompts',
+      [
+        [1, '1 prompt'],
+        [10, '10'],
+        [100, '100'],
+      ],
+      n,
+      (count) =>
+        context.set(count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count }),
+    )}
+  </div>`;
+}
+
+function rareFields(context: Context, frames: readonly Frame[]): TemplateResult {
+  const { input, scale } = context.state.value;
+  const isDrawn = input === 'random' || input === 'repeat';
+  return html`<div class="numbers">
+    ${numberField('prompts', 'n', context)} ${firstField(context, frames)}
+    ${numberField('threshold ε', 'eps', context)}
+    ${isDrawn ? numberField('seed', 'seed', context) : nothing}
+    ${choices(
+      'map colors',
+      scale,
+      [
+        ['root', 'square root'],
+        ['linear', 'linear'],
+      ],
+      (value) => context.set({ scale: value as State['scale'] }),
+    )}
+    ${normalizeField(context, frames)}
+  </div>`;
+}
+
+/**
+ * The whole question in one bar: the subjects, the text, its tokens, and a door to all settings.
+ * @param more what else stands behind that door
+ */
+export function askBar(
   context: Context,
   frames: readonly Frame[],
-  rows = 3,
+  subjects: TemplateResult | typeof nothing = nothing,
+  more: TemplateResult | typeof nothing = nothing,
 ): TemplateResult {
-  if (frames.length && frames.every(({ recording }) => recording))
-    return html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`;
   const state = context.state.value;
-  const { input, n } = state;
-  const isDrawn = input === 'random' || input === 'repeat';
-  const longest = Math.min(...frames.map(({ architecture }) => architecture.context));
-  const ran = [...new Set(frames.map(({ T }) => T))].filter((T) => T !== state.T);
-  const numbers = html`<div class="numbers">
-      ${numberField('T ≤', 'T', context, longest)}
-      ${ran.length ? html`<span class="hint">T = ${ran.join(', ')} here</span>` : nothing}
-      ${segmented(
-        'Prompts',
-        [
-          [1, '1 prompt'],
-          [10, '10'],
-          [100, '100'],
-        ],
-        n,
-        (count) =>
-          context.set(
-            count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count },
-          ),
-      )}
+  const [frame] = frames;
+  const [hasText, hasNumbers] = [allows(state, 'text'), allows(state, 'numbers')];
+  const settings = html`${hasText ? html`${sourceField(context)} ${startToken(context, frames)}` : nothing}
+  ${hasNumbers ? html`${sizeFields(context, frames)} ${rareFields(context, frames)}` : nothing}`;
+  const others = state.input === 'text' || state.input === 'file' ? '' : INPUTS[state.input];
+  return html`<div class="ask-bar">
+    ${subjects}
+    <div class="asked">
+      ${
+        isRecorded(frames)
+          ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
+          : hasText
+            ? html`${promptField(context, 2)}${others}
+                <p class="on-paper">${state.input === 'text' ? frame?.question.prompt : ''}</p>`
+            : nothing
+      }
     </div>
-    <details class="more">
-      <summary>Prompts, start token, ε, colors</summary>
-      <div class="numbers">
-        ${numberField('prompts', 'n', context)} ${firstField(context, frames)}
-        ${numberField('threshold ε', 'eps', context)}
-        ${isDrawn ? numberField('seed', 'seed', context) : nothing}
-        ${choices(
-          'map colors',
-          state.scale,
-          [
-            ['root', 'square root'],
-            ['linear', 'linear'],
-          ],
-          (value) => context.set({ scale: value as State['scale'] }),
-        )}
-        ${normalizeField(context, frames)}
-      </div>
-    </details>`;
-  return html`<div class="question-controls">
     ${
-      allows(state, 'text')
-        ? html`${choices('prompts from', input, Object.entries(INPUTS), (value) =>
-            context.set({ input: value as State['input'] }),
-          )}
-          ${input === 'text' ? textField(context, rows) : input === 'file' ? fileField(context) : nothing}`
+      frame
+        ? html`<details class="tokens">
+            <summary>${frame.T} ${frame.T === 1 ? 'token' : 'tokens'}</summary>
+            <div class="words">${chips(frame, context)}</div>
+          </details>`
         : nothing
     }
-    ${allows(state, 'text') ? startToken(context, frames) : nothing}
-    ${allows(state, 'numbers') ? numbers : nothing}
+    <details class="settings">
+      <summary>More</summary>
+      <div class="question-controls">${isRecorded(frames) ? nothing : settings} ${more}</div>
+    </details>
   </div>`;
 }
 
@@ -491,6 +531,17 @@ export function nameOf(
   return titleOf(parsed, known ?? nameOfId(parsed.id), models.describe);
 }
 
+/** The text with what the model wrote after it, as one reads it. */
+function writtenText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
+  const own = tokens.filter(({ special }) => !special);
+  const join = (some: typeof own) => some.map(({ text }) => text).join('');
+  return html`<p class="generated">
+    ${isNamed ? html`<span class="hint">${title}:</span> ` : nothing}${join(own.slice(0, -generated))}<strong
+      >${join(own.slice(-generated))}</strong
+    >
+  </p>`;
+}
+
 export function generateControls(
   context: Context,
   frames: readonly Frame[],
@@ -513,6 +564,9 @@ export function generateControls(
       </button>
       ${numberField('temperature', 'temperature', context)} ${numberField('top k', 'topK', context)}
       <span class="hint">Temperature 0 is greedy.</span>
+    </div>
+    <div role="status">
+      ${open.filter(({ generated }) => generated).map((frame) => writtenText(frame, open.length > 1))}
     </div>
   </details>`;
 }

@@ -27,13 +27,15 @@ import { addEmbedButton } from './controls';
 import { isRead, lackWords, part, say, type DrawOptions, type Update, type View } from './view';
 import { CLASS_WORDS, stampWords } from '../words';
 
-interface FigureLook {
+export interface FigureLook {
   /** Without heading, conditions and menu: the room says them. */
   readonly isBare?: boolean;
   /** The room's heading is its own, and the keyboard comes to the picture before what can be done with it. */
   readonly isMain?: boolean;
   /** Whether the figure is embedded: only the controls that the host asks for are shown. */
   readonly isEmbed?: boolean;
+  /** Conditions that the room states: the figure says those that differ. What is saved has all of them. */
+  readonly stated?: () => readonly string[];
   /** Options of one cell, beside those that all cells share. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
@@ -46,6 +48,13 @@ interface Cell {
   readonly update: Update;
   readonly scope: Scope;
 }
+
+/** The conditions of a stamp that are not among these. */
+const unstated = (stamp: string, stated: readonly string[]): string =>
+  stamp
+    .split(' · ')
+    .filter((one) => !stated.includes(one))
+    .join(' · ');
 
 /** A model keeps its cell when another step of its training is shown. */
 function keysOf(subjects: readonly string[]): string[] {
@@ -336,7 +345,6 @@ export class Figure {
       group,
     };
     update(frame, { ...options, ...extra?.(frame, i) });
-    stamp.hidden = Boolean(isBare);
     // One of them may end at its context, where others read on.
     const T = Math.max(...group.map((one) => one.T));
     // A picture with the lines of all names all of them.
@@ -344,7 +352,9 @@ export class Figure {
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};
     const conditions = { ...this.#conditionsOf(frame), T, ...all, ...own, class: kind };
-    const words = isBare ? '' : stampWords(conditions);
+    const stated = this.#look.stated?.() ?? [];
+    const words = isBare ? '' : unstated(stampWords(conditions), stated);
+    stamp.hidden = !words;
     if (stamp.textContent !== words) render(explained(words, true), stamp);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }

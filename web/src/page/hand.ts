@@ -135,6 +135,7 @@ export function handControls(context: Context, frame: Frame): TemplateResult | t
   const moves = movesOf(frame, state).filter((one) => !edits.some((own) => isSame(own, one.edit)));
   return html`<div class="hand" role="group" aria-label="Intervene">
     <strong>Intervene</strong>
+    ${state.key < 0 && state.query < 0 ? html`<span class="hint">Select a cell of the map to hide its token.</span>` : nothing}
     ${moves.map((one) => link(one.edit, one.says, false))}
     ${choices(
       'keys and values in',

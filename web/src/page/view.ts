@@ -40,10 +40,8 @@ export interface DrawOptions {
   readonly group: readonly Frame[];
   /** For readers who know no word of this yet. */
   readonly isPlain?: boolean;
-  /** Something said on the picture, and bars at its sides. */
+  /** Something said on the picture. */
   readonly remark?: { readonly text: string; readonly kind: string };
-  readonly rowBars?: ArrayLike<number>;
-  readonly colBars?: ArrayLike<number>;
 }
 
 export interface Reach {
@@ -97,6 +95,8 @@ export interface View {
   readonly source?: string;
   /** Metrics and fields by their names in describe; the first decides whether it is of all prompts. */
   readonly reads: readonly string[];
+  /** Names that it draws where they are there, and does without elsewhere. */
+  readonly optional?: readonly string[];
   /** The same of the chosen head alone, of the first prompt. */
   readonly headReads?: readonly string[];
   /** Whether one picture has the lines of all that are shown. */
@@ -115,7 +115,7 @@ export interface View {
   readonly conditions?: (
     frame: Frame,
     state: State,
-  ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences'>>;
+  ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences' | 'eps' | 'setting'>>;
   /** What it shows, as numbers. */
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
   /** What it shows, as a sentence: a caption, and the picture's alternative. @param state of the page; absent: as usual */

@@ -27,9 +27,6 @@ interface HeatmapData {
   readonly colTitle?: string;
   readonly rowWords?: readonly string[];
   readonly colWords?: readonly string[];
-  /** A number of each row, each column, from 0 to 1: bars at the right and under the map. */
-  readonly rowBars?: ArrayLike<number>;
-  readonly colBars?: ArrayLike<number>;
   /** A remark beside the column that it describes. */
   readonly remark?: { readonly text: string; readonly kind: string };
   /** Width of a cell over its height; 1 if absent. */
@@ -107,19 +104,33 @@ function fill(
   [...place.children].forEach((child, i) => each(child as HTMLElement, i));
 }
 
-/** @param words none where there are too many to be read */
-function write(place: HTMLElement, words: readonly string[] = []): void {
-  fill(place, words.length, (span, i) => {
-    if (span.textContent === words[i]) return;
-    // A word that is too long for its place is cut there; the readout has the whole word.
-    span.textContent = words[i]!;
-    span.title = words[i]!;
+/** So many letters have room beside every map. */
+const ROOM = 6;
+
+/** Words that begin alike and are longer than their room are named by where they begin to differ. */
+export function distinct(words: readonly string[]): string[] {
+  const groups = new Map<string, Set<string>>();
+  const startOf = (one: string) => one.slice(0, ROOM);
+  for (const one of words)
+    groups.set(startOf(one), (groups.get(startOf(one)) ?? new Set()).add(one));
+  return words.map((one) => {
+    const alike = [...groups.get(startOf(one))!];
+    if (one.length <= ROOM || alike.length < 2) return one;
+    let common = ROOM;
+    while (alike.every((other) => other.slice(0, common + 1) === one.slice(0, common + 1)))
+      common++;
+    return `…${one.slice(Math.min(common, one.length - 1))}`;
   });
 }
 
-function bars(place: HTMLElement, values: ArrayLike<number> = []): void {
-  place.hidden = !values.length;
-  fill(place, values.length, (bar, i) => bar.style.setProperty('--share', String(values[i])));
+/** @param words none where there are too many to be read */
+function write(place: HTMLElement, words: readonly string[] = []): void {
+  const labels = distinct(words);
+  fill(place, words.length, (span, i) => {
+    // A word that is too long for its place is cut there; the readout has the whole word.
+    if (span.textContent !== labels[i]) span.textContent = labels[i]!;
+    if (span.title !== words[i]) span.title = words[i]!;
+  });
 }
 
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
@@ -127,11 +138,8 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   const inner = element('map-inner', place);
   const rowWords = element('row-words', inner);
   const plot = element('heatmap', inner);
-  const rowBars = element('row-bars', inner);
-  const colBars = element('col-bars', inner);
   const colWords = element('col-words', inner);
-  for (const side of [rowWords, colWords, rowBars, colBars])
-    side.setAttribute('aria-hidden', 'true');
+  for (const side of [rowWords, colWords]) side.setAttribute('aria-hidden', 'true');
   const canvas = document.createElement('canvas');
   plot.append(canvas);
   const lit = element('mark lit', plot);
@@ -218,8 +226,6 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       inner.style.setProperty('--every', String(every));
       write(rowWords, rowNames);
       write(colWords, colNames);
-      bars(rowBars, data.rowBars);
-      bars(colBars, data.colBars);
       while (outlines.length > outlined.length) outlines.pop()!.remove();
       while (outlines.length < outlined.length) outlines.push(element('mark outlined', plot));
       outlined.forEach((cell, i) => mark(outlines[i]!, cell, rows, cols));

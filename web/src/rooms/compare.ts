@@ -2,14 +2,17 @@
 import { signal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';
+import { live } from 'lit/directives/live.js';
 import {
   allows,
+  askBar,
   generateControls,
   opening,
-  questionControls,
+  segmented,
   subjectList,
   tablePlace,
   troubles,
+  valueOf,
 } from '../page/controls';
 import {
   appearsWhole,
@@ -25,26 +28,33 @@ import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
 import { INPUTS } from '../ask/question';
 import { addKinds, hand } from '../save/menu';
+import { defaults } from '../ask/state';
 import { parseSubject } from '../ask/subject';
-import { attention } from '../views/attention';
+import { field } from '../page/terms';
 import { sinks } from '../views/sinks';
+import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { part } from '../page/view';
-import { comparison, firstWords } from '../words';
+import { comparedAnswer } from '../answers';
+import { comparison, firstWords, sharedConditions } from '../words';
 import { corpusName, type Card, type OpenModels } from '../ask/zoo';
 import { differenceLine, differencesOf, placeWords } from './differs';
-import { Inspector } from './inspect';
 import {
+  metricsOf,
+  MOST_COLUMNS,
   promptsCsv,
   readsOf,
+  shownColumns,
   tableCsv,
   tableJson,
   tableOf,
   type ReportedRow,
   type Sorting,
+  type TableMetric,
 } from './metrics';
 import { metricsTable } from './metrics_table';
-import { addScatter, RAW, READS } from './scatter';
+import { addScatter, belowOf, RAW, READS } from './scatter';
 import { seedsTable } from './seeds_table';
+import { Stage } from './stage';
 import './panes.css';
 import './tables.css';
 import './compare.css';
@@ -146,23 +156,80 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
   </div>`;
 }
 
+/** The picture, chosen from the tabs of the questions. */
+function pictureField(
+  { tab }: Choice,
+  frames: readonly Frame[],
+  select: (view: string) => void,
+): TemplateResult {
+  const groups = [...QUESTIONS, RESEARCH]
+    .map((question) => ({ question, tabs: tabsOf(question, frames) }))
+    .filter(({ tabs }) => tabs.length);
+  return field(
+    'picture',
+    html`<select aria-label="picture" @change=${(event: Event) => select(valueOf(event))}>
+      ${groups.map(
+        ({ question, tabs }) =>
+          html`<optgroup label=${question.title}>
+            ${tabs.map(
+              (one) =>
+                html`<option value=${one.views[0]!.name} ?selected=${one === tab}>
+                  ${one.title}
+                </option>`,
+            )}
+          </optgroup>`,
+      )}
+    </select>`,
+  );
+}
+
+/** Lets the reader choose the columns of the table. */
+function columnsField(
+  columns: readonly TableMetric[],
+  shown: readonly TableMetric[],
+  { set }: Context,
+): TemplateResult {
+  const names = shown.map(({ name }) => name);
+  const change = (name: string) =>
+    set({
+      columns: names.includes(name) ? names.filter((one) => one !== name) : [...names, name],
+    });
+  return html`<details class="more columns">
+    <summary>Columns</summary>
+    <div class="numbers">
+      ${columns.map(({ name, title }) => {
+        const isShown = names.includes(name);
+        return html`<label class="check"
+          ><input
+            type="checkbox"
+            .checked=${live(isShown)}
+            ?disabled=${isShown ? names.length < 2 : names.length >= MOST_COLUMNS}
+            @change=${() => change(name)}
+          />
+          ${title}</label
+        >`;
+      })}
+    </div>
+  </details>`;
+}
+
+const BELOW = [
+  ['reported', 'Reported in papers'],
+  ['seeds', 'Across seeds'],
+  ['scatter', 'Sink and size, loss, norm'],
+] as const;
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
+  const bar = part(root, 'bar');
   const head = part(root, 'room-head');
-  const question = part(root, 'question');
   const pictures = part(root, 'pictures');
-  const map = new Figure(pictures, attention, context, scope);
-  const sinkMap = new Figure(pictures, sinks, context, scope);
-  const inspector = new Inspector(part(root, 'inspector'), context, scope);
-  const different = part(root, 'different');
+  let said: readonly string[] = [];
+  const look = { stated: () => said };
+  const stage = new Stage(part(pictures, 'stage'), context, scope, look, look);
+  const sinkMap = new Figure(pictures, sinks, context, scope, look);
   const numbers = part(root, 'figure numbers-of-all', 'section');
   const numbersHead = part(numbers, 'figure-head', 'header');
-  render(
-    html`<h2>Numbers</h2>
-      <p class="question">
-        What are the means, over how many prompts, and how much do prompts differ?
-      </p>`,
-    part(numbersHead, 'figure-title'),
-  );
+  const columnsPlace = part(numbersHead, 'figure-title');
   const menu = addKinds(numbersHead, 'the numbers', SAVES, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));
     const facts = context.facts();
@@ -178,6 +245,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     hand(new Blob([text], { type }), `sinkscope-compare-${name}`);
   });
   const table = part(numbers, 'table-of-all');
+  const different = part(root, 'different');
+  const tabs = part(root, 'below-tabs');
+  const place = part(root, 'below');
   const open = signal<OpenModels | undefined>(undefined);
   const texts = signal<Describe | undefined>(undefined);
   const sorting = signal<Sorting>({ name: '', descending: true });
@@ -191,7 +261,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
 
   asks(context, scope, (_, engine) => ({
-    views: [attention, sinks, inspector.viewFor(framesOf(shown()))],
+    views: [sinks, ...stage.choiceFor(framesOf(shown())).views],
     more: [...readsOf(tableFor(engine)), ...READS, RAW],
   }));
   appearsWhole(root, scope, shown);
@@ -203,25 +273,37 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const frames = framesOf(all);
     const fresh = framesOf(all.filter(({ isStale }) => !isStale));
     const isFailed = all.some(({ error }) => error);
+    const choice = stage.choiceFor(frames);
+    const below = belowOf(state);
+    const isAllFresh = fresh.length === all.length;
+    render(
+      askBar(
+        context,
+        frames,
+        subjectList('Models compared', all, context, (shown) => context.set({ shown })),
+        html`${generateControls(context, frames)}`,
+      ),
+      bar,
+    );
+    const answer = isAllFresh ? comparedAnswer(fresh) : '';
     render(
       html`${opening(
-        'Compare',
+        answer || 'Compare',
         comparison(fresh) ||
           (all.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'),
         context,
-        subjectList('Models compared', all, context, (shown) => context.set({ shown })),
+        pictureField(choice, frames, stage.select),
       )}
       ${troubles(all, context)}`,
       head,
     );
-    render(
-      html`${questionControls(context, frames, 2)} ${generateControls(context, frames)}`,
-      question,
-    );
-    pictures.dataset.count = String(all.length);
-    map.update(all);
-    sinkMap.update(all);
-    inspector.update(all);
+    // The name of a model is over its picture.
+    said = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
+    const [view] = choice.views;
+    pictures.dataset.count = view === sinks ? '6' : String(all.length);
+    stage.update(all);
+    sinkMap.root.hidden = choice.views.includes(sinks);
+    sinkMap.update(sinkMap.root.hidden ? [] : all);
     render(differs(frames, context), different);
     menu.hidden = !allows(state, 'save') || !fresh.length;
     // What the table reads may still be on its way.
@@ -229,23 +311,49 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const columns = engine ? tableFor(engine, texts.value) : [];
     const needed = readsOf(columns.filter(({ isRare }) => !isRare));
     const whole = all.flatMap(({ frame, isStale }) =>
-      frame && needed.every((name) => name in frame.tensors) ? [{ frame, isStale }] : [],
+      frame && needed.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
+        ? [{ frame, isStale }]
+        : [],
     );
+    const filled = metricsOf(
+      whole.map(({ frame }) => frame),
+      columns,
+    );
+    const usual = shownColumns(filled, state.columns);
+    render(whole.length ? columnsField(filled, usual, context) : nothing, columnsPlace);
     const firsts = [...new Set(frames.map(firstWords))];
     const stale = whole.some(({ isStale }) => isStale)
       ? ' Grey rows still show the previous conditions.'
       : '';
     const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${state.input === 'heldout' ? `held-out text: ${corpusName(state.T)}` : INPUTS[state.input]}.${stale}`;
+    const reported =
+      whole.length && below === 'reported' ? reportedOf(frames, context, open.value) : [];
+    const hasSpread = frames.some(({ sequences }) => sequences > 1);
+    const hasShares = frames.some(({ operation }) => !operation.normalises);
     render(
       whole.length
-        ? html`${metricsTable({ shown: whole, table: columns, reported: reportedOf(frames, context, open.value), sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
+        ? html`${metricsTable({ shown: whole, table: usual, reported, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
             <p class="hint">
-              ± is the standard deviation over the prompts. * marks shares of rows that need not sum
-              to 1: read them with “Sink₁ raw” and “row sum”.
-            </p>
-            ${seedsTable(cardsOf(frames, context))}`
+              ${hasSpread ? '± is the standard deviation over the prompts.' : ''}
+              ${hasShares ? '* marks shares of rows that need not sum to 1: read them with “Sink₁ raw” and “row sum”.' : ''}
+            </p>`
         : nothing,
       table,
+    );
+    render(
+      whole.length
+        ? segmented('Below the table', BELOW, below, (name) =>
+            context.set({
+              ...{ against: defaults.against, checkpoints: defaults.checkpoints },
+              below: name === below ? 'none' : name,
+            }),
+          )
+        : nothing,
+      tabs,
+    );
+    render(
+      whole.length && below === 'seeds' ? seedsTable(cardsOf(frames, context)) : nothing,
+      place,
     );
   });
 }

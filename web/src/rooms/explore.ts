@@ -1,14 +1,13 @@
-/** Explore, in one screen: the map of all heads, the selected head's attention map, one inspector. */
-import { html, nothing, render } from 'lit';
+/** Explore, in one screen: a bar with the subject and the text, all heads, the stage, and six questions. */
+import { html, nothing, render, type TemplateResult } from 'lit';
 import {
   addButton,
   allows,
-  chips,
+  askBar,
   generateControls,
   lightsChips,
   nameOf,
   opening,
-  questionControls,
   troubles,
 } from '../page/controls';
 import {
@@ -21,38 +20,56 @@ import {
   type Shown,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { selectedHead } from '../frame';
+import { layerNumber, selectedHead, type Frame } from '../frame';
 import { handControls } from '../page/hand';
-import { attention } from '../views/attention';
-import { change } from '../views/change';
+import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
-import { part } from '../page/view';
-import { finding, headWords, capital } from '../words';
+import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
+import { part, type View } from '../page/view';
+import { answerOf, firstInFull } from '../answers';
+import { isOfDisk, isOfHub } from '../ask/ids';
+import { isOfRecording } from '../ask/recordings';
+import { parseSubject } from '../ask/subject';
+import { finding, givesWords, headName, stampWords } from '../words';
+import { claimOf } from '../claims';
 import { about } from './about';
-import { Inspector } from './inspect';
+import { Stage } from './stage';
 import './panes.css';
 import './tables.css';
 import './explore.css';
 
+/** Maps of more heads than this would be too small to be seen beside the stage. */
+const FEW_HEADS = 48;
+
+/** All heads, as maps where they are few; of a model that is not there yet, as its source makes likely. */
+function navigatorOf(subject: string, frame: Frame | undefined): View {
+  if (frame) {
+    const { L, H } = frame.architecture;
+    return L * H <= FEW_HEADS && !frame.lacks?.att ? heads : sinks;
+  }
+  const id = parseSubject(subject)?.id ?? '';
+  return isOfHub(id) || isOfDisk(id) || isOfRecording(id) ? sinks : heads;
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
+  const bar = part(root, 'bar');
   const rail = part(root, 'rail');
   const middle = part(root, 'middle');
   const side = part(root, 'inspector');
-  // The keyboard goes as the eye does: left to right, and on a phone the map first.
+  // The keyboard goes as the eye does: left to right, and on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
-  const arrange = () => (isWide.matches ? middle.before(rail) : middle.after(rail));
+  const arrange = () => (isWide.matches ? middle.before(rail) : side.after(rail));
   arrange();
   isWide.addEventListener('change', arrange);
   scope.onEnd(() => isWide.removeEventListener('change', arrange));
-  const subjects = part(rail, 'subjects');
-  const sinkMap = new Figure(rail, sinks, context, scope);
-  const question = part(rail, 'question');
+  const railTitle = part(rail, 'hint', 'p');
   const head = part(middle, 'room-head');
-  const words = part(middle, 'words');
-  const map = new Figure(middle, attention, context, scope, { isMain: true });
   const hand = part(middle, '');
-  const changed = new Figure(middle, change, context, scope);
-  const inspector = new Inspector(side, context, scope);
+  // The picture on the stage says the conditions, and another one what it has otherwise.
+  let said: readonly string[] = [];
+  const look = { stated: () => said };
+  const stage = new Stage(part(middle, 'stage'), context, scope, {}, look);
+  let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
   /** The selected subject. */
   const subject = () => {
@@ -61,12 +78,36 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   };
   const shown = (): Shown[] => shownOf(context, [subject()]);
 
-  asks(context, scope, () => ({
-    subjects: [subject()],
-    views: [attention, sinks, change, inspector.viewFor(framesOf(shown()))],
-    more: ['massive', 'massive_at'],
-  }));
+  asks(context, scope, () => {
+    const frames = framesOf(shown());
+    const { tab, views } = stage.choiceFor(frames);
+    // What compares fits once the frame that it compares with is there.
+    const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
+    return {
+      subjects: [subject()],
+      views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
+      more: [...sinks.reads, 'massive', 'massive_at'],
+    };
+  });
   appearsWhole(root, scope, shown);
+
+  const subjects = (): TemplateResult | typeof nothing => {
+    const state = context.state.value;
+    if (!allows(state, 'subjects')) return nothing;
+    return html`<div class="subject-list" role="group" aria-label="Model">
+      ${state.shown.map(
+        (one, i) =>
+          html`<button
+            type="button"
+            aria-pressed=${one === subject()}
+            @click=${() => context.set({ at: i, layer: -1, head: -1 })}
+          >
+            ${nameOf(shownOf(context, [one])[0]!, context)}
+          </button>`,
+      )}
+      ${addButton(false, context)}
+    </div>`;
+  };
 
   scope.effect(() => {
     const state = context.state.value;
@@ -75,50 +116,126 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const frames = framesOf(all);
     const [frame] = frames;
     const at = frame && selectedHead(frame, state);
+    const choice = stage.choiceFor(frames);
+    const isAbout = frame && allows(state, 'subjects');
     render(
-      allows(state, 'subjects')
-        ? html`<div class="subject-list" role="group" aria-label="Model">
-              ${state.shown.map(
-                (one, i) =>
-                  html`<button
-                    type="button"
-                    aria-pressed=${one === subject()}
-                    @click=${() => context.set({ at: i, layer: -1, head: -1 })}
-                  >
-                    ${nameOf(shownOf(context, [one])[0]!, context)}
-                  </button>`,
-              )}
-              ${addButton(false, context)}
-            </div>
-            ${frame ? about(frame, context) : nothing}`
-        : nothing,
-      subjects,
+      askBar(
+        context,
+        frames,
+        subjects(),
+        html`${generateControls(context, frames)} ${isAbout ? about(frame, context) : nothing}`,
+      ),
+      bar,
     );
+    const answer = frame && at ? answerOf(choice, frame, at, state) : '';
+    const isLoading = !frame && !all[0]!.error;
     render(
       html`${opening(
-        at ? capital(headWords(at, frame)) : 'Explore',
+        answer || 'Explore',
         frame && at
-          ? finding(frame, at)
-          : all[0]!.error
-            ? ''
-            : `Loading ${nameOf(all[0]!, context)} …`,
+          ? numbersOf(choice, frame, at)
+          : isLoading
+            ? `Loading ${nameOf(all[0]!, context)} …`
+            : '',
         context,
+        frame && at
+          ? html`<p class="hint">
+              Layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
+              ${firstInFull(frame)}
+            </p>`
+          : nothing,
       )}
       ${troubles(all, context)}`,
       head,
     );
-    render(frame ? chips(frame, context) : nothing, words);
-    sinkMap.update(all);
-    map.update(all);
-    render(frame && !frame.recording ? handControls(context, frame) : nothing, hand);
-    changed.root.hidden = !frame?.edits.length;
-    changed.update(all);
-    inspector.update(all);
-    render(
-      html`${questionControls(context, frames)} ${generateControls(context, frames)}`,
-      question,
-    );
+    said = frame ? stampWords(frame).split(' · ') : [];
+    const view = navigatorOf(subject(), frame);
+    if (navigator?.view !== view) {
+      navigator?.figure.end();
+      navigator = { view, figure: new Figure(rail, view, context, scope, look) };
+    }
+    render(frame ? railWords(frame) : nothing, railTitle);
+    navigator.figure.update(all);
+    stage.update(all, [view]);
+    const isHand = choice.question.name === 'if' && frame && !frame.recording;
+    render(isHand ? handControls(context, frame) : nothing, hand);
+    render(questions(choice, frames, stage.select), side);
   });
 
-  lightsChips(words, context, scope, shown);
+  lightsChips(bar, context, scope, shown);
+}
+
+const railWords = ({ architecture: { L, H } }: Frame): string =>
+  `${L * H} heads: how much each gives the first token. A row is a layer.`;
+
+/** What the plain answer is followed by, where the view does not say it itself. */
+function numbersOf(
+  { question }: Choice,
+  frame: Frame,
+  at: ReturnType<typeof selectedHead>,
+): string {
+  if (question.name === 'where') return finding(frame, at);
+  return ['why', 'write', 'if'].includes(question.name)
+    ? givesWords(claimOf(frame, at), frame)
+    : '';
+}
+
+/** The questions, the selected one with its tabs; those for researchers behind a door. */
+function questions(
+  { question, tab, views: [view] }: Choice,
+  frames: readonly Frame[],
+  select: (view: string) => void,
+): TemplateResult {
+  const tabs = (all: readonly Tab[]) =>
+    html`<div class="tabs" role="group" aria-label=${question.title}>
+      ${all.map(
+        (one) =>
+          html`<button
+            type="button"
+            aria-pressed=${one === tab}
+            @click=${() => select(one.views[0]!.name)}
+          >
+            ${one.title}
+          </button>`,
+      )}
+    </div>`;
+  const research = tabsOf(RESEARCH, frames);
+  return html`<nav class="questions" aria-label="Questions">
+    ${QUESTIONS.map((one) => {
+      const own = tabsOf(one, frames, view!.name);
+      if (!own.length) return nothing;
+      const isSelected = one === question;
+      return html`<div class=${isSelected ? 'asks selected' : 'asks'}>
+        <button
+          type="button"
+          class="ask"
+          aria-current=${isSelected ? 'true' : 'false'}
+          @click=${() => select(own[0]!.views[0]!.name)}
+        >
+          ${one.title}<small>${one.hint}</small>
+        </button>
+        ${isSelected && own.length > 1 ? tabs(own) : nothing}
+      </div>`;
+    })}
+    ${
+      research.length
+        ? html`<details class="more research" ?open=${question === RESEARCH}>
+            <summary>${RESEARCH.title}</summary>
+            ${research.map(
+              (one) =>
+                html`<p>
+                  <button
+                    type="button"
+                    aria-pressed=${one === tab}
+                    @click=${() => select(one.views[0]!.name)}
+                  >
+                    ${one.title}
+                  </button>
+                  ${one.what}
+                </p>`,
+            )}
+          </details>`
+        : nothing
+    }
+  </nav>`;
 }

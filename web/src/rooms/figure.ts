@@ -1,12 +1,12 @@
 /** One view as a figure, for embed.html: its title, its picture, a link to the page. Or the lab, or an experiment. */
 import { html, nothing, render } from 'lit';
-import { generateControls, nameOf, questionControls, textField, troubles } from '../page/controls';
+import { askBar, generateControls, nameOf, textField, troubles } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
 import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
-import { isRead, part } from '../page/view';
+import { isRead, lackWords, part } from '../page/view';
 import { Walk } from './walk';
 
 const plain = (text: string) => text.replace(/\s+/g, ' ').trim();
@@ -52,7 +52,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const frames = framesOf(all);
     render(troubles(all, context), head);
     render(
-      html`${has('question') ? questionControls(context, frames) : has('text') ? textField(context, 2) : nothing}
+      html`${has('question') ? askBar(context, frames) : has('text') ? textField(context, 2) : nothing}
       ${has('generate') ? generateControls(context, frames) : nothing}`,
       asked,
     );
@@ -64,7 +64,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       const { describe } = context.engine.value!.models;
       return isRead(view, frame, describe)
         ? view.says(frame, selectedHead(frame, state), state)
-        : coming[i]!;
+        : lackWords(view, frame) || coming[i]!;
     });
     render(
       html`<span data-finding

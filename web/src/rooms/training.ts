@@ -6,11 +6,23 @@ import { Figure } from '../page/figure';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { training } from '../views/training';
+import type { Frame } from '../frame';
 import { part } from '../page/view';
-import { headsWords, judged, percent, shortWords } from '../words';
+import { emergence } from '../views/training';
+import { explained } from '../page/terms';
+import { headsWords, judged, percent, sharedConditions, shortWords } from '../words';
 import { Walk } from './walk';
 import './panes.css';
 import './training.css';
+
+/** Whether the sink comes by training, of the models whose courses are read. */
+function comes(frames: readonly Frame[]): string {
+  const all = frames.flatMap((frame) => emergence(frame) ?? []);
+  const forms = all.filter(({ isNone, from }) => !isNone && from === 0);
+  if (!all.length || forms.length < all.filter(({ isNone }) => !isNone).length) return '';
+  if (!forms.length) return 'No sink appears in these trainings.';
+  return 'The sink is not there at first: it appears during training.';
+}
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'room-head');
@@ -18,10 +30,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const grid = part(root, 'training-grid');
   const left = part(grid, 'middle');
   const right = part(grid, 'inspector');
-  const map = new Figure(left, attention, context, scope, { isMain: true });
+  // Conditions that all models share are said once, under the maps.
+  let said: readonly string[] = [];
+  const look = { stated: () => said };
+  const map = new Figure(left, attention, context, scope, { isMain: true, ...look });
+  const shared = part(left, 'stamp', 'p');
   const course = new Figure(right, training, context, scope);
   const text = part(left, 'question');
-  const sinkMap = new Figure(left, sinks, context, scope);
+  const sinkMap = new Figure(left, sinks, context, scope, look);
   right.addEventListener('choose-step', (event) => walk.go((event as CustomEvent<number>).detail));
   const shown = () => shownOf(context, context.state.value.shown);
 
@@ -33,11 +49,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const all = shown();
     const fresh = framesOf(all.filter(({ isStale }) => !isStale));
-    const said = fresh.map((frame) => {
+    const counts = fresh.map((frame, i) => {
       const verdict = judged(frame);
       // A clause here, and a sentence elsewhere.
       if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps).slice(0, -1);
-      return `${frame.title}: ${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)} of their attention`;
+      const many = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
+      if (i && judged(fresh[0]!).conclusive) return many;
+      return `${many} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
     const isFailed = all.some(({ error }) => error);
     const evens = fresh.map(judged).flatMap((one) => (one.conclusive ? percent(one.even, 0) : []));
@@ -46,9 +64,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       : '';
     render(
       html`${opening(
-        'Training',
-        said.length
-          ? `${[...new Set(said)].join('; ')}${even}.`
+        comes(fresh) || 'Training',
+        counts.length
+          ? `${[...new Set(counts)].join('; ')}${even}.`
           : isFailed
             ? ''
             : 'Loading the models …',
@@ -65,6 +83,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${troubles(all, context)}`,
       head,
     );
+    const common = sharedConditions(framesOf(all));
+    said = [...common, ...framesOf(all).map(({ title }) => title)];
+    render(explained(common.join(' · '), true), shared);
     map.update(all);
     sinkMap.update(all);
     course.update(all);

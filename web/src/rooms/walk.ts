@@ -68,13 +68,8 @@ export class Walk {
   readonly #trust: (repository: string) => void;
   #timer = 0;
 
-  /** @param opening where the walk begins by itself: at step 0, playing, as soon as `isReady` */
-  constructor(
-    root: HTMLElement,
-    context: Context,
-    scope: Scope,
-    opening?: { readonly isReady: () => boolean },
-  ) {
+  /** @param isReady where the walk begins at the first stored step: when it may */
+  constructor(root: HTMLElement, context: Context, scope: Scope, isReady?: () => boolean) {
     this.#context = context;
     this.#root = root;
     this.#root.classList.add('walk');
@@ -91,15 +86,12 @@ export class Walk {
       );
     });
     scope.effect(() => render(this.#parts(), this.#root));
-    // A link to a step shows that step; a reader who asked for less motion presses Play.
-    const isStill =
-      stepOfShown(context.state.peek().shown) !== undefined ||
-      matchMedia('(prefers-reduced-motion: reduce)').matches;
-    let isToBegin = opening !== undefined && !isStill;
+    let isToBegin = isReady !== undefined;
     scope.effect(() => {
-      if (!isToBegin || !this.#steps.value?.length || !opening!.isReady()) return;
+      const steps = this.#steps.value;
+      if (!isToBegin || !steps?.length || !isReady!()) return;
       isToBegin = false;
-      queueMicrotask(() => this.#play());
+      queueMicrotask(() => this.go(steps[0]!));
     });
     scope.effect(() => this.#follow());
     scope.onEnd(() => this.#stop());

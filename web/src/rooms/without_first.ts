@@ -9,7 +9,7 @@ import { sentence } from '../ask/errors';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
-import { tablePlace } from '../page/controls';
+import { segmented, tablePlace } from '../page/controls';
 import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
 import { firstName, percent } from '../words';
@@ -121,15 +121,57 @@ const conditions = (count: number, seeds: number) =>
   `${count} tokens at temperature 0.6 from the 40 likeliest; texts of seed 1, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'}. ` +
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
-/** The published model's texts. */
-function published(): TemplateResult {
-  const { model, file, prompt, count, texts, trials } = recorded;
-  const { heading, text } = verdictOf(trials, count)!;
-  return html`<section data-recorded-texts>
-    <h3>In ${model}: ${heading[0]!.toLowerCase()}${heading.slice(1)}</h3>
-    <p>${text}</p>
-    ${table(prompt, texts, trials, `Recorded of ${file}. ${conditions(count, trials.length)}`)}
-  </section>`;
+/** Names of the recorded texts, in the order of the acts. */
+const ACTS: Readonly<Record<Name, string>> = {
+  kept: 'With the first token',
+  deleted: 'Take it away',
+  restored: 'Put it back',
+};
+
+/** The recorded texts of a published model, one at a time: the token is there, taken away, and put back. */
+export class Recorded {
+  readonly #place: HTMLElement;
+  readonly #shown = signal<Name>('kept');
+
+  constructor(place: HTMLElement, scope: Scope) {
+    this.#place = place;
+    this.#place.dataset.recordedTexts = '';
+    scope.effect(() => this.#draw(this.#shown.value));
+  }
+
+  #draw(name: Name): void {
+    const { model, file, prompt, count, texts, trials } = recorded;
+    const { heading, text } = verdictOf(trials, count)!;
+    const half = Math.floor(count / 2);
+    const when = {
+      kept: 'The model sees its first token.',
+      deleted: 'No new token sees the first one.',
+      restored: `The first token is hidden for ${half} tokens, then put back.`,
+    }[name];
+    render(
+      html`<p class="answer">${heading}.</p>
+        <p>
+          ${model}, a published model of 135 million parameters, writes on. Its text is not yours:
+          it was recorded.
+        </p>
+        ${segmented(
+          'First token',
+          NAMES.map((one) => [one, ACTS[one]] as const),
+          name,
+          (to) => (this.#shown.value = to),
+        )}
+        <p class="recorded" role="status" data-text=${name}>
+          <span class="hint">${when}</span>
+          <span class="written"><span class="hint">${prompt}</span>${texts[name]}</span>
+        </p>
+        <details class="more">
+          <summary>How sure is that?</summary>
+          <p>${text}</p>
+          ${table(prompt, texts, trials, `Recorded of ${file}. ${conditions(count, trials.length)}`)}
+        </details>`,
+      this.#place,
+    );
+  }
 }
 
 interface Trying {
@@ -224,8 +266,7 @@ export class WithoutFirst {
         }
         <button type="button" @click=${() => this.stop()}>
           ${isDone ? 'Put it back' : 'Stop'}
-        </button>
-        ${isDone ? published() : nothing}`,
+        </button>`,
       place,
     );
   }

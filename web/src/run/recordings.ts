@@ -135,7 +135,9 @@ function architectureOf(
 
 function tokensOf({ conditions, tokens }: Recording): Token[] {
   const { first } = conditions;
-  const isMark = (text: string) => text === first.token && /^(<.*>|\[.*\])$/.test(text);
+  // Where another position counts as the first, the file does not name the token at the start.
+  const isNamed = (text: string) => first.position > 0 || text === first.token;
+  const isMark = (text: string) => isNamed(text) && /^(<.*>|\[.*\])$/.test(text);
   return (conditions.tokens[0] ?? []).map((text, t) => {
     const special = t === 0 && isMark(text);
     return { id: tokens[t] ?? 0, text, start: 0, end: 0, special };

@@ -3,6 +3,7 @@ import {
   cellsOf,
   firstKey,
   gridOf,
+  isBidirectional,
   largest,
   mapsOf,
   massOfRow,
@@ -116,7 +117,11 @@ export const attention: View = {
   says: (frame, at, state = defaults) => {
     const { T, eps, title, operation } = frame;
     const verdict = judged(frame);
-    const claim = claimOf(frame, at, state);
+    const known = claimOf(frame, at, state);
+    const { column } = known;
+    // The picture is of the first prompt, and so is its number.
+    const isOne = frame.sequences > 1 && column !== undefined;
+    const claim = isOne ? { ...known, given: column.given, isMost: false } : known;
     const short = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
     const number = givenWords(claim);
     const received = claim.isShare
@@ -131,8 +136,9 @@ export const attention: View = {
     const cells = frame.pooled
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
       : '';
+    const where = isOne ? `In the first of ${frame.sequences} prompts the` : 'The';
     return (
-      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. The first token, ` +
+      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. ${where} first token, ` +
       `${quote(frame, firstKey(frame))}, receives ${received}${sums}.${short}`
     );
   },
@@ -142,6 +148,7 @@ export const attention: View = {
     const key = part(head, 'map-key', 'span');
     const what = part(key, 'scale-name', 'span');
     const legend = part(key, 'legend-place', 'span');
+    const later = part(key, 'scale-name', 'span');
     /** Tokens of a row, and of a column; elsewhere on the page the first one of a block represents it. */
     let block = 1;
     const tokensOf = ({ row, col }: Cell) => ({ query: row * block, key: col * block });
@@ -161,7 +168,9 @@ export const attention: View = {
     return (frame, options) => {
       const maps = mapsOf(frame);
       if (!maps) return;
-      const { state, at, isPlain } = options;
+      const { state, isPlain } = options;
+      // While another head is read, or where its text cannot be, the picture is of the head before, and so are its words.
+      const at = frame.head ?? options.at;
       block = maps.block;
       const cells = frame.pooled ? maps.weights : cellsOf(maps, state);
       const scale = weightScale(options, frame.pooled ? maps.weights : undefined);
@@ -175,6 +184,9 @@ export const attention: View = {
       say(what, frame.pooled ? '' : scaleName(scale, 'weight'));
       if (frame.pooled) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
       else drawScale(legend, scale);
+      // Said once: beside another map it is known.
+      later.hidden = options.frames.length > 1 || isBidirectional(frame);
+      say(later, 'grey: later tokens, not visible');
       const words = frame.pooled ? undefined : wordsOf(frame.tokens);
       const isQuiet = isPlain && !frame.pooled;
       const axis = (name: string) => (block > 1 ? `${name} (blocks of ${block} tokens)` : name);
@@ -187,8 +199,6 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('key'),
         rowWords: words,
         colWords: words,
-        rowBars: frame.pooled ? undefined : options.rowBars,
-        colBars: frame.pooled ? undefined : options.colBars,
         remark: options.remark,
         label: attention.says(frame, at, state),
         chosen: cellOf(state.query, state.key),

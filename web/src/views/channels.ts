@@ -24,10 +24,20 @@ function layerOf({ shape, data }: Tensor, layer: number): Float32Array {
   return (data as Float32Array).subarray(layer * size, (layer + 1) * size);
 }
 
+const medianOf = lastOf((values: Float32Array) => {
+  const sorted = values.map(Math.abs).sort();
+  const half = Math.floor(sorted.length / 2);
+  return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
+});
+
 /** The place of the largest value, after the chosen layer or the one where it is most extreme. */
 export function peakOf(frame: Frame, chosen?: number): Peak {
   const layer = hiddenLayer(frame, chosen);
-  return peakAt(frame.tensors.hidden!, layer, frame.tensors.massive!.data[4 * layer + 3]!);
+  const { hidden, massive } = frame.tensors;
+  // Over several prompts the median is a mean; the picture is of the first one.
+  const median =
+    frame.sequences > 1 ? medianOf(layerOf(hidden!, layer)) : massive!.data[4 * layer + 3]!;
+  return peakAt(hidden!, layer, median);
 }
 
 function peakAt(hidden: Tensor, layer: number, median: number): Peak {
@@ -44,7 +54,7 @@ function peakAt(hidden: Tensor, layer: number, median: number): Peak {
 
 function saySuperWeight(frame: Frame): string {
   const found = superWeightOf(frame);
-  if (!found) return '';
+  if (!found) return frame.lacks?.super_weight ? ' Its super weight is not recorded.' : '';
   const { layer, row, column, token, share } = found;
   return (
     ` Layer ${layer} writes the largest activation, into channel ${row} of token ${token}; a single weight ` +
@@ -57,7 +67,7 @@ function sayPeak(frame: Frame, { layer, channel, token, size, median }: Peak): s
   return (
     `${capital(stateWords(layer))}, the largest activation is ${show(size, 1)}, ${show(size / median, 0)}× the median: ` +
     `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)} ` +
-    `(a normal distribution has 3).${saySuperWeight(frame)}`
+    `(${frame.sequences > 1 ? `mean over ${frame.sequences} prompts; ` : ''}a normal distribution has 3).${saySuperWeight(frame)}`
   );
 }
 
@@ -72,7 +82,8 @@ export const channels: View = {
     'is a single weight that causes such an activation. Select a cell to intervene on it.',
   formula: 'kurtosis = mean (h − mean h)⁴ / (mean (h − mean h)²)²',
   source: 'Sun et al. 2024 (massive activations); Yu et al. 2024 (super weights)',
-  reads: ['hidden', 'massive', 'kurtosis', 'super_weight'],
+  reads: ['hidden', 'massive', 'kurtosis'],
+  optional: ['super_weight'],
   numbers: (frame, head: Head) => {
     const layer = hiddenLayer(frame, head.layer);
     const [, T, D] = frame.tensors.hidden!.shape as [number, number, number];
@@ -82,10 +93,21 @@ export const channels: View = {
         data: layerOf(frame.tensors.hidden!, layer),
       }),
       { ...quantity('kurtosis', ['layer'], frame.tensors.kurtosis!), from: [-1] },
-      {
-        ...quantity('super_weight', ['layer', 'place'], frame.tensors.super_weight!),
-        labels: ['row, from 0', 'column, from 0', 'token, from 0', 'weight', 'input', 'output'],
-      },
+      ...(frame.tensors.super_weight
+        ? [
+            {
+              ...quantity('super_weight', ['layer', 'place'], frame.tensors.super_weight),
+              labels: [
+                'row, from 0',
+                'column, from 0',
+                'token, from 0',
+                'weight',
+                'input',
+                'output',
+              ],
+            },
+          ]
+        : []),
     ];
   },
   says: (frame) => sayPeak(frame, peakOf(frame)),

@@ -1,8 +1,8 @@
 /** Sink_1 against what it depends on beside the model: the threshold, and the length of the text. */
-import { isBidirectional, sharesOf, type Frame } from '../frame';
+import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { percent, show } from '../words';
+import { firstPlace, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
 
 const STEPS = 100;
@@ -10,9 +10,7 @@ const STEPS = 100;
 const MOST_WEIGHTS = 2 ** 24;
 
 /** α₁ of each head. */
-function firsts({ tensors, architecture: { L, H }, T }: Frame): number[] {
-  return Array.from({ length: L * H }, (_, i) => tensors.alpha!.data[i * T]!);
-}
+const firsts = (frame: Frame): number[] => [...alphaOfKey(frame, firstKey(frame))];
 
 /** Of 0, 0.01, ..., 1: the share of heads whose α₁ exceeds it. */
 function byThreshold(frame: Frame): Float32Array {
@@ -44,7 +42,10 @@ export const threshold: View = {
   says: (frame) => {
     const all = firsts(frame);
     const at = (eps: number) => percent(all.filter((alpha) => alpha > eps).length / all.length, 0);
-    return `Of ${all.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${at(eps)} have α₁ > ${eps}`).join(', ')}; uniform attention has α₁ = ${show(frame.tensors.alpha_uniform!.data[0]!, 2)}.`;
+    if (!all.every(Number.isFinite)) return 'The attention of the first token is not recorded.';
+    const name = `α${firstPlace(frame)}`;
+    const uniform = show(frame.tensors.alpha_uniform!.data[firstKey(frame)]!, 2);
+    return `Of ${all.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${at(eps)} have ${name} > ${eps}`).join(', ')}; uniform attention has ${name} = ${uniform}.`;
   },
   draw(root) {
     const place = part(root, 'chart');
@@ -54,7 +55,7 @@ export const threshold: View = {
       drawChart(place, {
         kind: 'lines',
         xLabel: 'threshold ε',
-        yLabel: 'Sink₁',
+        yLabel: `Sink${firstPlace(frame)}`,
         reach: [0, 1],
         percent: true,
         dots: false,
@@ -63,7 +64,7 @@ export const threshold: View = {
         label: `Share of heads by threshold, ${frame.title}. ${threshold.says(frame, { layer: 0, head: 0 })}`,
         series: [
           {
-            name: 'heads with α₁ > ε',
+            name: `heads with α${firstPlace(frame)} > ε`,
             color: '--sink',
             values: byThreshold(frame),
             places: thresholds,
@@ -83,11 +84,12 @@ interface Lengths {
 
 const known = new WeakMap<Frame, Lengths>();
 
-/** Under a causal mask the first n tokens give the same map whatever follows. */
+/** Under a causal mask the first n tokens give the same map whatever follows; NaN before the first token itself. */
 function byLength(frame: Frame): Lengths {
   const found = known.get(frame);
   if (found) return found;
   const { T, eps, architecture } = frame;
+  const key = firstKey(frame);
   const heads = architecture.L * architecture.H;
   const made = {
     sink: new Float32Array(T),
@@ -98,9 +100,9 @@ function byLength(frame: Frame): Lengths {
     const weights = frame.tensors.att!.data.subarray(i * T * T, (i + 1) * T * T) as Float32Array;
     const shares = frame.operation.normalises ? weights : sharesOf(weights, T);
     let sum = 0;
-    for (let t = 0; t < T; t++) {
-      sum += shares[t * T] || 0;
-      const alpha = sum / (t + 1);
+    for (let t = key; t < T; t++) {
+      sum += shares[t * T + key] || 0;
+      const alpha = sum / (t + 1 - key);
       made.mean[t]! += alpha;
       if (alpha > eps) made.sink[t]!++;
     }
@@ -109,7 +111,8 @@ function byLength(frame: Frame): Lengths {
   for (let t = 0; t < T; t++) {
     made.mean[t]! /= heads;
     made.sink[t]! /= heads;
-    made.uniform[t] = (sum += 1 / (t + 1)) / (t + 1);
+    made.uniform[t] = t < key ? NaN : (sum += 1 / (t + 1)) / (t + 1 - key);
+    if (t < key) made.sink[t] = made.mean[t] = NaN;
   }
   known.set(frame, made);
   return made;
@@ -138,12 +141,14 @@ export const length: View = {
   },
   says: (frame) => {
     const { sink, mean, uniform } = byLength(frame);
-    const at = [8, 16, 32, 64, 128, 256, 512].filter((n) => n < frame.T);
+    const key = firstKey(frame);
+    const at = [8, 16, 32, 64, 128, 256, 512].filter((n) => n < frame.T && n > key);
+    const place = firstPlace(frame);
     return [...at, frame.T]
       .slice(-4)
       .map(
         (n) =>
-          `T = ${n}: Sink₁ ${percent(sink[n - 1]!, 0)}, mean α₁ ${show(mean[n - 1]!, 2)} (uniform ${show(uniform[n - 1]!, 2)})`,
+          `T = ${n}: Sink${place} ${percent(sink[n - 1]!, 0)}, mean α${place} ${show(mean[n - 1]!, 2)} (uniform ${show(uniform[n - 1]!, 2)})`,
       )
       .join('; ')
       .concat('.');
@@ -165,8 +170,8 @@ export const length: View = {
         dots: false,
         label: `Sink₁ by length of the text, ${frame.title}. ${says}`,
         series: [
-          { name: 'Sink₁', color: '--sink', values: sink },
-          { name: 'mean α₁', color: '--query', values: mean },
+          { name: `Sink${firstPlace(frame)}`, color: '--sink', values: sink },
+          { name: `mean α${firstPlace(frame)}`, color: '--query', values: mean },
           { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
         ],
       });

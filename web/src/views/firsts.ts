@@ -1,9 +1,9 @@
 /** How much of a first token every position has become: its hidden norm against token 1's. */
-import { type Frame } from '../frame';
+import { firstKey, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
-import { capital, stateWords } from '../words';
+import { capital, firstPlace, stateWords } from '../words';
 import { part, say, type View } from '../page/view';
 
 /** Norms at half of token 1's and more count as those of a first token. */
@@ -20,13 +20,17 @@ function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
   const { data, shape } = frame.tensors.hidden_norm!;
   const T = shape[1]!;
   const own = (data as Float32Array).subarray(layer * T, (layer + 1) * T);
-  return own.map((norm) => norm / own[0]!);
+  return own.map((norm) => norm / own[firstKey(frame)]!);
 }
 
-/** Behind token 1. */
+/** After the first token. */
 export function firstsIn(frame: Frame, layer?: number): number {
-  return likeness(frame, layer).reduce((n, x, t) => n + Number(t > 0 && x >= LIKE), 0);
+  const key = firstKey(frame);
+  return likeness(frame, layer).reduce((n, x, t) => n + Number(t > key && x >= LIKE), 0);
 }
+
+/** Positions after the first token. */
+const laterIn = (frame: Frame) => frame.T - 1 - firstKey(frame);
 
 export { layerOf as layerOfFirst };
 
@@ -45,7 +49,7 @@ export const firsts: View = {
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],
   says: (frame) =>
-    `${capital(settingName(frame))}: ${firstsIn(frame)} of ${frame.T - 1} later positions have at least half of the first token’s norm, ${stateWords(layerOf(frame))}.`,
+    `${capital(settingName(frame))}: ${firstsIn(frame)} of ${laterIn(frame)} later positions have at least half of the first token’s norm, ${stateWords(layerOf(frame))}.`,
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
@@ -56,7 +60,7 @@ export const firsts: View = {
       const name = (one: Frame) =>
         one.question.input === 'repeat' ? settingName(one) : 'ordinary text';
       const text = all
-        .map((one) => `${name(one)}: ${firstsIn(one, layer)} of ${one.T - 1} positions`)
+        .map((one) => `${name(one)}: ${firstsIn(one, layer)} of ${laterIn(one)} positions`)
         .join('; ');
       say(
         words,
@@ -71,7 +75,7 @@ export const firsts: View = {
       drawChart(place, {
         kind: 'lines',
         xLabel: 'token',
-        yLabel: '‖h‖ / ‖h₁‖',
+        yLabel: `‖h‖ / ‖h${firstPlace(frame)}‖`,
         reach: [0, most],
         label: `Hidden norms over the first token’s, ${frame.model.title}. ${text}.`,
         series: all.map((one, i) => ({

@@ -1,14 +1,14 @@
 /** Why the first key wins: q·k = |q||k| cos, as a map and as angles (figure 2 of the paper). */
 import { html, render } from 'lit';
 import { segmented } from '../page/controls';
-import { largest, mean, type Frame } from '../frame';
+import { firstKey, largest, mean, seenBy, type Frame } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
-import { headWords, show, word } from '../words';
+import { firstPlace, headWords, show, word } from '../words';
 import { lastOf, part, say, type View } from '../page/view';
 
 const MAPS = {
@@ -19,18 +19,23 @@ const MAPS = {
 const KINDS = { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖', angle: 'angles' } as const;
 
 /** Of every visible pair: with the first key, and with the others. */
-function pairs(cos: ArrayLike<number>, T: number): { first: number[]; others: number[] } {
+function pairs(
+  cos: ArrayLike<number>,
+  frame: Pick<Frame, 'T' | 'firstAt' | 'architecture'>,
+): { first: number[]; others: number[] } {
   const [first, others]: [number[], number[]] = [[], []];
+  const { T } = frame;
+  const key = firstKey(frame);
   for (let t = 0; t < T; t++)
-    for (let j = 0; j <= t; j++)
+    for (let j = 0; j < seenBy(frame, t); j++)
       if (Number.isFinite(cos[t * T + j]))
-        (j ? others : first).push(Math.max(-1, Math.min(1, cos[t * T + j]!)));
+        (j === key ? first : others).push(Math.max(-1, Math.min(1, cos[t * T + j]!)));
   return { first, others };
 }
 
 /** Angles of every visible pair, in radians. */
-export function angles(cos: ArrayLike<number>, T: number): { first: number[]; others: number[] } {
-  const { first, others } = pairs(cos, T);
+export function angles(...given: Parameters<typeof pairs>): { first: number[]; others: number[] } {
+  const { first, others } = pairs(...given);
   return { first: first.map(Math.acos), others: others.map(Math.acos) };
 }
 
@@ -65,11 +70,11 @@ export const geometry: View = {
     const cos = cosOf(frame);
     if (!cos) return '';
     const { H, G } = frame.architecture;
-    const { first, others } = pairs(cos.data, frame.T);
+    const { first, others } = pairs(cos.data, frame);
     const ratio = frame.tensors.key_ratio!.data[at.layer * G + Math.floor(at.head / (H / G))]!;
     return (
       `Cosine of query and key: ${signed(mean(first))} with the first key, ${signed(mean(others))} with the ` +
-      `others. ‖k₁‖ is ${show(ratio)}× the mean norm of the others.`
+      `others. ‖k${firstPlace(frame)}‖ is ${show(ratio)}× the mean norm of the others.`
     );
   },
   draw(root, { point, pointed, effect, set }) {
@@ -86,10 +91,12 @@ export const geometry: View = {
     });
     const rose = part(root, 'rose');
     const key = part(root, 'chart-key', 'p');
-    const anglesOf = lastOf((frame: Frame) => angles(cosOf(frame)!.data, frame.T));
+    const anglesOf = lastOf((frame: Frame) => angles(cosOf(frame)!.data, frame));
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let rosed: unknown;
-    return (frame, { state, theme, at }) => {
+    return (frame, { state, theme, ...options }) => {
+      // While another head is read, the picture is of the head before, and so are its words.
+      const at = frame.head ?? options.at;
       const shown = state.map === 'angle' ? undefined : MAPS[state.map];
       const tensor = frame.head?.tensors[shown?.metric ?? 'qk_cos'];
       if (!tensor || !cosOf(frame)) return;

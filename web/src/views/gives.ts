@@ -1,22 +1,33 @@
 /** What a key gives beside what it gets: attention that is parked on a short value moves nothing. */
-import { alphaOfKey, ofHead, type Frame, type Head } from '../frame';
+import { alphaOfKey, firstKey, ofHead, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capital, headWords, percent, quote } from '../words';
+import { capital, firstName, headWords, percent } from '../words';
 import { drawHeads } from './head_map';
 import type { View } from '../page/view';
 
 /** What it gets of the attention, gives of what the head mixes, and of what the head adds to the stream. */
 const READS = ['alpha', 'contribution_at', 'contribution_out_at'] as const;
 
-const sharesOf = (frame: Frame, at: Head) => READS.map((name) => ofHead(frame.tensors[name]!, at));
+const isThere = ({ tensors }: Frame) => tensors.contribution_out_at !== undefined;
+
+/** The contribution that the cells of the map show: to the residual stream, or before W_O where no weights are there. */
+const shown = (frame: Frame) => (isThere(frame) ? 'contribution_out_at' : 'contribution_at');
+
+const sharesOf = (frame: Frame, at: Head) =>
+  READS.map((name) => frame.tensors[name] && ofHead(frame.tensors[name], at));
 
 function sentence(frame: Frame, at: Head): string {
-  const [gets, mixed, added] = sharesOf(frame, at).map((all) => percent(all[0]!, 0));
-  return (
-    `${capital(headWords(at, frame))}: the first token, ${quote(frame, 0)}, receives ${gets} of the attention, contributes ${mixed} of the ` +
-    `head’s output before the output matrix and ${added} after it.`
+  const [gets, mixed, added] = sharesOf(frame, at).map((all) =>
+    percent(all?.[firstKey(frame)] ?? NaN, 0),
   );
+  const after = isThere(frame)
+    ? `and ${added} after it.`
+    : '; what it contributes after it is not recorded.';
+  return (
+    `${capital(headWords(at, frame))}: ${firstName(frame)} receives ${gets} of the attention, contributes ${mixed} of the ` +
+    `head’s output before the output matrix ${after}`
+  ).replace(' ;', ';');
 }
 
 export const gives: View = {
@@ -30,16 +41,20 @@ export const gives: View = {
     'receives much attention and contributes little, the head writes almost nothing.',
   formula: 'mean over the queries t that see key k of A[t, k] ‖W_O v_k‖ / Σⱼ A[t, j] ‖W_O v_j‖',
   source: 'Kobayashi et al. 2020 (norms of what attention moves); Guo et al. 2024 (value drains)',
-  reads: ['contribution_out_at', 'contribution_at', 'alpha'],
+  reads: ['contribution_at', 'alpha'],
+  optional: ['contribution_out_at'],
   numbers: ({ tensors }) =>
-    READS.map((name) => quantity(name, ['layer', 'head', 'key'], tensors[name]!)),
+    READS.flatMap((name) => {
+      const tensor = tensors[name];
+      return tensor ? [quantity(name, ['layer', 'head', 'key'], tensor)] : [];
+    }),
   says: sentence,
   draw: drawHeads(sentence, (frame, { at, theme }) => {
     const [gets, mixed, added] = sharesOf(frame, at);
     const said = sentence(frame, at);
     return {
       heads: {
-        data: alphaOfKey(frame, 0, 'contribution_out_at'),
+        data: alphaOfKey(frame, firstKey(frame), shown(frame)),
         scale: sequential(theme),
         symbol: 'contribution of the first token',
         label: `Contribution of the first token in every head of ${frame.title}. ${said}`,
@@ -53,7 +68,7 @@ export const gives: View = {
         series: [
           { name: 'gets', color: '--sink', values: gets! },
           { name: 'contribution before W_O', color: '--ink-3', values: mixed!, dash: '3,3' },
-          { name: 'contribution after W_O', color: '--query', values: added! },
+          ...(added ? [{ name: 'contribution after W_O', color: '--query', values: added }] : []),
         ],
       },
     };

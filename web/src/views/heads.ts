@@ -29,6 +29,20 @@ export const heads: View = {
     `Attention maps of ${L} layers by ${H} heads of ${title}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
   draw(root, { set, point, pointed, effect }) {
     const grid = part(root, 'thumbs');
+    // One stop of the keyboard, as a map is: the arrow keys go from head to head.
+    grid.setAttribute('role', 'listbox');
+    grid.setAttribute('aria-label', 'Heads');
+    grid.addEventListener('keydown', (event) => {
+      const heads = Number(grid.style.getPropertyValue('--heads'));
+      const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads };
+      const all = [...grid.children] as HTMLElement[];
+      const at = all.indexOf(event.target as HTMLElement);
+      const step = steps[event.key as keyof typeof steps];
+      if (event.key === 'Enter' || event.key === ' ') all[at]?.click();
+      else if (step) all[at + step]?.focus();
+      else return;
+      event.preventDefault();
+    });
     let drawn: unknown[] = [];
     const of = (event: Event) => {
       const found = (event.target as Element).closest<HTMLElement>('.thumb');
@@ -58,8 +72,8 @@ export const heads: View = {
         grid.replaceChildren();
         grid.style.setProperty('--heads', String(H));
         for (let i = 0; i < L * H; i++) {
-          const button = part(grid, 'thumb', 'button') as HTMLButtonElement;
-          button.type = 'button';
+          const button = part(grid, 'thumb');
+          button.setAttribute('role', 'option');
           button.dataset.layer = String(Math.floor(i / H));
           button.dataset.head = String(i % H);
           part(button, '', 'canvas');
@@ -80,7 +94,9 @@ export const heads: View = {
         const given = percent(firsts[i]!, firsts[i]! < 0.0095 ? 1 : 0);
         const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${given}`;
         say(child.lastElementChild as HTMLElement, given);
-        child.setAttribute('aria-pressed', String(l === options.at.layer && h === options.at.head));
+        const isSelected = l === options.at.layer && h === options.at.head;
+        child.setAttribute('aria-selected', String(isSelected));
+        (child as HTMLElement).tabIndex = isSelected ? 0 : -1;
         child.setAttribute('aria-label', name);
         child.setAttribute('title', name);
         if (!again) return;

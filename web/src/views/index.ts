@@ -1,8 +1,9 @@
 /**
- * The table of views, in the order of the story. A new view is a file like these and a row
- * here: rooms, links, exports and embeds read the table.
+ * The table of views, ordered by the six questions that a reader may ask. A new view is a file like these and a
+ * place in a tab here: rooms, links, exports and embeds read the table.
  */
 import type { Frame } from '../frame';
+import { arrows } from './arrows';
 import { attention } from './attention';
 import { bias } from './bias';
 import { change } from './change';
@@ -20,6 +21,7 @@ import { loss } from './loss';
 import { mass } from './mass';
 import { next } from './next';
 import { norms } from './norms';
+import { outputs } from './outputs';
 import { parts } from './parts';
 import { perturbations } from './perturbations';
 import { ratios } from './ratios';
@@ -38,51 +40,147 @@ import { unmasking } from './unmasking';
 import { valley } from './valley';
 import type { View } from '../page/view';
 
-export const views: readonly View[] = [
-  attention,
-  sinks,
-  change,
-  geometry,
-  scores,
-  parts,
-  threshold,
-  length,
-  gives,
-  tags,
-  norms,
-  ratios,
-  valley,
-  channels,
-  firsts,
-  secondary,
-  mass,
-  heads,
-  effects,
-  reach,
-  bias,
-  gate,
-  router,
-  loss,
-  kept,
-  domains,
-  sweep,
-  perturbations,
-  next,
-  suffix,
-  tasks,
-  unmasking,
-  maskedLoss,
-  training,
+/** The first of its views takes the stage and the others follow below it, unless a link names another. */
+export interface Tab {
+  readonly title: string;
+  readonly views: readonly View[];
+  /** What a research view is for, in a sentence that a newcomer understands or skips. */
+  readonly what?: string;
+  /** Whether the tab is offered for a frame, beside that its views fit; a link opens it in any case. */
+  readonly isOffered?: (frame: Frame) => boolean;
+}
+
+export interface Question {
+  readonly name: 'where' | 'why' | 'write' | 'if' | 'when' | 'matter' | 'research';
+  readonly title: string;
+  /** What its pictures show, in a few words. */
+  readonly hint: string;
+  readonly tabs: readonly Tab[];
+}
+
+const tab = (title: string, ...of: readonly View[]): Tab => ({ title, views: of });
+
+export const QUESTIONS: readonly Question[] = [
+  {
+    name: 'where',
+    title: 'Where does attention go?',
+    hint: 'the attention map',
+    tabs: [
+      tab('This head', attention),
+      tab('All heads', sinks, heads, threshold, length, domains),
+      tab('Other tokens', scores, secondary, firsts),
+      { ...tab('Row sums', mass), isOffered: ({ operation }) => !operation.normalises },
+    ],
+  },
+  {
+    name: 'why',
+    title: 'Why does the first key win?',
+    hint: 'what tokens search for and offer',
+    tabs: [tab('Query and key', geometry, arrows), tab('Bias key', bias)],
+  },
+  {
+    name: 'write',
+    title: 'What does the head write?',
+    hint: 'what attention brings along',
+    tabs: [
+      tab('Contribution', gives, outputs),
+      tab('Norms', norms, ratios, channels),
+      tab('Next token', next),
+    ],
+  },
+  {
+    name: 'if',
+    title: 'What if …?',
+    hint: 'hide a token, ablate a head',
+    tabs: [tab('Intervene', change, attention), tab('Replace a token', reach), tab('Cache', kept)],
+  },
+  {
+    name: 'when',
+    title: 'When did it appear?',
+    hint: 'the course of training',
+    tabs: [tab('Training', training)],
+  },
+  {
+    name: 'matter',
+    title: 'Does it matter?',
+    hint: 'what the model loses without it',
+    tabs: [
+      tab('Each head', effects),
+      tab('Each token', loss),
+      tab('Tasks', tasks),
+      tab('Masked tokens', maskedLoss),
+    ],
+  },
 ];
 
-/** The views of the inspector: the views that Explore always shows are not offered again. */
-export const inspectors = views.filter(
-  ({ name, isOfMany }) => !isOfMany && !['attention', 'sinks', 'change'].includes(name),
-);
+const research = (view: View, what: string): Tab => ({ title: view.title, views: [view], what });
+
+export const RESEARCH: Question = {
+  name: 'research',
+  title: 'Research views',
+  hint: '',
+  tabs: [
+    research(parts, 'Which layers make the first key attractive: each layer’s part of the score.'),
+    research(tags, 'Whether the sink adds one and the same vector to every token.'),
+    research(valley, 'In which layers all hidden states point in nearly the same directions.'),
+    research(suffix, 'A search for a few tokens that move the sink or spoil what follows.'),
+    research(gate, 'A factor by which each head scales what it writes.'),
+    research(router, 'Which experts of a mixture each token is sent to.'),
+    research(unmasking, 'Where attention goes while a model fills in hidden words.'),
+  ],
+};
+
+export const ALL = [...QUESTIONS, RESEARCH];
+
+/** Every view once; those of experiments alone are in no tab. */
+export const views: readonly View[] = [
+  ...new Set([
+    ...ALL.flatMap(({ tabs }) => tabs.flatMap((one) => one.views)),
+    sweep,
+    perturbations,
+  ]),
+];
+
+/** What a room shows: a tab of a question, and its views, the first on the stage. */
+export interface Choice {
+  readonly question: Question;
+  readonly tab: Tab;
+  readonly views: readonly View[];
+}
 
 /** Those that have something of one of the frames to show. */
 export function fitting(all: readonly View[], frames: readonly Frame[]): readonly View[] {
-  return all.filter(({ fits }) => !fits || frames.some(fits));
+  return all.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
+}
+
+/**
+ * The tabs of a question that have something of one of the frames to show.
+ * @param name of a view whose tab is listed in any case
+ */
+export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''): readonly Tab[] {
+  return tabs.filter(
+    ({ views: own, isOffered }) =>
+      fitting(own, frames).length &&
+      (!isOffered || frames.some(isOffered) || own.some((view) => view.name === name)),
+  );
+}
+
+/**
+ * The tab with the view of that name, which comes first in it. Where the models have nothing of it to show: another
+ * tab of the same question.
+ */
+export function choiceOf(name: string, frames: readonly Frame[]): Choice {
+  const has = (one: Tab) => one.views.some((view) => view.name === name);
+  const all = ALL.flatMap((question) =>
+    tabsOf(question, frames, name).map((one) => ({ question, tab: one })),
+  );
+  const found =
+    all.find((one) => has(one.tab)) ??
+    all.find(({ question }) => question.tabs.some(has)) ??
+    all[0]!;
+  const own = fitting(found.tab.views, frames);
+  const first = own.filter((view) => view.name === name);
+  return { ...found, views: [...new Set([...first, ...own])] };
 }
 
 /** The lab and an experiment are figures too, though not of frames. */

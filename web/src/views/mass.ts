@@ -2,7 +2,7 @@
 import { firstKey, largest, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { headWords, show } from '../words';
+import { firstPlace, headWords, show } from '../words';
 import { part, say, type View } from '../page/view';
 
 const massesOf = (frame: Frame, at: Head) => ofHead(frame.tensors.row_mass!, at);
@@ -25,7 +25,7 @@ export const mass: View = {
     const raw = ofHead(tensors.alpha_raw!, at)[firstKey(frame)]!;
     return (
       `${headWords(at, frame)}: mean ${show(average!)}, min ${show(least!)}, max ${show(most!)}; ` +
-      `unnormalised α₁ ${show(raw, 3)}.`
+      `unnormalized α${firstPlace(frame)} ${show(raw, 3)}.`
     );
   },
   draw(root) {

@@ -10,7 +10,8 @@ export const next: View = {
   title: 'Output',
   question: 'Which token comes next?',
   how: 'The most probable next tokens, and how well the model predicts the text.',
-  reads: ['loss_mean', 'next'],
+  reads: ['loss_mean'],
+  optional: ['next'],
   fits: (frame) => !isBidirectional(frame),
   numbers: ({ next: likely }) => [
     labelled(
@@ -19,11 +20,14 @@ export const next: View = {
       likely.map(({ text, probability }) => [text, probability]),
     ),
   ],
-  says: ({ tensors, sequences, generated }) => {
+  says: ({ tensors, sequences, generated, lacks }) => {
     const loss = tensors.loss_mean!.data[0]!;
     return (
       `Mean loss ${show(loss, 3)} nats per token (perplexity ${show(Math.exp(loss), 1)})` +
-      (sequences > 1 ? ' over all prompts; the list continues the first one' : '') +
+      (sequences > 1
+        ? ` over all prompts${lacks?.next ? '' : '; the list continues the first one'}`
+        : '') +
+      (lacks?.next ? '; the next tokens are not recorded' : '') +
       (generated ? `; ${generated} of the tokens are generated` : '')
     );
   },

@@ -1,19 +1,19 @@
 /** Norm profiles: the first token's hidden state, key and value against the others', by layer. */
 import type { Tensor } from 'sinkscope';
-import { massiveOf, mean, type Frame } from '../frame';
+import { firstKey, layerNumber, massiveOf, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show, stateWords } from '../words';
 import { lastOf, part, say, type View } from '../page/view';
 
 const KINDS = [
-  { name: 'hidden_norm', title: 'hidden ‖h‖', from: -1 },
-  { name: 'key_norm', title: 'keys ‖k‖', from: 0 },
-  { name: 'value_norm', title: 'values ‖v‖', from: 0 },
+  { name: 'hidden_norm', title: 'hidden ‖h‖', isStream: true },
+  { name: 'key_norm', title: 'keys ‖k‖', isStream: false },
+  { name: 'value_norm', title: 'values ‖v‖', isStream: false },
 ] as const;
 
 /** [rows][.., T] -> for each layer the first token's norm and the others' mean, over heads too. */
-export function profile(tensor: Tensor): { first: number[]; others: number[] } {
+export function profile(tensor: Tensor, key = 0): { first: number[]; others: number[] } {
   const T = tensor.shape.at(-1)!;
   const heads = tensor.shape.length === 3 ? tensor.shape[1]! : 1;
   const rows = Array.from({ length: tensor.shape[0]! }, (_, r) =>
@@ -22,16 +22,21 @@ export function profile(tensor: Tensor): { first: number[]; others: number[] } {
     ),
   );
   return {
-    first: rows.map((each) => mean(each.map((values) => values[0]!))),
-    others: rows.map((each) => mean(each.map((values) => mean(values, 1)))),
+    first: rows.map((each) => mean(each.map((values) => values[key]!))),
+    others: rows.map((each) =>
+      mean(each.map((values) => mean(values.filter((_, t) => t !== key)))),
+    ),
   };
 }
 
 function sayMassive(frame: Frame): string {
-  const { layer, channel, token, size, median } = massiveOf(frame)!;
+  const found = massiveOf(frame);
+  if (!found) return '';
+  const { layer, channel, token, size, median } = found;
+  const where = frame.sequences > 1 ? ' of the first prompt' : '';
   return (
-    `Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, ${stateWords(layer)}, ` +
-    `channel ${channel}, token ${token}.`
+    ` Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, ${stateWords(layer)}, ` +
+    `channel ${channel}, token ${token}${where}.`
   );
 }
 
@@ -43,15 +48,8 @@ export const norms: View = {
     'In trained softmax models the first token often has a large hidden norm and a small value norm: ' +
     'attention on it then writes almost nothing (value drain). Hidden states before the final norm.',
   source: 'Sun et al., 2024 (massive activations); Gu et al., ICLR 2025, section 3.3',
-  reads: [
-    'hidden_norm',
-    'key_norm',
-    'value_norm',
-    'hidden_ratio',
-    'value_ratio',
-    'massive',
-    'massive_at',
-  ],
+  reads: ['hidden_norm', 'key_norm', 'value_norm', 'hidden_ratio', 'value_ratio'],
+  optional: ['massive', 'massive_at'],
   numbers: ({ tensors }) => [
     { ...quantity('hidden_norm', ['layer', 'token'], tensors.hidden_norm!), from: [-1, 0] },
     quantity('key_norm', ['layer', 'group', 'token'], tensors.key_norm!),
@@ -62,28 +60,26 @@ export const norms: View = {
     const drain = Math.min(...frame.tensors.value_ratio!.data);
     return (
       `First token relative to the others: hidden norm up to ${show(ratio, 1)}×, value norm down to ` +
-      `${show(drain)}×. ${sayMassive(frame)}`
+      `${show(drain)}×.${sayMassive(frame)}`
     );
   },
   draw(root) {
     const words = part(root, 'caption', 'p');
     const charts = KINDS.map((kind) => ({ ...kind, place: part(root, 'chart') }));
-    const profiles = lastOf((frames: Frame) =>
-      KINDS.map(({ name }) => profile(frames.tensors[name]!)),
-    );
+    const profilesOf = (one: Frame) =>
+      KINDS.map(({ name }) => profile(one.tensors[name]!, firstKey(one)));
+    const profiles = lastOf(profilesOf);
     return (frame, { frames, at }) => {
       say(words, norms.says(frame, at));
-      const all = frames.map((one) =>
-        one === frame ? profiles(frame) : KINDS.map(({ name }) => profile(one.tensors[name]!)),
-      );
-      charts.forEach(({ title, from, place }, i) => {
+      const all = frames.map((one) => (one === frame ? profiles(frame) : profilesOf(one)));
+      charts.forEach(({ title, isStream, place }, i) => {
         const { first, others } = profiles(frame)[i]!;
+        const places = first.map((_, l) => (isStream ? l - 1 : layerNumber(frame, l)));
         const values = all
           .flatMap((one) => [...one[i]!.first, ...one[i]!.others])
           .filter((x) => x > 0 && Number.isFinite(x));
         drawChart(place, {
           kind: 'lines',
-          from,
           height: 112,
           xLabel: 'layer',
           yLabel: title,
@@ -91,8 +87,8 @@ export const norms: View = {
           reach: [Math.min(...values), Math.max(...values)],
           label: `${title} by layer, ${frame.title}`,
           series: [
-            { name: 'first token', color: '--sink', values: first },
-            { name: 'mean of the others', color: '--ink-3', values: others },
+            { name: 'first token', color: '--sink', values: first, places },
+            { name: 'mean of the others', color: '--ink-3', values: others, places },
           ],
         });
       });

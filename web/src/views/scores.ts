@@ -33,11 +33,13 @@ export const scores: View = {
     quantity('sink', ['key'], tensors.sink_ratio!),
   ],
   says: (frame) => {
+    if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
+      return 'Which keys have a sink is not recorded.';
     const found = strongest(frame);
     if (!found.length) return `No key has a sink in any head of ${frame.title}.`;
     const one = ({ key, sink }: (typeof found)[number]) => {
       const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
-      return `key ${key}${name} in ${percent(sink, 0)}`;
+      return `k = ${key + 1}${name} in ${percent(sink, 0)}`;
     };
     return `Sinks: ${found.map(one).join(', ')} of the heads.`;
   },
@@ -50,7 +52,8 @@ export const scores: View = {
       say(words, scores.says(frame, at));
       drawChart(above, {
         kind: 'bars',
-        xLabel: 'key k',
+        from: 1,
+        xLabel: 'position k, from 1',
         yLabel: 'αₖ',
         reach: [0, 1],
         label: `Sink score by key position, ${where} of ${frame.title}`,
@@ -62,7 +65,8 @@ export const scores: View = {
       const shares = (one: Frame) => one.tensors.sink_ratio!.data.subarray(0, keysOf(one));
       drawChart(below, {
         kind: 'bars',
-        xLabel: 'key k',
+        from: 1,
+        xLabel: 'position k, from 1',
         yLabel: 'Sinkₖ, all heads',
         reach: [0, Math.max(0.2, ...frames.flatMap((one) => [...shares(one)]))],
         percent: true,

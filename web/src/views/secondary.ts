@@ -1,5 +1,5 @@
 /** Secondary sinks: keys after the first that receive far more than uniform attention, and their life by layer. */
-import { isBidirectional, mean, type Frame } from '../frame';
+import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { percent, quote, show } from '../words';
@@ -34,33 +34,32 @@ export function keysByAttention(frame: Frame): Key[] {
     (name) => tensors[name]!.data,
   ) as [Float32Array, Float32Array, Float32Array];
   const last = isBidirectional(frame) ? T : Math.floor(T / 2);
-  const keys = Array.from({ length: Math.max(0, last - 1) }, (_, i) => i + 1).map((key): Key => {
-    const times = Array.from({ length: L }, (_, l) => {
-      const heads = Array.from({ length: H }, (_, h) => alpha[(l * H + h) * T + key]!);
-      return mean(heads) / uniform[key]!;
-    });
-    const above = times.flatMap((x, l) => (x > TIMES ? [l] : []));
-    const birth = above[0] ?? -1;
-    const entering = norms.subarray(Math.max(0, birth) * T, (Math.max(0, birth) + 1) * T);
-    const norm = entering[key]! / mean(entering, 1);
-    return { key, times, birth, lifetime: above.length, norm };
-  });
+  const first = firstKey(frame);
+  const keys = Array.from({ length: Math.max(0, last - 1 - first) }, (_, i) => first + 1 + i).map(
+    (key): Key => {
+      const times = Array.from({ length: L }, (_, l) => {
+        const heads = Array.from({ length: H }, (_, h) => alpha[(l * H + h) * T + key]!);
+        return mean(heads) / uniform[key]!;
+      });
+      const above = times.flatMap((x, l) => (x > TIMES ? [l] : []));
+      const birth = above[0] ?? -1;
+      const from = birth < 0 ? 0 : layerNumber(frame, birth);
+      const entering = norms.subarray(from * T, (from + 1) * T);
+      const norm = entering[key]! / mean(entering.filter((_, t) => t !== first));
+      return { key, times, birth, lifetime: above.length, norm };
+    },
+  );
   return keys.sort((a, b) => Math.max(...b.times) - Math.max(...a.times));
 }
 
 function sentence(frame: Frame): string {
-  const { L } = frame.architecture;
   const keys = keysByAttention(frame);
   const [most] = keys;
   if (!most) return '';
   const name = ({ key }: Key) => `token ${key} ${quote(frame, key)}`;
   const sinks = keys.filter(({ lifetime }) => lifetime > 0);
-  const first = mean(
-    Array.from(
-      { length: L * frame.architecture.H },
-      (_, i) => frame.tensors.alpha!.data[i * frame.T]!,
-    ),
-  );
+  const first = mean(alphaOfKey(frame, firstKey(frame)));
+  if (!Number.isFinite(first)) return 'What each key receives is not recorded.';
   const beside = `The first key receives ${percent(first)} on average over all heads.`;
   if (!sinks.length)
     return (
@@ -71,7 +70,7 @@ function sentence(frame: Frame): string {
     .slice(0, DRAWN)
     .map(
       (one) =>
-        `${name(one)} from layer ${one.birth} on in ${one.lifetime} layer${one.lifetime > 1 ? 's' : ''} (up to ` +
+        `${name(one)} from layer ${layerNumber(frame, one.birth)} on in ${one.lifetime} layer${one.lifetime > 1 ? 's' : ''} (up to ` +
         `${show(Math.max(...one.times), 1)} times, its norm ${show(one.norm)} of the mean)`,
     );
   return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${described.join('; ')}. ${beside}`;
@@ -98,14 +97,14 @@ export const secondary: View = {
         axes: ['key', 'layer'],
         shape: [keys.length, L],
         data: keys.flatMap(({ times }) => times),
-        from: [1, 0],
+        from: [1 + firstKey(frame), 0],
       },
       ...(['birth', 'lifetime', 'norm'] as const).map((name) => ({
         name,
         axes: ['key'],
         shape: [keys.length],
         data: keys.map((one) => one[name]),
-        from: [1],
+        from: [1 + firstKey(frame)],
       })),
     ];
   },
@@ -128,6 +127,7 @@ export const secondary: View = {
             name: `${key} ${quote(frame, key)}`,
             color: `--run-${i + 1}`,
             values: times,
+            places: times.map((_, l) => layerNumber(frame, l)),
             ...(DASHES[i] ? { dash: DASHES[i]! } : {}),
           })),
       });

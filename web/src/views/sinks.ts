@@ -2,13 +2,11 @@
 import { alphaOfKey, firstKey } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headsWords, judged, massOf, percent, shortWords, show } from '../words';
+import { firstPlace, headsWords, judged, massOf, percent, shortWords, show } from '../words';
 import { createHeadMap } from './head_map';
 import { lastOf, part, say, type View } from '../page/view';
 
-/** alpha of the first token as papers write it: k is its position + 1. */
-const alphaName = (frame: Parameters<View['says']>[0]) =>
-  `α${String(firstKey(frame) + 1).replace(/\d/g, (digit) => '₀₁₂₃₄₅₆₇₈₉'[Number(digit)]!)}`;
+const alphaName = (frame: Parameters<View['says']>[0]) => `α${firstPlace(frame)}`;
 
 export const sinks: View = {
   name: 'sinks',

@@ -1,4 +1,5 @@
 /** How a quantity went through the training: a line for each run that is kept, the shown ones stronger. */
+import { signal } from '@preact/signals-core';
 import { render } from 'lit';
 import { segmented } from '../page/controls';
 import type { Frame } from '../frame';
@@ -27,12 +28,18 @@ import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** What was read so far; numbers are of it. */
-let courses: readonly Course[] = [];
+/** What was read so far; numbers are of it, and a room that says them again follows it. */
+const read = signal<readonly Course[]>([]);
 /** The long runs of the models that were shown, where there are logs of several seeds. */
 const long = new Map<string, readonly SeedRun[]>();
 /** Sink_1 of a hub's checkpoints that were visited, by what was asked of them. */
 const visits = new Map<string, Map<number, number>>();
+
+/** How the numbers of a checkpoint were measured. */
+const MEASURED = ` (exact weights, ${MEASURED_ON.sequences} held-out sequences, T = ${MEASURED_ON.T}, ε = ${MEASURED_ON.eps}, BOS first)`;
+
+/** A share of heads, in percent, that is hardly any. */
+const HARDLY = 10;
 
 /** The model of the zoo whose training this is, and the step; trained weights have none. */
 function walkOf(frame: Frame): { id: string; step?: number } {
@@ -59,13 +66,13 @@ function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
     const runs = long.get(id) ?? [];
     const points = bandOf(runs, quantity.inSeeds);
     if (!points.length) return [];
-    const course = courses.find((one) => one.id === id);
+    const course = read.peek().find((one) => one.id === id);
     const { model } = frames.find((frame) => walkOf(frame).id === id)!;
     const steps = runs[0]!.training.steps.toLocaleString('en');
     return [
       {
-        name: `${course?.title ?? model.title}, long runs: mean and min-max of ${runs.length} seeds, runs of ${steps} steps`,
-        color: (course?.style ?? styleOf(courses.length + i)).color,
+        name: `${course?.title ?? model.title}, ${runs.length} seeds of ${steps} steps`,
+        color: (course?.style ?? styleOf(read.peek().length + i)).color,
         dash: '1,3',
         places: points.map(({ step }) => step),
         values: points.map(({ mean }) => mean),
@@ -77,7 +84,7 @@ function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
 
 function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
   const shown = new Set(frames.map((frame) => walkOf(frame).id));
-  const own = courses.map((course): Series => {
+  const own = read.peek().map((course): Series => {
     const points = lineOf(course, quantity);
     const { color, dash } = course.style;
     return {
@@ -99,7 +106,7 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
           return [
             {
               name: `${found.repository}, visited steps`,
-              color: styleOf(courses.length + i).color,
+              color: styleOf(read.peek().length + i).color,
               places: [...found.visits.keys()],
               values,
             },
@@ -111,10 +118,27 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
   );
 }
 
+/**
+ * When half of a model's sink was there, in steps; `isNone` where hardly a head had one at any step. Undefined as long as
+ * its course is not read.
+ */
+export function emergence(
+  frame: Frame,
+): { readonly isNone: boolean; readonly step: number; readonly from: number } | undefined {
+  const course = read.value.find(({ id }) => id === walkOf(frame).id);
+  const sink = QUANTITIES.find(({ name }) => name === 'sink_1')!;
+  const points = course ? lineOf(course, sink) : [];
+  if (!points.length) return undefined;
+  const last = points.at(-1)!.value;
+  const most = Math.max(...points.map(({ value }) => value));
+  const { step } = points.find(({ value }) => value >= last / 2)!;
+  return { isNone: most < HARDLY, step, from: points[0]!.value };
+}
+
 /** The checkpoint of the weights, and the outcomes of other seeds. @param outcomes all, if absent */
 function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { id, step } = walkOf(frame);
-  const course = courses.find((one) => one.id === id);
+  const course = read.peek().find((one) => one.id === id);
   const over = seedRunsOf(frame, outcomes);
   if (!course) return over;
   const { checkpoints, seed } = course.timeline;
@@ -122,9 +146,8 @@ function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const said = QUANTITIES.slice(0, 3).map(
     (one) => `${one.title} ${valueWords(at.measured[one.inCheckpoint], one)}`,
   );
-  const { sequences, T, eps } = MEASURED_ON;
   return [
-    `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${said.join(', ')} (exact weights, ${sequences} held-out sequences, T = ${T}, ε = ${eps}, BOS first).`,
+    `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${said.join(', ')}${MEASURED}.`,
     // Its logs may still be on their way.
     ...(over.length || (SEEDS[id]?.length && !long.get(id)?.length)
       ? over
@@ -143,13 +166,21 @@ export const training: View = {
   question: 'When does the sink appear?',
   how:
     `Lines: measured during training on ${LOGGED_ON} held-out sequences. The selected models are ` +
-    'highlighted. Select a point to go to the nearest checkpoint.',
+    'highlighted. Bands: min-max of long runs over seeds, with their mean as a dotted line. ' +
+    `${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
   isOfAll: true,
   reads: ['sink_ratio'],
+  conditions: (frame) => {
+    // A hub's checkpoints are measured as they are visited.
+    if (frame.model.source !== 'zoo') return {};
+    const { T, eps } = MEASURED_ON;
+    const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOGGED_ON} held-out sequences`;
+    return { T, eps, sequences: LOGGED_ON, setting };
+  },
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
   numbers: (frame) => {
     const { id } = walkOf(frame);
-    const course = courses.find((one) => one.id === id);
+    const course = read.peek().find((one) => one.id === id);
     return QUANTITIES.flatMap((quantity) => {
       const over = bandOf(long.get(id) ?? [], quantity.inSeeds);
       const ofRun: (readonly [string, readonly Point[]])[] = course
@@ -183,7 +214,7 @@ export const training: View = {
     timelines()
       .then(coursesOf)
       .then((found) => {
-        courses = found;
+        read.value = found;
         redraw();
       }, fail);
     const fetchSeeds = (frames: readonly Frame[]) => {
@@ -217,11 +248,13 @@ export const training: View = {
         const { inSeeds: outcome, ...as } = quantity;
         const unit = as.unit === '%' ? '%' : as.unit && ` ${as.unit}`;
         const lines = frames.flatMap((one) => sentences(one, [{ ...as, name: outcome, unit }]));
-        const hasSeeds = frames.some((one) => seedRunsOf(one).length);
-        const said = [...new Set(lines), ...(hasSeeds ? [OTHER_RUNS] : [])].join('\n');
+        const each = [...new Set(lines)];
+        // The last of the models says how all were measured.
+        const isLast = (i: number) => !each.slice(i + 1).some((one) => one.includes(MEASURED));
+        const said = each.map((one, i) => (isLast(i) ? one : one.replace(MEASURED, ''))).join('\n');
         say(words, said);
         const { step } = walkOf(frame);
-        const of = frame.model.step?.of ?? courses[0]?.timeline.checkpoints.at(-1)?.step;
+        const of = frame.model.step?.of ?? read.peek()[0]?.timeline.checkpoints.at(-1)?.step;
         drawChart(chart, {
           kind: 'lines',
           steps: true,

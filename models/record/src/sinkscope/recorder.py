@@ -384,14 +384,13 @@ class Recorder:
     ) -> Iterator[Measured | None]:
         """One result for each prompt, in order; None where it ran out of memory."""
         keep = self.settings.keep if keep is None else keep
-        bar = tqdm(total=len(prompts), unit="prompt", disable=not progress)
-        for start in range(0, len(prompts), batch):
-            some = list(prompts[start : start + batch])
-            for one in self._measure_some(some, keep):
-                keep -= bool(one and one.kept)
-                bar.update()
-                yield one
-        bar.close()
+        with tqdm(total=len(prompts), unit="prompt", disable=not progress) as bar:
+            for start in range(0, len(prompts), batch):
+                some = list(prompts[start : start + batch])
+                for one in self._measure_some(some, keep):
+                    keep -= bool(one and one.kept)
+                    bar.update()
+                    yield one
 
     def _measure_some(self, prompts: list[Prompt], keep: int) -> list[Measured | None]:
         try:

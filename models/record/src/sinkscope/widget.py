@@ -128,15 +128,17 @@ def _strongest(alpha: Array) -> tuple[int, int]:
 
 def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,attention", prompt: int = 0,
          layer: int | None = None, head: int | None = None, height: int = HEIGHT,
-         text: str | None = None) -> Widget:
+         text: str | None = None, operation: str | None = None) -> Widget:
     """A widget of `x`.
 
     x: a `Recording`; a file of one; maps [L, H, T, T] with `tokens`, the strings of the T tokens; or a
         folder or GGUF file of a model, which is recorded on `text` first.
     view: views of the page by their names (heads, attention, scores, norms, mass ...), commas between.
     layer, head: the head that is selected; the one with the largest alpha of the first token.
+    operation: what made the weights of maps ("softmax" unless named; "sigmoid", "sink_logit" ...); rows
+        of others than softmax need not sum to 1.
     """
-    recording = _recording(x, tokens, text)
+    recording = _recording(x, tokens, text, operation)
     kept = recording.conditions["prompts"]["kept"]
     if kept and not 0 <= prompt < kept:
         raise ValueError(f"prompt: expected one of {kept} kept prompts, found {prompt}")
@@ -146,7 +148,11 @@ def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,atte
     return Widget(recording, prompt, view=view, layer=layer or 0, head=head or 0, height=height)
 
 
-def _recording(x: Any, tokens: Sequence[str] | None, text: str | None) -> Recording:
+def _recording(x: Any, tokens: Sequence[str] | None, text: str | None,
+               operation: str | None) -> Recording:
+    if operation is not None and isinstance(x, Recording | str | PathLike):
+        raise ValueError(f"operation: expected none beside a recording or a model, which has its own, "
+                         f"found {operation!r}")
     if isinstance(x, Recording):
         return x
     if isinstance(x, str | PathLike):
@@ -166,4 +172,4 @@ def _recording(x: Any, tokens: Sequence[str] | None, text: str | None) -> Record
         raise ValueError("show: expected tokens beside maps, found none: show(maps, tokens)")
     from .maps import from_maps
 
-    return from_maps(x, tokens)
+    return from_maps(x, tokens, operation=operation or "softmax")

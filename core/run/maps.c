@@ -1,0 +1,150 @@
+#include "maps.h"
+
+#include "../math/kernels.h"
+#include "attention.h"
+#include "statistics.h"
+
+#include <math.h>
+#include <string.h>
+
+void ss_map_link(const ss_trace *trace) {
+    if (trace->pass) trace->pass->trace = (ss_trace *)(uintptr_t)trace;
+}
+
+ss_pool *ss_map_pool(const ss_trace *trace) {
+    bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
+    return computed && !ss_heads_are_independent(trace->pass) ? NULL : trace->pool;
+}
+
+void ss_map_read(const ss_trace *trace, ss_field_id field, int head, int t, int n, size_t worker,
+                 ss_map_reader *read, void *context) {
+    if (trace->computed & SS_BIT(field)) {
+        ss_attend_again(trace->pass, field, head, t, n, worker, read, context);
+        return;
+    }
+    for (int end = t + n, rows; t < end; t += rows) {
+        rows = ss_min(SS_MAP_ROWS, end - t);
+        read(context, t, rows, ss_row(trace, field, head, t), trace->widths[field]);
+    }
+}
+
+static ss_status check_map(const ss_trace *trace, ss_field_id field, int l, int h, ss_error *err) {
+    const ss_arch *arch = &trace->model->arch;
+    const char *name = ss_fields()[field].name;
+    if (!(SS_FIELDS_MAPS & trace->fields & SS_BIT(field)))
+        return ss_fail(err, SS_BAD_REQUEST, name, "this run did not record the field");
+    if (l < 0 || l >= arch->L || h < 0 || h >= arch->H)
+        return ss_fail(err, SS_BAD_REQUEST, name,
+                       "expected a layer below %d and a head below %d, found %d and %d", arch->L,
+                       arch->H, l, h);
+    return SS_OK;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+typedef struct copy {
+    const ss_trace *trace;
+    int head, first;
+    float *out;
+} copy;
+
+static void copy_rows(void *context, int t, int n, const float *x, size_t stride) {
+    const copy *to = context;
+    size_t T = (size_t)to->trace->T;
+    for (int r = 0; r < n; r++, x += stride) {
+        float *row = to->out + (size_t)(t + r - to->first) * T;
+        size_t end = (size_t)ss_row_end(to->trace, to->head, t + r);
+        memcpy(row, x, end * sizeof *row);
+        memset(row + end, 0, (T - end) * sizeof *row);
+    }
+}
+
+ss_status ss_run_attention(ss_run *run, ss_field_id field, int l, int h, int t, int n, float *out,
+                           ss_error *err) {
+    const ss_trace *trace = &run->trace;
+    ss_status status = check_map(trace, field, l, h, err);
+    if (status == SS_OK) status = ss_trace_check_rows(trace, (int)field, t, n, err);
+    if (status != SS_OK) return status;
+    copy to = {trace, l * trace->model->arch.H + h, t, out};
+    ss_map_link(trace);
+    ss_map_read(trace, field, to.head, t, n, 0, copy_rows, &to);
+    return SS_OK;
+}
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+typedef struct blocks {
+    const ss_trace *trace;
+    int head, side, n; /* n blocks a side */
+    float *sums, *largest;
+} blocks;
+
+/* Of the keys that the mask shows to query t the first ones end at ends[0], and the recent ones are
+ * [ends[1], ends[2]). */
+static void find_visible(const blocks *of, int t, int ends[3]) {
+    const ss_mask *mask = &of->trace->choices[of->head].mask;
+    ends[2] = ss_row_end(of->trace, of->head, t);
+    ends[0] = ss_min(mask->first, ends[2]);
+    ends[1] = mask->recent < ends[2] - ends[0] ? ends[2] - mask->recent : ends[0];
+}
+
+/* Cells x[from, to) of a row join their blocks. */
+static void add_cells(const blocks *of, size_t row, const float *x, int from, int to) {
+    for (int j = from, end; j < to; j = end) {
+        size_t block = row + (size_t)(j / of->side);
+        end = ss_min(to, (j / of->side + 1) * of->side);
+        of->sums[block] += ss_sum(x + j, (size_t)(end - j));
+        of->largest[block] = fmaxf(of->largest[block], ss_max(x + j, (size_t)(end - j)));
+    }
+}
+
+static void add_blocks(void *context, int t, int n, const float *x, size_t stride) {
+    const blocks *of = context;
+    for (int r = 0; r < n; r++, x += stride) {
+        size_t row = (size_t)((t + r) / of->side) * (size_t)of->n;
+        int ends[3];
+        find_visible(of, t + r, ends);
+        add_cells(of, row, x, 0, ends[0]);
+        add_cells(of, row, x, ends[1], ends[2]);
+    }
+}
+
+/* Cells of block (row, column) that the mask shows. */
+static int visible_cells(const blocks *of, int row, int column) {
+    int count = 0, from = column * of->side, to = from + of->side;
+    for (int t = row * of->side; t < ss_min(of->trace->T, (row + 1) * of->side); t++) {
+        int ends[3];
+        find_visible(of, t, ends);
+        int first = ss_min(ends[0], to) - from, begin = ends[1] > from ? ends[1] : from;
+        int recent = ss_min(ends[2], to) - begin;
+        count += (first > 0 ? first : 0) + (recent > 0 ? recent : 0);
+    }
+    return count;
+}
+
+ss_status ss_run_pooled(ss_run *run, ss_field_id field, int l, int h, int b, float *out,
+                        ss_error *err) {
+    const ss_trace *trace = &run->trace;
+    ss_status status = check_map(trace, field, l, h, err);
+    if (status != SS_OK) return status;
+    if (b < 1 || b > trace->T)
+        return ss_fail(err, SS_BAD_REQUEST, ss_fields()[field].name,
+                       "expected blocks of 1 to %d tokens, found %d", trace->T, b);
+    int P = ss_blocks_of(trace, b);
+    size_t cells = (size_t)P * (size_t)P;
+    blocks of = {trace, l * trace->model->arch.H + h, b, P, out, out + cells};
+    for (size_t i = 0; i < cells; i++) {
+        of.sums[i] = 0.0f;
+        of.largest[i] = -INFINITY;
+    }
+    ss_map_link(trace);
+    ss_map_read(trace, field, of.head, 0, trace->T, 0, add_blocks, &of);
+    for (size_t i = 0; i < cells; i++) {
+        int count = visible_cells(&of, (int)i / P, (int)i % P);
+        if (count)
+            of.sums[i] /= (float)count;
+        else
+            of.largest[i] = 0.0f;
+    }
+    return SS_OK;
+}

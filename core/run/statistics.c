@@ -1,0 +1,282 @@
+#include "statistics.h"
+
+#include "../math/kernels.h"
+#include "../math/scalar.h"
+#include "maps.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Columns that the rows of a tile are added to together, so that their sums stay in the L1 cache.
+ */
+#define COLUMNS 256
+
+/* Rows of one head. */
+typedef struct tile {
+    const ss_trace *trace;
+    int head, t, n, T;
+    const float *x;
+    size_t stride;
+} tile;
+
+static const float *row_of(const tile *rows, int r) {
+    return rows->x + (size_t)r * rows->stride;
+}
+
+static int end_of(const tile *rows, int r) {
+    return ss_mask_end(&rows->trace->choices[rows->head].mask, rows->t + r, rows->T);
+}
+
+static ss_proxy proxy_of(const tile *rows) {
+    return rows->trace->choices[rows->head].operation->proxy;
+}
+
+static size_t at(const tile *rows, int i) {
+    return ss_statistic_at(rows->trace, rows->head, i);
+}
+
+/* What makes a weight of row r, or that of the bias key, a share of attention. */
+static float share_factor(const tile *rows, int r, float mass) {
+    float bias = ss_bias_weight(rows->trace, rows->head, rows->t + r);
+    if (proxy_of(rows) == SS_PROXY_WEIGHTS) return 1.0f;
+    if (proxy_of(rows) == SS_PROXY_SHARE) return 1.0f / (mass + bias + SS_PROXY_GUARD);
+    const float *row = row_of(rows, r);
+    double sum = (double)fabsf(bias);
+    for (int j = 0; j < end_of(rows, r); j++) sum += (double)fabsf(row[j]);
+    return 1.0f / ((float)sum + SS_PROXY_GUARD);
+}
+
+/* sums[k] += factors[r] A_rk, or its absolute value, of every row r that sees key k. */
+static void add_columns(const tile *rows, double *sums, const double *factors, bool absolute) {
+    int end = end_of(rows, rows->n - 1);
+    for (int k = 0; k < end; k += COLUMNS)
+        for (int r = 0; r < rows->n; r++) {
+            int seen = end_of(rows, r) - k;
+            if (seen > COLUMNS) seen = COLUMNS;
+            if (seen > 0)
+                ss_add_shares(sums + k, row_of(rows, r) + k, factors[r], absolute, (size_t)seen);
+        }
+}
+
+static void add_shares(const tile *rows) {
+    const ss_trace *trace = rows->trace;
+    const ss_row_statistics *of = &trace->statistics;
+    double factors[SS_MAP_ROWS], ones[SS_MAP_ROWS];
+    for (int r = 0; r < rows->n; r++) {
+        size_t t = at(rows, rows->t + r);
+        const float *row = row_of(rows, r);
+        of->mass[t] = ss_sum(row, (size_t)end_of(rows, r));
+        of->factor[t] = share_factor(rows, r, of->mass[t]);
+        of->first[t] = trace->first < end_of(rows, r) ? fabsf(row[trace->first]) : 0.0f;
+        factors[r] = (double)of->factor[t];
+        ones[r] = 1.0;
+    }
+    add_columns(rows, of->alpha + at(rows, 0), factors, proxy_of(rows) == SS_PROXY_SHARE_ABS);
+    /* Where rows sum to 1 a weight is its share. */
+    if (proxy_of(rows) != SS_PROXY_WEIGHTS)
+        add_columns(rows, of->alpha_raw + at(rows, 0), ones, false);
+}
+
+/* Does a row, or its bias key, have any weight? */
+static bool has_mass(const float *row, int end, float bias) {
+    bool found = bias != 0.0f;
+    for (int j = 0; j < end && !found; j++) found = row[j] != 0.0f;
+    return found;
+}
+
+/* -sum P ln P over the visible keys, a bias key among them, over ln n; NaN without any mass. */
+static float row_entropy(const tile *rows, int r) {
+    const ss_trace *trace = rows->trace;
+    int t = rows->t + r, end = end_of(rows, r);
+    float bias = ss_bias_weight(trace, rows->head, t),
+          factor = trace->statistics.factor[at(rows, t)];
+    float count = *ss_row(trace, SS_FIELD_SEEN, rows->head, t);
+    if (!has_mass(row_of(rows, r), end, bias)) return NAN;
+    double entropy = ss_entropy(row_of(rows, r), factor, (size_t)end);
+    if (bias != 0.0f) entropy += ss_entropy(&bias, factor, 1);
+    return count == 1.0f ? 0.0f : (float)(entropy / (double)ss_logf(count));
+}
+
+static void add_entropies(const tile *rows) {
+    for (int r = 0; r < rows->n; r++)
+        rows->trace->statistics.entropy[at(rows, rows->t + r)] = row_entropy(rows, r);
+}
+
+/* Of row r the sum of |A_rj| lengths_j. */
+static double mixed(const tile *rows, int r, const float *lengths) {
+    bool absolute = proxy_of(rows) == SS_PROXY_SHARE_ABS;
+    float sizes[COLUMNS];
+    double sum = 0.0;
+    for (int k = 0, end = end_of(rows, r); k < end; k += COLUMNS) {
+        const float *row = row_of(rows, r) + k;
+        int keys = end - k < COLUMNS ? end - k : COLUMNS;
+        for (int j = 0; absolute && j < keys; j++) sizes[j] = fabsf(row[j]);
+        sum += (double)ss_dot(absolute ? sizes : row, lengths + k, (size_t)keys);
+    }
+    return sum;
+}
+
+/* sums[k] += |A_rk| over what row r mixes; NaN where it mixes nothing. */
+static void add_parts(const tile *rows, double *sums, const float *lengths) {
+    double factors[SS_MAP_ROWS];
+    for (int r = 0; r < rows->n; r++) {
+        double sum = mixed(rows, r, lengths);
+        factors[r] = sum > 0.0 ? 1.0 / sum : (double)NAN;
+    }
+    add_columns(rows, sums, factors, true);
+}
+
+/* [T] the norms of a head's values, those of new keys found. */
+static const float *value_lengths(const tile *rows) {
+    const ss_row_statistics *of = &rows->trace->statistics;
+    int *known = &of->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
+    float *lengths = of->lengths + at(rows, 0);
+    if (rows->t == 0) *known = 0;
+    for (; *known < end; ++*known)
+        lengths[*known] = ss_key_length(rows->trace, SS_FIELD_V, rows->head, *known);
+    return lengths;
+}
+
+static double *sums_of(const ss_row_statistics *of, unsigned group) {
+    return group == SS_OF_VALUES ? of->values : of->outputs;
+}
+
+static void add_group(const tile *rows, unsigned group) {
+    const ss_row_statistics *of = &rows->trace->statistics;
+    if (group == SS_OF_SHARES)
+        add_shares(rows);
+    else if (group == SS_OF_ENTROPY)
+        add_entropies(rows);
+    else
+        add_parts(rows, sums_of(of, group) + at(rows, 0),
+                  group == SS_OF_VALUES ? value_lengths(rows)
+                                        : ss_row(rows->trace, SS_FIELD_OUT_NORM, rows->head, 0));
+}
+
+static void clear_sums(const tile *rows, unsigned group) {
+    const ss_row_statistics *of = &rows->trace->statistics;
+    size_t first = at(rows, 0), bytes = (size_t)rows->trace->capacity * sizeof(double);
+    if (group == SS_OF_SHARES) {
+        memset(of->alpha + first, 0, bytes);
+        memset(of->alpha_raw + first, 0, bytes);
+    } else if (group != SS_OF_ENTROPY) {
+        memset(sums_of(of, group) + first, 0, bytes);
+    }
+}
+
+static int heads_of(const ss_trace *trace) {
+    return trace->model->arch.L * trace->model->arch.H;
+}
+
+/* First queries of a head whose rows a group has. */
+static int *queries_of(const ss_trace *trace, int group, int head) {
+    return &trace->statistics.queries[group * heads_of(trace) + head];
+}
+
+void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
+                       const float *x, size_t stride) {
+    tile rows = {trace, head, t, n, T, x, stride};
+    for (int i = 0; i < SS_STATISTICS; i++) {
+        int *queries = queries_of(trace, i, head);
+        if (!(groups & 1u << i) || *queries != t) continue;
+        if (t == 0) clear_sums(&rows, 1u << i);
+        add_group(&rows, 1u << i);
+        *queries = t + n;
+    }
+}
+
+unsigned ss_statistics_of(const ss_trace *trace) {
+    unsigned groups = SS_OF_SHARES;
+    if (!trace->statistics.queries) return 0;
+    if (trace->fields & SS_BIT(SS_FIELD_SEEN)) groups |= SS_OF_ENTROPY;
+    if (trace->fields & SS_BIT(SS_FIELD_V) || trace->kept.norms[SS_FIELD_V]) groups |= SS_OF_VALUES;
+    if (trace->fields & SS_BIT(SS_FIELD_OUT_NORM)) groups |= SS_OF_OUTPUTS;
+    return groups;
+}
+
+void ss_statistics_rewind(const ss_trace *trace, int n) {
+    if (!trace->statistics.queries) return;
+    for (int i = 0; i < SS_STATISTICS * heads_of(trace); i++)
+        if (trace->statistics.queries[i] > n) trace->statistics.queries[i] = 0;
+}
+
+void ss_statistics_clear(const ss_trace *trace) {
+    ss_statistics_rewind(trace, -1);
+}
+
+/* ---- what is missing ----------------------------------------------------------------------- */
+
+typedef struct search {
+    const ss_trace *trace;
+    unsigned groups;
+    int T;
+} search;
+
+typedef struct reader {
+    const search *search;
+    int head;
+} reader;
+
+static void add_rows(void *context, int t, int n, const float *x, size_t stride) {
+    const reader *of = context;
+    const ss_trace *trace = of->search->trace;
+    ss_statistics_add(trace, of->search->groups, of->head, t, n, trace->T, x, stride);
+}
+
+/* First queries that all groups of a head have; 0, and all forgotten, where they differ. */
+static int common_queries(const search *of, int head) {
+    int least = of->T, most = 0;
+    for (int i = 0; i < SS_STATISTICS; i++) {
+        int queries = *queries_of(of->trace, i, head);
+        if (!(of->groups & 1u << i)) continue;
+        least = queries < least ? queries : least;
+        most = queries > most ? queries : most;
+    }
+    if (least == most) return least;
+    for (int i = 0; i < SS_STATISTICS; i++)
+        if (of->groups & 1u << i) *queries_of(of->trace, i, head) = 0;
+    return 0;
+}
+
+static void find_piece(const void *shared, size_t head, size_t worker) {
+    const search *of = shared;
+    reader reads = {of, (int)head};
+    int t = common_queries(of, (int)head);
+    if (t < of->T)
+        ss_map_read(of->trace, SS_FIELD_ATT, (int)head, t, of->T - t, worker, add_rows, &reads);
+}
+
+static bool is_found(const ss_trace *trace, unsigned groups, int T) {
+    for (int i = 0; i < SS_STATISTICS; i++)
+        for (int head = 0; groups & 1u << i && head < heads_of(trace); head++)
+            if (*queries_of(trace, i, head) != T) return false;
+    return true;
+}
+
+void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
+    uint64_t heads = (uint64_t)heads_of(trace), cells = (uint64_t)T * (uint64_t)T;
+    if (!groups || !trace->statistics.queries || is_found(trace, groups, T)) return;
+    bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
+    /* Rows that are computed again are dear, and serve all groups. An entropy reads the factors. */
+    groups =
+        computed ? ss_statistics_of(trace) : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
+    search of = {trace, groups, T};
+    ss_map_link(trace);
+    uint64_t work = heads * cells * (computed ? (uint64_t)trace->model->arch.K : 1);
+    ss_pool_run(ss_map_pool(trace), find_piece, &of, (size_t)heads, work);
+}
+
+/* ---- lengths ------------------------------------------------------------------------------- */
+
+float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width) {
+    const float *kept = trace->kept.norms[field];
+    if (kept) return kept[(size_t)row * (size_t)trace->T + (size_t)t];
+    const float *x = ss_row(trace, field, row, t);
+    return sqrtf(ss_dot(x, x, (size_t)width));
+}
+
+float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j) {
+    const ss_arch *arch = &trace->model->arch;
+    if (field == SS_FIELD_OUT_NORM) return *ss_row(trace, field, head, j);
+    return ss_norm_of(trace, field, head / (arch->H / arch->G), j, arch->K);
+}

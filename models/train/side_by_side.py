@@ -1,0 +1,270 @@
+"""Train what protocol B still needs on one CUDA device, many runs side by side.
+
+    python -m models.train.side_by_side --corpora FOLDER --runs models/.runs --minutes 30
+    python -m models.train.side_by_side long-lr-1e-3 --seeds 1 2 3 --again FOLDER ...     a control
+
+A step of these models is a thousand small kernels that leave a large device idle. So the step of each run
+is captured once as a CUDA graph, and the graphs of many runs are replayed on streams of their own. The
+arithmetic is that of `train` in float32. Outcomes are measured as `train` measures them, on the CPU, by
+processes of their own; a log names the device that trained it. A run that the minutes do not suffice for
+leaves no log. With --again the logs of runs that were trained before go to another folder, where they
+tell how far one device is from another.
+"""
+
+import argparse
+import math
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from functools import cache
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from ..reference.model import Weights, architecture
+from . import protocol, queue
+from .all import Job, folders
+from .corpus import Corpus
+from .loss import LOSSES, Loss
+from .outcomes import Log
+from .recipe import Recipe, Training, refuse_unknown
+from .train import (
+    SAVE_EVERY,
+    descend,
+    fixed_loss,
+    has_line,
+    learning_rate,
+    optimizers,
+    trained_weights,
+)
+
+WARM_UP_STEPS = 3  # before a capture, so that every library has allocated what it needs
+
+
+def name_of(device: str) -> str:
+    if device == "cpu":
+        return f"CPU, torch {torch.__version__}"
+    return f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}"
+
+
+@cache
+def compiled(objective: str) -> Loss:
+    """A loss compiled for each architecture that it meets, every size a constant."""
+    torch._dynamo.config.recompile_limit = len(protocol.B_ORDER)
+    return torch.compile(LOSSES[objective], dynamic=False)
+
+
+class GraphRun:
+    """A run whose step is one CUDA graph: it reads step `at` of its texts, and then counts on."""
+
+    def __init__(self, recipe: Recipe, seed: int, corpus: Corpus, device: str) -> None:
+        training = recipe.training
+        self.recipe, self.seed, self.step = recipe, seed, 0
+        self.arch = architecture(recipe.config)
+        self.loss_of = LOSSES[training.objective] if device == "cpu" else compiled(training.objective)
+        self.weights = trained_weights(self.arch, seed, training, device)
+        self.text, self.noise = batches(corpus, seed, recipe.sequences, recipe.context, reads(training),
+                                        device)
+        self.rates = torch.tensor([learning_rate(step, training) for step in range(len(self.text))],
+                                  device=device)
+        self.losses = torch.zeros(len(self.text), device=device)
+        self.at = torch.zeros(1, dtype=torch.long, device=device)
+        self.rate = torch.tensor(training.learning_rate, device=device)
+        self.optimizers = optimizers(self.weights, training, lr=self.rate, capturable=device != "cpu")
+        self.graph = None
+        if device != "cpu":
+            self._capture()
+
+    def _advance(self) -> None:
+        self.rate.copy_(self.rates[self.at].squeeze(0))
+        loss = self.loss_of(self.arch, self.weights, self.text[self.at].squeeze(0),
+                            self.noise[self.at].squeeze(0), self.recipe.training)
+        self.losses.index_copy_(0, self.at, loss.detach()[None])
+        descend(loss, self.weights, self.optimizers)
+        self.at += 1
+
+    def _capture(self) -> None:
+        """Steps before a capture change the run; its beginning is laid back."""
+        self.stream, self.graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            initial = {name: w.detach().clone() for name, w in self.weights.items()}
+            for _ in range(WARM_UP_STEPS):
+                self._advance()
+        self.stream.synchronize()
+        with torch.cuda.graph(self.graph, stream=self.stream):
+            self._advance()
+        with torch.cuda.stream(self.stream), torch.no_grad():
+            for name, w in self.weights.items():
+                w.copy_(initial[name])
+            for optimizer in self.optimizers:
+                for state in optimizer.state.values():
+                    for value in state.values():
+                        value.zero_()
+            self.at.zero_()
+
+    def advance(self) -> None:
+        """Begins one step; the device may end it later."""
+        if self.graph is None:
+            self._advance()
+        else:
+            with torch.cuda.stream(self.stream):
+                self.graph.replay()
+        self.step += 1
+
+    def train_loss(self) -> float | None:
+        """The mean over the steps since the line before this one in the log of `train`."""
+        before = next((step for step in range(self.step - 1, -1, -1) if has_line(step)), None)
+        return None if before is None else round(self.losses[before : self.step].mean().item(), 4)
+
+    def snapshot(self) -> tuple[Weights, float | None]:
+        """The weights as they are now, on the CPU, and the training loss."""
+        if self.graph is not None:
+            self.stream.synchronize()
+        return {name: w.detach().cpu().clone() for name, w in self.weights.items()}, self.train_loss()
+
+
+@cache
+def _corpus(corpora: Path, runs: Path) -> Corpus:
+    return Corpus(corpora, runs / "corpus")
+
+
+@cache
+def _log(id: str, seed: int, zoo: Path) -> Log:
+    return Log(protocol.decisive_runs()[id], seed, zoo)
+
+
+def measure(job: Job, step: int, file: Path, train_loss: float | None, device: str, zoo: Path,
+            corpora: Path, runs: Path) -> None:
+    """Adds a point to the log of a run, of the weights in a file, which goes."""
+    torch.set_num_threads(1)
+    log = _log(*job, zoo)
+    run = SimpleNamespace(recipe=log.recipe, arch=log.arch, weights=load_file(file), device="cpu")
+    file.unlink()
+    if step == 0:
+        log.keep_before(0)
+    log.log["device"] = device
+    log.add(step, run.weights, train_loss, fixed_loss(run, _corpus(corpora, runs)))
+
+
+class Measurer:
+    """Measures points of many runs by several processes, those of a run by one of them."""
+
+    def __init__(self, processes: int, device: str, zoo: Path, corpora: Path, runs: Path) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self.pools = [ProcessPoolExecutor(1, spawn) for _ in range(processes)]
+        self.rest = name_of(device), zoo, corpora, runs
+        self.next, self.pool_of = count(), {}
+        self.left: list[Future[None]] = []
+        # Weights that wait lie in memory.
+        self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+
+    def add(self, job: Job, step: int, weights: Weights, train_loss: float | None) -> None:
+        file = Path(self.folder.name) / f"{job[0]}-{job[1]}-{step}.safetensors"
+        save_file(weights, file)
+        if job not in self.pool_of:
+            self.pool_of[job] = self.pools[next(self.next) % len(self.pools)]
+        self.left.append(
+            self.pool_of[job].submit(measure, job, step, file, train_loss, *self.rest))
+
+    def end(self) -> None:
+        for future in self.left:
+            future.result()
+        for pool in self.pools:
+            pool.shutdown()
+        self.folder.cleanup()
+
+
+def is_capturable(recipe: Recipe) -> bool:
+    """Whether a step can be a CUDA graph: Muon and SGD read their rate on the CPU, and ALiBi its slopes."""
+    return recipe.training.optimizer == "adamw" and architecture(recipe.config).positions != "alibi"
+
+
+@cache
+def batches(corpus: Corpus, seed: int, sequences: int, T: int, reads: Training, device: str,
+            ) -> tuple[Tensor, Tensor]:
+    """The texts [S, N, T+1] and the noise [S, N, T+2] of all steps of a run; runs that read the same share
+    them."""
+    pairs = [corpus.batch(seed, step, sequences, T, reads) for step in range(protocol.B_STEPS)]
+    text, noise = (torch.stack(tensors).to(device) for tensors in zip(*pairs))
+    return text, noise
+
+
+def reads(training: Training) -> Training:
+    """A training with the options alone that Corpus.batch reads."""
+    return Training(front=training.front, tokens=training.tokens, random_first=training.random_first,
+                    fixed_at=training.fixed_at)
+
+
+def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
+         measurer: Measurer, device: str, width: int, ends: float) -> set[Job]:
+    """Trains until nothing can begin or the clock is at `ends`; returns the runs that were not ended."""
+    corpus, active, taken = _corpus(corpora, runs), [], set[Job]()
+    longest = 0.0  # seconds that a whole run would last at the slowest pace so far
+    while True:
+        for recipe, seed in wanted() if len(active) < width else ():
+            if len(active) == width or time.monotonic() + longest > ends:
+                break
+            job = recipe.id, seed
+            if job in taken or not is_capturable(recipe):
+                continue
+            taken.add(job)
+            active.append(GraphRun(recipe, seed, corpus, device))
+            measurer.add(job, 0, *active[-1].snapshot())
+        if not active or time.monotonic() > ends:
+            return {(run.recipe.id, run.seed) for run in active}
+        began = time.monotonic()
+        for _ in range(SAVE_EVERY):
+            for run in active:
+                run.advance()
+        for run in active:
+            measurer.add((run.recipe.id, run.seed), run.step, *run.snapshot())
+        seconds = time.monotonic() - began
+        longest = max(longest, seconds * protocol.B_STEPS / SAVE_EVERY)
+        print(f"{len(active)} runs side by side, {seconds / SAVE_EVERY / len(active) * 1000:.2f} ms for "
+              "a step of each", flush=True)
+        active = [run for run in active if run.step < protocol.B_STEPS]
+
+
+def main() -> None:
+    known = protocol.decisive_runs()
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("only", nargs="*", metavar="RECIPE", help="these alone, b-ID")
+    parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
+    parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
+    parser.add_argument("--device", default="cuda", help="cuda, or cpu to try it out")
+    parser.add_argument("--width", type=int, default=8, help="runs side by side")
+    parser.add_argument("--measurers", type=int, default=os.cpu_count(), help="CPU cores that measure")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="when to break off")
+    parser.add_argument("--again", type=Path, metavar="ZOO",
+                        help="train the recipes given again and write their logs to this folder")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="with --again")
+    arguments = parser.parse_args()
+    refuse_unknown(parser, arguments.only, known)
+    ends = time.monotonic() + 60 * arguments.minutes
+    corpora, runs = folders(parser, arguments)
+    zoo = (arguments.again or protocol.ZOO).resolve()
+
+    def wanted() -> Iterator[tuple[Recipe, int]]:
+        if arguments.again:
+            yield from ((known[id], seed) for id in arguments.only for seed in arguments.seeds)
+        else:
+            yield from ((recipe, seed) for _, recipe, seed in queue.jobs(arguments.only))
+
+    measurer = Measurer(arguments.measurers, arguments.device, zoo, corpora, runs)
+    broken_off = work(wanted, corpora, runs, measurer, arguments.device, arguments.width, ends)
+    measurer.end()
+    for id, seed in broken_off:
+        protocol.log_file(known[id], seed, zoo).unlink()
+    print(f"not ended: {sorted(broken_off)}" if broken_off else "nothing is left")
+
+
+if __name__ == "__main__":
+    main()

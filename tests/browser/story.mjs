@@ -1,0 +1,262 @@
+/** Start's story: six steps below the first screen, each with one act, by mouse and by keyboard. */
+import assert from 'node:assert/strict';
+import { inAllSizes, pictures, settled, staysWithin, text, violations } from './stage.mjs';
+
+/** Adds up how much of the page moves by itself while nobody scrolls (cumulative layout shift). */
+const WATCHES_SHIFTS = `globalThis.shifted = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) globalThis.shifted += entry.value;
+  }).observe({ type: 'layout-shift', buffered: true });`;
+
+/** Scrolls to a step as a reader does, and waits for what it needs. */
+async function goTo(page, n) {
+  await page
+    .locator(`.step-${n}`)
+    .evaluate((one) => one.scrollIntoView({ block: 'start', behavior: 'instant' }));
+  await page.locator(`.step-${n}:not(.unread) .answer`).waitFor();
+  await settled(page);
+}
+
+/** Where the keyboard is put without Tab: a slider or button, by what it is called. */
+async function press(page, target, key) {
+  await target.focus();
+  await page.keyboard.press(key);
+}
+
+/** The act of each step: what it changes, read before and after; by the mouse, and by the keyboard. */
+const ACTS = {
+  1: {
+    read: (page) => text(page, '.step-1 .step-words'),
+    mouse: (page) => page.locator('.step-1 .thumb').nth(5).click(),
+    keyboard: (page) => press(page, page.locator('.step-1 .thumb').nth(6), 'Enter'),
+  },
+  2: {
+    read: (page) => text(page, '.recorded'),
+    mouse: (page) => page.getByRole('button', { name: 'Take it away' }).click(),
+    keyboard: (page) => press(page, page.getByRole('button', { name: 'Put it back' }), 'Enter'),
+  },
+  3: {
+    read: (page) => page.locator('.arrows svg').getAttribute('aria-label'),
+    mouse: (page) => page.locator('.arrows-query input').click({ position: { x: 40, y: 8 } }),
+    keyboard: (page) => press(page, page.locator('.arrows-query input'), 'ArrowRight'),
+  },
+  4: {
+    read: (page) => text(page, '.step-4 .step-words'),
+    mouse: (page) => page.locator('.output').nth(12).click(),
+    keyboard: (page) => press(page, page.locator('.output').nth(7), 'Enter'),
+  },
+  5: {
+    read: (page) => text(page, '.step-5 [role=status]'),
+    mouse: (page) => page.getByRole('button', { name: 'Next checkpoint' }).click(),
+    keyboard: (page) => press(page, page.locator('.step-5 .walk input'), 'End'),
+  },
+};
+
+export const story = {
+  async 'the story: each step answers in a plain sentence, and its act works by mouse and by keyboard'(
+    stage,
+  ) {
+    const page = await stage.open();
+    await page.getByRole('button', { name: 'Why?' }).click();
+    await page.waitForFunction(
+      () => Math.abs(document.querySelector('.step-1').getBoundingClientRect().top) < 2,
+    );
+    const answers = [];
+    for (const [n, { read, mouse, keyboard }] of Object.entries(ACTS)) {
+      await goTo(page, n);
+      answers.push(await text(page, `.step-${n} .answer`));
+      const seen = [await read(page)];
+      for (const act of [mouse, keyboard]) {
+        await act(page);
+        await settled(page);
+        await page.waitForFunction(() => !document.querySelector('.step .stale'));
+        seen.push(await read(page));
+      }
+      assert.equal(new Set(seen).size, 3, `step ${n}: ${seen.join(' | ')}`);
+      await staysWithin(page, 1280, `step ${n}`);
+    }
+    await goTo(page, 6);
+    answers.push(await text(page, '.step-6 .answer'));
+    for (const answer of answers) {
+      assert.match(answer, /^[A-Z][^.]*\.$/, answer);
+      // A plain sentence comes before any number or symbol.
+      assert.doesNotMatch(answer, /\d|[αε‖×]|L\d/, answer);
+    }
+    // The first screen keeps the trained models; the selected head is that of both.
+    assert.match(await page.evaluate(() => location.hash), /layer=1&head=3/);
+    assert.doesNotMatch(await page.evaluate(() => location.hash), /@/);
+    assert.deepEqual(page.troubles, []);
+    return answers.join(' ');
+  },
+
+  async 'the story says what its pictures show, of the reader’s own text'(stage) {
+    const page = await stage.open('why=3');
+    await goTo(page, 3);
+    assert.match(
+      await text(page, '.step-3'),
+      /Every token’s query points towards the first key and away from the others\..*cosine of query and key is \+0\.\d\d on average with the first key and −0\.\d\d with the others; .* in 25 of 25 rows/,
+    );
+    await goTo(page, 4);
+    await page.waitForFunction(
+      () => /Ablating/.test(document.querySelector('.late').textContent) === false,
+    );
+    assert.match(
+      await text(page, '.step-4'),
+      /This head writes little\..*of head L1H3 has a mean norm of 0\.06, that of the other heads 0\.45.*every row must sum to 100%.*changes by [+−]0\.000\d+ nats per token: on this text the model barely uses.*its loss is 3\.49 nats per token, with softmax 3\.41/,
+    );
+    await goTo(page, 5);
+    await page.waitForFunction(() =>
+      /Step 0 of 4,000: head L1H3 gives the first token 1\d% of its attention/.test(
+        document.querySelector('.step-5').textContent.replace(/\s+/g, ' '),
+      ),
+    );
+    assert.match(await text(page, '.step-5'), /with 3 random seeds, 60%, 63% and 20% of the heads/);
+    // Of other models, and of a text without a start token, nothing is said that is true of the twins only.
+    for (const [hash, n, is, isNot] of [
+      ['why=3&first=none', 3, /first key/, /<s>/],
+      ['why=4&shown=gated,window', 4, /This head writes/, /trained with sigmoid/],
+      ['why=5&shown=gated,window', 5, /learned in training/, /began without|twin|seeds/],
+      ['why=3&prompt=Hello', 3, /first key/, /NaN|undefined/],
+    ]) {
+      const other = await stage.open(hash, { waits: false });
+      await other.locator(`.step-${n} .answer`).waitFor();
+      await settled(other);
+      const said = await text(other, `.step-${n}`);
+      assert.match(said, is, hash);
+      assert.doesNotMatch(said, isNot, hash);
+      await other.close();
+    }
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'nothing of the story is fetched before it is scrolled to, and nothing moves when it comes'(
+    stage,
+  ) {
+    for (const width of [1280, 390]) {
+      const page = await stage.open('', { width, script: WATCHES_SHIFTS });
+      await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
+      await page.waitForLoadState('networkidle');
+      const asked = [];
+      page.on('request', (one) => asked.push(new URL(one.url()).pathname.split('/').at(-1)));
+      await page.waitForTimeout(500);
+      assert.deepEqual(asked, []);
+      const before = await page.evaluate(() => globalThis.shifted);
+      await goTo(page, 2);
+      const fetched = () => asked.filter((name) => /\.(gz|wasm|safetensors)$/.test(name));
+      // The recorded text needs no model; the story's numbers are those of the exact weights.
+      assert.deepEqual(
+        fetched().filter((name) => name !== 'refinement.gz'),
+        [],
+      );
+      await goTo(page, 5);
+      await page.waitForFunction(() =>
+        /Step 0 of/.test(document.querySelector('.step-5').textContent),
+      );
+      assert.ok(fetched().includes('0000.gz'));
+      await goTo(page, 6);
+      await page.waitForLoadState('networkidle');
+      // The lab’s engine comes when the reader trains.
+      assert.ok(!asked.some((name) => /lab.*\.wasm/.test(name)), asked.join());
+      const shifted = (await page.evaluate(() => globalThis.shifted)) - before;
+      assert.ok(shifted < 0.1, `${shifted} moved, at ${width}`);
+      assert.deepEqual(page.troubles, []);
+      await page.close();
+    }
+  },
+
+  async 'the story’s lab trains in its place'(stage) {
+    const page = await stage.open('why=6', { waits: false });
+    await goTo(page, 6);
+    await press(page, page.locator('.step-6 .train'), 'Enter');
+    await page.waitForFunction(() =>
+      /step 400 of 400/.test(document.querySelector('.step-6 .lab-step')?.textContent ?? ''),
+    );
+    await page.locator('.step-6 canvas').nth(1).waitFor();
+    assert.deepEqual(page.troubles, []);
+    return text(page, '.step-6 .lead');
+  },
+
+  async 'the story’s training plays from step 0: one head, and nothing moves but the map'(stage) {
+    for (const width of [1280, 390]) {
+      const page = await stage.open('why=5', { width });
+      await goTo(page, 5);
+      await page.waitForFunction(() =>
+        /Step 0 of/.test(document.querySelector('.step-5').textContent),
+      );
+      await page.evaluate(() => {
+        const places = ['.step-words', '.heatmap', '.walk'].map((one) => `.step-5 ${one}`);
+        const boxes = () =>
+          places
+            .flatMap((one) => [...document.querySelectorAll(one)])
+            .map((one) =>
+              Object.values(one.getBoundingClientRect().toJSON()).map(Math.round).join(),
+            )
+            .join(' ');
+        const said = document.querySelector('.step-5 [role=status]');
+        globalThis.seen = { first: boxes(), moved: [], said: [] };
+        const look = () => {
+          const now = said.textContent.replace(/\s+/g, ' ').trim();
+          if (boxes() !== globalThis.seen.first) globalThis.seen.moved.push(now);
+          if (globalThis.seen.said.at(-1) !== now) globalThis.seen.said.push(now);
+          requestAnimationFrame(look);
+        };
+        look();
+      });
+      await page.locator('.walk-play').click();
+      await page.waitForFunction(
+        () =>
+          /After training/.test(document.querySelector('.step-5').textContent) &&
+          document.querySelector('.walk-play').textContent.trim() === 'Play',
+      );
+      const { said, moved } = await page.evaluate(() => globalThis.seen);
+      assert.deepEqual(moved, [], `at ${width}`);
+      assert.ok(said.length >= 10, said.join('\n'));
+      for (const one of said)
+        assert.match(one, /: head L1H3 gives the first token \d+% of its attention/);
+      assert.deepEqual(page.troubles, []);
+      await page.close();
+    }
+  },
+
+  async 'the small model writes without the first token on the reader’s text, and a sentence says what its numbers support'(
+    stage,
+  ) {
+    for (const { width, scheme } of [
+      { width: 1280, scheme: 'light' },
+      { width: 390, scheme: 'dark' },
+    ]) {
+      const page = await stage.open('why=2', { width, scheme });
+      await page.getByRole('button', { name: /^Try it with the small model/ }).click();
+      await page.locator('.start-without').getByRole('button', { name: 'Put it back' }).waitFor();
+      const own = page.locator('.start-without .without');
+      assert.equal(await own.locator('tbody tr').count(), 3);
+      const cells = await own.locator('.written').allTextContents();
+      assert.equal(new Set(cells).size, 3);
+      for (const cell of cells) assert.ok(cell.startsWith('The old man sat'), cell);
+      const said = await text(page, '.start-without [role=status]');
+      const [, deleted, kept] = /is (\d+\.\d+) nats per token, against (\d+\.\d+)/.exec(said);
+      const losses = await own.locator('td:last-child').allTextContents();
+      assert.deepEqual([kept, deleted], losses.slice(0, 2));
+      await staysWithin(page, width);
+      assert.deepEqual(await violations(page), []);
+      await page.locator('.start-text textarea').fill('Attention is all you need.');
+      await page.locator('.start-without').waitFor({ state: 'hidden' });
+      assert.deepEqual(page.troubles, []);
+      await page.context().close();
+    }
+  },
+
+  ...inAllSizes('the story', async (stage, { width, scheme }) => {
+    const page = await stage.open('', { width, scheme });
+    await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
+    for (const n of [1, 2, 3, 4, 5, 6]) {
+      await goTo(page, n);
+      await page.screenshot({ path: `${pictures}/story-${n}-${width}-${scheme}.png` });
+    }
+    await staysWithin(page, width);
+    await page.setViewportSize({ width: Math.min(width, 320), height: 700 });
+    await staysWithin(page, Math.min(width, 320));
+    assert.deepEqual(await violations(page), []);
+    assert.deepEqual(page.troubles, []);
+  }),
+};

@@ -1,0 +1,380 @@
+/*
+ * Maps that are computed when they are read: the bits of stored ones, for every operation, mask,
+ * window, bias key, position scheme, edit and family that the goldens have, and metrics that the
+ * pass accumulates without a map.
+ */
+#include "check.h"
+#include "edit_lists.h"
+#include "run/statistics.h"
+
+#define LLAMA "tests/golden/hf-llama-gqa"
+#define GPT2 "tests/golden/hf-gpt2-plain"
+#define T_MAX 13
+/* Fewer bytes than any map has. */
+#define NO_MAPS 1
+
+static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
+
+/* One of each kind of mask, position, key, gate and cap; every operation comes as an edit. */
+static const char *const folders[] = {LLAMA,
+                                      GPT2,
+                                      "tests/golden/hf-gpt_neox",
+                                      "tests/golden/hf-gpt_neo",
+                                      "tests/golden/hf-bloom",
+                                      "tests/golden/hf-falcon-groups",
+                                      "tests/golden/hf-opt",
+                                      "tests/golden/hf-qwen2-window",
+                                      "tests/golden/hf-qwen3",
+                                      "tests/golden/hf-gemma2",
+                                      "tests/golden/hf-gemma3",
+                                      "tests/golden/hf-gpt_oss",
+                                      "tests/golden/hf-olmo2",
+                                      "tests/golden/hf-hunyuan",
+                                      "tests/golden/hf-mixtral",
+                                      "tests/golden/hf-bert",
+                                      "tests/golden/var-alibi",
+                                      "tests/golden/var-relative",
+                                      "tests/golden/var-sinusoid",
+                                      "tests/golden/var-none",
+                                      "tests/golden/var-bias-key",
+                                      "tests/golden/var-bias-key-value",
+                                      "tests/golden/var-bias-key-window",
+                                      "tests/golden/var-bidirectional-bias-key",
+                                      "tests/golden/var-prefix",
+                                      "tests/golden/var-prefix-bias-key",
+                                      "tests/golden/var-mlp_kernel",
+                                      "tests/golden/var-elu1_kernel_norm",
+                                      "tests/golden/var-gate-head",
+                                      "tests/golden/var-sandwich",
+                                      "tests/golden/ref-sink_logit",
+                                      "tests/golden/ref-sigmoid"};
+#define FOLDERS (int)(sizeof folders / sizeof *folders)
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* Rows [t, t+n) of both runs. */
+static bool same_maps(ss_run *stored, ss_run *computed, ss_field_id field, int t, int n) {
+    const ss_arch *arch = &stored->trace.model->arch;
+    float a[T_MAX * T_MAX], b[T_MAX * T_MAX];
+    bool same = true;
+    for (int head = 0; head < arch->L * arch->H; head++) {
+        int l = head / arch->H, h = head % arch->H;
+        ss_error err;
+        must(ss_run_attention(stored, field, l, h, t, n, a, &err), &err, "stored");
+        must(ss_run_attention(computed, field, l, h, t, n, b, &err), &err, "computed");
+        same &= !memcmp(a, b, (size_t)(n * stored->trace.T) * sizeof *a);
+    }
+    return same;
+}
+
+static void check_maps(ss_run *stored, ss_run *computed) {
+    int T = stored->trace.T;
+    CHECK(stored->trace.computed == 0 && computed->trace.computed == SS_FIELDS_MAPS);
+    CHECK(same_maps(stored, computed, SS_FIELD_ATT, 0, T));
+    CHECK(same_maps(stored, computed, SS_FIELD_ATT, T - 1, 1));
+    CHECK(same_maps(stored, computed, SS_FIELD_ATT, T / 3, T / 2));
+    CHECK(same_maps(stored, computed, SS_FIELD_SCORES, 0, T));
+}
+
+/* Every metric of both runs, of all tokens and then of fewer. */
+static void check_metrics(const ss_trace *stored, const ss_trace *computed, const ss_trace *base) {
+    int n;
+    const ss_metric *rows = ss_metrics(&n);
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < n; i++) {
+            ss_metric_args args = {0.3f, round ? (stored->T + 1) / 2 : stored->T, 0, 0, base};
+            size_t count, dims[SS_RANK_MAX];
+            ss_error err;
+            if (ss_metric_shape(dims, stored, i, &args, &err) < 0) continue;
+            float *a = measure_args(stored, rows[i].name, args, &count);
+            float *b = measure_args(computed, rows[i].name, args, &count);
+            if (check_failed(!memcmp(a, b, count * sizeof *a), __FILE__, __LINE__, "the same bits"))
+                printf("    %s of %d tokens\n", rows[i].name, args.T);
+            free(a);
+            free(b);
+        }
+}
+
+static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int piece) {
+    ss_run_desc own = *desc;
+    ss_error err;
+    own.map_bytes = map_bytes;
+    opened_run run = open_run(&own);
+    for (int t = 0; t < T; t += piece)
+        must(ss_run_extend(&run.run, prompt + t, least(piece, T - t), &err), &err, "extend");
+    return run;
+}
+
+/* The same run with maps and without; what is read of both. */
+static void compare(const ss_model *model, const ss_edit *edits, int n, int T, int piece) {
+    ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, edits, n, NULL, 0, NULL, 0};
+    opened_run stored = run_with(&desc, 0, T, piece), computed = run_with(&desc, NO_MAPS, T, piece);
+    CHECK(computed.arena.used == computed.arena.bytes); /* size twin */
+    /* Accumulated in the pass, then found from rows that are computed again. */
+    check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
+    ss_statistics_clear(&computed.run.trace);
+    check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
+    check_maps(&stored.run, &computed.run);
+    close_run(&stored);
+    close_run(&computed);
+}
+
+static bool comes_at_once(const ss_arch *arch) {
+    return arch->prefix > 0;
+}
+
+static void families(void) {
+    CASE("a map on demand has the bits of a stored one, and so have all metrics: every family");
+    for (int i = 0; i < FOLDERS; i++) {
+        long failed = check_state.failed;
+        opened_model model = open_model(folders[i]);
+        compare(&model.model, NULL, 0, T_MAX, T_MAX);
+        if (!comes_at_once(&model.model.arch)) {
+            compare(&model.model, NULL, 0, T_MAX - 1, 5);
+            compare(&model.model, NULL, 0, 9, 1);
+        }
+        close_model(&model);
+        if (check_state.failed > failed) printf("    %s\n", folders[i]);
+    }
+}
+
+static void operations(const char *folder) {
+    CASE("every operation");
+    opened_model model = open_model(folder);
+    int n;
+    const ss_operation *rows = ss_operations(&n);
+    for (int i = 0; i < n; i++) {
+        if (!ss_operation_fits(&rows[i], &model.model)) continue;
+        long failed = check_state.failed;
+        ss_edit edit = swap_to(rows[i].name, NAN);
+        compare(&model.model, &edit, 1, T_MAX, T_MAX);
+        if (check_state.failed > failed) printf("    %s\n", rows[i].name);
+    }
+    close_model(&model);
+}
+
+static void edits(const char *folder) {
+    CASE("every edit and every policy, alone and before another one");
+    opened_model model = open_model(folder);
+    pins choices = choice_pins();
+    int made = 0;
+    for (int i = 0; i < 6 * choices.n; i++) {
+        uint32_t state = (uint32_t)i * 2654435761u + 5;
+        const pin *pinned[] = {&choices.all[i % choices.n],
+                               &choices.all[(i * 7 + i / choices.n) % choices.n]};
+        ss_edit list[2];
+        char texts[2][256];
+        ss_error err;
+        int n = 1 + i % 2;
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, list, n, NULL, 0, NULL, 0};
+        long failed = check_state.failed;
+        if (!draw_edit(&list[0], texts[0], &model.model, T_MAX, pinned[0], &state) ||
+            (n > 1 && !draw_edit(&list[1], texts[1], &model.model, T_MAX, pinned[1], &state)) ||
+            try_run(&desc, &err) != SS_OK)
+            continue;
+        compare(&model.model, list, n, T_MAX, T_MAX);
+        made++;
+        if (check_state.failed > failed) printf("    %s %s\n", texts[0], n > 1 ? texts[1] : "");
+    }
+    CHECK(made > 4 * choices.n);
+    close_model(&model);
+}
+
+/* Follows a text with runs that compute their maps. */
+static void updates(const char *folder, const char *edit_text) {
+    CASE("an updated run, with an edit and without");
+    opened_model model = open_model(folder);
+    ss_edit edit = read_edit(edit_text);
+    for (int n = 0; n < 2; n++) {
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, n, NULL, 0, NULL, 0};
+        opened_run stored = run_with(&desc, 0, 8, 8), computed = run_with(&desc, NO_MAPS, 8, 8);
+        uint32_t state = 11;
+        for (int i = 0; i < 12; i++) {
+            int32_t text[T_MAX];
+            ss_error err;
+            int T = 1 + drawn_below(&state, T_MAX);
+            for (int t = 0; t < T; t++)
+                text[t] = t < T / 2 ? prompt[t] : prompt[drawn_below(&state, T_MAX)];
+            must(ss_run_update(&stored.run, text, T, &err), &err, "update");
+            must(ss_run_update(&computed.run, text, T, &err), &err, "update");
+            check_maps(&stored.run, &computed.run);
+            check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
+        }
+        close_run(&stored);
+        close_run(&computed);
+    }
+    close_model(&model);
+}
+
+/* Reads every map after each token. */
+static void reading(const char *folder, const char *edit_text) {
+    CASE("reading the maps of a run changes nothing in the tokens that follow");
+    opened_model model = open_model(folder);
+    ss_edit edit = read_edit(edit_text);
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
+    opened_run stored = run_with(&desc, 0, 1, 1), computed = run_with(&desc, NO_MAPS, 1, 1);
+    for (int t = 1; t < T_MAX; t++) {
+        ss_error err;
+        must(ss_run_extend(&stored.run, prompt + t, 1, &err), &err, "extend");
+        must(ss_run_extend(&computed.run, prompt + t, 1, &err), &err, "extend");
+        check_maps(&stored.run, &computed.run);
+    }
+    CHECK(same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_HIDDEN, T_MAX));
+    CHECK(same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_EVICTED, T_MAX));
+    close_run(&stored);
+    close_run(&computed);
+    close_model(&model);
+}
+
+/* A run that begins from another, where either stores its maps or computes them. */
+static void from_another(const char *folder, const char *edit_text) {
+    CASE("a run that begins from another one, whichever of them stores its maps");
+    opened_model model = open_model(folder);
+    ss_edit edit = read_edit(edit_text);
+    ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
+    opened_run expected = run_with(&desc, 0, T_MAX, T_MAX);
+    for (int i = 0; i < 4; i++) {
+        opened_run base = run_with(&plain, i & 1 ? NO_MAPS : 0, T_MAX, T_MAX);
+        ss_run_desc own = desc;
+        own.from = &base.run.trace;
+        own.layer = SS_BY_EDITS;
+        opened_run run = run_with(&own, i & 2 ? NO_MAPS : 0, T_MAX, T_MAX);
+        CHECK(same_maps(&expected.run, &run.run, SS_FIELD_ATT, 0, T_MAX));
+        check_metrics(&expected.run.trace, &run.run.trace, &base.run.trace);
+        close_run(&base);
+        close_run(&run);
+    }
+    close_run(&expected);
+    close_model(&model);
+}
+
+static void budget(void) {
+    CASE("maps are stored up to the budget, 64 MB where none is given; memory beyond grows with T");
+    opened_model model = open_model(LLAMA);
+    const ss_arch *arch = &model.model.arch;
+    size_t map = (size_t)(arch->L * arch->H * T_MAX * T_MAX) * sizeof(float);
+    for (int i = 0; i < 2; i++) {
+        ss_run_desc desc = {&model.model, T_MAX,          SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0,
+                            NULL,         map - (size_t)i};
+        opened_run run = open_run(&desc);
+        CHECK(run.run.trace.computed == (i ? SS_BIT(SS_FIELD_ATT) : 0));
+        CHECK(((run.run.trace.fields & SS_BIT(SS_FIELD_Q)) != 0) == (i == 1));
+        close_run(&run);
+    }
+    int context = arch->context;
+    model.model.arch.context = 1 << 16;
+    size_t bytes[4];
+    ss_error err;
+    for (int i = 0; i < 4; i++) {
+        ss_run_desc desc = {&model.model, 2048 << i, SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0,
+                            NULL,         0};
+        must(ss_run_size(&bytes[i], &desc, &err), &err, "size");
+    }
+    for (int i = 2; i < 4; i++)
+        CHECK_NEAR((double)(bytes[i] - bytes[i - 1]) / (double)(bytes[i - 1] - bytes[i - 2]), 2,
+                   0.02);
+    model.model.arch.context = context;
+    close_model(&model);
+}
+
+static void pooled(const char *folder) {
+    CASE("blocks of a map: the mean and the largest of the cells that the mask shows");
+    opened_model model = open_model(folder);
+    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    for (int b = 1; b <= T_MAX; b += 3) {
+        int P = ss_blocks_of(&run.run.trace, b);
+        float map[T_MAX * T_MAX], out[2 * T_MAX * T_MAX];
+        ss_error err;
+        int l = model.model.arch.L - 1;
+        const ss_mask *mask = &run.run.trace.choices[l * model.model.arch.H].mask;
+        must(ss_run_attention(&run.run, SS_FIELD_ATT, l, 0, 0, T_MAX, map, &err), &err, "rows");
+        must(ss_run_pooled(&run.run, SS_FIELD_ATT, l, 0, b, out, &err), &err, "pooled");
+        for (int cell = 0; cell < P * P; cell++) {
+            double sum = 0, most = -INFINITY;
+            int n = 0;
+            for (int t = cell / P * b; t < least(T_MAX, (cell / P + 1) * b); t++)
+                for (int j = cell % P * b; j < least(T_MAX, (cell % P + 1) * b); j++) {
+                    int end = ss_mask_end(mask, t, T_MAX);
+                    if (j >= end || (j >= mask->first && j < end - mask->recent)) continue;
+                    sum += (double)map[t * T_MAX + j];
+                    most = fmax(most, (double)map[t * T_MAX + j]);
+                    n++;
+                }
+            CHECK_NEAR(out[cell], n ? sum / n : 0, 1e-6);
+            CHECK_NEAR(out[P * P + cell], n ? most : 0, 0);
+        }
+    }
+    close_run(&run);
+    close_model(&model);
+}
+
+static void refusals(void) {
+    CASE("what cannot be read is refused with its place");
+    opened_model model = open_model(LLAMA);
+    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    const ss_arch *arch = &model.model.arch;
+    ss_run_desc desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0, NULL, NO_MAPS};
+    opened_run computed = run_with(&desc, NO_MAPS, T_MAX, T_MAX);
+    float out[2 * T_MAX * T_MAX];
+    ss_error err;
+    ss_tensor view;
+    const struct {
+        ss_field_id field;
+        int l, h, t, n;
+    } wrong[] = {{SS_FIELD_HIDDEN, 0, 0, 0, 1},      {SS_FIELD_ATT, -1, 0, 0, 1},
+                 {SS_FIELD_ATT, arch->L, 0, 0, 1},   {SS_FIELD_ATT, 0, arch->H, 0, 1},
+                 {SS_FIELD_ATT, 0, 0, -1, 1},        {SS_FIELD_ATT, 0, 0, T_MAX, 1},
+                 {SS_FIELD_ATT, 0, 0, 0, T_MAX + 1}, {SS_FIELD_ATT, 0, 0, 1, INT_MAX}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK_INT((int)ss_run_attention(&run.run, wrong[i].field, wrong[i].l, wrong[i].h,
+                                        wrong[i].t, wrong[i].n, out, &err),
+                  SS_BAD_REQUEST);
+    CHECK_INT((int)ss_run_attention(&computed.run, SS_FIELD_SCORES, 0, 0, 0, 1, out, &err),
+              SS_BAD_REQUEST);
+    CHECK_TEXT(err.where, "scores");
+    CHECK_INT((int)ss_trace_view(&view, &computed.run.trace, SS_FIELD_ATT, 0, 0, &err),
+              SS_BAD_REQUEST);
+    for (int b = 0; b < 2; b++)
+        CHECK_INT((int)ss_run_pooled(&run.run, SS_FIELD_ATT, 0, 0, b * (T_MAX + 1), out, &err),
+                  SS_BAD_REQUEST);
+    close_run(&computed);
+    close_run(&run);
+    close_model(&model);
+}
+
+static void table_says(void) {
+    CASE("every metric that reads maps reads what is accumulated of them");
+    int n;
+    const ss_metric *rows = ss_metrics(&n);
+    for (int i = 0; i < n; i++)
+        CHECK(((rows[i].fields & SS_FIELDS_MAPS) != 0) == (rows[i].statistics != 0));
+}
+
+int main(void) {
+    table_says();
+    families();
+    operations(LLAMA);
+    operations("tests/golden/var-mlp_kernel");
+    edits(LLAMA);
+    edits(GPT2);
+    edits("tests/golden/var-bias-key");
+    updates(LLAMA, "evict:policy=h2o,budget=6");
+    updates(GPT2, "evict:policy=tova,budget=5");
+    updates(LLAMA, "hide_key:key=2");
+    reading(LLAMA, "evict:policy=h2o,budget=4");
+    reading(GPT2, "evict:policy=vatp,budget=5,recent=1");
+    reading(LLAMA, "evict:policy=tova,budget=4,positions=cache");
+    from_another(LLAMA, "evict:policy=h2o,budget=6");
+    from_another(LLAMA, "evict:policy=window,budget=6,positions=cache");
+    from_another(LLAMA, "hide_key:key=5,layer=1");
+    from_another(GPT2, "park:key=4,layer=1,head=0");
+    budget();
+    pooled(LLAMA);
+    pooled("tests/golden/hf-qwen2-window");
+    pooled("tests/golden/var-bidirectional-bias-key");
+    refusals();
+    return check_done();
+}

@@ -1,0 +1,141 @@
+"""Runs side by side on one device: the arithmetic of `train`, its texts, its losses and its outcomes."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from safetensors.torch import save_file  # noqa: E402
+
+from models.train import protocol, side_by_side, train  # noqa: E402
+from models.train.corpus import Corpus  # noqa: E402
+from models.train.loss import LOSSES  # noqa: E402
+from models.train.recipe import Recipe  # noqa: E402
+from models.train.text import VOCABULARY  # noqa: E402
+
+RUNS = protocol.decisive_runs()
+STEPS = 4
+# One recipe for each thing that a step depends on: operation and gate, a hook on a gradient, a value that is not
+# trained, noise in the text, another batch, experts, another objective, another decay.
+KINDS = ("b-gated", "b-key-bias-dimensions-1", "b-key-bias-value-5", "b-noise", "b-batch-half",
+         "b-experts", "b-diffusion", "b-decay-5")
+
+
+@pytest.fixture
+def corpus(monkeypatch: pytest.MonkeyPatch) -> Corpus:
+    monkeypatch.setattr(protocol, "B_STEPS", STEPS)
+    made = object.__new__(Corpus)
+    made.stream = torch.randint(VOCABULARY, (2_000_000,), generator=torch.Generator().manual_seed(5))
+    return made
+
+
+@pytest.mark.parametrize("id", KINDS)
+def test_a_run_beside_others_is_the_run_that_train_makes(id: str, corpus: Corpus, tmp_path: Path) -> None:
+    recipe = RUNS[id]
+    ours = side_by_side.GraphRun(recipe, 2, corpus, "cpu")
+    alone = train.Run(recipe, 2, tmp_path, "cpu")
+    losses = []
+    for step in range(STEPS):
+        ours.advance()
+        batch = corpus.batch(2, step, recipe.sequences, recipe.context, recipe.training)
+        losses.append(alone.advance(step, *batch, LOSSES[recipe.training.objective]))
+    assert ours.losses.tolist() == pytest.approx(losses, abs=3e-6)
+    weights, _ = ours.snapshot()
+    assert weights.keys() == alone.weights.keys()
+    for name, weight in alone.on_cpu().items():
+        # The rate is rounded to float32 here.
+        assert torch.allclose(weights[name], weight, atol=2e-6), name
+
+
+@pytest.mark.parametrize("recipe", RUNS.values(), ids=RUNS)
+def test_a_run_reads_what_its_recipe_says(recipe: Recipe, corpus: Corpus) -> None:
+    size = recipe.sequences, recipe.context
+    text, noise = side_by_side.batches(corpus, 3, *size, side_by_side.reads(recipe.training), "cpu")
+    for step in range(STEPS):
+        expected_text, expected_noise = corpus.batch(3, step, *size, recipe.training)
+        assert torch.equal(text[step], expected_text)
+        assert torch.equal(noise[step], expected_noise)
+
+
+def test_runs_that_read_the_same_share_their_texts(corpus: Corpus) -> None:
+    one, other, bare = (side_by_side.GraphRun(RUNS[id], 1, corpus, "cpu")
+                        for id in ("b-decay-5", "b-gated", "b-no-bos"))
+    assert one.text is other.text
+    assert bare.text is not one.text
+    assert side_by_side.GraphRun(RUNS["b-gated"], 2, corpus, "cpu").text is not one.text
+
+
+@pytest.mark.parametrize(("step", "first"), [(200, 150), (400, 350), (600, 500), (3000, 2900), (1, 0)])
+def test_the_training_loss_is_the_mean_since_the_line_before(step: int, first: int) -> None:
+    run = object.__new__(side_by_side.GraphRun)
+    run.step, run.losses = step, torch.arange(3000.0)
+    assert run.train_loss() == (first + step - 1) / 2
+    run.step = 0
+    assert run.train_loss() is None
+
+
+class Kept:
+    """A measurer that keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Any, ...]] = []
+
+    def add(self, job: Any, step: int, weights: Any, train_loss: float | None) -> None:
+        self.given.append((job, step, weights["lm_head.weight"].sum().item(), train_loss))
+
+
+def worked(wanted: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest.MonkeyPatch,
+           width: int = 2, ends: float = math.inf) -> tuple[list[tuple[Any, ...]], set[Any]]:
+    monkeypatch.setattr(side_by_side, "SAVE_EVERY", 2)
+    monkeypatch.setattr(side_by_side, "_corpus", lambda corpora, runs: corpus)
+    kept = Kept()
+    left = side_by_side.work(lambda: wanted, Path("texts"), Path("runs"), kept, "cpu", width, ends)  # type: ignore[arg-type]
+    return kept.given, left
+
+
+def test_as_many_runs_are_active_as_are_allowed_and_each_is_measured(
+        corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = ("b-gated", "b-muon", "b-alibi", "b-no-bos", "b-sgd", "b-decay-5")
+    given, left = worked([(RUNS[id], 1) for id in ids], corpus, monkeypatch)
+    assert left == set()
+    # A step of Muon, of SGD and of ALiBi is no graph.
+    assert [(id, step) for (id, _), step, *_ in given] == [
+        ("b-gated", 0), ("b-no-bos", 0), ("b-gated", 2), ("b-no-bos", 2), ("b-gated", 4), ("b-no-bos", 4),
+        ("b-decay-5", 0), ("b-decay-5", 2), ("b-decay-5", 4)]
+    sums = [one[2] for one in given]
+    assert len(set(sums)) == len(sums) - 2  # the first weights of two recipes are those of a third
+
+
+def test_a_run_that_could_not_end_in_time_is_not_begun(
+        corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr(side_by_side.time, "monotonic", lambda: float(next(clock)))
+    given, left = worked([(RUNS["b-gated"], seed) for seed in (1, 2, 3)], corpus, monkeypatch, 1, 140.0)
+    assert {seed for (_, seed), *_ in given} == {1, 2}
+    assert left == set()
+    given, left = worked([(RUNS["b-gated"], 1)], corpus, monkeypatch, 1, 0.0)
+    assert given == [] and left == set()
+
+
+def test_a_point_is_measured_as_train_measures_it_and_the_log_names_the_device(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
+    monkeypatch.setattr(side_by_side, "_corpus", lambda corpora, runs: corpus)
+    recipe = RUNS["b-gated"]
+    weights = train.initial_weights(side_by_side.architecture(recipe.config), 2, recipe.training)
+    file = tmp_path / "weights.safetensors"
+    save_file(weights, file)
+    side_by_side.measure(("b-gated", 2), 0, file, None, "a device", tmp_path, Path("texts"), Path("runs"))
+    assert not file.exists()
+    log = json.loads((tmp_path / "gated" / "b" / "2.json").read_text())
+    committed = protocol.read(recipe, 2)
+    assert log["device"] == "a device"
+    assert len(log["points"]) == 1
+    # Another text was made up here; the passages that are measured are the same.
+    ours, theirs = log["points"][0], committed["points"][0]
+    assert ours.pop("batch_loss") != theirs.pop("batch_loss")
+    for name, value in theirs.items():
+        assert ours[name] == (value if value is None else pytest.approx(value, abs=2e-4)), name

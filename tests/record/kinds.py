@@ -1,0 +1,133 @@
+"""One small recording of each kind, of random models, which `web/test` opens in every view.
+
+    python tests/record/kinds.py [FOLDER]
+
+writes tests/golden/recordings, or FOLDER.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+if __name__ == "__main__":
+    ROOT = Path(__file__).resolve().parents[2]
+    sys.path[:0] = [str(ROOT / "models" / "record" / "src")]
+
+import sinkscope
+import torch
+import transformers as tf
+from families import FAMILIES
+from hybrids import HYBRIDS
+
+T, LONG = 12, 132  # of a text beyond 128 tokens the maps are pooled
+WORDS = ["<s>", " the", " old", " man", " sat", " at", " the", " door", ",", " and", " looked", "."]
+EVERYTHING = ("hidden_norm", "key_norm", "value_norm", "loss", "q", "k", "v", "hidden")
+
+
+def _prompts(count: int, tokens: int = T, most: int = 60) -> list[list[int]]:
+    draw = np.random.default_rng(3)
+    return [[1, *draw.integers(3, most, tokens - 1).tolist()] for _ in range(count)]
+
+
+def _named(recording: sinkscope.Recording, strings: list[str]) -> sinkscope.Recording:
+    """The random ids as words, so that a reader sees a text."""
+    conditions = dict(recording.conditions)
+    conditions["tokens"] = [strings[: len(one)] for one in conditions["tokens"]]
+    at = conditions["first"]["position"]
+    if conditions["first"]["token"] is not None:
+        conditions["first"] = conditions["first"] | {"token": strings[at]}
+    return sinkscope.Recording(conditions, recording.tensors)
+
+
+def _record(name: str, prompts: Any, make: Callable[[], Any], **options: Any) -> sinkscope.Recording:
+    options = {"tokens": T, "keep": 1, "fields": EVERYTHING, "progress": False} | options
+    found = sinkscope.record(make(), None, prompts, model_id=name, **options)
+    return _named(found, WORDS) if len(found.conditions["tokens"][0]) == T else found
+
+
+def _family(name: str) -> Callable[[], Any]:
+    return lambda: FAMILIES[name].make(FAMILIES[name].implementations[0])
+
+
+def _hidden(model: Any) -> Any:
+    """The same model with half of what its second layer adds taken away, by a hook."""
+    model.model.layers[1].register_forward_hook(
+        lambda _, inputs, output: inputs[0] + 0.5 * (output - inputs[0])
+    )
+    return model
+
+
+def _clip() -> Any:
+    torch.manual_seed(5)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = tf.CLIPConfig(
+        text_config=sizes | {"vocab_size": 64, "max_position_embeddings": T, "bos_token_id": 1, "eos_token_id": 2},
+        vision_config=sizes | {"image_size": 24, "patch_size": 8},
+        projection_dim=16,
+    )
+    return tf.CLIPModel._from_config(config, attn_implementation="sdpa").eval()
+
+
+def _clip_inputs() -> dict[str, torch.Tensor]:
+    torch.manual_seed(7)
+    return {
+        "input_ids": torch.tensor(_prompts(2)),
+        "pixel_values": torch.randn(2, 3, 24, 24),
+    }
+
+
+def _padded() -> dict[str, torch.Tensor]:
+    """Three prompts of unequal lengths in one batch, filled up at the left."""
+    lengths = (T, T + 3, T + 1)
+    width = max(lengths)
+    ids, mask = torch.zeros(3, width, dtype=torch.long), torch.zeros(3, width, dtype=torch.long)
+    for row, (prompt, n) in enumerate(zip(_prompts(3, width), lengths, strict=True)):
+        ids[row, width - n :] = torch.tensor(prompt[:n])
+        mask[row, width - n :] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def _maps() -> sinkscope.Recording:
+    with torch.no_grad():
+        found = FAMILIES["llama"].make("eager")(
+            input_ids=torch.tensor(_prompts(1)), output_attentions=True
+        ).attentions
+    return sinkscope.from_maps(torch.stack(found)[:, 0], WORDS, model_id="maps of llama")
+
+
+KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
+    "maps": _maps,
+    "one": lambda: _record("llama, one prompt", _prompts(1), _family("llama")),
+    "many": lambda: _record("llama, five prompts", _prompts(5), _family("llama")),
+    "hybrid": lambda: _record("jamba", _prompts(2), HYBRIDS["jamba"][0]),
+    "first": lambda: _record("llama, first = 3", _prompts(2), _family("llama"), first=3),
+    "edited": lambda: _record(
+        "llama, edited",
+        _prompts(1),
+        lambda: _hidden(FAMILIES["llama"].make("sdpa")),
+        edits=["half of what layer 1 adds"],
+    ),
+    "vision": lambda: _record("CLIP, vision tower", [_clip_inputs()], _clip, part="vision_model", tokens=None),
+    "text": lambda: _record("CLIP, text tower", [_clip_inputs()], _clip, part="text_model"),
+    "padded": lambda: _record("llama, a padded batch", [_padded()], _family("llama")),
+    "sink_logit": lambda: _record("gpt_oss", _prompts(2), _family("gpt_oss")),
+    "bidirectional": lambda: _record("bert", _prompts(1), _family("bert")),
+    "pooled": lambda: _record("llama, 132 tokens", _prompts(1, LONG), _family("llama"), tokens=LONG,
+                              fields=("hidden_norm", "loss")),
+}
+
+
+def main(folder: Path) -> None:
+    torch.set_num_threads(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in KINDS.items():
+        recording = make()
+        recording.save(folder / f"{name}.safetensors")
+        print(f"{name}: {(folder / f'{name}.safetensors').stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tests" / "golden" / "recordings")

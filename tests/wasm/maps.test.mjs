@@ -1,0 +1,146 @@
+// Maps that are computed when they are read: JavaScript sees of them what it sees of stored ones.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { measure } from '../../wasm/index.js';
+import { failure, files, golden, tiny, withEngine } from './helper.mjs';
+
+const ids = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
+const T = ids.length;
+
+/** Every metric of one run alone. */
+const metricsOf = ({ metrics }, fields) =>
+  metrics
+    .filter((row) => row.fields.every((name) => fields.includes(name)))
+    .filter((row) => !row.arguments.some((name) => ['base', 'layer', 'head'].includes(name)))
+    .map(({ name }) => ({ metric: name }));
+
+for (const kernels of ['simd', 'base'])
+  test(`maps on demand are the stored ones, ${kernels}`, async () => {
+    await withEngine({ worker: false, kernels }, async (engine) => {
+      for (const folder of [
+        tiny,
+        new URL('var-bias-key-window/', golden),
+        new URL('hf-gemma2/', golden),
+      ])
+        for (const edits of [[], [{ kind: 'evict', policy: 'h2o', budget: 5 }]]) {
+          const model = await engine.open(files(folder));
+          const { L, H } = model.architecture;
+          const fields = ['att', 'scores', 'q', 'hidden', 'seen', 'out_norm'];
+          const stored = await model.run(ids, { edits, fields });
+          const computed = await model.run(ids, { edits, fields, maps: 0 });
+          const reads = [
+            ...['att', 'scores'].flatMap((field) => [
+              { field },
+              { field, layer: 1 },
+              { field, head: 1 },
+              { field, layer: 1, head: 2, rows: [5, 9] },
+              { field, rows: [T - 1, T] },
+              { field, layer: 0, head: 0, rows: [3, 3] },
+              { field, layer: 1, head: 0, block: 5 },
+              { field, block: 4 },
+            ]),
+            ...metricsOf(engine.describe, fields),
+          ];
+          const expected = await stored.read(reads);
+          assert.ok(expected.length > 25);
+          assert.deepEqual(await computed.read(reads), expected);
+          assert.deepEqual(expected[0].shape, [L, H, T, T]);
+          assert.deepEqual(expected[3].shape, [4, T]);
+          assert.deepEqual(
+            [...expected[3].data],
+            [...mapOf(expected[0], H, 1, 2).slice(5 * T, 9 * T)],
+          );
+          assert.deepEqual(expected[6].shape, [2, 3, 3]);
+          assert.deepEqual(expected[7].shape, [L, H, 2, 3, 3]);
+          // A text that changes, and generated tokens, which say where they look.
+          const others = [...ids.slice(0, 7), 2, 7];
+          for (const run of [stored, computed]) await run.update(others);
+          assert.deepEqual(
+            await computed.read(reads.slice(0, 1)),
+            await stored.read(reads.slice(0, 1)),
+          );
+          const steps = [];
+          for (const run of [stored, computed])
+            for await (const step of run.generate({ count: 3, temperature: 1 })) steps.push(step);
+          assert.deepEqual(steps.slice(0, 3), steps.slice(3));
+          assert.deepEqual(steps[0].att.shape, [L, H, others.length + 1]);
+          assert.ok(steps[0].att.data.some((x) => x > 0));
+          const [alpha] = await stored.read([{ metric: 'alpha' }]);
+          assert.deepEqual((await computed.read([{ metric: 'alpha' }]))[0], alpha);
+          await model.close();
+        }
+    });
+  });
+
+/** One head's map out of all. */
+const mapOf = ({ data }, H, layer, head) =>
+  data.subarray((layer * H + head) * T * T, (layer * H + head + 1) * T * T);
+
+test('rows are taken of every field that has some, and refused of others', async () => {
+  await withEngine({ worker: false }, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const run = await model.run(ids);
+    const hidden = await run.field('hidden');
+    const [states, , D] = hidden.shape;
+    const some = await run.field('hidden', { rows: [2, 5] });
+    assert.deepEqual(some.shape, [states, 3, D]);
+    const row = (s, t) => [...hidden.data.subarray((s * T + t) * D, (s * T + t + 1) * D)];
+    assert.deepEqual(
+      [...some.data],
+      Array.from({ length: states }, (_, s) => [2, 3, 4].flatMap((t) => row(s, t))).flat(),
+    );
+    assert.deepEqual([...(await run.field('tokens', { rows: [1, 3] })).data], ids.slice(1, 3));
+    for (const [where, place] of [
+      [{ rows: [0, T + 1] }, 'rows[1]'],
+      [{ rows: [4, 3] }, 'rows[1]'],
+      [{ rows: [-1, 3] }, 'rows[0]'],
+      [{ rows: 3 }, 'rows'],
+      [{ block: 0 }, 'block'],
+      [{ block: T + 1 }, 'block'],
+    ])
+      assert.equal((await failure(run.field('att', where))).where, place);
+    assert.equal((await failure(run.field('next', { rows: [0, 1] }))).where, 'next');
+    assert.equal((await failure(run.field('hidden', { block: 2 }))).code, 'bad_request');
+    assert.equal((await failure(model.run(ids, { maps: -1 }))).where, 'maps');
+  });
+});
+
+test('a run that only measures takes memory that grows with the tokens, not with their square', async () => {
+  await withEngine({ worker: false }, async (engine) => {
+    const config = JSON.parse(String(files(tiny).config));
+    const long = { ...config, max_position_embeddings: 32768 };
+    const model = await engine.open({ ...files(tiny), config: Buffer.from(JSON.stringify(long)) });
+    const fields = ['att', 'seen', 'hidden'];
+    const bytes = [];
+    for (const tokens of [4096, 8192, 16384])
+      bytes.push(await model.runBytes(tokens, { fields, capacity: tokens, maps: 0 }));
+    const growth = (bytes[2] - bytes[1]) / (bytes[1] - bytes[0]);
+    assert.ok(growth > 1.99 && growth < 2.01, String(growth));
+    const stored = await model.runBytes(1024, { fields, capacity: 1024 });
+    const none = await model.runBytes(1024, { fields, capacity: 1024, maps: 0 });
+    assert.ok(none < stored / 2);
+  });
+});
+
+test('measure stores no map, and gives the numbers of runs that do', async () => {
+  await withEngine({ worker: false, workers: 1 }, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const budgets = [];
+    const watched = {
+      architecture: model.architecture,
+      describe: model.describe,
+      run: (tokens, options) => (budgets.push(options.maps), model.run(tokens, options)),
+      replicas: undefined,
+    };
+    watched.replicas = [watched];
+    const measured = await measure(watched, [ids, ids.toReversed()]);
+    assert.deepEqual(budgets, [0, 0]);
+    const mean = { sink_ratio: 0, entropy_mean: 0, contribution: 0 };
+    for (const tokens of [ids, ids.toReversed()]) {
+      const run = await model.run(tokens);
+      for (const name of Object.keys(mean)) mean[name] += (await run.metric(name)).data[0] / 2;
+    }
+    for (const [name, value] of Object.entries(mean))
+      assert.equal(measured.metrics[name].mean[0], value);
+  });
+});

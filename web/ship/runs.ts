@@ -1,0 +1,189 @@
+/** Runs of protocol B as a figure that is read without JavaScript: two outcomes of each run, in groups of recipes. */
+import { decisiveRuns, modelsOfZoo, type Decisive } from './facts.ts';
+import { make, table, text, type Node } from './nodes.ts';
+
+const OUTCOMES = {
+  alpha: 'α₁ above uniform attention',
+  loss: 'loss (nats per token)',
+} as const;
+type Outcome = keyof typeof OUTCOMES;
+
+export interface Group {
+  readonly title: string;
+  /** The recipes in the order of the line through their means; those that have no run are left out of it. */
+  readonly recipes: readonly string[];
+}
+
+/** @param written groups of recipes: `Softmax: decay-0 softmax | Sigmoid: sigmoid` */
+export function groupsOf(written: string): Group[] {
+  return written.split('|').map((group) => {
+    const [title = '', recipes = ''] = group.split(':');
+    return { title: title.trim(), recipes: recipes.trim().split(/\s+/) };
+  });
+}
+
+const WIDTH = 440;
+const HEIGHT = 290;
+const EDGE = { left: 46, right: 84, top: 12, bottom: 40 };
+const TICKS = 5;
+// Of a name in the figure's units, roughly.
+const CHARACTER = 7;
+const LINE = 14;
+
+/** Multiples of a round step that lie in an interval. */
+function ticksOf([low, high]: readonly [number, number]): number[] {
+  const raw = (high - low) / TICKS;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].find((one) => one * power >= raw)! * power;
+  const first = Math.ceil(low / step - 1e-9);
+  const count = Math.floor(high / step + 1e-9) - first + 1;
+  return Array.from({ length: count }, (_, i) => (first + i) * step);
+}
+
+const mean = (all: readonly number[]) => all.reduce((a, b) => a + b, 0) / all.length;
+const words = (value: number) => (Math.abs(value) < 0.005 ? 0 : value).toFixed(2).replace('-', '−');
+const rangeOf = (all: readonly number[]) =>
+  all.length === 1
+    ? words(all[0]!)
+    : `${words(mean(all))} (${words(Math.min(...all))} to ${words(Math.max(...all))})`;
+
+/** An interval that holds all values, with some room. */
+function domainOf(values: readonly number[]): readonly [number, number] {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const room = (high - low || 1) * 0.06;
+  return [low - room, high + room];
+}
+
+/**
+ * A figure of all runs of some recipes: a dot for each run, a ring for each recipe's mean, and a line through the
+ * means of a group; then the same as a table.
+ * @param titles of recipes, where one says more than that of the zoo
+ * @throws Error where a group has no run at all
+ */
+export function runsOf(
+  groups: readonly Group[],
+  [across, up]: readonly [Outcome, Outcome],
+  all: Readonly<Record<string, Decisive>> = decisiveRuns(),
+): Node[] {
+  const found = groups.map(({ title, recipes }) => ({
+    title,
+    recipes: recipes.flatMap((id) => (Object.hasOwn(all, id) ? [{ id, runs: all[id]! }] : [])),
+  }));
+  for (const { title, recipes } of found)
+    if (recipes.length === 0)
+      throw new Error(`“${title}”: expected a recipe with a run, found none.`);
+  const every = found.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
+  const domains = [across, up].map((name) => domainOf(every.flatMap((runs) => runs[name])));
+  const [inX, inY] = domains as [readonly [number, number], readonly [number, number]];
+  const x = (value: number) =>
+    EDGE.left + ((value - inX[0]) / (inX[1] - inX[0])) * (WIDTH - EDGE.left - EDGE.right);
+  const y = (value: number) =>
+    HEIGHT -
+    EDGE.bottom -
+    ((value - inY[0]) / (inY[1] - inY[0])) * (HEIGHT - EDGE.top - EDGE.bottom);
+  const label = (at: { x: number; y: number; className: string; anchor?: string }, value: string) =>
+    make(
+      'text',
+      {
+        x: at.x.toFixed(1),
+        y: at.y.toFixed(1),
+        className: [at.className],
+        textAnchor: at.anchor ?? 'start',
+      },
+      [text(value)],
+    );
+  const line = (className: string, x1: number, y1: number, x2: number, y2: number) =>
+    make('line', {
+      className: [className],
+      ...Object.fromEntries(
+        Object.entries({ x1, y1, x2, y2 }).map(([name, value]) => [name, value.toFixed(1)]),
+      ),
+    });
+  const bottom = HEIGHT - EDGE.bottom;
+  const axes = [
+    ...ticksOf(inX).flatMap((value) => [
+      line('grid', x(value), EDGE.top, x(value), bottom),
+      label({ x: x(value), y: bottom + 16, className: 'tick', anchor: 'middle' }, words(value)),
+    ]),
+    ...ticksOf(inY).flatMap((value) => [
+      line(
+        Math.abs(value) < 1e-9 ? 'zero' : 'grid',
+        EDGE.left,
+        y(value),
+        WIDTH - EDGE.right,
+        y(value),
+      ),
+      label({ x: EDGE.left - 6, y: y(value) + 4, className: 'tick', anchor: 'end' }, words(value)),
+    ]),
+    label(
+      {
+        x: (EDGE.left + WIDTH - EDGE.right) / 2,
+        y: HEIGHT - 6,
+        className: 'axis',
+        anchor: 'middle',
+      },
+      OUTCOMES[across],
+    ),
+    label({ x: EDGE.left, y: EDGE.top - 1, className: 'axis' }, OUTCOMES[up]),
+  ];
+  const places = found.map(({ recipes }) =>
+    recipes.map(({ runs }) => [x(mean(runs[across])), y(mean(runs[up]))] as const),
+  );
+  // A name stands beside the last mean of its group, and lower where another name is there.
+  const names: { readonly x: number; readonly y: number; readonly width: number }[] = [];
+  for (const [g, { title }] of found.entries()) {
+    const [lastX, lastY] = places[g]!.at(-1)!;
+    const at = { x: lastX + 9, y: lastY + 4, width: title.length * CHARACTER };
+    const covers = (one: typeof at) =>
+      Math.abs(one.y - at.y) < LINE && one.x < at.x + at.width && at.x < one.x + one.width;
+    while (names.some(covers)) at.y += LINE;
+    names.push(at);
+  }
+  const marks = found.map(({ title, recipes }, g) =>
+    make('g', { className: [`run-${g + 1}`] }, [
+      make('polyline', {
+        points: places[g]!.map((at) => at.map((one) => one.toFixed(1)).join(',')).join(' '),
+      }),
+      ...recipes.flatMap(({ runs }) =>
+        runs[across].map((value, i) =>
+          make('circle', {
+            className: ['run'],
+            cx: x(value).toFixed(1),
+            cy: y(runs[up][i]!).toFixed(1),
+            r: 2.2,
+          }),
+        ),
+      ),
+      ...places[g]!.map(([cx, cy]) =>
+        make('circle', { className: ['mean'], cx: cx.toFixed(1), cy: cy.toFixed(1), r: 4.2 }),
+      ),
+      label({ ...names[g]!, className: 'name' }, title),
+    ]),
+  );
+  const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));
+  const lacking = groups.flatMap(({ recipes }) => recipes.filter((id) => !Object.hasOwn(all, id)));
+  return [
+    make('svg', { className: ['runs'], viewBox: `0 0 ${WIDTH} ${HEIGHT}`, ariaHidden: 'true' }, [
+      ...axes,
+      ...marks,
+    ]),
+    make('details', {}, [
+      make('summary', {}, [text('The same as a table')]),
+      table(
+        ['Models', 'Recipe', 'Seeds', OUTCOMES[up], OUTCOMES[across]],
+        found.flatMap(({ title, recipes }) =>
+          recipes.map(({ id, runs }) => [
+            title,
+            titles.get(id) ?? id,
+            String(runs.seeds.length),
+            rangeOf(runs[up]),
+            rangeOf(runs[across]),
+          ]),
+        ),
+      ),
+      ...(lacking.length > 0
+        ? [make('p', {}, [text(`Not trained yet: ${lacking.join(', ')}.`)])]
+        : []),
+    ]),
+  ];
+}

@@ -1,0 +1,191 @@
+/**
+ * The answers of Explore's questions: each is one plain sentence without symbols, computed from the numbers that the
+ * stage draws. A sentence whose condition does not hold is not said.
+ */
+import { claimOf, type Kind } from './claims';
+import { firstKey, keysOf, mean, ofHead, type Frame, type Head } from './frame';
+import type { State } from './ask/state';
+import { answerOf as contestWords, contestOf } from './views/arrows';
+import { lossChange } from './views/change';
+import { littleWords, writtenOf } from './views/outputs';
+import { emergence } from './views/training';
+import type { Choice } from './views/index';
+import { profile } from './views/norms';
+import { judged, quote, word } from './words';
+
+const WHERE: Readonly<Record<Kind, string>> = {
+  all: 'Almost every token attends to the first one.',
+  many: 'Many tokens attend mostly to the first one.',
+  weak: 'The first token gets more attention than an even share.',
+  none: 'This head does not single out the first token.',
+};
+
+function where(frame: Frame, at: Head, state: State): string {
+  const { kind } = claimOf(frame, at, state);
+  return kind ? WHERE[kind] : '';
+}
+
+function allHeads(frame: Frame): string {
+  const verdict = judged(frame);
+  if (!verdict.conclusive) return 'This text is too short to tell sinks from uniform attention.';
+  const who = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
+  return `${who} of the heads ${who === 'None' ? 'has' : 'have'} a sink at the first token.`;
+}
+
+/** Whether another key is a sink, of those that enough queries see. */
+function others(frame: Frame): string {
+  const verdict = judged(frame);
+  const { sink_ratio } = frame.tensors;
+  if (!verdict.conclusive || firstKey(frame) || !sink_ratio) return '';
+  const later = Array.from(sink_ratio.data).slice(1, keysOf(frame));
+  if (!later.length) return '';
+  if (later.some((share) => share > 0)) return 'In some heads, another token is a sink.';
+  return verdict.sink > 0 ? 'No token but the first is a sink.' : 'No token is a sink.';
+}
+
+const sums = ({ operation }: Frame): string =>
+  operation.normalises
+    ? 'Each token must spend all of its attention somewhere.'
+    : 'A token may attend to little: its row need not sum to one.';
+
+function why(frame: Frame, at: Head): string {
+  const contest = firstKey(frame) ? undefined : contestOf(frame, at);
+  return contest ? contestWords(contest) : '';
+}
+
+function write(frame: Frame, at: Head): string {
+  const { alpha, contribution_out_at } = frame.tensors;
+  if (!alpha || !contribution_out_at || firstKey(frame)) return '';
+  const [gets, writes] = [alpha, contribution_out_at].map((one) => ofHead(one, at)[0]!) as [
+    number,
+    number,
+  ];
+  if (!Number.isFinite(gets) || !Number.isFinite(writes)) return '';
+  const much = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
+  const part = writes > 0.5 ? 'most' : writes > 0.25 ? 'some' : 'little';
+  // A sink is a place where the two differ.
+  const link = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
+  return `${much} of the attention goes to the first token, ${link} ${part} of what the head writes comes from it.`;
+}
+
+/** Below this a change of the loss, in nats per token, is small. */
+const SMALL = 0.01;
+
+const predicts = ({ sequences }: Frame, rise: number): string =>
+  `the model predicts ${sequences === 1 ? 'this text' : 'these texts'} ${
+    Math.abs(rise) < SMALL ? 'about as well' : rise > 0 ? 'worse' : 'better'
+  }.`;
+
+const wholeOutput = (frame: Frame, at: Head): string =>
+  frame.tensors.mixed ? littleWords(writtenOf(frame, at)) : '';
+
+function whatIf(frame: Frame): string {
+  const { base, T, edits } = frame;
+  if (!edits.length) return 'Change one thing, and see what the model does instead.';
+  if (!base?.tensors.loss_at || !frame.tensors.loss_at || base.T !== T) return '';
+  const known = lossChange(frame, base).filter((one) => Number.isFinite(one));
+  return known.length ? `With this change ${predicts(frame, mean(known))}` : '';
+}
+
+function matter(frame: Frame, { layer, head }: Head): string {
+  const rise = frame.tensors.effect?.data[layer * frame.architecture.H + head] ?? NaN;
+  return Number.isFinite(rise) ? `Without this head ${predicts(frame, rise)}` : '';
+}
+
+function when(frame: Frame): string {
+  const found = emergence(frame);
+  if (!found) return '';
+  if (found.isNone) return 'At no step of the training did many heads have a sink.';
+  const step = found.step.toLocaleString('en');
+  return found.from > 0
+    ? `Half of the sinks were there by step ${step} of the training.`
+    : `At first no head has a sink; half of the sinks are there by step ${step}.`;
+}
+
+const against = (ratio: number, than: string, alike: string): string =>
+  ratio > 1.25 ? `larger ${than}` : ratio < 0.8 ? `smaller ${than}` : alike;
+
+/** The first token's vectors beside the mean of the others, where the hidden state is most unlike them. */
+function vectors({ tensors: { hidden_norm, value_norm } }: Frame): string {
+  if (!hidden_norm || !value_norm) return '';
+  const ratios = [hidden_norm, value_norm].map((tensor) => {
+    const { first, others: rest } = profile(tensor);
+    return first.map((norm, i) => norm / rest[i]!);
+  }) as [number[], number[]];
+  const state = against(Math.max(...ratios[0]), 'than those of the others', 'about as large');
+  const values = against(mean(ratios[1]), 'on average', 'about as large on average');
+  return `The first token’s hidden state is ${state}, and its values are ${values}.`;
+}
+
+function guess({ next: [first] }: Frame): string {
+  return first ? `The model’s first guess for the next token is “${word(first.text)}”.` : '';
+}
+
+/** Whether the second half of the text is predicted better than the first. */
+function predicted(frame: Frame): string {
+  const losses = Array.from(frame.tensors.loss_at?.data ?? []).filter(Number.isFinite);
+  if (losses.length < 8) return '';
+  const middle = losses.length >> 1;
+  const fall = mean(losses.slice(0, middle)) - mean(losses.slice(middle));
+  if (Math.abs(fall) < 0.1) return 'The second half is predicted about as well as the first.';
+  return `The second half is predicted ${fall > 0 ? 'better' : 'worse'} than the first.`;
+}
+
+function biasKey({ tensors: { sink_ratio_bias } }: Frame): string {
+  const share = sink_ratio_bias?.data[0] ?? NaN;
+  if (!Number.isFinite(share)) return '';
+  const who = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
+  return `In ${who} heads, much of the attention goes to a key that belongs to no token.`;
+}
+
+const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) => string>> = {
+  attention: where,
+  ...{ sinks: allHeads, heads: allHeads, scores: others, secondary: others, mass: sums },
+  ...{ bias: biasKey, norms: vectors, next: guess, loss: predicted },
+  ...{
+    geometry: why,
+    arrows: why,
+    outputs: wholeOutput,
+    gives: write,
+    change: whatIf,
+    training: when,
+    effects: matter,
+  },
+};
+
+/**
+ * The plain answer that a picture gives, for the head that is shown; the picture's question where there is none, or
+ * its numbers are not there.
+ */
+export function answerOf(
+  { question, views: [view] }: Choice,
+  frame: Frame,
+  at: Head,
+  state: State,
+): string {
+  // Before an edit, what if is asked over the map.
+  const name = question.name === 'if' && view!.name === 'attention' ? 'change' : view!.name;
+  return ANSWERS[name]?.(frame, at, state) || view!.question;
+}
+
+/** What the first token is, said in full once a screen. */
+export function firstInFull(frame: Frame): string {
+  const key = firstKey(frame);
+  const name = quote(frame, key);
+  return frame.tokens[key]?.special
+    ? `${name.replace(/[“”]/g, '')} is a marker that begins every text`
+    : `the first token is ${name}`;
+}
+
+/** Which of several models have a sink; empty where heads cannot be counted. */
+export function comparedAnswer(frames: readonly Frame[]): string {
+  const all = frames.map((frame) => ({ name: frame.title, verdict: judged(frame) }));
+  if (all.length < 2 || all.some(({ verdict }) => !verdict.conclusive)) return '';
+  const having = all.filter(({ verdict }) => verdict.sink > 0);
+  const [only] = having;
+  if (!only) return 'None of these models has a sink on this text.';
+  if (having.length === all.length) return 'Each of these models has heads with a sink.';
+  return having.length === 1
+    ? `Only one of these models has heads with a sink: ${only.name}.`
+    : `${having.length} of ${all.length} models have heads with a sink.`;
+}

@@ -1,0 +1,79 @@
+/** The picture that a question asks for, and the pictures that go with it below. */
+import { framesOf, type Context, type Scope, type Shown } from '../page/context';
+import { Figure, type FigureLook } from '../page/figure';
+import { defaults } from '../ask/state';
+import type { Frame } from '../frame';
+import { ALL, choiceOf, tabsOf, type Choice } from '../views/index';
+import { lackWords, type View } from '../page/view';
+
+export class Stage {
+  readonly #context: Context;
+  readonly #scope: Scope;
+  readonly #place: HTMLElement;
+  readonly #main: FigureLook;
+  readonly #others: FigureLook;
+  readonly #figures = new Map<View, { readonly figure: Figure; readonly isMain: boolean }>();
+  #shown: readonly Shown[] = [];
+  /** Whether the reader has selected a view here: then it stays, whatever a recording lacks. */
+  #isSelected = false;
+
+  /** @param main of the picture on the stage @param others of those below it */
+  constructor(
+    place: HTMLElement,
+    context: Context,
+    scope: Scope,
+    main: FigureLook,
+    others: FigureLook,
+  ) {
+    this.#place = place;
+    this.#context = context;
+    this.#scope = scope;
+    this.#main = main;
+    this.#others = others;
+  }
+
+  /** The selected tab with its views; of a recording at first one whose fields it has. */
+  choiceFor(frames: readonly Frame[]): Choice {
+    const { view } = this.#context.state.value;
+    const choice = choiceOf(view, frames);
+    const recorded = frames.filter((frame) => frame.recording);
+    const lacks = (one: View) => recorded.some((frame) => lackWords(one, frame));
+    if (this.#isSelected || view !== defaults.view || !lacks(choice.views[0]!)) return choice;
+    const others = ALL.flatMap((question) => tabsOf(question, frames)).flatMap((tab) => tab.views);
+    const instead = others.find((one) => !lacks(one) && (!one.fits || frames.some(one.fits)));
+    return instead ? choiceOf(instead.name, frames) : choice;
+  }
+
+  /** The state may have the name already, while another view stands in for it. */
+  readonly select = (view: string): void => {
+    this.#isSelected = true;
+    if (view === this.#context.state.value.view) this.update(this.#shown);
+    else this.#context.set({ view });
+  };
+
+  /** @param without views that the room shows in another place */
+  update(shown: readonly Shown[], without: readonly View[] = []): void {
+    this.#shown = shown;
+    const { views } = this.choiceFor(framesOf(shown));
+    const wanted = views.filter((view, i) => !i || !without.includes(view));
+    for (const [view, { figure, isMain }] of this.#figures) {
+      if (wanted.includes(view) && isMain === (view === wanted[0])) continue;
+      figure.end();
+      this.#figures.delete(view);
+    }
+    wanted.forEach((view, i) => {
+      const isMain = i === 0;
+      const { figure } = this.#figures.get(view) ?? {
+        figure: new Figure(this.#place, view, this.#context, this.#scope, {
+          ...(isMain ? this.#main : this.#others),
+          isMain,
+        }),
+      };
+      this.#figures.set(view, { figure, isMain });
+      // A figure in its place is not moved, for it may hold the focus.
+      const before = this.#place.children[i] ?? null;
+      if (before !== figure.root) this.#place.insertBefore(figure.root, before);
+      figure.update(shown);
+    });
+  }
+}

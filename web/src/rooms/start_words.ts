@@ -1,0 +1,52 @@
+/** What the first screen and the story below it both say of frames. */
+import { stepOf } from '../ask/steps';
+import { seedsOf } from '../ask/zoo';
+import type { Claim, Kind } from '../claims';
+import type { Frame } from '../frame';
+import type { Context } from '../page/context';
+import type { DrawOptions } from '../page/view';
+import { cardOf } from './about';
+
+/** The labels on the picture, by what its first column shows. */
+const REMARKS: Readonly<
+  Record<Kind, { readonly kind: string; readonly text: (claim: Claim) => string }>
+> = {
+  all: { kind: 'sink', text: () => '◀ almost every token attends here' },
+  many: {
+    kind: 'sink',
+    text: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,
+  },
+  weak: { kind: 'weak', text: () => '◀ a weaker column' },
+  none: { kind: 'none', text: () => 'no strong column' },
+};
+
+/** The label on the picture. */
+export function remarkOf(claim: Claim): DrawOptions['remark'] {
+  if (!claim.kind) return undefined;
+  const { kind, text } = REMARKS[claim.kind];
+  return { kind, text: text(claim) };
+}
+
+/** Whether two models differ in nothing but the attention operation. */
+export function isTwin(first: Frame, second: Frame): boolean {
+  const ids = [first, second].map(({ model: { id } }) => stepOf(id)?.id ?? id);
+  return ids.join() === 'softmax,sigmoid';
+}
+
+/** The runs of the same recipe with other seeds. */
+export function seedWords([first, second]: readonly Frame[], context: Context): string {
+  const [own, other] = [first, second].map((frame) => {
+    const card = frame && cardOf(frame, context);
+    return card ? seedsOf(card).all.map(({ sink_1 }) => sink_1) : [];
+  });
+  if (!own || own.length < 2) return '';
+  const shares = own.map((share) => `${share.toFixed(0)}%`);
+  const twin =
+    other && other.length > 1
+      ? `; in its sigmoid twin at most ${Math.max(...other).toFixed(1)}%`
+      : '';
+  return (
+    `The strength of the sink depends on the seed: with ${own.length} random seeds, ${shares.slice(0, -1).join(', ')} and ` +
+    `${shares.at(-1)} of the heads end up giving the first token more than 30%${twin}. The first seed is shown.`
+  );
+}

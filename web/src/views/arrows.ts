@@ -1,0 +1,188 @@
+/**
+ * Why the first key wins, as arrows: one query, and each key that it sees, at its measured angle to the query and
+ * with its measured length. Angles between two keys are not drawn.
+ */
+import { svg, html, render, type TemplateResult } from 'lit';
+import { live } from 'lit/directives/live.js';
+import { firstKey, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
+import { quantity } from '../save/numbers';
+import { headWords, quote, show, word } from '../words';
+import { part, say, type View } from '../page/view';
+
+const SIZE = { width: 620, height: 392, x: 310, y: 318, radius: 288 } as const;
+/** The line under the arrows: where each tip lies along the query. */
+const AXIS = SIZE.y + 34;
+
+interface Keys {
+  readonly T: number;
+  readonly cos: ArrayLike<number>;
+  /** [T] */
+  readonly norms: ArrayLike<number>;
+}
+
+function keysOf(frame: Frame, at: Head): Keys | undefined {
+  const cos = frame.head?.tensors.qk_cos;
+  const norms = frame.tensors.key_norm;
+  // A single token has no other to compete with.
+  if (!cos || !norms || frame.T < 2) return undefined;
+  const { H, G } = frame.architecture;
+  const group = { layer: at.layer, head: Math.floor(at.head / (H / G)) };
+  return { T: frame.T, cos: cos.data, norms: ofHead(norms, group) };
+}
+
+export interface Contest {
+  /** Queries after the first one, those in which the first key has the largest score, and the largest cosine. */
+  readonly rows: number;
+  readonly wins: number;
+  readonly aligned: number;
+  /** Mean cosine of these queries with the first key, and with the others. */
+  readonly first: number;
+  readonly others: number;
+  /** Norm of the first key over the mean norm of the others. */
+  readonly ratio: number;
+}
+
+/** How the first key does against the others, over all queries that see another one. */
+export function contestOf(frame: Frame, at: Head): Contest | undefined {
+  const keys = keysOf(frame, at);
+  if (!keys) return undefined;
+  const { T, cos, norms } = keys;
+  const [first, others]: [number[], number[]] = [[], []];
+  let [wins, aligned] = [0, 0];
+  const key = firstKey(frame);
+  for (let t = key + 1; t < T; t++) {
+    const own = cos[t * T + key]!;
+    const rest = Array.from({ length: seenBy(frame, t) }, (_, j) => j).filter((j) => j !== key);
+    first.push(own);
+    others.push(...rest.map((j) => cos[t * T + j]!));
+    if (rest.every((j) => own * norms[key]! > cos[t * T + j]! * norms[j]!)) wins++;
+    if (rest.every((j) => own > cos[t * T + j]!)) aligned++;
+  }
+  const ratio = norms[key]! / mean(Array.from(norms).filter((_, j) => j !== key));
+  return { rows: T - 1 - key, wins, aligned, first: mean(first), others: mean(others), ratio };
+}
+
+const signed = (x: number) => (x > 0 ? `+${show(x)}` : show(x).replace('-', '−'));
+
+/** The answer in words, as far as the numbers support it. */
+export function answerOf({ rows, wins, aligned, first, others }: Contest): string {
+  const most = 0.75 * rows;
+  const which = (count: number) => (count === rows ? 'Every' : 'Almost every');
+  if (wins < most)
+    return wins > 0.25 * rows
+      ? 'In this head the first key wins for some tokens only.'
+      : 'In this head the first key does not win.';
+  if (aligned < most)
+    return `${which(wins)} token’s query scores highest with the first key, which wins by its length.`;
+  const away = first > 0 && others < 0 ? ' and away from the others' : '';
+  return away
+    ? `${which(aligned)} token’s query points towards the first key${away}.`
+    : `${which(aligned)} token’s query points more towards the first key than towards any other.`;
+}
+
+function sentence(frame: Frame, at: Head): string {
+  const contest = contestOf(frame, at);
+  if (!contest) return '';
+  const { rows, wins, first, others, ratio } = contest;
+  return (
+    `${answerOf(contest)} In ${headWords(at, frame)} the cosine of query and key is ${signed(first)} on average with the first ` +
+    `key and ${signed(others)} with the others; the first key is ${show(ratio)}× as long as these, and has the highest score in ` +
+    `${wins} of ${rows} rows.`
+  );
+}
+
+/** A line with a head of two strokes. */
+function arrow(x: number, y: number, kind: string, title: string): TemplateResult {
+  const length = Math.hypot(x, y);
+  const size = Math.min(9, length / 2);
+  const [ux, uy] = length ? [x / length, y / length] : [0, 0];
+  const side = (sign: number) =>
+    `${x - size * (ux + sign * 0.5 * uy)},${y - size * (uy - sign * 0.5 * ux)}`;
+  return svg`<path class=${`arrow ${kind}`} d=${`M0,0L${x},${y}M${side(1)}L${x},${y}L${side(-1)}`}><title>${title}</title></path>`;
+}
+
+function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: string) {
+  const seen = seenBy(frame, query);
+  const most = Math.max(...Array.from(norms));
+  const { width, height, x, y, radius } = SIZE;
+  const tips = Array.from({ length: seen }, (_, j) => {
+    const c = Math.max(-1, Math.min(1, cos[query * T + j]!));
+    const size = (radius * norms[j]!) / most;
+    return { j, x: size * c, y: -size * Math.sqrt(1 - c * c) };
+  }).filter((one) => Number.isFinite(one.x));
+  // The first key is drawn over the others.
+  const own = firstKey(frame);
+  const order = [...tips.filter(({ j }) => j !== own), ...tips.filter(({ j }) => j === own)];
+  const kind = (j: number) => (j === own ? 'first' : 'other');
+  const first = tips.find(({ j }) => j === own);
+  return svg`<svg viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${label}>
+    <g transform=${`translate(${x},${y})`}>
+      <path class="ground" d=${`M${-radius},0A${radius},${radius} 0 0 1 ${radius},0Z`}></path>
+      ${order.map((one) => arrow(one.x, one.y, kind(one.j), `key of ${quote(frame, one.j)}`))}
+      ${arrow(radius, 0, 'query', `query of ${quote(frame, query)}`)}
+      <text class="query" x=${radius} y="-8" text-anchor="end">query of ${quote(frame, query)}</text>
+      ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, own)}</text>` : ''}
+    </g>
+    <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}`}></path>
+    ${order.map((one) => svg`<circle class=${kind(one.j)} cx=${x + one.x} cy=${AXIS} r=${one.j === own ? 7 : 4}></circle>`)}
+    <text class="note" x=${x + radius} y=${AXIS + 24} text-anchor="end">higher score →</text>
+    <text class="note" x=${x - radius} y=${AXIS + 24}>← lower score</text>
+  </svg>`;
+}
+
+export const arrows: View = {
+  name: 'arrows',
+  title: 'Queries and keys as arrows',
+  question: 'Why does the first key win?',
+  how:
+    'The query of one token lies to the right. Each key has its measured angle to that query and its measured length; ' +
+    'the score of a key is how far its arrow reaches along the query, before scaling and position biases.',
+  formula: 'q·k = ‖q‖ ‖k‖ cos(q, k)',
+  source: 'Gu et al., ICLR 2025, figure 2',
+  reads: ['key_norm'],
+  headReads: ['qk_cos'],
+  numbers: ({ head, tensors }) => [
+    quantity('cos', ['query', 'key'], head!.tensors.qk_cos!),
+    quantity('key_norm', ['layer', 'kv_head', 'key'], tensors.key_norm!),
+  ],
+  says: sentence,
+  draw(root) {
+    const words = part(root, 'caption', 'p');
+    const place = part(root, 'arrows');
+    const choice = part(root, 'arrows-query');
+    let chosen: number | undefined;
+    return (frame, { at, isPlain }) => {
+      words.hidden = Boolean(isPlain);
+      const draw = () => {
+        const keys = keysOf(frame, at);
+        place.hidden = choice.hidden = !keys;
+        if (!keys) return;
+        const last = frame.T - 1;
+        const query = Math.max(1, Math.min(chosen ?? Math.floor(last / 2), last));
+        const text = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
+        say(words, sentence(frame, at));
+        render(
+          picture(frame, keys, query, `Arrows for the ${text}. ${sentence(frame, at)}`),
+          place,
+        );
+        render(
+          html`<label class="range"
+            ><span>Query of token ${query}: ${quote(frame, query)}</span>
+            <input
+              type="range"
+              min="1"
+              max=${last}
+              .value=${live(String(query))}
+              aria-valuetext=${text}
+              @input=${(event: Event) => {
+                chosen = Number((event.target as HTMLInputElement).value);
+                draw();
+              }}
+          /></label>`,
+          choice,
+        );
+      };
+      draw();
+    };
+  },
+};

@@ -1,0 +1,175 @@
+/** The plain answers of Explore: each is said where its condition holds, and has no symbols. */
+import { describe, expect, it } from 'vitest';
+import { answerOf, comparedAnswer, firstInFull } from '../src/answers';
+import { defaults } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { choiceOf, QUESTIONS } from '../src/views';
+import { frameOf, tensor } from './fixture';
+
+const at = { layer: 1, head: 0 };
+const said = (view: string, change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) => {
+  const frame = frameOf(change, tensors);
+  return answerOf(choiceOf(view, [frame]), frame, at, defaults);
+};
+const headOf = (name: string, values: number[]) => ({
+  head: { ...at, tensors: { [name]: tensor([3, 3], values) } },
+});
+/** Sink_1 and Sink_k of later keys, as shares of heads; enough queries see the second one. */
+const sinksOf = (...shares: number[]) => ({
+  T: 12,
+  tensors: { sink_ratio: tensor([12], [...shares, ...Array(12 - shares.length).fill(0)]) },
+});
+
+describe('the answer', () => {
+  it('says of the drawn map where attention goes', () => {
+    const map = (first: number) =>
+      said(
+        'attention',
+        headOf('att', [
+          1,
+          NaN,
+          NaN,
+          first,
+          1 - first,
+          NaN,
+          first,
+          0.5 - first / 2,
+          0.5 - first / 2,
+        ]) as never,
+      );
+    expect(map(0.9)).toBe('Almost every token attends to the first one.');
+    expect(map(0)).toBe('This head does not single out the first token.');
+    // Without a map nothing is said of it.
+    expect(said('attention')).toBe('Which tokens does each token attend to?');
+  });
+
+  it('says of all heads, and of other tokens, what their shares are', () => {
+    const of = (view: string, ...shares: number[]) => {
+      const { T, tensors } = sinksOf(...shares);
+      return said(view, { T }, tensors);
+    };
+    expect(of('sinks', 0.6)).toBe('Most of the heads have a sink at the first token.');
+    expect(of('heads', 0.5)).toBe('Some of the heads have a sink at the first token.');
+    expect(of('sinks', 0)).toBe('None of the heads has a sink at the first token.');
+    expect(of('scores', 0.6)).toBe('No token but the first is a sink.');
+    expect(of('secondary', 0.6, 0.1)).toBe('In some heads, another token is a sink.');
+    expect(of('scores', 0)).toBe('No token is a sink.');
+    const even = { alpha_uniform: tensor([3], [0.5, 0, 0]) };
+    expect(said('sinks', {}, even)).toBe(
+      'This text is too short to tell sinks from uniform attention.',
+    );
+    expect(said('scores', {}, even)).toBe('Is the sink only at the first token?');
+  });
+
+  it('says by the queries and keys why the first key wins, as the arrows do', () => {
+    const of = (first: number, others: number) =>
+      said(
+        'geometry',
+        headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]) as never,
+        {
+          key_norm: tensor([2, 2, 3], Array(12).fill(1)),
+        },
+      );
+    expect(of(0.6, -0.5)).toBe(
+      'Every token’s query points towards the first key and away from the others.',
+    );
+    expect(of(-0.2, 0.3)).toBe('In this head the first key does not win.');
+    expect(said('geometry')).toBe('Why does the first key get the highest scores?');
+  });
+
+  it('says what a head writes beside what it attends to', () => {
+    const of = (gets: number, writes: number) => {
+      const one = (x: number) => tensor([2, 2, 3], Array(12).fill(x));
+      return said('gives', {}, { alpha: one(gets), contribution_out_at: one(writes) });
+    };
+    expect(of(0.9, 0.1)).toBe(
+      'Most of the attention goes to the first token, and yet little of what the head writes comes from it.',
+    );
+    expect(of(0.9, 0.6)).toMatch(/^Most .*, and most of what/);
+    expect(of(0.4, 0.3)).toMatch(/^Much .*, and some of what/);
+    expect(of(0.1, 0.6)).toMatch(/^Little .*, and yet most of what/);
+    expect(of(0.1, 0.1)).toMatch(/^Little .*, and little of what/);
+  });
+
+  it('says of vectors, of the next token, of halves of the text, and of a bias key', () => {
+    const norms = (hidden: number, value: number) =>
+      said(
+        'norms',
+        {},
+        {
+          hidden_norm: tensor([2, 3], [hidden, 1, 1, 1, 1, 1]),
+          value_norm: tensor([1, 2, 3], [value, 1, 1, value, 1, 1]),
+        },
+      );
+    expect(norms(9, 0.2)).toBe(
+      'The first token’s hidden state is larger than those of the others, and its values are smaller on average.',
+    );
+    expect(norms(1, 1)).toBe(
+      'The first token’s hidden state is about as large, and its values are about as large on average.',
+    );
+    expect(said('next', { next: [{ text: ' sea', probability: 0.5 }] })).toBe(
+      'The model’s first guess for the next token is “sea”.',
+    );
+    const halves = (first: number, second: number) =>
+      said(
+        'loss',
+        {},
+        {
+          loss_at: tensor([9], [NaN, ...Array(4).fill(first), ...Array(4).fill(second)]),
+        },
+      );
+    expect(halves(3, 2)).toBe('The second half is predicted better than the first.');
+    expect(halves(2, 3)).toBe('The second half is predicted worse than the first.');
+    expect(halves(2, 2.05)).toBe('The second half is predicted about as well as the first.');
+    const architecture = { ...frameOf().architecture, bias_key: {} } as never;
+    const bias = (share: number) =>
+      said('bias', { architecture }, { sink_ratio_bias: tensor([1], [share]) });
+    expect(bias(0.6)).toMatch(/^In most heads, much/);
+    expect(bias(0.2)).toMatch(/^In some heads/);
+    expect(bias(0)).toMatch(/^In no heads/);
+  });
+
+  it('says whether the text is predicted worse, better, or about as well', () => {
+    const without = (rise: number) =>
+      said('effects', {}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
+    expect(without(0.02)).toBe('Without this head the model predicts this text worse.');
+    expect(without(-0.02)).toBe('Without this head the model predicts this text better.');
+    expect(without(0.009)).toBe('Without this head the model predicts this text about as well.');
+    const loss = (x: number) => ({ loss_at: tensor([3], [NaN, x, x]) });
+    const edits = [{ kind: 'silence' }] as never;
+    const changed = (x: number, sequences = 1) =>
+      said('change', { edits, sequences, base: frameOf({}, loss(2)) } as never, loss(x));
+    expect(changed(3)).toBe('With this change the model predicts this text worse.');
+    expect(changed(1, 4)).toBe('With this change the model predicts these texts better.');
+    expect(said('change')).toBe('Change one thing, and see what the model does instead.');
+  });
+
+  it('has no symbols, and is the question of a picture that has no answer', () => {
+    expect(said('valley')).toBe('In which layers do all hidden states point in few directions?');
+    for (const { tabs } of QUESTIONS)
+      for (const view of tabs.flatMap((one) => one.views)) {
+        const answer = said(view.name);
+        expect(answer.length).toBeGreaterThan(10);
+        if (answer !== view.question) expect(answer).not.toMatch(/[αε‖₁=]/u);
+      }
+  });
+
+  it('names the first token, in full where it is a marker', () => {
+    expect(firstInFull(frameOf())).toBe('<s> is a marker that begins every text');
+    const plain = frameOf().tokens.map((one) => ({ ...one, special: false }));
+    expect(firstInFull(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');
+  });
+
+  it('says which of several models have heads with a sink', () => {
+    const model = (title: string, share: number) =>
+      frameOf({ title }, { sink_ratio: tensor([3], [share, 0, 0]) });
+    const [a, b, c] = [model('A', 0.5), model('B', 0), model('C', 0.25)];
+    expect(comparedAnswer([a, b])).toBe('Only one of these models has heads with a sink: A.');
+    expect(comparedAnswer([a, b, c])).toBe('2 of 3 models have heads with a sink.');
+    expect(comparedAnswer([a, c])).toBe('Each of these models has heads with a sink.');
+    expect(comparedAnswer([b, b])).toBe('None of these models has a sink on this text.');
+    expect(comparedAnswer([a])).toBe('');
+    const short = frameOf({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) });
+    expect(comparedAnswer([a, short])).toBe('');
+  });
+});

@@ -1,0 +1,179 @@
+/**
+ * The page on the real engine, without a browser: models, recordings and texts give the frames that a reader gets, in
+ * the rooms that a reader sees. A test that imports this runs in happy-dom, and skips itself where `isBuilt` is false.
+ */
+import { effect } from '@preact/signals-core';
+import { Blob as Blob_, File as File_ } from 'node:buffer';
+import { readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { createEngine, type AnyTokenizer, type Engine } from 'sinkscope';
+import { vi } from 'vitest';
+import { keyOf, questionOf, textsOf } from '../src/ask/question';
+import { idOfRecordingFile } from '../src/ask/recordings';
+import { defaults, type State } from '../src/ask/state';
+import { unedited } from '../src/ask/subject';
+import { openZoo, zooAddress } from '../src/ask/zoo';
+import type { Frame } from '../src/frame';
+import type { View } from '../src/page/view';
+import { Models } from '../src/run/models';
+import type { OpenModel } from '../src/run/opened';
+import { Queue } from '../src/run/queue';
+import { views } from '../src/views/index';
+import { mapsIn } from './drawn';
+import { pageOf } from './page';
+
+/** In happy-dom a module's own address is that of a server. */
+const root = pathToFileURL(`${import.meta.dirname}/../../`);
+export const bytesOf = (path: string) => new Uint8Array(readFileSync(new URL(path, root)));
+
+/** The server of the page has the files of the zoo. */
+function servesFiles(): void {
+  vi.stubGlobal('fetch', async ({ href }: URL) => {
+    const path = href.slice(zooAddress('').href.length);
+    try {
+      return new Response(bytesOf(`models/zoo/${path}`));
+    } catch {
+      return new Response('', { status: 404 });
+    }
+  });
+  // Node.js reads no files of happy-dom, and streams none of its responses.
+  vi.stubGlobal('Blob', Blob_);
+  vi.stubGlobal('File', File_);
+  vi.spyOn(WebAssembly, 'instantiateStreaming').mockImplementation(async (source, imports) =>
+    WebAssembly.instantiate(await (await source).arrayBuffer(), imports),
+  );
+}
+
+/** What takes runs of its own. */
+const SLOW = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
+
+export async function openPage() {
+  servesFiles();
+  const engine: Engine = await createEngine({
+    base: new URL('.build/wasm/', root),
+    worker: false,
+    lab: true,
+  });
+  const zoo = await openZoo();
+  const models = new Models(engine, zoo);
+  // The timelines of the zoo are megabytes, and have tests of their own.
+  vi.spyOn(models, 'timelines').mockReturnValue(new Promise(() => {}));
+  const own = new Map<string, OpenModel>();
+  const get = models.get.bind(models);
+  vi.spyOn(models, 'get').mockImplementation(async (id, watch) => own.get(id) ?? get(id, watch));
+  const queue = new Queue({
+    models,
+    texts: (question) => textsOf(question, zoo, undefined),
+    admit: async (id) => own.has(id) || models.knows(id),
+  });
+  const until = (isDone: () => boolean) =>
+    new Promise<void>((done) => {
+      const stop = effect(() => {
+        if (!isDone()) return;
+        done();
+        queueMicrotask(() => stop());
+      });
+    });
+  return {
+    engine,
+    models,
+    queue,
+    /** A model of a reader's disk. Its tokenizer needs no worker, which the page has for those of strangers. */
+    openModel: async (
+      name: string,
+      config: object,
+      weights: Uint8Array,
+      tokenizer: AnyTokenizer,
+    ) => {
+      const id = `disk:${String(own.size).padStart(16, '0')}/${name}`;
+      const model = await engine.open({ config: JSON.stringify(config), weights });
+      own.set(id, { id, title: name, source: 'disk', model, tokenizer });
+      return id;
+    },
+    openRecording: async (name: string, bytes: Uint8Array): Promise<string> => {
+      const file = new File([bytes as BlobPart], `${name}.safetensors`);
+      const id = await idOfRecordingFile(file);
+      models.recordings.admit(id, file);
+      return id;
+    },
+    /** A frame of each subject with all that these views read, but for measurements with runs of their own. */
+    framesOf: async (
+      subjects: readonly string[],
+      change: Partial<State> = {},
+      read: readonly View[] = views,
+      more: readonly string[] = [],
+    ): Promise<Frame[]> => {
+      const state = { ...defaults, shown: subjects, ...change };
+      const all = [...new Set([...subjects, ...subjects.map(unedited)])];
+      const question = questionOf(state);
+      const reads = read.flatMap((view) => [...view.reads, ...(view.optional ?? [])]);
+      queue.ask({
+        subjects: all,
+        question,
+        reads: [...new Set([...reads, ...more])].filter((name) => !SLOW.includes(name)),
+        headReads: [...new Set(read.flatMap(({ headReads = [] }) => headReads))],
+        head: { layer: state.layer, head: state.head },
+      });
+      // The queue begins after this call.
+      await new Promise((done) => setTimeout(done));
+      await until(
+        () =>
+          queue.work.value === undefined &&
+          all.every((one) => {
+            const { frame, isStale, error } = queue.entries.value.get(one) ?? {};
+            const isOf = frame && (frame.recording || keyOf(frame.question) === keyOf(question));
+            return error || (isOf && !isStale);
+          }),
+      );
+      return subjects.map((one) => {
+        const { frame, error } = queue.entries.value.get(one)!;
+        if (!frame || error) throw new Error(`${one}: ${error}`);
+        const base = queue.entries.value.get(unedited(one))?.frame;
+        return frame.edits.length && base ? { ...frame, base } : frame;
+      });
+    },
+    /** A page that shows these frames, and asks for nothing. */
+    pageOf: (change: Partial<State>, frames: readonly Frame[]) => {
+      const page = pageOf({ shown: frames.map(({ subject }) => subject), ...change }, frames);
+      const known = { ...page.engine.peek()!, models };
+      page.engine.value = known;
+      return page;
+    },
+    close: () => engine.close(),
+  };
+}
+
+/** A chart or a map that has no place on a screen is drawn all the same. */
+export function standsForScreen(): void {
+  vi.stubGlobal('matchMedia', () => ({
+    matches: true,
+    addEventListener: () => {},
+    removeEventListener: () => {},
+  }));
+  // Of a host's style, which happy-dom does not know.
+  Object.defineProperty(HTMLElement.prototype, 'part', {
+    configurable: true,
+    value: { add: () => {} },
+  });
+}
+
+/** Everything that a part of the page says: its words, its labels, and what cells of its maps say. */
+export function wordsOf(place: Element): string[] {
+  const said: string[] = [];
+  const walk = (node: Element) => {
+    for (const { name, value } of node.attributes)
+      if (!['class', 'href', 'id', 'part'].includes(name)) said.push(`${name}: ${value}`);
+    for (const child of node.childNodes)
+      if (child.nodeType === 3) said.push(child.textContent!.trim());
+      else if (child.nodeType === 1) walk(child as Element);
+  };
+  walk(place);
+  for (const { data } of mapsIn(place)) {
+    const { rows, cols, label } = data;
+    said.push(label, ...(data.rowWords ?? []));
+    for (let row = -1; row < rows; row += 1 + Math.floor(rows / 7))
+      for (let col = -1; col < cols; col += 1 + Math.floor(cols / 7))
+        said.push(data.describe({ row, col }));
+  }
+  return said.filter(Boolean);
+}

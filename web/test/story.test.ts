@@ -1,0 +1,400 @@
+// @vitest-environment happy-dom
+/** The steps below Start's first screen, over frames whose numbers are known: what they say, ask for, and do. */
+import { signal } from '@preact/signals-core';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { defaults, type State } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { shownOf } from '../src/page/context';
+import { Story } from '../src/rooms/story';
+import { answerOf, arrows, contestOf } from '../src/views/arrows';
+import { littleWords, outputs, writtenOf } from '../src/views/outputs';
+import { drawn } from './drawn';
+import { frameOf, tensor } from './fixture';
+import { pageOf, roomOf } from './page';
+
+const labs = vi.hoisted(() => vi.fn());
+vi.mock('../src/lab/embedded', () => ({ build: labs }));
+vi.mock('../src/page/figure', () => ({
+  Figure: class {
+    root = document.createElement('section');
+    update() {}
+  },
+}));
+
+const at = { layer: 1, head: 0 };
+/** Queries after the first one: cosines with the first key, then with their own. */
+const cosines = (first: number, second: number, third: number) =>
+  tensor([3, 3], [1, 0, 0, first, second, 0, first, second, third]);
+const keyed = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4]) =>
+  frameOf(
+    {
+      head: {
+        ...at,
+        tensors: { qk_cos: cos, att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]) },
+      },
+    } as never,
+    { key_norm: tensor([2, 2, 3], [9, 9, 9, 9, 9, 9, ...norms, 9, 9, 9]) },
+  );
+
+describe('queries and keys as arrows', () => {
+  it('say how the first key does against the others, and claim no more', () => {
+    const words = (...given: Parameters<typeof keyed>) => answerOf(contestOf(keyed(...given), at)!);
+    expect(contestOf(keyed(), at)).toEqual({
+      ...{ rows: 2, wins: 2, aligned: 2, first: 0.5, ratio: 0.25 },
+      others: expect.closeTo(-0.4167, 4),
+    });
+    expect(words()).toBe(
+      'Every token’s query points towards the first key and away from the others.',
+    );
+    expect(words(cosines(0.5, 0.2, 0.2))).toBe('In this head the first key does not win.');
+    expect(words(cosines(0.5, 0.1, 0.2), [4, 4, 4])).toBe(
+      'Every token’s query points more towards the first key than towards any other.',
+    );
+    expect(words(cosines(0.5, 0.6, 0.7), [8, 1, 1])).toBe(
+      'Every token’s query scores highest with the first key, which wins by its length.',
+    );
+    // It wins for one of two queries.
+    expect(words(cosines(0.5, 0.4, 0.9), [1, 1, 1])).toBe(
+      'In this head the first key wins for some tokens only.',
+    );
+    expect(answerOf({ rows: 8, wins: 7, aligned: 7, first: 0.2, others: -0.1, ratio: 1 })).toMatch(
+      /^Almost every/,
+    );
+    // Of a recording another key may count as the first.
+    const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
+    expect(contestOf(later as unknown as Frame, at)).toMatchObject({
+      ...{ rows: 1, wins: 0, first: -0.25, others: 0.625, ratio: 4 / 2.5 },
+    });
+    expect(contestOf({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
+    expect(arrows.says(frameOf(), at)).toBe('');
+  });
+
+  it('draw each key at its angle and with its length, for the query that is chosen', () => {
+    const view = drawn(arrows, keyed());
+    expect(view.text('.caption')).toMatch(
+      /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in 2 of 2 rows\.$/,
+    );
+    const tip = (kind: string, nth = 0) =>
+      /L([-\d.]+),([-\d.]+)M/
+        .exec(view.all(`path.${kind}`)[nth]!.getAttribute('d')!)!
+        .slice(1)
+        .map(Number);
+    // The query of token 1 sees two keys. The longest key has the length of the query's arrow.
+    expect([view.all('path.other').length, view.text('.range span')]).toEqual([
+      1,
+      'Query of token 1: “a”',
+    ]);
+    const [radius] = tip('query') as [number];
+    const [x, y] = tip('first') as [number, number];
+    expect(x).toBeCloseTo(radius * 0.25 * 0.5, 3);
+    expect(-y).toBeCloseTo(radius * 0.25 * Math.sqrt(0.75), 3);
+    expect(tip('other')[0]).toBeCloseTo(-0.25 * radius, 3);
+    // Under the tips are their scores.
+    expect(Number(view.all('circle.first')[0]!.getAttribute('cx'))).toBeCloseTo(310 + x, 3);
+    const input = view.all('input')[0] as HTMLInputElement;
+    input.value = '2';
+    input.dispatchEvent(new Event('input'));
+    expect([view.all('path.other').length, input.getAttribute('aria-valuetext')]).toEqual([
+      2,
+      'query of token 2, =1,"x"↵',
+    ]);
+    expect(tip('other', 1)[0]).toBeCloseTo(-0.75 * radius, 3);
+    expect(view.all('svg')[0]!.getAttribute('aria-label')).toMatch(
+      /^Arrows for the query of token 2/,
+    );
+    // A shorter text has no such token.
+    view.draw({ ...keyed(), T: 2, tokens: keyed().tokens.slice(0, 2) } as Frame);
+    expect(view.text('.range span')).toMatch(/^Query of token 1/);
+    expect(drawn(arrows, keyed(), { isPlain: true }).all('.caption')[0]!.hidden).toBe(true);
+    expect(arrows.numbers(keyed(), at).map(({ name }) => name)).toEqual(['cos', 'key_norm']);
+  });
+});
+
+/** Norms of what the four heads write for tokens 1 and 2; what they write for the first one does not count. */
+const writes = (...norms: readonly number[]) =>
+  frameOf(
+    {},
+    {
+      mixed: tensor(
+        [2, 2, 3, 2],
+        norms.flatMap((n) => [9, 9, 0.6 * n, 0.8 * n, n, 0]),
+      ),
+    },
+  );
+
+describe('what each head writes', () => {
+  it('is the norm of its whole output, beside that of the other heads', () => {
+    const frame = writes(2, 1, 0.5, 4.5);
+    const written = writtenOf(frame, at);
+    expect([...written.norms].map((n) => Number(n.toFixed(4)))).toEqual([2, 1, 0.5, 4.5]);
+    // Heads L0H1 and L1H0 give the first token more than 30%; 0.3 itself is not more.
+    expect(written).toMatchObject({ own: 0.5, others: 2.5, sinks: 0.75, rest: 3.25, count: 2 });
+    expect(outputs.says(frame, at)).toBe(
+      'This head writes little. The output of head L1H0 has a mean norm of 0.50, that of the other heads 2.50. ' +
+        'The 2 heads that give the first token more than 30% write 0.75 on average, the other 2 write 3.25.',
+    );
+    const words = (own: number) => littleWords(writtenOf(writes(2, 2, own, 2), at));
+    expect([0.9, 1.5, 2].map(words)).toEqual([
+      'This head writes little.',
+      'This head writes somewhat less than the others.',
+      'This head writes no less than the others.',
+    ]);
+    expect(outputs.says({ ...frame, T: 1 } as Frame, at)).toBe('');
+    expect(outputs.says({ ...frame, eps: 0.95 } as Frame, at)).toMatch(/other heads 2\.50\.$/);
+  });
+
+  it('is a bar on the grid of heads, which selects its head', () => {
+    const view = drawn(outputs, writes(2, 1, 0.5, 4));
+    const bars = view.all('button');
+    expect(view.texts('.outputs > span').join(' ')).toBe(' H0 H1 L0 L1');
+    expect(bars.map((bar) => bar.style.getPropertyValue('--share').trim())).toEqual([
+      '0.5',
+      '0.25',
+      '0.125',
+      '1',
+    ]);
+    expect(bars.map((bar) => bar.className)).toEqual([
+      'output',
+      'output sink',
+      'output sink',
+      'output',
+    ]);
+    expect(bars.map((bar) => bar.getAttribute('aria-pressed'))).toEqual([
+      'false',
+      'false',
+      'true',
+      'false',
+    ]);
+    expect(bars[1]!.getAttribute('aria-label')).toBe(
+      'L0H1 writes 1.00 and gives the first token 40%',
+    );
+    bars[3]!.click();
+    expect(view.set).toHaveBeenCalledExactlyOnceWith({ layer: 1, head: 1 });
+  });
+});
+
+const STEPS = 6;
+const card = (id: string, loss: number) => ({
+  id,
+  title: id,
+  seed: 1,
+  timeline: true,
+  measured: { sink_1: 50, loss },
+});
+
+describe('the story', () => {
+  beforeEach(() => labs.mockClear());
+
+  function storyOf(
+    step: number,
+    frames: readonly Frame[],
+    {
+      losses,
+      cards = [card('softmax', 3.41), card('sigmoid', 3.489)],
+      ...change
+    }: Partial<State> & { losses?: readonly number[]; cards?: readonly object[] } = {},
+  ) {
+    const studied = ({ subject }: { subject: string }) => {
+      const value = losses?.[subject.includes('~silence') ? 1 : 0];
+      return value === undefined
+        ? undefined
+        : { frame: frameOf({}, { loss_mean: tensor([1], [value]) }) };
+    };
+    const timelines = async () => ({ steps: async () => [0, 1000, 4000], preload: async () => {} });
+    const page = pageOf({ shown: ['softmax', 'sigmoid'], ...change }, frames, {
+      models: { zoo: { cards }, timelines },
+      queue: { studied },
+    });
+    const reached = signal<ReadonlySet<number>>(new Set());
+    let story!: Story;
+    const made = roomOf((root, context, scope) => {
+      const places = Array.from({ length: STEPS }, () =>
+        root.appendChild(document.createElement('div')),
+      );
+      const end = root.appendChild(document.createElement('footer'));
+      const shown = () => shownOf(context, context.state.value.shown.slice(0, 2));
+      story = new Story(places, end, reached, { context, scope, shown });
+      reached.value = new Set([step - 1]);
+    }, page);
+    return { ...made, wants: () => story.wants(frames[0], page.state.value) };
+  }
+  const settle = () => new Promise((done) => setTimeout(done));
+  const sigmoid = (more: Frame) =>
+    ({
+      ...more,
+      subject: 'sigmoid',
+      model: { ...more.model, id: 'sigmoid' },
+      operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
+    }) as unknown as Frame;
+
+  it('builds and asks for nothing of a step that is not reached', async () => {
+    const { all, wants } = storyOf(2, [keyed()]);
+    await settle();
+    expect(all('div:has(> .step-words)')).toHaveLength(1);
+    expect(wants()).toEqual({ views: [], more: [], subjects: [], heads: {}, studies: [] });
+    expect(labs).not.toHaveBeenCalled();
+  });
+
+  it('1: counts the heads that do it, and names the selected one in full', async () => {
+    const long = (ratio: number) =>
+      ({
+        ...keyed(),
+        T: 30,
+        tensors: {
+          ...keyed().tensors,
+          sink_ratio: tensor([3], [ratio, 0, 0]),
+          sink_ratio_raw: tensor([3], [ratio, 0, 0]),
+        },
+      }) as Frame;
+    const words = async (ratio: number) => {
+      const { text, texts } = storyOf(1, [long(ratio)]);
+      await settle();
+      return [text('.answer'), texts('.step-words p')[1]];
+    };
+    expect(await words(0.75)).toEqual([
+      'Most of the model does it.',
+      'The model has 2 layers (rows) of 2 heads, and each head has a map of its own. 3 of the 4 heads give the first token more than 30%.',
+    ]);
+    expect((await words(0.5))[0]).toBe('Several heads do it, most do not.');
+    expect((await words(0.25))[0]).toBe('Only one head does it.');
+    expect((await words(0))[0]).toBe('No head does it on this text.');
+    const { texts, wants } = storyOf(1, [long(0.5)]);
+    await settle();
+    expect(texts('.step-words p')[2]).toBe(
+      'Select one. Shown: L1H0 (layer 1, head 0, counted from 0), 90%.',
+    );
+    expect(wants().views.map(({ name }) => name)).toEqual(['heads']);
+  });
+
+  it('2: shows what was recorded, and tries the reader’s text on request', async () => {
+    const { text, button, all } = storyOf(2, [keyed()]);
+    await settle();
+    expect(text('.answer')).toBe('Without the first token the text falls apart.');
+    expect(button('Try it with the small model on your text').disabled).toBe(false);
+    const recorded = { ...keyed(), recording: { model: { id: 'a/b' } } } as unknown as Frame;
+    const other = storyOf(2, [recorded]);
+    await settle();
+    expect(other.all('.links button')).toHaveLength(0);
+    expect(other.text('.links')).toBe('Back to the two small models');
+    expect(all('.links a').length).toBe(
+      SHIPPED.includes('smollm2-135m-instruct.safetensors') ? 1 : 0,
+    );
+  });
+
+  it('3: begins with a plain sentence, and has the numbers after it', async () => {
+    const { texts, wants } = storyOf(3, [keyed()]);
+    await settle();
+    const [first, intro, numbers] = texts('.step-words p');
+    expect(first).toBe(
+      'Every token’s query points towards the first key and away from the others.',
+    );
+    expect(intro).toMatch(/^Each token asks with one arrow, its query/);
+    expect(numbers).toMatch(/^In head L1H0 the cosine of query and key is \+0\.50/);
+    expect(wants().views.map(({ name }) => name)).toEqual(['arrows']);
+    const one = storyOf(3, [{ ...keyed(), T: 1 } as Frame]);
+    await settle();
+    expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
+  });
+
+  it('4: says what the head writes, what that is for, and whether the model needs it', async () => {
+    const more = writes(2, 1, 0.5, 4.5).tensors;
+    const frame = (value = 0.25) =>
+      ({
+        ...keyed(),
+        tensors: { ...keyed().tensors, ...more, value_ratio: tensor([2, 2], [1, 1, value, 1]) },
+      }) as Frame;
+    const words = async (
+      ...given: Parameters<typeof storyOf> extends [number, ...infer Rest] ? Rest : never
+    ) => {
+      const made = storyOf(4, ...given);
+      await settle();
+      return made.texts('.step-more p');
+    };
+    const [own] = [frame()];
+    expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
+      'What is it for? With softmax every row must sum to 100%, even where a token needs nothing from this head. The value of the start token “<s>” is short (0.25× the mean), so attention on it adds little.',
+      'Does the model use it? With the output of this head set to 0, the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
+      'Does a model need it? The same model trained with sigmoid has no such column and predicts about as well: over 100 other passages its loss is 3.49 nats per token, with softmax 3.41 (lower is better).',
+    ]);
+    // A value that is not short is no place for attention that is not needed, and another model is no twin.
+    expect((await words([frame(0.5)], { losses: [2, 2.25] }))[0]).toBe('');
+    expect((await words([own, { ...sigmoid(own), model: { id: 'b' } } as never]))[2]).toBe('');
+    const far = [card('softmax', 3), card('sigmoid', 3.2)];
+    expect((await words([own, sigmoid(own)], { cards: far }))[2]).toMatch(
+      /predicts otherwise: .* 3\.20 .* 3\.00/,
+    );
+    const late = async (...losses: number[]) => (await words([own], { losses }))[1];
+    expect(await late()).toBe('Does the model use it? Ablating the head …');
+    expect(await late(2.5, 2)).toMatch(/by −0\.500 nats/);
+    expect(await late(0, 0.0023)).toMatch(
+      /by \+0\.0023 nats per token: on this text the model barely uses/,
+    );
+    expect(await late(0, 1e-9)).toMatch(/by \+0\.0000000 nats/);
+    expect(await late(0, NaN)).toBe('');
+    const { wants } = storyOf(4, [own]);
+    await settle();
+    expect(wants()).toMatchObject({ views: [outputs], more: ['value_ratio'] });
+    expect(wants().studies.map(({ subject }) => subject)).toEqual([
+      'softmax',
+      'softmax~silence(1,0)',
+    ]);
+  });
+
+  it('5: walks through the training of its own model, and leaves the first screen as it is', async () => {
+    const { state, know, texts, text, wants, click, entries } = storyOf(5, [
+      keyed(),
+      sigmoid(keyed()),
+    ]);
+    await settle();
+    await settle();
+    // The head is that of the trained model, whatever another step has.
+    expect(wants()).toMatchObject({ subjects: ['softmax@0'], heads: { 'softmax@0': at } });
+    expect(state.value.shown).toEqual(['softmax', 'sigmoid']);
+    const early = {
+      ...keyed(),
+      subject: 'softmax@0',
+      model: { id: 'softmax@0', title: 'Softmax model', step: { step: 0, of: 4000 } },
+      head: { ...at, tensors: { att: tensor([3, 3], [0.2, 0, 0, 0.2, 0.8, 0, 0.2, 0.4, 0.4]) } },
+    } as unknown as Frame;
+    know([...[...entries.value.values()].map(({ frame }) => frame!), early]);
+    expect(texts('.step-words p').slice(0, 2)).toEqual([
+      'This model began without a sink and learned it.',
+      'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention; spread evenly it would be 10%.',
+    ]);
+    expect(text('.range')).toMatch(/step 0 of 4,000/);
+    click('Next checkpoint');
+    expect(wants().subjects).toEqual(['softmax@1000']);
+    // Nothing is said of a step before its maps are drawn.
+    expect(texts('.step-words p')[1]).toMatch(/^Step 0/);
+    state.value = { ...state.value, shown: ['gated', 'sigmoid'] };
+    expect(wants().subjects).toEqual(['gated']);
+  });
+
+  it('6: embeds the lab with a preset that takes seconds', async () => {
+    const { text, all } = storyOf(6, [keyed()]);
+    await vi.waitFor(() => expect(labs).toHaveBeenCalledOnce());
+    const [place, context] = labs.mock.lastCall!;
+    expect(place.className).toBe('step-lab');
+    expect(context.state.value).toMatchObject({
+      left: expect.stringContaining('steps:400'),
+      controls: [],
+    });
+    expect(context.state.value.right).toMatch(/^operation:sigmoid_log_n/);
+    expect(text('.answer')).toBe('Train two small models here; it takes seconds.');
+    expect(all('.links a')[0]!.getAttribute('href')).toContain('"room":"lab"');
+  });
+
+  it('leads on to the first lesson and to every other room', () => {
+    const { text, texts, all } = storyOf(2, [keyed()], { ...defaults, shown: ['softmax@40'] });
+    expect(text('footer .button')).toMatch(/^Lesson 1: /);
+    expect(texts('footer li a')).toEqual([
+      'Explore',
+      'Compare',
+      'Training',
+      'Why it matters',
+      'Lab',
+      'Learn',
+    ]);
+    expect(all('footer li a')[0]!.getAttribute('href')).toContain('"shown":["softmax"]');
+  });
+});
