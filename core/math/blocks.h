@@ -1,5 +1,5 @@
 /*
- * Blocks: the quantised types. Of GGUF's, 32 or 256 numbers share one or two half-precision scales;
+ * Blocks: the quantized types. Of GGUF's, 32 or 256 numbers share one or two half-precision scales;
  * I8 is without the scale of its row, which is the matrix's.
  *
  * What they are made of is groups of 32 numbers: integers q, a factor, and in some types a

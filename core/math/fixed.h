@@ -1,5 +1,5 @@
 /*
- * Fixed point: exact products with quantised weights, in integer arithmetic.
+ * Fixed point: exact products with quantized weights, in integer arithmetic.
  *
  * Weights are w d + m: w a signed byte or a nibble, d and m those of a group of 32. A row of a
  * product is brought to the same form: of each group of its numbers x, integers X and a unit,

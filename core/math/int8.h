@@ -2,7 +2,7 @@
  * Eight bits: a product in integer arithmetic, approximate and several times as fast.
  *
  * Weights are integers of -127 to 127, a scale for each output; rows are integers of 0 to
- * 127, a scale and a zero point for each row, which every product computes (dynamic quantisation):
+ * 127, a scale and a zero point for each row, which every product computes (dynamic quantization):
  *
  *     w[k][n] = scale[n] * q[k][n]        a[t][k] = scale[t] * (u[t][k] - zero[t])
  *     out[t][n] = (scale[t] * scale[n]) * sum of (u[t][k] - zero[t]) q[k][n]  +  bias[n]

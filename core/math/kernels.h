@@ -45,11 +45,6 @@
     float *out, size_t out_stride, const float *tiles, const float *panels, const float *bias,     \
         size_t T, size_t N, size_t Kin
 
-/* The same from out[t][n] instead of bias[n]: a product goes on whose first k were added before. */
-#define SS_MATMUL_ONTO_ARGS                                                                        \
-    float *out, size_t out_stride, const float *tiles, const float *panels, size_t T, size_t N,    \
-        size_t Kin
-
 /*
  * T rows of Kin floats, stride floats apart, in the order in which ss_matmul reads them: a tile's
  * rows side by side, [Kin][SS_TILE], then the next; the last rows, fewer, [Kin][T % SS_TILE].
@@ -72,7 +67,7 @@
     float *out, const float *a, const void *w, size_t stride, size_t N, size_t Kin
 
 /*
- * Groups: 32 quantised weights each, n of them side by side in each of eight rows, read where the
+ * Groups: 32 quantized weights each, n of them side by side in each of eight rows, read where the
  * file has them. Weight k of row `lane` is, with group i = k/32, the float
  *
  *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types that add something
@@ -189,7 +184,6 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 
 #define SS_KERNELS(suffix)                                                                         \
     void ss_matmul##suffix(SS_MATMUL_ARGS);                                                        \
-    void ss_matmul_onto##suffix(SS_MATMUL_ONTO_ARGS);                                              \
     void ss_tile##suffix(SS_TILE_ARGS);                                                            \
     void ss_times_rows##suffix(SS_TIMES_ROWS_ARGS);                                                \
     void ss_times_columns##suffix(SS_TIMES_COLUMNS_ARGS);                                          \
@@ -228,7 +222,6 @@ SS_KERNELS(_simd)
 #endif
 
 #define ss_matmul SS_BIND(ss_matmul)
-#define ss_matmul_onto SS_BIND(ss_matmul_onto)
 #define ss_tile SS_BIND(ss_tile)
 #define ss_times_rows SS_BIND(ss_times_rows)
 #define ss_times_columns SS_BIND(ss_times_columns)

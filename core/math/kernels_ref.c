@@ -15,28 +15,18 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* start: [T] rows of N, start_stride apart, or NULL for zeros. */
-static void multiply(float *out, size_t out_stride, const float *tiles, const float *panels,
-                     const float *start, size_t start_stride, size_t T, size_t N, size_t Kin) {
+void ss_matmul_ref(SS_MATMUL_ARGS) {
     for (size_t n = 0; n < N; n += SS_PANEL) {
         size_t width = smaller(N - n, SS_PANEL);
         for (size_t t = 0; t < T; t++) {
             size_t first = t - t % SS_TILE;
             float sums[SS_PANEL] = {0};
-            if (start) memcpy(sums, start + t * start_stride + n, width * sizeof *sums);
+            if (bias) memcpy(sums, bias + n, width * sizeof *sums);
             row_times_panel(sums, tiles + first * Kin, smaller(T - first, SS_TILE), t - first,
                             panels + n * Kin, Kin);
             memcpy(out + t * out_stride + n, sums, width * sizeof *sums);
         }
     }
-}
-
-void ss_matmul_ref(SS_MATMUL_ARGS) {
-    multiply(out, out_stride, tiles, panels, bias, 0, T, N, Kin);
-}
-
-void ss_matmul_onto_ref(SS_MATMUL_ONTO_ARGS) {
-    multiply(out, out_stride, tiles, panels, out, out_stride, T, N, Kin);
 }
 
 void ss_tile_ref(SS_TILE_ARGS) {

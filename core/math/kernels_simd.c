@@ -39,12 +39,12 @@ INLINE float add_product1(float sum, float x, float w) {
  * time, or one more row, would spill. Where there is no product beside the sum, six rows fill them.
  */
 INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile,
-                        const float *panel, const float *start, size_t start_stride, size_t Kin) {
+                        const float *panel, const float bias[SS_PANEL], size_t Kin) {
     v128_t low[SS_TILE], high[SS_TILE];
     UNROLL
     for (int r = 0; r < MR; r++) {
-        low[r] = wasm_v128_load(start + (size_t)r * start_stride);
-        high[r] = wasm_v128_load(start + (size_t)r * start_stride + 4);
+        low[r] = wasm_v128_load(bias);
+        high[r] = wasm_v128_load(bias + 4);
     }
     for (; Kin > 0; Kin--, panel += SS_PANEL, tile += MR) {
         v128_t b0 = wasm_v128_load(panel), b1 = wasm_v128_load(panel + 4);
@@ -62,28 +62,25 @@ INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile
     }
 }
 
-/* All tiles times one whole panel; out may be start. */
+/* All tiles times one whole panel. */
 static void tiles_times_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
-                              const float *start, size_t start_stride, size_t T, size_t Kin) {
-    for (; T >= SS_TILE; T -= SS_TILE) {
-        times_panel(SS_TILE, out, out_stride, tiles, panel, start, start_stride, Kin);
-        out += SS_TILE * out_stride;
-        start += SS_TILE * start_stride;
-        tiles += SS_TILE * Kin;
-    }
-    if (T == 5) times_panel(5, out, out_stride, tiles, panel, start, start_stride, Kin);
-    if (T == 4) times_panel(4, out, out_stride, tiles, panel, start, start_stride, Kin);
-    if (T == 3) times_panel(3, out, out_stride, tiles, panel, start, start_stride, Kin);
-    if (T == 2) times_panel(2, out, out_stride, tiles, panel, start, start_stride, Kin);
-    if (T == 1) times_panel(1, out, out_stride, tiles, panel, start, start_stride, Kin);
+                              const float bias[SS_PANEL], size_t T, size_t Kin) {
+    for (; T >= SS_TILE; T -= SS_TILE, out += SS_TILE * out_stride, tiles += SS_TILE * Kin)
+        times_panel(SS_TILE, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 5) times_panel(5, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 4) times_panel(4, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 3) times_panel(3, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 2) times_panel(2, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 1) times_panel(1, out, out_stride, tiles, panel, bias, Kin);
 }
 
 /* One row times four panels: eight sums in flight hide the latency of an addition. */
-static void row_times_panels(float *out, const float *a, const float *panels, const float *start,
+static void row_times_panels(float *out, const float *a, const float *panels, const float *bias,
                              size_t Kin) {
+    static const float zero[4 * SS_PANEL];
     v128_t sums[8];
     UNROLL
-    for (int i = 0; i < 8; i++) sums[i] = wasm_v128_load(start + 4 * i);
+    for (int i = 0; i < 8; i++) sums[i] = wasm_v128_load((bias ? bias : zero) + 4 * i);
     for (size_t k = 0; k < Kin; k++) {
         v128_t x = wasm_v128_load32_splat(a + k);
         UNROLL
@@ -98,44 +95,29 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
 
 /* The last panel: only its first width columns are outputs. */
 static void ragged_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
-                         const float *start, size_t start_stride, size_t T, size_t Kin,
-                         size_t width) {
-    float whole[SS_TILE * SS_PANEL] = {0};
+                         const float bias[SS_PANEL], size_t T, size_t Kin, size_t width) {
+    float whole[SS_TILE * SS_PANEL];
     for (size_t t = 0; t < T; t += SS_TILE) {
         size_t rows = T - t < SS_TILE ? T - t : SS_TILE;
-        for (size_t r = 0; r < rows; r++)
-            memcpy(whole + r * SS_PANEL, start + (t + r) * start_stride, width * sizeof *whole);
-        tiles_times_panel(whole, SS_PANEL, tiles + t * Kin, panel, whole, SS_PANEL, rows, Kin);
+        tiles_times_panel(whole, SS_PANEL, tiles + t * Kin, panel, bias, rows, Kin);
         for (size_t r = 0; r < rows; r++)
             memcpy(out + (t + r) * out_stride, whole + r * SS_PANEL, width * sizeof *whole);
     }
 }
 
-/* start: [T] rows of N, start_stride apart, or NULL for zeros; it may be out. */
-static void multiply(float *out, size_t out_stride, const float *tiles, const float *panels,
-                     const float *start, size_t start_stride, size_t T, size_t N, size_t Kin) {
-    static const float zeros[4 * SS_PANEL];
-    size_t n = 0, step = start ? 1 : 0;
-    if (!start) start = zeros;
+void ss_matmul_simd(SS_MATMUL_ARGS) {
+    size_t n = 0;
     for (; T == 1 && n + 4 * SS_PANEL <= N; n += 4 * SS_PANEL)
-        row_times_panels(out + n, tiles, panels + n * Kin, start + n * step, Kin);
+        row_times_panels(out + n, tiles, panels + n * Kin, bias ? bias + n : NULL, Kin);
     for (; n < N; n += SS_PANEL) {
         size_t width = N - n < SS_PANEL ? N - n : SS_PANEL;
+        float start[SS_PANEL] = {0};
+        if (bias) ss_copy_simd(start, bias + n, width);
         if (width == SS_PANEL)
-            tiles_times_panel(out + n, out_stride, tiles, panels + n * Kin, start + n * step,
-                              start_stride, T, Kin);
+            tiles_times_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin);
         else
-            ragged_panel(out + n, out_stride, tiles, panels + n * Kin, start + n * step,
-                         start_stride, T, Kin, width);
+            ragged_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin, width);
     }
-}
-
-void ss_matmul_simd(SS_MATMUL_ARGS) {
-    multiply(out, out_stride, tiles, panels, bias, 0, T, N, Kin);
-}
-
-void ss_matmul_onto_simd(SS_MATMUL_ONTO_ARGS) {
-    multiply(out, out_stride, tiles, panels, out, out_stride, T, N, Kin);
 }
 
 /* Number k of a row, or its address: rows of files are not aligned. */

@@ -61,7 +61,7 @@ void ss_matrix_panels(float *panels, const ss_matrix *w);
  * Interleaves the outputs of w in the bytes of its file, which must be the caller's to change and
  * in which no other matrix may have these outputs; work of SS_PANEL or, if that is more, w->pair
  * times w->in floats. Panels and bytes of int8 are made of matrices that are not interleaved.
- * Matrices of other quantised types, those whose outputs no panel would hold, and those that have
+ * Matrices of other quantized types, those whose outputs no panel would hold, and those that have
  * panels, stay as they are.
  */
 void ss_matrix_interleave(ss_matrix *w, float *work);

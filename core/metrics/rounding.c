@@ -1,5 +1,5 @@
 /*
- * How far off are the numbers that a quantisation rounded? |x' - x| / |x|, of all activations that
+ * How far off are the numbers that a quantization rounded? |x' - x| / |x|, of all activations that
  * it rounded in a layer together, first tokens that stay exact left out, or of all its weights; NaN
  * where it rounded nothing.
  */

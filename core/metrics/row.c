@@ -1,7 +1,7 @@
 /*
  * How much does a query attend, and how evenly?
  *
- * Row sum: the sum of a query's weights for tokens; 1 for operations that normalise and have no
+ * Row sum: the sum of a query's weights for tokens; 1 for operations that normalize and have no
  * bias key, and what the proxy of sink scores hides for those that do not. Entropy: -sum P ln P
  * over the n visible keys, a bias key among them, divided by ln n; 0 for the first query, as in
  * Guo et al. 2024 (active-dormant heads), whose one key leaves nothing open. NaN for a row without

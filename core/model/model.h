@@ -94,7 +94,7 @@ ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container
 void ss_model_keep_panels(ss_model *model, ss_arena *arena);
 
 /*
- * Interleaves the weights of the matrices that products read, unless they are quantised
+ * Interleaves the weights of the matrices that products read, unless they are quantized
  * (math/matrix.h): the memory is then read in one stream, and one token takes about half of its
  * time. No bit of a run changes, but the bytes of the model's files do, which must be the caller's
  * and in which no two tensors may share numbers. Work of ss_model_interleave_work floats.

@@ -59,21 +59,12 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
     ss_pack_columns(scratch->value_panels, rows, K, K, keys);
 }
 
-/* out[r] = sum_j scores[r][j] v[j] over the first `keys` of `all` values, which lie in panels: so
- * many keys at a time that their weights stay in the L1 cache while they meet every panel. */
-static void sum_values(const ss_scratch *scratch, float *out, size_t out_stride, size_t stride,
+/* out[r] = sum_j weights[r][j] v[j] over the first `keys` of `all` values. */
+static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
                        size_t rows, size_t keys, size_t all, size_t K) {
-    for (size_t k = 0, n; k < keys; k += n) {
-        n = keys - k < SS_VALUE_KEYS ? keys - k : SS_VALUE_KEYS;
-        ss_tile(scratch->tiles, scratch->scores + k, stride, rows, n);
-        for (size_t c = 0; c < K; c += SS_PANEL) {
-            size_t width = K - c < SS_PANEL ? K - c : SS_PANEL;
-            const float *panel = scratch->value_panels + c * all + k * SS_PANEL;
-            if (k == 0)
-                ss_matmul(out + c, out_stride, scratch->tiles, panel, NULL, rows, width, n);
-            else
-                ss_matmul_onto(out + c, out_stride, scratch->tiles, panel, rows, width, n);
-        }
+    for (size_t c = 0; c < K; c += SS_PANEL) {
+        size_t width = K - c < SS_PANEL ? K - c : SS_PANEL;
+        ss_matmul(out + c, out_stride, tiles, panels + c * all, NULL, rows, width, keys);
     }
 }
 
@@ -236,7 +227,9 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
         ss_clear(x + bias + end, keys - end);
     }
     reduce_rows(trace, l * arch->H + h, t, rows, T, scratch->scores);
-    sum_values(scratch, q, width, stride, (size_t)rows, bias + keys, bias + (size_t)(T - gone), K);
+    ss_tile(scratch->tiles, scratch->scores, stride, (size_t)rows, bias + keys);
+    sum_values(q, width, scratch->tiles, scratch->value_panels, (size_t)rows, bias + keys,
+               bias + (size_t)(T - gone), K);
 }
 
 /* One row has no use for panels: it reads the n keys, or values, where they lie. */

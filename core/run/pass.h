@@ -18,8 +18,6 @@
  * logits are recorded. */
 #define SS_ATTENTION_ROWS SS_MAP_ROWS
 #define SS_LOGIT_ROWS 64
-/* Keys whose weights and values are multiplied together. */
-#define SS_VALUE_KEYS 256
 
 /* Rows of angles that an eviction keeps at most: enough for the texts that most runs read. */
 #define SS_ROTARY_ROWS 4096
@@ -44,10 +42,9 @@ typedef struct ss_scratch {
     float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
     float *keys;            /* [B+S][K] or values, where not as in the trace */
     float *scores;          /* [SS_ATTENTION_ROWS][B+S] */
-    float *tiles;      /* queries or weights as a product reads them, [SS_ATTENTION_ROWS] of K or of
-                          SS_VALUE_KEYS */
-    float *key_panels; /* [ceil((B+S)/8)][K][8] */
-    float *value_panels; /* [ceil(K/8)][B+S][8] */
+    float *tiles;           /* queries or weights as a product reads them, as many */
+    float *key_panels;      /* [ceil((B+S)/8)][K][8] */
+    float *value_panels;    /* [ceil(K/8)][B+S][8] */
 } ss_scratch;
 
 /* n rows of a chunk beside C tokens and S slots; B is 1 with a bias key, else 0. */

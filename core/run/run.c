@@ -60,8 +60,7 @@ static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size
     scratch->queries = take(arena, rows, K, 1);
     scratch->keys = take(arena, keys, K, 1);
     scratch->scores = take(arena, rows, keys, 1);
-    size_t weights = keys < SS_VALUE_KEYS ? keys : SS_VALUE_KEYS;
-    scratch->tiles = take(arena, rows, weights > K ? weights : K, 1);
+    scratch->tiles = take(arena, rows, keys > K ? keys : K, 1);
     scratch->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
     scratch->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
 }

@@ -84,7 +84,7 @@ static const ss_field table[SS_FIELD_N] = {
          NULL},
     [SS_FIELD_ROUNDED] =
         {"rounded",
-         SS_DOC("squared quantisation error of a token's stream after so many layers, "
+         SS_DOC("squared quantization error of a token's stream after so many layers, "
                 "and its squared norm before; the same of queries, keys and values there"),
          "",
          {"L+1", "T", "4"},
@@ -92,7 +92,7 @@ static const ss_field table[SS_FIELD_N] = {
          0,
          NULL},
     [SS_FIELD_WEIGHT_ROUNDED] = {"weight_rounded",
-                                 SS_DOC("squared quantisation error of the matrices of a layer, "
+                                 SS_DOC("squared quantization error of the matrices of a layer, "
                                         "and their squared norm before"),
                                  "",
                                  {"L", "2"},

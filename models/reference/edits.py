@@ -146,7 +146,7 @@ def _integer(edit: Edit, key: str, standard: int | None = None) -> int:
     return int(float(edit[key] if standard is None else edit.get(key, standard)))
 
 
-# --- quantisation ---------------------------------------------------------------------------------
+# --- quantization ---------------------------------------------------------------------------------
 
 
 def _rounded(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None) -> Tensor:

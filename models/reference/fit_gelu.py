@@ -3,7 +3,7 @@
     python -m models.reference.fit_gelu
 
 x Phi(x) = max(x, 0) - u Q(u) with u = |x| and Q the upper tail of the normal distribution. Q(u)
-e^(u^2/2) is smooth and slow; in t = 1 / (1 + p u) a short polynomial follows it. The fit minimises
+e^(u^2/2) is smooth and slow; in t = 1 / (1 + p u) a short polynomial follows it. The fit minimizes
 the largest error of u Q(u) (Lawson's weights), and prints it as computed in double and in float.
 """
 

@@ -131,7 +131,7 @@ def _as_it_is(weights: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class Operation:
     """`weights` turns scores into attention; `share` turns attention into the rows, summing to 1,
-    that alpha and Sink_k are defined on (a proxy where the operation does not normalise)."""
+    that alpha and Sink_k are defined on (a proxy where the operation does not normalize)."""
 
     id: str
     formula: str

@@ -296,7 +296,8 @@ def command_of(effects: list[Effect]) -> str:
 
 class Ranges:
     """What a note names in braces: {relu[alpha]} is an outcome of protocol B's runs, from the smallest
-    seed to the largest, and {relu/a[alpha]} one of protocol A's."""
+    seed to the largest, {relu/a[alpha]} one of protocol A's, and {MODEL[alpha_text_start]} a column of an
+    open model in inputs.json."""
 
     def __init__(self, outcome: Callable[[str], list[float]]) -> None:
         self.outcome = outcome
@@ -310,7 +311,8 @@ def note(claim: dict[str, Any]) -> str | None:
     why, step = claim.get("why"), protocol.TOO_EARLY
     ranges = {id: Ranges(partial(decide.outcome, logs)) for id, (_, logs) in runs_b().items()} | {
         f"{id}/a": Ranges(lambda name, logs=logs: known(logs, name, step))
-        for id, (_, logs) in runs_a().items()}
+        for id, (_, logs) in runs_a().items()} | {
+        one["model"]: Ranges(lambda name, one=one: [one[name]]) for one in measured()["open models"]}
     return why and why.format_map(ranges)
 
 

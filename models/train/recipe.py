@@ -19,7 +19,7 @@ T = 128  # tokens of a training sequence, and the context, where a recipe's conf
 TOKENS = 16 * T  # of all sequences of a step, where a recipe says no other
 # The factors in the order of the table, whose sections they are, and each one's place in the order of
 # protocol A, which begins with those that the paper stresses.
-FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimisation": 5, "data": 0,
+FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimization": 5, "data": 0,
            "loss": 1, "blocks": 7, "experts": 8, "diffusion": 9}
 _IDS = {BOS: BOS_ID, END: END_ID}
 OWNERS = ("none", "head", "shared")

@@ -102,6 +102,7 @@ def main() -> None:
     for name, number in (("models", 1000), ("prompts", 2000), ("kills", 10), ("workers", 2), ("timed", 8)):
         parser.add_argument(f"--{name}", type=int, default=number)
     given = parser.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     if given.drive:
         drive(given.drive, given.models, given.prompts, given.workers)
         return

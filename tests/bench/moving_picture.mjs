@@ -1,4 +1,4 @@
-// The README's moving picture: the two maps of the first screen, checkpoint by checkpoint.
+// The README's moving picture: one head of the softmax model through training, as Start's story shows it.
 //
 //     node tests/bench/moving_picture.mjs web/sink.gif      the page must be built; Python needs Pillow
 import { execFileSync } from 'node:child_process';
@@ -31,32 +31,22 @@ const [out = 'web/sink.gif'] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-picture-'));
 const stage = await openStage();
 try {
-  const page = await stage.open('why=4', { waits: false });
-  await page.setViewportSize({ width: 1280, height: 1000 });
-  await page.waitForSelector('.walk input');
+  const page = await stage.open('why=5', { waits: false });
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.waitForFunction(() => /Step 0 of/.test(document.querySelector('.step-5').textContent));
   await settled(page);
-  const slider = page.locator('.walk input');
+  const slider = page.locator('.step-5 .walk input');
   const last = Number(await slider.getAttribute('max'));
   const names = [];
-  for (let i = 0; i < last; i++) {
+  for (let i = 0; i <= last; i++) {
     await slider.evaluate((input, at) => {
       input.value = at;
       input.dispatchEvent(new Event('input', { bubbles: true }));
     }, String(i));
     await settled(page);
     await page.waitForTimeout(500);
-    const [, step] = /([\d,]+)(?: of|\s+steps)/.exec(await slider.getAttribute('aria-valuetext'));
-    // The step is drawn in the picture, where the captions name the models.
-    await page.evaluate((words) => {
-      for (const one of document.querySelectorAll('.twin')) {
-        let step = one.querySelector('.picture-step');
-        if (!step) one.append((step = document.createElement('span')));
-        step.className = 'picture-step';
-        step.textContent = ` · ${words}`;
-      }
-    }, `step ${step}`);
     const name = join(folder, `${String(i).padStart(2, '0')}.png`);
-    await page.locator('.start-stage').screenshot({ path: name });
+    await page.locator('.step-5 .step-place').screenshot({ path: name });
     names.push(name);
   }
   execFileSync(process.env.PYTHON ?? 'python3', ['-c', JOIN, ...names, out], { stdio: 'inherit' });

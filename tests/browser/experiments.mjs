@@ -278,4 +278,21 @@ export const experiments = {
       await page.context().close();
     }
   },
+
+  async 'the table of Why it matters is whole on a phone'(stage) {
+    for (const experiment of ['streaming', 'cache', 'quantisation']) {
+      const page = await stage.open(`room=purpose&experiment=${experiment}&runs=2&length=48`, {
+        width: 390,
+        waits: false,
+      });
+      await page.locator('.settings tbody tr').first().waitFor({ state: 'attached' });
+      await settled(page);
+      await page.locator('details:has(.settings)').evaluate((one) => (one.open = true));
+      const [inside, place] = await page
+        .locator('.table-place:has(.settings)')
+        .evaluate((one) => [one.scrollWidth, one.clientWidth]);
+      assert.ok(inside <= place, `${experiment}: ${inside} px in ${place}`);
+      await page.close();
+    }
+  },
 };

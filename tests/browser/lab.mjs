@@ -244,7 +244,7 @@ export const lab = {
     await page.getByRole('link', { name: 'Lab', exact: true }).click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
     await button(page, 'Open in Explore').first().click();
-    await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
+    await page.waitForSelector('[data-room="explore"] .stage > .main .cell-body');
     await settled(page);
     assert.match(await text(page, '.subject-list'), /softmax, .* after 40 steps/);
     const plain = await inspect(page);

@@ -49,6 +49,18 @@ export const printing = Object.fromEntries(
       );
       assert.deepEqual(controls, []);
       await page.locator(`${conditions}:visible`).first().waitFor();
+      // What was asked is a condition, and nothing is cut at the edge of the paper.
+      if (['start', 'explore', 'compare'].includes(name)) {
+        const asked = await page.locator('.on-paper:visible').first().textContent();
+        assert.match(asked, /^The old man sat/);
+      }
+      await page.setViewportSize({ width: 688, height: 900 });
+      const cut = await page.evaluate(() =>
+        [...document.querySelectorAll('table, h1, h2, .cell')]
+          .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > 690)
+          .map((one) => `${one.tagName} ${one.className} ${one.textContent.slice(0, 40)}`),
+      );
+      assert.deepEqual(cut, []);
       assert.deepEqual(page.troubles, []);
     },
   ]),

@@ -1,7 +1,7 @@
 /** Recordings in the page: dropped, linked to, compared, saved, embedded; and what an attacker's does. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { recordMaps } from '../../wasm/index.js';
 import {
   ask,
@@ -75,7 +75,47 @@ async function looks(stage, { width, scheme }) {
   }
 }
 
+/** A recording of each kind, which tests/record/kinds.py wrote. */
+const KINDS = `${root}tests/golden/recordings/`;
+const kinds = readdirSync(KINDS).filter((name) => name.endsWith('.safetensors'));
+
+/** Opens each kind in Explore and beside a model in Compare, one after the other as a reader would. */
+async function looksAtKinds(stage, width) {
+  const page = await stage.open('room=explore', { width });
+  for (const name of kinds) {
+    const kind = name.replace('.safetensors', '');
+    await choose(page, name, readFileSync(KINDS + name));
+    await hidden(page);
+    await page.waitForSelector('[data-recorded]');
+    await settled(page);
+    for (const room of ['explore', 'compare']) {
+      if (room === 'compare')
+        await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
+      await page.waitForFunction(() =>
+        document.querySelector('[data-finding]')?.textContent.trim(),
+      );
+      await settled(page);
+      await staysWithin(page, width, `${kind} in ${room}`);
+      const said = await text(page, 'main');
+      assert.doesNotMatch(said, /\bNaN|undefined|Infinity|\[object/, `${kind} in ${room}`);
+      assert.deepEqual(await violations(page), [], `${kind} in ${room}`);
+      const path = `${pictures}/recorded-${kind}-${room}-${width}.png`;
+      await page.screenshot({ path, fullPage: true });
+    }
+    await page.goto(`${stage.origin}/#room=explore`);
+    await settled(page);
+  }
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+}
+
 export const recording = {
+  'recording: one of each kind in Explore and Compare at 1280 px': (stage) =>
+    looksAtKinds(stage, 1280),
+
+  'recording: one of each kind in Explore and Compare at 390 px': (stage) =>
+    looksAtKinds(stage, 390),
+
   'recording: a chosen file is shown without weights, and says which views it lacks the numbers for':
     async (stage) => {
       const page = await stage.open('room=explore');

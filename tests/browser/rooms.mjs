@@ -658,16 +658,15 @@ const reading = {
     const page = await stage.open('room=explore&shown=softmax&view=change&layer=3&head=1');
     const move = (name) => page.locator('.hand').getByRole('link', { name, exact: true });
     const hash = () => page.evaluate(() => decodeURIComponent(location.hash));
-    const badge = () => page.locator('.view-attention .stamp').textContent();
+    const badge = () => page.locator('.stage > .main .stamp').textContent();
     const changed = page.locator('.view-change');
     assert.equal(await changed.isVisible(), false);
     assert.equal(await move('Hide the first token “<s>”').count(), 0, 'nothing is selected yet');
     // A click on the map selects the key; the move is a link.
+    await map(page).evaluate((one) => one.scrollIntoView({ block: 'center' }));
     const box = await map(page).locator('canvas').boundingBox();
     await page.mouse.click(box.x + 2, box.y + box.height - 2);
     await move('Hide the first token “<s>”').click();
-    // Nothing is drawn that cannot be seen.
-    await page.locator('.view-change').scrollIntoViewIfNeeded();
     await page.waitForSelector('.view-change .heatmap');
     await settled(page);
     assert.match(await hash(), /shown=softmax~hide_key\(0\)/);
@@ -744,8 +743,6 @@ const reading = {
     await ask(page, 'What if');
     await move('Set channel 65 there to its mean').focus();
     await page.keyboard.press('Enter');
-    // Nothing is drawn that cannot be seen.
-    await page.locator('.view-change').scrollIntoViewIfNeeded();
     await page.waitForSelector('.view-change .heatmap');
     await settled(page);
     const hash = decodeURIComponent(await page.evaluate(() => location.hash));
@@ -890,6 +887,7 @@ const reading = {
     await settled(page);
     const made = await page.locator('.chip.made').count();
     assert.ok(made >= 1 && made <= 16, `${made}`);
+    assert.match(await text(page, '.generate .generated'), /^The old man sat .* long\. ?\S/);
     assert.equal((await chips(page)).length, before + made);
     assert.match(
       await text(page, '[data-view="attention"] .stamp'),

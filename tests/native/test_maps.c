@@ -208,6 +208,26 @@ static void updates(const char *folder, const char *edit_text) {
     close_model(&model);
 }
 
+/* Reads every map after each token. */
+static void reading(const char *folder, const char *edit_text) {
+    CASE("reading the maps of a run changes nothing in the tokens that follow");
+    opened_model model = open_model(folder);
+    ss_edit edit = read_edit(edit_text);
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
+    opened_run stored = run_with(&desc, 0, 1, 1), computed = run_with(&desc, NO_MAPS, 1, 1);
+    for (int t = 1; t < T_MAX; t++) {
+        ss_error err;
+        must(ss_run_extend(&stored.run, prompt + t, 1, &err), &err, "extend");
+        must(ss_run_extend(&computed.run, prompt + t, 1, &err), &err, "extend");
+        check_maps(&stored.run, &computed.run);
+    }
+    CHECK(same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_HIDDEN, T_MAX));
+    CHECK(same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_EVICTED, T_MAX));
+    close_run(&stored);
+    close_run(&computed);
+    close_model(&model);
+}
+
 /* A run that begins from another, where either stores its maps or computes them. */
 static void from_another(const char *folder, const char *edit_text) {
     CASE("a run that begins from another one, whichever of them stores its maps");
@@ -344,6 +364,9 @@ int main(void) {
     updates(LLAMA, "evict:policy=h2o,budget=6");
     updates(GPT2, "evict:policy=tova,budget=5");
     updates(LLAMA, "hide_key:key=2");
+    reading(LLAMA, "evict:policy=h2o,budget=4");
+    reading(GPT2, "evict:policy=vatp,budget=5,recent=1");
+    reading(LLAMA, "evict:policy=tova,budget=4,positions=cache");
     from_another(LLAMA, "evict:policy=h2o,budget=6");
     from_another(LLAMA, "evict:policy=window,budget=6,positions=cache");
     from_another(LLAMA, "hide_key:key=5,layer=1");

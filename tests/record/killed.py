@@ -99,13 +99,18 @@ def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) 
 
 
 def start_ray() -> None:
-    # A busy machine starts a node later than Ray waits for.
-    os.environ.setdefault("RAY_raylet_start_wait_time_s", "600")
     import ray
 
     paths = [str(ROOT / "models" / "record" / "src"), str(Path(__file__).resolve().parent)]
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False,
-             runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}})
+    for attempt in range(10):
+        try:
+            ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False,
+                     runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}})
+            break
+        except Exception as error:  # a busy machine starts a node, or its agent, later than Ray waits for
+            ray.shutdown()
+            if "timed out" not in str(error) or attempt == 9:
+                raise
 
 
 def main(out: str, n: int, texts: int, block: int, count: int, seed: int) -> None:

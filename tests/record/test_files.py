@@ -2,6 +2,7 @@
 meant them."""
 
 import csv
+import inspect
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from families import FAMILIES, T, inputs
 from sinkscope.__main__ import main
 from sinkscope.files import check_target, replacing
 from sinkscope.recording import RecordingError, interval, t_quantile
+from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
 
 PROMPTS = inputs(FAMILIES["llama"], 5)
@@ -145,6 +147,19 @@ def test_out_is_checked_before_the_work(
             == 1
         )
         assert "expected" in capsys.readouterr().err
+
+
+def test_every_door_has_the_defaults_of_the_readme() -> None:
+    readme = Path(sinkscope.__file__).parents[2] / "README.md"
+    assert "tokens=64, eps=[0.1, 0.2, 0.3], keep=2)" in readme.read_text()
+    said = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
+            "part": None, "batch": 1, "tolerance": 1e-3, "concurrency": 1, "num_gpus": 0}
+    of_study = said | {"keep": 1, "batch": 8}
+    for door, expected in ((sinkscope.record, said), (sinkscope.record_maps, said), (Settings, said),
+                           (Settings.checked, said), (sinkscope.study, of_study)):
+        own = {name: one.default for name, one in inspect.signature(door).parameters.items()
+               if one.default is not one.empty and name in expected}
+        assert own and own == {name: expected[name] for name in own}, door
 
 
 @pytest.mark.parametrize("eps", ["nan", "x", "0.1,,0.2", "-1", "30"])

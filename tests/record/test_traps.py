@@ -354,6 +354,19 @@ def test_every_number_of_the_first_token_is_of_the_position_that_counts_as_it() 
     assert not np.array_equal(sink[:, first], sink[:, 0])
 
 
+def test_raw_numbers_of_a_prompt_are_of_the_position_that_counts_as_first() -> None:
+    """Of a model whose rows do not sum to 1."""
+    first, family = 2, FAMILIES["gpt_oss"]
+    found = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 1), tokens=T,
+                             first=first, eps=[0.05, 0.1], progress=False)
+    alpha, sink = found["mean.alpha_raw"], found["mean.sink_ratio_raw"]
+    assert np.array_equal(found["prompt.sink_ratio_raw"][0], sink[:, first])
+    assert np.isclose(found["prompt.alpha_raw"][0], alpha[..., first].mean(), rtol=1e-5)
+    # The numbers at the first place are others.
+    assert not np.array_equal(sink[:, first], sink[:, 0])
+    assert not np.isclose(alpha[..., first].mean(), alpha[..., 0].mean(), rtol=1e-2)
+
+
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "modernbert"])
 def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from sinkscope import attention, gather

@@ -1,5 +1,7 @@
 """A model inside other modules is observed as it is alone."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,57 @@ def test_a_wrapped_model_gives_its_own_numbers(name: str, wrapper: str) -> None:
     assert (found.model["L"], found.model["D"], found.model["V"]) == (3, 64, 97)
     assert found.model["family"] == name
     assert "0.hidden_norm" in found and "mean.loss_mean" in found
+
+
+@pytest.fixture
+def _process_group(tmp_path: Path) -> Iterator[None]:
+    distributed = torch.distributed
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/rendezvous", rank=0, world_size=1)
+    yield
+    distributed.destroy_process_group()
+
+
+def fsdp(model: nn.Module) -> nn.Module:
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    layer = type(model.model.layers[0])  # type: ignore[union-attr,index]
+    return FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({layer}), device_id=torch.device("cpu"),
+                                    use_orig_params=True)
+
+
+def fsdp2(model: nn.Module) -> nn.Module:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (1,))
+    for layer in model.model.layers:  # type: ignore[union-attr]
+        fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def ddp(model: nn.Module) -> nn.Module:
+    return nn.parallel.DistributedDataParallel(model)
+
+
+@pytest.mark.usefixtures("_process_group")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("wrap", [ddp, fsdp, fsdp2])
+@pytest.mark.parametrize("name", ["gpt_oss", "llama"])
+def test_a_sharded_model_gives_its_own_numbers(name: str, wrap: Callable[[nn.Module], nn.Module]) -> None:
+    family = FAMILIES[name]
+    prompts = inputs(family, 2)
+    plain = family.make(family.implementations[0])
+    att = torch.stack([eager64(plain, input_ids=torch.tensor([ids])) for ids in prompts])
+    share = att / att.sum(-1, keepdim=True)
+    expected = sinkscope.record(plain, None, prompts, tokens=T, progress=False)
+    model = wrap(family.make(family.implementations[0])).eval()
+    found = sinkscope.record(model, None, prompts, tokens=T, progress=False)
+    assert np.abs(found["mean.alpha"] - alpha64(share).mean(0)).max() < 1e-5
+    assert found.tensors.keys() == expected.tensors.keys()
+    assert found.model == expected.model
+    for key in ("mean.hidden_norm", "mean.loss_mean", "mean.row_mass"):
+        assert np.allclose(found[key], expected[key], rtol=1e-5), key
 
 
 def test_unwrap_finds_the_model() -> None:

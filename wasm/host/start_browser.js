@@ -3,7 +3,7 @@ import { portTo } from './browser.js';
 import { reaching } from './reach.js';
 
 /**
- * Starts the worker; bundlers recognise this very expression. `ended` says in words how it came to
+ * Starts the worker; bundlers recognize this very expression. `ended` says in words how it came to
  * its end. A browser reports only some ends; `watch` finds the others by a liveness lock.
  */
 export function startWorker() {

@@ -17,7 +17,7 @@ function vouch() {
 }
 
 /**
- * Bundlers recognise this very expression.
+ * Bundlers recognize this very expression.
  * @param {() => void} onReady
  * @param {(why: string) => void} onEnd
  */

@@ -199,7 +199,7 @@ function refusalOf(memory) {
   const gib = (/** @type {number} */ bytes) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
   return (
     `needs about ${gib(memory)} of memory; WebAssembly with 32-bit addresses holds ` +
-    `${gib(MEMORY_LIMIT)} of it. Expected a smaller or more strongly quantised model`
+    `${gib(MEMORY_LIMIT)} of it. Expected a smaller or more strongly quantized model`
   );
 }
 

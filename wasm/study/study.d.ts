@@ -305,7 +305,7 @@ export interface SuffixPair {
 }
 
 /**
- * What is maximised. `loss`: the mean loss of the continuation, nats. `away`: minus the weight of the first key.
+ * What is maximized. `loss`: the mean loss of the continuation, nats. `away`: minus the weight of the first key.
  * `steal`: the weight of the suffix's strongest key. Weights are means over all heads and the continuation's queries.
  */
 export type SuffixGoal = 'loss' | 'away' | 'steal';

@@ -21,7 +21,7 @@ const RANDOM = 100;
 const ORDERS = 10;
 
 /**
- * What is maximised: of `loss` [T] and `att` [L, H, T, T].
+ * What is maximized: of `loss` [T] and `att` [L, H, T, T].
  * @type {Record<import('../sinkscope.js').SuffixGoal, Goal>}
  */
 const GOALS = {

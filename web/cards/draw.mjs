@@ -1,14 +1,14 @@
 /**
  * Draws the pictures that previews of shared links show, one for each room and lesson: its title, its sentence and a
- * figure of lessons/pictures. Run it after a change of any of them; web/test/cards.test.ts says when. Without a name it
- * also takes the picture that the page shows where its program cannot run, from the built page.
+ * figure of lessons/pictures. Start's is also what the page shows where its program cannot run. Run it after a change of
+ * any of them; web/test/cards.test.ts says when.
  *
- *     npm --prefix web run build && node web/cards/draw.mjs [NAME]
+ *     node web/cards/draw.mjs [NAME]
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runnerImport } from 'vite';
-import { CHROMIUM, chromium, openStage, settled } from '../../tests/browser/stage.mjs';
+import { CHROMIUM, chromium } from '../../tests/browser/chromium.mjs';
 
 const only = process.argv[2] ?? '';
 const here = import.meta.dirname;
@@ -59,18 +59,3 @@ if (!only) {
   const all = Object.fromEntries(cards().map((card) => [card.name, drawnFrom(card)]));
   writeFileSync(join(here, 'drawn.json'), `${JSON.stringify(all, null, 2)}\n`);
 }
-
-/** The first screen, of the exact weights. */
-async function takePicture() {
-  const stage = await openStage();
-  const start = await stage.open('');
-  await start.setViewportSize({ width: 1280, height: 800 });
-  await start.locator('.facts').evaluate((one) => (one.open = true));
-  await start.waitForFunction(() => !document.querySelector('.preview'));
-  await start.locator('.facts').evaluate((one) => (one.open = false));
-  await settled(start);
-  await start.evaluate(() => document.activeElement.blur());
-  await start.screenshot({ path: join(root, 'picture.png') });
-  await stage.close();
-}
-if (!only) await takePicture();

@@ -71,7 +71,7 @@ export function drawnFrom(card: Card): string {
   return hash.digest('hex').slice(0, 16);
 }
 
-const pictureOf = ({ name }: Card) => `cards/${name}.png`;
+export const pictureOf = ({ name }: Card) => `cards/${name}.png`;
 
 /** The tags of a page. @param home the address of the page's own folder, absolute where it is known */
 export function tagsOf(card: Card, home: string): readonly Readonly<Record<string, string>>[] {

@@ -207,6 +207,18 @@ export function picturesOf(): Readonly<Record<string, Picture>> {
     : {};
 }
 
+const { version: VERSION } = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),
+) as { readonly version: string };
+
+/** What is wrong with the stamp of a figure's picture: it was drawn by another version of the page. */
+export function staleWords(name: string, svg: string): string | undefined {
+  const stamp = /Sinkscope (\d[\d.]*)/.exec(svg)?.[1];
+  return stamp === VERSION
+    ? undefined
+    : `the picture ${name} was drawn by version ${stamp ?? 'unknown'}, expected ${VERSION}: node web/lessons/draw.mjs ${name}`;
+}
+
 export function writings(): Readonly<Record<string, Writing>> {
   const file = join(folder, 'writings.json');
   return existsSync(file)
@@ -380,6 +392,8 @@ function directives(slug: string, read: Read) {
       const name = `${prefix}-${id}`;
       read.figures.push({ id: name, state });
       const picture = pictures[name];
+      const stale = picture && staleWords(name, readFileSync(join(folder, `${name}.svg`), 'utf8'));
+      if (stale) wrong(node, stale);
       const image = picture
         ? [
             make('img', {

@@ -11,10 +11,10 @@ const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards)\/.*)$/;
 
 /**
  * Cached when first used: engines that train, multiply in eight bits or in relaxed floats, or do without SIMD; recordings;
- * the course's pictures, and that of the page without JavaScript.
+ * the course's pictures.
  */
 const ON_DEMAND =
-  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/\d-[^/]*\.svg|picture\.png)$/;
+  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/\d-[^/]*\.svg)$/;
 
 /**
  * @param out the built page

@@ -1,14 +1,15 @@
 /**
- * The content of the page until its program runs: a picture, and why it may be all there is. Without
+ * The content of the page until its program runs: the picture of Start's preview, and why it may be all there is. Without
  * JavaScript it is shown at once, from a disk or a broken host after a moment; the program takes it away.
  * A script that needs no module says which of the reasons it is, where it may run.
  */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Plugin } from 'vite';
-import { isLesson } from './lessons.ts';
+import { cards, pictureOf, SIZE } from './cards.ts';
+import { escaped, isLesson } from './lessons.ts';
+import { picturesOf } from './markdown.ts';
 
-const PICTURE = 'picture.png';
+/** The first one is Start's. */
+const card = cards()[0]!;
 const SCRIPT = 'plain.js';
 const SAID =
   'Sinkscope runs small language models in your browser and draws where their attention goes. This ' +
@@ -63,14 +64,12 @@ export function plain(): Plugin {
                       `<p id="plain-${name}"${name === 'host' ? ' hidden' : ''}>${text}</p>`,
                   )
                   .join('') +
-                `<script src="./${SCRIPT}"></script><img src="./${PICTURE}" width="1280" height="740" loading="lazy" ` +
-                'alt="Two attention maps side by side: in the softmax model nearly every token attends to the start token, in its sigmoid twin none does." />',
+                `<script src="./${SCRIPT}"></script><img src="./${pictureOf(card)}" width="${SIZE.width}" height="${SIZE.height}" loading="lazy" ` +
+                `alt="${escaped(card.figures.map((name) => picturesOf()[name]!.says).join(' '))}" />`,
               injectTo: 'body-prepend',
             },
           ],
     generateBundle() {
-      const source = readFileSync(join(import.meta.dirname, '..', PICTURE));
-      this.emitFile({ type: 'asset', fileName: PICTURE, source });
       this.emitFile({ type: 'asset', fileName: SCRIPT, source: SHOWS_REASON });
     },
   };

@@ -5,10 +5,13 @@
 import { claimOf, type Kind } from './claims';
 import { firstKey, keysOf, mean, ofHead, type Frame, type Head } from './frame';
 import type { State } from './ask/state';
+import { answerOf as contestWords, contestOf } from './views/arrows';
 import { lossChange } from './views/change';
+import { littleWords, writtenOf } from './views/outputs';
 import { emergence } from './views/training';
 import type { Choice } from './views/index';
-import { judged, quote } from './words';
+import { profile } from './views/norms';
+import { judged, quote, word } from './words';
 
 const WHERE: Readonly<Record<Kind, string>> = {
   all: 'Almost every token attends to the first one.',
@@ -45,34 +48,9 @@ const sums = ({ operation }: Frame): string =>
     ? 'Each token must spend all of its attention somewhere.'
     : 'A token may attend to little: its row need not sum to one.';
 
-/** Cosines of every visible pair of different tokens, with the first key and with the others. */
-function cosines({ head, T }: Frame): readonly [number[], number[]] | undefined {
-  const cos = head?.tensors.qk_cos?.data;
-  if (!cos) return undefined;
-  const [first, others]: [number[], number[]] = [[], []];
-  for (let t = 1; t < T; t++)
-    for (let k = 0; k < t; k++) {
-      const value = cos[t * T + k]!;
-      if (Number.isFinite(value)) (k ? others : first).push(value);
-    }
-  return first.length && others.length ? [first, others] : undefined;
-}
-
 function why(frame: Frame, at: Head): string {
-  const found = cosines(frame);
-  if (!found || firstKey(frame)) return '';
-  const [first, others] = found;
-  const along = first.filter((one) => one > 0).length / first.length;
-  const [own, other] = [mean(first), mean(others)];
-  if (along >= 0.9 && other < 0)
-    return 'Almost every query points toward the first key, and away from the others.';
-  if (along >= 0.9 && own > other + 0.1)
-    return 'Almost every query points more toward the first key than toward the others.';
-  const { H, G } = frame.architecture;
-  const ratio = frame.tensors.key_ratio?.data[at.layer * G + Math.floor(at.head / (H / G))] ?? NaN;
-  if (own > 0 && ratio > 1.5) return 'The first key is longer than the others.';
-  if (own > other + 0.1) return 'Queries point somewhat more toward the first key.';
-  return 'In this head, queries do not point toward the first key more than toward others.';
+  const contest = firstKey(frame) ? undefined : contestOf(frame, at);
+  return contest ? contestWords(contest) : '';
 }
 
 function write(frame: Frame, at: Head): string {
@@ -98,6 +76,9 @@ const predicts = ({ sequences }: Frame, rise: number): string =>
     Math.abs(rise) < SMALL ? 'about as well' : rise > 0 ? 'worse' : 'better'
   }.`;
 
+const wholeOutput = (frame: Frame, at: Head): string =>
+  frame.tensors.mixed ? littleWords(writtenOf(frame, at)) : '';
+
 function whatIf(frame: Frame): string {
   const { base, T, edits } = frame;
   if (!edits.length) return 'Change one thing, and see what the model does instead.';
@@ -121,10 +102,55 @@ function when(frame: Frame): string {
     : `At first no head has a sink; half of the sinks are there by step ${step}.`;
 }
 
+const against = (ratio: number, than: string, alike: string): string =>
+  ratio > 1.25 ? `larger ${than}` : ratio < 0.8 ? `smaller ${than}` : alike;
+
+/** The first token's vectors beside the mean of the others, where the hidden state is most unlike them. */
+function vectors({ tensors: { hidden_norm, value_norm } }: Frame): string {
+  if (!hidden_norm || !value_norm) return '';
+  const ratios = [hidden_norm, value_norm].map((tensor) => {
+    const { first, others: rest } = profile(tensor);
+    return first.map((norm, i) => norm / rest[i]!);
+  }) as [number[], number[]];
+  const state = against(Math.max(...ratios[0]), 'than those of the others', 'about as large');
+  const values = against(mean(ratios[1]), 'on average', 'about as large on average');
+  return `The first token’s hidden state is ${state}, and its values are ${values}.`;
+}
+
+function guess({ next: [first] }: Frame): string {
+  return first ? `The model’s first guess for the next token is “${word(first.text)}”.` : '';
+}
+
+/** Whether the second half of the text is predicted better than the first. */
+function predicted(frame: Frame): string {
+  const losses = Array.from(frame.tensors.loss_at?.data ?? []).filter(Number.isFinite);
+  if (losses.length < 8) return '';
+  const middle = losses.length >> 1;
+  const fall = mean(losses.slice(0, middle)) - mean(losses.slice(middle));
+  if (Math.abs(fall) < 0.1) return 'The second half is predicted about as well as the first.';
+  return `The second half is predicted ${fall > 0 ? 'better' : 'worse'} than the first.`;
+}
+
+function biasKey({ tensors: { sink_ratio_bias } }: Frame): string {
+  const share = sink_ratio_bias?.data[0] ?? NaN;
+  if (!Number.isFinite(share)) return '';
+  const who = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
+  return `In ${who} heads, much of the attention goes to a key that belongs to no token.`;
+}
+
 const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) => string>> = {
   attention: where,
   ...{ sinks: allHeads, heads: allHeads, scores: others, secondary: others, mass: sums },
-  ...{ geometry: why, gives: write, change: whatIf, training: when, effects: matter },
+  ...{ bias: biasKey, norms: vectors, next: guess, loss: predicted },
+  ...{
+    geometry: why,
+    arrows: why,
+    outputs: wholeOutput,
+    gives: write,
+    change: whatIf,
+    training: when,
+    effects: matter,
+  },
 };
 
 /**

@@ -102,6 +102,8 @@ export interface Frame {
   /** The next token's likeliest candidates, in falling order. */
   readonly next: readonly { readonly text: string; readonly probability: number }[];
   readonly milliseconds: number;
+  /** What a figure's numbers depend on, in words, where they are not of the question. */
+  readonly setting?: string;
   /** Where nothing but what a cache keeps was held: bytes of a run, and of one that keeps all. */
   readonly bytes?: { readonly held: number; readonly all: number };
 }

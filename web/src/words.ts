@@ -16,13 +16,18 @@ import {
 /** A dash for what is undefined. */
 export function show(value: number, digits = 2): string {
   if (!Number.isFinite(value)) return '–';
+  if (value === 0) return '0';
   const size = Math.abs(value);
-  if (size !== 0 && (size < 10 ** -digits || size >= 1e5)) return value.toExponential(1);
+  if (size < 10 ** -digits || size >= 1e5) return value.toExponential(1);
   return value.toFixed(digits);
 }
 
+/** A share that rounding would make nothing says how small it is. */
 export function percent(share: number, digits = 1): string {
-  return Number.isFinite(share) ? `${(100 * share).toFixed(digits)}%` : '–';
+  if (!Number.isFinite(share)) return '–';
+  const rounded = (100 * share).toFixed(digits);
+  const least = 10 ** -digits;
+  return share > 0 && Number(rounded) === 0 ? `<${least.toFixed(digits)}%` : `${rounded}%`;
 }
 
 /** What rows sum to: whole percents, and below one of them a digit more. */
@@ -118,7 +123,7 @@ function recordedWords({ model, prompts, licence, versions, command }: Condition
 /** What a number depends on. */
 type Stamped = Pick<
   Frame,
-  'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model'
+  'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model' | 'setting'
 >;
 
 /** Which special tokens the text starts with. */
@@ -140,7 +145,8 @@ export function stampWords(frame: Stamped): string {
   const { bits } = frame.model;
   const from = frame.model.source === 'recording' ? ' · recorded' : '';
   const stored = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
-  return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${from}${stored}`;
+  const setting = frame.setting ?? settingWords(frame);
+  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${from}${stored}`;
 }
 
 /** The conditions that all frames have in common, as a stamp has them. */
@@ -269,6 +275,19 @@ function biasNote(frame: Frame): string {
 function nameOf({ title, class: kind }: Frame): string {
   return kind === 'counterfactual' ? `${title} (counterfactual)` : title;
 }
+
+/** The same for models whose losses may be compared: they split the text into the same tokens. */
+const vocabularyOf = ({ tokens, architecture: { V } }: Frame): string =>
+  [V, ...tokens.map(({ text }) => text)].join('\0');
+
+/** Whether the losses of these models are per token of one vocabulary. */
+export function areLossesAlike(frames: readonly Frame[]): boolean {
+  const own = frames.filter(({ tensors }) => Number.isFinite(tensors.loss_mean?.data[0]));
+  return new Set(own.map(vocabularyOf)).size < 2;
+}
+
+export const OTHER_VOCABULARIES =
+  'Losses are per token, and these models split the text into different tokens: a smaller loss is not a better model.';
 
 /** What was read, of frames of one question; a recording answers every question with its own texts. */
 const readIn = ({ tokens, sequences }: Frame): string =>

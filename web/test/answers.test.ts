@@ -61,22 +61,19 @@ describe('the answer', () => {
     expect(said('scores', {}, even)).toBe('Is the sink only at the first token?');
   });
 
-  it('says by the cosines why the first key wins, or that they do not tell', () => {
-    const of = (first: number, others: number, ratio = 1) =>
-      said('geometry', headOf('qk_cos', [0, NaN, NaN, first, 0, NaN, first, others, 0]) as never, {
-        key_ratio: tensor([2, 2], Array(4).fill(ratio)),
-      });
+  it('says by the queries and keys why the first key wins, as the arrows do', () => {
+    const of = (first: number, others: number) =>
+      said(
+        'geometry',
+        headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]) as never,
+        {
+          key_norm: tensor([2, 2, 3], Array(12).fill(1)),
+        },
+      );
     expect(of(0.6, -0.5)).toBe(
-      'Almost every query points toward the first key, and away from the others.',
+      'Every token’s query points towards the first key and away from the others.',
     );
-    expect(of(0.6, 0.1)).toBe(
-      'Almost every query points more toward the first key than toward the others.',
-    );
-    expect(of(0.2, 0.2, 3)).toBe('The first key is longer than the others.');
-    expect(of(-0.2, -0.5)).toBe('Queries point somewhat more toward the first key.');
-    expect(of(0.2, 0.2)).toBe(
-      'In this head, queries do not point toward the first key more than toward others.',
-    );
+    expect(of(-0.2, 0.3)).toBe('In this head the first key does not win.');
     expect(said('geometry')).toBe('Why does the first key get the highest scores?');
   });
 
@@ -92,6 +89,44 @@ describe('the answer', () => {
     expect(of(0.4, 0.3)).toMatch(/^Much .*, and some of what/);
     expect(of(0.1, 0.6)).toMatch(/^Little .*, and yet most of what/);
     expect(of(0.1, 0.1)).toMatch(/^Little .*, and little of what/);
+  });
+
+  it('says of vectors, of the next token, of halves of the text, and of a bias key', () => {
+    const norms = (hidden: number, value: number) =>
+      said(
+        'norms',
+        {},
+        {
+          hidden_norm: tensor([2, 3], [hidden, 1, 1, 1, 1, 1]),
+          value_norm: tensor([1, 2, 3], [value, 1, 1, value, 1, 1]),
+        },
+      );
+    expect(norms(9, 0.2)).toBe(
+      'The first token’s hidden state is larger than those of the others, and its values are smaller on average.',
+    );
+    expect(norms(1, 1)).toBe(
+      'The first token’s hidden state is about as large, and its values are about as large on average.',
+    );
+    expect(said('next', { next: [{ text: ' sea', probability: 0.5 }] })).toBe(
+      'The model’s first guess for the next token is “sea”.',
+    );
+    const halves = (first: number, second: number) =>
+      said(
+        'loss',
+        {},
+        {
+          loss_at: tensor([9], [NaN, ...Array(4).fill(first), ...Array(4).fill(second)]),
+        },
+      );
+    expect(halves(3, 2)).toBe('The second half is predicted better than the first.');
+    expect(halves(2, 3)).toBe('The second half is predicted worse than the first.');
+    expect(halves(2, 2.05)).toBe('The second half is predicted about as well as the first.');
+    const architecture = { ...frameOf().architecture, bias_key: {} } as never;
+    const bias = (share: number) =>
+      said('bias', { architecture }, { sink_ratio_bias: tensor([1], [share]) });
+    expect(bias(0.6)).toMatch(/^In most heads, much/);
+    expect(bias(0.2)).toMatch(/^In some heads/);
+    expect(bias(0)).toMatch(/^In no heads/);
   });
 
   it('says whether the text is predicted worse, better, or about as well', () => {

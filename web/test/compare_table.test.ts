@@ -327,7 +327,7 @@ describe('the scatter', () => {
     expect([dots('shown'), dots('checkpoint'), text('.hint')]).toEqual([1, 0, '']);
     // Over the four heads 0.425, less 0.1 of evenly spread rows; 8 is the largest ratio after a layer.
     expect(text('.caption')).toMatch(
-      /^Of 1 with a sink .* none has a hidden ratio below 2; of 1 with .* each has a sink\. Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
+      /^Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
     );
     expect(text('.question')).toMatch(/^Do models with a large hidden norm/);
     state.value = { ...defaults, checkpoints: 'all', against: 'loss' };

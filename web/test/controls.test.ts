@@ -485,6 +485,12 @@ describe('generating', () => {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },
     });
     own.queue.isGenerating = true;
+    // What was written is a sentence, beside the button that asked for it.
+    const written = frames.map((one) => ({ ...one, generated: 1 }));
+    const { text: said } = shown(generateControls(as(own), written));
+    expect(said('.generated')).toBe('a=1,"x"');
+    expect(said('.generated strong')).toBe('=1,"x"');
+    expect(shown(generateControls(as(own), frames)).all('.generated')).toEqual([]);
     shown(generateControls(as(own), frames))
       .button('Stop')
       .click();

@@ -43,7 +43,13 @@ export const roses: { angles: readonly number[]; name: string }[][] = [];
 /** The maps that a part of the page has drawn; what was drawn before is forgotten by then. */
 export const mapsIn = (place: Element) =>
   maps.filter(({ root, data }) => data && place.contains(root));
-export const forgetMaps = () => void maps.splice(0);
+/** What the charts of a part of the page were given. */
+export const chartsIn = (place: Element) =>
+  [...charts].filter(([root]) => place.contains(root)).map(([, data]) => data);
+export const forgetPlots = () => {
+  maps.splice(0);
+  charts.clear();
+};
 
 /** Plots that keep what they are given. */
 export const plots = {

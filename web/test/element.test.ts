@@ -42,6 +42,14 @@ const COLORS: Record<string, number[]> = {
   none: [0, 0, 0, 0],
 };
 let fill = '';
+/** The pixel of the canvas, whose colors lie over each other. */
+let pixel: readonly number[] = COLORS.none!;
+const painted = (under: readonly number[], over: readonly number[]) => {
+  const [a, b] = [over[3]! / 255, (under[3]! / 255) * (1 - over[3]! / 255)];
+  if (a + b === 0) return COLORS.none!;
+  const mixed = [0, 1, 2].map((i) => (over[i]! * a + under[i]! * b) / (a + b));
+  return [...mixed, 255 * (a + b)];
+};
 beforeEach(() => {
   document.body.replaceChildren();
   lives.length = 0;
@@ -61,9 +69,9 @@ beforeEach(() => {
     set fillStyle(color: string) {
       fill = color;
     },
-    clearRect: () => {},
-    fillRect: () => {},
-    getImageData: () => ({ data: COLORS[fill] ?? COLORS.none }),
+    clearRect: () => (pixel = COLORS.none!),
+    fillRect: () => (pixel = painted(pixel, COLORS[fill] ?? COLORS.none!)),
+    getImageData: () => ({ data: pixel }),
   } as never);
 });
 /** All that is ready has run. */

@@ -3,18 +3,20 @@
  * the rooms that a reader sees. A test that imports this runs in happy-dom, and skips itself where `isBuilt` is false.
  */
 import { effect } from '@preact/signals-core';
+import { Blob as Blob_, File as File_ } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { createEngine, planFiles, type DiskFile, type Engine } from 'sinkscope';
+import { createEngine, type AnyTokenizer, type Engine } from 'sinkscope';
 import { vi } from 'vitest';
-import { idOfFiles, titleOfFiles } from '../src/ask/ids';
 import { keyOf, questionOf, textsOf } from '../src/ask/question';
 import { idOfRecordingFile } from '../src/ask/recordings';
 import { defaults, type State } from '../src/ask/state';
 import { unedited } from '../src/ask/subject';
 import { openZoo, zooAddress } from '../src/ask/zoo';
 import type { Frame } from '../src/frame';
+import type { View } from '../src/page/view';
 import { Models } from '../src/run/models';
+import type { OpenModel } from '../src/run/opened';
 import { Queue } from '../src/run/queue';
 import { views } from '../src/views/index';
 import { mapsIn } from './drawn';
@@ -34,15 +36,16 @@ function servesFiles(): void {
       return new Response('', { status: 404 });
     }
   });
-  // Of happy-dom's responses Node.js streams none.
+  // Node.js reads no files of happy-dom, and streams none of its responses.
+  vi.stubGlobal('Blob', Blob_);
+  vi.stubGlobal('File', File_);
   vi.spyOn(WebAssembly, 'instantiateStreaming').mockImplementation(async (source, imports) =>
     WebAssembly.instantiate(await (await source).arrayBuffer(), imports),
   );
 }
 
-/** Views that measure only when their button is pressed, and the training's, which reads its logs. */
-const READS = views.flatMap(({ reads }) => reads);
-const HEAD_READS = views.flatMap(({ headReads = [] }) => headReads);
+/** What takes runs of its own. */
+const SLOW = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
 
 export async function openPage() {
   servesFiles();
@@ -53,13 +56,16 @@ export async function openPage() {
   });
   const zoo = await openZoo();
   const models = new Models(engine, zoo);
-  const newQueue = () =>
-    new Queue({
-      models,
-      texts: (question) => textsOf(question, zoo, undefined),
-      admit: async (id) => models.knows(id),
-    });
-  const queue = newQueue();
+  // The timelines of the zoo are megabytes, and have tests of their own.
+  vi.spyOn(models, 'timelines').mockReturnValue(new Promise(() => {}));
+  const own = new Map<string, OpenModel>();
+  const get = models.get.bind(models);
+  vi.spyOn(models, 'get').mockImplementation(async (id, watch) => own.get(id) ?? get(id, watch));
+  const queue = new Queue({
+    models,
+    texts: (question) => textsOf(question, zoo, undefined),
+    admit: async (id) => own.has(id) || models.knows(id),
+  });
   const until = (isDone: () => boolean) =>
     new Promise<void>((done) => {
       const stop = effect(() => {
@@ -72,36 +78,44 @@ export async function openPage() {
     engine,
     models,
     queue,
-    /** The ids of files as a reader opens them. */
-    openFiles: async (files: readonly DiskFile[]): Promise<string> => {
-      const [plan] = await planFiles(files);
-      const id = await idOfFiles(plan!);
-      models.admit(id, { title: titleOfFiles(plan!), source: 'disk', plan: plan! });
+    /** A model of a reader's disk. Its tokenizer needs no worker, which the page has for those of strangers. */
+    openModel: async (
+      name: string,
+      config: object,
+      weights: Uint8Array,
+      tokenizer: AnyTokenizer,
+    ) => {
+      const id = `disk:${String(own.size).padStart(16, '0')}/${name}`;
+      const model = await engine.open({ config: JSON.stringify(config), weights });
+      own.set(id, { id, title: name, source: 'disk', model, tokenizer });
       return id;
     },
     openRecording: async (name: string, bytes: Uint8Array): Promise<string> => {
-      const id = await idOfRecordingFile(new File([bytes as BlobPart], `${name}.safetensors`));
-      // The engine takes bytes, too, and happy-dom's files are none to Node.js.
-      models.recordings.admit(id, bytes as unknown as Blob);
+      const file = new File([bytes as BlobPart], `${name}.safetensors`);
+      const id = await idOfRecordingFile(file);
+      models.recordings.admit(id, file);
       return id;
     },
-    /** A frame of each subject that has all that any view reads, but for measurements with runs of their own. */
+    /** A frame of each subject with all that these views read, but for measurements with runs of their own. */
     framesOf: async (
       subjects: readonly string[],
       change: Partial<State> = {},
-      isLong = false,
+      read: readonly View[] = views,
+      more: readonly string[] = [],
     ): Promise<Frame[]> => {
       const state = { ...defaults, shown: subjects, ...change };
       const all = [...new Set([...subjects, ...subjects.map(unedited)])];
       const question = questionOf(state);
-      const own = new Set(['effect', 'reach', 'reach_bare', 'mixing_bare']);
+      const reads = read.flatMap((view) => [...view.reads, ...(view.optional ?? [])]);
       queue.ask({
         subjects: all,
         question,
-        reads: [...new Set([...READS, 'massive_at'])].filter((name) => isLong || !own.has(name)),
-        headReads: [...new Set(HEAD_READS)],
+        reads: [...new Set([...reads, ...more])].filter((name) => !SLOW.includes(name)),
+        headReads: [...new Set(read.flatMap(({ headReads = [] }) => headReads))],
         head: { layer: state.layer, head: state.head },
       });
+      // The queue begins after this call.
+      await new Promise((done) => setTimeout(done));
       await until(
         () =>
           queue.work.value === undefined &&
@@ -113,7 +127,7 @@ export async function openPage() {
       );
       return subjects.map((one) => {
         const { frame, error } = queue.entries.value.get(one)!;
-        if (!frame) throw new Error(`${one}: ${error}`);
+        if (!frame || error) throw new Error(`${one}: ${error}`);
         const base = queue.entries.value.get(unedited(one))?.frame;
         return frame.edits.length && base ? { ...frame, base } : frame;
       });

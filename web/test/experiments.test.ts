@@ -308,6 +308,12 @@ describe('the cache', () => {
     });
     const close = [evict('window', 3, 0.5), evict('h2o', 2.25, 0.75)];
     expect(says(setting(2), ...close).heading).toBe('Which keys should the cache keep?');
+    // The best one keeps it in few heads; and one that keeps it loses more than one that does not.
+    for (const others of [
+      [evict('h2o', 2.25, 0.29), evict('window', 3, 0)],
+      [evict('h2o', 2.25, 1), evict('window', 2.5, 0), evict('tova', 3, 1)],
+    ])
+      expect(says(setting(2), ...others).heading).toBe('Which keys should the cache keep?');
     expect(says(setting(2), evict('window', 3, 0)).text).toBe('');
     expect(says(...close).text).toBe('');
   });

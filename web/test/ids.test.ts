@@ -122,7 +122,9 @@ it('a plan says how its weights come, and how much of them is there', () => {
     memory: 'about 7.0 MB',
     tokenizer: 'vocab.json and merges.txt',
   });
-  expect(rows({ files: { weights: [file('a')], vocab: file('v') } }).tokenizer).toMatch(/^none: .*token ids/);
+  expect(rows({ files: { weights: [file('a')], vocab: file('v') } }).tokenizer).toMatch(
+    /^none: .*token ids/,
+  );
   expect(rows({ ...one, licence: 'MIT', remembered: true })).toMatchObject({
     license: 'MIT',
     source: expect.stringContaining('cached from an earlier visit'),

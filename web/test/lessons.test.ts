@@ -1,10 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { claims, fact, modelsOfZoo, wrongly } from '../ship/facts';
 import { lessons, pages } from '../ship/lessons';
 import { seedDots } from '../ship/dots';
 import { groupsOf, runsOf } from '../ship/runs';
-import { ATTRIBUTES, lessonOf, minutesOf, picturesOf, writings } from '../ship/markdown';
+import {
+  ATTRIBUTES,
+  lessonOf,
+  minutesOf,
+  picturesOf,
+  staleWords,
+  writings,
+} from '../ship/markdown';
 import { anchorOf } from '../ship/terms';
 import { attributeNames } from '../src/embed/attributes';
 import { parseHash } from '../src/ask/state';
@@ -98,6 +106,18 @@ describe('the course', () => {
     for (const { figure, value } of all.flatMap(({ lives }) => lives))
       if (pictures[figure]) expect(values).toHaveProperty(value);
       else expect(writings()[figure]!.values, figure).toHaveProperty(value);
+  });
+
+  it('refuses a picture that another version of the page drew', () => {
+    const { version } = JSON.parse(
+      readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),
+    ) as { version: string };
+    expect(staleWords('1-map', `<text>Sinkscope ${version}</text>`)).toBeUndefined();
+    expect(staleWords('1-map', '<text>Sinkscope 0.0.9</text>')).toMatch(
+      /1-map was drawn by version 0\.0\.9, expected \d/,
+    );
+    expect(staleWords('1-map', '<svg></svg>')).toMatch(/by version unknown/);
+    for (const { problems, slug } of all) expect(problems, slug).toEqual([]);
   });
 
   it('refuses a number that is not that of its table, one without a source, and an unknown sign', () => {

@@ -574,6 +574,17 @@ describe('Compare', () => {
     expect(waiting.text('.lead')).toBe('');
   });
 
+  it('opens by a link to what is below its table before there is an engine', () => {
+    for (const below of ['reported', 'seeds', 'scatter'] as const) {
+      const given = page({ below }, both(), { zoo });
+      const engine = given.engine.value;
+      given.engine.value = undefined;
+      const made = roomOf(compare, given);
+      given.engine.value = engine;
+      expect(made.all('.metrics')).toHaveLength(1);
+    }
+  });
+
   it('says above a column what it means, once that has come', async () => {
     const column = {
       ...{ name: 'open', label: 'openness', unit: 'share', shape: ['L', 'H'], arguments: [] },

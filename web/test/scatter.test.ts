@@ -9,6 +9,7 @@ import {
   type Point,
 } from '../src/rooms/scatter';
 import type { Frame } from '../src/frame';
+import { OTHER_VOCABULARIES } from '../src/words';
 import type { SeedRun } from '../src/timeline/seeds';
 
 const point = (alpha: number, ratio: number, more: Partial<Point> = {}): Point => ({
@@ -63,13 +64,19 @@ describe('the scatter of models', () => {
     );
     // Three are named, four are only counted.
     const spikes = (n: number) => Array.from({ length: n }, () => point(0, 9));
-    expect(scatterWords(spikes(3), 'ratio')).toMatch(
-      /^None has a sink .*3 \(a, a, a\) have no sink/,
-    );
-    expect(scatterWords([point(0.5, 3)], 'ratio')).toMatch(
-      /; none has a hidden ratio of 5 or more\./,
-    );
+    const few = scatterWords([...spikes(3), point(0, 3)], 'ratio');
+    expect(few).toMatch(/None has a sink .*3 \(a, a, a\) have no sink/);
+    const low = Array.from({ length: 4 }, () => point(0.5, 3));
+    expect(scatterWords(low, 'ratio')).toMatch(/; none has a hidden ratio of 5 or more\./);
     expect(scatterWords(spikes(4), 'ratio')).toContain('4 have no sink');
+    // Two or three points are stated, and nothing is counted among them.
+    expect(scatterWords(low.slice(0, 2), 'ratio')).toBe(
+      'a: α₁ 0.50 above uniform attention at hidden ratio 3.00; a: α₁ 0.50 above uniform attention at hidden ratio 3.00.',
+    );
+    // Losses per token of other vocabularies are in no order.
+    const losses = points.map((one, i) => ({ ...one, loss: i }));
+    expect(scatterWords(losses, 'loss')).toMatch(/rank correlation/);
+    expect(scatterWords(losses, 'loss', false)).toBe(OTHER_VOCABULARIES);
     expect(scatterWords(points.slice(0, 1), 'loss')).toBe(
       'a: α₁ 0.50 above uniform attention at loss 3.00.',
     );

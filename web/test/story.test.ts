@@ -60,6 +60,11 @@ describe('queries and keys as arrows', () => {
     expect(answerOf({ rows: 8, wins: 7, aligned: 7, first: 0.2, others: -0.1, ratio: 1 })).toMatch(
       /^Almost every/,
     );
+    // Of a recording another key may count as the first.
+    const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
+    expect(contestOf(later as unknown as Frame, at)).toMatchObject({
+      ...{ rows: 1, wins: 0, first: -0.25, others: 0.625, ratio: 4 / 2.5 },
+    });
     expect(contestOf({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
     expect(arrows.says(frameOf(), at)).toBe('');
   });

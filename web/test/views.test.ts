@@ -192,7 +192,7 @@ describe('the attention map', () => {
       'queries 0-1 → keys 4: not visible (later tokens)',
       'queries 0-1',
       'keys 0-1',
-      'queries 4 → keys 4: mean weight 0.0000',
+      'queries 4 → keys 4: mean weight 0',
     ]);
     view.map.events.onChoose!({ row: 1, col: 2 });
     expect(view.set).toHaveBeenCalledWith({ query: 2, key: 4 });
@@ -377,7 +377,7 @@ describe('query-key geometry', () => {
   it.each([
     ['cos', [-1, 1], '-1.01.0', 'q 1, k 0: 0.50'],
     ['dot', [-8, 8], '-8.08.0', 'q 1, k 0: -8.00'],
-    ['norm', [0, 8], '0.08.0', 'q 1, k 0: 8.00'],
+    ['norm', [0, 8], '08.0', 'q 1, k 0: 8.00'],
   ] as const)('maps %s', (map, [low, high], legend, cell) => {
     const view = drawn(geometry, frame, { map });
     expect(view.map.data.scale).toMatchObject({ low, high });
@@ -681,7 +681,8 @@ describe('lines and bars', () => {
 
   it('norm ratios: a line for each model', () => {
     const one = base({}, { hidden_ratio: tensor([3], [1, 8, 2]) });
-    const two = base({ title: 'Other' }, { hidden_ratio: tensor([3], [3, 2, 1]) });
+    const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
+    const two = base({ title: 'Other', model }, { hidden_ratio: tensor([3], [3, 2, 1]) });
     const view = drawn(ratios, one, { frames: [one, two] });
     expect(view.root.querySelector('.caption')!.textContent).toBe(
       'Softmax model: at most 8.0×, after layer 0.\nOther: at most 3.0×, at the embedding.',
@@ -700,7 +701,8 @@ describe('lines and bars', () => {
       matrix_entropy_others: tensor([3], others),
     });
     const one = base({}, entropy([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]));
-    const two = base({ title: 'Other' }, entropy([0.5, 0.125, 0.25], [0.5, 0.5, 0.5]));
+    const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
+    const two = base({ title: 'Other', model }, entropy([0.5, 0.125, 0.25], [0.5, 0.5, 0.5]));
     const view = drawn(valley, one, { frames: [one, two] });
     expect(view.lines()).toEqual([
       ['Softmax model', 0.75, 0.25, 0.5],
@@ -843,7 +845,7 @@ describe('lines and bars', () => {
       });
     const view = drawn(mass, sums(0.75));
     expect(view.text('.caption')).toBe(
-      'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalised α₁ 0.125.',
+      'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalized α₁ 0.125.',
     );
     expect(view.lines()).toEqual([['sigmoid', 0.5, 0.75, 0.25]]);
     expect(view.charts()[0]!.reach).toEqual([0, 1.1]);
@@ -950,39 +952,53 @@ describe('one number of every head, and the chosen head along the text', () => {
     const frame = base(
       {},
       {
-        // Active; broadcast and dormant; no-op; broadcast.
+        // Active; broadcast and dormant; parked on the first token, though the model uses it; no-op.
         first_share: tensor([2, 2], [0.25, 0.75, 0.5, 0.5]),
-        contribution: tensor([2, 2], [0.75, 0.5, 0.25, 0.75]),
-        effect: tensor([2, 2], [0, 0.0078125, 0.5, -0.25]),
+        contribution: tensor([2, 2], [0.75, 0.5, 0.25, 0.25]),
+        effect: tensor([2, 2], [-0.25, 0.0078125, 0.5, 0.00390625]),
       },
     );
     const view = drawn(effects, frame);
     expect(view.text('.caption')).toBe(
-      '1 of 4 heads are dormant on this text. Ablating head L1H0 changes the loss most, by +0.500 nats per token. ' +
-        'Head L1H0 is a no-op: 50% of its attention goes to the first token, and ablating it changes the loss by +0.500.',
+      '2 of 4 heads are dormant on this text. Ablating head L1H0 changes the loss most, by +0.500 nats per token. ' +
+        'Head L1H0 is no no-op, for the model uses it: 50% of its attention goes to the first token, and ablating it ' +
+        'changes the loss by +0.500.',
     );
     expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
-      /Head L0H1 is a broadcast and dormant: 75% .* changes the loss by \+0\.008\.$/,
+      /Head L0H1 is a broadcast head and dormant: 75% .* changes the loss by \+0\.008\.$/,
     );
     expect(effects.says(frame, { layer: 0, head: 0 })).toMatch(/Head L0H0 is active: 25%/);
     expect(view.map.data).toMatchObject({
-      outlined: [{ row: 0, col: 1 }],
+      outlined: [
+        { row: 0, col: 1 },
+        { row: 1, col: 1 },
+      ],
       scale: { low: -0.5, high: 0.5 },
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
       'L0H1: Δloss = 0.008, dormant, broadcast',
-      'L1H0: Δloss = 0.500, no-op',
+      'L1H0: Δloss = 0.500, on the first token, yet used',
     ]);
+    // What costs the model something when it is ablated is no no-op, however it is shared.
+    expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
+      /is a broadcast head:/,
+    );
+    // The largest change may be a fall.
+    const fall = { ...frame.tensors, effect: tensor([2, 2], [-0.75, 0, 0.5, 0]) };
+    expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
+      'Ablating head L0H0 changes the loss most, by −0.750',
+    );
     expect(ends(view)).toBe('Δloss -0.50.5');
     expect(view.texts('tbody tr')).toEqual([
-      'active 1 – 25% +0.000',
-      'no-op 1 0 50% +0.500',
-      'broadcast 2 1 63% −0.121',
+      'active 1 – 25% −0.250',
+      'no-op 1 1 50% +0.004',
+      'on the first token, yet used 1 0 50% +0.500',
+      'broadcast 1 1 75% +0.008',
     ]);
     const kinds = effects.numbers(frame, at)[3]!;
     expect([kinds.name, ...Array.from(kinds.data)]).toEqual([
-      ...['label (1 active, 2 no-op, 3 broadcast)', 1, 3, 2, 3],
+      ...['label (1 active, 2 no-op, 3 parked, 4 broadcast)', 1, 4, 3, 2],
     ]);
     const [table] = view.all('.table-place');
     expect([

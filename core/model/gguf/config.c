@@ -219,7 +219,7 @@ static double llama3_divisor(double theta, size_t pairs, size_t j, double factor
 
 /*
  * Llama 3's scaling has no key; its converter stores the result, a divisor for each pair.
- * Those of the published parameters are recognised, others refused.
+ * Those of the published parameters are recognized, others refused.
  */
 static void put_divisors(ss_gguf_source *source, double width) {
     double theta = ss_gguf_number(source, "rope.freq_base", 10000.0);

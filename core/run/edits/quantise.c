@@ -179,13 +179,13 @@ static void quantise_weights(const ss_hook *hook, const float *values) {
     }
 }
 
-/* A quantisation that leaves the weights as they are. */
+/* A quantization that leaves the weights as they are. */
 static bool is_of_activations(const ss_pass *pass, const ss_edit *edit) {
     return pass->edit_kinds[edit->kind].apply == ss_apply_quantise &&
            (int)edit->values[WHAT] != WEIGHTS;
 }
 
-/* A quantisation writes the weights again, which would undo or double a factor; and in eight bits
+/* A quantization writes the weights again, which would undo or double a factor; and in eight bits
  * products do not read the weights that an edit would change. */
 ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
                            ss_error *err) {
@@ -200,7 +200,7 @@ ss_status ss_check_weights(const ss_pass *pass, const float *values, const char 
         unsigned both = table[edit->kind].hook_points & table[own->kind].hook_points;
         if ((both & SS_AT_PRODUCT) && edit->kind != own->kind && !is_of_activations(pass, edit))
             return ss_fail(err, SS_BAD_REQUEST, where,
-                           "expected weights that are scaled or quantised, found both");
+                           "expected weights that are scaled or quantized, found both");
     }
     return SS_OK;
 }

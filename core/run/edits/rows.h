@@ -50,7 +50,7 @@ SS_APPLY(quantise);
 SS_CHECK(quantise);
 int ss_together_quantise(const float *values);
 size_t ss_keeps_quantise(const float *values, const ss_arch *arch);
-/* Weights are scaled or quantised: SS_BAD_REQUEST where an edit before does the other. */
+/* Weights are scaled or quantized: SS_BAD_REQUEST where an edit before does the other. */
 SS_CHECK(weights);
 
 #endif

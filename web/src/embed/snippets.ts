@@ -123,7 +123,7 @@ export const snippets: readonly Snippet[] = [
         `:::{iframe} ${addressOf(state, base)}`,
         `:width: ${size.width ? `${size.width}px` : '100%'}`,
         `:title: ${titleOf(state)}`,
-        `:placeholder: ${new URL('picture.png', base).href}`,
+        `:placeholder: ${new URL('cards/start.png', base).href}`,
         ':::',
       ].join('\n'),
   },

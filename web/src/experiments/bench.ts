@@ -269,7 +269,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     if (figures?.view !== view || figures.detail !== detail) {
       figures?.both.forEach((figure) => figure.end());
       const chart = new Figure(pictures, view, context, scope, { isEmbed, ...look });
-      const both = isEmbed ? [chart] : [chart, new Figure(details, detail, single, scope)];
+      const both = isEmbed ? [chart] : [chart, new Figure(details, detail, single, scope, look)];
       figures = { view, detail, both };
     }
     render(

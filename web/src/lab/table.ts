@@ -55,7 +55,7 @@ function real(name: string, label: string, [low, high]: Range, more: More = {}):
   return { name, label, low, high, step: 'any', ...more };
 }
 
-const OPTIMISER = chosen('optimiser', 'optimiser', [
+const OPTIMISER = chosen('optimiser', 'optimizer', [
   ['adamw', 'AdamW'],
   ['sgd', 'SGD, momentum .9'],
 ]);

@@ -405,7 +405,8 @@ export function askBar(
         isRecorded(frames)
           ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
           : hasText
-            ? html`${promptField(context, 2)}${others}`
+            ? html`${promptField(context, 2)}${others}
+                <p class="on-paper">${state.input === 'text' ? frame?.question.prompt : ''}</p>`
             : nothing
       }
     </div>
@@ -530,6 +531,17 @@ export function nameOf(
   return titleOf(parsed, known ?? nameOfId(parsed.id), models.describe);
 }
 
+/** The text with what the model wrote after it, as one reads it. */
+function writtenText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
+  const own = tokens.filter(({ special }) => !special);
+  const join = (some: typeof own) => some.map(({ text }) => text).join('');
+  return html`<p class="generated">
+    ${isNamed ? html`<span class="hint">${title}:</span> ` : nothing}${join(own.slice(0, -generated))}<strong
+      >${join(own.slice(-generated))}</strong
+    >
+  </p>`;
+}
+
 export function generateControls(
   context: Context,
   frames: readonly Frame[],
@@ -552,6 +564,9 @@ export function generateControls(
       </button>
       ${numberField('temperature', 'temperature', context)} ${numberField('top k', 'topK', context)}
       <span class="hint">Temperature 0 is greedy.</span>
+    </div>
+    <div role="status">
+      ${open.filter(({ generated }) => generated).map((frame) => writtenText(frame, open.length > 1))}
     </div>
   </details>`;
 }

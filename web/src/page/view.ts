@@ -115,7 +115,7 @@ export interface View {
   readonly conditions?: (
     frame: Frame,
     state: State,
-  ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences'>>;
+  ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences' | 'eps' | 'setting'>>;
   /** What it shows, as numbers. */
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
   /** What it shows, as a sentence: a caption, and the picture's alternative. @param state of the page; absent: as usual */

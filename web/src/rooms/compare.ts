@@ -311,7 +311,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const columns = engine ? tableFor(engine, texts.value) : [];
     const needed = readsOf(columns.filter(({ isRare }) => !isRare));
     const whole = all.flatMap(({ frame, isStale }) =>
-      frame && needed.every((name) => name in frame.tensors) ? [{ frame, isStale }] : [],
+      frame && needed.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
+        ? [{ frame, isStale }]
+        : [],
     );
     const filled = metricsOf(
       whole.map(({ frame }) => frame),
@@ -324,7 +326,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ? ' Grey rows still show the previous conditions.'
       : '';
     const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${state.input === 'heldout' ? `held-out text: ${corpusName(state.T)}` : INPUTS[state.input]}.${stale}`;
-    const reported = below === 'reported' ? reportedOf(frames, context, open.value) : [];
+    const reported =
+      whole.length && below === 'reported' ? reportedOf(frames, context, open.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);
     const hasShares = frames.some(({ operation }) => !operation.normalises);
     render(
@@ -348,6 +351,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       tabs,
     );
-    render(below === 'seeds' ? seedsTable(cardsOf(frames, context)) : nothing, place);
+    render(
+      whole.length && below === 'seeds' ? seedsTable(cardsOf(frames, context)) : nothing,
+      place,
+    );
   });
 }

@@ -20,7 +20,7 @@ import {
   type Shown,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { selectedHead, type Frame } from '../frame';
+import { layerNumber, selectedHead, type Frame } from '../frame';
 import { handControls } from '../page/hand';
 import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
@@ -140,7 +140,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         context,
         frame && at
           ? html`<p class="hint">
-              Layer ${at.layer}, head ${at.head} (${headName(at, frame)}); ${firstInFull(frame)}
+              Layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
+              ${firstInFull(frame)}
             </p>`
           : nothing,
       )}

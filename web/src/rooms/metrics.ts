@@ -1,6 +1,15 @@
 /** The metrics of the comparison's table: a row here is a column of the table and of its files. */
 import type { Describe, Metric } from 'sinkscope';
-import { alphaOfKey, indexOfMost, keysOf, type Frame, overPrompts, mean } from '../frame';
+import {
+  alphaOfKey,
+  firstKey,
+  indexOfMost,
+  keysOf,
+  layerNumber,
+  mean,
+  overPrompts,
+  type Frame,
+} from '../frame';
 import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
 import { CLASS_WORDS, judged } from '../words';
 import type { Reported } from '../ask/zoo';
@@ -32,7 +41,7 @@ const perPrompt = (name: string) => (frame: Frame) => overPrompts(frame, name);
 
 /** An element of an averaged tensor. */
 function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
-  return { mean: tensors[name]!.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
+  return { mean: tensors[name]?.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
 /** Keys that are searched in a text of any length. */
@@ -41,22 +50,29 @@ const KEYS = 10;
 /** The largest Sink_k, k > 1, among the keys that enough queries can see. */
 function sinkElsewhere(frame: Frame): Cell {
   const last = Math.max(KEYS, keysOf(frame));
-  const at = 1 + indexOfMost(Array.from(frame.tensors.sink_ratio!.data).slice(1, last));
-  const cell = cellAt(frame, 'sink_ratio', at);
+  const others = Array.from(frame.tensors.sink_ratio!.data).slice(0, last);
+  others[firstKey(frame)] = NaN;
+  const at = indexOfMost(others);
+  // A text of one token has no other key.
+  const cell = cellAt(frame, 'sink_ratio', at === firstKey(frame) ? frame.T : at);
   return { ...cell, ...(cell.mean ? { where: { key: at } } : {}) };
 }
 
 /** The largest alpha_1 of a head, of the means over prompts. */
 function alphaMost(frame: Frame): Cell {
   const { H } = frame.architecture;
-  const at = indexOfMost(alphaOfKey(frame, 0));
-  const where = { layer: Math.floor(at / H), head: at % H };
-  return { ...cellAt(frame, 'alpha', at * frame.T), where };
+  const key = firstKey(frame);
+  const at = indexOfMost(alphaOfKey(frame, key));
+  const where = { layer: layerNumber(frame, Math.floor(at / H)), head: at % H };
+  return { ...cellAt(frame, 'alpha', at * frame.T + key), where };
 }
 
 /** The layer after which the first token's hidden norm is largest, relative to the mean of the others. */
 function hiddenMost(frame: Frame): Cell {
-  const at = indexOfMost(frame.tensors.hidden_ratio!.data.subarray(1)) + 1;
+  const ratios = frame.tensors.hidden_ratio?.data;
+  // A recording may lack it.
+  if (!ratios) return cellAt(frame, 'hidden_ratio', 0);
+  const at = indexOfMost(ratios.subarray(1)) + 1;
   return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at - 1 } };
 }
 
@@ -65,8 +81,10 @@ const leastOf =
   (name: string) =>
   (frame: Frame): Cell => {
     const { G } = frame.architecture;
-    const at = indexOfMost(Array.from(frame.tensors[name]!.data, (value) => -value));
-    const where = { layer: Math.floor(at / G), head: at % G };
+    const values = frame.tensors[name]?.data;
+    if (!values) return cellAt(frame, name, 0);
+    const at = indexOfMost(Array.from(values, (value) => -value));
+    const where = { layer: layerNumber(frame, Math.floor(at / G)), head: at % G };
     return { ...cellAt(frame, name, at), where };
   };
 
@@ -183,7 +201,7 @@ const OWN: readonly Row[] = [
     reads: ['entropy_mean'],
     digits: 2,
     of: (frame) => {
-      const { data } = frame.tensors.entropy_mean!;
+      const data = frame.tensors.entropy_mean?.data ?? [];
       return { mean: mean(Array.from(data).filter(Number.isFinite)), deviation: NaN };
     },
   },
@@ -213,7 +231,8 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
     of: (frame) => {
       const tensor = frame.tensors[name];
       if (!tensor) return { mean: NaN, deviation: NaN };
-      if (isOfTokens || tensor.data.length === 1) return cellAt(frame, name, 0);
+      if (isOfTokens || tensor.data.length === 1)
+        return cellAt(frame, name, isOfTokens ? firstKey(frame) : 0);
       return { mean: mean(Array.from(tensor.data).filter(Number.isFinite)), deviation: NaN };
     },
   };

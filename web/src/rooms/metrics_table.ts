@@ -4,7 +4,16 @@ import { commandOf, copyCommand } from '../page/command';
 import { tablePlace } from '../page/controls';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
-import { CLASS_WORDS, headName, judged, percent, quote, show } from '../words';
+import {
+  areLossesAlike,
+  CLASS_WORDS,
+  headName,
+  judged,
+  OTHER_VOCABULARIES,
+  percent,
+  quote,
+  show,
+} from '../words';
 import {
   metricsOf,
   sorted,
@@ -177,7 +186,7 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
     'Metrics of the models, a table',
     html`<table class="metrics">
       <caption>
-        ${caption}
+        ${caption}${areLossesAlike(shown.filter(({ isStale }) => !isStale).map(({ frame }) => frame)) ? nothing : html` <span data-vocabularies>${OTHER_VOCABULARIES}</span>`}
       </caption>
       <thead>
         <tr>

@@ -11,8 +11,9 @@ import { alphaOfKey, firstKey, mean, seenBy, type Frame } from '../frame';
 import { segmented } from '../page/controls';
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
 import { part, say } from '../page/view';
+import { colorsOf } from '../timeline/course';
 import { seedRuns, type SeedRun } from '../timeline/seeds';
-import { show } from '../words';
+import { areLossesAlike, OTHER_VOCABULARIES, show } from '../words';
 
 type Against = State['against'];
 
@@ -26,6 +27,8 @@ export interface Point {
   readonly loss: number;
   /** Parameters. */
   readonly size: number;
+  /** Of a model that is shown. */
+  readonly color?: string;
 }
 
 interface Axis {
@@ -146,11 +149,17 @@ function counted(points: readonly Point[]): string {
 const fixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
 
 /** What the points show, in a sentence or two. */
-export function scatterWords(points: readonly Point[], against: Against): string {
+export function scatterWords(
+  points: readonly Point[],
+  against: Against,
+  isOneVocabulary = true,
+): string {
   const all = drawable(points, against);
   if (!all.length) return '';
   const said: string[] = [];
-  if (all.length >= ENOUGH) {
+  const isOther = against === 'loss' && !isOneVocabulary;
+  if (isOther) said.push(OTHER_VOCABULARIES);
+  if (all.length >= ENOUGH && !isOther) {
     const rho = rankCorrelation(
       all.map((one) => one[against]),
       all.map(({ alpha }) => alpha),
@@ -160,7 +169,7 @@ export function scatterWords(points: readonly Point[], against: Against): string
         `Over ${all.length} points, the rank correlation of α₁ and ${AXES[against].title} is ${fixed(rho)}.`,
       );
   }
-  if (against === 'ratio') {
+  if (against === 'ratio' && all.length >= ENOUGH) {
     const sinks = all.filter(({ alpha }) => alpha >= SINK);
     const without = sinks.filter(({ ratio }) => ratio < EVEN);
     const spikes = all.filter(({ ratio }) => ratio >= SPIKE);
@@ -180,6 +189,8 @@ export function scatterWords(points: readonly Point[], against: Against): string
     );
   return said.join(' ');
 }
+
+const colorAt = ({ color }: Point, i: number) => color ?? `--run-${i + 1}`;
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 48, 12, 24, 36];
 /** Letters have one size: the picture is as wide as its place, up to this. */
@@ -233,12 +244,12 @@ export function drawScatter(
             svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${against === 'ratio' ? tick : words(tick)}</text>`,
         )}
         ${back.map((point) => dot(point, 2, '--ink-3', 'checkpoint'))}
-        ${shown.flatMap((point, i) => (front.includes(point) ? dot(point, 5, `--run-${i + 1}`, 'shown') : []))}
+        ${shown.flatMap((point, i) => (front.includes(point) ? dot(point, 5, colorAt(point, i), 'shown') : []))}
         <text class="axis" x="6" y="12">α₁ above uniform attention</text>
         <text class="axis" x=${width - RIGHT} y=${HEIGHT - 3} text-anchor="end">${axis.label}</text>
       </svg>
       <p class="chart-key">
-        ${shown.map((point, i) => html`<span style="--swatch: var(--run-${i + 1})">${point.title}</span>`)}
+        ${shown.map((point, i) => html`<span style="--swatch: var(${colorAt(point, i)})">${point.title}</span>`)}
         ${back.length ? html`<span style="--swatch: var(--ink-3)">checkpoints of long runs</span>` : nothing}
       </p>`,
     root,
@@ -292,9 +303,11 @@ export function addScatter(
   scope.effect(() => {
     const { against, checkpoints } = context.state.value;
     if ((place.hidden = belowOf(context.state.value) !== 'scatter')) return;
-    const points = framesOf([...shown()].filter(({ isStale }) => !isStale))
-      .filter(({ tensors }) => READS.every((name) => name in tensors))
-      .map(pointOf);
+    const frames = framesOf([...shown()].filter(({ isStale }) => !isStale)).filter(({ tensors }) =>
+      READS.every((name) => name in tensors),
+    );
+    const colors = colorsOf(frames);
+    const points = frames.map((frame, i) => ({ ...pointOf(frame), color: colors[i]! }));
     const logged = checkpoints === 'all' ? pointsOfRuns(runs.value ?? []) : [];
     place.hidden = !points.length;
     render(
@@ -321,7 +334,7 @@ export function addScatter(
       controls,
     );
     drawScatter(chart, points, logged, against, width.value);
-    say(caption, scatterWords([...points, ...logged], against));
+    say(caption, scatterWords([...points, ...logged], against, areLossesAlike(frames)));
     const seeds = (runs.value ?? []).flatMap(([, , all]) => all).length;
     say(
       hint,

@@ -15,7 +15,15 @@ import {
 } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
-import { firstKey, gridOf, isBidirectional, selectedHead, type Frame, type Head } from '../frame';
+import {
+  firstKey,
+  gridOf,
+  isBidirectional,
+  layerNumber,
+  selectedHead,
+  type Frame,
+  type Head,
+} from '../frame';
 import type { State } from '../ask/state';
 import { size } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
@@ -123,7 +131,7 @@ function moreWords(frame: Frame, claim: Claim): string {
     ? ` The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}.`
     : '';
   return (
-    `${capitalName(frame)}: head ${headName(claim.at)} (layer ${layer}, head ${head}, counted from 0) ` +
+    `${capitalName(frame)}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isMost ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
     `Its rows sum to ${sumWords(claim.rowSum)}${frame.operation.normalises ? '' : ' on average'}.${mean}${share}`
   );

@@ -8,7 +8,7 @@ import { defaults, type State } from '../ask/state';
 import { stepWords } from '../ask/steps';
 import { parseSubject, printSubject } from '../ask/subject';
 import { claimOf } from '../claims';
-import { isBidirectional, selectedHead, type Frame, type Head } from '../frame';
+import { isBidirectional, layerNumber, selectedHead, type Frame, type Head } from '../frame';
 import { fromScratch } from '../lab/presets';
 import { framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
@@ -125,8 +125,9 @@ const everyHead: Build = (place, { context, scope }) => {
         render(
           html`${answer(countWords(first))}
             <p>
-              Select one. Shown: ${headName(claim.at, first)} (layer ${layer}, head ${head}, counted
-              from 0), ${isBelow(claim) ? 'at most ' : ''}${givenWords(claim)}.
+              Select one. Shown: ${headName(claim.at, first)} (layer ${layerNumber(first, layer)},
+              head ${head}, counted from 0),
+              ${isBelow(claim) ? 'at most ' : ''}${givenWords(claim)}.
             </p>`,
           said,
         );
@@ -300,8 +301,8 @@ const output: Build = (place, given) => {
   const step = ofView(
     outputs,
     html`<p>
-      A bar is the mean length of what a head writes, red where the head gives the first token more
-      than 30%. Select one.
+      A bar is the mean length of what a head writes, red for heads with a sink at the first token.
+      Select one.
     </p>`,
     (shown, context) => {
       const [first] = framesOf(shown);

@@ -1,6 +1,6 @@
 /** The numbers of a figure as CSV or JSON, of all subjects that it shows, with all that is needed to get them again. */
 import type { Tensor } from 'sinkscope';
-import type { Frame } from '../frame';
+import { layerNumber, type Frame } from '../frame';
 import { CLASS_WORDS, judged, stampWords } from '../words';
 
 /** What a figure shows, under one name: an array with named axes. */
@@ -65,13 +65,16 @@ export function factsOf(frame: Frame) {
     parameters: architecture.parameters,
     trained_with: architecture.attention.operation,
     operation: operation.name,
+    ...(architecture.layers
+      ? { layers: architecture.blocks, layers_with_attention: architecture.layers }
+      : {}),
     edits: frame.edits,
     eps: frame.eps,
     T: frame.T,
     first_tokens: frame.first,
     sequences: frame.sequences,
     ...(verdict ? { verdict } : {}),
-    ...(head ? { layer: head.layer, head: head.head } : {}),
+    ...(head ? { layer: layerNumber(frame, head.layer), head: head.head } : {}),
     tokens_of_first_prompt: tokens.map(({ id, text }) => ({ id, text })),
   };
 }
@@ -138,6 +141,10 @@ export interface Numbers {
   readonly quantities: readonly Quantity[];
 }
 
+/** Whether an axis counts the layers with attention: of a hybrid these are not all layers. */
+const isOfAttention = ({ axes, shape, from }: Quantity, axis: number, frame: Frame): boolean =>
+  axes[axis] === 'layer' && shape[axis] === frame.architecture.L && !from?.[axis];
+
 /** Axes whose places are tokens. */
 const OF_TOKENS = ['query', 'key', 'token'];
 
@@ -155,7 +162,9 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
     for (const one of own)
       for (let i = 0; i < one.data.length; i++) {
         if (!Number.isFinite(one.data[i])) continue;
-        const places = placesOf(i, one);
+        const places = placesOf(i, one).map((place, axis) =>
+          isOfAttention(one, axis, frame) ? layerNumber(frame, place) : place,
+        );
         const where = axes.map((axis) => places[one.axes.indexOf(axis)] ?? '');
         const texts = named.map((axis) => {
           const place = frame.sequences === 1 ? places[one.axes.indexOf(axis)] : undefined;

@@ -1,7 +1,10 @@
 /** What the runs noted of themselves, as lines and points over the steps of training. */
 import type { Timeline } from 'sinkscope';
-import type { Timelines } from './timelines';
+import { stepOf } from '../ask/steps';
+import { arithmeticOf } from '../ask/subject';
+import type { Frame } from '../frame';
 import { show } from '../words';
+import type { Timelines } from './timelines';
 
 /** A question that is followed through the training. */
 export interface Quantity {
@@ -122,6 +125,22 @@ const STYLES: readonly Style[] = [
 
 export function styleOf(index: number): Style {
   return STYLES[index % STYLES.length]!;
+}
+
+/** The models with a timeline, in the order of the zoo: each has its style wherever models share a picture. */
+export const STYLED = ['softmax', 'sigmoid', 'key-bias', 'gated', 'lr-1e-3', 'decay-0'] as const;
+
+/** A color for each subject: a model that has its own keeps it, and the others get what is left. */
+export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
+  const places = frames.map(({ model }) => {
+    const { weights } = arithmeticOf(model.id);
+    return STYLED.findIndex((id) => id === (stepOf(weights)?.id ?? weights));
+  });
+  const own = places.map((place, i) => (places.indexOf(place) === i ? place : -1));
+  const left = STYLES.map((_, i) => i).filter((i) => !own.includes(i));
+  // The colors of the twins are the last to be given to another model.
+  left.sort((a, b) => Number(a < 2) - Number(b < 2));
+  return own.map((place) => styleOf(place < 0 ? (left.shift() ?? 0) : place).color);
 }
 
 /** The training of one model. */

@@ -4,7 +4,7 @@
  */
 import { svg, html, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { mean, ofHead, seenBy, type Frame, type Head } from '../frame';
+import { firstKey, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { headWords, quote, show, word } from '../words';
 import { part, say, type View } from '../page/view';
@@ -49,16 +49,17 @@ export function contestOf(frame: Frame, at: Head): Contest | undefined {
   const { T, cos, norms } = keys;
   const [first, others]: [number[], number[]] = [[], []];
   let [wins, aligned] = [0, 0];
-  for (let t = 1; t < T; t++) {
-    const row = Array.from({ length: seenBy(frame, t) }, (_, j) => cos[t * T + j]!);
-    const own = row[0]!;
+  const key = firstKey(frame);
+  for (let t = key + 1; t < T; t++) {
+    const own = cos[t * T + key]!;
+    const rest = Array.from({ length: seenBy(frame, t) }, (_, j) => j).filter((j) => j !== key);
     first.push(own);
-    others.push(...row.slice(1));
-    if (row.slice(1).every((other, j) => own * norms[0]! > other * norms[j + 1]!)) wins++;
-    if (row.slice(1).every((other) => own > other)) aligned++;
+    others.push(...rest.map((j) => cos[t * T + j]!));
+    if (rest.every((j) => own * norms[key]! > cos[t * T + j]! * norms[j]!)) wins++;
+    if (rest.every((j) => own > cos[t * T + j]!)) aligned++;
   }
-  const ratio = norms[0]! / mean(norms, 1);
-  return { rows: T - 1, wins, aligned, first: mean(first), others: mean(others), ratio };
+  const ratio = norms[key]! / mean(Array.from(norms).filter((_, j) => j !== key));
+  return { rows: T - 1 - key, wins, aligned, first: mean(first), others: mean(others), ratio };
 }
 
 const signed = (x: number) => (x > 0 ? `+${show(x)}` : show(x).replace('-', '−'));
@@ -110,19 +111,20 @@ function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: st
     return { j, x: size * c, y: -size * Math.sqrt(1 - c * c) };
   }).filter((one) => Number.isFinite(one.x));
   // The first key is drawn over the others.
-  const order = [...tips.filter(({ j }) => j), ...tips.filter(({ j }) => !j)];
-  const kind = (j: number) => (j ? 'other' : 'first');
-  const first = tips.find(({ j }) => !j);
+  const own = firstKey(frame);
+  const order = [...tips.filter(({ j }) => j !== own), ...tips.filter(({ j }) => j === own)];
+  const kind = (j: number) => (j === own ? 'first' : 'other');
+  const first = tips.find(({ j }) => j === own);
   return svg`<svg viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${label}>
     <g transform=${`translate(${x},${y})`}>
       <path class="ground" d=${`M${-radius},0A${radius},${radius} 0 0 1 ${radius},0Z`}></path>
       ${order.map((one) => arrow(one.x, one.y, kind(one.j), `key of ${quote(frame, one.j)}`))}
       ${arrow(radius, 0, 'query', `query of ${quote(frame, query)}`)}
       <text class="query" x=${radius} y="-8" text-anchor="end">query of ${quote(frame, query)}</text>
-      ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, 0)}</text>` : ''}
+      ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, own)}</text>` : ''}
     </g>
     <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}`}></path>
-    ${order.map((one) => svg`<circle class=${kind(one.j)} cx=${x + one.x} cy=${AXIS} r=${one.j ? 4 : 7}></circle>`)}
+    ${order.map((one) => svg`<circle class=${kind(one.j)} cx=${x + one.x} cy=${AXIS} r=${one.j === own ? 7 : 4}></circle>`)}
     <text class="note" x=${x + radius} y=${AXIS + 24} text-anchor="end">higher score →</text>
     <text class="note" x=${x - radius} y=${AXIS + 24}>← lower score</text>
   </svg>`;

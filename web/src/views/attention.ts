@@ -168,7 +168,9 @@ export const attention: View = {
     return (frame, options) => {
       const maps = mapsOf(frame);
       if (!maps) return;
-      const { state, at, isPlain } = options;
+      const { state, isPlain } = options;
+      // While another head is read, or where its text cannot be, the picture is of the head before, and so are its words.
+      const at = frame.head ?? options.at;
       block = maps.block;
       const cells = frame.pooled ? maps.weights : cellsOf(maps, state);
       const scale = weightScale(options, frame.pooled ? maps.weights : undefined);

@@ -9,9 +9,12 @@ import { createHeadMap } from './head_map';
 import { signed } from './settings';
 import { part, say, type View } from '../page/view';
 
-const LABELS = ['active', 'no-op', 'broadcast'] as const satisfies readonly HeadLabel['label'][];
+/** What a head is called: one that parks its attention is a no-op only where the model does as well without it. */
+const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
+type Label = (typeof LABELS)[number];
 
-interface Judged extends Head, HeadLabel {
+interface Judged extends Head, Pick<HeadLabel, 'dormant'> {
+  readonly label: Label;
   readonly effect: number;
   readonly share: number;
 }
@@ -21,19 +24,31 @@ function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
   return Array.from(tensors.effect!.data, (effect, i) => {
     const share = tensors.first_share!.data[i]!;
     const contribution = tensors.contribution!.data[i]!;
-    const label = labelHead({ eps, share, contribution, effect });
-    return { layer: Math.floor(i / H), head: i % H, effect, share, ...label };
+    const { label: name, dormant } = labelHead({ eps, share, contribution, effect });
+    const label = name === 'no-op' && !dormant ? 'parked' : name;
+    return { layer: Math.floor(i / H), head: i % H, effect, share, label, dormant };
   });
 }
 
-const nameOf = ({ label, dormant }: HeadLabel) => `${dormant ? 'dormant, ' : ''}${label}`;
-const CALLED = { active: 'active', 'no-op': 'a no-op', broadcast: 'a broadcast' } as const;
+const TITLES = {
+  active: 'active',
+  'no-op': 'no-op',
+  parked: 'on the first token, yet used',
+  broadcast: 'broadcast',
+} as const satisfies Record<Label, string>;
+const nameOf = ({ label, dormant }: Judged) => `${dormant ? 'dormant, ' : ''}${TITLES[label]}`;
+const CALLED = {
+  active: 'active',
+  'no-op': 'a no-op',
+  parked: 'no no-op, for the model uses it',
+  broadcast: 'a broadcast head',
+} as const satisfies Record<Label, string>;
 
 function sentence(frame: Frame, { layer, head }: Head): string {
   const all = judgedHeads(frame);
   const own = all[layer * frame.architecture.H + head]!;
   const dormant = all.filter((one) => one.dormant).length;
-  const most = all.reduce((a, b) => (b.effect > a.effect ? b : a));
+  const most = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
     `${dormant} of ${all.length} heads are dormant on this text. Ablating ${headWords(most)} changes the loss ` +
     `most, by ${signed(most.effect)} nats per token. ${capital(headWords(own))} is ${CALLED[own.label]}` +
@@ -50,8 +65,8 @@ export const effects: View = {
     'Each cell is a head; its color shows how much the loss changes when the output of that head is set to 0. A head is ' +
     'active if at most ε of its attention goes to the first token. Otherwise it is a ' +
     'broadcast head if the first token’s value makes up half or more of its output, so that every token receives the ' +
-    'same vector, and a no-op head otherwise. Frames mark dormant heads: not active, and ablating one changes ' +
-    'the loss by less than 0.01 nats. On another text they may be active.',
+    'same vector. Otherwise it is a no-op head if the model does as well without it: ablating it changes the loss by less ' +
+    'than 0.01 nats. Frames mark dormant heads: not active, and such a change. On another text they may be active.',
   formula: 'effect = loss with the head ablated − loss',
   source: 'Guo et al. 2024 (dormant heads); arXiv 2606.08105 (no-op and broadcast)',
   reads: ['effect', 'first_share', 'contribution'],
@@ -115,7 +130,7 @@ export const effects: View = {
             ${LABELS.map((label) => {
               const own = all.filter((one) => one.label === label);
               return html`<tr>
-                <th scope="row">${label}</th>
+                <th scope="row">${TITLES[label]}</th>
                 <td>${own.length}</td>
                 <td>${label === 'active' ? '–' : own.filter((one) => one.dormant).length}</td>
                 <td>${percent(mean(own.map(({ share }) => share)), 0)}</td>

@@ -94,7 +94,9 @@ export const geometry: View = {
     const anglesOf = lastOf((frame: Frame) => angles(cosOf(frame)!.data, frame));
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let rosed: unknown;
-    return (frame, { state, theme, at }) => {
+    return (frame, { state, theme, ...options }) => {
+      // While another head is read, the picture is of the head before, and so are its words.
+      const at = frame.head ?? options.at;
       const shown = state.map === 'angle' ? undefined : MAPS[state.map];
       const tensor = frame.head?.tensors[shown?.metric ?? 'qk_cos'];
       if (!tensor || !cosOf(frame)) return;

@@ -25,7 +25,7 @@ export const mass: View = {
     const raw = ofHead(tensors.alpha_raw!, at)[firstKey(frame)]!;
     return (
       `${headWords(at, frame)}: mean ${show(average!)}, min ${show(least!)}, max ${show(most!)}; ` +
-      `unnormalised α${firstPlace(frame)} ${show(raw, 3)}.`
+      `unnormalized α${firstPlace(frame)} ${show(raw, 3)}.`
     );
   },
   draw(root) {

@@ -1,6 +1,6 @@
 /** What every head writes as a whole: the mean norm of its output, as bars on the grid of heads. */
 import { html, render } from 'lit';
-import { firstWeights, layerNumber, mean, type Frame, type Head } from '../frame';
+import { firstKey, firstWeights, layerNumber, mean, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
@@ -9,12 +9,13 @@ import { part, say, type View } from '../page/view';
 const isSink = (given: number, { eps }: Frame) => given > Math.fround(eps);
 
 /** Mean norm of a head's output over the queries after the first one, [L, H]. */
-function normsOf({ tensors, T }: Frame): Float32Array {
-  const { data, shape } = tensors.mixed!;
+function normsOf(frame: Frame): Float32Array {
+  const { data, shape } = frame.tensors.mixed!;
+  const [T, from] = [frame.T, firstKey(frame) + 1];
   const [L, H, , K] = shape as [number, number, number, number];
   return Float32Array.from({ length: L * H }, (_, i) => {
-    const norms = Array.from({ length: T - 1 }, (_, t) => {
-      const at = (i * T + t + 1) * K;
+    const norms = Array.from({ length: T - from }, (_, t) => {
+      const at = (i * T + from + t) * K;
       return Math.hypot(...(data as Float32Array).subarray(at, at + K));
     });
     return mean(norms);

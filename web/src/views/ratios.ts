@@ -3,6 +3,7 @@ import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { quantity } from '../save/numbers';
+import { colorsOf } from '../timeline/course';
 import { show, stateWords } from '../words';
 
 /** [L+1], from the embedding on. */
@@ -33,6 +34,7 @@ export const ratios: View = {
     return (_, { frames, at }) => {
       const said = frames.map((frame) => ratios.says(frame, at)).join('\n');
       say(words, said);
+      const colors = colorsOf(frames);
       drawChart(place, {
         kind: 'lines',
         from: -1,
@@ -42,7 +44,7 @@ export const ratios: View = {
         label: `Norm of the first token’s hidden state over that of the others, by layer. ${said}`,
         series: frames.map((frame, i) => ({
           name: frame.title,
-          color: `--run-${i + 1}`,
+          color: colors[i]!,
           values: ratiosOf(frame),
         })),
       });

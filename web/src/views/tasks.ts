@@ -81,6 +81,7 @@ export const tasks: View = {
     title: `${title}, with and without a key`,
     // Unlike the loss of each token, which is the first prompt's.
     sequences,
+    setting: 'prompts of its own for each task, counted in its sentence',
   }),
   numbers: (frame) => {
     return foundOf(frame).flatMap((task) => {

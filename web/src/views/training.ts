@@ -170,6 +170,13 @@ export const training: View = {
     `${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
   isOfAll: true,
   reads: ['sink_ratio'],
+  conditions: (frame) => {
+    // A hub's checkpoints are measured as they are visited.
+    if (frame.model.source !== 'zoo') return {};
+    const { T, eps } = MEASURED_ON;
+    const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOGGED_ON} held-out sequences`;
+    return { T, eps, sequences: LOGGED_ON, setting };
+  },
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
   numbers: (frame) => {
     const { id } = walkOf(frame);

@@ -3,6 +3,7 @@ import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { quantity } from '../save/numbers';
+import { colorsOf } from '../timeline/course';
 import { show } from '../words';
 
 const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
@@ -51,6 +52,7 @@ export const valley: View = {
     return (_, { frames, at }) => {
       const said = frames.map((frame) => valley.says(frame, at)).join('\n');
       say(words, said);
+      const colors = colorsOf(frames);
       drawChart(place, {
         kind: 'lines',
         from: -1,
@@ -64,7 +66,7 @@ export const valley: View = {
             ['matrix_entropy_others', '4,3'],
           ].map(([name, dash]) => ({
             name: frame.title,
-            color: `--run-${i + 1}`,
+            color: colors[i]!,
             values: dataOf(frame, name!),
             ...(dash ? { dash } : {}),
           })),

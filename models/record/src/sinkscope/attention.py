@@ -374,6 +374,13 @@ def unwrap(model: nn.Module) -> nn.Module:
         model = inner
 
 
+def name_of(model: nn.Module) -> str:
+    """The name of the model's class; `fully_shard` makes a class of its own of it."""
+    kind = type(unwrap(model))
+    is_sharded = any(base.__name__ == "FSDPModule" for base in kind.__mro__)
+    return kind.__name__.removeprefix("FSDP") if is_sharded else kind.__name__
+
+
 @contextmanager
 def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
     """Inside the context, `visit` gets a `Call` for each attention call of `model`, in their order.

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from . import __version__, metrics
-from .attention import UnsupportedModel, exact, observe, unwrap
+from .attention import UnsupportedModel, exact, name_of, observe, unwrap
 from .gather import Heads, Stream
 from .probe import Facts, Probe, config_of, width
 from .recording import Array, Means, Recording
@@ -497,10 +497,10 @@ class Recorder:
         if facts.kind == "causal" and len(windows) == 1 and None not in windows:
             mask = {"kind": "window", "window": facts.windows[0]}
         model: dict[str, Any] = {
-            "id": model_id or getattr(config, "_name_or_path", "") or type(unwrap(self.model)).__name__,
+            "id": model_id or getattr(config, "_name_or_path", "") or name_of(self.model),
             "revision": revision or getattr(config, "_commit_hash", None),
             "sha256": file_sha256,
-            "family": getattr(config, "model_type", None) or type(unwrap(self.model)).__name__,
+            "family": getattr(config, "model_type", None) or name_of(self.model),
             "L": facts.L,
             "H": facts.H,
             "G": facts.G,

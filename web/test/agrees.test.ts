@@ -1,0 +1,119 @@
+// @vitest-environment happy-dom
+/** Sentences, stamps and colors agree with what stands beside them. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it, vi } from 'vitest';
+import type { Card } from '../src/ask/zoo';
+import type { Frame } from '../src/frame';
+import { toCsv } from '../src/save/numbers';
+import { colorsOf, STYLED } from '../src/timeline/course';
+import { metricsTable } from '../src/rooms/metrics_table';
+import { tableOf } from '../src/rooms/metrics';
+import { sinks } from '../src/views/sinks';
+import { tasks } from '../src/views/tasks';
+import { training } from '../src/views/training';
+import { areLossesAlike, OTHER_VOCABULARIES, percent, show, stampWords } from '../src/words';
+import { frameOf, tensor } from './fixture';
+import { shown } from './page';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+
+const named = (id: string) => frameOf({ model: { id, title: id, source: 'zoo' } } as never);
+
+describe('a small number', () => {
+  it('is none that another place gives as something', () => {
+    expect([show(0), show(0, 3), show(1.4e-4), show(-1.4e-4)]).toEqual([
+      ...['0', '0', '1.4e-4', '-1.4e-4'],
+    ]);
+    expect([0, 1.4e-4, 4e-4, 6e-4, 0.004, 0.006].map((x) => percent(x))).toEqual([
+      ...['0.0%', '<0.1%', '<0.1%', '0.1%', '0.4%', '0.6%'],
+    ]);
+    expect([percent(0, 0), percent(0.004, 0), percent(0.006, 0)]).toEqual(['0%', '<1%', '1%']);
+  });
+});
+
+describe('a stamp', () => {
+  const stamped = (view: typeof training, frame: Frame) =>
+    stampWords({ ...frame, ...view.conditions!(frame, {} as never) });
+
+  it('of the course of a training is of its held-out sequences and not of the text', () => {
+    expect(stamped(training, named('softmax@1400'))).toBe(
+      'MEASURED · during training: ε = 0.3 · T = 64 · start token first · mean of 20 held-out sequences · Softmax model',
+    );
+    // A published checkpoint is measured where a reader visits it.
+    const hub = frameOf({ model: { id: 'hub:a/b', title: 'b', source: 'hub' } } as never);
+    expect(stamped(training, hub)).toBe(stampWords(hub));
+  });
+
+  it('of tasks is of their own prompts', () => {
+    expect(stamped(tasks, named('softmax'))).toBe(
+      'COUNTERFACTUAL · prompts of its own for each task, counted in its sentence · Softmax model, with and without a key',
+    );
+  });
+});
+
+describe('a color', () => {
+  it('means the same model in every order, and the twins’ are given to no other while some are left', () => {
+    const cards = JSON.parse(
+      readFileSync(`${import.meta.dirname}/../../models/zoo/index.json`, 'utf8'),
+    ) as Card[];
+    expect(cards.flatMap(({ id, timeline }) => (timeline ? [id] : []))).toEqual(STYLED);
+    const of = (...ids: string[]) =>
+      colorsOf(ids.map(named))
+        .map((one) => one.slice(-1))
+        .join('');
+    expect([of('softmax', 'sigmoid'), of('sigmoid', 'softmax'), of('sigmoid@40')]).toEqual([
+      ...['12', '21', '2'],
+    ]);
+    expect(of('relu', 'softmax', 'elu1', 'gated')).toBe('3154');
+    // The same model twice, and more others than colors are left.
+    expect(of('softmax', 'softmax')).toBe('13');
+    expect(of('a', 'b', 'c', 'd', 'e', 'f')).toBe('345612');
+  });
+});
+
+describe('losses', () => {
+  const V = (size: number) => ({ architecture: { ...frameOf().architecture, V: size } }) as never;
+
+  it('of models that split the text otherwise stand with a word', () => {
+    const own = frameOf(V(9));
+    const others = frameOf(V(10));
+    const split = { ...own, tokens: [own.tokens[0]!, { ...own.tokens[1]!, text: ' ab' }] };
+    const lost = { ...others, tensors: { ...others.tensors, loss_mean: tensor([1], [NaN]) } };
+    expect(
+      [[own], [own, own], [own, others], [own, split], [own, lost]].map((all) =>
+        areLossesAlike(all as Frame[]),
+      ),
+    ).toEqual([true, true, false, false, true]);
+    const caption = (frames: Frame[]) =>
+      shown(
+        metricsTable(
+          {
+            ...{ shown: frames.map((frame) => ({ frame, isStale: false })), reported: [] },
+            ...{ table: tableOf({ metrics: [] }).slice(0, 1), file: undefined, sort: () => {} },
+            sorting: { name: 'loss', descending: true },
+          },
+          'T = 3.',
+        ),
+      ).text('caption');
+    expect(caption([own, others])).toBe(`T = 3. ${OTHER_VOCABULARIES}`);
+    expect(caption([own, own])).toBe('T = 3.');
+  });
+});
+
+describe('a file of a hybrid', () => {
+  it('has the model’s own numbers of layers', () => {
+    const architecture = { ...frameOf().architecture, blocks: 4, layers: [1, 3] };
+    const frame = frameOf({ architecture } as never);
+    const [, , , , alpha] = sinks.numbers(frame, { layer: 0, head: 0 });
+    const csv = toCsv([{ frame, quantities: [alpha!] }], {
+      ...{ corpus: {}, version: '1', link: '#' },
+    });
+    const lines = csv.split('\n').filter((line) => line.startsWith('softmax,alpha_1'));
+    expect(lines.map((line) => line.split(',').slice(2, 4).join())).toEqual([
+      '1,0',
+      '1,1',
+      '3,0',
+      '3,1',
+    ]);
+  });
+});

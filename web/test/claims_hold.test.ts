@@ -1,0 +1,465 @@
+// @vitest-environment happy-dom
+/**
+ * What the page says is what it draws: on forty texts and five kinds of subjects, claims and numbers are read out of the
+ * words of rooms and views and compared with the cells of the pictures beside them.
+ */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { labConfig, labTokenizer, openTokenizer } from 'sinkscope';
+import { selectedHead, type Frame, type Head } from '../src/frame';
+import { isRead } from '../src/page/view';
+import { build as explore } from '../src/rooms/explore';
+import { build as figure } from '../src/rooms/figure';
+import { lead } from '../src/rooms/start';
+import { finding } from '../src/words';
+import { claimOf } from '../src/claims';
+import { viewNamed, views } from '../src/views/index';
+import { chartsIn, forgetPlots, mapsIn } from './drawn';
+import { bytesOf, openPage, standsForScreen } from './engine';
+import { isBuilt, UNBUILT } from './fixture';
+import { roomOf } from './page';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+vi.mock('../src/plot/rose', async () => (await import('./drawn')).plots.rose);
+
+const LONG = 'The old man sat at the door and looked over the water. ';
+const TEXTS: readonly (readonly [text: string, change?: object])[] = [
+  ['The quick brown fox jumps over the lazy dog.'],
+  ['Attention is all you need.'],
+  ['To be, or not to be, that is the question.'],
+  ['a'],
+  ['.'],
+  ['I', { first: 'none' }],
+  ['The old man sat at the door.', { first: 'none' }],
+  ['She opened the door, and the cold wind came in.', { first: 'none' }],
+  ['<s>'],
+  ['<s> The old man sat <s> at the door.'],
+  ['The <s><s><s> man'],
+  ['the the the the the the the the the the the the the the the the'],
+  ['aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'],
+  ['👩‍👩‍👧‍👦 👨🏽‍🚀 🏳️‍🌈 went home.'],
+  ['🙂🙂🙂🙂'],
+  ['שלום עולם, הזקן ישב ליד הדלת'],
+  ['السلام عليكم يا صديقي القديم'],
+  ['def f(x):\n    return x ** 2  # {"a": [1, 2]}\n'],
+  ['for (let i = 0; i < 10; i++) { console.log(`${i}%`); }'],
+  [LONG.repeat(12), { T: 128 }],
+  [LONG.repeat(12), { T: 64 }],
+  [LONG.repeat(3), { T: 25 }],
+  [LONG.repeat(3), { T: 26 }],
+  ['The dog is here. Der Hund ist hier. Le chien est ici.'],
+  ['昔々あるところにおじいさんとおばあさんがいました。'],
+  ['从前有一位老人坐在门口。'],
+  ['Жил-был старик у самого синего моря.'],
+  ['The sink takes 93% of 100% and -5% of 1e-4.'],
+  ['NaN undefined null Infinity 0.0 “quoted” L1H3'],
+  ['A\tB\r\nC\u0000D\u200bE'],
+  ['ẞ ﬁ ǆ é e\u0301 ￼'],
+  ['“Yes,” said he, “no.”'],
+  ['. . . . . . . .'],
+  ['1 2 3 4 5 6 7 8 9 10 11 12'],
+  ['THE OLD MAN SAT AT THE DOOR'],
+  ['theoldmansatatthedoor'],
+  [`${'x '.repeat(40)}y`],
+  ['The king said to the queen that the king said to the queen that', { eps: 0.1 }],
+  ['The king said to the queen that the king said to the queen that', { eps: 0.9 }],
+  ['The old man sat at the door.', { normalize: 'yes' }],
+];
+
+let page: Awaited<ReturnType<typeof openPage>>;
+const subjects: Record<'softmax' | 'sigmoid' | 'gpt2' | 'lab' | 'recording', string> = {
+  ...{ softmax: 'softmax', sigmoid: 'sigmoid', gpt2: '', lab: '', recording: '' },
+};
+
+/** A GPT-2 of random weights, with a shortened tokenizer of GPT-2. */
+async function openGpt2(): Promise<string> {
+  const config = labConfig({ layers: 2, heads: 4, width: 32, context: 128, vocabulary: 1257 });
+  const training = await page.engine.train({ config, recipe: { seed: 3 } });
+  const weights = await training.weights();
+  await training.close();
+  const text = (name: string) =>
+    new TextDecoder().decode(bytesOf(`tests/golden/tokenizers/gpt2/${name}`));
+  const model = {
+    ...{ type: 'BPE', vocab: JSON.parse(text('vocab.json')) as object },
+    merges: text('merges.txt')
+      .split('\n')
+      .filter((line) => line && !line.startsWith('#')),
+  };
+  const bytes = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
+  const json = { added_tokens: [], pre_tokenizer: bytes, decoder: bytes, model };
+  return page.openModel(
+    'gpt2',
+    training.config,
+    weights,
+    openTokenizer(JSON.stringify(json), '{}'),
+  );
+}
+
+/** A model that the lab has trained for a few steps. */
+async function openTrained(): Promise<string> {
+  const config = labConfig({ layers: 1, heads: 4, width: 32, context: 128 });
+  const training = await page.engine.train({ config, recipe: { seed: 5, steps: 20, length: 16 } });
+  for await (const _ of training.run(20)) void _;
+  const weights = await training.weights();
+  await training.close();
+  const { tokenizer, tokenizerConfig } = labTokenizer();
+  return page.openModel('lab', config, weights, openTokenizer(tokenizer, tokenizerConfig));
+}
+
+beforeAll(async () => {
+  standsForScreen();
+  if (!isBuilt) return;
+  page = await openPage();
+  subjects.gpt2 = await openGpt2();
+  subjects.lab = await openTrained();
+  const file = bytesOf('tests/golden/recordings/many.safetensors');
+  subjects.recording = await page.openRecording('many', file);
+}, 60_000);
+afterAll(() => page?.close());
+
+/* ---- what the cells of the pictures say ------------------------------------------------------------ */
+
+const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+
+/** Of a drawn map: computed cell by cell, and by nothing that the page computes. */
+function truthOf(cells: ArrayLike<number>, T: number) {
+  const rows = Array.from({ length: T }, (_, t) =>
+    Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite),
+  );
+  const column = rows.map((row) => Math.abs(row[0]!));
+  const sums = rows.map((row) => row.reduce((a, b) => a + Math.abs(b), 0));
+  const after = column.slice(1);
+  return {
+    given: mean(column),
+    share: mean(column.map((x, t) => (sums[t]! > 0 ? x / sums[t]! : 0))),
+    rowSum: mean(sums),
+    strong: after.filter((x) => x > 0.5).length,
+    rows: T - 1,
+    after: mean(after),
+    even: mean(rows.map((row, t) => (t ? sums[t]! / row.length : NaN)).slice(1)),
+  };
+}
+
+/** The mean of 1, 1/2, ..., 1/T. */
+const uniformOf = (T: number) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
+
+/** Whether a number as it is written is that value: rounded to its digits, or a bound. */
+function isWritten(written: string, value: number, scale = 100): boolean {
+  const [, bound, digits, fraction = ''] = /^(<?)(−?-?\d+(?:\.(\d+))?)$/.exec(written)!;
+  const number = Number(digits!.replace('−', '-')) / scale;
+  if (bound) return value > 0 && value < number;
+  return Math.abs(number - value) <= (0.5001 * 10 ** -fraction.length) / scale + 1e-6;
+}
+
+interface Truth {
+  readonly T: number;
+  readonly eps: number;
+  /** Of the drawn map, of the weights and not of shares. */
+  readonly map: ReturnType<typeof truthOf>;
+  /** What the picture shows of each row: its weights, or shares of it. */
+  readonly shown: ReturnType<typeof truthOf>;
+  /** alpha_1 of each head as shares and as raw weights, and the mean row sum of all heads. */
+  readonly alphas: readonly number[];
+  readonly raw: readonly number[];
+  readonly sums: number;
+  readonly normalises: boolean;
+}
+
+/** A claim as it is written, and whether it holds. */
+const CLAIMS: Readonly<
+  Record<string, readonly [RegExp, (truth: Truth, ...said: string[]) => boolean]>
+> = {
+  'the share of a head': [
+    /gives the (?:start|first) token(?: “.*?”)? (?:about )?(<?[\d.]+)% of its (?:attention|row sums)/g,
+    ({ shown }, n) => isWritten(n!, shown.given),
+  ],
+  'the weight of a head': [
+    /gives the (?:start|first) token(?: “.*?”)? a mean weight of (<?[\d.]+)%/g,
+    ({ map }, n) => isWritten(n!, map.given),
+  ],
+  'a bound on all heads': [
+    /No head gives the (?:start|first) token(?: “.*?”)? more than ([\d.]+)%/g,
+    ({ raw, normalises }, n) => !normalises && Math.max(...raw) <= Number(n) / 100 + 1e-6,
+  ],
+  'a weight in a label': [
+    /receives a (?:mean weight of|weight of) (<?[\d.]+)%( at most)?/g,
+    ({ map, raw }, n, most) =>
+      most
+        ? map.given <= Number(n) / 100 + 1e-6 && Math.max(...raw) <= Number(n) / 100 + 1e-6
+        : isWritten(n!, map.given),
+  ],
+  'a share in a label': [
+    /receives (<?[\d.]+)% (?:on average|of what its rows carry, on average)/g,
+    ({ shown }, n) => isWritten(n!, shown.given),
+  ],
+  'row sums in a label': [
+    /receives a [^.]*?; rows sum to (<?[\d.]+)% on average/g,
+    ({ map }, n) => isWritten(n!, map.rowSum),
+  ],
+  'row sums of all heads': [
+    /they sum to (<?[\d.]+)% on average/g,
+    ({ sums }, n) => isWritten(n!, sums),
+  ],
+  'the mean over heads': [
+    /he mean over all (\d+) heads is (<?[\d.]+)%/g,
+    ({ alphas }, count, n) => alphas.length === Number(count) && isWritten(n!, mean(alphas)),
+  ],
+  'uniform attention': [
+    /uniform attention(?: would give(?: it)?|:| alone gives the first one) ([\d.]+)%/g,
+    ({ T }, n) => isWritten(n!, uniformOf(T)),
+  ],
+  'how many heads': [
+    /(\d+|[Nn]one) of the (\d+) heads give (?:it|the first token) more than (\d+)%/g,
+    ({ alphas, raw, eps, normalises }, n, count, threshold) => {
+      const heads = alphas.filter((x) => x > eps).length;
+      const both = Math.min(heads, raw.filter((x) => x > eps).length);
+      return (
+        (Number(n) || 0) === (normalises ? heads : both) &&
+        alphas.length === Number(count) &&
+        isWritten(threshold!, eps)
+      );
+    },
+  ],
+  'the share of the rows': [
+    /As a share of its rows that is (<?[\d.]+)%/g,
+    ({ map }, n) => isWritten(n!, map.share),
+  ],
+  'a text too short': [/Heads are not counted/g, ({ T, eps }) => uniformOf(T) > eps],
+  'almost every token': [
+    /Almost every token attends/g,
+    ({ shown }) => shown.strong >= 0.75 * shown.rows,
+  ],
+  'many tokens': [/Many tokens attend/g, ({ shown }) => shown.strong >= 0.4 * shown.rows],
+  'more than an even share': [
+    /gets more attention than an even share/g,
+    ({ shown }) => shown.after > shown.even,
+  ],
+  'no token singled out': [
+    /does not single out/g,
+    ({ shown }) =>
+      shown.strong < 0.4 * shown.rows && shown.after <= Math.max(0.05, 2 * shown.even) + 1e-6,
+  ],
+};
+
+/** Claims that do not hold. @param seen gets the names of those that were made */
+function broken(said: string, truth: Truth, seen: Set<string>): string[] {
+  return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) =>
+    [...said.matchAll(pattern)].flatMap(([whole, ...numbers]) => {
+      seen.add(name);
+      return holds(truth, ...numbers) ? [] : [`${name}: ${whole}`];
+    }),
+  );
+}
+
+function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
+  const { T, eps, tensors, operation } = frame;
+  const { L, H } = frame.architecture;
+  // The weights of all heads, with later tokens cut off.
+  const all = Array.from({ length: L * H }, (_, i) => {
+    const map = Float32Array.from(tensors.att!.data.subarray(i * T * T, (i + 1) * T * T));
+    for (let t = 0; t < T; t++) map.fill(NaN, t * T + t + 1, (t + 1) * T);
+    return map;
+  });
+  const each = all.map((map) => truthOf(map, T));
+  return {
+    ...{ T, eps, normalises: operation.normalises },
+    alphas: each.map(({ share }) => share),
+    map: each[at.layer * H + at.head]!,
+    shown: truthOf(shown, T),
+    raw: each.map(({ given }) => given),
+    sums: mean(each.map(({ rowSum }) => rowSum)),
+  };
+}
+
+/** The paragraphs of a room. */
+const paragraphs = (root: Element) =>
+  [...root.querySelectorAll('p')].map((one) => one.textContent!.replace(/\s+/g, ' '));
+const labelled = (root: Element, start: RegExp) =>
+  mapsIn(root).filter(({ data }) => start.test(data.label));
+const free = { layer: -1, head: -1 };
+const ATTENTION = /^Attention weights of head/;
+
+const READ = ['attention', 'sinks', 'heads'].map((name) => viewNamed(name));
+/** Texts of one test: a busy machine takes its time for each. */
+const TOGETHER = 8;
+const parts = Array.from({ length: TEXTS.length / TOGETHER }, (_, i) =>
+  TEXTS.slice(i * TOGETHER, (i + 1) * TOGETHER),
+);
+
+describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
+  const seen = new Set<string>();
+
+  it.each(parts)('Explore and Start claim what their maps show: %s ...', async (...texts) => {
+    const wrong: string[] = [];
+    for (const [n, [prompt, change]] of texts.entries()) {
+      // The head that the page shows, and by turns another.
+      const at = n % 2 ? { layer: n % 6, head: n % 4 } : free;
+      const state = { prompt, ...at, ...change };
+      const frames = await page.framesOf([subjects.softmax, subjects.sigmoid], state, READ);
+      for (const [i, frame] of frames.entries()) {
+        forgetPlots();
+        const room = roomOf(explore, page.pageOf({ ...state, at: i }, frames));
+        const [map] = labelled(room.root, ATTENTION);
+        const head = selectedHead(frame, at);
+        const truth = truthFrom(frame, head, map!.data.data);
+        const claim = claimOf(frame, head, room.state.value);
+        const said = [
+          ...paragraphs(room.root),
+          map!.data.label,
+          finding(frame, head),
+          lead([frame], [claim]),
+        ];
+        for (const one of new Set(said))
+          wrong.push(...broken(one, truth, seen).map((what) => `“${prompt}”: ${what}`));
+        room.scope.end();
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('the words of a map are of the head that it shows, while another one is read', async () => {
+    const state = { prompt: TEXTS[0]![0], layer: 3, head: 3 };
+    const [frame] = await page.framesOf([subjects.softmax], state, READ);
+    forgetPlots();
+    const room = roomOf(explore, page.pageOf({ ...state, layer: 2, head: 1 }, [frame!]));
+    const [map] = labelled(room.root, ATTENTION);
+    expect(map!.data.label).toMatch(/^Attention weights of head L3H3 /);
+    const head = { layer: 3, head: 3 };
+    const truth = truthFrom(frame!, head, map!.data.data);
+    expect(broken(map!.data.label, truth, new Set())).toEqual([]);
+    room.scope.end();
+  });
+
+  it('every kind of claim was made on some of them', () => {
+    expect([...seen].sort()).toEqual(Object.keys(CLAIMS).sort());
+  });
+});
+
+/* ---- every view ------------------------------------------------------------------------------------ */
+
+/** Numbers of a picture that a sentence may give: of each row the first, the mean of all and of the others, the ends. */
+function givenBy(data: ArrayLike<number>, width: number): number[] {
+  const all = Array.from(data);
+  const found: number[] = all.length <= 64 ? [...all] : [];
+  const note = (values: readonly number[]) => {
+    const known = values.filter(Number.isFinite);
+    if (!known.length) return;
+    const others = known.slice(1);
+    found.push(mean(known), Math.min(...known), Math.max(...known), known[0]!);
+    if (others.length) found.push(mean(others), Math.min(...others), Math.max(...others));
+  };
+  note(all);
+  for (let at = 0; at < all.length; at += width) note(all.slice(at, at + width));
+  for (let k = 0; k < width && all.length > width; k++) note(all.filter((_, i) => i % width === k));
+  return found;
+}
+
+/** What a number may be beside one of a picture: a threshold of the text, or two of the picture's against each other. */
+function derived(found: readonly number[], { eps, tensors, T }: Frame): number[] {
+  const some = [...new Set(found.filter(Number.isFinite).map((x) => Number(x.toPrecision(7))))];
+  const few = some.length <= 80 ? some : [];
+  return [
+    ...some,
+    ...few.flatMap((a) => few.flatMap((b) => [a - b, a / b])),
+    ...[eps, 0.1, 0.2, 0.3, 0.5, 0.002, 0.01, uniformOf(T)],
+    ...(tensors.loss_mean
+      ? [tensors.loss_mean.data[0]!, Math.exp(tensors.loss_mean.data[0]!)]
+      : []),
+  ];
+}
+
+const NUMBER = /(?<![\w.“])(<?)([-−+]?\d+\.\d+(?:e[-−+]?\d+)?)(%?)/g;
+
+/** Numbers with digits after the point that are none of the picture's. */
+function unfounded(said: string, known: readonly number[]): string[] {
+  return [...said.matchAll(NUMBER)].flatMap(([whole, bound, text, sign]) => {
+    const number = Number(text!.replaceAll('−', '-').replace('+', ''));
+    const [lead] = text!.split('e');
+    const digits = lead!.split('.')[1]!.length;
+    const power = Number(/e(.*)/.exec(text!)?.[1]?.replace('−', '-') ?? 0);
+    const half = 0.5001 * 10 ** (power - digits);
+    const scale = sign ? 100 : 1;
+    const isFound = bound
+      ? known.some((x) => x > 0 && x * scale < number)
+      : known.some((x) => Math.abs(Math.abs(x * scale) - Math.abs(number)) <= half + 1e-6);
+    return isFound ? [] : [whole!];
+  });
+}
+
+/** Numbers that a view works out of its picture, worked out again. */
+const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
+  sinks: ({ tensors, architecture: { L, H } }) =>
+    [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
+  tags: ({ architecture: { D } }) => [1 / D],
+  // Of the keys that a query sees, the first and the others.
+  geometry: ({ T, head }) => {
+    const cos = head!.tensors.qk_cos!.data;
+    const visible = Array.from({ length: T * T }, (_, i) => i).filter((i) => i % T <= i / T);
+    const meanOf = (isFirst: boolean) =>
+      mean(visible.filter((i) => (i % T === 0) === isFirst).map((i) => cos[i]!));
+    return [meanOf(true), meanOf(false)];
+  },
+  // The embedding, then attention and feed-forward of each layer, then biases.
+  parts: ({ tensors, architecture: { H } }, { layer, head }) => {
+    const { data, shape } = tensors.logit_parts!;
+    const n = shape[2]!;
+    const all = Array.from(data.subarray((layer * H + head) * n, (layer * H + head + 1) * n));
+    const below = Array.from({ length: layer }, (_, l) => l);
+    const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+    const [attention, ffn] = [1, 2].map((place) => sum(below.map((l) => all[place + 2 * l]!)));
+    return [...all, attention!, ffn!, all[0]! + attention! + ffn! + all.at(-1)!];
+  },
+};
+/** The course of a training is of other texts; it and the pictures of Start have tests of their own. */
+const APART = ['training', 'arrows', 'outputs'];
+
+describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {
+  const few = [TEXTS[0]!, TEXTS[6]!, TEXTS[15]!] as const;
+  const cases = Object.keys(subjects).flatMap((name) =>
+    (name === 'recording' ? few.slice(0, 1) : few).map(
+      ([text, change = {}]): [string, string, object] => [name, text, change],
+    ),
+  );
+
+  it.each(cases)(
+    '%s, “%s”: every view says numbers of its picture',
+    async (name, prompt, change) => {
+      const subject = subjects[name as keyof typeof subjects];
+      const [frame] = await page.framesOf([subject], { prompt, ...change });
+      const at = selectedHead(frame!, free);
+      const wrong: string[] = [];
+      let said = 0;
+      for (const view of views) {
+        const fits = view.fits?.(frame!) ?? true;
+        if (!fits || APART.includes(view.name) || !isRead(view, frame!, page.models.describe))
+          continue;
+        forgetPlots();
+        const room = roomOf(figure, page.pageOf({ view: view.name, prompt, ...change }, [frame!]));
+        const found = [
+          ...mapsIn(room.root).flatMap(({ data }) => givenBy(data.data, data.cols)),
+          ...chartsIn(room.root).flatMap(({ series }) =>
+            series.flatMap(({ values }) => givenBy(values, values.length)),
+          ),
+          ...view
+            .numbers(frame!, at)
+            .flatMap(({ data, shape }) => givenBy(data, shape.at(-1) ?? 1)),
+          ...[...view.reads, ...(view.optional ?? [])].flatMap((one) => {
+            const { data = [], shape = [] } = frame!.tensors[one] ?? {};
+            return givenBy(data, shape.at(-1) || 1);
+          }),
+          ...(OWN[view.name]?.(frame!, at) ?? []),
+        ];
+        const texts = [view.says(frame!, at), ...mapsIn(room.root).map(({ data }) => data.label)];
+        said += texts.length;
+        wrong.push(
+          ...unfounded(texts.join(' '), derived(found, frame!)).map(
+            (one) => `${view.name}: ${one} in ${texts[0]}`,
+          ),
+        );
+        room.scope.end();
+      }
+      expect(said).toBeGreaterThan(20);
+      expect(wrong).toEqual([]);
+    },
+  );
+});
