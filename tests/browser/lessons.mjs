@@ -1,14 +1,15 @@
 /** The course: what its figures say against their runs, guesses, print, and readers without JavaScript. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { pageRoot, pictures, root, staysWithin, violations } from './stage.mjs';
 
-const slugs = (await readdir(join(root, 'web/lessons')))
-  .filter((file) => /^\d+-.*\.md$/.test(file))
-  .map((file) => file.replace('.md', ''));
+const slugs = JSON.parse(await readFile(join(root, 'web/lessons/order.json')));
+/** How the names of a lesson's pictures begin. */
+const prefixOf = (slug) => /^\d+/.exec(slug)?.[0] ?? slug;
+const slugOf = (number) => slugs.find((slug) => slug.startsWith(`${number}-`));
 const drawn = JSON.parse(await readFile(join(root, 'web/lessons/pictures/pictures.json')));
 const SIZES = [1280, 390].flatMap((width) =>
   ['light', 'dark'].map((scheme) => ({ width, scheme })),
@@ -47,7 +48,7 @@ const reads = Object.fromEntries(
         const before = await stated(page);
         await readThrough(page);
         assert.deepEqual(await stated(page), before, 'a run has the numbers of the text');
-        const number = slug.split('-')[0];
+        const number = prefixOf(slug);
         const says = await page.$$eval('sink-scope', (all) =>
           all.map(({ id, internals }) => [id, internals.ariaLabel]),
         );
@@ -150,7 +151,7 @@ export const lessons = {
   },
 
   async 'a reader trains the two models of a lesson: what the picture says, to the digit'(stage) {
-    const page = await open(stage, slugs[2]);
+    const page = await open(stage, slugOf(3));
     const lab = page.locator('#lab');
     await lab.scrollIntoViewIfNeeded();
     const train = lab.getByRole('button', { name: 'Train' });
@@ -177,7 +178,7 @@ export const lessons = {
   async 'a model writes with three caches: the recorded texts, and others with another seed'(
     stage,
   ) {
-    const page = await open(stage, slugs[3]);
+    const page = await open(stage, slugOf(4));
     const write = page.locator('sink-write');
     const texts = () => write.locator('tbody tr td:nth-child(2)').allTextContents();
     const recorded = await texts();

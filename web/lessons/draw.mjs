@@ -17,11 +17,11 @@ const load = async (file) =>
   (await runnerImport(join(here, '..', file), { configFile: false, root: join(here, '..') }))
     .module;
 
-const { isNarrow, lessonOf, picturesOf, writings } = await load('ship/markdown.ts');
+const { isNarrow, lessonOf, ORDER, picturesOf, writings } = await load('ship/markdown.ts');
 const { values } = await load('src/learn/values.ts');
-const lessons = readdirSync(here)
-  .filter((file) => /^\d+-.*\.md$/.test(file))
-  .map((file) => lessonOf(file.replace('.md', ''), readFileSync(join(here, file), 'utf8')));
+const { namesIn } = await load('src/learn/conditions.ts');
+const { intervalOfPairs } = await load('ship/facts.ts');
+const lessons = ORDER.map((slug) => lessonOf(slug, readFileSync(join(here, `${slug}.md`), 'utf8')));
 
 /** Of a figure in a lesson, in pixels, by learn.css. */
 const widthOf = (state) => (isNarrow(state) ? 534 : 694);
@@ -63,7 +63,7 @@ async function show(attributes) {
   return run.results;
 }
 
-async function draw({ id, state }, lives) {
+async function draw({ id, state }, { lives, whens }) {
   const results = await show(state);
   const live = await page.locator('sink-scope').evaluate((one) => one.offsetHeight);
   await show({ ...state, controls: 'save' });
@@ -72,11 +72,15 @@ async function draw({ id, state }, lives) {
   const svg = bytes.toString().replace(/<metadata>[^]*?<\/metadata>/, '');
   const size = (name) => Number(new RegExp(`<svg[^>]* ${name}="([\\d.]+)"`).exec(svg)?.[1]);
   writeFileSync(join(pictures, `${id}.svg`), svg);
-  const wanted = lives.filter(({ figure }) => figure === id).map(({ value }) => value);
+  const own = ({ figure }) => figure === id;
+  const wanted = new Set([
+    ...lives.filter(own).map(({ value }) => value),
+    ...whens.filter(own).flatMap(({ condition }) => namesIn(condition)),
+  ]);
   return {
     state,
     says: results.map(({ says }) => says).join(' '),
-    values: Object.fromEntries(wanted.map((name) => [name, values[name](results)])),
+    values: Object.fromEntries([...wanted].map((name) => [name, values[name](results)])),
     ...{ width: size('width'), height: size('height'), live },
   };
 }
@@ -84,15 +88,16 @@ async function draw({ id, state }, lives) {
 mkdirSync(pictures, { recursive: true });
 const known = picturesOf();
 const made = {};
-for (const { figures, lives } of lessons)
-  for (const figure of figures) {
+for (const lesson of lessons)
+  for (const figure of lesson.figures) {
     const isKnown = only && !figure.id.includes(only) && known[figure.id];
-    made[figure.id] = isKnown || (await draw(figure, lives));
+    made[figure.id] = isKnown || (await draw(figure, lesson));
     console.log(figure.id, JSON.stringify(made[figure.id].values));
   }
 /** Seeds over which the texts of a model are compared. */
 const SEEDS = 20;
 const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
+const signed = (change) => change.toFixed(3).replace('-', '−');
 const percent = (share) => `${(100 * share).toFixed(0)}%`;
 const knownTexts = writings();
 const written = {};
@@ -115,6 +120,14 @@ for (const { writes } of lessons)
     );
     const distinct = ({ tokens }) => new Set(tokens).size / tokens.length;
     const caches = ['All keys', 'The last 24 keys', 'The first key and the last 23'];
+    const changes = ['last', 'first'].flatMap((name, i) => {
+      const all = intervalOfPairs(texts.map((of) => distinct(of[i + 1]) - distinct(of[0])));
+      return [
+        [`${name}_change`, signed(all.mean)],
+        [`${name}_low`, signed(all.low)],
+        [`${name}_high`, signed(all.high)],
+      ];
+    });
     const values = ['full', 'last', 'first'].map((name, i) => [
       name,
       percent(mean(texts.map((all) => distinct(all[i])))),
@@ -125,7 +138,7 @@ for (const { writes } of lessons)
       rows: texts[2].map((one, i) => ({
         ...{ cache: caches[i], text: one.text, distinct: percent(distinct(one)) },
       })),
-      values: Object.fromEntries(values),
+      values: Object.fromEntries([...values, ...changes]),
     };
     console.log(id, JSON.stringify(written[id].values));
   }

@@ -32,7 +32,7 @@ const FIGURES: Readonly<Record<RoomName, readonly string[]>> = {
   training: ['3-course'],
   purpose: ['4-stream'],
   lab: ['3-lab'],
-  learn: ['2-gives'],
+  learn: ['2-sums'],
 };
 
 const [start, ...others] = ROOMS;

@@ -49,7 +49,7 @@ export interface Decisive {
 export const decisiveRuns = () => read('zoo/decisive.json') as Readonly<Record<string, Decisive>>;
 
 const rangeOf = (values: readonly number[]) => ({
-  mean: values.reduce((a, b) => a + b, 0) / values.length,
+  mean: meanOf(values),
   min: Math.min(...values),
   max: Math.max(...values),
 });
@@ -58,6 +58,55 @@ const rangeOf = (values: readonly number[]) => ({
 function onsetOf({ points }: Log): number {
   const last = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
   return points[last + 1]?.step ?? NaN;
+}
+
+const meanOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+
+/** Student's t of a two-sided interval of 95%, by its degrees of freedom, from 1 (scipy.stats.t.ppf(0.975, n)). */
+const STUDENT = [
+  ...[12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622, 2.2281],
+  ...[2.201, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.093],
+] as const;
+
+/** The mean of paired differences and its 95% interval, for 2 to 20 pairs. */
+export function intervalOfPairs(differences: readonly number[]) {
+  const n = differences.length;
+  const t = STUDENT[n - 2] ?? NaN;
+  const mean = meanOf(differences);
+  const deviation = Math.sqrt(
+    differences.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (n - 1),
+  );
+  const half = (t * deviation) / Math.sqrt(n);
+  return { mean, low: mean - half, high: mean + half, seeds: n };
+}
+
+/** Pearson's correlation. */
+export function correlationOf(xs: readonly number[], ys: readonly number[]): number {
+  const [x, y] = [meanOf(xs), meanOf(ys)];
+  const sum = (of: (i: number) => number) => xs.reduce((all, _, i) => all + of(i), 0);
+  return (
+    sum((i) => (xs[i]! - x) * (ys[i]! - y)) /
+    Math.sqrt(sum((i) => (xs[i]! - x) ** 2) * sum((i) => (ys[i]! - y) ** 2))
+  );
+}
+
+const alphaAt = ({ points }: Log, step: number) => points.find((one) => one.step === step)?.alpha;
+
+/** The change of α₁ at a step against softmax, over every seed that both recipes have a long run of. */
+function ofPairs(id: string, step: number): Record<string, unknown> {
+  const base = new Map(longRuns('softmax').map((run) => [run.seed, alphaAt(run, step)]));
+  const differences = longRuns(id).flatMap((run) => {
+    const [own, other] = [alphaAt(run, step), base.get(run.seed)];
+    return typeof own === 'number' && typeof other === 'number' ? [own - other] : [];
+  });
+  return { [step]: intervalOfPairs(differences) };
+}
+
+/** How the onset of the sink goes with α₁ at a step, over the long runs of a recipe. */
+function ofOnsets(id: string, step: number): Record<string, unknown> {
+  const runs = longRuns(id);
+  const alphas = runs.map((run) => alphaAt(run, step) ?? NaN);
+  return { [step]: { correlation: correlationOf(runs.map(onsetOf), alphas), seeds: runs.length } };
 }
 
 /** An outcome at a step: of each seed, and their mean, minimum and maximum. */
@@ -93,7 +142,7 @@ function ofInputs(): Record<string, unknown> {
       Object.fromEntries(
         Object.keys(models[0] ?? {}).map((column) => {
           const values = models.map((one) => one[column]).filter((one) => typeof one === 'number');
-          return [column, values.reduce((a, b) => a + b, 0) / values.length];
+          return [column, meanOf(values as number[])];
         }),
       ),
     ]),
@@ -106,6 +155,8 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
   claims: () => byName((read('claims.json') as { rows: Named[] }).rows),
   inputs: ofInputs,
   long: ([id = '']) => ({ [id]: ofLogs(id) }),
+  pairs: ([id = '', step = '']) => ({ [id]: ofPairs(id, Number(step)) }),
+  onsets: ([id = '', step = '']) => ({ [id]: ofOnsets(id, Number(step)) }),
   decisive: () =>
     Object.fromEntries(
       Object.entries(decisiveRuns()).map(([id, { seeds, alpha, loss }]) => [

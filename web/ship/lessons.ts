@@ -6,16 +6,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Plugin } from 'vite';
 import { TERMS } from '../src/page/glossary.ts';
-import { lessonOf, type Lesson } from './markdown.ts';
+import { anchorOf } from './terms.ts';
+import { lessonOf, ORDER, type Lesson } from './markdown.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'lessons');
 
 export function lessons(): Lesson[] {
-  return readdirSync(folder)
-    .filter((file) => /^\d+-[\w-]+\.md$/.test(file))
-    .sort((a, b) => parseInt(a) - parseInt(b))
-    .map((file) => lessonOf(file.replace('.md', ''), readFileSync(join(folder, file), 'utf8')));
+  const unlisted = readdirSync(folder).filter(
+    (file) => file.endsWith('.md') && !ORDER.includes(file.replace('.md', '')),
+  );
+  if (unlisted.length) throw new Error(`lessons/order.json does not list ${unlisted.join(', ')}.`);
+  return ORDER.map((slug) => lessonOf(slug, readFileSync(join(folder, `${slug}.md`), 'utf8')));
 }
 
 /** What the page lists of a lesson. */
@@ -81,7 +83,10 @@ ${after}
 function glossaryPage(): string {
   const items = [...TERMS]
     .sort((a, b) => a.term.localeCompare(b.term, 'en'))
-    .map(({ term, meaning }) => `<dt>${escaped(term)}</dt><dd>${escaped(meaning)}</dd>`);
+    .map(
+      ({ term, meaning }) =>
+        `<dt id="${anchorOf(term)}">${escaped(term)}</dt><dd>${escaped(meaning)}</dd>`,
+    );
   return page(
     'Glossary',
     '',

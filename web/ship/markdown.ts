@@ -12,6 +12,8 @@
  *     :::predict[Question?]{min=0 max=24} ... :::             a guess, then the answer
  *     :::exercise ... :::
  *     :live[60%]{figure="map" value="share"}                  a number of the run behind a figure
+ *     :when[It is dark.]{figure="map" if="alpha > 2 uniform"} a sentence while it is true of the run behind a figure;
+ *                                                             those that follow one another are its cases
  *     :data[60%]{of="zoo softmax measured sink_1"}            a number of a table, checked by the build
  *     :set[30%]                                               a number that somebody chose, as a threshold is
  *     :paper[74%]{of="..."}                                   a number that a paper reports; `of` where a table has it
@@ -44,22 +46,16 @@ import {
   type Switch,
 } from '../src/learn/rows.ts';
 import { CONDITIONS, NAMES, type Measures, type Name } from '../src/run/without_first.ts';
-import { make, table, text, type Node } from './nodes.ts';
+import { isTrue } from '../src/learn/conditions.ts';
+import { claimsTables } from './claims.ts';
+import { linkTerms } from './terms.ts';
+import { make, minus, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
 import { groupsOf, runsOf } from './runs.ts';
-import {
-  chance,
-  claims,
-  fact,
-  longRuns,
-  modelsOfZoo,
-  wrongly,
-  type Claim,
-  type Model,
-} from './facts.ts';
+import { fact, longRuns, modelsOfZoo, wrongly, type Model } from './facts.ts';
 
 export interface FigureOf {
-  /** With the number of its lesson: `1-map`. */
+  /** With the name of its lesson's pictures: `1-map`. */
   readonly id: string;
   /** Attributes of the element. */
   readonly state: Readonly<Record<string, string>>;
@@ -97,9 +93,19 @@ interface Deleted {
   readonly trials: readonly Readonly<Record<Name, Measures>>[];
 }
 
+/** A sentence that a lesson says while a condition is true of a figure's run. */
+interface When {
+  readonly figure: string;
+  readonly condition: string;
+  readonly said: string;
+  /** Sentences that follow one another are cases of one: on every text one of them must be true. */
+  readonly group: number;
+}
+
 export interface Lesson {
-  /** Its address below `learn/`, which is the name of its file. */
+  /** Its address below `learn/`, which is the name of its file and stays when lessons come before it. */
   readonly slug: string;
+  /** Its place in lessons/order.json, from 1; 0 where it is not there. */
   readonly number: number;
   readonly title: string;
   readonly description: string;
@@ -117,6 +123,7 @@ export interface Lesson {
     readonly value: string;
     readonly stated: string;
   }[];
+  readonly whens: readonly When[];
   /** What is wrong with it, a sentence each. */
   readonly problems: readonly string[];
 }
@@ -135,9 +142,10 @@ export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   dots: ['recipes', 'step', 'outcome'],
   runs: ['groups'],
   claims: [],
-  predict: ['min', 'max', 'unit', 'choices'],
+  predict: ['min', 'max', 'unit', 'choices', 'answer'],
   exercise: [],
   live: ['figure', 'value'],
+  when: ['figure', 'if'],
   set: [],
   data: ['of', 'as'],
   paper: ['of', 'as'],
@@ -176,7 +184,18 @@ function excessOf(source: string): string[] {
   return problems.slice(0, 1);
 }
 
-const folder = join(import.meta.dirname, '../lessons/pictures');
+const lessonsFolder = join(import.meta.dirname, '../lessons');
+const folder = join(lessonsFolder, 'pictures');
+
+/** Slugs of the lessons as the course has them. */
+export const ORDER = JSON.parse(
+  readFileSync(join(lessonsFolder, 'order.json'), 'utf8'),
+) as readonly string[];
+const placeOf = (slug: string) => ORDER.indexOf(slug) + 1;
+
+/** How the pictures of a lesson begin: lessons of the first edition have a number there. */
+export const picturesPrefix = (slug: string) => /^\d+/.exec(slug)?.[0] ?? slug;
+
 /** Where the page lies, from a lesson. */
 const PAGE = '../../index.html';
 const WORDS_A_MINUTE = 110;
@@ -217,9 +236,6 @@ export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, stri
   ['attention', 'heads', 'gives', 'bias', 'gate', 'effects'].includes(view) &&
   !/,(?![^(]*\))/.test(shown);
 
-const minus = (value: number, digits: number) =>
-  `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(digits)}`;
-
 /** Sink beside loss, of three or more seeds at one step of training. */
 function costs(ids: readonly string[]): Node {
   const all = new Map(modelsOfZoo().map((one) => [one.id, one]));
@@ -255,110 +271,6 @@ function costs(ids: readonly string[]): Node {
     ],
     rows,
   );
-}
-
-/** Outcomes of the tests, as the course names them. */
-const OUTCOMES: Readonly<Record<string, string>> = {
-  alpha: 'α₁ above uniform',
-  value_ratio: 'value ratio',
-  hidden_ratio: 'hidden ratio',
-  eviction: 'loss, first token evicted',
-};
-const NOT_TESTED = 'not tested';
-
-const intervalOf = (mean: number, low: number | null, high: number | null) =>
-  minus(mean, 2) +
-  (low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`);
-
-/** The smallest and the largest Sink_1, which decide nothing. */
-function sinksOf(sinks: readonly number[]): string {
-  if (!sinks.length) return '';
-  const [least, most] = [Math.min(...sinks), Math.max(...sinks)].map((one) => one.toFixed(0));
-  return `; Sink₁ ${least === most ? least : `${least} to ${most}`}%`;
-}
-
-/** Each effect: which recipe against which, the difference with its interval, how many seeds, by which protocol. */
-function effectsOf({ effects }: Claim): Node {
-  const all = effects.flatMap(
-    ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
-      if (mean === null) return [];
-      const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
-      const from = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
-      const other = typeof against === 'string' ? ` against ${against}` : '';
-      const shares = by_shares ? `, by shares ${intervalOf(...by_shares)}` : '';
-      const by = protocol ? `, protocol ${protocol.toUpperCase()}` : '';
-      return (
-        `${recipe}${other}: ${words}${from} ${intervalOf(mean, low, high)}${shares}, n = ${seeds}${by}` +
-        sinksOf(sinks)
-      );
-    },
-  );
-  const lines = all.length ? all : ['–'];
-  return make(
-    'div',
-    {},
-    lines.map((line) => make('div', {}, [text(line)])),
-  );
-}
-
-const verdictOf = ({ verdict, survives, two_seeds }: Claim) =>
-  `${verdict}${survives ? ' †' : ''}${two_seeds ? ', on two seeds' : ''}`;
-
-/** Why a claim has no verdict: what nothing here can test, or the runs that are missing. */
-function whyNot({ hours, why }: Claim): string {
-  const runs = hours && `Its runs are not trained yet: ${hours.join(' to ')} core hours.`;
-  return [runs, why && typeset(why)].filter(Boolean).join(' ');
-}
-
-const typeset = (said: string) =>
-  said
-    .replace(/(^|[\s(])-(?=\d)/g, '$1−')
-    .replaceAll('`', '')
-    .replace(/Sink_(\d)/g, (_, digit: string) => `Sink${'₀₁₂₃₄₅₆₇₈₉'[Number(digit)]}`)
-    .replaceAll('Sink_*', 'Sink∗')
-    .replace(/\balpha\b/g, 'α₁')
-    .replace(/\beps\b/g, 'ε');
-
-/** The claims that were tested, and below them those that were not. */
-function claimsTables(hrefOf: (state: string) => string): Node[] {
-  const all = claims();
-  const linked = ({ claim, seen }: Claim) =>
-    seen ? make('a', { href: hrefOf(seen) }, [text(typeset(claim))]) : typeset(claim);
-  const where = ({ source, section }: Claim) => `${source.replace(/ \(.*/, '')}, ${section}`;
-  const tested = all.filter(({ verdict }) => verdict !== NOT_TESTED);
-  const others = all.filter(({ verdict }) => verdict === NOT_TESTED);
-  const count = (verdict: string) => tested.filter((one) => one.verdict === verdict).length;
-  const { comparisons, directions, survive, by_chance } = chance();
-  return [
-    make('p', {}, [
-      text(
-        `Of ${all.length} claims, our models agree with ${count('agrees')}, differ from ${count('differs')} and leave ` +
-          `${count('undecided')} undecided; ${others.length} are ${NOT_TESTED}. Of ${comparisons} comparisons ` +
-          `${directions} have a direction; if no factor had any effect, about ${by_chance.toFixed(0)} would. ` +
-          `A † marks the verdicts whose directions survive the procedure of Benjamini and Hochberg at a false ` +
-          `discovery rate of 5%: ${survive} of the ${directions} directions do. The last column is the verdict ` +
-          `by the first version of our rules.`,
-      ),
-    ]),
-    table(
-      ['Claim', 'Where', 'The source', 'Our test', 'Verdict', 'Before'],
-      tested.map((one) => [
-        linked(one),
-        where(one),
-        typeset(one.paper ?? '–'),
-        effectsOf(one),
-        verdictOf(one),
-        one.before ?? '–',
-      ]),
-    ),
-    make('details', { className: ['untested'] }, [
-      make('summary', {}, [text(`The ${others.length} claims that are ${NOT_TESTED}`)]),
-      table(
-        ['Claim', 'Where', 'The source', 'Why not'],
-        others.map((one) => [linked(one), where(one), typeset(one.paper ?? '–'), whyNot(one)]),
-      ),
-    ]),
-  ];
 }
 
 const mathOf = ([tag, ...children]: MathNode): Node =>
@@ -410,6 +322,7 @@ interface Read {
   readonly writes: { id: string; model: string; prompt: string }[];
   readonly links: string[];
   readonly lives: { figure: string; value: string; stated: string }[];
+  readonly whens: When[];
   readonly problems: string[];
 }
 
@@ -421,7 +334,39 @@ function labelOf(node: Node): readonly Node[] {
   return first.children ?? [];
 }
 
-function directives(number: number, read: Read) {
+/** Where a sentence of prose ends. */
+const SENTENCE = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
+
+/** The sentences of a paragraph: the figures whose numbers each states outside of a condition, and its words. */
+function sentencesOf(node: Node): { readonly said: string; readonly figures: readonly string[] }[] {
+  const figures: string[] = [];
+  // A private sign stands for each number: the sentence that holds it is found by it.
+  const plain = (one: Node): string => {
+    if (one.name === 'when') return ' ';
+    if (one.name === 'live') {
+      figures.push(one.attributes?.figure ?? '');
+      return `${toString(one)}\uE000`;
+    }
+    return one.children ? one.children.map(plain).join('') : toString(one);
+  };
+  const said = plain(node);
+  return said.split(SENTENCE).map((sentence) => ({
+    said: sentence.replaceAll('\uE000', ''),
+    figures: figures.splice(0, sentence.split('\uE000').length - 1),
+  }));
+}
+
+/** What names the text that a sentence speaks of, so that its numbers may be those of any text. */
+const NAMES_ITS_TEXT = /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b/i;
+
+function directives(slug: string, read: Read) {
+  const prefix = picturesPrefix(slug);
+  /** Figures whose text or step the reader changes. */
+  const changing = new Set<string>();
+  let group = 0;
+  /** All cases, and those that follow another one. */
+  const cases = new WeakSet<Node>();
+  const further = new WeakSet<Node>();
   const pictures = picturesOf();
   const hrefOf = (state: string) => {
     read.links.push(state.replace(/^#/, ''));
@@ -433,12 +378,18 @@ function directives(number: number, read: Read) {
     node.data = made.data!;
     node.children = made.children!;
   };
+  /** A number of the run behind a figure, as its picture was taken. */
+  const valueIn = (figure: string, value: string): string | undefined => {
+    const name = `${prefix}-${figure}`;
+    const values = (pictures[name] ?? writings()[name])?.values ?? {};
+    return Object.hasOwn(values, value) ? values[value] : undefined;
+  };
   const caption = (node: Node) =>
     node.children?.length ? [make('figcaption', {}, node.children)] : [];
 
   const kinds: Readonly<Record<string, (node: Node, given: Record<string, string>) => void>> = {
     figure(node, { id = '', ...state }) {
-      const name = `${number}-${id}`;
+      const name = `${prefix}-${id}`;
       read.figures.push({ id: name, state });
       const picture = pictures[name];
       const stale = picture && staleWords(name, readFileSync(join(folder, `${name}.svg`), 'utf8'));
@@ -470,7 +421,7 @@ function directives(number: number, read: Read) {
       become(node, make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]));
     },
     write(node, { id = '', model = '', prompt = '' }) {
-      const name = `${number}-${id}`;
+      const name = `${prefix}-${id}`;
       const texts = writings()[name];
       if (texts?.prompt !== prompt || texts.model !== model)
         wrong(node, `“${id}”: lessons/draw.mjs has written no text for it`);
@@ -518,8 +469,17 @@ function directives(number: number, read: Read) {
     claims(node) {
       become(node, make('figure', {}, [...claimsTables(hrefOf), ...caption(node)]));
     },
-    predict(node, { min, max, unit, choices }) {
+    predict(node, { min, max, unit, choices, answer }) {
       const question = labelOf(node);
+      if (choices ? !choices.split('|').includes(answer ?? '') : answer !== undefined)
+        wrong(
+          node,
+          choices
+            ? `the answer “${answer ?? ''}”: expected one of ${choices.split('|').join(', ')}`
+            : 'an answer: expected none, the first number of the text below answers',
+        );
+      if (!choices && !/dataAnswers/.test(JSON.stringify(node.children)))
+        wrong(node, 'expected a number with a source in the answer to a question for a number');
       become(
         node,
         make(
@@ -527,7 +487,7 @@ function directives(number: number, read: Read) {
           {
             className: ['predict'],
             ...(choices
-              ? { dataChoices: choices }
+              ? { dataChoices: choices, dataAnswer: answer }
               : { dataMin: min, dataMax: max, dataUnit: unit }),
           },
           [
@@ -554,13 +514,19 @@ function directives(number: number, read: Read) {
     },
     live(node, { figure = '', value = '' }) {
       const stated = toString(node);
-      read.lives.push({ figure: `${number}-${figure}`, value, stated });
-      const name = `${number}-${figure}`;
-      const values = (pictures[name] ?? writings()[name])?.values ?? {};
-      const found = Object.hasOwn(values, value) ? values[value] : undefined;
+      read.lives.push({ figure: `${prefix}-${figure}`, value, stated });
+      const found = valueIn(figure, value);
       if (found !== stated)
         wrong(node, `“${stated}”: ${value} of the figure “${figure}” is ${found ?? 'unknown'}`);
-      become(node, make('output', { dataFigure: figure, dataValue: value }, [text(stated)]));
+      const properties = { dataFigure: figure, dataValue: value, dataAnswers: '' };
+      become(node, make('output', properties, [text(stated)]));
+    },
+    when(node, { figure = '', if: condition = '' }) {
+      const isHidden = !isTrue(condition, (name) => valueIn(figure, name) ?? '–');
+      const place = { figure: `${prefix}-${figure}`, condition, said: toString(node) };
+      read.whens.push({ ...place, group: further.has(node) ? group : ++group });
+      const properties = { className: ['when'], dataFigure: figure, dataIf: condition };
+      become(node, make('span', { ...properties, hidden: isHidden }, node.children));
     },
     set(node) {
       become(node, make('span', {}, node.children!));
@@ -568,7 +534,7 @@ function directives(number: number, read: Read) {
     data(node, { of = '', as }) {
       const problem = wrongly(toString(node), of, as);
       if (problem) wrong(node, problem);
-      become(node, make('span', {}, node.children!));
+      become(node, make('span', { dataAnswers: '' }, node.children!));
     },
     paper(node, { of, as }) {
       const problem = of && wrongly(toString(node), of, as);
@@ -592,8 +558,27 @@ function directives(number: number, read: Read) {
       wrong(node, `“${node.value.trim()}”: a measured number without a source`);
     const isDirective = type.endsWith('Directive');
     const name = node.name ?? '';
-    for (const child of [...(node.children ?? [])])
-      visit(child, isSourced || ['data', 'live', 'paper', 'set'].includes(name));
+    if (type === 'paragraph')
+      for (const { said, figures } of sentencesOf(node))
+        if (figures.some((one) => changing.has(one)) && !NAMES_ITS_TEXT.test(said))
+          wrong(
+            node,
+            `“${said.trim()}”: expected “this text”, or a condition (:when) under which it is true`,
+          );
+    if (type === 'link' && /^lesson \d+$/i.test(toString(node))) {
+      const slugOf = /^(?:\.\.\/)?([\w-]+)/.exec(node.url)?.[1] ?? '';
+      if (toString(node).split(' ')[1] !== String(placeOf(slugOf)))
+        wrong(node, `“${toString(node)}”: “${slugOf}” is lesson ${placeOf(slugOf)}`);
+    } else if (type === 'text' && !isSourced && /\blessons? \d/i.test(node.value))
+      wrong(node, `“${node.value.trim()}”: expected the number of a lesson to be a link to it`);
+    (node.children ?? []).forEach((child, i, all) => {
+      // Cases follow one another with nothing but space between them.
+      const [last, gap] = [all[i - 2], all[i - 1]];
+      const follows = gap?.type === 'text' && !gap.value.trim() && last && cases.has(last);
+      if (child.name === 'when') (follows ? further : cases).add(child);
+      if (follows) cases.add(child);
+      visit(child, isSourced || type === 'link' || ['data', 'live', 'paper', 'set'].includes(name));
+    });
     if (!isDirective) return;
     const kind = Object.hasOwn(kinds, name) && kinds[name];
     if (!kind)
@@ -612,7 +597,13 @@ function directives(number: number, read: Read) {
       wrong(node, (error as Error).message);
     }
   };
+  const findChanging = (node: Node): void => {
+    const { id = '', controls = '' } = node.attributes ?? {};
+    if (node.name === 'figure' && /\b(?:text|step)\b/.test(controls)) changing.add(id);
+    node.children?.forEach(findChanging);
+  };
   return () => (tree: Root) => {
+    findChanging(tree as unknown as Node);
     for (const child of tree.children) visit(child as Node, false);
   };
 }
@@ -625,10 +616,23 @@ function headOf(tree: Root): { title: string; description: string } {
   return { title: toString(title), description: toString(description as Paragraph) };
 }
 
+/** How long a reader takes: for all words that are shown before the reader unfolds a table. */
+export function minutesOf(html: string): number {
+  const shown = html
+    .replace(/<(?:svg|math|sink-row|sink-write)\b[^]*?<\/(?:svg|math|sink-row|sink-write)>/g, ' ')
+    .replace(/<details class="[^"]*\bfolded\b[^]*?<\/summary>[^]*?<\/details>/g, ' ')
+    .replace(/<[^>]*>/g, ' ');
+  const words = shown.split(/\s+/).filter((word) => /\w/.test(word)).length;
+  return Math.round(words / WORDS_A_MINUTE) + 1;
+}
+
 /** @param name of the file, without its ending: `1-what-is-an-attention-sink` */
 export function lessonOf(name: string, source: string): Lesson {
-  const number = Number(/^\d+/.exec(name)?.[0] ?? 0);
-  const read: Read = { figures: [], writes: [], links: [], lives: [], problems: excessOf(source) };
+  const number = placeOf(name);
+  const read: Read = {
+    ...{ figures: [], writes: [], links: [], lives: [], whens: [] },
+    problems: excessOf(source),
+  };
   if (read.problems.length)
     return {
       slug: name,
@@ -645,7 +649,8 @@ export function lessonOf(name: string, source: string): Lesson {
     .use(remarkDirective)
     .use(remarkMath)
     .use(remarkGfm)
-    .use(directives(number, read))
+    .use(directives(name, read))
+    .use(linkTerms)
     .use(remarkRehype)
     .use(rehypeKatex, { output: 'mathml' })
     .use(rehypeStringify);
@@ -660,7 +665,7 @@ export function lessonOf(name: string, source: string): Lesson {
     .filter((word) => /\w/.test(word)).length;
   const html = maker.stringify(maker.runSync(tree));
   return {
-    ...{ slug: name, number, words, minutes: Math.round(words / WORDS_A_MINUTE) + 1 },
+    ...{ slug: name, number, words, minutes: minutesOf(html) },
     ...{ ...head, html, ...read },
   };
 }

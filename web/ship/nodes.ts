@@ -37,3 +37,7 @@ export function table(
     [make('table', {}, [make('thead', {}, [head]), make('tbody', {}, body)])],
   );
 }
+
+/** A difference with its sign. */
+export const minus = (value: number, digits: number) =>
+  `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(digits)}`;

@@ -5,7 +5,15 @@ import { claims, fact, modelsOfZoo, wrongly } from '../ship/facts';
 import { lessons, pages } from '../ship/lessons';
 import { seedDots } from '../ship/dots';
 import { groupsOf, runsOf } from '../ship/runs';
-import { ATTRIBUTES, lessonOf, picturesOf, staleWords, writings } from '../ship/markdown';
+import {
+  ATTRIBUTES,
+  lessonOf,
+  minutesOf,
+  picturesOf,
+  staleWords,
+  writings,
+} from '../ship/markdown';
+import { anchorOf } from '../ship/terms';
 import { attributeNames } from '../src/embed/attributes';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';
@@ -52,8 +60,8 @@ function troublesOf(hash: string): string[] {
 }
 
 describe('the course', () => {
-  it('has six lessons of 400 to 700 words, each in its parts', () => {
-    expect(all.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6]);
+  it('has eight lessons of 400 to 700 words, each in its parts', () => {
+    expect(all.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     for (const { slug, words, figures, html, description, problems } of all) {
       expect(problems, slug).toEqual([]);
       expect(words, slug).toBeGreaterThanOrEqual(400);
@@ -66,6 +74,19 @@ describe('the course', () => {
         expect(html, slug).toContain(part);
       expect(description.length, slug).toBeLessThan(160);
     }
+  });
+
+  it('keeps the addresses of the first edition', () => {
+    const slugs = all.map(({ slug }) => slug);
+    for (const slug of [
+      '1-what-is-an-attention-sink',
+      '2-why-does-softmax-need-somewhere-to-look',
+      '3-how-does-the-sink-emerge',
+      '4-what-breaks-without-the-sink',
+      '5-how-do-we-get-rid-of-it',
+      '6-how-sure-are-we',
+    ])
+      expect(slugs).toContain(slug);
   });
 
   it('names states that exist, in figures, links and claims', () => {
@@ -115,6 +136,106 @@ describe('the course', () => {
     expect(() => fact('zoo softmax measured')).toThrow(/expected a number/);
     expect(wrongly('-0.4', 'zoo sigmoid differs outcomes alpha 0')).toBeUndefined();
     expect(wrongly('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
+  });
+
+  it('refuses a number of a changing text in a sentence that neither names it nor has a condition', () => {
+    const of = (body: string) =>
+      lessonOf(
+        '1-what-is-an-attention-sink',
+        `# A\n\nB.\n\n::figure[C.]{#map view="attention" controls="text"}\n\n${body}\n`,
+      );
+    const live = ':live[93%]{figure="map" value="alpha"}';
+    expect(of(`The head gives it ${live}.`).problems).toEqual([
+      'line 7: “The head gives it 93%.”: expected “this text”, or a condition (:when) under which it is true',
+    ]);
+    expect(of(`On this text, the head gives it ${live}.`).problems).toEqual([]);
+    expect(of(`On this text it is so. The head gives it ${live}.`).problems).toHaveLength(1);
+    const when = (condition: string, said = `It gives ${live}.`) =>
+      of(`:when[${said}]{figure="map" if="${condition}"}`);
+    expect(when('alpha > 2 uniform').problems).toEqual([]);
+    expect(when('alpha > 2 uniform').html).toContain('data-if="alpha > 2 uniform"');
+    expect(when('alpha > 2 uniform').html).not.toContain(' hidden');
+    expect(when('alpha < uniform').html).toContain(' hidden');
+    expect(when('alpha').problems[0]).toMatch(/two values with < or >/);
+    // Cases follow one another; another sentence between them begins anew.
+    const groups = (body: string) => of(body).whens.map(({ group }) => group);
+    const one = ':when[A.]{figure="map" if="alpha > 1"}';
+    expect(groups(`${one} ${one}`)).toEqual([1, 1]);
+    expect(groups(`${one} And so. ${one}`)).toEqual([1, 2]);
+  });
+
+  it('refuses a lesson’s number that is not its place', () => {
+    const of = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
+    expect(of('See [lesson 8](6-how-sure-are-we).')).toEqual([]);
+    expect(of('See [lesson 6](6-how-sure-are-we).')).toEqual([
+      'line 5: “lesson 6”: “6-how-sure-are-we” is lesson 8',
+    ]);
+    expect(of('Lesson 6 asks.')[0]).toMatch(/expected the number of a lesson to be a link/);
+  });
+
+  it('asks nothing without an answer that it can judge', () => {
+    const of = (data: string, body: string) =>
+      lessonOf('9-test', `# A\n\nB.\n\n:::predict[C?]{${data}}\n${body}\n:::\n`).problems;
+    const number = ':data[60%]{of="zoo softmax measured sink_1"}';
+    expect(of('min=0 max=100', `${number} of them.`)).toEqual([]);
+    expect(of('min=0 max=100', 'Many.')[0]).toMatch(/expected a number with a source/);
+    expect(of('choices="A|B" answer="B"', 'B.')).toEqual([]);
+    expect(of('choices="A|B" answer="C"', 'B.')[0]).toMatch(/“C”: expected one of A, B/);
+    expect(of('choices="A|B"', 'B.')).toHaveLength(1);
+  });
+
+  it('takes correlations and pairs over all seeds of two recipes', () => {
+    // numpy.corrcoef of the onsets and alphas of models/zoo/*/seeds, and scipy.stats.t over five pairs.
+    expect(fact('onsets softmax 4000 correlation')).toBeCloseTo(-0.1273, 4);
+    expect(fact('onsets lr-1e-3 4000 correlation')).toBeCloseTo(-0.0443, 4);
+    expect(fact('onsets lr-1e-3 4000 seeds')).toBe(8);
+    expect(fact('pairs lr-1e-3 4000 seeds')).toBe(5);
+    expect(fact('pairs lr-1e-3 4000 mean')).toBeCloseTo(-0.1208, 4);
+    expect(fact('pairs lr-1e-3 4000 low')).toBeCloseTo(-0.211, 3);
+    expect(fact('pairs lr-1e-3 4000 high')).toBeCloseTo(-0.0306, 3);
+  });
+
+  it('links each term of the glossary at its first use in a lesson', () => {
+    const glossary = pages()['learn/glossary/index.html']!;
+    for (const { slug, html } of all) {
+      const terms = [...html.matchAll(/<a class="term" href="([^"]+)"[^>]*>([^<]+)</g)];
+      const anchors = terms.map(([, href]) => href!);
+      expect(new Set(anchors).size, slug).toBe(anchors.length);
+      for (const href of anchors)
+        expect(glossary, slug).toContain(`<dt id="${href.split('#')[1]}">`);
+      // Prose without links, titles and what figures hold.
+      const prose = html
+        .replace(/<(table|svg|math|sink-\w+|h2|summary|code|a)\b[^]*?<\/\1>/g, '·')
+        .replace(/<[^>]*>/g, ' ');
+      for (const { term, pattern } of TERMS) {
+        const isLinked = anchors.includes(`../glossary/index.html#${anchorOf(term)}`);
+        const used = RegExp(`(?<![\\w“])(?:${pattern.source})(?![\\w”₁])`, 'u').exec(prose);
+        if (used) expect(isLinked, `${slug}: ${term}, “${used[0]}”`).toBe(true);
+      }
+    }
+  });
+
+  it('has the terms that readers asked for in the glossary', () => {
+    const names = TERMS.map(({ term }) => term).join(' | ');
+    for (const term of [
+      ...['attention', 'query', 'key', 'value', 'logit', 'norm', 'residual stream', 'ablation'],
+      ...['loss', 'nat', 'perplexity', 'learning rate', 'weight decay', 'checkpoint', 'rotary'],
+      ...['weight', 'parameter', 'KV cache', 'softmax', 'uniform attention', 'value drain'],
+    ])
+      expect(names).toContain(term);
+  });
+
+  it('counts the words that a reader sees, folded tables left out', () => {
+    const words = 'word '.repeat(220);
+    expect(minutesOf(`<p>${words}</p>`)).toBe(3);
+    expect(minutesOf(`<table><td>${words}</td></table>`)).toBe(3);
+    expect(minutesOf(`<details class="folded"><summary>A</summary>${words}</details>`)).toBe(1);
+    const last = all.at(-1)!;
+    expect(last.html).toContain('<details class="folded"><summary class="claims-row">');
+    expect(last.minutes).toBeLessThan(15);
+    // Nothing of the table of claims is unfolded.
+    const open = last.html.replace(/<details class="folded">[^]*?<\/details>/g, '');
+    for (const { claim } of claims()) expect(open).not.toContain(claim.slice(0, 40));
   });
 
   it('refuses attributes that a directive does not have', () => {
@@ -294,7 +415,7 @@ describe('the course', () => {
   it('has each term of the page in its glossary', () => {
     const html = pages()['learn/glossary/index.html']!;
     for (const { term, pattern } of TERMS) {
-      expect(html).toContain(`<dt>${term}</dt>`);
+      expect(html).toContain(`<dt id="${anchorOf(term)}">${term}</dt>`);
       expect(term, 'the name is one that sentences have').toMatch(pattern);
     }
   });

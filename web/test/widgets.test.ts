@@ -20,13 +20,15 @@ const placed = (markup: string) => {
 };
 
 describe('a question of a lesson', () => {
-  const answer = '<details><summary>Answer</summary>15 do.</details>';
+  const answer = '<details><summary>Answer</summary><output data-answers>15</output> do.</details>';
+  const judged = vi.fn();
+  beforeEach(() => localStorage.clear());
   const ask = (data: string) => {
     const made = placed(
       `<section class="predict"></section><section class="predict" ${data}><p class="predict-question">How many?</p>${answer}</section>`,
     );
     const [, section] = made.all('.predict');
-    asksFirst(section!);
+    asksFirst(section!, 'a-lesson', 1, judged);
     const details = made.all<HTMLDetailsElement>('details')[0]!;
     return {
       ...{ ...made, details },
@@ -54,9 +56,14 @@ describe('a question of a lesson', () => {
     expect(send()).toBe(false);
     expect([seen(), text('.predict-guess')]).toEqual([
       ['.predict-guess', 'details'],
-      'Your guess: 20%.',
+      'Your guess: 20%. Wrong: 5 points too high; it is 15%.',
     ]);
     expect([details.open, document.activeElement]).toEqual([true, all('summary')[0]]);
+    expect(judged).toHaveBeenCalled();
+    // Who comes back finds the guess, judged by the number that the answer has now.
+    const again = ask('data-min="0" data-max="25" data-unit="%"');
+    expect(again.seen()).toEqual(['.predict-guess', 'details']);
+    expect(again.text('.predict-guess')).toMatch(/^Your guess: 20%\. Wrong/);
   });
 
   it('has a range from 0 to 100 where it names none, or choices', () => {
@@ -65,7 +72,7 @@ describe('a question of a lesson', () => {
       ['0', '100'],
     ]);
     expect(all<HTMLInputElement>('input')[0]!.getAttribute('value')).toBe('50');
-    const own = ask('data-choices="It rises|It falls" data-unit="%"');
+    const own = ask('data-choices="It rises|It falls" data-answer="It rises" data-unit="%"');
     expect(own.texts('label')).toEqual(['It rises', 'It falls']);
     const radios = own.all<HTMLInputElement>('input');
     expect(radios.map(({ type, required }) => [type, required])).toEqual([
@@ -74,7 +81,9 @@ describe('a question of a lesson', () => {
     ]);
     radios[1]!.checked = true;
     own.send();
-    expect(own.text('.predict-guess')).toBe('Your guess: It falls.');
+    expect(own.text('.predict-guess')).toBe(
+      'Your guess: It falls. Wrong: the answer is “It rises”.',
+    );
   });
 });
 

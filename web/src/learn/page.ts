@@ -3,16 +3,29 @@ import './learn.css';
 import '../embed/element';
 import './row_toy';
 import './write_toy';
+import { showsCards } from './cards';
+import { isTrue } from './conditions';
 import { HeadCount } from './count';
 import { asksFirst } from './predict';
 import { markRead } from '../page/lessons';
+import { countWords, readGuesses } from './verdict';
 import { headScores, valueOf, type Run } from './values';
 
 const all = <E extends HTMLElement>(selector: string) => [
   ...document.querySelectorAll<E>(selector),
 ];
 
-for (const section of all('.predict')) asksFirst(section);
+const { lesson = '' } = document.body.dataset;
+const end = document.querySelector('.next-lesson');
+
+const score = Object.assign(document.createElement('p'), { className: 'predict-count' });
+score.setAttribute('role', 'status');
+end?.before(score);
+const count = () => (score.textContent = countWords(readGuesses(), lesson));
+all('.predict').forEach((section, i) => asksFirst(section, lesson, i, count));
+count();
+
+showsCards(all<HTMLAnchorElement>('a.term'));
 
 const counts = new Map<string, HeadCount>();
 for (const place of all('.head-count')) counts.set(place.dataset.figure!, new HeadCount(place));
@@ -23,6 +36,8 @@ addEventListener('run', (event) => {
   const [first] = detail.results;
   for (const place of all<HTMLOutputElement>(`output[data-figure="${CSS.escape(id)}"]`))
     place.value = valueOf(place.dataset.value!, detail.results);
+  for (const place of all(`.when[data-figure="${CSS.escape(id)}"]`))
+    place.hidden = !isTrue(place.dataset.if!, (name) => valueOf(name, detail.results));
   if (first) counts.get(id)?.measured(headScores(first), first.eps);
 });
 addEventListener('select', (event) => {
@@ -35,8 +50,6 @@ addEventListener('beforeprint', () => {
   for (const answer of all<HTMLDetailsElement>('.predict details')) answer.open = true;
 });
 
-const { lesson } = document.body.dataset;
-const end = document.querySelector('.next-lesson');
 if (lesson && end) {
   const watcher = new IntersectionObserver(([entry]) => {
     if (!entry!.isIntersecting) return;

@@ -1,17 +1,29 @@
 /** Predict, then look: the answer opens once the reader has guessed. Without JavaScript it is a <details>. */
-import { html, nothing, render } from 'lit';
+import { html, render } from 'lit';
+import { judgeChoice, judgeNumber, keepGuess, readGuesses, type Judged } from './verdict';
 
-export function asksFirst(section: HTMLElement): void {
+/**
+ * @param lesson that the question belongs to, by its slug
+ * @param question the number of the question in the lesson, from 0
+ * @param judged is called after each guess
+ */
+export function asksFirst(
+  section: HTMLElement,
+  lesson: string,
+  question: number,
+  judged: () => void,
+): void {
   const answer = section.querySelector('details')!;
-  const question = section.querySelector('.predict-question')!;
+  const asked = section.querySelector('.predict-question')!;
   const { choices, min = '0', max = '100', unit = '' } = section.dataset;
   const form = document.createElement('form');
   const guessed = document.createElement('p');
   guessed.className = 'predict-guess';
   guessed.hidden = true;
   answer.hidden = true;
-  question.id ||= `question-${[...document.querySelectorAll('.predict')].indexOf(section)}`;
-  form.setAttribute('aria-labelledby', question.id);
+  asked.id ||= `question-${question}`;
+  form.setAttribute('aria-labelledby', asked.id);
+  const kept = readGuesses().find((one) => one.lesson === lesson && one.question === question);
   const middle = Math.round((Number(min) + Number(max)) / 2);
   render(
     choices
@@ -35,21 +47,35 @@ export function asksFirst(section: HTMLElement): void {
             />
             <output>${middle}${unit}</output></label
           >
-          <button>Check</button>${nothing}`,
+          <button>Check</button>`,
     form,
   );
   function shows(event: Event): void {
     const range = event.target as HTMLInputElement;
     range.nextElementSibling!.textContent = `${range.value}${unit}`;
   }
-  form.addEventListener('submit', (event) => {
-    event.preventDefault();
-    const guess = String(new FormData(form).get('guess'));
-    guessed.textContent = `Your guess: ${guess}${choices ? '' : unit}.`;
+  /** A number is judged by the first one of the answer, which may be of the reader's text. */
+  function judge(guess: string): Judged {
+    if (choices) return judgeChoice(guess, section.dataset.answer ?? '');
+    const right = answer.querySelector('[data-answers]')!.textContent.replace('−', '-');
+    const range = { min: Number(min), max: Number(max), unit };
+    return judgeNumber(Number(guess), parseFloat(right), range);
+  }
+  function open(guess: string): void {
+    const { said } = judge(guess);
+    guessed.textContent = `Your guess: ${guess}${choices ? '' : unit}. ${said}`;
     form.hidden = true;
     guessed.hidden = answer.hidden = false;
     answer.open = true;
+  }
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    const guess = String(new FormData(form).get('guess'));
+    keepGuess({ lesson, question, guess, verdict: judge(guess).verdict });
+    open(guess);
+    judged();
     answer.querySelector('summary')!.focus();
   });
   answer.before(form, guessed);
+  if (kept) open(kept.guess);
 }

@@ -88,6 +88,56 @@ function rowSum(result: Result | undefined): number | undefined {
   return sums && mean(sums.data);
 }
 
+const ratio = (value: number | undefined) =>
+  value === undefined || !Number.isFinite(value) ? '–' : `${value.toFixed(value < 0.995 ? 2 : 1)}×`;
+const plain = (value: number | undefined) =>
+  value === undefined || !Number.isFinite(value) ? '–' : value.toFixed(2).replace('-', '−');
+
+/** Mean attention on the second token, of the tokens that see it. */
+function secondColumn(result: Result | undefined): number | undefined {
+  const map = result && find(result, 'weight');
+  if (!map || map.shape.length !== 2) return undefined;
+  const { T } = result;
+  return mean(Array.from({ length: T - 1 }, (_, t) => map.data[(t + 1) * T + 1]!));
+}
+
+/** The norms of the heads' outputs: that of the head that gives the first token most, and the others' mean. */
+function outputsOf(result: Result | undefined): { own: number; others: number } | undefined {
+  const norms = result && find(result, 'output_norm');
+  const alphas = result && find(result, 'alpha_1');
+  if (!norms || !alphas) return undefined;
+  const given = Array.from(alphas.data);
+  const at = given.indexOf(Math.max(...given));
+  const others = Array.from(norms.data).filter((_, i) => i !== at);
+  return { own: norms.data[at]!, others: mean(others) };
+}
+
+/** The first token's norm over the others' mean, for each row [T] of a quantity. */
+function firstRatios(result: Result | undefined, name: string): number[] | undefined {
+  const norms = result && find(result, name);
+  if (!norms) return undefined;
+  const { T } = result;
+  return Array.from({ length: norms.data.length / T }, (_, i) => {
+    const [first, ...others] = Array.from(norms.data).slice(i * T, (i + 1) * T);
+    return first! / mean(others);
+  });
+}
+
+/** Mean over the queries after the first one of a map's first column, and of its other visible cells. */
+function columnsOf(result: Result | undefined, name: string) {
+  const map = result && find(result, name);
+  if (!map) return undefined;
+  const { T } = result;
+  const rows = Array.from({ length: T - 1 }, (_, i) =>
+    Array.from(map.data).slice((i + 1) * T, (i + 1) * T + i + 2),
+  );
+  return {
+    first: mean(rows.map((row) => row[0]!)),
+    others: mean(rows.flatMap((row) => row.slice(1))),
+    last: rows.at(-1)!,
+  };
+}
+
 type Value = (results: readonly Result[]) => string;
 const second =
   (of: (result: Result | undefined) => number | undefined): Value =>
@@ -121,6 +171,27 @@ export const values: Readonly<Record<string, Value>> = {
   gate: ([first]) => {
     const gates = first && find(first, 'gate_mean');
     return gates ? mean(gates.data).toFixed(2) : '–';
+  },
+  second_key: ([first]) => percent(secondColumn(first)),
+  most_given: ([first]) =>
+    percent(first && Math.max(...Array.from(find(first, 'alpha_1')?.data ?? [NaN]))),
+  output: ([first]) => plain(outputsOf(first)?.own),
+  other_outputs: ([first]) => plain(outputsOf(first)?.others),
+  embedding_ratio: ([first]) => ratio(firstRatios(first, 'hidden_norm')?.[0]),
+  hidden_ratio: ([first]) => {
+    const all = firstRatios(first, 'hidden_norm');
+    return ratio(all && Math.max(...all));
+  },
+  value_ratio: ([first]) => {
+    const all = firstRatios(first, 'value_norm');
+    return ratio(all && Math.min(...all));
+  },
+  cos_first: ([first]) => plain(columnsOf(first, 'cos')?.first),
+  cos_others: ([first]) => plain(columnsOf(first, 'cos')?.others),
+  key_size: ([first]) => {
+    // One query's norm is in all cells of its row.
+    const row = columnsOf(first, 'norm')?.last;
+    return ratio(row && row[0]! / mean(row.slice(1)));
   },
   /** By how many nats the second subject's loss is above the first's. */
   rise: (results) => rise(results[0], results[1]),

@@ -2,8 +2,9 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { TERMS } from './glossary';
 
+const OF_PAGE = TERMS.filter(({ isOfCourse }) => !isOfCourse);
 const ANY = new RegExp(
-  `(?<![\\w“])(?:${TERMS.map(({ pattern }) => `(${pattern.source})`).join('|')})(?![\\w”₁])`,
+  `(?<![\\w“])(?:${OF_PAGE.map(({ pattern }) => `(${pattern.source})`).join('|')})(?![\\w”₁])`,
   'gu',
 );
 
@@ -41,7 +42,7 @@ export function explained(said: string, isOneStop = false): TemplateResult {
   const seen = new Set<string>();
   let from = 0;
   for (const match of said.matchAll(ANY)) {
-    const { meaning } = TERMS[match.slice(1).findIndex((group) => group !== undefined)]!;
+    const { meaning } = OF_PAGE[match.slice(1).findIndex((group) => group !== undefined)]!;
     if (seen.has(meaning)) continue;
     const isStop = !isOneStop || !seen.size;
     seen.add(meaning);

@@ -81,7 +81,11 @@ export const outputs: View = {
   reads: ['mixed'],
   numbers: (frame) => {
     const { L, H } = frame.architecture;
-    return [quantity('output_norm', ['layer', 'head'], { shape: [L, H], data: normsOf(frame) })];
+    const shape = [L, H];
+    return [
+      quantity('output_norm', ['layer', 'head'], { shape, data: normsOf(frame) }),
+      quantity('alpha_1', ['layer', 'head'], { shape, data: firstWeights(frame) }),
+    ];
   },
   says: sentence,
   draw(root, { set }) {

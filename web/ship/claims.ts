@@ -1,0 +1,127 @@
+/** The claims of papers beside our tests, as lesson tables: a row for each section, which a reader unfolds. */
+import { chance, claims, type Claim } from './facts.ts';
+import { make, minus, table, text, type Node } from './nodes.ts';
+
+/** Outcomes of the tests, as the course names them. */
+const OUTCOMES: Readonly<Record<string, string>> = {
+  alpha: 'α₁ above uniform',
+  value_ratio: 'value ratio',
+  hidden_ratio: 'hidden ratio',
+  eviction: 'loss, first token evicted',
+};
+const NOT_TESTED = 'not tested';
+
+const intervalOf = (mean: number, low: number | null, high: number | null) =>
+  minus(mean, 2) +
+  (low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`);
+
+/** The smallest and the largest Sink_1, which decide nothing. */
+function sinksOf(sinks: readonly number[]): string {
+  if (!sinks.length) return '';
+  const [least, most] = [Math.min(...sinks), Math.max(...sinks)].map((one) => one.toFixed(0));
+  return `; Sink₁ ${least === most ? least : `${least} to ${most}`}%`;
+}
+
+/** Each effect: which recipe against which, the difference with its interval, how many seeds, by which protocol. */
+function effectsOf({ effects }: Claim): Node {
+  const all = effects.flatMap(
+    ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
+      if (mean === null) return [];
+      const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
+      const from = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
+      const other = typeof against === 'string' ? ` against ${against}` : '';
+      const shares = by_shares ? `, by shares ${intervalOf(...by_shares)}` : '';
+      const by = protocol ? `, protocol ${protocol.toUpperCase()}` : '';
+      return (
+        `${recipe}${other}: ${words}${from} ${intervalOf(mean, low, high)}${shares}, n = ${seeds}${by}` +
+        sinksOf(sinks)
+      );
+    },
+  );
+  const lines = all.length ? all : ['–'];
+  return make(
+    'div',
+    {},
+    lines.map((line) => make('div', {}, [text(line)])),
+  );
+}
+
+const verdictOf = ({ verdict, survives, two_seeds }: Claim) =>
+  `${verdict}${survives ? ' †' : ''}${two_seeds ? ', on two seeds' : ''}`;
+
+/** Why a claim has no verdict: what nothing here can test, or the runs that are missing. */
+function whyNot({ hours, why }: Claim): string {
+  const runs = hours && `Its runs are not trained yet: ${hours.join(' to ')} core hours.`;
+  return [runs, why && typeset(why)].filter(Boolean).join(' ');
+}
+
+const typeset = (said: string) =>
+  said
+    .replace(/(^|[\s(])-(?=\d)/g, '$1−')
+    .replaceAll('`', '')
+    .replace(/Sink_(\d)/g, (_, digit: string) => `Sink${'₀₁₂₃₄₅₆₇₈₉'[Number(digit)]}`)
+    .replaceAll('Sink_*', 'Sink∗')
+    .replace(/\balpha\b/g, 'α₁')
+    .replace(/\beps\b/g, 'ε');
+
+/** Where a claim is made, as coarsely as the table folds: a paper's section, or all of a paper that makes few. */
+function placeOf({ source, section }: Claim): string {
+  const paper = source.replace(/ \(.*/, '');
+  const [part] = /^(?:section \d+|appendix)/.exec(section) ?? [];
+  return paper === 'Gu et al. 2025' ? `${paper}, ${part ?? 'appendix'}` : paper;
+}
+
+const VERDICTS = ['agrees', 'differs', 'undecided', NOT_TESTED] as const;
+
+/** A count of each verdict over the sections, and below each section its claims, which a reader unfolds. */
+export function claimsTables(hrefOf: (state: string) => string): Node[] {
+  const all = claims();
+  const linked = ({ claim, seen }: Claim) =>
+    seen ? make('a', { href: hrefOf(seen) }, [text(typeset(claim))]) : typeset(claim);
+  const tested = all.filter(({ verdict }) => verdict !== NOT_TESTED);
+  const count = (among: readonly Claim[], verdict: string) =>
+    among.filter((one) => one.verdict === verdict).length;
+  const { comparisons, directions, survive, by_chance } = chance();
+  const places = [...new Set(all.map(placeOf))].sort(
+    (a, b) => Number(!a.startsWith('Gu')) - Number(!b.startsWith('Gu')) || a.localeCompare(b, 'en'),
+  );
+  const row = (place: string) => {
+    const own = all.filter((one) => placeOf(one) === place);
+    const counts = VERDICTS.map((verdict) => `${count(own, verdict) || 'none'} ${verdict}`);
+    const cells = [place, ...counts].map((cell, i) =>
+      make(
+        'span',
+        cell.startsWith('none') ? { className: ['none'] } : i ? {} : { className: ['place'] },
+        [text(i < VERDICTS.length ? `${cell}${i ? ', ' : ': '}` : cell)],
+      ),
+    );
+    return make('details', { className: ['folded'] }, [
+      make('summary', { className: ['claims-row'] }, cells),
+      table(
+        ['Claim', 'Where', 'The source', 'Our test', 'Verdict', 'Before'],
+        own.map((one) => [
+          linked(one),
+          one.section,
+          typeset(one.paper ?? '–'),
+          one.verdict === NOT_TESTED ? whyNot(one) : effectsOf(one),
+          verdictOf(one),
+          one.before ?? '–',
+        ]),
+      ),
+    ]);
+  };
+  return [
+    make('p', {}, [
+      text(
+        `Of ${all.length} claims, our models agree with ${count(tested, 'agrees')}, differ from ` +
+          `${count(tested, 'differs')} and leave ${count(tested, 'undecided')} undecided; ` +
+          `${all.length - tested.length} are ${NOT_TESTED}. Of ${comparisons} comparisons ` +
+          `${directions} have a direction; if no factor had any effect, about ${by_chance.toFixed(0)} would. ` +
+          `A † marks the verdicts whose directions survive the procedure of Benjamini and Hochberg at a false ` +
+          `discovery rate of 5%: ${survive} of the ${directions} directions do. Open a row to read its claims; ` +
+          `the last column there is the verdict by the first version of our rules.`,
+      ),
+    ]),
+    make('div', { className: ['claims-table'] }, places.map(row)),
+  ];
+}

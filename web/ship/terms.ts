@@ -1,0 +1,70 @@
+/** Terms of the glossary in a lesson: the first use of each becomes a link to its meaning, and src/learn/cards.ts shows that as a card. */
+import type { Root } from 'mdast';
+import { TERMS } from '../src/page/glossary.ts';
+import { make, text, type Node } from './nodes.ts';
+
+/** Where a term lies in the page of the glossary. */
+export const anchorOf = (term: string) =>
+  `term-${term
+    .replace('α', 'alpha')
+    .replace('ε', 'epsilon')
+    .replace('₁', '1')
+    .replace(/[^\w]+/g, '-')
+    .replace(/-$/, '')}`;
+
+const PATTERNS = TERMS.map((one) => ({
+  ...one,
+  whole: RegExp(`(?<![\\w“])(?:${one.pattern.source})(?![\\w”₁])`, 'u'),
+}));
+
+/** Elements whose words are no prose: a term in them stays a word. */
+const NO_PROSE = [
+  'a',
+  'table',
+  'svg',
+  'sink-scope',
+  'sink-row',
+  'sink-write',
+  'summary',
+  'h2',
+  'math',
+];
+
+/** A remark plugin, to be used after the directives. */
+export const linkTerms = () => (tree: Root) => {
+  const seen = new Set<string>();
+  const nodesOf = (said: string): Node[] => {
+    const found = PATTERNS.filter(({ term }) => !seen.has(term))
+      .flatMap((one) => {
+        const match = one.whole.exec(said);
+        return match ? [{ ...one, at: match.index, word: match[0] }] : [];
+      })
+      // Of two that begin at one place the longer one holds the other.
+      .sort((a, b) => a.at - b.at || b.word.length - a.word.length)[0];
+    if (!found) return said ? [text(said)] : [];
+    const { term, meaning, word, at } = found;
+    seen.add(term);
+    const properties = {
+      className: ['term'],
+      href: `../glossary/index.html#${anchorOf(term)}`,
+      dataMeaning: meaning,
+    };
+    return [
+      ...(at ? [text(said.slice(0, at))] : []),
+      make('a', properties, [text(word)]),
+      ...nodesOf(said.slice(at + word.length)),
+    ];
+  };
+  const visit = (node: Node): void => {
+    if (!node.children) return;
+    node.children = node.children.flatMap((child) => {
+      const isProse =
+        !['link', 'heading', 'inlineCode', 'inlineMath', 'math', 'code'].includes(child.type) &&
+        !NO_PROSE.includes(child.data?.hName ?? '');
+      if (child.type === 'text') return nodesOf(child.value);
+      if (isProse) visit(child);
+      return [child];
+    });
+  };
+  visit(tree as unknown as Node);
+};

@@ -1,0 +1,50 @@
+/**
+ * When a sentence of a lesson may be read: `alpha > 2 uniform and share > 0%` of the numbers that the lesson states of
+ * a figure's run. A sentence is judged by what the reader sees: by its numbers as they are printed.
+ */
+const TERM = /^(?:(\d+(?:\.\d+)?)%?|(?:(\d+(?:\.\d+)?) )?([a-z]\w*))$/;
+const COMPARISON = /^(.+?) (<|>) (.+)$/;
+
+interface Term {
+  readonly factor: number;
+  /** Of a number of the run; undefined: the factor is all. */
+  readonly name?: string;
+}
+
+interface Comparison {
+  readonly left: Term;
+  readonly right: Term;
+  readonly isLess: boolean;
+}
+
+function termOf(written: string): Term {
+  const [, number, factor = '1', name] = TERM.exec(written.trim()) ?? [];
+  if (number !== undefined) return { factor: Number(number) };
+  if (name === undefined)
+    throw new Error(`“${written}”: expected a number or the name of a value.`);
+  return { factor: Number(factor), name };
+}
+
+export function parseCondition(written: string): readonly Comparison[] {
+  return written.split(' and ').map((part) => {
+    const [, left, sign, right] = COMPARISON.exec(part.trim()) ?? [];
+    if (left === undefined || right === undefined)
+      throw new Error(`“${part}”: expected two values with < or > between them.`);
+    return { left: termOf(left), right: termOf(right), isLess: sign === '<' };
+  });
+}
+
+/** Names of the values that a condition compares. */
+export const namesIn = (written: string): string[] =>
+  parseCondition(written).flatMap(({ left, right }) =>
+    [left.name, right.name].filter((name) => name !== undefined),
+  );
+
+/** @param read a value of the run as a lesson prints it; a dash, which makes no condition true, where there is none */
+export function isTrue(written: string, read: (name: string) => string): boolean {
+  const numberOf = ({ factor, name }: Term) =>
+    name === undefined ? factor : factor * parseFloat(read(name).replace('−', '-'));
+  return parseCondition(written).every(({ left, right, isLess }) =>
+    isLess ? numberOf(left) < numberOf(right) : numberOf(left) > numberOf(right),
+  );
+}

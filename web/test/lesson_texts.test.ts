@@ -1,0 +1,106 @@
+// @vitest-environment happy-dom
+/**
+ * What lessons say of a figure is true of six texts that a reader may type: each figure whose text the reader changes
+ * runs on all of them, and of the sentences that are cases of one another one must be true on each.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lessons } from '../ship/lessons';
+import { parseHash } from '../src/ask/state';
+import { selectedHead } from '../src/frame';
+import { isTrue, namesIn } from '../src/learn/conditions';
+import { valueOf } from '../src/learn/values';
+import { views } from '../src/views/index';
+import { openPage } from './engine';
+import { isBuilt, PATIENCE, UNBUILT } from './fixture';
+
+const TEXTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'the first text': {},
+  'one word': { prompt: 'Hello' },
+  'no start token': { first: 'none' },
+  'one word repeated': { prompt: 'the '.repeat(40).trim() },
+  '100 tokens': {
+    prompt:
+      'Once upon a time there was a king who had three sons, and the youngest was called the fool. ' +
+      'He went out into the wood to cut down a tree, and there he met a little old man who asked him for bread. ' +
+      'He gave him half of all that he had, and they sat by the water until the sun was gone and the moon came.',
+  },
+  'another language': {
+    prompt: 'Es war einmal eine alte Frau, die lebte allein in einem Haus am Rand des Waldes.',
+  },
+};
+
+type Page = Awaited<ReturnType<typeof openPage>>;
+let page: Page;
+beforeAll(async () => {
+  if (!isBuilt) return;
+  page = await openPage();
+}, PATIENCE.timeout);
+afterAll(() => page?.close());
+
+const all = lessons();
+const figures = all.flatMap(({ figures: own, whens }) =>
+  own
+    .filter(({ state }) => /\btext\b/.test(state.controls ?? ''))
+    .map(({ id, state }) => ({ id, state, whens: whens.filter(({ figure }) => figure === id) })),
+);
+
+/** What a lesson reads of a figure's run on a text. */
+async function readOn(state: Readonly<Record<string, string>>, text: object) {
+  const hash = new URLSearchParams({ ...state, ...text });
+  for (const name of ['controls', 'id']) hash.delete(name);
+  const { state: asked, problems } = parseHash(hash.toString());
+  expect(problems).toEqual([]);
+  const view = views.find(({ name }) => name === asked.view)!;
+  const frames = await page.framesOf(asked.shown, asked);
+  const results = frames.map((frame) => ({
+    ...{ subject: frame.subject, T: frame.T, eps: frame.eps },
+    tokens: frame.tokens.map((one) => one.text),
+    numbers: view.numbers(frame, selectedHead(frame, asked)),
+  }));
+  return (name: string) => valueOf(name, results);
+}
+
+describe('what a lesson says while a condition is true', () => {
+  it('is said of figures whose text a reader changes', () => {
+    const ids = figures.map(({ id }) => id);
+    for (const { whens } of all)
+      for (const { figure } of whens) expect(ids, figure).toContain(figure);
+    expect(figures.filter(({ whens }) => whens.length).length).toBeGreaterThan(5);
+  });
+
+  for (const { id, state, whens } of figures.filter((one) => one.whens.length))
+    it(`${id}: one case is true on each of the six texts`, PATIENCE, async ({ skip }) => {
+      skip(!isBuilt, UNBUILT);
+      const groups = [...new Set(whens.map(({ group }) => group))];
+      for (const [name, text] of Object.entries(TEXTS)) {
+        const read = await readOn(state, text);
+        for (const group of groups) {
+          const cases = whens.filter((one) => one.group === group);
+          const numbers = cases.flatMap(({ condition }) => namesIn(condition));
+          const measured = Object.fromEntries(numbers.map((one) => [one, read(one)]));
+          const said = cases.filter(({ condition }) => isTrue(condition, read));
+          expect(
+            said.map((one) => one.said),
+            `${name}: ${JSON.stringify(measured)} of ${cases.map((one) => one.condition).join('; ')}`,
+          ).toHaveLength(1);
+        }
+      }
+    });
+});
+
+describe('a condition', () => {
+  const read = (name: string) =>
+    ({ alpha: '93%', uniform: '15%', rise: '−0.20', none: '–' })[name]!;
+  it('compares numbers as they are printed', () => {
+    expect(isTrue('alpha > 6 uniform', read)).toBe(true);
+    expect(isTrue('alpha > 6.2 uniform', read)).toBe(false);
+    expect(isTrue('alpha > 50% and rise < 0', read)).toBe(true);
+    expect(isTrue('alpha > 50% and rise > 0', read)).toBe(false);
+    expect(isTrue('none > 0', read) || isTrue('none < 1', read)).toBe(false);
+  });
+  it('is refused where it cannot be read', () => {
+    expect(() => isTrue('alpha', read)).toThrow(/two values with < or >/);
+    expect(() => isTrue('alpha = 3', read)).toThrow(/two values with < or >/);
+    expect(() => isTrue('alpha > -3', read)).toThrow(/expected a number or the name/);
+  });
+});

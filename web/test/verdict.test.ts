@@ -1,0 +1,48 @@
+// @vitest-environment happy-dom
+import { beforeEach, describe, expect, it } from 'vitest';
+import { countWords, judgeChoice, judgeNumber, keepGuess, readGuesses } from '../src/learn/verdict';
+
+const share = { min: 0, max: 100, unit: '%' };
+beforeEach(() => localStorage.clear());
+
+describe('a guess', () => {
+  it('is right, near, or wrong by how much', () => {
+    expect(judgeNumber(62, 63, share)).toEqual({ verdict: 'right', said: 'Right: it is 63%.' });
+    expect(judgeNumber(53, 63, share)).toEqual({
+      verdict: 'near',
+      said: 'Near: 10 points too low; it is 63%.',
+    });
+    expect(judgeNumber(95, 63, share)).toEqual({
+      verdict: 'wrong',
+      said: 'Wrong: 32 points too high; it is 63%.',
+    });
+    expect(judgeNumber(3, 15, { min: 0, max: 24, unit: '' }).said).toBe(
+      'Wrong: 12 too low; it is 15.',
+    );
+    expect(judgeChoice('One third', 'One third').verdict).toBe('right');
+    expect(judgeChoice('Almost nothing', 'One third').said).toBe(
+      'Wrong: the answer is “One third”.',
+    );
+  });
+
+  it('is kept, the last one of each question, and counted', () => {
+    const guess = { lesson: 'a', question: 0, guess: '3' };
+    expect(countWords(readGuesses(), 'a')).toBe('');
+    keepGuess({ ...guess, verdict: 'wrong' });
+    keepGuess({ ...guess, verdict: 'near' });
+    expect(countWords(readGuesses(), 'a')).toBe(
+      'Your predictions in this lesson: 0 right, 1 near, 0 wrong.',
+    );
+    keepGuess({ ...guess, lesson: 'b', verdict: 'right' });
+    expect(countWords(readGuesses(), 'a')).toBe(
+      'Your predictions in this lesson: 0 right, 1 near, 0 wrong. In all lessons so far: 1 right, 1 near, 0 wrong.',
+    );
+  });
+
+  it('reads nothing of what another program wrote', () => {
+    for (const kept of ['{', '{}', '[1,{"lesson":"a"}]', 'null']) {
+      localStorage.setItem('sinkscope:guesses', kept);
+      expect(readGuesses(), kept).toEqual([]);
+    }
+  });
+});
