@@ -25,7 +25,7 @@ function termOf(written: string): Term {
   return { factor: Number(factor), name };
 }
 
-export function parseCondition(written: string): readonly Comparison[] {
+function parseCondition(written: string): readonly Comparison[] {
   return written.split(' and ').map((part) => {
     const [, left, sign, right] = COMPARISON.exec(part.trim()) ?? [];
     if (left === undefined || right === undefined)

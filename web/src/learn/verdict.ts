@@ -1,5 +1,5 @@
 /** What becomes of a reader's guess: a verdict, kept in this browser, and how many of each there are. */
-export type Verdict = 'right' | 'near' | 'wrong';
+type Verdict = 'right' | 'near' | 'wrong';
 
 export interface Judged {
   readonly verdict: Verdict;
