@@ -293,7 +293,7 @@ static void pooled(const char *folder) {
         must(ss_run_attention(&run.run, SS_FIELD_ATT, l, 0, 0, T_MAX, map, &err), &err, "rows");
         must(ss_run_pooled(&run.run, SS_FIELD_ATT, l, 0, b, out, &err), &err, "pooled");
         for (int cell = 0; cell < P * P; cell++) {
-            double sum = 0, most = -INFINITY;
+            double sum = 0, most = -HUGE_VAL;
             int n = 0;
             for (int t = cell / P * b; t < least(T_MAX, (cell / P + 1) * b); t++)
                 for (int j = cell % P * b; j < least(T_MAX, (cell % P + 1) * b); j++) {
