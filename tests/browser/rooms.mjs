@@ -734,6 +734,8 @@ const reading = {
     const move = (name) => page.locator('.hand').getByRole('link', { name });
     await ask(page, 'What if');
     await move(/^Zero channel 64 (after layer \d|at the embedding), token 2$/).waitFor();
+    // The address follows a moment later, and the way back leads to the picture.
+    await page.waitForFunction(() => location.hash.includes('view=change'));
     await page.goBack();
     await picture.waitFor();
     // The neighbour, by arrow and Enter; the move by Enter.
