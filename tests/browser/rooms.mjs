@@ -1295,7 +1295,7 @@ const training = {
     await openDoor(lone, 'settings');
     await lone.locator('details.about summary').click();
     await lone.getByText('one seed (1): how far another would differ is not known').waitFor();
-    assert.match(await lone.textContent('.about'), /Sink₁\s+0\.0% \(seed 1, the only one\)/);
+    assert.match(await lone.textContent('.about'), /Sink₁\s+0% \(seed 1, the only one\)/);
   },
 
   async 'a number that is half typed stays while the page is redrawn'(stage) {
