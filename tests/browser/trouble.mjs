@@ -1,7 +1,7 @@
 /** Broken files and unusual texts: a message that names the place, and the last good frame. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { chips, openFiles, root, settled, text } from './stage.mjs';
+import { chips, openDoor, openFiles, root, settled, text } from './stage.mjs';
 
 const finding = (page) => text(page, '[data-finding]');
 const explore = (stage, options) => stage.open('room=explore', options);
@@ -168,6 +168,8 @@ export const trouble = {
   async 'a long text is cut, a megabyte refused, half a surrogate read'(stage) {
     const page = await explore(stage);
     await page.fill('textarea', 'word '.repeat(500));
+    await settled(page);
+    await openDoor(page, 'tokens');
     await page.waitForSelector('.cut');
     assert.match(await text(page, '.cut'), /more not run/);
     const began = Date.now();
