@@ -69,7 +69,9 @@ const showsStep = (page, step) =>
     );
     const seen = [...stamps].filter((one) => one.textContent && one.checkVisibility());
     return (
-      drawn?.dataset.subject.endsWith(name) && seen.length === 1 && seen[0].textContent.endsWith(name)
+      drawn?.dataset.subject.endsWith(name) &&
+      seen.length === 1 &&
+      seen[0].textContent.endsWith(name)
     );
   }, `pythia-14m@step${step}`);
 const troubles = (page, hub) =>
