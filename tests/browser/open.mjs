@@ -6,6 +6,7 @@ import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { ggufOfZoo } from './gguf.mjs';
 import {
+  ask,
   openDoor,
   openFiles,
   pictures,
@@ -58,6 +59,21 @@ const plan = (page) => text(page, '.open-plan');
 const stamp = (page) => text(page, '[data-view="attention"] .stamp');
 const finding = (page) => text(page, '[data-finding]');
 const STAMP = '[data-view="attention"] .stamp';
+
+/** The training room has drawn this checkpoint, and its line of conditions, seen once, names it. */
+const showsStep = (page, step) =>
+  page.waitForFunction((name) => {
+    const drawn = document.querySelector('[data-view="attention"] .cell:not(.stale)');
+    const stamps = document.querySelectorAll(
+      '[data-view="attention"] .stamp, .training-grid > .middle > .stamp',
+    );
+    const seen = [...stamps].filter((one) => one.textContent && one.checkVisibility());
+    return (
+      drawn?.dataset.subject.endsWith(name) &&
+      seen.length === 1 &&
+      seen[0].textContent.endsWith(name)
+    );
+  }, `pythia-14m@step${step}`);
 const troubles = (page, hub) =>
   page.troubles.filter((one) => !one.includes(hub.endpoint) && !one.includes(hub.cdn));
 
@@ -429,10 +445,10 @@ export const open = {
 
   async 'a GGUF file opens by itself, and gives the digits of the model it was made of'(stage) {
     const { page, hub } = await openPage(stage);
-    await page.getByRole('button', { name: 'Output' }).click();
+    const before = await finding(page);
+    await ask(page, 'What does the head write?', 'Next token');
     await page.waitForSelector('.next li');
     await settled(page);
-    const before = await finding(page);
     const words = await page.locator('.chip').allTextContents();
     const next = await text(page, '.next');
     await page.evaluate(() => {
@@ -450,14 +466,19 @@ export const open = {
       /from your disk/.test(document.querySelector('.about')?.textContent),
     );
     await settled(page);
-    assert.match(await stamp(page), /twin\.F16\.gguf/);
+    assert.match(await text(page, '[data-view="next"] .stamp'), /twin\.F16\.gguf/);
     // This file does not say that its tokenizer adds the start token: nothing is put first unasked.
     assert.match(await text(page, '.starts'), /no start token: add /);
+    await openDoor(page, 'settings');
     await page.locator('.starts').click();
     await settled(page);
-    assert.equal(await finding(page), before);
     assert.deepEqual(await page.locator('.chip').allTextContents(), words);
     assert.equal(await text(page, '.next'), next);
+    await ask(page, 'Where does attention go?');
+    await page.waitForSelector(STAMP);
+    await settled(page);
+    assert.match(await stamp(page), /twin\.F16\.gguf/);
+    assert.equal(await finding(page), before);
     assert.equal(await page.evaluate(() => globalThis.opened), 1, 'a model is read once');
     assert.deepEqual(troubles(page, hub), []);
   },
@@ -468,12 +489,7 @@ export const open = {
     await page.getByRole('link', { name: 'Training', exact: true }).click();
     await page.waitForSelector('.walk input');
     const slider = page.locator('.walk input');
-    const shows = (step) =>
-      page.waitForFunction(
-        ([selector, name]) =>
-          document.querySelector(selector)?.textContent.endsWith(`pythia-14m@step${name}`),
-        [STAMP, step],
-      );
+    const shows = (step) => showsStep(page, step);
     await shows(0);
     await slider.focus();
     await page.keyboard.press('ArrowRight');
@@ -513,7 +529,9 @@ export const open = {
     await page.waitForSelector('.progress', { state: 'hidden' });
     await settled(page);
     assert.match(await text(page, '.trouble'), /Stopped/);
-    assert.match(await stamp(page), /pythia-14m@step0\b/);
+    // The last picture stays, and says itself what it is of.
+    assert.ok(await page.locator(STAMP).isVisible());
+    assert.match(await stamp(page), /pythia-14m@step0$/);
   },
 
   async 'another special token may come first, and the tokenizer’s own are shown'(stage) {

@@ -45,6 +45,8 @@ interface Cell {
   readonly title: HTMLElement;
   readonly badge: HTMLElement;
   readonly stamp: HTMLElement;
+  /** The conditions of what it shows. */
+  conditions: string;
   readonly update: Update;
   readonly scope: Scope;
 }
@@ -257,7 +259,7 @@ export class Figure {
     const update = this.#view.draw(part(root, 'cell-body'), reachOf(this.#context, scope));
     const stamp = part(root, 'stamp', 'p');
     scope.onEnd(() => root.remove());
-    return { root, title, badge, stamp, update, scope };
+    return { root, title, badge, stamp, conditions: '', update, scope };
   }
 
   /** Once in this theme; absent: in the reader's. */
@@ -292,6 +294,8 @@ export class Figure {
       const group = framesOf(all).filter((frame) => frames.includes(frame));
       cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
       if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
+      // The last picture stays, and says what it is of where the room no longer does.
+      else this.#stamp(cell);
     });
     const missing = framesOf(this.#shown).map((frame) => lackWords(this.#view, frame));
     render(
@@ -320,12 +324,13 @@ export class Figure {
   }
 
   #fill(
-    { root, title, badge, update, stamp }: Cell,
+    cell: Cell,
     frame: Frame,
     { frames, group }: Pick<DrawOptions, 'frames' | 'group'>,
     i: number,
   ): void {
-    const { isBare, extra } = this.#look;
+    const { root, title, badge, update } = cell;
+    const { extra } = this.#look;
     root.dataset.subject = frame.subject;
     say(title, group.length > 1 ? frame.model.title : frame.title);
     const own = this.#ownConditions(frame);
@@ -352,11 +357,16 @@ export class Figure {
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};
     const conditions = { ...this.#conditionsOf(frame), T, ...all, ...own, class: kind };
-    const stated = this.#look.stated?.() ?? [];
-    const words = isBare ? '' : unstated(stampWords(conditions), stated);
+    cell.conditions = stampWords(conditions);
+    this.#stamp(cell);
+    if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
+  }
+
+  #stamp({ stamp, conditions }: Cell): void {
+    const { isBare, stated } = this.#look;
+    const words = isBare ? '' : unstated(conditions, stated?.() ?? []);
     stamp.hidden = !words;
     if (stamp.textContent !== words) render(explained(words, true), stamp);
-    if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }
 
   /** What has a cell of its own. */
