@@ -93,7 +93,8 @@ async function inHost(text) {
     const [directive] = mystParse(text).children;
     const [{ type, src, title, children, esm, model }] = directive.children;
     if (type === 'anywidget') return renders(esm, model);
-    assert.match(children[0].url, /picture\.png$/, 'what MyST prints');
+    assert.match(children[0].url, /\/cards\/start\.png$/, 'what MyST prints');
+    assert.ok((await fetch(children[0].url)).ok, children[0].url);
     return frameOf({ src, title });
   }
   if (text.includes('style={{')) {
@@ -114,7 +115,7 @@ async function inHost(text) {
 const FITTING = {
   ...Object.fromEntries(
     (
-      'attention sinks geometry scores threshold length gives norms ratios channels firsts mass heads ' +
+      'attention sinks arrows outputs geometry scores threshold length gives norms ratios channels firsts mass heads ' +
       'effects reach loss next suffix tasks training parts valley secondary tags'
     )
       .split(' ')
@@ -163,8 +164,11 @@ function isInside() {
   });
 }
 
+/** The stamp says the length of the text, or that the view has texts of its own. */
 const isDrawn = (frame) =>
-  frame.waitForFunction(() => /T = \d/.test(document.querySelector('.stamp')?.textContent ?? ''));
+  frame.waitForFunction(() =>
+    /T = \d|prompts of its own/.test(document.querySelector('.stamp')?.textContent ?? ''),
+  );
 
 export const embed = {
   async 'the element: attributes, properties and events mirror one state'(stage) {
@@ -606,7 +610,7 @@ export const embed = {
     const steps = await page.evaluate(() => history.length);
     await preview.evaluate(() => (globalThis.isSame = true));
     const code = () => dialog.locator('textarea').inputValue();
-    const [, layer, head] = /L(\d+)H(\d+)/.exec(await page.textContent('h1'));
+    const [, layer, head] = /L(\d+)H(\d+)/.exec(await page.textContent('.room-head .hint'));
     for (const part of [`shown="softmax"`, `layer="${layer}"`, `head="${head}"`, 'prompt="The old'])
       assert.ok((await code()).includes(part), part);
     await dialog.getByLabel('theme').selectOption('dark');

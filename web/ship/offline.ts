@@ -14,7 +14,7 @@ const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards)\/.*)$/;
  * the course's pictures.
  */
 const ON_DEMAND =
-  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/\d-[^/]*\.svg)$/;
+  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/[^/]*\.svg)$/;
 
 /**
  * @param out the built page
@@ -54,7 +54,11 @@ export async function buildServiceWorker(
       ZOO: JSON.stringify(zoo),
       HASHES: JSON.stringify(
         Object.fromEntries(
-          Object.entries(hashes).map(([file, hash]) => [file, listed(file, hash).join(' ')]),
+          Object.entries(hashes).map(([file, hash]) => [
+            // The folder of the zoo, before hundreds of names, would be much of the file.
+            file.startsWith(zoo) ? `/${file.slice(zoo.length)}` : file,
+            listed(file, hash).join(' '),
+          ]),
         ),
       ),
       'process.env.NODE_ENV': '"production"',

@@ -22,8 +22,14 @@ import { listedFor } from './listed';
 declare const self: ServiceWorkerGlobalScope;
 declare const FILES: PrecacheEntry[];
 declare const ZOO: string;
-/** By path, the beginning of the SHA-256 of each file in hexadecimal, and of what a .gz file holds. */
+/**
+ * By path, the beginning of the SHA-256 of each file in hexadecimal, and of what a .gz file holds. A path that begins
+ * with / is one in the zoo.
+ */
 declare const HASHES: Readonly<Record<string, string>>;
+const hashes = Object.fromEntries(
+  Object.entries(HASHES).map(([path, hash]) => [path.replace(/^\//, ZOO), hash]),
+);
 
 /** Of models, tokenizers and checkpoints together: about 300 MB where each is the largest. */
 const MOST_FILES = 150;
@@ -43,14 +49,14 @@ const APART = {
   'Cross-Origin-Embedder-Policy': 'require-corp',
 };
 
-const hashesOf = (address: string) => listedFor(HASHES, scope, address);
+const hashesOf = (address: string) => listedFor(hashes, scope, address);
 
 async function isListed(address: string, response: Response): Promise<boolean> {
-  const hashes = hashesOf(address)?.split(' ');
-  if (!hashes || !response.ok) return false;
+  const listed = hashesOf(address)?.split(' ');
+  if (!listed || !response.ok) return false;
   const digest = await crypto.subtle.digest('SHA-256', await response.clone().arrayBuffer());
   const hex = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0'));
-  return hashes.some((hash) => hex.join('').startsWith(hash));
+  return listed.some((hash) => hex.join('').startsWith(hash));
 }
 
 const checked: WorkboxPlugin = {
