@@ -19,6 +19,7 @@ const load = async (file) =>
 
 const { isNarrow, lessonOf, ORDER, picturesOf, writings } = await load('ship/markdown.ts');
 const { values } = await load('src/learn/values.ts');
+const { once } = await load('src/embed/label.ts');
 const { namesIn } = await load('src/learn/conditions.ts');
 const { intervalOfPairs } = await load('ship/facts.ts');
 const lessons = ORDER.map((slug) => lessonOf(slug, readFileSync(join(here, `${slug}.md`), 'utf8')));
@@ -79,7 +80,7 @@ async function draw({ id, state }, { lives, whens }) {
   ]);
   return {
     state,
-    says: results.map(({ says }) => says).join(' '),
+    says: once(results.map(({ says }) => says ?? '')).join(' '),
     values: Object.fromEntries([...wanted].map((name) => [name, values[name](results)])),
     ...{ width: size('width'), height: size('height'), live },
   };

@@ -32,6 +32,7 @@ import { isWholeRoom, titleOf, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
 import { recordingOf, writeAttributes } from './attributes';
+import { once } from './label';
 import { themeOf, watchTheme } from './theme';
 import { takeTurn } from './turns';
 
@@ -258,9 +259,10 @@ export class Live {
     const describe = this.#engine.value?.models.describe;
     const isOut = shown.some(({ frame, isStale, error }) => !error && (!frame || isStale));
     const isWhole = frames.every((frame) => describe && isRead(view, frame, describe));
-    if (!frames.length || isOut || !isWhole) return;
+    const isComing = frames.some((frame) => view.isComing?.(frame));
+    if (!frames.length || isOut || !isWhole || isComing) return;
     const says = frames.map((frame) => view.says(frame, selectedHead(frame, state), state));
-    const label = [view.title, ...says].join('. ');
+    const label = [view.title, ...once(says)].join('. ');
     this.#host.internals.ariaLabel = label;
     if (label === this.#said) return;
     this.#said = label;

@@ -120,6 +120,8 @@ export interface View {
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
   /** What it shows, as a sentence: a caption, and the picture's alternative. @param state of the page; absent: as usual */
   readonly says: (frame: Frame, at: Head, state?: State) => string;
+  /** Whether what it says waits for more than the answer; it reads signals. */
+  readonly isComing?: (frame: Frame) => boolean;
   readonly draw: (root: HTMLElement, reach: Reach) => Update;
 }
 

@@ -82,7 +82,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   function showOnce(): void {
     const printed = plain(figure.root.textContent!);
     for (const one of foot.querySelectorAll('[data-finding] > span')) {
-      const isPrinted = printed.includes(plain(one.textContent!).replace(/\.$/, ''));
+      const sentence = plain(one.textContent!).replace(/\.$/, '');
+      // How it was measured may be printed with another of the sentences.
+      const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
+      const own = sentence.slice(0, sentence.length - aside.length);
+      const isPrinted = printed.includes(own) && printed.includes(aside);
       one.classList.toggle('unseen', isPrinted);
     }
   }

@@ -30,6 +30,14 @@ import { part, say, type View } from '../page/view';
 
 /** What was read so far; numbers are of it, and a room that says them again follows it. */
 const read = signal<readonly Course[]>([]);
+/** Whether the courses came, or cannot. */
+const isRead = signal(false);
+/** Counts the logs that came, or cannot. */
+const answers = signal(0);
+/** Counts those that came. */
+const logs = signal(0);
+/** Models whose logs are on their way. */
+const asked = new Set<string>();
 /** The long runs of the models that were shown, where there are logs of several seeds. */
 const long = new Map<string, readonly SeedRun[]>();
 /** Sink_1 of a hub's checkpoints that were visited, by what was asked of them. */
@@ -204,8 +212,16 @@ export const training: View = {
       }));
     });
   },
-  says: (frame) =>
-    [...sentences(frame), ...(seedRunsOf(frame).length ? [OTHER_RUNS] : [])].join('\n'),
+  isComing: (frame) => {
+    void answers.value;
+    const { id } = walkOf(frame);
+    return !isRead.value || asked.has(id);
+  },
+  says: (frame) => {
+    // What it says is of them, and what says it again follows.
+    void [read.value, logs.value];
+    return [...sentences(frame), ...(seedRunsOf(frame).length ? [OTHER_RUNS] : [])].join('\n');
+  },
   draw(root, { set, timelines, fail }) {
     const kinds = part(root, '');
     const chart = part(root, 'chart');
@@ -216,19 +232,28 @@ export const training: View = {
       .then((found) => {
         read.value = found;
         redraw();
-      }, fail);
+      }, fail)
+      .finally(() => (isRead.value = true));
     const fetchSeeds = (frames: readonly Frame[]) => {
       for (const { id } of frames.map(walkOf)) {
         if (long.has(id)) continue;
         long.set(id, []);
+        asked.add(id);
         // Without a network they are not there, and the rest is.
-        seedRuns(id).then(
-          (runs) => {
-            long.set(id, runs);
-            if (runs.length) redraw();
-          },
-          () => long.delete(id),
-        );
+        void seedRuns(id)
+          .then(
+            (runs) => {
+              long.set(id, runs);
+              if (!runs.length) return;
+              redraw();
+              logs.value++;
+            },
+            () => long.delete(id),
+          )
+          .finally(() => {
+            asked.delete(id);
+            answers.value++;
+          });
       }
     };
     return (frame, { state, frames }) => {
