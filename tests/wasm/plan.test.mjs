@@ -161,7 +161,7 @@ test('parts of a GGUF file are one choice, in their order, and an image encoder 
 test('a model that does not fit is refused with what it needs, and where it begins not to', async () => {
   const text = (gib) =>
     `needs about ${gib} GiB of memory; WebAssembly with 32-bit addresses holds 3.75 GiB of it. ` +
-    'Expected a smaller or more strongly quantised model';
+    'Expected a smaller or more strongly quantized model';
   const sized = (bytes) => planOf([{ name: 'm.gguf', bytes }]);
   assert.equal(MEMORY_LIMIT, 3.75 * 2 ** 30);
   assert.equal((await sized(3.75 * 2 ** 30)).refusal, undefined);
