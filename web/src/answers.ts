@@ -11,7 +11,7 @@ import { littleWords, writtenOf } from './views/outputs';
 import { emergence } from './views/training';
 import type { Choice } from './views/index';
 import { profile } from './views/norms';
-import { judged, quote, word } from './words';
+import { firstBare, judged, word } from './words';
 
 const WHERE: Readonly<Record<Kind, string>> = {
   all: 'Almost every token attends to the first one.',
@@ -170,10 +170,9 @@ export function answerOf(
 
 /** What the first token is, said in full once a screen. */
 export function firstInFull(frame: Frame): string {
-  const key = firstKey(frame);
-  const name = quote(frame, key);
-  return frame.tokens[key]?.special
-    ? `${name.replace(/[“”]/g, '')} is a marker that begins every text`
+  const name = firstBare(frame);
+  return frame.tokens[firstKey(frame)]?.special
+    ? `${name} is a marker that begins every text`
     : `the first token is ${name}`;
 }
 

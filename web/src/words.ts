@@ -60,6 +60,13 @@ export function quote(frame: Frame, t: number): string {
   return `“${word(frame.tokens[t]?.text ?? '')}”`;
 }
 
+/** The first token, in quotation marks unless it is a special token. */
+export function firstBare(frame: Frame): string {
+  const key = firstKey(frame);
+  const name = quote(frame, key);
+  return frame.tokens[key]?.special ? name.replace(/[“”]/g, '') : name;
+}
+
 /** Where a hidden state is: 0 before all layers, which count from 0. */
 export function stateWords(hidden: number): string {
   return hidden ? `after layer ${hidden - 1}` : 'at the embedding';

@@ -38,7 +38,7 @@ import {
   isBelow,
   meanAlpha,
   percent,
-  quote,
+  firstBare,
   shareWords,
   stampWords,
   sumWords,
@@ -59,13 +59,6 @@ function recordedBy({ recording, sequences, pooled, ...frame }: Frame): string {
     : '';
   const means = sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
   return `${recording!.model.id} read this text, and the page shows what was recorded.${means}${cells}`;
-}
-
-/** The first token, in quotation marks unless it is a special token. */
-function firstBare(frame: Frame): string {
-  const key = firstKey(frame);
-  const name = quote(frame, key);
-  return frame.tokens[key]?.special ? name.replace(/[“”]/g, '') : name;
 }
 
 /** What the first token is, said in full once. */
