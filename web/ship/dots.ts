@@ -1,6 +1,6 @@
 /** Each seed of a recipe as a dot, and their mean: a table that is read without JavaScript. */
-import { longRuns, modelsOfZoo } from './facts.ts';
-import { make, table, text, type Node } from './nodes.ts';
+import { longRuns, meanOf, modelsOfZoo } from './facts.ts';
+import { fixed, make, table, text, type Node } from './nodes.ts';
 
 /** The outcomes that can be drawn, with the places of their digits. */
 const OUTCOMES: Readonly<Record<string, { readonly title: string; readonly digits: number }>> = {
@@ -13,10 +13,6 @@ export interface Dots {
   readonly values: readonly number[];
   readonly mean: number;
 }
-
-const meanOf = (all: readonly number[]) => all.reduce((a, b) => a + b, 0) / all.length;
-const fixed = (value: number, digits: number) =>
-  (Math.abs(value) < 0.5 / 10 ** digits ? 0 : value).toFixed(digits).replace('-', '−');
 
 /** What the long runs of the recipes have at a step, the largest mean first. */
 export function seedDots(recipes: readonly string[], step: number, outcome: string): Dots[] {

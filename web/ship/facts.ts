@@ -60,7 +60,8 @@ function onsetOf({ points }: Log): number {
   return points[last + 1]?.step ?? NaN;
 }
 
-const meanOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+export const meanOf = (values: readonly number[]) =>
+  values.reduce((a, b) => a + b, 0) / values.length;
 
 /** Student's t of a two-sided interval of 95%, by its degrees of freedom, from 1 (scipy.stats.t.ppf(0.975, n)). */
 const STUDENT = [

@@ -52,7 +52,7 @@ import { linkTerms } from './terms.ts';
 import { make, minus, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
 import { groupsOf, runsOf } from './runs.ts';
-import { fact, longRuns, modelsOfZoo, wrongly, type Model } from './facts.ts';
+import { fact, longRuns, meanOf, modelsOfZoo, wrongly, type Model } from './facts.ts';
 
 export interface FigureOf {
   /** With the name of its lesson's pictures: `1-map`. */
@@ -438,8 +438,7 @@ function directives(slug: string, read: Read) {
       const file = join(folder, 'without_first.json');
       const { prompt, texts, trials } = JSON.parse(readFileSync(file, 'utf8')) as Deleted;
       const rows = NAMES.map((name) => {
-        const repeated = trials.map((one) => one[name].repeated);
-        const mean = repeated.reduce((a, b) => a + b, 0) / repeated.length;
+        const mean = meanOf(trials.map((one) => one[name].repeated));
         return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, percent(mean)];
       });
       const written = table(['First token', 'The model writes', 'Repeated'], rows);
@@ -454,17 +453,11 @@ function directives(slug: string, read: Read) {
     },
     dots(node, { recipes = '', step = '', outcome = '' }) {
       const dots = dotsOf(recipes.split(/\s+/), Number(step), outcome);
-      become(
-        node,
-        make('figure', {}, [...dots, make('figcaption', {}, [...(node.children ?? [])])]),
-      );
+      become(node, make('figure', {}, [...dots, ...caption(node)]));
     },
     runs(node, { groups = '' }) {
       const drawn = runsOf(groupsOf(groups), ['loss', 'alpha']);
-      become(
-        node,
-        make('figure', {}, [...drawn, make('figcaption', {}, [...(node.children ?? [])])]),
-      );
+      become(node, make('figure', {}, [...drawn, ...caption(node)]));
     },
     claims(node) {
       become(node, make('figure', {}, [...claimsTables(hrefOf), ...caption(node)]));

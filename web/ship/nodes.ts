@@ -38,6 +38,10 @@ export function table(
   );
 }
 
+/** A number with so many decimals, and no sign where it rounds to 0. */
+export const fixed = (value: number, digits: number) =>
+  (Math.abs(value) < 0.5 / 10 ** digits ? 0 : value).toFixed(digits).replace('-', '−');
+
 /** A difference with its sign. */
 export const minus = (value: number, digits: number) =>
   `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(digits)}`;

@@ -1,6 +1,6 @@
 /** Runs of protocol B as a figure that is read without JavaScript: two outcomes of each run, in groups of recipes. */
-import { decisiveRuns, modelsOfZoo, type Decisive } from './facts.ts';
-import { make, table, text, type Node } from './nodes.ts';
+import { decisiveRuns, meanOf, modelsOfZoo, type Decisive } from './facts.ts';
+import { fixed, make, table, text, type Node } from './nodes.ts';
 
 const OUTCOMES = {
   alpha: 'α₁ above uniform attention',
@@ -40,12 +40,11 @@ function ticksOf([low, high]: readonly [number, number]): number[] {
   return Array.from({ length: count }, (_, i) => (first + i) * step);
 }
 
-const mean = (all: readonly number[]) => all.reduce((a, b) => a + b, 0) / all.length;
-const words = (value: number) => (Math.abs(value) < 0.005 ? 0 : value).toFixed(2).replace('-', '−');
+const words = (value: number) => fixed(value, 2);
 const rangeOf = (all: readonly number[]) =>
   all.length === 1
     ? words(all[0]!)
-    : `${words(mean(all))} (${words(Math.min(...all))} to ${words(Math.max(...all))})`;
+    : `${words(meanOf(all))} (${words(Math.min(...all))} to ${words(Math.max(...all))})`;
 
 /** An interval that holds all values, with some room. */
 function domainOf(values: readonly number[]): readonly [number, number] {
@@ -57,7 +56,6 @@ function domainOf(values: readonly number[]): readonly [number, number] {
 /**
  * A figure of all runs of some recipes: a dot for each run, a ring for each recipe's mean, and a line through the
  * means of a group; then the same as a table.
- * @param titles of recipes, where one says more than that of the zoo
  * @throws Error where a group has no run at all
  */
 export function runsOf(
@@ -127,7 +125,7 @@ export function runsOf(
     label({ x: EDGE.left, y: EDGE.top - 1, className: 'axis' }, OUTCOMES[up]),
   ];
   const places = found.map(({ recipes }) =>
-    recipes.map(({ runs }) => [x(mean(runs[across])), y(mean(runs[up]))] as const),
+    recipes.map(({ runs }) => [x(meanOf(runs[across])), y(meanOf(runs[up]))] as const),
   );
   // A name stands beside the last mean of its group, and lower where another name is there.
   const names: { readonly x: number; readonly y: number; readonly width: number }[] = [];
