@@ -265,6 +265,6 @@ def published(found: list[Decision]) -> str:
     logs = {protocol.B_ORDER[0]: found[0].bases} | logs
     lines = [f'  {json.dumps(id)}: ' + json.dumps(
         {"seeds": sorted(some)} | {name: [round(value, 4) for value in outcome(some, name)]
-                                   for name in ("alpha", SHARE, "loss")})
+                                   for name in ("alpha", "loss")})
              for id, some in logs.items() if some]
     return "{\n" + ",\n".join(lines) + "\n}\n"

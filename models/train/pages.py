@@ -239,16 +239,16 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
         found[zoo / recipe.id / "card.md"] = card(recipe, row)
     found[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
     base = runs[protocol.LONG + protocol.HEADLINE[0]]
-    text = readme.read_text()
+    text, decisions = readme.read_text(), decide.decisions()
     for name, lines in {
             "zoo": table(rows), "seeds": seeds_table(more), "preview": preview_table(rows),
             "untrained": untrained({row["id"] for row in rows}),
             "pilot": factors.pilot_table(logs[base.id], base.seeds),
             "factors": factors.table(list(paired.values())),
-            "decisions": decide.table(decide.decisions())}.items():
+            "decisions": decide.table(decisions)}.items():
         text = claims.with_table(text, name, lines)
     found[readme] = text
-    found[zoo / "decisive.json"] = decide.published(decide.decisions())
+    found[zoo / "decisive.json"] = decide.published(decisions)
     return found
 
 

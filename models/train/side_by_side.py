@@ -7,8 +7,8 @@ A step of these models is a thousand small kernels that leave a large device idl
 is captured once as a CUDA graph, and the graphs of many runs are replayed on streams of their own. The
 arithmetic is that of `train` in float32. Outcomes are measured as `train` measures them, on the CPU, by
 processes of their own; a log names the device that trained it. A run that the minutes do not suffice for
-leaves no log. With --again the logs of runs that were trained before go to another folder, where they
-tell how far one device is from another.
+leaves no log. With --again the logs of runs that were trained before go to another folder, and
+show how far one device is from another.
 """
 
 import argparse
