@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from safetensors.torch import save_file  # noqa: E402
-
-from models.train import protocol, side_by_side, train  # noqa: E402
-from models.train.corpus import Corpus  # noqa: E402
-from models.train.loss import LOSSES  # noqa: E402
-from models.train.recipe import Recipe  # noqa: E402
-from models.train.text import VOCABULARY  # noqa: E402
+from models.train import protocol, side_by_side, train
+from models.train.corpus import Corpus
+from models.train.loss import LOSSES
+from models.train.recipe import Recipe
+from models.train.text import VOCABULARY
 
 RUNS = protocol.decisive_runs()
 STEPS = 4
