@@ -11,7 +11,7 @@
 
 static void measure_all(const ss_trace *trace) {
     int n;
-    const ss_metric *rows = ss_metrics(&n);
+    ss_metrics(&n);
     ss_metric_args args = {0.3f, trace->T, 0, 0, NULL};
     for (int i = 0; i < n; i++) {
         size_t dims[SS_RANK_MAX], count = 1;

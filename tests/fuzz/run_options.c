@@ -113,7 +113,7 @@ static void view(const ss_run *run, input *in) {
 
 static void measure(const ss_run *run, input *in) {
     int n, metric = take_int(in);
-    const ss_metric *rows = ss_metrics(&n);
+    ss_metrics(&n);
     ss_metric_args args = {take_float(in), take_int(in), take_int(in), take_int(in),
                            take_byte(in) < 0x80 ? &run->trace : NULL};
     size_t dims[SS_RANK_MAX], count = 1;

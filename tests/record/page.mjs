@@ -37,6 +37,12 @@ try {
     const side = await map.locator('canvas').evaluate(({ width }) => width);
     const cells = [];
     for (const at of CELLS) cells.push(await cell(page, at, side));
+    // What the map says is read before other questions take its place.
+    const shown = {
+      finding: await text(page, '[data-finding]'),
+      map: await map.getAttribute('aria-label'),
+      axes: await map.evaluate(({ parentElement }) => ({ ...parentElement.dataset })),
+    };
     const texts = [await text(page, 'main')];
     const [titles, lacks] = [new Set(), {}];
     // Pictures that cannot be seen are not drawn.
@@ -53,12 +59,10 @@ try {
     await page.setViewportSize({ width: 1280, height: 900 });
     await page.screenshot({ path: `${folder}/${basename(file)}.png` });
     found[basename(file)] = {
-      finding: await text(page, '[data-finding]'),
+      ...shown,
       views: [...titles],
       lacks,
       side,
-      map: await map.getAttribute('aria-label'),
-      axes: await map.evaluate(({ parentElement }) => ({ ...parentElement.dataset })),
       cells,
       texts,
       troubles: page.troubles,
