@@ -1,13 +1,12 @@
 /** The command line: what the page shows, for a script. */
-import { openAsBlob } from 'node:fs';
-import { readFile, readdir, stat } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, resolve } from 'node:path';
 import { createEngine } from '../engine/client.js';
 import { editLabel, readEdit } from '../engine/edits.js';
-import { planFiles } from '../loading/disk.js';
+import { findPlan } from '../loading/find.js';
 import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { leastTokens } from '../study/judge.js';
-import { parseHubId, resolveHub } from '../loading/hub.js';
+import { parseHubId } from '../loading/hub.js';
 import { groupsOf } from '../study/labels.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../loading/plan.js';
@@ -332,7 +331,7 @@ async function openModel(engine, name, values, make) {
   await expectThere(name);
   const texts = await textsOf(values);
   const checkpoint = await checkpointOf(name);
-  const plan = await findModel(checkpoint?.folder ?? name, hub);
+  const plan = await findPlan(checkpoint?.folder ?? name, hub);
   const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
   const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
   const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
@@ -601,41 +600,6 @@ function isHubId(name) {
   } catch {
     return false;
   }
-}
-
-/**
- * A path that exists is read from the disk; all else is a name on the hub.
- * @param {string} name
- * @param {{ token?: string, endpoint?: string, cache: boolean }} hub
- */
-async function findModel(name, hub) {
-  const there = await stat(name).catch(() => undefined);
-  if (!there) return resolveHub(name, hub);
-  const paths = there.isDirectory() ? await pathsIn(name) : [''];
-  const files = await Promise.all(
-    paths.map(async (path) => ({
-      path: path.replaceAll(sep, '/') || basename(name),
-      file: await openAsBlob(join(name, path)),
-    })),
-  );
-  const [plan, ...others] = await planFiles(files);
-  if (others.length === 0) return plan;
-  const ids = [plan, ...others].map(({ id }) => id).join(', ');
-  throw new SinkscopeError('argument', name, `expected one model, found ${ids}; name a file`);
-}
-
-/**
- * The files of a folder; of the folders within it, too, where an index may name shards there.
- * @param {string} folder
- */
-async function pathsIn(folder) {
-  const top = await readdir(folder);
-  const recursive = top.some((name) => name.endsWith('.index.json'));
-  const paths = recursive ? await readdir(folder, { recursive }) : top;
-  const areFiles = await Promise.all(
-    paths.map(async (path) => (await stat(join(folder, path))).isFile()),
-  );
-  return paths.filter((_, i) => areFiles[i]);
 }
 
 /**
