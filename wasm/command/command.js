@@ -10,6 +10,7 @@ import { parseHubId } from '../loading/hub.js';
 import { groupsOf } from '../study/labels.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../loading/plan.js';
+import { LoadedModel } from '../load/loaded_model.js';
 import { compareRecordings } from '../recording/study.js';
 import { idTokenizer, readIds } from '../text/ids.js';
 import { planTokenizer } from '../text/plan_tokenizer.js';
@@ -21,6 +22,7 @@ import {
   readRecording,
   recordOpened,
 } from './recording.js';
+import { ablation, ablationText, mapCsv, mapOf, mapText, written } from './loaded.js';
 import { missing, readArguments, refuse, usage, withDefaults } from './options.js';
 import { oneLine, visible } from './output.js';
 import { promptsText, toCsv } from './sheet.js';
@@ -37,6 +39,7 @@ import { sourceOf, train } from './train.js';
  *   'per-prompt'?: boolean, json?: boolean, csv?: boolean, arithmetic: string, kernels: string, workers?: string,
  *   endpoint?: string, cache?: boolean, 'tokenizer-limit': string, out?: string, keep: string, fields: string,
  *   precision: string, licence?: string, tolerance: string, goal: string, length: string, steps: string, width: string,
+ *   layer?: string, head?: string, count?: string, temperature: string, 'top-k': string,
  *   seed: string, prompt?: string, masked: string, causal?: string, copied: string, between: string, prompts: string
  * }} Values
  */
@@ -54,6 +57,18 @@ import { sourceOf, train } from './train.js';
  */
 const RUN = {
   measure: async (engine, asked) => printed(await measureNamed(engine, asked), engine),
+  map: async (engine, asked) => {
+    const found = await withText(engine, asked, mapOf);
+    return { found, text: () => mapText(found), csv: () => mapCsv(found) };
+  },
+  ablate: async (engine, asked) => {
+    const found = await withText(engine, asked, ablation);
+    return { found, text: () => ablationText(found) };
+  },
+  generate: async (engine, asked) => {
+    const found = await withText(engine, asked, written);
+    return { found, text: () => `${visible(found.text + found.written)}\n` };
+  },
   record: async (engine, asked) => printed(await recordModel(engine, asked), engine),
   compare: async (engine, asked) => {
     const found = await compare(engine, asked);
@@ -154,6 +169,44 @@ async function measureNamed(engine, { names: [name], values, given }) {
     name,
     values.eps && given.eps ? thresholdsOf(values.eps) : undefined,
   );
+}
+
+/**
+ * Opens a model, does something with one text, and closes it.
+ * @template Result
+ * @param {Engine} engine
+ * @param {Asked} asked
+ * @param {(model: import('../sinkscope.js').LoadedModel, text: string, options: any) => Promise<Result>} use
+ */
+async function withText(engine, { names: [name], values, given }, use) {
+  const texts = [given.text, given['text-file']].filter((one) => one !== undefined);
+  const one = 'one of --text and --text-file';
+  if (texts.length === 0) throw missing('text', one);
+  expect(texts.length === 1, 'text', one, texts.length);
+  const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
+  const optional = (/** @type {'layer' | 'head'} */ key) =>
+    values[key] === undefined ? undefined : count(values[key], `--${key}`);
+  const { edits, ...parts } = await openNamed(engine, name, values);
+  const model = new LoadedModel({ ...parts, engine, isOwner: false });
+  try {
+    return await use(model, text, {
+      edits,
+      special: specialOf(model.tokenizer, values.special),
+      layer: optional('layer'),
+      head: optional('head'),
+      ...(values.eps === undefined ? {} : { eps: number(values.eps, 0, 1, '--eps') }),
+      ...(values.count === undefined
+        ? {}
+        : {
+            count: count(values.count, '--count'),
+            temperature: number(values.temperature, 0, 1e6, '--temperature'),
+            topK: count(values['top-k'], '--top-k'),
+            seed: count(values.seed, '--seed'),
+          }),
+    });
+  } finally {
+    await model.close();
+  }
 }
 
 /**
@@ -317,27 +370,16 @@ async function tablesBeside() {
  *   what else is made of texts, before the tokenizer is closed
  */
 async function openModel(engine, name, values, make) {
-  const { describe } = engine;
-  const { defaults } = describe;
+  const { defaults } = engine.describe;
   const wanted = {
     tokens: whole(values.tokens ?? String(defaults.tokens), '--tokens'),
     sequences: whole(values.sequences, '--sequences'),
     lines: values.lines === true,
   };
   const thresholds = thresholdsOf(values.eps ?? String(defaults.eps));
-  const edits = (values.edit ?? []).map((/** @type {string} */ text) => readEdit(text, describe));
-  const token = process.env.HF_TOKEN || undefined;
-  const hub = { token, endpoint: values.endpoint, cache: values.cache === true };
   await expectThere(name);
   const texts = await textsOf(values);
-  const checkpoint = await checkpointOf(name);
-  const plan = await findPlan(checkpoint?.folder ?? name, hub);
-  const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
-  const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
-  const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
-  const opening = planTokenizer(plan, model, { ...hub, limit });
-  // Ids need no tokenizer.
-  const tokenizer = await (texts.ids ? opening.catch(idsAlone) : opening);
+  const { plan, model, tokenizer, edits } = await openNamed(engine, name, values, texts.ids);
   /** @type {import('../sinkscope.js').Cut | undefined} */
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
@@ -351,7 +393,7 @@ async function openModel(engine, name, values, make) {
   tokenizer.close();
   return {
     made,
-    id: (await stat(name).catch(() => undefined)) ? basename(resolve(name)) : plan.id,
+    id: plan.id,
     plan,
     model,
     tokenizer,
@@ -360,9 +402,34 @@ async function openModel(engine, name, values, make) {
     thresholds,
     edits,
     cut,
-    arithmetic,
+    arithmetic: model.arithmetic,
     text: texts.ids ? undefined : texts.text,
   };
+}
+
+/**
+ * A model of the disk or the hub, with its tokenizer.
+ * @param {Engine} engine
+ * @param {string} name
+ * @param {Values} values
+ * @param {number[][]} [ids] which need no tokenizer
+ */
+async function openNamed(engine, name, values, ids) {
+  const edits = (values.edit ?? []).map((/** @type {string} */ text) =>
+    readEdit(text, engine.describe),
+  );
+  const token = process.env.HF_TOKEN || undefined;
+  const hub = { token, endpoint: values.endpoint, cache: values.cache === true };
+  await expectThere(name);
+  const checkpoint = await checkpointOf(name);
+  const found = await findPlan(checkpoint?.folder ?? name, hub);
+  const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
+  const plan = isOnDisk ? { ...found, id: basename(resolve(name)) } : found;
+  const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
+  const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
+  const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
+  const opening = planTokenizer(plan, model, { ...hub, limit });
+  return { plan, model, tokenizer: await (ids ? opening.catch(idsAlone) : opening), edits };
 }
 
 /**

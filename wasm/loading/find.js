@@ -36,7 +36,7 @@ export async function findPlan(source, options = {}) {
  */
 async function planName(name, options) {
   const files = await diskFiles(name);
-  if (files) return onlyPlan(name, files);
+  if (files) return planPath(name, files);
   const isAddress = /^(https?|file):/.test(name) && URL.canParse(name);
   const isHub = name.startsWith(String(options.endpoint ?? ENDPOINT));
   return isAddress && !isHub ? planAddress(new URL(name), options) : resolveHub(name, options);
@@ -52,7 +52,7 @@ async function planAddress(address, options) {
   if (address.protocol === 'file:') {
     const path = decodeURIComponent(address.pathname);
     const files = await diskFiles(path);
-    if (files) return onlyPlan(path, files);
+    if (files) return planPath(path, files);
     throw new SinkscopeError('read', path, 'expected a file or a folder, found none');
   }
   const { endpoint: _, cache, ...patience } = options;
@@ -86,6 +86,16 @@ function asDiskFile(one) {
   if (!('stream' in one)) return one;
   const { webkitRelativePath, name } = /** @type {Partial<File>} */ (one);
   return { path: webkitRelativePath || name || 'model.gguf', file: one };
+}
+
+/**
+ * A model of the disk has the name of its folder or file.
+ * @param {string} path
+ * @param {readonly DiskFile[]} files
+ */
+async function planPath(path, files) {
+  const id = path.split(/[\\/]/).findLast((part) => part !== '' && part !== '.');
+  return { ...(await onlyPlan(path, files)), ...(id ? { id } : {}) };
 }
 
 /**
