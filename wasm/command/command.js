@@ -47,6 +47,7 @@ import { sourceOf, train } from './train.js';
 /** @typedef {Awaited<ReturnType<typeof openModel>>} OpenedModel */
 /** @typedef {Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>} Found */
 /** @typedef {import('./options.js').Given} Given */
+/** @typedef {import('./loaded.js').OneText} OneText */
 /** @typedef {import('../sinkscope.js').Engine} Engine */
 /** @typedef {import('../sinkscope.js').Describe} Describe */
 /** @typedef {{ values: Values, given: Given, names: string[], args: readonly string[] }} Asked */
@@ -176,7 +177,7 @@ async function measureNamed(engine, { names: [name], values, given }) {
  * @template Result
  * @param {Engine} engine
  * @param {Asked} asked
- * @param {(model: import('../sinkscope.js').LoadedModel, text: string, options: any) => Promise<Result>} use
+ * @param {(model: import('../sinkscope.js').LoadedModel, text: string, options: OneText) => Promise<Result>} use
  */
 async function withText(engine, { names: [name], values, given }, use) {
   const texts = [given.text, given['text-file']].filter((one) => one !== undefined);

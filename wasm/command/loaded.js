@@ -6,7 +6,11 @@ import { csvOf } from './sheet.js';
 /** @typedef {import('../sinkscope.js').LoadedModel} LoadedModel */
 /** @typedef {import('../sinkscope.js').TextOptions} TextOptions */
 /** @typedef {import('../sinkscope.js').TextMeasures} TextMeasures */
-/** @typedef {{ layer?: number, head?: number }} Where */
+/**
+ * What the three commands take; each reads some of it.
+ * @typedef {TextOptions & { layer?: number, head?: number, eps?: number, count?: number, temperature?: number,
+ *   topK?: number, seed?: number }} OneText
+ */
 
 /** What a line says of a run. @param {TextMeasures} found */
 const brief = ({ T, eps, sink, uniform, conclusive, loss }) => ({
@@ -20,7 +24,7 @@ const nats = (/** @type {number | null} */ loss) =>
  * The head that is named, or the one that gives the first token most.
  * @param {LoadedModel} model
  * @param {string} text
- * @param {TextOptions & Where} options
+ * @param {OneText} options
  */
 export async function mapOf(model, text, options) {
   const { tokens, layer, head, map } = await model.measure(text, options);
@@ -54,7 +58,7 @@ export function mapCsv({ model, tokens, layer, head, map }) {
 /**
  * @param {LoadedModel} model
  * @param {string} text
- * @param {TextOptions & { count: number, temperature: number, topK: number, seed: number }} options
+ * @param {OneText} options
  */
 export async function written(model, text, options) {
   return { model: model.id, text, written: await model.generate(text, options) };
@@ -64,7 +68,7 @@ export async function written(model, text, options) {
  * The effect of what is taken away: of a head, a layer, or whatever edits name.
  * @param {LoadedModel} model
  * @param {string} text
- * @param {TextOptions & Where & { eps: number }} options
+ * @param {OneText} options
  */
 export async function ablation(model, text, options) {
   const { layer, head, edits } = options;
