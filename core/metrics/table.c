@@ -244,7 +244,8 @@ const ss_metric *ss_metrics(int *n) {
     return table;
 }
 
-/* The run that is compared with: of the same model, as long, and with the same fields. */
+/* Checks the run to compare with: it must have the same model, as many tokens and the same fields.
+ */
 static ss_status check_base(const ss_trace *trace, const ss_metric *row, const ss_metric_args *args,
                             ss_error *err) {
     const ss_trace *base = args->base;
