@@ -1,7 +1,6 @@
 """The file: what is saved is read again, by safetensors too, and keeps to its schema."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,12 @@ from families import FAMILIES, T, inputs
 from hybrids import HYBRIDS
 from safetensors import safe_open
 from safetensors.numpy import save_file
+from sinkscope.maps import OPERATIONS
 from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, Means, RecordingError
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "core" / "report" / "recording.schema.json"
+DESCRIBED = json.loads((ROOT / "wasm" / "sinkscope.describe.json").read_text())
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
@@ -138,9 +139,12 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
     assert "<script>" not in recording._repr_html_() and "<td>alpha_1</td>" in html
 
 
+def test_operations_of_maps_are_those_of_the_core() -> None:
+    assert list(OPERATIONS) == [operation["name"] for operation in DESCRIBED["operations"]]
+
+
 def test_units_of_the_summary_are_those_of_the_core() -> None:
-    table = (Path(__file__).parents[2] / "core/metrics/table.c").read_text()
-    units = dict(re.findall(r'\{\.name = "(\w+)",.*?\.unit = "([^"]*)"', table, re.DOTALL))
+    units = {metric["name"]: metric["unit"] for metric in DESCRIBED["metrics"]}
     assert units["entropy_mean"] == "of ln n"
     # The distance is a metric of recordings alone.
     assert UNITS.keys() - units.keys() == {"distance"}
