@@ -148,7 +148,7 @@ const OF_LINES = {
     ],
     // Heads divide the width, and groups divide the heads: there is nothing to round.
     [
-      /(?<!-)(?<![\w.])([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
+      /(?<!-)(?<![\w.])(?!(?:\w+\.)*H \/)([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
       (found) => `-(-${found})`,
     ],
     [/\bfloorf?\(/g, (found) => found.replace('floor', 'ceil')],
