@@ -95,6 +95,7 @@ async function wasm() {
       env: { ...process.env, ...env },
       seconds: 120,
       isQuiet: true,
+      failure: /^\s*✖/m,
     });
   /** A test that waits for what an edit took away never ends. @param {string} test @param {NodeJS.ProcessEnv} env */
   const passesEdited = (test, env) => passes(test, env, '--test-timeout=120000');
