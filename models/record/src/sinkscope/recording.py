@@ -76,12 +76,12 @@ class Table(list[dict[str, Any]]):
         return [head] + [[_text(row[name]) for name in head] for row in self]
 
     def to_csv(self) -> str:
-        """RFC 4180; what is undefined is empty."""
+        """Rows end with a line feed; what is undefined is empty."""
         import csv
         from io import StringIO
 
         out = StringIO()
-        writer = csv.DictWriter(out, list(self[0]) if self else ["metric"])
+        writer = csv.DictWriter(out, list(self[0]) if self else ["metric"], lineterminator="\n")
         writer.writeheader()
         for row in self.defined():
             writer.writerow({name: "" if x is None else x for name, x in row.items()})
