@@ -1,6 +1,8 @@
 /* Row statistics of a head, and metrics with one number a head; several questions use both. */
 #include "measures.h"
 
+#include <math.h>
+
 double ss_queries_of(const ss_mask *mask, int T, int k) {
     return (double)(mask->prefix == SS_EVERY_KEY ? T : T - k);
 }
@@ -18,6 +20,12 @@ float ss_mass_of(const ss_trace *trace, int head, int t) {
 
 float ss_factor_of(const ss_trace *trace, int head, int t) {
     return statistic(trace, trace->kept.factors, trace->statistics.factor, head, t);
+}
+
+float ss_bias_share(const ss_trace *trace, int head, int t) {
+    float weight = ss_bias_weight(trace, head, t);
+    if (trace->choices[head].operation->proxy == SS_PROXY_SHARE_ABS) weight = fabsf(weight);
+    return weight * ss_factor_of(trace, head, t);
 }
 
 static float mean_of_key(const ss_trace *trace, const float *recorded, const double *sums, int head,

@@ -2,8 +2,9 @@
  * Which heads does the sink switch off?
  *
  * Attention to the first token is withheld from all others: 1 - P_t1 gates the rest of the output
- * (arXiv 2602.01203), as far as the first value is small (value_ratio). A head's load is the mean
- * of its gate over the queries after the first, whose only key is the first token. The Gini
+ * (arXiv 2602.01203), as far as the first value is small (value_ratio). The share of a bias key,
+ * P_t*, goes to no token either, so that the gate is 1 - P_t1 - P_t*. A head's load is the mean of
+ * its gate over the queries after the first, whose only key is the first token. The Gini
  * coefficient of a layer's loads is 0 where all loads are equal and (H-1)/H where one head has all:
  * sum_i (2i - H - 1) x_i / (H sum x), x in ascending order; NaN where all are zero.
  */
@@ -11,10 +12,11 @@
 
 #include <math.h>
 
-/* Returns 1 - P_t1, P the share of attention; NaN up to the first token's own query. */
+/* Returns 1 - P_t1 - P_t*, P the share of attention; NaN up to the first token's own query. */
 static float gate_of(const ss_trace *trace, int head, int t) {
-    float weight = trace->statistics.first[ss_statistic_at(trace, head, t)];
-    return t > trace->first ? 1.0f - weight * ss_factor_of(trace, head, t) : NAN;
+    if (t <= trace->first) return NAN;
+    float first = trace->statistics.first[ss_statistic_at(trace, head, t)];
+    return 1.0f - first * ss_factor_of(trace, head, t) - ss_bias_share(trace, head, t);
 }
 
 void ss_measure_head_gate(const ss_trace *trace, const ss_metric_args *args, float *out) {

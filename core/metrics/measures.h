@@ -136,6 +136,9 @@ void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
 float ss_mass_of(const ss_trace *trace, int head, int t);
 float ss_factor_of(const ss_trace *trace, int head, int t);
 
+/* Share of attention that query t gives to the bias key; 0 where there is none. */
+float ss_bias_share(const ss_trace *trace, int head, int t);
+
 /* The mean share of attention that key k receives, and its mean weight. */
 float ss_alpha_of(const ss_trace *trace, int head, int k, int T);
 float ss_alpha_raw_of(const ss_trace *trace, int head, int k, int T);

@@ -88,12 +88,8 @@ void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, floa
  * NaN without a bias key. */
 static float alpha_bias(const ss_trace *trace, int head, int T) {
     if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
-    bool absolute = trace->choices[head].operation->proxy == SS_PROXY_SHARE_ABS;
     double sum = 1.0;
-    for (int t = 0; t < T; t++) {
-        double weight = (double)ss_bias_weight(trace, head, t);
-        sum += (double)ss_factor_of(trace, head, t) * (absolute ? fabs(weight) : weight);
-    }
+    for (int t = 0; t < T; t++) sum += (double)ss_bias_share(trace, head, t);
     return (float)(sum / (double)(T + 1));
 }
 

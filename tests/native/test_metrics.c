@@ -16,10 +16,10 @@ typedef struct fake {
     ss_arena arena;
 } fake;
 
-static void fake_open(fake *f, int L, int H, int T, int D, const char *operation) {
+static void fake_of(fake *f, const ss_arch *arch, int T, const char *operation) {
     int n;
     *f = (fake){0};
-    f->model.arch = (ss_arch){.L = L, .H = H, .G = H, .D = D, .K = D, .V = 2};
+    f->model.arch = *arch;
     f->trace = (ss_trace){.model = &f->model,
                           .fields = ss_fields_of(&f->model.arch),
                           .capacity = T,
@@ -30,11 +30,15 @@ static void fake_open(fake *f, int L, int H, int T, int D, const char *operation
     f->arena = arena_of(measured.used);
     memset(f->arena.block, 0, measured.used);
     ss_trace_lay_out(&f->trace, &f->arena);
-    for (int i = 0; i < L * H; i++) {
+    for (int i = 0; i < arch->L * arch->H; i++) {
         f->trace.choices[i] =
             (ss_choice){&ss_operations(&n)[ss_operation_find(operation)], {0}, {0, INT_MAX, 0}};
         for (int t = 0; t < T; t++) *ss_row(&f->trace, SS_FIELD_SEEN, i, t) = (float)(t + 1);
     }
+}
+
+static void fake_open(fake *f, int L, int H, int T, int D, const char *operation) {
+    fake_of(f, &(ss_arch){.L = L, .H = H, .G = H, .D = D, .K = D, .V = 2}, T, operation);
 }
 
 static void fake_close(fake *f) {
@@ -617,6 +621,26 @@ static void gates(void) {
     fake_close(&f);
 }
 
+/* A head that gives all to its bias key reads no token: its load is 0. */
+static void gate_of_a_bias_key(void) {
+    CASE("what a bias key gets is left for no token");
+    fake f;
+    const ss_arch arch = {
+        .L = 1, .H = 2, .G = 2, .D = 1, .K = 1, .V = 2, .bias_key = SS_OWNER_HEAD};
+    fake_of(&f, &arch, 4, "softmax");
+    for (int t = 0; t < 4; t++) {
+        *ss_row(&f.trace, SS_FIELD_ATT_BIAS, 0, t) = 1;
+        *ss_row(&f.trace, SS_FIELD_ATT_BIAS, 1, t) = 0.5f;
+        *weight(&f, 1, t, 0) = 0.25f;
+        *weight(&f, 1, t, t) += 0.25f;
+    }
+    float *load = measure(&f.trace, "head_load", 0.3f, 0, 0, 0, NULL);
+    CHECK_NEAR(load[0], 0, 0);
+    CHECK_NEAR(load[1], 0.25, 0);
+    free(load);
+    fake_close(&f);
+}
+
 static void accuracy(void) {
     CASE("accuracy: two of the four tokens that are predicted are first choices; none: NaN");
     fake f;
@@ -634,6 +658,7 @@ static void accuracy(void) {
 int main(void) {
     accuracy();
     gates();
+    gate_of_a_bias_key();
     matrix_entropy();
     all_on_first();
     all_on_self();
