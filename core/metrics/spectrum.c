@@ -67,7 +67,7 @@ static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
 }
 
 /* Computes out = A u over the first n rows and columns. */
-static void apply(double *out, double *matrix, const double *u, size_t n) {
+static void multiply_vector(double *out, double *matrix, const double *u, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const double *row = row_of(matrix, i);
         double sum = row[i] * u[i];
@@ -89,7 +89,7 @@ static double reflect(double *matrix, double *work, size_t n) {
     double length = u[n - 1] > 0.0 ? -sqrt(square) : sqrt(square);
     double half = square - u[n - 1] * length; /* |u|^2 / 2, once u is the vector */
     u[n - 1] -= length;
-    apply(work, matrix, u, n);
+    multiply_vector(work, matrix, u, n);
     for (size_t j = 0; j < n; j++) along += u[j] * work[j];
     for (size_t j = 0; j < n; j++) work[j] = (work[j] - along / (2.0 * half) * u[j]) / half;
     for (size_t i = 0; i < n; i++)
@@ -98,7 +98,7 @@ static double reflect(double *matrix, double *work, size_t n) {
 }
 
 /* Does a QR step on rows first..last of the tridiagonal matrix (`diagonal`, `off_diagonal`). */
-static void step(double *diagonal, double *off_diagonal, size_t first, size_t last) {
+static void qr_step(double *diagonal, double *off_diagonal, size_t first, size_t last) {
     double gap = (diagonal[last - 1] - diagonal[last]) / 2.0, off = off_diagonal[last - 1];
     double root = sqrt(gap * gap + off * off);
     double shift = diagonal[last] - off * off / (gap + (gap < 0.0 ? -root : root));
@@ -122,7 +122,7 @@ static void find_eigenvalues(double *diagonal, double *off_diagonal, size_t n) {
         for (int i = 0; i < STEPS && fabs(off_diagonal[last - 1]) > NEGLIGIBLE; i++) {
             size_t first = last - 1;
             while (first > 0 && fabs(off_diagonal[first - 1]) > NEGLIGIBLE) first--;
-            step(diagonal, off_diagonal, first, last);
+            qr_step(diagonal, off_diagonal, first, last);
         }
 }
 

@@ -11,7 +11,7 @@
 
 static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
     size_t n = strlen(text);
-    unsigned char *copy = malloc(n + 1); /* of its own size but for one byte, for the sanitizers */
+    unsigned char *copy = malloc(n + 1); /* exact size plus a NUL, for the sanitizers */
     if (!copy) exit(2);
     memcpy(copy, text, n);
     ss_status status = ss_arch_read(arch, (ss_bytes){copy, n}, err);
@@ -507,7 +507,7 @@ static void steps_are_prompts(void) {
         const ss_trace *whole = &opened->run.run.trace;
         ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
         opened_run steps = open_run(&desc);
-        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* size twin */
+        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* measuring and taking agree */
         ss_error err;
         for (int t = 0; t < T_MAX; t++)
             must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "step");
@@ -677,7 +677,7 @@ static void encoders(void) {
     }
 }
 
-/* ---- what a config says is seen in the numbers -------------------------------------------- */
+/* ---- every config key changes the numbers ------------------------------------------------- */
 
 /* Returns a copy of the bytes with the first `from` replaced. */
 static ss_bytes replaced(ss_bytes bytes, const char *from, const char *to) {
