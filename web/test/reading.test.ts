@@ -8,6 +8,7 @@ import {
   completed,
   contextOf,
   emptyFrame,
+  isAnswered,
   isStreamed,
   namesFor,
   recordedFor,
@@ -327,6 +328,23 @@ describe('a frame that is completed', () => {
     });
     expect(asked).toHaveLength(1);
     expect(again.head).toEqual(first.head);
+  });
+
+  it('takes the numbers of one head for no other’s', async () => {
+    const wanted = { reads: ['alpha'], headReads: ['q'] };
+    const raw = { alpha_raw: frameOf().tensors.alpha! };
+    for (const [layer, head] of [
+      [0, 0],
+      [1, 1],
+      [1, 0],
+    ] as const) {
+      const { run, asked } = runOf({ q: nothing });
+      const frame = frameOf({ head: { layer, head, tensors: { q: nothing } } }, raw);
+      const isOwn = layer === 1 && head === 0;
+      expect(isAnswered(frame, describe_, wanted, { layer: 1, head: 0 })).toBe(isOwn);
+      await completed(describe_, frame, { run, opened }, wanted, { headOf: strongest });
+      expect(asked.flat()).toEqual(isOwn ? [] : [{ field: 'q', layer: 1, head: 0 }]);
+    }
   });
 
   it('reads the numbers of another head than it had guessed', async () => {

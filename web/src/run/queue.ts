@@ -244,7 +244,6 @@ export class Queue {
         const old = before.get(subject);
         return (
           [...before.keys()][i] === subject &&
-          old?.frame === entry.frame &&
           Boolean(old?.isStale) === Boolean(entry.isStale) &&
           old?.error === entry.error
         );
