@@ -31,6 +31,8 @@ export interface DrawOptions {
   readonly group: readonly Frame[];
   /** For readers who know no word of this yet. */
   readonly isPlain?: boolean;
+  /** The room's heading is the plain answer: the caption follows it with the numbers. */
+  readonly isAnswered?: boolean;
   /** Something said on the picture. */
   readonly remark?: { readonly text: string; readonly kind: string };
 }
