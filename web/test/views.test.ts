@@ -977,8 +977,8 @@ describe('one number of every head, and the chosen head along the text', () => {
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
-      'L0H1: Δloss = 0.008, dormant, broadcast',
-      'L1H0: Δloss = 0.500, on the first token, yet used',
+      'L0H1: Δloss = +0.008, dormant, broadcast',
+      'L1H0: Δloss = +0.500, on the first token, yet used',
     ]);
     // What costs the model something when it is ablated is no no-op, however it is shared.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(

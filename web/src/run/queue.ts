@@ -34,6 +34,7 @@ import {
   type CachedRun,
   type OpenRun,
 } from './runs';
+import { take, type Measure } from './started';
 import { Studies } from './studies';
 
 /** A replaced frame waits so long for those beside it: a picture is drawn once. */
@@ -82,8 +83,6 @@ export class Queue {
       entry: (subject) => this.#entries.get(subject),
       set: (subject, change) => this.#set(subject, change),
       complete: (frame, cached) => this.#complete(frame, cached, this.#request!),
-      // The view that asks for it shows its own progress.
-      baseline: (id, signal) => this.#models.baselineOf(id, { signal, onProgress: () => {} }),
     });
   }
 
@@ -180,21 +179,14 @@ export class Queue {
     }
   }
 
-  doTasks(...given: Parameters<Generation['doTasks']>): Promise<void> {
-    return this.#generation.doTasks(...given);
-  }
-
-  search(...given: Parameters<Generation['search']>): ReturnType<Generation['search']> {
-    return this.#generation.search(...given);
-  }
-
-  maskedLoss(...given: Parameters<Generation['maskedLoss']>): ReturnType<Generation['maskedLoss']> {
-    return this.#generation.maskedLoss(...given);
-  }
-
-  unmask(...given: Parameters<Generation['unmask']>): Promise<void> {
-    return this.#generation.unmask(...given);
-  }
+  /** Takes a measurement that a reader starts, of a model that is shown; its view shows its progress. */
+  readonly measure: Measure<{ frame: Frame; signal: AbortSignal }> = (name, of, options) => {
+    const { opened } = this.#runs.get(of.frame.subject) ?? {};
+    if (!opened) throw new InputError('The model is no longer open.');
+    const watch = { signal: of.signal, onProgress: () => {} };
+    const baseline = () => this.#models.baselineOf(of.frame.model.id, watch);
+    return take(name, { ...of, opened, baseline }, options);
+  };
 
   /** The subject and its question, without its look. */
   #key(subject: string): string {
