@@ -59,6 +59,7 @@ export class Queue {
   readonly #models: Dependencies['models'];
   readonly #loading: Loading;
   readonly #turn: () => Promise<() => void>;
+  readonly #release: (kept: ReadonlySet<string>) => Promise<void>;
   readonly #runs = new CachedRuns();
   readonly #studies: Studies;
   readonly #generation: Generation;
@@ -77,6 +78,7 @@ export class Queue {
   constructor(dependencies: Dependencies) {
     this.#models = dependencies.models;
     this.#turn = dependencies.turn ?? (async () => () => {});
+    this.#release = dependencies.release ?? ((kept) => this.#models.release(kept));
     this.#loading = new Loading(dependencies);
     this.#studies = new Studies(dependencies, this.#loading);
     this.#generation = new Generation(this.#runs, {
@@ -493,6 +495,6 @@ export class Queue {
       if (previews.includes(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
         kept.add(previewId(id));
     this.#runs.keepOnly(wanted);
-    void this.#models.release(kept).catch(() => {});
+    void this.#release(kept).catch(() => {});
   }
 }
