@@ -2,7 +2,8 @@
 
 #include "../math/kernels.h"
 
-/* -ln softmax(x)[target]; the derivative is the softmax, less 1 at the target. */
+/* Returns -ln softmax(x)[target] and turns x into its derivative: the softmax, minus 1 at the
+ * target. */
 static float surprise(float *x, int target, size_t V) {
     float logit = x[target], top = ss_max(x, V), sum = ss_exp(x, x, top, V);
     ss_scale(x, 1.0f / sum, V);
@@ -10,7 +11,7 @@ static float surprise(float *x, int target, size_t V) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* The squared distance from the target, which x becomes twice of. */
+/* Returns the squared distance of x from the target and turns x into its derivative. */
 static float squared_error(float *x, const ss_task *task, const ss_sequence *sequence, int t,
                            float *target) {
     size_t V = (size_t)task->arch->V;

@@ -238,6 +238,10 @@ test('each kind finds its own in C and Python, and kinds take turns', () => {
   assert.deepEqual(found('a.py', 'round', 'n = total // x.shape[0] + arch.H // arch.G  # a // b'), [
     ['total // x.shape[0]', '-(-total // x.shape[0])'],
   ]);
+  // What is rounded up is rounded down, and not up in another way.
+  assert.deepEqual(found('a.py', 'round', 'n = -(-len(texts) // self.block) - 1'), [
+    ['-(-len(texts) // self.block)', '(len(texts) // self.block)'],
+  ]);
   assert.deepEqual(found('a.py', 'first', 'a = x[..., at] + i - self.first'), [
     ['- self.first', ''],
     ['at', '0'],

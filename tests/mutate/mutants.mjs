@@ -126,8 +126,8 @@ export default [
   [
     'key_norm of query heads',
     'metrics/table.c',
-    '.question = SS_DOC("What are the norms of the keys?"),\n     .unit = "",\n     .shape = {"L", "G", "T"}',
-    '.question = SS_DOC("What are the norms of the keys?"),\n     .unit = "",\n     .shape = {"L", "H", "T"}',
+    'METRIC(key_norm, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "G", "T")',
+    'METRIC(key_norm, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "H", "T")',
     'golden',
   ],
   [

@@ -494,6 +494,7 @@ export class Backend {
     const where = [run.address, index, layer ?? -1, head ?? -1];
     if (block !== undefined) {
       expectInteger(block, 1, run.T, 'block');
+      expect(rows === undefined, 'rows', 'none beside blocks', rows);
       const { shape, data } = this.#module.tensor('blocks', ...where, block);
       const side = shape.at(-1) ?? 0;
       return { shape: [...shape.slice(0, -2), 2, side, side], data };

@@ -221,7 +221,7 @@ export function meanAlpha(frame: Frame): number {
 }
 
 /** A share in whole percents, a small one with a digit more. */
-const digitsOf = (share: number) => percent(share, share < 0.0095 ? 1 : 0);
+export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
 export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
@@ -233,7 +233,7 @@ export function givenWords(claim: Claim): string {
   // A bound is rounded up, so that it holds.
   const number = isBelow(claim)
     ? percent(Math.ceil(100 * claim.given - 1e-4) / 100, 0)
-    : digitsOf(claim.given);
+    : wholePercent(claim.given);
   return claim.isAbout ? `about ${number}` : number;
 }
 

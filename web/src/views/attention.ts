@@ -91,6 +91,9 @@ function sayCell(
   return `${names}: ${share} of the row, weight ${weight} of row sum ${show(massOfRow(weights, frame.T, row), 3)}`;
 }
 
+/** What the grey triangle is. */
+const LATER = { kind: 'later', text: 'later tokens: not visible' };
+
 export const attention: View = {
   name: 'attention',
   title: 'Attention map',
@@ -148,7 +151,6 @@ export const attention: View = {
     const key = part(head, 'map-key', 'span');
     const what = part(key, 'scale-name', 'span');
     const legend = part(key, 'legend-place', 'span');
-    const later = part(key, 'scale-name', 'span');
     /** Tokens of a row, and of a column; elsewhere on the page the first one of a block represents it. */
     let block = 1;
     const tokensOf = ({ row, col }: Cell) => ({ query: row * block, key: col * block });
@@ -184,9 +186,6 @@ export const attention: View = {
       say(what, frame.pooled ? '' : scaleName(scale, 'weight'));
       if (frame.pooled) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
       else drawScale(legend, scale);
-      // Said once: beside another map it is known.
-      later.hidden = options.frames.length > 1 || isBidirectional(frame);
-      say(later, 'grey: later tokens, not visible');
       const words = frame.pooled ? undefined : wordsOf(frame.tokens);
       const isQuiet = isPlain && !frame.pooled;
       const axis = (name: string) => (block > 1 ? `${name} (blocks of ${block} tokens)` : name);
@@ -199,7 +198,7 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('key'),
         rowWords: words,
         colWords: words,
-        remark: options.remark,
+        remark: options.remark ?? (isBidirectional(frame) || maps.side < 2 ? undefined : LATER),
         label: attention.says(frame, at, state),
         chosen: cellOf(state.query, state.key),
         describe: (cell) => sayCell(frame, maps, cell, options),
