@@ -80,6 +80,8 @@ export const long = {
     const locator = page.locator('[data-view="attention"] .locator');
     await locator.click({ position: { x: 30, y: 60 } });
     await until(async () => (await zoomOf(page))[0] !== before[0]);
+    // The part is there before the next act.
+    await until(async () => /queries 80-119/.test(await lens(page).textContent()));
     await page.screenshot({ path: `${pictures}/long-phone.png`, fullPage: true });
     await page.getByRole('button', { name: 'Whole map' }).click();
     await rows(page, 30);
