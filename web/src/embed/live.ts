@@ -4,7 +4,7 @@
  */
 import { effect, signal } from '@preact/signals-core';
 import { createEngine } from 'sinkscope';
-import { base } from '../base';
+import { base, pageAt } from '../base';
 import { framesOf, Scope, shownOf, type Context, type Engine } from '../page/context';
 import { selectedHead } from '../frame';
 import { Models } from '../run/models';
@@ -214,7 +214,7 @@ export class Live {
   #context(): Context {
     const host = this.#host;
     const pointed = signal<Pointed>({});
-    const link = (change?: Partial<State>) => new URL(linkTo(this.#state.value, change), base).href;
+    const link = (change?: Partial<State>) => pageAt(linkTo(this.#state.value, change));
     return {
       state: this.#state,
       theme: this.#theme,
