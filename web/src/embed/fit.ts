@@ -84,6 +84,11 @@ function sideOf(pictures: readonly Element[]): number {
   );
 }
 
+/** Letters of a chart shrink with it below this width, in pixels. */
+const CHART_PX = 180;
+const isTooNarrow = (one: Element) =>
+  one.matches('.chart-picture') && one.getBoundingClientRect().width < CHART_PX;
+
 function lay(room: HTMLElement, layout: Layout, width = '100%'): void {
   const { zoom, without, isSingle, isSide, hasColumns, scrolls } = layout;
   room.style.setProperty('--zoom', String(zoom));
@@ -103,13 +108,13 @@ function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   const need = LEAST * Math.min(box.width, box.height);
   const side = sideOf(pictures);
   const isInside = () => {
-    const { bottom } = (pictures[0]!.closest('.map-place') ?? pictures[0]!).getBoundingClientRect();
+    const { bottom } = pictures[0]!.getBoundingClientRect();
     return (
       !layout.scrolls || bottom <= room.querySelector('.figure')!.getBoundingClientRect().bottom
     );
   };
   const holds = () => !isCut(room, layout) && isInside();
-  if (side < need) return false;
+  if (side < need || pictures.some(isTooNarrow)) return false;
   if (holds()) return true;
   // A map is as high as it is wide, and what stands beside it keeps its width.
   const place = room.querySelector('.cells')!;
@@ -118,7 +123,7 @@ function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   const least = full - cells * (side - need) + cells;
   const become = (width: number) => lay(room, layout, `${Math.floor(width / layout.zoom)}px`);
   become(least);
-  if (!holds() || sideOf(pictures) < need) return false;
+  if (!holds()) return false;
   let [low, high] = [least, full];
   for (let i = 0; i < HALVINGS; i++) {
     const middle = (low + high) / 2;
@@ -127,7 +132,8 @@ function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
     else high = middle;
   }
   become(low);
-  return true;
+  // A picture that is higher than wide shrinks by more than its place does.
+  return sideOf(pictures) >= need;
 }
 
 /** Buttons that choose which subject is seen, where one is seen at a time. */
