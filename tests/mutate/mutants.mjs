@@ -688,7 +688,13 @@ export default [
     '0',
     'golden',
   ],
-  ['a spike by its sign', 'run/ffn.c', 'fabsf(x[i]) > fabsf(x[peak])', 'x[i] > x[peak]', 'golden'],
+  [
+    'a spike by its sign',
+    'math/kernels_ref.c',
+    'if (fabsf(x[i]) > largest) largest = fabsf(x[peak = i]);',
+    'if (x[i] > largest) largest = x[peak = i];',
+    'golden',
+  ],
   [
     'the super weight of the first token',
     'metrics/massive.c',

@@ -554,7 +554,7 @@ static void interleaved(void) {
         float *work = malloc(ss_model_interleave_work(model) * sizeof *work);
         if (!work) abort();
         ss_model_interleave(model, work);
-        CHECK(model->layers[0].o.w.interleaved == !model->layers[0].o.w.in_out);
+        CHECK(model->layers[0].o.w.interleaved);
         tied += model->embedding.w.interleaved;
         check_steps(whole, prompt, T_MAX, T_MAX);
         if (f < DECODERS) check_steps(whole, prompt, T_MAX, 1);

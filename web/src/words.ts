@@ -343,10 +343,11 @@ export function comparison(frames: readonly Frame[]): string {
   if (most.verdict.sink === least.verdict.sink)
     return `${where}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${even}.${notes}`;
   const last = all.filter(({ verdict }) => verdict.sink === least.verdict.sink);
-  const who = last.length > 1 ? `${last.length} of the others have` : `${nameOf(least.frame)} has`;
+  const rest = last.length === all.length - 1 ? 'the others' : `${last.length} of the others`;
+  const who = last.length > 1 ? `${rest} have` : `${nameOf(least.frame)} has`;
   return (
     `${where}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +
-    `${percent(eps, 0)} of their attention (${even}); ${who} the weakest, ${share(least)}.${notes}`
+    `${percent(eps, 0)} of their attention (${even}); ${who} ${least.verdict.sink ? `the weakest, ${share(least)}` : 'none'}.${notes}`
   );
 }
 

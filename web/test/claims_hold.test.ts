@@ -254,7 +254,7 @@ const OF_MODELS: Readonly<
       sinksOf(truths.get(name!)!) === countOf(count!),
   ],
   'the weakest sink': [
-    `; ${MODEL} has the weakest, ${COUNT}`,
+    `; ${MODEL} has (?:the weakest, )?(\\d+|none)`,
     (truths, name, count) =>
       sinksOf(truths.get(name!)!) === Math.min(...[...truths.values()].map(sinksOf)) &&
       sinksOf(truths.get(name!)!) === countOf(count!),
