@@ -389,7 +389,7 @@ static void backcopy(void) {
             if (trigger) CHECK(s->tokens[t - 1] > 3 && s->optimum[t] == 0);
             triggers += trigger;
             if (trigger) continue;
-            const double *row = train->task.chances + s->tokens[t] * 20;
+            const double *row = train->task.bigrams + s->tokens[t] * 20;
             int next = s->targets[t];
             surprise -= log(row[next] - (next ? row[next - 1] : 0));
             optimum += (double)s->optimum[t];
