@@ -64,43 +64,34 @@ static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
     return D;
 }
 
-/* Sum of a[i] b[i]: four lanes, so that no addition waits for the one before. */
-static double dot(const double *a, const double *b, size_t n) {
-    double lanes[4] = {0};
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (size_t j = 0; j < 4; j++) lanes[j] += a[i + j] * b[i + j];
-    for (; i < n; i++) lanes[i % 4] += a[i] * b[i];
-    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
-}
-
 /* out = A u of the first n rows and columns. */
-static void apply(double *restrict out, double *matrix, const double *u, size_t n) {
+static void apply(double *out, double *matrix, const double *u, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const double *row = row_of(matrix, i);
-        double factor = u[i];
-        for (size_t j = 0; j < i; j++) out[j] += row[j] * factor;
-        out[i] = dot(row, u, i + 1);
+        double sum = row[i] * u[i];
+        for (size_t j = 0; j < i; j++) {
+            sum += row[j] * u[j];
+            out[j] += row[j] * u[i];
+        }
+        out[i] = sum;
     }
 }
 
 /* One reflection from both sides: row n keeps its diagonal and one number beside it, returned. It
  * becomes the reflection's vector u, H = I - 2 u u^T / |u|^2. */
 static double reflect(double *matrix, double *work, size_t n) {
-    double *u = row_of(matrix, n), square = dot(u, u, n - 1);
+    double *u = row_of(matrix, n), square = 0.0, along = 0.0;
+    for (size_t j = 0; j + 1 < n; j++) square += u[j] * u[j];
     if (square == 0.0) return u[n - 1];
     square += u[n - 1] * u[n - 1];
     double length = u[n - 1] > 0.0 ? -sqrt(square) : sqrt(square);
     double half = square - u[n - 1] * length; /* |u|^2 / 2, once u is the vector */
     u[n - 1] -= length;
     apply(work, matrix, u, n);
-    double along = dot(u, work, n) / (2.0 * half);
-    for (size_t j = 0; j < n; j++) work[j] = (work[j] - along * u[j]) / half;
-    for (size_t i = 0; i < n; i++) {
-        double *restrict row = row_of(matrix, i);
-        double own = u[i], factor = work[i];
-        for (size_t j = 0; j <= i; j++) row[j] -= own * work[j] + factor * u[j];
-    }
+    for (size_t j = 0; j < n; j++) along += u[j] * work[j];
+    for (size_t j = 0; j < n; j++) work[j] = (work[j] - along / (2.0 * half) * u[j]) / half;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) row_of(matrix, i)[j] -= u[i] * work[j] + work[i] * u[j];
     return length;
 }
 
