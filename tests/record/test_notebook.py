@@ -47,7 +47,8 @@ def test_the_strongest_head_is_selected_and_a_picture_left(recording: sinkscope.
     assert base64.b64decode(data["image/png"]).startswith(PNG)
     assert "alpha_1" in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data
-    assert (show(recording, layer=2, head=1).layer, show(recording, layer=2, head=1).head) == (2, 1)
+    for named, selected in (({"layer": 2, "head": 1}, (2, 1)), ({"layer": 2}, (2, 0)), ({"head": 1}, (0, 1))):
+        assert ((one := show(recording, **named)).layer, one.head) == selected
 
 
 def test_the_front_end_gets_bytes_when_it_asks(recording: sinkscope.Recording, tmp_path: Path,
