@@ -41,6 +41,7 @@ def recording() -> sinkscope.Recording:
 
 def test_the_strongest_head_is_selected_and_a_picture_left(recording: sinkscope.Recording) -> None:
     widget = show(recording)
+    assert widget.prompt == 0
     alpha = recording["mean.alpha"][..., 0]
     assert alpha[widget.layer, widget.head] == alpha.max()
     data, _ = widget._repr_mimebundle_()

@@ -141,7 +141,8 @@ export function seenBy(
   query: number,
 ): number {
   if (mask.kind === 'bidirectional') return T;
-  return Math.min(T, Math.max(query + 1, mask.prefix ?? 0));
+  const end = mask.prefix === undefined ? query + 1 : Math.max(query + 1, mask.prefix);
+  return Math.min(T, end);
 }
 
 /** Rows, and columns, of a map, and how many tokens each of them covers. */
