@@ -977,8 +977,8 @@ describe('one number of every head, and the chosen head along the text', () => {
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
-      'L0H1: Δloss = 0.008, dormant, broadcast',
-      'L1H0: Δloss = 0.500, on the first token, yet used',
+      'L0H1: Δloss = +0.008, dormant, broadcast',
+      'L1H0: Δloss = +0.500, on the first token, yet used',
     ]);
     // What costs the model something when it is ablated is no no-op, however it is shared.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
@@ -989,7 +989,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
       'Ablating head L0H0 changes the loss most, by −0.750',
     );
-    expect(ends(view)).toBe('Δloss -0.50.5');
+    expect(ends(view)).toBe('Δloss −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
       'active 1 – 25% −0.250',
       'no-op 1 1 50% +0.004',
@@ -1012,7 +1012,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     };
     const faint = drawn(effects, weak);
     expect(faint.map.data.scale).toMatchObject({ high: 0.01 });
-    expect(ends(faint)).toBe('Δloss -0.0100.010');
+    expect(ends(faint)).toBe('Δloss −0.0100.010');
   });
 });
 
