@@ -42,12 +42,14 @@ static double loss_change_at(const ss_trace *trace, const ss_trace *base, int t)
 
 typedef double (*change)(const ss_trace *trace, const ss_trace *base, int t);
 
-static void each(const ss_trace *trace, const ss_metric_args *args, change measure, float *out) {
+static void write_each(const ss_trace *trace, const ss_metric_args *args, change measure,
+                       float *out) {
     for (int t = 0; t < args->T; t++)
         out[t] = t < ss_first_predicted(trace) ? NAN : (float)measure(trace, args->base, t);
 }
 
-static void mean(const ss_trace *trace, const ss_metric_args *args, change measure, float *out) {
+static void write_mean(const ss_trace *trace, const ss_metric_args *args, change measure,
+                       float *out) {
     int first = ss_first_predicted(trace), n = args->T - first;
     double sum = 0.0;
     for (int t = first; t < args->T; t++) sum += measure(trace, args->base, t);
@@ -55,19 +57,19 @@ static void mean(const ss_trace *trace, const ss_metric_args *args, change measu
 }
 
 void ss_measure_kl_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    each(trace, args, divergence_at, out);
+    write_each(trace, args, divergence_at, out);
 }
 
 void ss_measure_kl_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    mean(trace, args, divergence_at, out);
+    write_mean(trace, args, divergence_at, out);
 }
 
 void ss_measure_loss_change_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    each(trace, args, loss_change_at, out);
+    write_each(trace, args, loss_change_at, out);
 }
 
 void ss_measure_loss_change(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    mean(trace, args, loss_change_at, out);
+    write_mean(trace, args, loss_change_at, out);
 }
 
 void ss_measure_hidden_change(const ss_trace *trace, const ss_metric_args *args, float *out) {

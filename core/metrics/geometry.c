@@ -37,8 +37,8 @@ static double norms(pair p) {
     return p.norms;
 }
 
-static void map(const ss_trace *trace, const ss_metric_args *args, double (*value)(pair),
-                float *out) {
+static void write_map(const ss_trace *trace, const ss_metric_args *args, double (*value)(pair),
+                      float *out) {
     int head = args->layer * trace->model->arch.H + args->head;
     for (int t = 0; t < args->T; t++)
         for (int j = 0; j < args->T; j++)
@@ -47,15 +47,15 @@ static void map(const ss_trace *trace, const ss_metric_args *args, double (*valu
 }
 
 void ss_measure_qk_dot(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    map(trace, args, product, out);
+    write_map(trace, args, product, out);
 }
 
 void ss_measure_qk_cos(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    map(trace, args, cosine, out);
+    write_map(trace, args, cosine, out);
 }
 
 void ss_measure_qk_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    map(trace, args, norms, out);
+    write_map(trace, args, norms, out);
 }
 
 static double norm_of(const float *x, size_t K) {

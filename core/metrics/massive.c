@@ -21,8 +21,8 @@ static const float *hidden_at(const ss_trace *trace, int row) {
     return ss_row(trace, SS_FIELD_HIDDEN, row, 0);
 }
 
-/* Sorts peaks by size; ties go to the first token, then the first channel. A missing peak has size
- * -1. */
+/* Finds the peaks and sorts them by size; ties go to the first token, then the first channel. A
+ * missing peak has size -1. */
 static void find_peaks(const float *h, int T, int D, peak peaks[TOP]) {
     for (int i = 0; i < TOP; i++) peaks[i] = (peak){-1.0f, -1, -1};
     for (int t = 0; t < T; t++)

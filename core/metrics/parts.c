@@ -55,7 +55,7 @@ static double rotary_size(const ss_arch *arch, int l, size_t j) {
 /* Working memory: the linear functions of the stream that give a layer's logits. */
 typedef struct workspace {
     double *directions; /* [H][D] a head's logit is the dot product of its row with the stream, */
-    double *offsets;    /* [H] plus this, which biases add */
+    double *offsets;    /* [H] the part of biases, added to that product */
     double *sums;       /* [H][H] */
     double *query;      /* [K] mean query of a head */
     float *row;         /* [max(D, H*K)] a row of a matrix */
@@ -154,11 +154,11 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
 }
 
 /* True if the stream is the sum of the recorded components. */
-static bool adds_up(const ss_trace *trace) {
+static bool stream_is_sum(const ss_trace *trace) {
     return !trace->edited && !trace->model->arch.post_norm;
 }
 
-static void undefined(float *out, size_t n) {
+static void fill_nan(float *out, size_t n) {
     for (size_t i = 0; i < n; i++) out[i] = NAN;
 }
 
@@ -166,8 +166,8 @@ void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, f
     const ss_arch *arch = &trace->model->arch;
     size_t D = (size_t)arch->D, count = (size_t)(2 * arch->L + 2);
     workspace work = workspace_of(trace);
-    undefined(out, (size_t)arch->L * (size_t)arch->H * count);
-    for (int l = 0; l < arch->L && adds_up(trace); l++) {
+    fill_nan(out, (size_t)arch->L * (size_t)arch->H * count);
+    for (int l = 0; l < arch->L && stream_is_sum(trace); l++) {
         write_directions(&work, trace, l, args->T);
         for (int h = 0; h < arch->H; h++, out += count) {
             for (int c = 0; c <= 2 * l; c++)
@@ -203,9 +203,9 @@ void ss_measure_logit_parts_heads(const ss_trace *trace, const ss_metric_args *a
     const ss_arch *arch = &trace->model->arch;
     size_t H = (size_t)arch->H, heads = (size_t)arch->L * H;
     bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
-    bool sums = adds_up(trace) && !gated && !arch->branch_norms;
+    bool sums = stream_is_sum(trace) && !gated && !arch->branch_norms;
     workspace work = workspace_of(trace);
-    undefined(out, heads * heads);
+    fill_nan(out, heads * heads);
     for (int l = 0; l < arch->L && sums; l++, out += H * heads) {
         write_directions(&work, trace, l, args->T);
         for (int below = 0; below < l; below++) {

@@ -275,7 +275,7 @@ static void write_training(ss_writer *writer) {
 }
 #endif
 
-static ss_status end(ss_writer *writer, ss_error *err) {
+static ss_status finish(ss_writer *writer, ss_error *err) {
     ss_write_end(writer, '}');
     return ss_write_done(writer)
                ? SS_OK
@@ -297,7 +297,7 @@ ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err) {
     write_defaults(&writer);
     write_status(&writer);
     write_letters(&writer);
-    return end(&writer, err);
+    return finish(&writer, err);
 }
 
 static void write_attention(ss_writer *writer, const ss_attention *attention) {
@@ -413,5 +413,5 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
         ss_write_number(&writer, numbers[i].name, numbers[i].value);
     write_features(&writer, arch);
     write_attention(&writer, &arch->attention);
-    return end(&writer, err);
+    return finish(&writer, err);
 }

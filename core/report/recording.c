@@ -329,7 +329,7 @@ static shape without_ones(const size_t *dims, int rank) {
     return s;
 }
 
-static bool same(const shape *a, const shape *b) {
+static bool shapes_equal(const shape *a, const shape *b) {
     return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof *a->dims * (size_t)a->rank);
 }
 
@@ -352,7 +352,8 @@ static ss_status check_entry(const ss_entry *entry, const shape *expected, int t
                                        : ss_dtype_name(types & 1 << SS_I32  ? SS_I32
                                                        : types & 1 << SS_U8 ? SS_U8
                                                                             : SS_F32);
-    if (entry->readable && (types & 1 << tensor->type) && same(&actual, &wanted)) return SS_OK;
+    if (entry->readable && (types & 1 << tensor->type) && shapes_equal(&actual, &wanted))
+        return SS_OK;
     return ss_fail(err, SS_BAD_TENSOR, entry->name, "expected %s of shape [%s], found %s of [%s]",
                    type, expected_text,
                    entry->readable ? ss_dtype_name(tensor->type) : "another type", actual_text);

@@ -4,7 +4,7 @@
 
 /* Returns -ln softmax(x)[target] and turns x into its derivative: the softmax, minus 1 at the
  * target. */
-static float surprise(float *x, int target, size_t V) {
+static float cross_entropy(float *x, int target, size_t V) {
     float logit = x[target], top = ss_max(x, V), sum = ss_exp(x, x, top, V);
     ss_scale(x, 1.0f / sum, V);
     x[target] -= 1.0f;
@@ -29,7 +29,7 @@ void ss_loss_back(float *logits, float *losses, const ss_task *task, const ss_se
     bool square = ss_tasks(&n)[task->row].square;
     for (int t = 0; t < T; t++, logits += V) {
         losses[t] = square ? squared_error(logits, task, sequence, t, task->target)
-                           : surprise(logits, sequence->targets[t], V);
+                           : cross_entropy(logits, sequence->targets[t], V);
         ss_scale(logits, factor * sequence->weights[t], V);
     }
 }

@@ -25,7 +25,7 @@ static bool ends_with(const char *name, const char *end) {
 
 /* Says which optional tensors the file has: those that the operation reads, and GPT-2's names with
  * "transformer." in front. */
-static bool has(void *context, const char *name) {
+static bool has_tensor(void *context, const char *name) {
     const header *draft = context;
     if (ends_with(name, ".sinks")) return draft->operation->parameters[0].per_head;
     if (ends_with(name, ".kernel_in.weight")) return draft->operation->feature == SS_FEATURE_MLP;
@@ -76,7 +76,7 @@ static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err)
                        "expected an operation of this build's table, scales %s",
                        arch->attention.operation);
     draft->operation = &ss_operations(&n)[index];
-    ss_lister lister = {draft, put_tensor, has};
+    ss_lister lister = {draft, put_tensor, has_tensor};
     put(draft, "{");
     ss_status status = ss_model_list(&draft->model_bytes, arch, &lister, err);
     put(draft, "," METADATA "}");
@@ -207,17 +207,17 @@ ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from
     return SS_OK;
 }
 
-static bool is_of_tokens(const char *name) {
+static bool is_token_embedding(const char *name) {
     return strstr(name, "embed_tokens") || strstr(name, "wte.");
 }
 
-static bool is_of_positions(const char *name) {
+static bool is_position_embedding(const char *name) {
     return strstr(name, "embed_positions") || strstr(name, "wpe.");
 }
 
 static double deviation_of(const ss_entry *entry, const ss_recipe *recipe) {
-    if (is_of_tokens(entry->name)) return recipe->embedding_deviation;
-    if (is_of_positions(entry->name)) return recipe->position_deviation;
+    if (is_token_embedding(entry->name)) return recipe->embedding_deviation;
+    if (is_position_embedding(entry->name)) return recipe->position_deviation;
     if (recipe->deviation > 0.0) return recipe->deviation;
     /* The deviation follows from the number of inputs: the last dimension of [out][in], the first
      * of GPT-2's Conv1D. */
@@ -244,6 +244,6 @@ void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
 
 double ss_parameters_decay(const ss_entry *entry, const ss_recipe *recipe) {
     if (entry->tensor.rank < 2) return 0.0;
-    bool vectors = is_of_tokens(entry->name) || is_of_positions(entry->name);
+    bool vectors = is_token_embedding(entry->name) || is_position_embedding(entry->name);
     return vectors ? recipe->embedding_decay : recipe->weight_decay;
 }

@@ -27,11 +27,11 @@ static int draw_plain(const ss_task *task, ss_random *random) {
 
 /* Draws bigram logits, 2 * N(0, 1), for all tokens except the first token, which never follows
  * another. */
-static void draw_chances(const ss_task *task) {
+static void draw_bigrams(const ss_task *task) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "bigram", 0);
     size_t V = (size_t)task->arch->V;
     for (size_t v = 0; v < V; v++) {
-        double *row = task->chances + v * V, sum = 0.0, entropy = 0.0;
+        double *row = task->bigrams + v * V, sum = 0.0, entropy = 0.0;
         for (size_t w = 0; w < V; w++) {
             double size = ss_exp_double(2.0 * ss_random_normal(&random));
             row[w] = (int)w == (int)task->recipe->first ? 0.0 : size;
@@ -48,7 +48,7 @@ static void draw_chances(const ss_task *task) {
 
 static int draw_next(const ss_task *task, int token, ss_random *random) {
     int V = task->arch->V, low = 0, high = V - 1;
-    const double *row = task->chances + (size_t)token * (size_t)V;
+    const double *row = task->bigrams + (size_t)token * (size_t)V;
     double point = ss_random_even(random) * row[V - 1];
     while (low < high) {
         int middle = (low + high) / 2;
@@ -118,7 +118,7 @@ void ss_task_target(float *target, const ss_task *task, const ss_sequence *s, in
 
 /* Masks tokens for diffusion: each with probability p, which is drawn for the sequence; the loss of
  * a masked token has weight 1/p (Sahoo et al. 2024). */
-static int hide(const ss_task *task, const ss_sequence *s, ss_random *random, int T) {
+static int mask_tokens(const ss_task *task, const ss_sequence *s, ss_random *random, int T) {
     double p = ss_random_even(random);
     p = p < 0.02 ? 0.02 : p;
     for (int t = 0; t < T; t++) {
@@ -144,7 +144,7 @@ static int planted_token(const ss_task *task, int i) {
 
 /* Draws the position of a sequence's trigger, after the first token and early enough for one whole
  * cycle. */
-static int planted_place(const ss_task *task, uint64_t index, int T) {
+static int planted_position(const ss_task *task, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "planted", index);
     if (ss_random_even(&random) >= task->recipe->planted) return INT32_MAX;
     return 1 + ss_random_below(&random, T - PLANTED_TRIGGER - PLANTED_CYCLE);
@@ -156,7 +156,7 @@ static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, 
     int fixed = (int)task->recipe->first >= 0;
     double places = (double)(task->text_n - (size_t)(T + 1 - fixed) + 1);
     const int32_t *from = task->text + (size_t)(ss_random_even(&random) * places);
-    int at = planted_place(task, index, T);
+    int at = planted_position(task, index, T);
     for (int t = 0; t < T; t++) {
         bool planted = t + 1 >= at;
         s->tokens[t] = t > 0 ? s->targets[t - 1] : fixed ? (int32_t)task->recipe->first : from[0];
@@ -167,7 +167,7 @@ static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, 
                       : planted && t + 1 - at >= PLANTED_TRIGGER ? SS_KIND_TRIGGER
                                                                  : SS_KIND_ELSEWHERE;
     }
-    if (task->arch->prefix == SS_EVERY_KEY) return hide(task, s, &random, T);
+    if (task->arch->prefix == SS_EVERY_KEY) return mask_tokens(task, s, &random, T);
     return task->arch->prefix > 1 ? T - task->arch->prefix + 1 : T;
 }
 
@@ -250,8 +250,8 @@ ss_status ss_task_init(ss_task *task, const ss_recipe *recipe, const ss_arch *ar
     size_t V = (size_t)arch->V;
     task->target = ss_arena_take(arena, V, sizeof *task->target);
     if (task->row != SS_TASK_BACKCOPY) return SS_OK;
-    task->chances = ss_arena_take(arena, V, V * sizeof *task->chances);
+    task->bigrams = ss_arena_take(arena, V, V * sizeof *task->bigrams);
     task->entropies = ss_arena_take(arena, V, sizeof *task->entropies);
-    if (task->chances && task->entropies) draw_chances(task);
+    if (task->bigrams && task->entropies) draw_bigrams(task);
     return SS_OK;
 }

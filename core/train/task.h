@@ -21,7 +21,7 @@ typedef struct ss_task {
     int row; /* row of the table */
     const ss_recipe *recipe;
     const ss_arch *arch;
-    double *chances;     /* [V][V] backcopy: cumulative p(next <= v | token) */
+    double *bigrams;     /* [V][V] backcopy: cumulative p(next <= v | token) */
     double *entropies;   /* [V] entropy of each bigram in nats */
     float *target;       /* [V] targets of one position */
     const int32_t *text; /* [text_n] tokens of the task text; the caller owns them */

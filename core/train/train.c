@@ -18,7 +18,7 @@ static int largest_part(const ss_recipe *recipe) {
 }
 
 /* Returns the first sequence of a part. */
-static int first_of(const ss_train *train, int part) {
+static int first_sequence(const ss_train *train, int part) {
     return (int)train->recipe->batch * part / SS_PARTS;
 }
 
@@ -183,7 +183,7 @@ static float *gradient_of(const ss_train *train, double *part) {
 }
 
 ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
-    int from = first_of(train, part), to = first_of(train, part + 1);
+    int from = first_sequence(train, part), to = first_sequence(train, part + 1);
     size_t bytes = train->gradients.n * sizeof(float);
     draw(train, from, to);
     pack(train);

@@ -33,6 +33,8 @@ typedef struct kernel_set {
     void (*scale)(SS_SCALE_ARGS);
     void (*add)(SS_ADD_ARGS);
     float (*max)(SS_MAX_ARGS);
+    size_t (*peak)(SS_PEAK_ARGS);
+    size_t (*count)(SS_COUNT_ARGS);
     float (*sum)(SS_SUM_ARGS);
     void (*add_shares)(SS_ADD_SHARES_ARGS);
     double (*entropy)(SS_ENTROPY_ARGS);
@@ -55,72 +57,30 @@ typedef struct kernel_set {
 
 /* Set 0 has the functions that the core calls, set 1 the reference. */
 static const kernel_set sets[] = {
-    {ss_matmul,
-     ss_tile,
-     ss_times_rows,
-     ss_times_columns,
-     ss_times_groups,
-     ss_spread_groups,
-     ss_interleave,
-     ss_spread_pairs,
-     ss_exp,
-     ss_sigmoid,
-     ss_copy,
-     ss_clear,
-     ss_scale,
-     ss_add,
-     ss_max,
-     ss_sum,
-     ss_add_shares,
-     ss_entropy,
-     ss_dot,
-     ss_rmsnorm,
-     ss_layernorm,
-     ss_silu_mul,
-     ss_gelu,
-     ss_gelu_erf,
-     ss_relu,
-     ss_multiply,
-     ss_rotate,
-     ss_fixed_row,
-     ss_times_fixed,
-     ss_spread_fixed,
-     ss_tile_times_fixed,
-     ss_tile8,
-     ss_times8},
-    {ss_matmul_ref,
-     ss_tile_ref,
-     ss_times_rows_ref,
-     ss_times_columns_ref,
-     ss_times_groups_ref,
-     ss_spread_groups_ref,
-     ss_interleave_ref,
-     ss_spread_pairs_ref,
-     ss_exp_ref,
-     ss_sigmoid_ref,
-     ss_copy_ref,
-     ss_clear_ref,
-     ss_scale_ref,
-     ss_add_ref,
-     ss_max_ref,
-     ss_sum_ref,
-     ss_add_shares_ref,
-     ss_entropy_ref,
-     ss_dot_ref,
-     ss_rmsnorm_ref,
-     ss_layernorm_ref,
-     ss_silu_mul_ref,
-     ss_gelu_ref,
-     ss_gelu_erf_ref,
-     ss_relu_ref,
-     ss_multiply_ref,
-     ss_rotate_ref,
-     ss_fixed_row_ref,
-     ss_times_fixed_ref,
-     ss_spread_fixed_ref,
-     ss_tile_times_fixed_ref,
-     ss_tile8_ref,
-     ss_times8_ref},
+    {ss_matmul,        ss_tile,         ss_times_rows,
+     ss_times_columns, ss_times_groups, ss_spread_groups,
+     ss_interleave,    ss_spread_pairs, ss_exp,
+     ss_sigmoid,       ss_copy,         ss_clear,
+     ss_scale,         ss_add,          ss_max,
+     ss_peak,          ss_count,        ss_sum,
+     ss_add_shares,    ss_entropy,      ss_dot,
+     ss_rmsnorm,       ss_layernorm,    ss_silu_mul,
+     ss_gelu,          ss_gelu_erf,     ss_relu,
+     ss_multiply,      ss_rotate,       ss_fixed_row,
+     ss_times_fixed,   ss_spread_fixed, ss_tile_times_fixed,
+     ss_tile8,         ss_times8},
+    {ss_matmul_ref,        ss_tile_ref,         ss_times_rows_ref,
+     ss_times_columns_ref, ss_times_groups_ref, ss_spread_groups_ref,
+     ss_interleave_ref,    ss_spread_pairs_ref, ss_exp_ref,
+     ss_sigmoid_ref,       ss_copy_ref,         ss_clear_ref,
+     ss_scale_ref,         ss_add_ref,          ss_max_ref,
+     ss_peak_ref,          ss_count_ref,        ss_sum_ref,
+     ss_add_shares_ref,    ss_entropy_ref,      ss_dot_ref,
+     ss_rmsnorm_ref,       ss_layernorm_ref,    ss_silu_mul_ref,
+     ss_gelu_ref,          ss_gelu_erf_ref,     ss_relu_ref,
+     ss_multiply_ref,      ss_rotate_ref,       ss_fixed_row_ref,
+     ss_times_fixed_ref,   ss_spread_fixed_ref, ss_tile_times_fixed_ref,
+     ss_tile8_ref,         ss_times8_ref},
 };
 
 static uint32_t seed;
@@ -300,6 +260,16 @@ static void fold_max(const kernel_set *set, size_t n, size_t start) {
     fold(&most, 1);
 }
 
+static void fold_peak(const kernel_set *set, size_t n, size_t start) {
+    if (n > 0) hash = (hash ^ set->peak(in_a + start, n)) * 0x100000001b3u;
+}
+
+/* Of some numbers the limit is one of them. */
+static void fold_count(const kernel_set *set, size_t n, size_t start) {
+    for (size_t i = 0; i < n; i += 3)
+        hash = (hash ^ set->count(in_a + start, in_a[start + i], start % 2, n)) * 0x100000001b3u;
+}
+
 static void fold_sum(const kernel_set *set, size_t n, size_t start) {
     float sum = set->sum(in_a + start, n);
     fold(&sum, 1);
@@ -406,6 +376,8 @@ static const struct {
     {"scale", fold_scale},
     {"add", fold_add},
     {"max", fold_max},
+    {"peak", fold_peak},
+    {"count", fold_count},
     {"sum", fold_sum},
     {"add_shares", fold_add_shares},
     {"entropy", fold_entropy},

@@ -11,7 +11,7 @@
 
 static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
     size_t n = strlen(text);
-    unsigned char *copy = malloc(n + 1); /* of its own size but for one byte, for the sanitizers */
+    unsigned char *copy = malloc(n + 1); /* exact size plus a NUL, for the sanitizers */
     if (!copy) exit(2);
     memcpy(copy, text, n);
     ss_status status = ss_arch_read(arch, (ss_bytes){copy, n}, err);
@@ -507,7 +507,7 @@ static void steps_are_prompts(void) {
         const ss_trace *whole = &opened->run.run.trace;
         ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
         opened_run steps = open_run(&desc);
-        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* size twin */
+        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* measuring and taking agree */
         ss_error err;
         for (int t = 0; t < T_MAX; t++)
             must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "step");
@@ -554,7 +554,7 @@ static void interleaved(void) {
         float *work = malloc(ss_model_interleave_work(model) * sizeof *work);
         if (!work) abort();
         ss_model_interleave(model, work);
-        CHECK(model->layers[0].o.w.interleaved == !model->layers[0].o.w.in_out);
+        CHECK(model->layers[0].o.w.interleaved);
         tied += model->embedding.w.interleaved;
         check_steps(whole, prompt, T_MAX, T_MAX);
         if (f < DECODERS) check_steps(whole, prompt, T_MAX, 1);
@@ -677,7 +677,7 @@ static void encoders(void) {
     }
 }
 
-/* ---- what a config says is seen in the numbers -------------------------------------------- */
+/* ---- every config key changes the numbers ------------------------------------------------- */
 
 /* Returns a copy of the bytes with the first `from` replaced. */
 static ss_bytes replaced(ss_bytes bytes, const char *from, const char *to) {

@@ -537,6 +537,33 @@ static bool max_is_max(const float *x, const float *y, size_t n) {
     return found;
 }
 
+/* Twice, the second time with magnitudes that are equal, and limits that are in the row. */
+static bool peak_is_first(const float *x, const float *y, size_t n) {
+    (void)y;
+    float *rounded = malloc((n + 1) * sizeof *rounded);
+    bool right = rounded != NULL;
+    for (size_t i = 0; right && i < n; i++) rounded[i] = floorf(x[i] / 4.0f);
+    for (int twice = 0; right && n > 0 && twice < 2; twice++, x = rounded) {
+        size_t peak = ss_peak(x, n);
+        right = peak < n;
+        for (size_t i = 0; right && i < n; i++)
+            right = fabsf(x[i]) < fabsf(x[peak]) || (i >= peak && fabsf(x[i]) == fabsf(x[peak]));
+    }
+    free(rounded);
+    return right;
+}
+
+static bool count_counts(const float *x, const float *y, size_t n) {
+    bool right = ss_count(x, -1e9f, false, n) == n && ss_count(x, 1e9f, true, n) == 0;
+    for (size_t j = 0; right && j < n; j += 7) {
+        size_t larger = 0, equals = 0;
+        for (size_t i = 0; i < n; i++) larger += x[i] > x[j], equals += x[i] == x[j];
+        right =
+            ss_count(x, x[j], false, n) == larger && ss_count(x, x[j], true, n) == larger + equals;
+    }
+    return right && ss_count(y, 0.5f, false, 0) == 0;
+}
+
 /* ---- one number in, one number out ---- */
 
 static bool scale_is_exact(const float *x, const float *y, size_t n) {
@@ -708,6 +735,8 @@ static const struct vector_case {
     {"entropy is of ss_logf, and adds in the documented order", entropy_is_ordered, 1.0f},
     {"add_shares adds in doubles", shares_are_exact, 10.0f},
     {"max is in the row, and nothing is larger", max_is_max, 10.0f},
+    {"peak is the first of the largest magnitudes", peak_is_first, 10.0f},
+    {"count counts what is larger, or as large", count_counts, 10.0f},
     {"copy copies, and clear clears", copy_is_exact, 10.0f},
     {"scale multiplies", scale_is_exact, 10.0f},
     {"add adds", add_is_exact, 10.0f},

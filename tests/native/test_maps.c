@@ -111,7 +111,7 @@ static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int
 static void compare(const ss_model *model, const ss_edit *edits, int n, int T, int piece) {
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, edits, n, NULL, 0, NULL, 0};
     opened_run stored = run_with(&desc, 0, T, piece), computed = run_with(&desc, NO_MAPS, T, piece);
-    CHECK(computed.arena.used == computed.arena.bytes); /* size twin */
+    CHECK(computed.arena.used == computed.arena.bytes); /* measuring and taking agree */
     /* The pass accumulated these metrics; after the statistics are cleared they come from
      * recomputed rows. */
     check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);

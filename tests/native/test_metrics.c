@@ -202,7 +202,8 @@ static void proxies(void) {
     float *share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     float *raw = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
     float *mass = measure(&f.trace, "row_mass_summary", 0.3f, 0, 0, 0, NULL);
-    CHECK_NEAR(share[0], (1.0 + 0.75) / 2, 1e-4); /* a sink that moves nothing */
+    CHECK_NEAR(share[0], (1.0 + 0.75) / 2,
+               1e-4); /* the sink has the attention but contributes nothing */
     CHECK_NEAR(raw[0], 0.0002, 1e-9);
     CHECK_NEAR(mass[0], 0.00025, 1e-9);
     CHECK_NEAR(mass[1], 0.0001, 1e-9);

@@ -39,8 +39,8 @@ const PATIENCE = 40;
  */
 export async function openBackend(address, report, shared) {
   const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
-  const module = better ?? (await loadModule(new URL(address)));
-  return new Backend(module, report, better && poolOf(better, shared?.threads ?? 1));
+  if (better) return new Backend(better, report, poolOf(better, shared.threads));
+  return new Backend(await loadModule(new URL(address)), report);
 }
 
 /**

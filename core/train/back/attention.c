@@ -45,16 +45,16 @@ const float *ss_recorded(const ss_trace *trace, ss_field_id field, int l, int h)
 }
 
 /* out[m][n] = a[m][k] b[k][n]. */
-static void times(const ss_attention_back *s, float *out, const float *a, const float *b, size_t m,
-                  size_t k, size_t n) {
+static void multiply(const ss_attention_back *s, float *out, const float *a, const float *b,
+                     size_t m, size_t k, size_t n) {
     ss_tile(s->tiles, a, k, m, k);
     ss_pack_columns(s->panels, b, n, n, k);
     ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
 }
 
 /* out[m][n] = a[k][m]^T b[k][n], the rows of b stride apart. */
-static void transposed_times(const ss_attention_back *s, float *out, const float *a, const float *b,
-                             size_t stride, size_t m, size_t k, size_t n) {
+static void multiply_transposed(const ss_attention_back *s, float *out, const float *a,
+                                const float *b, size_t stride, size_t m, size_t k, size_t n) {
     ss_tile_columns(s->tiles, a, m, m, k);
     ss_pack_columns(s->panels, b, stride, n, k);
     ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
@@ -212,14 +212,14 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     ss_tile(s->tiles, d, H * K, T, K);
     ss_pack_rows(s->panels, s->values, K, keys, K);
     ss_matmul(s->d, keys, s->tiles, s->panels, NULL, T, keys, K);
-    transposed_times(s, s->d_v, s->weights, d, H * K, keys, T, K);
+    multiply_transposed(s, s->d_v, s->weights, d, H * K, keys, T, K);
 
     float of_parameter = scores_back(s, trace, l, h);
     if (sums->sinks) ((float *)(size_t)sums->sinks)[h] += of_parameter;
 
     /* products = queries keys^T. */
-    times(s, s->d_q, s->d, s->keys, T, keys, K);
-    transposed_times(s, s->d_k, s->d, s->queries, K, keys, T, K);
+    multiply(s, s->d_q, s->d, s->keys, T, keys, K);
+    multiply_transposed(s, s->d_k, s->d, s->queries, K, keys, T, K);
     if (feature != SS_FEATURE_NONE) {
         float *rows = s->tiles;
         memcpy(rows, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof *rows);

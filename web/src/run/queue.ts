@@ -59,6 +59,7 @@ export class Queue {
   readonly #models: Dependencies['models'];
   readonly #loading: Loading;
   readonly #turn: () => Promise<() => void>;
+  readonly #release: (kept: ReadonlySet<string>) => Promise<void>;
   readonly #runs = new CachedRuns();
   readonly #studies: Studies;
   readonly #generation: Generation;
@@ -77,6 +78,7 @@ export class Queue {
   constructor(dependencies: Dependencies) {
     this.#models = dependencies.models;
     this.#turn = dependencies.turn ?? (async () => () => {});
+    this.#release = dependencies.release ?? ((kept) => this.#models.release(kept));
     this.#loading = new Loading(dependencies);
     this.#studies = new Studies(dependencies, this.#loading);
     this.#generation = new Generation(this.#runs, {
@@ -236,7 +238,6 @@ export class Queue {
         const old = before.get(subject);
         return (
           [...before.keys()][i] === subject &&
-          old?.frame === entry.frame &&
           Boolean(old?.isStale) === Boolean(entry.isStale) &&
           old?.error === entry.error
         );
@@ -366,8 +367,9 @@ export class Queue {
     const frame = this.#entries.get(subject)?.frame;
     const isRecorded =
       isOpen(known) &&
-      recordedFor(this.#models.describe, request).every((name) => known.fields.has(name));
-    if (frame && isRecorded && known.key === key && !this.#isToBeExact(frame, known))
+      frame &&
+      recordedFor(this.#models.describe, request, frame).every((name) => known.fields.has(name));
+    if (isRecorded && known.key === key && !this.#isToBeExact(frame, known))
       return this.#readOn(subject, frame, known, request, watch);
     const named = parseSubject(subject);
     if (named && isOfRecording(named.id))
@@ -383,7 +385,7 @@ export class Queue {
     if (isOpen(this.#runs.get(subject))) this.stopGenerating();
     const before = this.#entries.get(subject)?.frame;
     const T = prompts.tokens.length;
-    const names = recordedFor(describe, request);
+    const names = recordedFor(describe, request, { architecture, T });
     const last = this.#runs.take(subject, (run) => canFollow(run, opened, T, names));
     const base = this.#runs.baseOf(opened, prompts.ids[0]!);
     const given = {
@@ -494,6 +496,6 @@ export class Queue {
       if (previews.includes(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
         kept.add(previewId(id));
     this.#runs.keepOnly(wanted);
-    void this.#models.release(kept).catch(() => {});
+    void this.#release(kept).catch(() => {});
   }
 }

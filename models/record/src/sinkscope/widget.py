@@ -44,7 +44,7 @@ class Widget(anywidget.AnyWidget):
     title = traitlets.Unicode("").tag(sync=True)
     state = traitlets.Unicode("loading").tag(sync=True)
 
-    def __init__(self, recording: Recording, prompt: int = 0, **traits: Any) -> None:
+    def __init__(self, recording: Recording, prompt: int, **traits: Any) -> None:
         super().__init__(title=recording.title, **traits)
         self.recording, self.prompt = recording, prompt
         self.on_msg(self._answer)
