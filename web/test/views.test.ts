@@ -114,6 +114,16 @@ describe('the attention map', () => {
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
+  it('says what the grey triangle is, where there is one', () => {
+    const remark = (change: Partial<Frame> = {}) =>
+      (drawn(attention, base(change)).map.data as { remark?: { text: string } }).remark?.text;
+    expect(remark()).toBe('later tokens: not visible');
+    const { architecture } = base();
+    const mask = { kind: 'bidirectional' } as never;
+    expect(remark({ architecture: { ...architecture, mask } })).toBeUndefined();
+    expect(drawn(attention, base(), { isPlain: true }).map.data).toHaveProperty('remark');
+  });
+
   it('is plain on the first screen', () => {
     const view = drawn(attention, base(), { isPlain: true });
     expect(view.map.data).toMatchObject({ rowTitle: '', colTitle: '' });
