@@ -114,6 +114,16 @@ describe('the attention map', () => {
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
+  it('says what the grey triangle is, where there is one', () => {
+    const remark = (change: Partial<Frame> = {}) =>
+      (drawn(attention, base(change)).map.data as { remark?: { text: string } }).remark?.text;
+    expect(remark()).toBe('later tokens: not visible');
+    const { architecture } = base();
+    const mask = { kind: 'bidirectional' } as never;
+    expect(remark({ architecture: { ...architecture, mask } })).toBeUndefined();
+    expect(drawn(attention, base(), { isPlain: true }).map.data).toHaveProperty('remark');
+  });
+
   it('is plain on the first screen', () => {
     const view = drawn(attention, base(), { isPlain: true });
     expect(view.map.data).toMatchObject({ rowTitle: '', colTitle: '' });
@@ -1054,7 +1064,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
       'Ablating head L0H0 changes the loss most, by −0.750',
     );
-    expect(ends(view)).toBe('Δloss -0.50.5');
+    expect(ends(view)).toBe('Δloss −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
       'active 1 – 25% −0.250',
       'no-op 1 1 50% +0.004',
@@ -1077,7 +1087,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     };
     const faint = drawn(effects, weak);
     expect(faint.map.data.scale).toMatchObject({ high: 0.01 });
-    expect(ends(faint)).toBe('Δloss -0.0100.010');
+    expect(ends(faint)).toBe('Δloss −0.0100.010');
   });
 });
 
