@@ -17,6 +17,11 @@ it('there are six, each with two sentences, a question and its conditions', () =
   }
 });
 
+it('each has a picture with marks in it, not only words', () => {
+  for (const { figure, svg } of plates())
+    expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, figure).toBeGreaterThan(10);
+});
+
 it('each leads to the figure in the state in which it was drawn', () => {
   for (const { figure, link } of plates()) {
     const { state, problems } = parseHash(link.split('#')[1]!);
