@@ -109,6 +109,14 @@ def alphas_of(arch: Architecture, trace: Trace) -> Tensor:
     return metrics.alpha(share, arch.mask.kind)
 
 
+def gates_of(arch: Architecture, trace: Trace) -> Tensor:
+    """What each query leaves for tokens other than the first.  [sequences, L, H, T]"""
+    bias = trace.att_bias
+    share = OPERATIONS[arch.operation].share(
+        trace.att if bias is None else torch.cat([trace.att, bias[..., None]], -1))
+    return metrics.head_gate(share[..., 0], to_bias=None if bias is None else share[..., -1])
+
+
 def norm_ratio(trace: Trace) -> float:
     """The first token's norm over that of the others, after the inner layer where it is largest."""
     return metrics.first_to_others(trace.hidden)[:, 1:-1].mean(0).max().item()
@@ -149,8 +157,7 @@ def row(id: str, texts: list[str]) -> str:
     ids = held_out_ids(id, texts)
     trace = f64_trace(arch, weights, ids)
     alphas = alphas_of(arch, trace)
-    share = OPERATIONS[arch.operation].share(trace.att)[..., -T:]
-    gini = metrics.head_gini(metrics.head_load(metrics.head_gate(share[..., 0])).mean(0))
+    gini = metrics.head_gini(metrics.head_load(gates_of(arch, trace)).mean(0))
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
     written = writers(arch, weights, trace)
     return (f"| `{id}` | {metrics.sink(alphas)[0]:.1f} | {norm_ratio(trace):.2f} | "

@@ -104,8 +104,7 @@ class Log:
         self.longer = ids_of(recipe, longer[:EVICTED], EVICTED_T)
 
     def keep_before(self, step: int) -> None:
-        """Removes later points: a run that continues from this step repeats them, and one that starts
-        again is another run, whose bits may differ between machines."""
+        """Removes the points of this step and later ones, which a run is about to repeat."""
         self.log["points"] = [point for point in self.log["points"] if point["step"] < step]
 
     def has(self, step: int) -> bool:

@@ -213,10 +213,12 @@ class Run:
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
-        # a run that broke off has logged steps that it is about to repeat
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
-        kept = [line for line in lines if json.loads(line)["step"] < self.start]
-        self.log.write_text("".join(line + "\n" for line in kept))
+        # The losses of the steps that the log has, by step. A run that broke off has logged steps that it is
+        # about to repeat, but not the step of its checkpoint, whose mean loss no later batch can give.
+        lines = self.log.read_text().splitlines() if self.checkpoint.exists() and self.log.exists() else []
+        kept = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
+        self.losses = {step: json.loads(line).get("loss") for step, line in kept.items()}
+        self.log.write_text("".join(line + "\n" for line in kept.values()))
 
     def _resume(self) -> None:
         saved = torch.load(self.checkpoint, map_location=self.device)
@@ -248,7 +250,7 @@ class Run:
         torch.save(state, self.checkpoint.with_suffix(".new"))
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
-    def note(self, step: int, losses: list[float], ids: Tensor) -> float | None:
+    def note(self, step: int, losses: list[float], ids: Tensor) -> None:
         """One line of the log: the mean training loss since the last one, and the probe."""
         record: dict[str, float] = {"step": step}
         if losses:
@@ -256,8 +258,8 @@ class Run:
         record |= probe(self.arch, self.weights, ids)
         with self.log.open("a") as file:
             file.write(json.dumps(record) + "\n")
+        self.losses[step] = record.get("loss")
         print(record, flush=True)
-        return record.get("loss")
 
 
 @torch.no_grad()
@@ -285,20 +287,20 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
     ids = encode(corpus.tokenizer, corpus.held_out[:PROBES], PROBE_T, training).to(device)
     log = Log(recipe, seed) if recipe.id.startswith((protocol.LONG, protocol.B)) else None
     if log is not None:
-        log.keep_before(run.start)
+        # A run that starts again is another run, whose bits may differ between machines.
+        log.keep_before(run.start + (run.start in run.losses))
     losses: list[float] = []
-    mean_loss = None
     began = time.monotonic()
     last = training.steps if until is None else min(until, training.steps)
     for step in range(run.start, last + 1):
         # the state after `step` steps
-        if has_line(step):
-            mean_loss = run.note(step, losses, ids)
+        if has_line(step) and step not in run.losses:
+            run.note(step, losses, ids)
             losses = []
         if step in EARLY_SAVES or step % SAVE_EVERY == 0:
             run.save(step)
             if log is not None and log.lacks(step):
-                log.add(step, run.on_cpu(), mean_loss, fixed_loss(run, corpus))
+                log.add(step, run.on_cpu(), run.losses.get(step), fixed_loss(run, corpus))
         if step == last:
             break
         text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, training)

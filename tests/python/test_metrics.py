@@ -104,6 +104,8 @@ def test_a_gate_is_what_is_left_for_other_tokens() -> None:
     equal(metrics.head_gate(to_first), [[math.nan, 0.25, 0.75]])
     equal(metrics.head_gate(to_first, 1), [[math.nan, math.nan, 0.75]])
     equal(metrics.head_load(metrics.head_gate(to_first)), [0.5])
+    # What a bias key gets is left for no token.
+    equal(metrics.head_gate(to_first, to_bias=rows([0.5, 0.25, 0.125])), [[math.nan, 0.0, 0.625]])
     # Mean difference of 1, 3, 8 over all nine pairs, 28 / 9, over twice their mean.
     equal(metrics.head_gini(rows([8.0, 1, 3], [2, 2, 2], [0, 0, 0])), [28 / 9 / 8, 0.0, math.nan])
 

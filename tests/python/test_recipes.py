@@ -111,6 +111,9 @@ def test_a_step_reads_as_much_text_whatever_the_context() -> None:
     other = {id for id, recipe in known.items() if recipe.training.batch != 2048}
     assert other == {"batch-half", "batch-double"}
     assert known["context-512"].sequences == 4
+    # A context that does not divide the batch gets fewer tokens, not more.
+    config = known["softmax"].config | {"max_position_embeddings": 300}
+    assert dataclasses.replace(known["softmax"], config=config).sequences == 6
     assert known["no-bos-512"].training.front == known["no-bos"].training.front == ()
 
 
@@ -219,11 +222,13 @@ def test_a_resumed_run_is_the_run_that_was_not_broken_off(kind: str, tmp_path: P
     steps(whole, 0, 4)
     steps(broken, 0, 2)
     broken.save(2)
-    # It went on to step 3; a run that resumes repeats step 2, the state after which it has.
-    broken.log.write_text("".join(f'{{"step": {step}}}\n' for step in range(4)))
+    # It went on to step 3; a run that resumes repeats the lines after step 2, the state of its checkpoint.
+    lines = [f'{{"step": {step}, "loss": {7 - step}}}\n' for step in range(4)]
+    broken.log.write_text("".join(lines))
     resumed = Run(recipe, 1, tmp_path / "broken", "cpu")
     assert resumed.start == 2
-    assert resumed.log.read_text() == '{"step": 0}\n{"step": 1}\n'
+    assert resumed.log.read_text() == "".join(lines[:3])
+    assert resumed.losses == {0: 7, 1: 6, 2: 5}
     steps(resumed, 2, 4)
     assert all(torch.equal(w, resumed.weights[name]) for name, w in whole.weights.items())
 

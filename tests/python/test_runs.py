@@ -117,12 +117,12 @@ def test_the_command_trains_what_its_protocol_lacks(
 class FakeRun:
     """A run that notes what it is asked for."""
 
-    def __init__(self, start: int, done: list[tuple[Any, ...]]) -> None:
-        self.start, self.done, self.folder = start, done, Path("relu-3")
+    def __init__(self, start: int, losses: dict[int, float | None], done: list[tuple[Any, ...]]) -> None:
+        self.start, self.done, self.folder, self.losses = start, done, Path("relu-3"), losses
 
-    def note(self, step: int, losses: list[float], ids: Any) -> float | None:
+    def note(self, step: int, losses: list[float], ids: Any) -> None:
         self.done.append(("note", step, losses))
-        return sum(losses) / len(losses) if losses else None
+        self.losses[step] = sum(losses) / len(losses) if losses else None
 
     def save(self, step: int) -> None:
         self.done.append(("save", step))
@@ -135,9 +135,10 @@ class FakeRun:
         return float(step)
 
 
-@pytest.mark.parametrize(("start", "until", "last"), [(0, None, 800), (200, 600, 600), (0, 4000, 800)])
+@pytest.mark.parametrize(("start", "until", "last", "logged_before"), [
+    (0, None, 800, {}), (200, 600, 600, {100: 5.5, 200: 4.5}), (200, 600, 600, {}), (0, 4000, 800, {})])
 def test_a_run_is_noted_saved_and_logged_at_its_steps(
-        start: int, until: int | None, last: int, tmp_path: Path,
+        start: int, until: int | None, last: int, logged_before: dict[int, float | None], tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG + "relu")
     done: list[tuple[Any, ...]] = []
@@ -153,16 +154,18 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     monkeypatch.setattr(train, "encode", lambda tokenizer, texts, T, training: probed[
         tokenizer, texts[0], texts[-1], len(texts), T, training])
     monkeypatch.setattr(train, "Corpus", lambda corpora, cache: fake_corpus)
-    monkeypatch.setattr(train, "Run", lambda *given: FakeRun(start, done))
+    monkeypatch.setattr(train, "Run", lambda *given: FakeRun(start, dict(logged_before), done))
     monkeypatch.setattr(train, "Log", lambda recipe, seed: log)
     monkeypatch.setattr(train, "fixed_loss", lambda run, corpus: 7.5)
     monkeypatch.setattr(torch, "compile", lambda loss: loss)
     train.train(recipe, 3, Path("texts"), tmp_path, "cpu", until)
-    assert done[0] == ("keep", start)
+    # The point at which a run resumes is that of its checkpoint: it is kept, with the loss of the steps before it.
+    resumes = start in logged_before
+    assert done[0] == ("keep", start + resumes)
     notes = [one[1] for one in done if one[0] == "note"]
     early = [0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 100, 150]
     noted = [*early, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800]
-    assert notes == [step for step in noted if start <= step <= last]
+    assert notes == [step for step in noted if start + resumes <= step <= last]
     saves = [one[1] for one in done if one[0] == "save"]
     saved = [0, 1, 3, 10, 30, 100, 200, 400, 600, 800]
     assert saves == [step for step in saved if start <= step <= last]
@@ -174,6 +177,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     logged = [one[1:] for one in done if one[0] == "log"]
     mean = (450 + 499 + 500 - 450) / 2 + 50  # of steps 500 to 599
     assert (600, "weights", mean, 7.5) in logged
+    assert logged[0] == ((200, "weights", 4.5, 7.5) if resumes else (start, "weights", None, 7.5))
     assert [one[0] for one in logged] == [step for step in saves if step != 400]
     # Without a log of a protocol nothing is added.
     done.clear()
@@ -182,7 +186,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
 
 
 def test_the_fixed_sequences_are_as_many_whatever_a_step_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """64 sequences of seed 0, whose mean loss it is."""
+    """64 sequences of seed 0, whose mean loss it is; no more where steps of 24 do not divide them."""
     read = []
 
     def batch(seed: int, i: int, sequences: int, *_: Any) -> tuple[Any, Any]:
@@ -190,7 +194,7 @@ def test_the_fixed_sequences_are_as_many_whatever_a_step_reads(monkeypatch: pyte
         return torch.full((sequences, 2), float(i)), torch.zeros(1)
 
     monkeypatch.setitem(train.LOSSES, "next", lambda arch, weights, text, noise, training: text.mean())
-    for sequences in (16, 32):
+    for sequences in (16, 24, 32):
         read.clear()
         training = dataclasses.replace(Training(), batch=sequences * 128)
         run = SimpleNamespace(recipe=dataclasses.replace(KNOWN["relu"], training=training),
@@ -204,10 +208,11 @@ def test_the_fixed_sequences_are_as_many_whatever_a_step_reads(monkeypatch: pyte
 def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = object.__new__(train.Run)
-    run.log, run.arch, run.weights = tmp_path / "training.jsonl", None, None
+    run.log, run.arch, run.weights, run.losses = tmp_path / "training.jsonl", None, None, {}
     monkeypatch.setattr(train, "probe", lambda arch, weights, ids: {"sink_1": 1.5})
-    assert run.note(0, [], None) is None
-    assert run.note(1, [1.0, 2.00009, 2.0], None) == 1.6667
+    run.note(0, [], None)
+    run.note(1, [1.0, 2.00009, 2.0], None)
+    assert run.losses == {0: None, 1: 1.6667}
     assert [json.loads(line) for line in run.log.read_text().splitlines()] == [
         {"step": 0, "sink_1": 1.5}, {"step": 1, "loss": 1.6667, "sink_1": 1.5}]
 

@@ -1,11 +1,13 @@
 """Files are complete or absent, regular, and checked before the work; texts are read as their writers
 meant them."""
 
+import copy
 import csv
 import inspect
 import io
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -213,7 +215,10 @@ def test_json_and_csv_have_no_nan(
     rows = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(name))
     assert rows[0]["metric"] == "alpha_1" and rows[0]["deviation"] is None and rows[0]["low"] is None
     assert main(["measure", str(path), "--csv"]) == 0
-    printed = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    said = capsys.readouterr().out
+    assert "\\" not in said and "\r" not in said  # a line ends with a line feed, not with an escape of one
+    printed = list(csv.DictReader(io.StringIO(said)))
+    assert set(printed[0]) == set(rows[0])
     assert float(printed[0]["mean"]) == rows[0]["mean"] and printed[0]["deviation"] == ""
     assert main(["measure", str(path), "--csv", "--heads"]) == 0
     heads = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
@@ -280,6 +285,31 @@ def test_pandas_and_citations(recording: sinkscope.Recording) -> None:
     assert len(heads) == 12 and np.isclose(heads["alpha"].mean(), recording["mean.alpha"][..., 0].mean())
     said = recording.cite()
     assert "2410.10781" in said and "n = 5 prompts of T = 48 tokens, eps 0.1, 0.2, 0.3" in said
+
+
+def test_a_picture_is_of_the_head_that_is_named(recording: sinkscope.Recording) -> None:
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    pytest.importorskip("matplotlib")
+
+    def shown(**at: int) -> str:
+        found = re.search(r"attention of (L\d+H\d+)", sinkscope.picture(recording, format="svg", **at).decode())
+        assert found
+        return found[1]
+
+    alpha = recording["mean.alpha"][..., 0]
+    layer, head = map(int, np.unravel_index(alpha.argmax(), alpha.shape))
+    assert shown() == f"L{layer}H{head}"
+    for of in range(3):
+        assert shown(layer=of) == f"L{of}H{alpha[of].argmax()}"
+        assert [shown(layer=of, head=h) for h in range(4)] == [f"L{of}H{h}" for h in range(4)]
+    assert shown(head=2) == f"L{alpha[:, 2].argmax()}H2"
+    # Layers have the model's own numbers.
+    recording = sinkscope.Recording(copy.deepcopy(recording.conditions), recording.tensors)
+    recording.model["layers"], recording.model["blocks"] = [3, 7, 11], 12
+    assert shown(layer=7, head=1) == "L7H1" and sinkscope.show(recording, layer=7, head=1).layer == 1
+    for at, expected in (({"layer": 1}, r"with attention \(3, 7, 11\), found 1"), ({"head": 4}, "below 4")):
+        with pytest.raises(ValueError, match=expected):
+            sinkscope.picture(recording, **at)
 
 
 def test_a_picture_draws_a_name_with_a_dollar(recording: sinkscope.Recording) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
+pytest.importorskip("tomllib", reason="training needs Python 3.11")
 
 from models.train import all as everything  # noqa: E402
 

@@ -327,6 +327,18 @@ describe('the queue', () => {
     expect(reported.at(-1)).toBe('three three');
   });
 
+  it('publishes what failed before the next subject is there', async () => {
+    const { queue, ask, idle } = stageOf();
+    const reported: string[] = [];
+    effect(() => {
+      const all = [...queue.entries.value.values()];
+      reported.push(all.map(({ frame, error }) => error ?? (frame ? 'frame' : '-')).join(', '));
+    });
+    ask(['broken', 'b']);
+    await idle();
+    expect(reported).toEqual(['', '-, -', 'no such thing, -', 'no such thing, frame']);
+  });
+
   it('marks a frame as stale while another text is read, and publishes nothing for the same', async () => {
     const { queue, ask, of, hold, idle } = stageOf();
     ask(['a', 'b'], {}, 'one');
@@ -335,6 +347,8 @@ describe('the queue', () => {
     ask(['a', 'b'], {}, 'one');
     await idle();
     expect(queue.entries.peek()).toBe(known);
+    ask(['a'], {}, 'one');
+    expect([...queue.entries.peek().keys()]).toEqual(['a']);
     const open = hold('a');
     ask(['a', 'b'], {}, 'two');
     await vi.waitFor(() => expect(of('a')!.isStale).toBe(true));

@@ -349,6 +349,23 @@ describe('a frame that is completed', () => {
     expect(again.head).toEqual(first.head);
   });
 
+  it('takes the numbers of one head for no other’s', async () => {
+    const wanted = { reads: ['alpha'], headReads: ['q'] };
+    const raw = { alpha_raw: frameOf().tensors.alpha! };
+    for (const [layer, head] of [
+      [0, 0],
+      [1, 1],
+      [1, 0],
+    ] as const) {
+      const { run, asked } = runOf({ q: nothing });
+      const frame = frameOf({ head: { layer, head, tensors: { q: nothing } } }, raw);
+      const isOwn = layer === 1 && head === 0;
+      expect(isAnswered(frame, describe_, wanted, { layer: 1, head: 0 })).toBe(isOwn);
+      await completed(describe_, frame, { run, opened }, wanted, { headOf: strongest });
+      expect(asked.flat()).toEqual(isOwn ? [] : [{ field: 'q', layer: 1, head: 0 }]);
+    }
+  });
+
   it('reads a long map in blocks, and exactly where the reader zooms', async () => {
     const T = 100;
     const table = {

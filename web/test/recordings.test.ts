@@ -420,6 +420,24 @@ describe('open recordings', () => {
     expect(tries).toBe(2);
   });
 
+  it('are opened again while the one before is closed, whose failure closes no other', async () => {
+    const opening: { resolve: (recording: object) => void; reject: (error: Error) => void }[] = [];
+    const openRecording = () =>
+      new Promise((resolve, reject) => void opening.push({ resolve, reject }));
+    const { watch } = shelf();
+    const all = new Recordings({ openRecording } as never);
+    const first = all.get(address, watch);
+    const released = all.release(new Set());
+    const second = all.get(address, watch);
+    opening[0]!.reject(new Error('gone'));
+    await expect(first).rejects.toThrow('gone');
+    await released;
+    expect(all.get(address, watch)).toBe(second);
+    opening[1]!.resolve(recorded());
+    await second;
+    expect(opening).toHaveLength(2);
+  });
+
   it('say their size without their file', async () => {
     const { all } = shelf();
     const asked: unknown[][] = [];

@@ -1068,8 +1068,8 @@ describe('one number of every head, and the chosen head along the text', () => {
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
-      'L0H1: Δloss = 0.008, dormant, broadcast',
-      'L1H0: Δloss = 0.500, on the first token, yet used',
+      'L0H1: Δloss = +0.008, dormant, broadcast',
+      'L1H0: Δloss = +0.500, on the first token, yet used',
     ]);
     // What costs the model something when it is ablated is no no-op, however it is shared.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
@@ -1662,10 +1662,19 @@ describe('what else there is of a frame', () => {
         new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
       );
     thumbs[0]!.focus();
-    for (const key of ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x']) press(key);
+    // What the grid takes does not scroll the page as well.
+    const keys = ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x'];
+    expect(keys.map(press)).toEqual([false, false, false, false, true]);
     expect(document.activeElement).toBe(thumbs[1]);
-    press('Enter');
-    expect(view.set).toHaveBeenLastCalledWith({ layer: 0, head: 1 });
+    for (const [key, head] of [
+      ['Enter', 1],
+      [' ', 0],
+    ] as const) {
+      thumbs[head]!.focus();
+      view.set.mockClear();
+      expect(press(key)).toBe(false);
+      expect(view.set.mock.calls).toEqual([[{ layer: 0, head }]]);
+    }
     view.draw(frame, { scale: 'linear' });
     expect(painted).toHaveLength(8);
     const free = base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });

@@ -289,7 +289,7 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
               "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden),
               "matrix_entropy": metrics.matrix_entropy(trace.hidden),
               "matrix_entropy_others": metrics.matrix_entropy(trace.hidden[:, 1:])}
-    gate = metrics.head_gate(share[..., -T])
+    gate = metrics.head_gate(share[..., -T], to_bias=None if bias is None else share[..., 0])
     load = metrics.head_load(gate)
     found |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
     found["logit_parts"] = logit_parts(arch, weights, trace)

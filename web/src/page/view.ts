@@ -4,18 +4,9 @@
  * know each other, the engine, or the room that shows them.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
-import type {
-  Describe,
-  SuffixFound,
-  SuffixOptions,
-  SuffixPair,
-  TaskFound,
-  UnmaskOptions,
-  UnmaskStep,
-} from 'sinkscope';
+import type { Describe } from 'sinkscope';
 import type { Frame, Head } from '../frame';
-import type { MaskedLoss } from '../run/generation';
-import type { OpenModel } from '../run/opened';
+import type { Measure } from '../run/started';
 import type { Theme } from '../plot/color';
 import type { Quantity } from '../save/numbers';
 import type { State } from '../ask/state';
@@ -40,6 +31,8 @@ export interface DrawOptions {
   readonly group: readonly Frame[];
   /** For readers who know no word of this yet. */
   readonly isPlain?: boolean;
+  /** The room's heading is the plain answer: the caption follows it with the numbers. */
+  readonly isAnswered?: boolean;
   /** Something said on the picture. */
   readonly remark?: { readonly text: string; readonly kind: string };
 }
@@ -53,32 +46,8 @@ export interface Reach {
   readonly fail: (error: unknown) => void;
   /** For views that show more than a frame has. */
   readonly timelines: () => Promise<Timelines>;
-  readonly unmask: (
-    frame: Frame,
-    tokens: readonly number[],
-    options: Pick<UnmaskOptions, 'steps' | 'without'>,
-    signal: AbortSignal,
-    onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
-  ) => Promise<void>;
-  /** Searches a suffix in the frame's model, under its edits; `text` is the found one as text. */
-  readonly search: (
-    frame: Frame,
-    pair: SuffixPair,
-    options: SuffixOptions,
-  ) => Promise<{ found: SuffixFound; text: string }>;
-  /** Measures the frame's model on tasks, its own prompts first, and reports each that is done. */
-  readonly doTasks: (
-    frame: Frame,
-    signal: AbortSignal,
-    onTask: (found: TaskFound) => void,
-    onProgress: (share: number) => void,
-  ) => Promise<void>;
-  /** Measures the frame's masked model on its own prompts, beside the causal model of the zoo that it differs from. */
-  readonly maskedLoss: (
-    frame: Frame,
-    signal: AbortSignal,
-    onProgress: (share: number) => void,
-  ) => Promise<MaskedLoss>;
+  /** Takes a measurement with runs of its own, of a frame's model under its edits; what it finds comes in parts. */
+  readonly measure: Measure<{ readonly frame: Frame; readonly signal: AbortSignal }>;
 }
 
 export type Update = (frame: Frame, options: DrawOptions) => void;

@@ -168,6 +168,9 @@ function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   ];
 }
 
+/** What the grey triangle is. */
+const LATER = { kind: 'later', text: 'later tokens: not visible' };
+
 export const attention: View = {
   name: 'attention',
   title: 'Attention map',
@@ -226,7 +229,6 @@ export const attention: View = {
     const key = part(head, 'map-key', 'span');
     const what = part(key, 'scale-name', 'span');
     const legend = part(key, 'legend-place', 'span');
-    const later = part(key, 'scale-name', 'span');
     const lens = part(root, 'lens');
     const controls = part(lens, '');
     /**
@@ -305,9 +307,6 @@ export const attention: View = {
       );
       if (isBlocks && !isMost) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
       else drawScale(legend, scale);
-      // Said once: beside another map it is known.
-      later.hidden = options.frames.length > 1 || isBidirectional(frame);
-      say(later, 'grey: later tokens, not visible');
       lens.hidden = !canZoom;
       if (canZoom) render(lensControls(exact, state, set, leave), controls);
       locate(T, { ...maps, data: blocks, scale: overview }, exact);
@@ -326,7 +325,7 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('key'),
         rowWords: wordsFrom(grid.query),
         colWords: wordsFrom(grid.key),
-        remark: options.remark,
+        remark: options.remark ?? (isBidirectional(frame) || grid.side < 2 ? undefined : LATER),
         label: `${attention.says(frame, at, state)}${shown}`,
         chosen: cellOf(state.query, state.key),
         describe: (cell) =>

@@ -2,7 +2,8 @@
 import { firstWeights, layerNumber, masked, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
-import { headName, percent } from '../words';
+import { headName, wholePercent } from '../words';
+import { isAbout } from '../claims';
 import { axesOf, weightScale } from './attention';
 import { lastOf, part, say, type View } from '../page/view';
 
@@ -103,9 +104,10 @@ export const heads: View = {
       const firsts = firstWeights(frame);
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
-        const given = percent(firsts[i]!, firsts[i]! < 0.0095 ? 1 : 0);
-        const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${given}`;
-        say(child.lastElementChild as HTMLElement, given);
+        const given = wholePercent(firsts[i]!);
+        const about = isAbout(frame);
+        const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${about ? 'about ' : ''}${given}`;
+        say(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${given}`);
         const isSelected = l === options.at.layer && h === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));
         (child as HTMLElement).tabIndex = isSelected ? 0 : -1;

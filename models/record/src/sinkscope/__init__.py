@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
-__all__ = ["Recording", "compare", "from_maps", "load", "metrics", "observe", "open_recording", "record",
-           "record_maps", "show", "study", "watching"]
+__all__ = ["Recording", "compare", "from_maps", "load", "metrics", "observe", "open_recording", "picture",
+           "record", "record_maps", "show", "study", "watching"]
 
 if TYPE_CHECKING:
     from . import metrics
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from .recording import Recording, compare, open_recording
     from .studies import study
     from .watch import watching
-    from .widget import show
+    from .widget import picture, show
 
 # No module has the name of a function: importing it would hide the function.
 _HOMES = {"observe": "attention", "load": "loading", "record": "recorder", "Recording": "recording",
           "compare": "recording", "open_recording": "recording", "study": "studies", "show": "widget",
+          "picture": "widget",
           "from_maps": "maps", "record_maps": "maps", "watching": "watch"}
 
 

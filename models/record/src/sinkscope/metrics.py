@@ -172,11 +172,13 @@ def tag_share(rows: Tensor, direction: Tensor, centred: bool = False) -> Tensor:
     return along / (direction.square().sum(-1) * rows.square().sum((-1, -2)))
 
 
-def head_gate(to_first: Tensor, first: int = 0) -> Tensor:
-    """1 - P_t1, what a query leaves for other tokens than the first (arXiv 2602.01203, the sink as a
-    gate), from the share P_t1 of each query; NaN up to the first token.  [..., T] -> [..., T]"""
+def head_gate(to_first: Tensor, first: int = 0, to_bias: Tensor | None = None) -> Tensor:
+    """1 - P_t1 - P_t*, what a query leaves for other tokens than the first (arXiv 2602.01203, the sink as
+    a gate), from its share P_t1 and the share P_t* that a bias key gets, which is no token's; NaN up to
+    the first token.  [..., T] -> [..., T]"""
     queries = torch.arange(to_first.shape[-1], device=to_first.device)
-    return torch.where(queries > first, 1 - to_first, torch.nan)
+    others = 1 - to_first if to_bias is None else 1 - to_first - to_bias
+    return torch.where(queries > first, others, torch.nan)
 
 
 def head_load(gate: Tensor) -> Tensor:

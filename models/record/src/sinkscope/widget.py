@@ -29,8 +29,9 @@ HEIGHT = 560
 
 
 class Widget(anywidget.AnyWidget):
-    """`layer`, `head`, `query` and `key` are what is selected, from either side; `selection` is the
-    element's last event; `state` is "drawn" once the figure is drawn, or says why it does not."""
+    """`layer`, `head`, `query` and `key` are what is selected, from either side; `layer` is a row of
+    `recording.layers`, which has the model's numbers. `selection` is the element's last event; `state` is
+    "drawn" once the figure is drawn, or says why it does not."""
 
     _esm = Path(str(files("sinkscope") / "widget.js"))
     view = traitlets.Unicode("heads,attention").tag(sync=True)
@@ -43,7 +44,7 @@ class Widget(anywidget.AnyWidget):
     title = traitlets.Unicode("").tag(sync=True)
     state = traitlets.Unicode("loading").tag(sync=True)
 
-    def __init__(self, recording: Recording, prompt: int = 0, **traits: Any) -> None:
+    def __init__(self, recording: Recording, prompt: int, **traits: Any) -> None:
         super().__init__(title=recording.title, **traits)
         self.recording, self.prompt = recording, prompt
         self.on_msg(self._answer)
@@ -58,7 +59,7 @@ class Widget(anywidget.AnyWidget):
             self.send({"kind": "still", "why": str(why)}, [self.png()])
 
     def png(self) -> bytes:
-        return picture(self.recording, self.prompt, self.layer, self.head)
+        return picture(self.recording, self.prompt, self.recording.layers[self.layer], self.head)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         found = super()._repr_mimebundle_(**options)
@@ -69,8 +70,12 @@ class Widget(anywidget.AnyWidget):
 
 def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
             head: int | None = None, format: str = "png") -> bytes:
-    """A picture (png, svg or pdf): alpha of the first token in all heads, the map of one head (the
-    strongest), and below them what the numbers depend on."""
+    """A picture (png, svg or pdf): alpha of the first token in all heads, the map of one head, and below
+    them what the numbers depend on.
+
+    layer, head: the head, its layer by the model's own number; what is None is that of the head with the
+        largest alpha of the first token.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -83,18 +88,16 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     if alpha is not None:
         shown = left.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         left.set(xlabel="head", ylabel="layer", title=f"alpha_{at + 1}: attention to the first token")
-        rows = range(0, len(alpha), max(1, len(alpha) // 12))
+        rows = range(0, len(alpha), -(-len(alpha) // 12))  # at most 12 names
         left.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
         figure.colorbar(shown, ax=left)
     else:
         left.set_axis_off()
         left.set_title("alpha: not recorded")
     if has_map:
-        if not layer and not head and alpha is not None:
-            layer, head = _strongest(alpha)
-        att = recording.attention(prompt)[layer or 0, head or 0]
-        right.imshow(att, cmap="Blues", vmin=0, vmax=1)
-        name = f"L{recording.layers[layer or 0]}H{head or 0}"
+        row, head = _selected(recording, alpha, layer, head)
+        right.imshow(recording.attention(prompt)[row, head], cmap="Blues", vmin=0, vmax=1)
+        name = f"L{recording.layers[row]}H{head}"
         right.set(xlabel="key", ylabel="query", title=f"attention of {name}")
     else:
         right.set_axis_off()
@@ -121,9 +124,20 @@ def _alpha(recording: Recording, prompt: int) -> Array | None:
     return share[..., at].sum(-1) / (att.shape[-1] - (0 if bidirectional else at))
 
 
-def _strongest(alpha: Array) -> tuple[int, int]:
-    layer, head = np.unravel_index(np.argmax(np.nan_to_num(alpha, nan=-1.0)), alpha.shape)
-    return int(layer), int(head)
+def _selected(recording: Recording, alpha: Array | None, layer: int | None, head: int | None,
+              ) -> tuple[int, int]:
+    """The row and the head that are meant: of what is None, those of the largest alpha."""
+    layers, H = list(recording.layers), recording.model["H"]
+    if layer is not None and layer not in layers:
+        raise ValueError(f"layer: expected a layer with attention ({', '.join(map(str, layers))}), found {layer}")
+    if head is not None and not 0 <= head < H:
+        raise ValueError(f"head: expected a number below {H}, found {head}")
+    rows = slice(None) if layer is None else [layers.index(layer)]
+    heads = slice(None) if head is None else [head]
+    meant = np.full((len(layers), H), -2.0)
+    meant[rows, heads] = -1.0 if alpha is None else np.nan_to_num(alpha, nan=-1.0)[rows, heads]
+    row, column = np.unravel_index(np.argmax(meant), meant.shape)
+    return int(row), int(column)
 
 
 def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,attention", prompt: int = 0,
@@ -134,7 +148,7 @@ def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,atte
     x: a `Recording`; a file of one; maps [L, H, T, T] with `tokens`, the strings of the T tokens; or a
         folder or GGUF file of a model, which is recorded on `text` first.
     view: views of the page by their names (heads, attention, scores, norms, mass ...), commas between.
-    layer, head: the head that is selected; the one with the largest alpha of the first token.
+    layer, head: the head that is selected, as in `picture`.
     operation: what made the weights of maps ("softmax" unless named; "sigmoid", "sink_logit" ...); rows
         of others than softmax need not sum to 1.
     """
@@ -142,10 +156,8 @@ def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,atte
     kept = recording.conditions["prompts"]["kept"]
     if kept and not 0 <= prompt < kept:
         raise ValueError(f"prompt: expected one of {kept} kept prompts, found {prompt}")
-    alpha = _alpha(recording, prompt)
-    if layer is None and head is None and alpha is not None:
-        layer, head = _strongest(alpha)
-    return Widget(recording, prompt, view=view, layer=layer or 0, head=head or 0, height=height)
+    row, head = _selected(recording, _alpha(recording, prompt), layer, head)
+    return Widget(recording, prompt, view=view, layer=row, head=head, height=height)
 
 
 def _recording(x: Any, tokens: Sequence[str] | None, text: str | None,
