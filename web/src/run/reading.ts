@@ -332,8 +332,8 @@ function blocksOf({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
 function asPooled(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
   const pooled = sideOf(frame, wanted);
   if (pooled === frame.pooled) return frame;
-  const { head, pooled: _, lacks: __, ...rest } = frame;
-  const { att: ___, ...tensors } = frame.tensors;
+  const { head: _, pooled: __, lacks: ___, ...rest } = frame;
+  const { att: ____, ...tensors } = frame.tensors;
   const pairs = metrics.filter(({ shape }) => isOfPairs(shape)).map(({ name }) => name);
   const reason = `is drawn of texts of up to ${wanted.cells} tokens, and this one has ${frame.T}`;
   const lacks = Object.fromEntries(pairs.map((name) => [name, reason]));
