@@ -34,7 +34,7 @@ export interface Head {
 }
 
 /** Exact rows of a long map, which is otherwise read in blocks: of some queries, and where the shown keys begin. */
-export interface Rows {
+interface Rows {
   readonly query: number;
   readonly key: number;
   /** [n, T] */
