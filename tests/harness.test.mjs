@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { listedFor, skipsOf, unlisted } from './skips.mjs';
+import { countsOf, listedFor, openResults, testsOf } from './results.mjs';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const README = `# tests
@@ -44,7 +44,7 @@ function folderWith(t, stages) {
   const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   t.after(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, 'tests'));
-  for (const name of ['run', 'tools', 'skips.mjs'])
+  for (const name of ['run', 'tools', 'results.mjs'])
     copyFileSync(join(root, 'tests', name), join(folder, 'tests', name));
   chmodSync(join(folder, 'tests/run'), 0o755);
   writeFileSync(join(folder, 'tests/README.md'), README);
@@ -61,10 +61,17 @@ async function runWith(t, stages, ...chosen) {
   return { status, output, last: output.trimEnd().split('\n').at(-1) };
 }
 
+/** A report with so many passed and failed tests, and one that was skipped for each reason. */
+const xml = (passed, failed = 0, reasons = []) =>
+  `<testsuites><testsuite name="it">${'<testcase name="a > b"/>'.repeat(passed)}${'<testcase name="c"><failure message="no"/></testcase>'.repeat(failed)}${reasons
+    .map((reason) => `<testcase name="d"><skipped message="${reason}"/></testcase>`)
+    .join('')}</testsuite></testsuites>`;
+const writes = (...counts) => `echo '${xml(...counts)}' >"$SINKSCOPE_REPORTS/a.xml"`;
+
 test('counts are added over stages, and the last line is their sum', async (t) => {
   const stages = `stages='a b c'
-a() { echo '3 passed, 0 failed'; }
-b() { echo 'ℹ pass 2'; echo 'ℹ fail 1'; return 1; }
+a() { ${writes(3)}; echo '9 passed, 9 failed'; }
+b() { ${writes(2, 1)}; return 1; }
 c() { :; }`;
   const all = await runWith(t, stages);
   assert.equal(all.last, '6 passed, 1 failed');
@@ -74,17 +81,30 @@ c() { :; }`;
   assert.equal(one.status, 0);
 });
 
-test('a stage that fails without a count is one failure, and a stage that does not exist is refused', async (t) => {
-  const crashed = await runWith(t, `stages=a\na() { echo '5 passed, 0 failed'; return 3; }`);
+test('the exit status decides, and a stage that does not exist is refused', async (t) => {
+  const crashed = await runWith(t, `stages=a\na() { ${writes(5)}; return 3; }`);
   assert.equal(crashed.last, '5 passed, 1 failed');
+  const silent = await runWith(t, `stages=a\na() { return 3; }`);
+  assert.equal(silent.last, '0 passed, 1 failed');
   const other = await runWith(t, `stages=a\na() { :; }`, 'b');
   assert.equal(other.status, 2);
+});
+
+test('a report that is cut off fails its stage, and reports of an earlier run count for nothing', async (t) => {
+  const cut = await runWith(
+    t,
+    `stages=a\na() { echo '<testsuites>' >"$SINKSCOPE_REPORTS/a.xml"; }`,
+  );
+  assert.equal(cut.last, '0 passed, 1 failed');
+  const folder = folderWith(t, `stages=a\na() { [ -e ran ] || { touch ran; ${writes(7)}; }; }`);
+  for (const last of ['7 passed, 0 failed', '1 passed, 0 failed'])
+    assert.match((await run(join(folder, 'tests/run'), [])).output, RegExp(`${last}\n$`));
 });
 
 test('two stages run side by side, each after what it needs, and their output is not mixed', async (t) => {
   // Each of the first two waits until the other has begun.
   const meet = (own, other) =>
-    `touch ${own}; until [ -e ${other} ]; do sleep 0.01; done; echo '1 passed, 0 failed'`;
+    `touch ${own}; until [ -e ${other} ]; do sleep 0.01; done; echo ${own} and ${other}`;
   const { last, output } = await runWith(
     t,
     `stages='setup c a b d'
@@ -96,10 +116,10 @@ c() { [ -e setup/ended ]; }
 d() { [ -e setup/a ]; }`,
   );
   assert.equal(last, '5 passed, 0 failed', output);
-  for (const name of ['a', 'b'])
+  for (const [name, other] of ['ab', 'ba'])
     assert.match(
       output,
-      RegExp(`== ${name}\n1 passed, 0 failed\nend of ${name}\n-- ${name}: 1 passed`),
+      RegExp(`== ${name}\n${name} and ${other}\nend of ${name}\n-- ${name}: 1 passed`),
     );
 });
 
@@ -165,63 +185,77 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'])
   });
 
 test('a skip counts as failed where the table does not list its reason for that stage', async (t) => {
-  const skips = (reason) => `echo '﹣ it (0.1ms) # ${reason}'; echo 'ℹ pass 1'; echo 'ℹ skipped 1'`;
   const stages = `stages='a b'
-a() { ${skips('no such file')}; }
-b() { ${skips('no such file')}; }`;
+a() { ${writes(1, 0, ['no such file'])}; }
+b() { ${writes(1, 0, ['no such file'])}; }`;
   assert.equal((await runWith(t, stages, 'a')).last, '1 passed, 0 failed');
   const other = await runWith(t, stages, 'b');
   assert.equal(other.last, '1 passed, 1 failed');
   assert.equal(other.status, 1);
-  assert.match(other.output, /skipped, .* list it for b: no such file/);
+  assert.match(other.output, /skipped, .* list it for b: d: no such file/);
 });
 
-const LOGS = {
-  'node:test': [
-    '﹣ b (0.3ms) # why not\n  ﹣ c (1.1ms) # SKIP\n✔ e (0.1ms) # TODO\nℹ skipped 2\nℹ todo 1',
-    ['why not', '', ''],
-  ],
-  TAP: ['ok 1 - a\nok 2 - b # SKIP why: not\n# skipped 1', ['why: not']],
-  pytest: [
-    'SKIPPED [2] tests/a.py:8: torch: none\nXFAIL tests/a.py::test_b - later\n= 1 passed, 2 skipped, 1 xfailed in 0.50s =',
-    ['torch: none', 'torch: none', 'later'],
-  ],
-  'pytest -q': [
-    'SKIPPED [1] tests/a.py: no reason\n1 failed, 3 passed, 1 skipped in 61.25s (0:01:01)',
-    ['no reason'],
-  ],
-  vitest: [' ↓ it waits\n      Tests  3 passed | 2 skipped | 1 todo (6)', ['', '', '']],
-  Playwright: ['  -  1 it waits\n  1 skipped\n  3 passed (2s)', ['']],
-  ctest: [
-    '7: 3 passed, 0 failed\nThe following tests did not run:\n\t  7 - races (Skipped)',
-    ['races'],
-  ],
-  ours: ['skip embed: no host\n5 passed, 0 failed, 1 skipped', ['no host']],
-  none: [
-    '# skipped 0\nℹ skipped 0\n3 passed, 0 failed\n      Tests  3 passed (3)\n9 passed in 0.1s\nit skipped 4 tokens',
-    [],
-  ],
-};
-for (const [runner, [log, expected]] of Object.entries(LOGS))
-  test(`${runner}: skipped tests are found with their reasons`, () => {
-    assert.deepEqual(skipsOf(log), expected);
-  });
-
-test('the reasons of a real run of node:test and pytest are found', async (t) => {
+test('the reports of node:test, pytest and our own runners are read', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const js = join(folder, 'a.test.mjs');
+  const py = join(folder, 'test_a.py');
+  const at = (name) => join(folder, name);
   writeFileSync(
     js,
-    `import test from 'node:test';\ntest('a', { skip: 'of node' }, () => {});\ntest('b', () => {});`,
+    `import test, { describe, it } from 'node:test';
+test('a', { skip: 'of node' }, () => {});
+describe('b', () => { it('c', () => { throw new Error('<testcase name="none"/>'); }); });
+test('d > e', () => {});
+test('later', { todo: true }, () => {});`,
   );
-  const py = join(folder, 'test_a.py');
-  writeFileSync(py, `import pytest\ndef test_a(): pytest.skip("of pytest")\ndef test_b(): pass\n`);
+  writeFileSync(
+    py,
+    `import pytest
+def test_a(): pytest.skip("of $pytest <1>")
+def test_b(): assert not "<testcase name='none'/>"
+def test_c(): pass
+@pytest.mark.xfail(reason="later")
+def test_d(): assert False`,
+  );
   const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
-  const node = await run(process.execPath, ['--test', '--test-reporter=spec', js], { env });
-  assert.deepEqual(skipsOf(node.output), ['of node'], node.output);
-  const pytest = await run('python3', ['-m', 'pytest', '-q', '-rsx', '-p', 'no:cacheprovider', py]);
-  assert.deepEqual(skipsOf(pytest.output), ['of pytest'], pytest.output);
+  const junit = ['--test-reporter=junit', `--test-reporter-destination=${at('node.xml')}`];
+  await run(process.execPath, ['--test', '--test-force-exit', ...junit, js], { env });
+  const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', '--junit-xml', at('pytest.xml')];
+  await run('python3', [...pytest, py]);
+  const tests = (file) => testsOf(readFileSync(at(file), 'utf8'));
+  assert.deepEqual(tests('node.xml'), [
+    { name: 'a', failed: false, skip: 'of node' },
+    { name: 'c', failed: true },
+    { name: 'd > e', failed: false },
+    { name: 'later', failed: false, skip: 'true' },
+  ]);
+  assert.deepEqual(tests('pytest.xml'), [
+    { name: 'test_a', failed: false, skip: 'of $pytest <1>' },
+    { name: 'test_b', failed: true },
+    { name: 'test_c', failed: false },
+    { name: 'test_d', failed: false, skip: 'later' },
+  ]);
+
+  t.mock.method(console, 'log', () => {});
+  process.env.SINKSCOPE_REPORTS = folder;
+  t.after(() => delete process.env.SINKSCOPE_REPORTS);
+  const results = openResults('ours');
+  results.pass('a "word" & <b> é', '1 ms');
+  assert.equal(results.close(), 0);
+  results.fail('c', new Error('\x07 <testcase name="none"/>'));
+  assert.equal(results.close(), 1);
+  assert.deepEqual(tests('ours.xml'), [
+    { name: 'a "word" & <b> é', failed: false },
+    { name: 'c', failed: true },
+  ]);
+});
+
+test('a test of ctest that skips itself is listed by its name', () => {
+  const report =
+    '<testsuite name="x" tests="1"><testcase name="races" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>no</system-out></testcase></testsuite>';
+  assert.equal(countsOf([report], 0, ['races']).failed, 0);
+  assert.equal(countsOf([report], 0, []).failed, 1);
 });
 
 test('no test of the stage python skips itself for want of a package: all are pinned', async () => {
@@ -234,7 +268,7 @@ test('no test of the stage python skips itself for want of a package: all are pi
 test('only the section of skips is read, and a reason must be equal', () => {
   assert.deepEqual(listedFor(README, 'a'), ['no such file']);
   assert.deepEqual(listedFor(README, 'b'), []);
-  assert.deepEqual(unlisted(README, 'a', 'skip x: no such file there'), ['no such file there']);
+  assert.equal(countsOf([xml(0, 0, ['no such file there'])], 0, ['no such file']).failed, 1);
 });
 
 test('each listed reason is one that a test of its stage gives', async () => {

@@ -6,6 +6,8 @@ export { openDownload } from './loading/open_download.js';
 export { SinkscopeError } from './abi/errors.js';
 export { guardTokenizer } from './text/guard.js';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.js';
+export { findPlan } from './loading/find.js';
+export { load } from './load/load.js';
 export { resolveHub } from './loading/hub.js';
 export { cutText, fieldsFor, measure, sweep } from './study/measure.js';
 export { headEffects } from './study/effects.js';

@@ -23,3 +23,4 @@ export * from './loading/loading.js';
 export * from './study/study.js';
 export * from './lab/lab.js';
 export * from './recording/recordings.js';
+export * from './load/load.js';

@@ -2,10 +2,11 @@ import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
 import { shareable } from './ship/cards.ts';
+import { home, source } from './ship/home.ts';
 import { course, isLesson } from './ship/lessons.ts';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
-import { filesOf, Part } from './ship/parts.ts';
+import { filesOf, Part, seedsAmong } from './ship/parts.ts';
 import { plain } from './ship/plain.ts';
 import { APART, policy } from './ship/policy.ts';
 
@@ -20,20 +21,6 @@ const recorded = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/re
 const isRecording = (file: string) => file.endsWith('.safetensors');
 const shipped = existsSync(recorded) ? filesOf(recorded).filter(isRecording) : [];
 const recordings = shipped.length ? new Part('recordings', recorded, isRecording) : undefined;
-/** The logs of long runs that are there, as numbers by the model's name. */
-const seeds: Record<string, number[]> = {};
-for (const file of filesOf(models)) {
-  const [, id, seed] = /^([\w-]+)\/seeds\/(\d+)\.json$/.exec(file) ?? [];
-  if (id) (seeds[id] ??= []).push(Number(seed));
-}
-
-/** GitHub's runners name the repository of a build; elsewhere the page has no link to its source. */
-const { GITHUB_SERVER_URL: host, GITHUB_REPOSITORY: repository } = process.env;
-const source = host && repository ? `${host}/${repository}` : '';
-/** A preview of a link needs absolute addresses: GitHub Pages' where the build is for it. */
-const [owner, name] = (repository ?? '').split('/');
-const home = source ? `https://${owner}.github.io/${name}/` : '';
-
 /**
  * What the page's own thread fetches first; the browser may begin at once. What the worker fetches
  * is left out: a preload would not be its.
@@ -72,8 +59,10 @@ function ship(): Plugin {
           ZOO: JSON.stringify(zoo.path),
           RECORDINGS: JSON.stringify(recordings?.path ?? 'recordings/'),
           SHIPPED: JSON.stringify(shipped),
-          SEEDS: JSON.stringify(seeds),
+          SEEDS: JSON.stringify(seedsAmong(zoo.files)),
           SOURCE: JSON.stringify(source),
+          HOME: JSON.stringify(''),
+          PLATES: JSON.stringify(home !== ''),
         },
       };
     },

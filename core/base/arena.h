@@ -1,8 +1,8 @@
 /*
  * Arena: pieces of one block that the caller owns. The core never calls malloc.
  *
- * An arena without a block measures: ss_arena_take gives NULL but counts, so that the function
- * which lays a thing out also measures it, and the two can never disagree.
+ * An arena without a block measures: ss_arena_take returns NULL but counts, so that one function
+ * both lays out and measures, and the two cannot disagree.
  */
 #ifndef SS_BASE_ARENA_H
 #define SS_BASE_ARENA_H
@@ -13,29 +13,29 @@
 /* Every piece starts on a multiple of this many bytes. */
 #define SS_ARENA_ALIGN 64
 
-/* The address sanitizer knows a block as one piece. In its builds a gap after each piece, which
- * no code may touch, shows it the pieces. */
+/* The address sanitizer knows only the block. Its builds put a poisoned gap after each piece, so
+ * that it detects reads past the end of a piece. */
 #ifndef SS_ARENA_GAP
 #define SS_ARENA_GAP 0
 #endif
 
-/* The most that a piece takes beside its own bytes. */
+/* Upper bound of the bytes that a piece takes besides its own. */
 #define SS_ARENA_MORE (SS_ARENA_ALIGN + SS_ARENA_GAP)
 
 typedef struct ss_arena {
     unsigned char *block; /* NULL while measuring */
     size_t bytes;         /* size of the block */
-    size_t used;          /* so far, padding included */
+    size_t used;          /* bytes used so far, including padding */
     bool full;            /* a take did not fit; stays set */
 } ss_arena;
 
-/* block must be aligned to SS_ARENA_ALIGN. */
+/* Returns an arena on a block, which must be aligned to SS_ARENA_ALIGN. */
 ss_arena ss_arena_on(void *block, size_t bytes);
 
-/* An arena that only counts; ends full if the count overflows size_t. */
+/* Returns an arena that only counts; it becomes full if the count overflows size_t. */
 ss_arena ss_arena_measure(void);
 
-/* count pieces of size bytes each, not cleared; NULL when measuring or full. */
+/* Takes count items of size bytes each, uninitialised; returns NULL when measuring or full. */
 void *ss_arena_take(ss_arena *arena, size_t count, size_t size);
 
 #endif

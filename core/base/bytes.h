@@ -1,4 +1,4 @@
-/* Bytes: a range somebody else owns, and sizes that are checked before they are trusted. */
+/* Bytes: a range that the caller owns, and arithmetic on sizes that detects overflow. */
 #ifndef SS_BASE_BYTES_H
 #define SS_BASE_BYTES_H
 
@@ -12,27 +12,27 @@ typedef struct ss_bytes {
     size_t n;
 } ss_bytes;
 
-/* Whether the bytes are those of the word. */
+/* Returns true if the bytes equal the word. */
 static inline bool ss_bytes_are(ss_bytes bytes, const char *word) {
     return bytes.n == strlen(word) && (!bytes.n || !memcmp(bytes.data, word, bytes.n));
 }
 
-/* *out = a * b; false, with *out untouched, if it does not fit. */
+/* Computes *out = a * b; returns false, with *out untouched, on overflow. */
 static inline bool ss_mul_size(size_t *out, size_t a, size_t b) {
     if (b && a > SIZE_MAX / b) return false;
     *out = a * b;
     return true;
 }
 
-/* *out = a + b; false, with *out untouched, if it does not fit. */
+/* Computes *out = a + b; returns false, with *out untouched, on overflow. */
 static inline bool ss_add_size(size_t *out, size_t a, size_t b) {
     if (a > SIZE_MAX - b) return false;
     *out = a + b;
     return true;
 }
 
-/* Reads a little-endian number of so many bytes (1 to 8) at offset; false if the range is too
- * short. */
+/* Reads a little-endian number of `width` bytes (1 to 8) at offset; returns false beyond the end.
+ */
 static inline bool ss_read_uint(uint64_t *out, ss_bytes bytes, size_t offset, size_t width) {
     if (bytes.n < width || offset > bytes.n - width) return false;
     uint64_t value = 0;

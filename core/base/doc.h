@@ -1,7 +1,6 @@
 /*
- * Doc: texts of the tables that only describe() reads, for a person. A build without them
- * (SS_NO_DOC) describes the same rows without these members; the binaries are such builds, because
- * they are downloaded.
+ * Doc: texts of the tables for human readers, which only describe() uses. A build with SS_NO_DOC
+ * leaves them out; the binaries are such builds, to stay small.
  */
 #ifndef SS_BASE_DOC_H
 #define SS_BASE_DOC_H

@@ -1,9 +1,9 @@
 /*
- * Pool: a job in pieces, which threads may share that live outside the core.
+ * Pool: a job in pieces, which threads outside the core may share.
  *
- * The core starts no thread. Who has some gives a run a pool; without one, a job's pieces are done
- * one after the other. Which thread does a piece, and when, shows in no number: a piece writes what
- * no other piece reads or writes, and adds in the order that it always has.
+ * The core starts no thread. A caller with threads gives a run a pool; without one the pieces run
+ * in order. No result depends on which thread runs a piece, or when: a piece writes memory that no
+ * other piece uses, and its sums have a fixed order.
  */
 #ifndef SS_BASE_POOL_H
 #define SS_BASE_POOL_H
@@ -11,26 +11,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More threads gain nothing: they share one memory bus. */
+/* More threads are not faster, since they share one memory bus. */
 #define SS_WORKERS_MAX 16
 
-/* Does piece i. A worker does one piece at a time, so what a job holds for each worker belongs to
- * the piece for the while. */
+/* Runs piece i. A worker runs one piece at a time, so the piece may use the memory that the job
+ * holds for that worker. */
 typedef void ss_piece(const void *job, size_t i, size_t worker);
 
 typedef struct ss_pool {
     size_t workers; /* 1 .. SS_WORKERS_MAX; the caller is worker 0 */
-    uint64_t least; /* multiplications that a job must have to be worth sharing */
-    /* Does pieces 0 .. n-1, each once; returns when all are done. Not to be called in a piece. */
+    uint64_t least; /* a job with fewer multiplications is not shared */
+    /* Runs pieces 0 .. n-1, each once, and returns when all are done. A piece must not call it. */
     void (*share)(struct ss_pool *pool, ss_piece *piece, const void *job, size_t n);
 } ss_pool;
 
-/* NULL is the pool of the caller's thread alone. */
+/* A NULL pool has one worker, the caller's thread. */
 static inline size_t ss_pool_workers(const ss_pool *pool) {
     return pool ? pool->workers : 1;
 }
 
-/* Does pieces 0 .. n-1 of a job of so many multiplications; those of a small one on worker 0. */
+/* Runs pieces 0 .. n-1 of a job of `work` multiplications; worker 0 runs all pieces of a small job.
+ */
 void ss_pool_run(ss_pool *pool, ss_piece *piece, const void *job, size_t n, uint64_t work);
 
 #endif

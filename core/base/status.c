@@ -29,7 +29,7 @@ const char *ss_status_meaning(ss_status code) {
     return (unsigned)code < SS_STATUS_N ? codes[code].meaning : "unknown";
 }
 
-/* Text that came out of a file must not reach a page as control or broken UTF-8 bytes. */
+/* Replaces control and non-ASCII bytes, since text from a file may be shown on a page. */
 static void make_printable(char *text) {
     for (; *text; text++)
         if ((unsigned char)*text < 0x20 || (unsigned char)*text > 0x7e) *text = '?';
@@ -38,7 +38,7 @@ static void make_printable(char *text) {
 ss_status ss_fail(ss_error *err, ss_status code, const char *where, const char *text, ...) {
     if (!err) return code;
     err->code = code;
-    /* A key or a tensor may be called nothing at all. */
+    /* The name of a key or a tensor may be empty. */
     snprintf(err->where, sizeof err->where, "%s", *where ? where : "\"\"");
     va_list args;
     va_start(args, text);

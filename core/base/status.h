@@ -1,5 +1,5 @@
 /*
- * Status and error: how anything that reads untrusted bytes, or that may lack memory, answers.
+ * Status and error: the results of functions that read untrusted bytes or may lack memory.
  *
  * The first error wins: a function that fails fills ss_error once, and its callers pass the status
  * on. Outputs are untouched on failure. There is no errno and no last-error global.
@@ -20,8 +20,8 @@ typedef enum ss_status {
     SS_BAD_REQUEST, /* the caller asked for a field, metric, layer, ... that does not exist */
     SS_TOO_LONG,    /* more tokens than the run has room for or the model has positions for */
     SS_NO_MEMORY,   /* the block is too small, or a size does not fit this machine */
-    SS_UNSUPPORTED, /* well formed, but not something this build computes */
-    SS_DIVERGED,    /* a training has left the finite numbers */
+    SS_UNSUPPORTED, /* well formed, but this build cannot compute it */
+    SS_DIVERGED,    /* the loss or gradient of a training is not finite */
     SS_STATUS_N
 } ss_status;
 
@@ -31,10 +31,10 @@ typedef struct ss_error {
     char text[512]; /* one sentence with expected and actual; UTF-8, ends with NUL */
 } ss_error;
 
-/* One word for a code, "bad_file"; "unknown" outside the table. */
+/* Returns one word for a code, "bad_file"; "unknown" outside the table. */
 const char *ss_status_name(ss_status code);
 
-/* One sentence for a code. */
+/* Returns one sentence for a code. */
 const char *ss_status_meaning(ss_status code);
 
 /*
@@ -47,15 +47,15 @@ __attribute__((format(printf, 4, 5)))
 ss_status
 ss_fail(ss_error *err, ss_status code, const char *where, const char *text, ...);
 
-/* A place in a file, as ss_fail takes it. */
+/* A place in a file, for ss_fail. */
 typedef struct ss_where {
     char text[96];
 } ss_where;
 
 ss_where ss_where_byte(size_t at);     /* "byte 12" */
-ss_where ss_where_name(ss_bytes name); /* the name, or as much of it as fits */
+ss_where ss_where_name(ss_bytes name); /* the name, cut to fit */
 
-/* A programmer's mistake, not a user's. */
+/* Asserts are for programming errors, never for input. */
 #define SS_ASSERT(condition) assert(condition)
 
 #endif

@@ -1,4 +1,4 @@
-/* Tensor: a typed view of numbers with a shape; never an owner. */
+/* Tensor: a typed view of numbers with a shape; it owns no memory. */
 #ifndef SS_BASE_TENSOR_H
 #define SS_BASE_TENSOR_H
 
@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /*
- * An SS_I8 is its integer times the scale of its row, which another tensor holds
+ * The value of an SS_I8 is its integer times the scale of its row, which is in another tensor
  * (model/load.h). The types from SS_Q8_0 on are those of GGUF: blocks of numbers that share a
- * scale. They have a size per block and none per number.
+ * scale. They have a size per block, not per number.
  */
 typedef enum ss_dtype {
     SS_F32 = 0,
@@ -16,7 +16,7 @@ typedef enum ss_dtype {
     SS_F16 = 2,
     SS_BF16 = 3,
     SS_U8 = 4,
-    SS_F64, /* computed with in F32 */
+    SS_F64, /* rounded to F32 */
     SS_I8,
     SS_Q8_0,
     SS_Q4_0,
@@ -32,33 +32,34 @@ typedef enum ss_dtype {
 #define SS_RANK_MAX 4
 
 typedef struct ss_tensor {
-    const void *data; /* unaligned where it points into a file */
+    const void *data; /* may be unaligned in a file */
     ss_dtype type;
     int rank; /* 0 .. SS_RANK_MAX; 0 is one number */
     size_t dims[SS_RANK_MAX];
     size_t strides[SS_RANK_MAX]; /* in elements */
 } ss_tensor;
 
-/* Numbers in one block: 1 for the plain types. */
+/* Returns the numbers in one block; 1 for plain types. */
 size_t ss_dtype_block(ss_dtype type);
 
-/* Bytes of one block. */
+/* Returns the bytes of one block. */
 size_t ss_dtype_block_bytes(ss_dtype type);
 
-/* "F32", "Q4_K". */
+/* Returns the name, such as "F32" or "Q4_K". */
 const char *ss_dtype_name(ss_dtype type);
 
-/* Whether a weight may be of this type: counts and ids are whole numbers that no product reads. */
+/* Returns true for the types that weights may have; integers are counts and ids, which no product
+ * reads. */
 static inline bool ss_dtype_is_weight(ss_dtype type) {
     return type != SS_I32 && type != SS_U8;
 }
 
-/* Bytes of n numbers in a row; n is a multiple of the block. */
+/* Returns the bytes of n contiguous numbers; n is a multiple of the block. */
 static inline size_t ss_dtype_bytes(ss_dtype type, size_t n) {
     return n / ss_dtype_block(type) * ss_dtype_block_bytes(type);
 }
 
-/* Number of elements; the shape was checked for overflow when the tensor was made. */
+/* Returns the number of elements; the shape was checked for overflow when the tensor was made. */
 static inline size_t ss_tensor_count(const ss_tensor *tensor) {
     size_t count = 1;
     for (int i = 0; i < tensor->rank; i++) count *= tensor->dims[i];

@@ -133,6 +133,12 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* Largest x[i]; n >= 1, no NaN. (The order does not change a maximum.) */
 #define SS_MAX_ARGS const float *x, size_t n
 
+/* Index of the largest |x[i]|, the first of equals; n >= 1, no NaN. */
+#define SS_PEAK_ARGS const float *x, size_t n
+
+/* How many x[i] are larger than limit, or at least as large. */
+#define SS_COUNT_ARGS const float *x, float limit, bool as_large, size_t n
+
 /* Sum of x[i], in the reduction order. */
 #define SS_SUM_ARGS const float *x, size_t n
 
@@ -199,6 +205,8 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     void ss_scale##suffix(SS_SCALE_ARGS);                                                          \
     void ss_add##suffix(SS_ADD_ARGS);                                                              \
     float ss_max##suffix(SS_MAX_ARGS);                                                             \
+    size_t ss_peak##suffix(SS_PEAK_ARGS);                                                          \
+    size_t ss_count##suffix(SS_COUNT_ARGS);                                                        \
     float ss_sum##suffix(SS_SUM_ARGS);                                                             \
     void ss_add_shares##suffix(SS_ADD_SHARES_ARGS);                                                \
     double ss_entropy##suffix(SS_ENTROPY_ARGS);                                                    \
@@ -237,6 +245,8 @@ SS_KERNELS(_simd)
 #define ss_scale SS_BIND(ss_scale)
 #define ss_add SS_BIND(ss_add)
 #define ss_max SS_BIND(ss_max)
+#define ss_peak SS_BIND(ss_peak)
+#define ss_count SS_BIND(ss_count)
 #define ss_sum SS_BIND(ss_sum)
 #define ss_add_shares SS_BIND(ss_add_shares)
 #define ss_entropy SS_BIND(ss_entropy)

@@ -130,6 +130,20 @@ float ss_max_ref(SS_MAX_ARGS) {
     return largest;
 }
 
+size_t ss_peak_ref(SS_PEAK_ARGS) {
+    size_t peak = 0;
+    float largest = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        if (fabsf(x[i]) > largest) largest = fabsf(x[peak = i]);
+    return peak;
+}
+
+size_t ss_count_ref(SS_COUNT_ARGS) {
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) count += x[i] > limit || (as_large && x[i] == limit);
+    return count;
+}
+
 float ss_sum_ref(SS_SUM_ARGS) {
     float lanes[8] = {0};
     for (size_t i = 0; i < n; i++) lanes[i % 8] += x[i];

@@ -513,6 +513,40 @@ float ss_max_simd(SS_MAX_ARGS) {
     return largest;
 }
 
+/* The largest magnitude is found first, then where it is. */
+size_t ss_peak_simd(SS_PEAK_ARGS) {
+    v128_t most = wasm_f32x4_splat(0.0f);
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) most = wasm_f32x4_pmax(most, wasm_f32x4_abs(wasm_v128_load(x + i)));
+    float four[4], largest = 0.0f;
+    wasm_v128_store(four, most);
+    UNROLL
+    for (int j = 0; j < 4; j++) largest = largest < four[j] ? four[j] : largest;
+    for (; i < n; i++) largest = largest < fabsf(x[i]) ? fabsf(x[i]) : largest;
+    if (largest == 0.0f) return 0;
+    v128_t wanted = wasm_f32x4_splat(largest);
+    for (i = 0; i + 4 <= n; i += 4)
+        if (wasm_v128_any_true(wasm_f32x4_eq(wasm_f32x4_abs(wasm_v128_load(x + i)), wanted))) break;
+    while (fabsf(x[i]) != largest) i++;
+    return i;
+}
+
+size_t ss_count_simd(SS_COUNT_ARGS) {
+    v128_t counts = wasm_i32x4_splat(0), limits = wasm_f32x4_splat(limit);
+    v128_t equals = wasm_i32x4_splat(as_large ? -1 : 0);
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        v128_t four = wasm_v128_load(x + i);
+        v128_t equal = wasm_v128_and(wasm_f32x4_eq(four, limits), equals);
+        counts = wasm_i32x4_sub(counts, wasm_v128_or(wasm_f32x4_gt(four, limits), equal));
+    }
+    uint32_t four[4];
+    wasm_v128_store(four, counts);
+    size_t count = four[0] + four[1] + four[2] + four[3];
+    for (; i < n; i++) count += x[i] > limit || (as_large && x[i] == limit);
+    return count;
+}
+
 SHARED float ss_sum_simd(SS_SUM_ARGS) {
     lanes s = no_lanes();
     size_t i = 0;

@@ -20,6 +20,9 @@
  * half a kilobyte at a time. */
 #define PANELS 16
 
+/* Numbers whose order changes together: half a megabyte of floats. */
+#define BLOCK ((size_t)1 << 17)
+
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
@@ -424,6 +427,18 @@ static void times_fixed(float *out, const float *a, const ss_matrix *w, const fl
                 (uint64_t)T * w->in * w->out);
 }
 
+/* Group i of one lane. */
+static void fixed_group(float out[SS_GROUP], const fixed_outputs *e, size_t i, size_t lane) {
+    float d[SS_PANEL], m[SS_PANEL];
+    int less = e->groups.kind == SS_LESS_EIGHT ? 8 : 0;
+    ss_fixed_factors(d, m, &e->groups, i);
+    if (e->groups.kind == SS_BYTES) d[lane] /= SS_BYTE_FACTOR;
+    for (size_t j = 0; j < SS_GROUP; j++) {
+        out[j] = (float)(ss_fixed_integer(&e->groups, i, j, lane) - less) * d[lane];
+        if (e->groups.kind >= SS_ADDING) out[j] += m[lane];
+    }
+}
+
 /* Output n of those that lie side by side. */
 static void fixed_output(float *out, const ss_matrix *w, size_t n) {
     fixed_outputs e;
@@ -431,16 +446,8 @@ static void fixed_output(float *out, const ss_matrix *w, size_t n) {
     find_fixed(&e, w, n - lane);
     for (size_t k = 0, count; k < w->in; k += count) {
         count = read_fixed(&e, k);
-        for (size_t i = 0; i < count / SS_GROUP; i++) {
-            float d[SS_PANEL], m[SS_PANEL], *group = out + k + i * SS_GROUP;
-            int less = e.groups.kind == SS_LESS_EIGHT ? 8 : 0;
-            ss_fixed_factors(d, m, &e.groups, i);
-            if (e.groups.kind == SS_BYTES) d[lane] /= SS_BYTE_FACTOR;
-            for (size_t j = 0; j < SS_GROUP; j++) {
-                group[j] = (float)(ss_fixed_integer(&e.groups, i, j, lane) - less) * d[lane];
-                if (e.groups.kind >= SS_ADDING) group[j] += m[lane];
-            }
-        }
+        for (size_t i = 0; i < count / SS_GROUP; i++)
+            fixed_group(out + k + i * SS_GROUP, &e, i, lane);
     }
 }
 
@@ -524,18 +531,87 @@ void ss_matrix_panels(float *panels, const ss_matrix *w) {
 static bool has_panels(const ss_matrix *w) {
     bool is_one = w->group >= w->out;
     bool is_whole = is_one || (w->group % SS_PANEL == 0 && w->step % SS_PANEL == 0);
-    bool has_heads = w->pair % SS_PANEL == 0 && (!w->pair || w->out % w->pair == 0);
-    return w->first % SS_PANEL == 0 && is_whole && has_heads && !w->in_out;
+    /* Of 0 even a remainder that nobody asks for would be a trap in wasm. */
+    bool has_heads = w->pair % SS_PANEL == 0 && w->out % (w->pair ? w->pair : 1) == 0;
+    bool is_even = w->total % SS_PANEL == 0 && w->out % SS_PANEL == 0 && !w->pair;
+    return w->first % SS_PANEL == 0 && is_whole && has_heads && (is_even || !w->in_out);
 }
 
-void ss_matrix_interleave(ss_matrix *w, float *work) {
-    bool is_float = w->type == SS_F32 && (uintptr_t)w->data % sizeof *work == 0;
+static bool can_interleave(const ss_matrix *w) {
+    bool is_float = w->type == SS_F32 && (uintptr_t)w->data % sizeof(float) == 0;
     bool is_short = (w->type == SS_F16 || w->type == SS_BF16) && w->in % 2 == 0;
-    bool is_fixed = ss_matrix_is_fixed(w);
-    if (!w->data || w->panels || w->interleaved || !has_panels(w)) return;
-    if (!is_float && !is_short && !is_fixed) return;
-    /* In a head, outputs are in another order than ours: all of them move together. Two numbers of
-     * 16 bits move as one of 32. */
+    if (!w->data || w->panels || w->interleaved || !has_panels(w)) return false;
+    return is_float || is_short || ss_matrix_is_fixed(w);
+}
+
+/* Inputs of a tensor [in][total] that change their order together: a divisor of all of them, even
+ * for numbers of 16 bits, and few enough for their outputs to stay in the L2 cache. */
+static size_t block_inputs(const ss_matrix *w) {
+    size_t unit = w->type == SS_F32 ? 1 : 2,
+           inputs = smaller(w->in, BLOCK / w->total / unit * unit);
+    if (inputs < unit) inputs = unit;
+    while (w->in % inputs) inputs -= unit;
+    return inputs;
+}
+
+size_t ss_matrix_interleave_work(const ss_matrix *w) {
+    if (!can_interleave(w)) return 0;
+    if (!w->in_out) return (w->pair > SS_PANEL ? w->pair : SS_PANEL) * w->in;
+    /* A block; or one of its panels, and a byte for each panel of each block. */
+    size_t inputs = block_inputs(w), block = inputs * w->total;
+    size_t pieces = w->in / inputs * (w->total / SS_PANEL + 1);
+    return block > inputs * SS_PANEL + pieces ? block : inputs * SS_PANEL + pieces;
+}
+
+/* out = inputs [k, k + n) of the tensor as panels [total/8][n][8], of 16 bits [n/2][8][2] each. */
+static void order_block(unsigned char *out, const ss_matrix *w, size_t k, size_t n) {
+    size_t width = ss_dtype_bytes(w->type, SS_PANEL), stride = width * (w->total / SS_PANEL);
+    const unsigned char *rows = w->data + k * stride;
+    for (size_t p = 0; p < w->total / SS_PANEL; p++, rows += width)
+        for (size_t i = 0; i < n; i++, out += width)
+            if (w->type == SS_F32)
+                memcpy(out, rows + i * stride, SS_PANEL * sizeof(float));
+            else /* two inputs of four outputs at a time */
+                for (size_t c = 0; c < SS_PANEL; c++)
+                    memcpy(out + 2 * c,
+                           rows + (i - i % 2 + c % 2) * stride + i % 2 * width / 2 + c / 2 * 2, 2);
+}
+
+/* Pieces [blocks][panels] of so many bytes -> [panels][blocks], each moved once, along the cycles
+ * of this permutation. */
+static void order_pieces(unsigned char *pieces, size_t blocks, size_t panels, size_t bytes,
+                         unsigned char *work) {
+    unsigned char *spare = work, *moved = work + bytes;
+    if (blocks == 1) return;
+    memset(moved, 0, blocks * panels);
+    for (size_t begin = 0; begin < blocks * panels; begin++) {
+        if (moved[begin]) continue;
+        memcpy(spare, pieces + begin * bytes, bytes);
+        for (size_t to = begin, from;; to = from) {
+            from = to % blocks * panels + to / blocks;
+            moved[to] = 1;
+            memcpy(pieces + to * bytes, from == begin ? spare : pieces + from * bytes, bytes);
+            if (from == begin) break;
+        }
+    }
+}
+
+/* Of a tensor [in][total]. Rows of inputs first become panels of a block of them, where these
+ * rows are; then all pieces of a panel go side by side. */
+static void interleave_columns(const ss_matrix *w, unsigned char *work) {
+    size_t inputs = block_inputs(w), bytes = ss_dtype_bytes(w->type, inputs * w->total);
+    size_t panels = w->total / SS_PANEL;
+    unsigned char *tensor = (unsigned char *)(size_t)w->data;
+    for (size_t k = 0; k < w->in; k += inputs) {
+        order_block(work, w, k, inputs);
+        memcpy(tensor + k / inputs * bytes, work, bytes);
+    }
+    order_pieces(tensor, w->in / inputs, panels, bytes / panels, work);
+}
+
+/* Of a tensor [total][in]. In a head, outputs are in another order than ours: all of them move
+ * together. Two numbers of 16 bits move as one of 32. */
+static void interleave_rows(ss_matrix *w, float *work) {
     size_t bytes = ss_dtype_bytes(w->type, w->in), most = w->pair ? w->pair : SS_PANEL;
     ss_matrix moved = *w;
     moved.pair = 0;
@@ -545,7 +621,7 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
             float *panel = work + c * bytes / sizeof *work;
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 rows[lane] = w->data + ss_matrix_place(w, n + c + lane) * bytes;
-            if (is_fixed)
+            if (ss_matrix_is_fixed(w))
                 ss_join_blocks((unsigned char *)panel, rows, SS_PANEL, w->type,
                                w->in / ss_dtype_block(w->type));
             else
@@ -554,6 +630,15 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
         memcpy((unsigned char *)(size_t)panel_at(&moved, n), work, most * bytes);
     }
     *w = moved;
+}
+
+void ss_matrix_interleave(ss_matrix *w, float *work) {
+    if (!can_interleave(w)) return;
+    if (!w->in_out)
+        interleave_rows(w, work);
+    else if (w->first == 0)
+        interleave_columns(w, (unsigned char *)work);
+    w->in_out = false;
     w->interleaved = true;
 }
 
@@ -579,4 +664,42 @@ void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
     size_t place = ss_matrix_place(w, n);
     for (size_t k = 0; k < w->in; k++)
         ss_unpack(out + k, w->data + ss_dtype_bytes(w->type, k * w->total + place), w->type, 1);
+}
+
+float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k) {
+    float numbers[STRIP];
+    size_t lane = n % SS_PANEL, block = ss_dtype_block(w->type), within = k % block;
+    if (n < interleaved(w) && ss_matrix_is_fixed(w)) {
+        fixed_outputs e;
+        size_t begin = block == SS_GROUP ? 0 : k - k % STRIP;
+        find_fixed(&e, w, n - lane);
+        read_fixed(&e, begin);
+        fixed_group(numbers, &e, (k - begin) / SS_GROUP, lane);
+        return numbers[k % SS_GROUP];
+    }
+    if (n < interleaved(w)) {
+        spread_panel(numbers, w, panel_at(w, n - lane), k - k % 2,
+                     w->type == SS_F32 ? 1 + k % 2 : 2);
+        return numbers[k % 2 * SS_PANEL + lane];
+    }
+    if (!w->in_out) {
+        unpack_strip(numbers, w, n, k - within, block);
+        return numbers[within];
+    }
+    ss_unpack(numbers, w->data + ss_dtype_bytes(w->type, k * w->total + ss_matrix_place(w, n)),
+              w->type, 1);
+    return *numbers;
+}
+
+const float *ss_matrix_panel(float *work, const ss_matrix *w, size_t n) {
+    float *rows = work + SS_PANEL * w->in;
+    const void *lanes[SS_PANEL] = {NULL};
+    if (w->panels) return w->panels + n * w->in;
+    if (n < interleaved(w) && w->type == SS_F32) return (const void *)panel_at(w, n);
+    for (size_t lane = 0; lane < SS_PANEL && n + lane < w->out; lane++) {
+        lanes[lane] = rows + lane * w->in;
+        ss_matrix_output(rows + lane * w->in, w, n + lane);
+    }
+    ss_interleave(work, lanes, w->in);
+    return work;
 }

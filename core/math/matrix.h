@@ -32,7 +32,8 @@ typedef struct ss_matrix {
                              them often; NULL: they are unpacked each time */
     struct ss_int8 *int8; /* all columns in eight bits (int8.h): the product is then of whole
                                numbers, and approximate; NULL: it is exact */
-    bool in_out;          /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
+    bool in_out;          /* [in][total] as Conv1D of GPT-2 has it until it is interleaved, else
+                             [total][in] */
     bool interleaved;     /* of each eight outputs that lie side by side, [in][8] in their place, of
                              16 bits [in/2][8][2], of types in fixed point blocks side by side
                              (blocks.h); the last outputs, fewer, are as they were */
@@ -59,17 +60,28 @@ void ss_matrix_panels(float *panels, const ss_matrix *w);
 
 /*
  * Interleaves the outputs of w in the bytes of its file, which must be the caller's to change and
- * in which no other matrix may have these outputs; work of SS_PANEL or, if that is more, w->pair
- * times w->in floats. Panels and bytes of int8 are made of matrices that are not interleaved.
- * Matrices of other quantized types, those whose outputs no panel would hold, and those that have
- * panels, stay as they are.
+ * in which no other matrix may have these outputs. Where the tensor is [in][total], the matrix that
+ * has its first output moves all of it: it comes first, and all matrices of the tensor are
+ * interleaved, which differ in `first` alone. Panels and bytes of int8 are made of matrices that
+ * are not interleaved. Matrices of other quantized types, those whose outputs no panel would hold,
+ * and those that have panels, stay as they are.
  */
 void ss_matrix_interleave(ss_matrix *w, float *work);
+
+/* Floats of work that it takes. */
+size_t ss_matrix_interleave_work(const ss_matrix *w);
 
 /* Fills the panels of all of w; work of ss_matrix_work(0, in, 1) floats. */
 void ss_matrix_int8(struct ss_int8 *made, const ss_matrix *w, float *work);
 
 /* out[in] = the weights of output n: of an embedding, the vector of token n. */
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n);
+
+/* One of them: from input k to output n. */
+float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k);
+
+/* [in][8]: outputs n, a multiple of 8, to n + 8 as products read them (pack.h), zeros for those
+ * that there are not; where they lie, or in work of 16 in floats. */
+const float *ss_matrix_panel(float *work, const ss_matrix *w, size_t n);
 
 #endif

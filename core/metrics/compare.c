@@ -1,10 +1,10 @@
 /*
- * How far is a run from another of the same model and length? From the unedited one, or from that
- * of a text that differs in a token.
+ * How far is a run from another of the same model and length: the unedited run, or one of a text
+ * that differs in a token?
  *
- * Of the predictions: KL(p' || p) = sum_i p'_i ln(p'_i / p_i), p' being the other run's, and the
- * difference of the losses. Of the residual stream: |h_t - h'_t| / |h'_t|, how far a perturbed
- * token is felt (Barbero et al. 2025). What nothing predicts has no number, as it has no loss.
+ * Predictions differ by KL(p' || p) = sum_i p'_i ln(p'_i / p_i), p' being the other run's, and by
+ * their losses. Residual streams differ by |h_t - h'_t| / |h'_t|, which shows how far a perturbed
+ * token is felt (Barbero et al. 2025). A token that nothing predicts has NaN, as its loss does.
  */
 #include "../math/kernels.h"
 #include "../math/scalar.h"
@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* Tokens whose exponentials are taken together, on the stack. */
+/* The exponentials of a row of logits are computed this many at a time, on the stack. */
 #define TOKENS 256
 
 static double divergence(const float *from, const float *to, size_t V) {
@@ -25,11 +25,11 @@ static double divergence(const float *from, const float *to, size_t V) {
         for (size_t j = 0; j < n; j++)
             mean += (double)weights[j] * ((double)from[j] - (double)to[j]);
     }
-    double found = mean / sum - ((double)top + ss_log(sum)) + ((double)top_to + ss_log(sum_to));
-    return found > 0.0 ? found : 0.0; /* below it by rounding */
+    double kl = mean / sum - ((double)top + ss_log(sum)) + ((double)top_to + ss_log(sum_to));
+    return kl > 0.0 ? kl : 0.0; /* rounding can make it negative */
 }
 
-/* Of the prediction of token t, which the logits before it make. */
+/* The divergence of the predictions of token t, which the logits at t - 1 make. */
 static double divergence_at(const ss_trace *trace, const ss_trace *base, int t) {
     const float *logits = ss_row(trace, SS_FIELD_LOGITS, 0, t - 1);
     const float *others = ss_row(base, SS_FIELD_LOGITS, 0, t - 1);
@@ -42,32 +42,34 @@ static double loss_change_at(const ss_trace *trace, const ss_trace *base, int t)
 
 typedef double (*change)(const ss_trace *trace, const ss_trace *base, int t);
 
-static void each(const ss_trace *trace, const ss_metric_args *args, change of, float *out) {
+static void write_each(const ss_trace *trace, const ss_metric_args *args, change measure,
+                       float *out) {
     for (int t = 0; t < args->T; t++)
-        out[t] = t < ss_first_predicted(trace) ? NAN : (float)of(trace, args->base, t);
+        out[t] = t < ss_first_predicted(trace) ? NAN : (float)measure(trace, args->base, t);
 }
 
-static void mean(const ss_trace *trace, const ss_metric_args *args, change of, float *out) {
+static void write_mean(const ss_trace *trace, const ss_metric_args *args, change measure,
+                       float *out) {
     int first = ss_first_predicted(trace), n = args->T - first;
     double sum = 0.0;
-    for (int t = first; t < args->T; t++) sum += of(trace, args->base, t);
+    for (int t = first; t < args->T; t++) sum += measure(trace, args->base, t);
     *out = n > 0 ? (float)(sum / (double)n) : NAN;
 }
 
 void ss_measure_kl_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    each(trace, args, divergence_at, out);
+    write_each(trace, args, divergence_at, out);
 }
 
 void ss_measure_kl_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    mean(trace, args, divergence_at, out);
+    write_mean(trace, args, divergence_at, out);
 }
 
 void ss_measure_loss_change_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    each(trace, args, loss_change_at, out);
+    write_each(trace, args, loss_change_at, out);
 }
 
 void ss_measure_loss_change(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    mean(trace, args, loss_change_at, out);
+    write_mean(trace, args, loss_change_at, out);
 }
 
 void ss_measure_hidden_change(const ss_trace *trace, const ss_metric_args *args, float *out) {

@@ -4,8 +4,8 @@
  *     q_t . k_j = |q_t| * |k_j| * cos(q_t, k_j)
  *
  * after the position encoding and without the 1/sqrt(K) of the scores (Gu et al. 2025, section 3.3,
- * figure 2 bottom). They are those before positions add to scores and before a feature map. Pairs
- * with a j behind what t sees are NaN; windows are not counted.
+ * figure 2 bottom). They exclude positions that add to scores, and feature maps. Pairs whose key j
+ * query t cannot see are NaN; windows are ignored.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -24,7 +24,7 @@ static pair pair_of(const ss_trace *trace, int head, int t, int j) {
     return (pair){(double)ss_dot(q, k, K), sqrt(q2) * sqrt(k2)};
 }
 
-/* NaN where a vector is zero: it has no direction. */
+/* Returns NaN for a zero vector, which has no direction. */
 static double cosine(pair p) {
     return p.norms > 0.0 ? p.dot / p.norms : (double)NAN;
 }
@@ -37,8 +37,8 @@ static double norms(pair p) {
     return p.norms;
 }
 
-static void map(const ss_trace *trace, const ss_metric_args *args, double (*value)(pair),
-                float *out) {
+static void write_map(const ss_trace *trace, const ss_metric_args *args, double (*value)(pair),
+                      float *out) {
     int head = args->layer * trace->model->arch.H + args->head;
     for (int t = 0; t < args->T; t++)
         for (int j = 0; j < args->T; j++)
@@ -47,22 +47,22 @@ static void map(const ss_trace *trace, const ss_metric_args *args, double (*valu
 }
 
 void ss_measure_qk_dot(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    map(trace, args, product, out);
+    write_map(trace, args, product, out);
 }
 
 void ss_measure_qk_cos(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    map(trace, args, cosine, out);
+    write_map(trace, args, cosine, out);
 }
 
 void ss_measure_qk_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    map(trace, args, norms, out);
+    write_map(trace, args, norms, out);
 }
 
 static double norm_of(const float *x, size_t K) {
     return sqrt((double)ss_dot(x, x, K));
 }
 
-/* Dims that are summed together, on the stack. */
+/* The weighted sum of keys is computed this many dims at a time, on the stack. */
 #define DIMS 256
 
 /* keys[n] += part of dims d.. of the unit vector of k. */
@@ -71,7 +71,7 @@ static void add_direction(float *keys, const float *k, double part, size_t d, si
     ss_times_columns(keys, &scale, k + d, 0, n, 1);
 }
 
-/* Of the first T keys, query t sees those before this. */
+/* Returns how many of the first T keys query t sees. */
 static int seen_of(const ss_trace *trace, int head, int t, int T) {
     int end = ss_row_end(trace, head, t);
     return end < T ? end : T;
@@ -79,8 +79,8 @@ static int seen_of(const ss_trace *trace, int head, int t, int T) {
 
 /*
  * mean_t cos(q_t, k_1) - mean_{t, j != 1} cos(q_t, k_j), j visible to t; NaN for T = 1 or where a
- * vector is zero and has no direction. The keys' unit vectors are added up, each by its part in the
- * gap, so each query meets one vector.
+ * vector is zero and has no direction. The keys' unit vectors are summed first, each weighted by
+ * its part in the gap, so that each query is multiplied with one vector.
  */
 static float gap_of(const ss_trace *trace, int head, int T) {
     size_t K = (size_t)trace->model->arch.K;

@@ -1,4 +1,4 @@
-/* What several questions ask of a head: its row statistics, and one number for each head. */
+/* Row statistics of a head, and metrics with one number a head; several questions use both. */
 #include "measures.h"
 
 #include <math.h>
@@ -7,11 +7,11 @@ double ss_queries_of(const ss_mask *mask, int T, int k) {
     return (double)(mask->prefix == SS_EVERY_KEY ? T : T - k);
 }
 
-/* A number that was kept, [L][H][T], or the statistic. */
-static float statistic(const ss_trace *trace, const float *kept, const float *found, int head,
-                       int t) {
-    if (kept) return kept[(size_t)head * (size_t)trace->T + (size_t)t];
-    return found[ss_statistic_at(trace, head, t)];
+/* Returns a recording's number, [L][H][T], where it has one, else the statistic of the maps. */
+static float statistic(const ss_trace *trace, const float *recorded, const float *computed,
+                       int head, int t) {
+    if (recorded) return recorded[(size_t)head * (size_t)trace->T + (size_t)t];
+    return computed[ss_statistic_at(trace, head, t)];
 }
 
 float ss_mass_of(const ss_trace *trace, int head, int t) {
@@ -28,9 +28,9 @@ float ss_bias_share(const ss_trace *trace, int head, int t) {
     return weight * ss_factor_of(trace, head, t);
 }
 
-static float mean_of_key(const ss_trace *trace, const float *kept, const double *sums, int head,
+static float mean_of_key(const ss_trace *trace, const float *recorded, const double *sums, int head,
                          int k, int T) {
-    if (kept && T == trace->T) return kept[(size_t)head * (size_t)trace->T + (size_t)k];
+    if (recorded && T == trace->T) return recorded[(size_t)head * (size_t)trace->T + (size_t)k];
     double queries = ss_queries_of(&trace->choices[head].mask, T, k);
     return (float)(sums[ss_statistic_at(trace, head, k)] / queries);
 }
@@ -41,9 +41,9 @@ float ss_alpha_of(const ss_trace *trace, int head, int k, int T) {
 
 float ss_alpha_raw_of(const ss_trace *trace, int head, int k, int T) {
     bool shares = trace->choices[head].operation->proxy == SS_PROXY_WEIGHTS;
-    const ss_row_statistics *of = &trace->statistics;
-    return mean_of_key(trace, trace->kept.alpha_raw, shares ? of->alpha : of->alpha_raw, head, k,
-                       T);
+    const ss_row_statistics *statistics = &trace->statistics;
+    return mean_of_key(trace, trace->kept.alpha_raw,
+                       shares ? statistics->alpha : statistics->alpha_raw, head, k, T);
 }
 
 void ss_share_heads(const ss_metric_job *job, ss_piece *piece) {

@@ -1,18 +1,18 @@
 /*
  * Which heads does the sink switch off?
  *
- * What a head gives to the first token it withholds from all others: 1 - P_t1 is a gate on the rest
- * of its output (arXiv 2602.01203), as far as the first value is small (value_ratio). What a bias
- * key gets, P_t*, is no token's either: the gate is then 1 - P_t1 - P_t*. A head's load is the mean
- * of its gate over the queries after the first, whose only key is the first token. The Gini
- * coefficient of a layer's loads is 0 where its heads work alike, and (H-1)/H where one does all:
- * sum_i (2i - H - 1) x_i / (H sum x), x in ascending order; NaN where no head works.
+ * Attention to the first token is withheld from all others: 1 - P_t1 gates the rest of the output
+ * (arXiv 2602.01203), as far as the first value is small (value_ratio). The share of a bias key,
+ * P_t*, goes to no token either, so that the gate is 1 - P_t1 - P_t*. A head's load is the mean of
+ * its gate over the queries after the first, whose only key is the first token. The Gini
+ * coefficient of a layer's loads is 0 where all loads are equal and (H-1)/H where one head has all:
+ * sum_i (2i - H - 1) x_i / (H sum x), x in ascending order; NaN where all are zero.
  */
 #include "measures.h"
 
 #include <math.h>
 
-/* 1 - P_t1 - P_t*, P the share of attention; NaN up to the first token's own query. */
+/* Returns 1 - P_t1 - P_t*, P the share of attention; NaN up to the first token's own query. */
 static float gate_of(const ss_trace *trace, int head, int t) {
     if (t <= trace->first) return NAN;
     float first = trace->statistics.first[ss_statistic_at(trace, head, t)];
@@ -35,7 +35,7 @@ void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, flo
     ss_each_head(trace, args, load_of, out);
 }
 
-/* Of the H heads of a layer: half the distances of all pairs add up to the sorted sum. */
+/* The sorted sum equals half the sum of |x_i - x_j| over all pairs of a layer's heads. */
 static float gini_of(const ss_trace *trace, int layer, int T) {
     int H = trace->model->arch.H, first = layer * H;
     double sum = 0.0, apart = 0.0;

@@ -1,5 +1,5 @@
-/* How well are the tokens predicted? Mean of -ln p, and the share of first choices, over tokens
- * that no query before them saw; NaN where there are none. */
+/* How well are the tokens predicted? Mean of -ln p and share of first choices, over the tokens that
+ * no earlier query saw; NaN where there are none. */
 #include "measures.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ void ss_measure_loss_mean(const ss_trace *trace, const ss_metric_args *args, flo
     *out = first < args->T ? (float)(sum / (double)(args->T - first)) : NAN;
 }
 
-/* The same, position by position: NaN where nothing is predicted. */
+/* Writes the loss of each position: NaN where no token is predicted. */
 void ss_measure_loss_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
     memcpy(out, ss_floats(trace, SS_FIELD_LOSS), (size_t)args->T * sizeof *out);
 }

@@ -1,9 +1,9 @@
 /*
  * Do a few activations dwarf all others?
  *
- * The three largest |h| of a hidden state over all its tokens and channels, their places, and
- * the median |h| (Sun et al. 2024, "Massive activations in large language models"). Of an even
- * count the lower of the two middle ones is the median, as torch.median has it.
+ * The three largest |h| of a hidden state over all its tokens and channels, their places, and the
+ * median |h| (Sun et al. 2024, "Massive activations in large language models"). The median of an
+ * even count is the lower of the two middle numbers, as in torch.median.
  */
 #include "measures.h"
 
@@ -21,28 +21,30 @@ static const float *hidden_at(const ss_trace *trace, int row) {
     return ss_row(trace, SS_FIELD_HIDDEN, row, 0);
 }
 
-/* Descending; of equals the first token, then the first channel. Size -1 where there is none. */
+/* Finds the peaks and sorts them by size; ties go to the first token, then the first channel. A
+ * missing peak has size -1. */
 static void find_peaks(const float *h, int T, int D, peak peaks[TOP]) {
     for (int i = 0; i < TOP; i++) peaks[i] = (peak){-1.0f, -1, -1};
     for (int t = 0; t < T; t++)
         for (int d = 0; d < D; d++) {
-            peak found = {fabsf(h[(size_t)t * (size_t)D + (size_t)d]), d, t};
-            if (!(found.size > peaks[TOP - 1].size)) continue;
+            peak candidate = {fabsf(h[(size_t)t * (size_t)D + (size_t)d]), d, t};
+            if (!(candidate.size > peaks[TOP - 1].size)) continue;
             int rank = TOP - 1;
-            while (rank > 0 && found.size > peaks[rank - 1].size) rank--;
+            while (rank > 0 && candidate.size > peaks[rank - 1].size) rank--;
             for (int i = TOP - 1; i > rank; i--) peaks[i] = peaks[i - 1];
-            peaks[rank] = found;
+            peaks[rank] = candidate;
         }
 }
 
-/* The bits of |x|, whose order as integers is the order of the numbers. */
+/* Returns the bits of |x|: as integers they have the order of the numbers. */
 static uint32_t order_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits & 0x7fffffffu;
 }
 
-/* The rank-th smallest |x| (0-based) of n, byte by byte from the top: no copy, four passes. */
+/* Selects the rank-th smallest |x| (0-based) of n, byte by byte from the top: four passes and no
+ * copy. */
 static float select_abs(const float *x, size_t n, size_t rank) {
     uint32_t prefix = 0, mask = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
@@ -56,9 +58,9 @@ static float select_abs(const float *x, size_t n, size_t rank) {
         prefix |= byte << shift;
         mask |= 255u << shift;
     }
-    float found;
-    memcpy(&found, &prefix, sizeof found);
-    return found;
+    float selected;
+    memcpy(&selected, &prefix, sizeof selected);
+    return selected;
 }
 
 void ss_measure_massive(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -84,21 +86,22 @@ void ss_measure_massive_at(const ss_trace *trace, const ss_metric_args *args, fl
 }
 
 /*
- * Where a single weight makes a layer's largest number: of the token whose largest output of the
- * down projection is the largest of all, that output's row, the column of its largest input, the
- * token, the weight there, that input and that output (Yu et al. 2024, "The super weight in large
- * language models": both spike where there is one). weight * input / output says how much of the
- * output is its doing. NaN with experts, because each has a down projection of its own.
+ * Finds the weight that makes a layer's largest activation. It takes the token with the largest
+ * output of the down projection and writes that output's row, the column of the token's largest
+ * input, the token, the weight there, that input and that output (Yu et al. 2024, "The super weight
+ * in large language models": input and output both spike where a super weight exists). weight *
+ * input / output is the share of the output that it makes. NaN with experts, because each has a
+ * down projection of its own.
  */
 void ss_measure_super_weight(const ss_trace *trace, const ss_metric_args *args, float *out) {
     for (int l = 0; l < trace->model->arch.L; l++, out += 6) {
-        const float *spike = ss_row(trace, SS_FIELD_SPIKES, l, 0), *found = spike;
+        const float *spike = ss_row(trace, SS_FIELD_SPIKES, l, 0), *largest = spike;
         for (int i = 0; !spike && i < 6; i++) out[i] = NAN;
         if (!spike) continue;
         for (int t = 1; t < args->T; t++)
-            if (fabsf(spike[5 * t + 4]) > fabsf(found[4])) found = spike + 5 * t;
-        memcpy(out, found, 2 * sizeof *out);
-        out[2] = (float)((found - spike) / 5);
-        memcpy(out + 3, found + 2, 3 * sizeof *out);
+            if (fabsf(spike[5 * t + 4]) > fabsf(largest[4])) largest = spike + 5 * t;
+        memcpy(out, largest, 2 * sizeof *out);
+        out[2] = (float)((largest - spike) / 5);
+        memcpy(out + 3, largest + 2, 3 * sizeof *out);
     }
 }

@@ -1,4 +1,4 @@
-/* The functions behind the metric table. Private to metrics/. */
+/* The functions of the metric table. Private to metrics/. */
 #ifndef SS_METRICS_MEASURES_H
 #define SS_METRICS_MEASURES_H
 
@@ -93,17 +93,18 @@ SS_MEASURE(hidden_change);
 
 #undef SS_MEASURE
 
-/* A head is counted through all layers, as in a field [L][H][T]: so many are there, */
+/* Heads are numbered l*H + h, as rows of a field [L][H][T]; ss_heads says how many there are. */
 static inline int ss_heads(const ss_trace *trace) {
     return trace->model->arch.L * trace->model->arch.H;
 }
 
-/* and of its keys and values it is that one in a field [L][G][T]. */
+/* Returns the index l*G + g of the key/value head that a head uses, as rows of a field [L][G][T].
+ */
 static inline int ss_group_of(const ss_trace *trace, int head) {
     return head / (trace->model->arch.H / trace->model->arch.G);
 }
 
-/* The first token that is predicted: none is that a query before it has seen. */
+/* Returns the first token that is predicted: one that an earlier query sees is not. */
 static inline int ss_first_predicted(const ss_trace *trace) {
     int prefix = trace->model->arch.prefix;
     return prefix > 1 ? prefix : 1;
@@ -111,38 +112,39 @@ static inline int ss_first_predicted(const ss_trace *trace) {
 
 /* heads.c */
 
-/* A metric in pieces that the run's threads share: of a head each, or of a row of the stream. */
+/* A metric, cut into pieces for the run's threads: one head each, or one row of the stream. */
 typedef struct ss_metric_job {
     const ss_trace *trace;
     int T;
-    int first; /* token of the stream that counts */
+    int first; /* first token of the stream to measure */
     ss_field_id field;
     float (*value)(const ss_trace *trace, int head, int T);
     float *out;
 } ss_metric_job;
 
-/* Does a piece for each head; each reads as much as a map has. */
+/* Runs a piece for each head; a piece reads about as many numbers as a map has. */
 void ss_share_heads(const ss_metric_job *job, ss_piece *piece);
 
-/* out[L][H] = value of each head over its first T tokens. Threads share the heads: a
- * value works in no memory but its own. */
+/* out[L][H] = value of each head over its first T tokens. Threads share the heads, so `value` must
+ * write no shared memory. */
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
                   float (*value)(const ss_trace *trace, int head, int T), float *out);
 
-/* Row statistics of the first T tokens, which are found before a metric is measured; numbers that
- * were kept come first. Of a query: the sum of its row, and what makes a weight of it a share. */
+/* Row statistics of the first T tokens, computed before a metric is measured; a recording's own
+ * numbers take precedence. ss_mass_of is the sum of a query's row; ss_factor_of turns its weights
+ * into shares. */
 float ss_mass_of(const ss_trace *trace, int head, int t);
 float ss_factor_of(const ss_trace *trace, int head, int t);
 
 /* Share of attention that query t gives to the bias key; 0 where there is none. */
 float ss_bias_share(const ss_trace *trace, int head, int t);
 
-/* Of key k: its mean share of attention, and its mean weight. */
+/* The mean share of attention that key k receives, and its mean weight. */
 float ss_alpha_of(const ss_trace *trace, int head, int k, int T);
 float ss_alpha_raw_of(const ss_trace *trace, int head, int k, int T);
 
-/* Queries among which the weights of key k are averaged: all T of a bidirectional model see it;
- * else, inside a prefix too, the authors' code divides by the T - k queries from k on. */
+/* Returns the number of queries that the mean of key k is over: all T of a bidirectional model;
+ * else the T - k queries from k on, as in the authors' code, inside a prefix too. */
 double ss_queries_of(const ss_mask *mask, int T, int k);
 
 #endif

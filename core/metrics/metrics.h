@@ -11,15 +11,14 @@
 
 #include "../run/trace.h"
 
-/* What is asked where nothing else is: Gu et al.'s eps and T, and the keys that their tables show.
- */
+/* Defaults: Gu et al.'s eps and T, and the number of keys in their tables. */
 #define SS_EPS_STANDARD 0.3f
 #define SS_T_STANDARD 64
 #define SS_KEYS_STANDARD 10
 
 typedef struct ss_metric_args {
     float eps;            /* threshold of Sink_k^eps; a head counts where alpha_k > eps */
-    int T;                /* only the first T tokens; 1 .. trace->T */
+    int T;                /* the first T tokens are measured; 1 .. trace->T */
     int layer;            /* for metrics of one head */
     int head;             /* a query head */
     const ss_trace *base; /* a run of the same model to compare with, of T tokens or more */
@@ -34,30 +33,30 @@ typedef struct ss_metric {
     float low, high;  /* possible values; infinite where there is no bound */
     int args;         /* SS_ARG_... */
     uint32_t fields;  /* SS_BIT(field) that the run must have recorded, where its model has them */
-    uint32_t reduced; /* of these, fields whose row statistics or norms are enough */
-    unsigned statistics; /* SS_OF_...: what it reads of the maps, row statistics that a run which
-                            stores no map accumulates in the pass (run/statistics.h) */
-    bool weights;        /* it reads the model's weights, too */
-    bool averaged;       /* a mean over sequences says something; else it belongs to one sequence */
+    uint32_t reduced; /* the fields that may be replaced by their row statistics or norms */
+    unsigned statistics; /* SS_OF_...: the row statistics that it reads; a run without stored maps
+                            accumulates them in the pass (run/statistics.h) */
+    bool weights;        /* it also reads the model's weights */
+    bool averaged;       /* its mean over sequences makes sense; else it describes one sequence */
     bool summary;        /* part of a model's summary */
-    const char *topic;   /* what it is about; a view or a table shows one topic or more */
+    const char *topic;   /* views and tables select metrics by topic */
     /* Called by ss_metric_measure. */
     void (*measure)(const ss_trace *trace, const ss_metric_args *args, float *out);
     const char *source;
 } ss_metric;
 
-/* The table; *n rows. */
+/* Returns the table and its number of rows. */
 const ss_metric *ss_metrics(int *n);
 
 /*
- * Shape (into dims, rank returned) of a metric of this trace. SS_BAD_REQUEST, as -1, if the index,
- * layer, head or T is out of range, a field was not recorded, a recording has no weights that are
- * read, or eps is not a number.
+ * Writes the shape of a metric of this trace to dims and returns its rank. Returns -1, with
+ * SS_BAD_REQUEST, if the index, layer, head or T is out of range, a field was not recorded, a
+ * recording lacks the weights, or eps is not a number.
  */
 int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,
                     const ss_metric_args *args, ss_error *err);
 
-/* Measures a metric whose shape was found into out, that product of floats. */
+/* Measures a metric into out, whose size is the product of the shape. */
 void ss_metric_measure(const ss_trace *trace, int metric, const ss_metric_args *args, float *out);
 
 #endif

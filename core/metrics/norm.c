@@ -1,21 +1,21 @@
 /*
  * Is the first token's vector larger or smaller than the others'?
  *
- * l2 norms of hidden states, keys and values, and the ratio of the first token's to the mean of the
- * others' (Gu et al. 2025, section 3.3, figure 2 top and figure 7). The last hidden state is taken
- * before the final norm. A value ratio far below 1 is value drain (Guo et al. 2024). A ratio is NaN
- * for T = 1 or where the others are zero.
+ * The file measures l2 norms of hidden states, keys and values, and the ratio of the first token's
+ * to the mean of the others' (Gu et al. 2025, section 3.3, figure 2 top and figure 7). The last
+ * hidden state is taken before the final norm. A value ratio far below 1 is value drain (Guo et al.
+ * 2024). A ratio is NaN for T = 1 or where the others are zero.
  */
 #include "measures.h"
 
-/* A field of [rows][C][width]: its norms, [rows][T]. */
+/* Writes the norms [rows][T] of a field [rows][C][width]. */
 static void norms(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                   float *out) {
     for (int r = 0; r < rows; r++)
         for (int t = 0; t < T; t++) *out++ = ss_norm_of(trace, field, r, t, width);
 }
 
-/* The same field: the first token's norm over the mean of the others', [rows]. */
+/* Writes, for each row of such a field, the first token's norm over the mean of the others'. */
 static void ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                    float *out) {
     for (int r = 0; r < rows; r++) {

@@ -1,7 +1,7 @@
 /*
- * How far off are the numbers that a quantization rounded? |x' - x| / |x|, of all activations that
- * it rounded in a layer together, first tokens that stay exact left out, or of all its weights; NaN
- * where it rounded nothing.
+ * How large is the error of a quantization? |x' - x| / |x| over all activations that it rounded in
+ * a layer, without first tokens that stay exact, or over all weights of the layer; NaN where it
+ * rounded none.
  */
 #include "measures.h"
 

@@ -1,11 +1,10 @@
 /*
  * How much does a query attend, and how evenly?
  *
- * Row sum: the sum of a query's weights for tokens; 1 for operations that normalize and have no
- * bias key, and what the proxy of sink scores hides for those that do not. Entropy: -sum P ln P
- * over the n visible keys, a bias key among them, divided by ln n; 0 for the first query, as in
- * Guo et al. 2024 (active-dormant heads), whose one key leaves nothing open. NaN for a row without
- * any mass.
+ * The row sum adds a query's weights for tokens. It is 1 for operations that normalize and have no
+ * bias key; the proxy of sink scores hides the sums of all others. Entropy is -sum P ln P over the
+ * n visible keys, a bias key included, divided by ln n. It is 0 for the first query, which sees one
+ * key (as in Guo et al. 2024, active-dormant heads), and NaN for a row of zeros.
  */
 #include "measures.h"
 
@@ -49,7 +48,8 @@ void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, 
     ss_each_head(trace, args, mean_entropy, out);
 }
 
-/* How far open is the gate of a head? Mean over queries, or tokens; NaN without gates. */
+/* Returns the mean gate of a head over queries, or over tokens where the gate is on values; NaN
+ * without gates. */
 static float mean_gate(const ss_trace *trace, int head, int T) {
     const float *gates = ss_row(trace, SS_FIELD_GATE, head, 0);
     if (!gates) return NAN;

@@ -1,18 +1,18 @@
 /*
- * Where does attention go that every query can reach?
+ * Which keys collect attention from the queries that see them?
  *
  *     alpha_k = 1/(T-k+1) * sum_{i=k..T} P_ik        importance score of key k, 1-based
  *     Sink_k^eps = share of all heads with alpha_k > eps
  *
- * (Gu et al. 2025, section 3.2, equations 6 and 7; strictly greater, as in the authors' code.) The
- * query's own row counts. P are the weights, or their share of the row where rows do not sum to 1.
+ * (Gu et al. 2025, section 3.2, equations 6 and 7; strictly greater, as in the authors' code.) A
+ * query's own key counts. P is the weight, or its share of the row where rows do not sum to 1.
  */
 #include "measures.h"
 
 #include <math.h>
 #include <string.h>
 
-/* How close to eps a head must lie for bf16 arithmetic to have been able to flip it. */
+/* bf16 arithmetic could flip a head whose alpha_k is this close to eps. */
 #define NEAR 0.002
 
 typedef float alpha_of(const ss_trace *trace, int head, int k, int T);
@@ -32,15 +32,15 @@ void ss_measure_alpha_raw(const ss_trace *trace, const ss_metric_args *args, flo
 }
 
 /*
- * If every query looked evenly at the n keys it sees: (H_T - H_{k-1}) / (T-k+1), k 1-based, where
- * it sees those before it. The queries before key k see it, too, where it is of a prefix. Windows
- * are not counted.
+ * Measures alpha_k of uniform attention over the n keys that a query sees: (H_T - H_{k-1}) /
+ * (T-k+1), k 1-based, under a causal mask. Inside a prefix earlier queries see key k, too. Windows
+ * are ignored.
  */
 void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     ss_mask mask = {0, INT_MAX, arch->prefix};
     int bias = arch->bias_key != SS_OWNER_NONE, first = ss_mask_end(&mask, 0, trace->T) + bias;
-    double tail = 0.0; /* of the queries from k on, 1/n each */
+    double tail = 0.0; /* sum of 1/n over the queries from k on */
     for (int k = args->T - 1; k >= 0; k--) {
         tail += 1.0 / (double)(ss_mask_end(&mask, k, trace->T) + bias);
         double before = k < arch->prefix ? (double)k / (double)first : 0.0;
@@ -48,7 +48,7 @@ void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args,
     }
 }
 
-/* 1 or 0; NaN where alpha is no number, which must not pass for "no sink". */
+/* Returns 1 or 0; NaN where alpha is NaN, which must not count as "no sink". */
 static float is_sink(float alpha, float eps) {
     return isnan(alpha) ? NAN : alpha > eps;
 }
@@ -57,8 +57,8 @@ static float is_near(float alpha, float eps) {
     return isnan(alpha) ? NAN : fabs((double)alpha - (double)eps) < NEAR;
 }
 
-/* out[k] = number of heads whose alpha_k passes the test; floats count that far exactly. NaN where
- * the alpha of any head is. */
+/* Writes to out[k] the number of heads whose alpha_k passes the test, exact in a float; NaN where
+ * the alpha of any head is NaN. */
 static void count_heads(const ss_trace *trace, const ss_metric_args *args, alpha_of *alpha,
                         float (*test)(float, float), float *out) {
     memset(out, 0, (size_t)args->T * sizeof *out);
@@ -84,8 +84,8 @@ void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, floa
     count_heads(trace, args, ss_alpha_of, is_near, out);
 }
 
-/* alpha_*: the authors' map has a row for the bias key too, which sees itself alone. NaN without.
- */
+/* Returns alpha_*; the authors' map has one more row, for the bias key, which sees itself alone.
+ * NaN without a bias key. */
 static float alpha_bias(const ss_trace *trace, int head, int T) {
     if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
     double sum = 1.0;

@@ -2,9 +2,9 @@
  * Do the tokens' hidden states point in many directions, or in one?
  *
  * Matrix entropy of H [n][D]: with p_j = sigma_j^2 / |H|_F^2, -sum_j p_j ln p_j over ln min(n, D);
- * 1 where all directions carry the same, 0 where one carries everything. A fall of it in the middle
- * layers is a compression valley (arXiv 2510.06477), which one massive row makes alone: the same
- * without the first token says what the others do. H is not centred. NaN for a single row, where
+ * 1 where all directions have equal variance, 0 where one has all of it. Lower entropy in the
+ * middle layers is a compression valley (arXiv 2510.06477), which one massive row makes alone; the
+ * metric without the first token shows the others. H is not centred. NaN for a single row, where
  * all is zero, and where a square is not finite.
  *
  * The sigma_j^2 are the eigenvalues of the smaller of H H^T and H^T H, in double: Householder
@@ -20,20 +20,21 @@
 #include <math.h>
 #include <string.h>
 
-/* The matrix has trace 1: what lies below this beside its diagonal moves no eigenvalue that counts.
- */
+/* An off-diagonal number below this moves no eigenvalue that counts, since the trace is 1. */
 #define NEGLIGIBLE 1e-15
-/* QR steps for one eigenvalue: two or three do, and the bound ends those of any input. */
+/* The QR steps for one eigenvalue: two or three converge, and the bound ends the loop for any
+ * input. */
 #define STEPS 16
 
-/* Row i of a symmetric matrix: of its n (n + 1) / 2 numbers those left of the diagonal, and it. */
+/* Returns row i of a symmetric matrix stored as n (n + 1) / 2 numbers: those left of the diagonal,
+ * and it. */
 static double *row_of(double *matrix, size_t i) {
     return matrix + i * (i + 1) / 2;
 }
 
-/* gram += H^T H of n rows, SS_SPECTRUM_ROWS at most, whose products are added in floats. */
-static void add_rows(double *gram, float *room, const float *h, size_t n, size_t D) {
-    float *columns = room, *tiles = columns + n * SS_SPECTRUM_COLUMNS;
+/* Adds H^T H of at most SS_SPECTRUM_ROWS rows to gram; within these rows sums are floats. */
+static void add_rows(double *gram, float *buffer, const float *h, size_t n, size_t D) {
+    float *columns = buffer, *tiles = columns + n * SS_SPECTRUM_COLUMNS;
     float *out = tiles + n * SS_SPECTRUM_COLUMNS, *panels = out + D * SS_SPECTRUM_COLUMNS;
     ss_pack_columns(panels, h, D, D, n);
     for (size_t i = 0; i < D; i += SS_SPECTRUM_COLUMNS) {
@@ -47,7 +48,8 @@ static void add_rows(double *gram, float *room, const float *h, size_t n, size_t
     }
 }
 
-/* Products of the n rows of H: [n][n], or of its D columns, whichever is smaller. Its size. */
+/* Writes the Gram matrix of the n rows of H or of its D columns, whichever is smaller, and returns
+ * its size. */
 static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
     if (n <= D) {
         for (size_t i = 0; i < n; i++)
@@ -64,79 +66,89 @@ static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
     return D;
 }
 
-/* out = A u of the first n rows and columns. */
-static void apply(double *out, double *matrix, const double *u, size_t n) {
+/* Returns the sum of a[i] b[i], in four lanes so that no addition waits for the previous one. */
+static double dot(const double *a, const double *b, size_t n) {
+    double lanes[4] = {0};
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (size_t j = 0; j < 4; j++) lanes[j] += a[i + j] * b[i + j];
+    for (; i < n; i++) lanes[i % 4] += a[i] * b[i];
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+}
+
+/* Computes out = A u over the first n rows and columns. */
+static void multiply_vector(double *restrict out, double *matrix, const double *u, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const double *row = row_of(matrix, i);
-        double sum = row[i] * u[i];
-        for (size_t j = 0; j < i; j++) {
-            sum += row[j] * u[j];
-            out[j] += row[j] * u[i];
-        }
-        out[i] = sum;
+        double factor = u[i];
+        for (size_t j = 0; j < i; j++) out[j] += row[j] * factor;
+        out[i] = dot(row, u, i + 1);
     }
 }
 
-/* One reflection from both sides: row n keeps its diagonal and one number beside it, returned. It
- * becomes the reflection's vector u, H = I - 2 u u^T / |u|^2. */
+/* Applies one reflection H = I - 2 u u^T / |u|^2 from both sides. It leaves row n with its diagonal
+ * and one number next to it, which is returned, and stores u in the row. */
 static double reflect(double *matrix, double *work, size_t n) {
-    double *u = row_of(matrix, n), square = 0.0, along = 0.0;
-    for (size_t j = 0; j + 1 < n; j++) square += u[j] * u[j];
+    double *u = row_of(matrix, n), square = dot(u, u, n - 1);
     if (square == 0.0) return u[n - 1];
     square += u[n - 1] * u[n - 1];
     double length = u[n - 1] > 0.0 ? -sqrt(square) : sqrt(square);
     double half = square - u[n - 1] * length; /* |u|^2 / 2, once u is the vector */
     u[n - 1] -= length;
-    apply(work, matrix, u, n);
-    for (size_t j = 0; j < n; j++) along += u[j] * work[j];
-    for (size_t j = 0; j < n; j++) work[j] = (work[j] - along / (2.0 * half) * u[j]) / half;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j <= i; j++) row_of(matrix, i)[j] -= u[i] * work[j] + work[i] * u[j];
+    multiply_vector(work, matrix, u, n);
+    double along = dot(u, work, n) / (2.0 * half);
+    for (size_t j = 0; j < n; j++) work[j] = (work[j] - along * u[j]) / half;
+    for (size_t i = 0; i < n; i++) {
+        double *restrict row = row_of(matrix, i);
+        double vector = u[i], factor = work[i];
+        for (size_t j = 0; j <= i; j++) row[j] -= vector * work[j] + factor * u[j];
+    }
     return length;
 }
 
-/* A QR step of rows first..last of a tridiagonal matrix: `diagonal`, and what lies `beside` it. */
-static void step(double *diagonal, double *beside, size_t first, size_t last) {
-    double gap = (diagonal[last - 1] - diagonal[last]) / 2.0, off = beside[last - 1];
+/* Does a QR step on rows first..last of the tridiagonal matrix (`diagonal`, `off_diagonal`). */
+static void qr_step(double *diagonal, double *off_diagonal, size_t first, size_t last) {
+    double gap = (diagonal[last - 1] - diagonal[last]) / 2.0, off = off_diagonal[last - 1];
     double root = sqrt(gap * gap + off * off);
     double shift = diagonal[last] - off * off / (gap + (gap < 0.0 ? -root : root));
-    double x = diagonal[first] - shift, bulge = beside[first];
+    double x = diagonal[first] - shift, bulge = off_diagonal[first];
     for (size_t k = first; k < last; k++) {
         double r = sqrt(x * x + bulge * bulge), c = r > 0.0 ? x / r : 1.0;
         double s = r > 0.0 ? bulge / r : 0.0;
-        double a = diagonal[k], b = diagonal[k + 1], o = beside[k];
-        if (k > first) beside[k - 1] = r;
+        double a = diagonal[k], b = diagonal[k + 1], o = off_diagonal[k];
+        if (k > first) off_diagonal[k - 1] = r;
         diagonal[k] = c * c * a + 2.0 * c * s * o + s * s * b;
         diagonal[k + 1] = s * s * a - 2.0 * c * s * o + c * c * b;
-        beside[k] = x = c * s * (b - a) + (c * c - s * s) * o;
+        off_diagonal[k] = x = c * s * (b - a) + (c * c - s * s) * o;
         if (k + 1 == last) return;
-        bulge = s * beside[k + 1];
-        beside[k + 1] *= c;
+        bulge = s * off_diagonal[k + 1];
+        off_diagonal[k + 1] *= c;
     }
 }
 
-static void find_eigenvalues(double *diagonal, double *beside, size_t n) {
+static void find_eigenvalues(double *diagonal, double *off_diagonal, size_t n) {
     for (size_t last = n - 1; last > 0; last--)
-        for (int i = 0; i < STEPS && fabs(beside[last - 1]) > NEGLIGIBLE; i++) {
+        for (int i = 0; i < STEPS && fabs(off_diagonal[last - 1]) > NEGLIGIBLE; i++) {
             size_t first = last - 1;
-            while (first > 0 && fabs(beside[first - 1]) > NEGLIGIBLE) first--;
-            step(diagonal, beside, first, last);
+            while (first > 0 && fabs(off_diagonal[first - 1]) > NEGLIGIBLE) first--;
+            qr_step(diagonal, off_diagonal, first, last);
         }
 }
 
-/* Of n rows of D numbers; `work` has room for the matrix, and three times its size, then for the
- * products of columns. */
+/* Returns the entropy of n rows of D numbers; `work` holds the matrix, three vectors of its size,
+ * then the products of columns. */
 static float entropy_of(double *work, const float *h, size_t n, size_t D) {
     double trace = 0.0, entropy = 0.0;
     size_t size = multiply(work, h, n, D), numbers = size * (size + 1) / 2;
     if (size < 2) return NAN;
-    double *diagonal = work + numbers, *beside = diagonal + size, *products = beside + size;
+    double *diagonal = work + numbers, *off_diagonal = diagonal + size,
+           *products = off_diagonal + size;
     for (size_t i = 0; i < size; i++) trace += row_of(work, i)[i];
     if (!(trace > 0.0) || !isfinite(trace)) return NAN;
     for (size_t i = 0; i < numbers; i++) work[i] /= trace;
-    for (size_t i = size - 1; i > 0; i--) beside[i - 1] = reflect(work, products, i);
+    for (size_t i = size - 1; i > 0; i--) off_diagonal[i - 1] = reflect(work, products, i);
     for (size_t i = 0; i < size; i++) diagonal[i] = row_of(work, i)[i];
-    find_eigenvalues(diagonal, beside, size);
+    find_eigenvalues(diagonal, off_diagonal, size);
     for (size_t i = 0; i < size; i++)
         if (diagonal[i] > 0.0) entropy -= diagonal[i] * ss_log(diagonal[i]);
     return (float)(entropy / ss_log((double)size));
@@ -164,7 +176,7 @@ void ss_measure_matrix_entropy(const ss_trace *trace, const ss_metric_args *args
 
 void ss_measure_matrix_entropy_others(const ss_trace *trace, const ss_metric_args *args,
                                       float *out) {
-    /* Rows are taken from one on: without a token in the middle they are not. */
+    /* The rows are one contiguous range, which a first token in the middle would split. */
     for (int row = 0; trace->first && row < ss_states(&trace->model->arch); row++) out[row] = NAN;
     if (!trace->first) by_layer(trace, 1, args->T, out);
 }

@@ -1,20 +1,20 @@
 /*
- * Do the tokens' vectors stay apart, and are a few numbers far from the rest?
+ * Do the tokens' vectors stay distinct, and does the stream have outliers?
  *
- * Over-mixing: |V - mean over tokens|, the Frobenius distance of the residual stream from the mean
- * of its tokens, over sqrt(T) (Barbero et al. 2025, mu). Kurtosis: the fourth moment of a hidden
- * state about its mean over the square of the second, over all tokens and channels; 3 of normal
- * numbers, thousands where a few are massive (Zuhri et al. 2025).
+ * Over-mixing is measured by |V - mean over tokens|, the Frobenius distance of the residual stream
+ * from the mean of its tokens, over sqrt(T) (Barbero et al. 2025, mu). Kurtosis is the fourth
+ * central moment over the square of the second, over all tokens and channels of a hidden state: 3
+ * for normal numbers, thousands where a few are massive (Zuhri et al. 2025).
  */
 #include "../math/kernels.h"
 #include "measures.h"
 
 #include <math.h>
 
-/* Channels that are looked at together, on the stack: rows are read as they lie. */
+/* The stack holds the means of this many channels, so that rows are read in memory order. */
 #define CHANNELS 64
 
-/* The sum of squares of h - mean over channels [d, d + n). */
+/* Returns the sum of squares of h - mean over channels [d, d + n). */
 static double spread_of(const ss_trace *trace, int row, int T, size_t d, size_t n) {
     double means[CHANNELS] = {0}, sum = 0.0;
     for (int t = 0; t < T; t++)
@@ -39,7 +39,7 @@ void ss_measure_mixing(const ss_trace *trace, const ss_metric_args *args, float 
         out[row] = distance_to_mean(trace, row, args->T);
 }
 
-/* NaN where all numbers are alike. */
+/* Returns NaN where all numbers are equal. */
 static float kurtosis(const float *x, size_t n) {
     double mean = 0.0, second = 0.0, fourth = 0.0;
     for (size_t i = 0; i < n; i++) mean += (double)x[i];

@@ -1,11 +1,11 @@
 /*
  * Catch, tag, release: does a sink write one vector on every token that attends to it?
  *
- * A head whose queries give the first key much of their attention adds to each of them a multiple
- * of one vector, its value; W_O turns that into a direction of the residual stream. The two shares
- * say how much of what a head mixes, and of how the tokens differ after its layer, lies along it
- * (arXiv 2502.00919). The first token is left out: what it mixes is its own value. NaN: there is no
- * other token, or nothing to take a share of.
+ * A head whose queries attend mostly to the first key adds a multiple of one vector, its value, to
+ * each of them; W_O maps it to a direction of the residual stream. Two shares measure how much of
+ * the head's output, and of the variance of the tokens after its layer, that direction explains
+ * (arXiv 2502.00919). The first token is excluded, since its output is its own value. A share is
+ * NaN without other tokens, or where its denominator is zero.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -20,36 +20,37 @@ static const float *first_value(const ss_trace *trace, int head) {
 static float tag_share(const ss_trace *trace, int head, int T) {
     size_t K = (size_t)trace->model->arch.K;
     const float *v = first_value(trace, head);
-    double along = 0.0, whole = 0.0, size = (double)ss_dot(v, v, K);
+    double projected = 0.0, total = 0.0, square = (double)ss_dot(v, v, K);
     for (int t = 1; t < T; t++) {
         const float *out = ss_row(trace, SS_FIELD_MIXED, head, t);
         double product = (double)ss_dot(out, v, K);
-        along += product * product;
-        whole += (double)ss_dot(out, out, K);
+        projected += product * product;
+        total += (double)ss_dot(out, out, K);
     }
-    return (float)(along / (size * whole));
+    return (float)(projected / (square * total));
 }
 
 void ss_measure_tag_share(const ss_trace *trace, const ss_metric_args *args, float *out) {
     ss_each_head(trace, args, tag_share, out);
 }
 
-/* direction[D] = W_O v_1 of a head; row is room for the H*K numbers of a row. Its squared norm. */
+/* Writes direction[D] = W_O v_1 of a head and returns its squared norm; row[H*K] is working memory.
+ */
 static double write_direction(const ss_trace *trace, int head, double *direction, float *row) {
     const ss_arch *arch = &trace->model->arch;
     const ss_matrix *o = &trace->model->layers[head / arch->H].o.w;
     size_t K = (size_t)arch->K, at = arch->added_heads ? 0 : (size_t)(head % arch->H) * K;
     const float *v = first_value(trace, head);
-    double size = 0.0;
+    double square = 0.0;
     for (size_t d = 0; d < (size_t)arch->D; d++) {
         ss_matrix_output(row, o, d);
         direction[d] = (double)ss_dot(row + at, v, K);
-        size += direction[d] * direction[d];
+        square += direction[d] * direction[d];
     }
-    return size;
+    return square;
 }
 
-/* mean[D] of all tokens but the first after a layer. */
+/* Writes mean[D] over all tokens but the first, after a layer. */
 static void mean_of(const ss_trace *trace, int layer, int T, double *mean) {
     size_t D = (size_t)trace->model->arch.D;
     memset(mean, 0, D * sizeof *mean);
@@ -59,37 +60,37 @@ static void mean_of(const ss_trace *trace, int layer, int T, double *mean) {
     }
 }
 
-static float tag_stream(const ss_trace *trace, int head, int T, double *room) {
+static float tag_stream(const ss_trace *trace, int head, int T, double *buffer) {
     const ss_arch *arch = &trace->model->arch;
     size_t D = (size_t)arch->D;
     int layer = head / arch->H + 1;
-    double *direction = room, *mean = direction + D, along = 0.0, whole = 0.0;
-    double size = write_direction(trace, head, direction, (float *)(void *)mean);
+    double *direction = buffer, *mean = direction + D, projected = 0.0, total = 0.0;
+    double square = write_direction(trace, head, direction, (float *)(void *)mean);
     mean_of(trace, layer, T, mean);
     for (int t = 1; t < T; t++) {
         const float *h = ss_row(trace, SS_FIELD_HIDDEN, layer, t);
         double product = 0.0;
         for (size_t d = 0; d < D; d++) {
-            double apart = (double)h[d] - mean[d];
-            product += apart * direction[d];
-            whole += apart * apart;
+            double centred = (double)h[d] - mean[d];
+            product += centred * direction[d];
+            total += centred * centred;
         }
-        along += product * product;
+        projected += product * product;
     }
-    return (float)(along / (size * whole));
+    return (float)(projected / (square * total));
 }
 
 static void tag_piece(const void *shared, size_t head, size_t worker) {
     const ss_metric_job *job = shared;
-    double *room = job->trace->spectrum + worker * job->trace->spectrum_n;
-    job->out[head] = tag_stream(job->trace, (int)head, job->T, room);
+    double *buffer = job->trace->spectrum + worker * job->trace->spectrum_n;
+    job->out[head] = tag_stream(job->trace, (int)head, job->T, buffer);
 }
 
-/* NaN also where a gate or a norm turns what a head writes. */
+/* The share is also NaN where a gate or a norm changes the direction that a head writes. */
 void ss_measure_tag_stream(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
-    bool turned = arch->post_norm || arch->branch_norms || arch->gate == SS_GATE_OUTPUT_ELEMENT;
-    for (int head = 0; turned && head < ss_heads(trace); head++) out[head] = NAN;
+    bool is_changed = arch->post_norm || arch->branch_norms || arch->gate == SS_GATE_OUTPUT_ELEMENT;
+    for (int head = 0; is_changed && head < ss_heads(trace); head++) out[head] = NAN;
     ss_metric_job job = {.trace = trace, .T = args->T, .out = out};
-    if (!turned) ss_share_heads(&job, tag_piece);
+    if (!is_changed) ss_share_heads(&job, tag_piece);
 }

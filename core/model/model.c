@@ -105,9 +105,17 @@ static void interleave(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix_interleave(&linear->w, work);
 }
 
-size_t ss_model_interleave_work(const ss_model *model) {
-    size_t outputs = (size_t)model->arch.K > SS_PANEL ? (size_t)model->arch.K : SS_PANEL;
-    return outputs * model->widest;
+/* The arena measures the most that one matrix takes. */
+static void measure_work(ss_linear *linear, ss_arena *arena, float *work) {
+    size_t floats = ss_matrix_interleave_work(&linear->w);
+    (void)work;
+    if (arena->used < floats) arena->used = floats;
+}
+
+size_t ss_model_interleave_work(ss_model *model) {
+    ss_arena most = ss_arena_measure();
+    visit_large(model, measure_work, &most, NULL);
+    return most.used;
 }
 
 void ss_model_interleave(ss_model *model, float *work) {

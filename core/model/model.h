@@ -99,7 +99,7 @@ void ss_model_keep_panels(ss_model *model, ss_arena *arena);
  * time. No bit of a run changes, but the bytes of the model's files do, which must be the caller's
  * and in which no two tensors may share numbers. Work of ss_model_interleave_work floats.
  */
-size_t ss_model_interleave_work(const ss_model *model);
+size_t ss_model_interleave_work(ss_model *model);
 void ss_model_interleave(ss_model *model, float *work);
 
 /*

@@ -29,7 +29,7 @@ static void write_texts(ss_writer *writer, const char *key, const char *const *t
     ss_write_end(writer, ']');
 }
 
-/* Of names those whose bits are set. */
+/* Writes the names whose bits are set. */
 static void write_bits(ss_writer *writer, const char *key, int bits, const char *const *names) {
     ss_write_begin(writer, key, '[');
     for (int i = 0; names[i]; i++)
@@ -135,7 +135,7 @@ static void write_edit_parameter(ss_writer *writer, const ss_edit_parameter *par
     ss_write_text(writer, "name", parameter->name);
     ss_write_text(writer, "type", types[parameter->type]);
     ss_write_bool(writer, "required", parameter->required);
-    /* A word of a choice, a number, or null. */
+    /* The default is a word of a choice, a number, or null. */
     if (parameter->choices && !isnan(parameter->standard))
         ss_write_text(writer, "default", parameter->choices[(int)parameter->standard]);
     else
@@ -178,7 +178,6 @@ static void write_edits(ss_writer *writer) {
     ss_write_end(writer, ']');
 }
 
-/* What is asked where nothing else is. */
 static void write_defaults(ss_writer *writer) {
     ss_write_begin(writer, "defaults", '{');
     ss_write_decimal(writer, "eps", SS_EPS_STANDARD);
@@ -276,8 +275,7 @@ static void write_training(ss_writer *writer) {
 }
 #endif
 
-/* Ends the whole. */
-static ss_status end(ss_writer *writer, ss_error *err) {
+static ss_status finish(ss_writer *writer, ss_error *err) {
     ss_write_end(writer, '}');
     return ss_write_done(writer)
                ? SS_OK
@@ -299,7 +297,7 @@ ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err) {
     write_defaults(&writer);
     write_status(&writer);
     write_letters(&writer);
-    return end(&writer, err);
+    return finish(&writer, err);
 }
 
 static void write_attention(ss_writer *writer, const ss_attention *attention) {
@@ -313,7 +311,7 @@ static void write_attention(ss_writer *writer, const ss_attention *attention) {
     ss_write_end(writer, '}');
 }
 
-/* rotary positions: how wide, from which theta, and how they reach beyond the first context. */
+/* Writes rotary positions: theta, and how they are scaled beyond the first context. */
 static void write_rotary(ss_writer *writer, const char *key, const ss_rotary *rotary) {
     ss_write_begin(writer, key, '{');
     ss_write_number(writer, "theta", rotary->base);
@@ -326,7 +324,7 @@ static void write_number_or_null(ss_writer *writer, const char *key, bool is_the
     ss_write_number(writer, key, is_there ? number : (double)NAN);
 }
 
-/* Keys that a query of each layer sees; null where it sees all before it. */
+/* Writes how many keys a query of each layer sees; null where it sees all earlier ones. */
 static void write_windows(ss_writer *writer, const ss_arch *arch) {
     ss_write_begin(writer, "windows", '[');
     for (int l = 0; l < arch->L; l++) {
@@ -336,7 +334,8 @@ static void write_windows(ss_writer *writer, const ss_arch *arch) {
     ss_write_end(writer, ']');
 }
 
-/* The mask of queries, and the token that replaces hidden ones in a model of masked diffusion. */
+/* Writes the attention mask, and the token that replaces hidden ones in a model of masked
+ * diffusion. */
 static void write_mask(ss_writer *writer, const ss_arch *arch) {
     const char *kind = ss_mask_name(arch);
     ss_write_begin(writer, "mask", '{');
@@ -347,7 +346,7 @@ static void write_mask(ss_writer *writer, const ss_arch *arch) {
     write_number_or_null(writer, "mask_token", arch->mask_token >= 0, arch->mask_token);
 }
 
-/* What attention has besides queries, keys and values. */
+/* Writes the parts of attention besides queries, keys and values. */
 static void write_additions(ss_writer *writer, const ss_arch *arch) {
     ss_write_text(writer, "bias_key", ss_owner_name(arch->bias_key));
     ss_write_text(writer, "bias_key_value", ss_owner_name(arch->bias_key_value));
@@ -414,5 +413,5 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
         ss_write_number(&writer, numbers[i].name, numbers[i].value);
     write_features(&writer, arch);
     write_attention(&writer, &arch->attention);
-    return end(&writer, err);
+    return finish(&writer, err);
 }

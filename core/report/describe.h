@@ -1,9 +1,9 @@
 /*
- * Describe: what exists in this build, and what a model is, as JSON.
+ * Describe: the tables of this build, and the architecture of a model, as JSON.
  *
- * The four tables (operations, metrics, trace fields, edits), status codes, letters and
- * defaults are printed from the C tables themselves, so that no name, unit or shape is written
- * twice. Arrays of numbers never go through JSON.
+ * The four tables (operations, metrics, trace fields, edits), status codes, letters and defaults
+ * are written from the C tables themselves, so that no name, unit or shape is written twice. Arrays
+ * of numbers never go through JSON.
  */
 #ifndef SS_REPORT_DESCRIBE_H
 #define SS_REPORT_DESCRIBE_H
@@ -12,14 +12,14 @@
 
 #define SS_VERSION "0.2.0"
 
-/* Room that is enough for either text. */
+/* Either text fits; ss_describe fails if a longer table does not. */
 #define SS_DESCRIBE_BYTES 65536
 
 /* Writes NUL-ended JSON into out[bytes]; abi is the version of the calls that JavaScript makes.
- * SS_NO_MEMORY if it does not fit. */
+ * Returns SS_NO_MEMORY if the text does not fit. */
 ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err);
 
-/* Like ss_describe, for the architecture of one model. */
+/* Writes the architecture of a model in the same way. */
 ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_error *err);
 
 #endif

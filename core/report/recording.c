@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What errors call the JSON. */
+/* Errors about the JSON name this place. */
 #define FILE_NAME "recording"
 #define METADATA "__metadata__"
 
-/* No model has been published with a width near this. */
+/* The bound keeps products of sizes in range; no published model is near it. */
 #define SIZE_MOST (1 << 24)
 
-/* More prompts than anybody keeps in full; every one is proved. */
+/* The bound limits the time to open a file, since every kept prompt is checked. */
 #define KEPT_MOST 4096
 
 typedef struct tensor_name {
@@ -25,7 +25,7 @@ typedef struct tensor_name {
 
 /* ---- the metadata -------------------------------------------------------------------------- */
 
-/* The object of metadata in the header of a file whose container has been opened. */
+/* Finds the metadata object in the header of a file whose container is open. */
 static ss_status find_metadata(cJSON **out, ss_bytes file, ss_error *err) {
     uint64_t bytes = 0;
     ss_read_u64(&bytes, file, 0);
@@ -48,7 +48,7 @@ static ss_status find_metadata(cJSON **out, ss_bytes file, ss_error *err) {
     }
 }
 
-/* The string at key, or NULL with the error. */
+/* Returns the string at key, or NULL with the error. */
 static const char *string_of(const cJSON *metadata, const char *key, ss_error *err) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(metadata, key);
     if (cJSON_IsString(item)) return item->valuestring;
@@ -75,21 +75,21 @@ static ss_status check_version(const cJSON *metadata, ss_error *err) {
 
 /* ---- the conditions ------------------------------------------------------------------------ */
 
-/* The rest of a reading is of no use; the first error stays. */
+/* Records an error at key unless an earlier one is recorded. */
 static void refuse(ss_json *json, const char *key, const char *expected) {
     if (json->status == SS_OK)
         json->status =
             ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s", json->file, expected);
 }
 
-/* A reader of the object at key, which has to be there. */
+/* Returns a reader of the object at key, which is required. */
 static ss_json object_of(ss_json *json, const char *key) {
     const cJSON *object = ss_json_object(json, key);
     if (!object) refuse(json, key, "an object, but the key is missing");
     return (ss_json){object, json->file, json->status, json->err};
 }
 
-/* Each of these is a text, null, or absent; in a list that ends with NULL. */
+/* Checks that each of these keys (NULL-ended) has a text, null, or is absent. */
 static void check_texts(ss_json *json, const char *const *keys) {
     for (; *keys; keys++) ss_json_text(json, *keys, NULL);
 }
@@ -100,7 +100,7 @@ static const char *required_text(ss_json *json, const char *key) {
     return text ? text : "";
 }
 
-/* The list at key, or NULL where it is absent. */
+/* Returns the list at key, or NULL where it is absent. */
 static const cJSON *list_of(ss_json *json, const char *key, bool required) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, key);
     if (cJSON_IsNull(item)) item = NULL;
@@ -108,7 +108,7 @@ static const cJSON *list_of(ss_json *json, const char *key, bool required) {
     return json->status == SS_OK ? item : NULL;
 }
 
-/* The keys that a query of each layer sees: one window for all layers, or a list of them. */
+/* Reads how many keys a query of each layer sees: one window for all layers, or a list. */
 static void read_windows(ss_recording *r, ss_json *json, int window) {
     const cJSON *list = list_of(json, "windows", false), *item;
     int l = 0;
@@ -127,7 +127,7 @@ static void read_windows(ss_recording *r, ss_json *json, int window) {
     }
 }
 
-/* The layers with attention among the blocks of the model, by their numbers in ascending order. */
+/* Reads the numbers of the blocks that have attention, in ascending order. */
 static void read_layers(ss_recording *r, ss_json *json) {
     ss_arch *arch = &r->model.arch;
     const cJSON *list = list_of(json, "layers", false), *item;
@@ -170,22 +170,22 @@ static void read_operation(ss_recording *r, ss_json *json) {
     if (json->status == SS_OK && index < 0)
         ss_json_refuse(json, "operation", "the operations of its table", name);
     if (index < 0) return;
-    r->own.operation = &ss_operations(&n)[index];
+    r->choice.operation = &ss_operations(&n)[index];
     snprintf(r->model.arch.attention.operation, sizeof r->model.arch.attention.operation, "%s",
-             r->own.operation->name);
-    r->own.mask = (ss_mask){0, INT_MAX, r->model.arch.prefix};
+             r->choice.operation->name);
+    r->choice.mask = (ss_mask){0, INT_MAX, r->model.arch.prefix};
 }
 
 static void read_model(ss_recording *r, ss_json *json) {
     ss_arch *arch = &r->model.arch;
     ss_json model = object_of(json, "model");
-    const int whole = SS_JSON_REQUIRED;
-    arch->L = ss_json_int(&model, "L", whole, 1, SS_LAYERS_MAX);
-    arch->H = ss_json_int(&model, "H", whole, 1, SS_RECORDING_HEADS_MAX);
-    arch->G = ss_json_int(&model, "G", whole, 1, SS_RECORDING_HEADS_MAX);
-    arch->K = ss_json_int(&model, "K", whole, 1, SIZE_MOST);
-    arch->D = ss_json_int(&model, "D", whole, 1, SIZE_MOST);
-    arch->V = ss_json_int(&model, "V", whole, 1, INT_MAX);
+    const int required = SS_JSON_REQUIRED;
+    arch->L = ss_json_int(&model, "L", required, 1, SS_LAYERS_MAX);
+    arch->H = ss_json_int(&model, "H", required, 1, SS_RECORDING_HEADS_MAX);
+    arch->G = ss_json_int(&model, "G", required, 1, SS_RECORDING_HEADS_MAX);
+    arch->K = ss_json_int(&model, "K", required, 1, SIZE_MOST);
+    arch->D = ss_json_int(&model, "D", required, 1, SIZE_MOST);
+    arch->V = ss_json_int(&model, "V", required, 1, INT_MAX);
     arch->F = ss_json_int(&model, "F", 0, 0, SIZE_MOST);
     arch->E = ss_json_int(&model, "E", 0, 0, SS_EXPERTS_MAX);
     arch->mask_token = -1;
@@ -232,7 +232,7 @@ static void read_thresholds(ss_recording *r, ss_json *json) {
     }
 }
 
-/* What was changed during the runs. */
+/* Checks the list of edits that the runs had. */
 static void read_edits(ss_json *json) {
     const cJSON *item;
     cJSON_ArrayForEach(item, list_of(json, "edits", false)) {
@@ -242,14 +242,14 @@ static void read_edits(ss_json *json) {
     }
 }
 
-/* Versions of programs: names and texts. */
+/* Checks the versions of programs: names and texts. */
 static void read_versions(ss_json *json) {
     const cJSON *item;
     cJSON_ArrayForEach(item, ss_json_object(json, "versions")) if (!cJSON_IsString(item))
         refuse(json, "versions", "an object of texts");
 }
 
-/* A list of token strings for each kept prompt, whose lengths are those of the prompts. */
+/* Reads the token strings of each kept prompt; their number is the length of the prompt. */
 static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
     const cJSON *list = list_of(json, "tokens", true), *prompt, *item;
     int *lengths =
@@ -291,9 +291,9 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
 /* ---- the tensors --------------------------------------------------------------------------- */
 
 static tensor_name name_of(const char *prefix, const char *name) {
-    tensor_name made;
-    snprintf(made.text, sizeof made.text, "%s.%s", prefix, name);
-    return made;
+    tensor_name full_name;
+    snprintf(full_name.text, sizeof full_name.text, "%s.%s", prefix, name);
+    return full_name;
 }
 
 static tensor_name prompt_name(int prompt, const char *name) {
@@ -302,7 +302,7 @@ static tensor_name prompt_name(int prompt, const char *name) {
     return name_of(prefix, name);
 }
 
-/* The entry of kept prompt i, or NULL. */
+/* Returns the entry NAME of a kept prompt, or NULL. */
 static const ss_entry *of_prompt(const ss_recording *r, int prompt, const char *name) {
     return ss_container_find(&r->container, prompt_name(prompt, name).text);
 }
@@ -321,7 +321,7 @@ static void shape_text(char out[96], const shape *s) {
         at += (size_t)snprintf(out + at, 96 - at, i ? ", %lu" : "%lu", (unsigned long)s->dims[i]);
 }
 
-/* The same without dimensions of 1, which writers leave out or not. */
+/* Drops dimensions of 1, which some writers leave out. */
 static shape without_ones(const size_t *dims, int rank) {
     shape s = {.rank = 0};
     for (int i = 0; i < rank; i++)
@@ -329,47 +329,49 @@ static shape without_ones(const size_t *dims, int rank) {
     return s;
 }
 
-static bool same(const shape *a, const shape *b) {
+static bool shapes_equal(const shape *a, const shape *b) {
     return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof *a->dims * (size_t)a->rank);
 }
 
-/* An entry that exists has one of these types and this shape; loose ignores dimensions of 1. */
+/* Checks that an entry, if it exists, has one of these types and this shape; `loose` ignores
+ * dimensions of 1. */
 static ss_status check_entry(const ss_entry *entry, const shape *expected, int types, bool loose,
                              ss_error *err) {
     if (!entry) return SS_OK;
     const ss_tensor *tensor = &entry->tensor;
-    shape found = {.rank = tensor->rank}, wanted = *expected;
-    memcpy(found.dims, tensor->dims, sizeof found.dims);
-    char have[96], want[96];
-    shape_text(have, &found);
-    shape_text(want, &wanted);
+    shape actual = {.rank = tensor->rank}, wanted = *expected;
+    memcpy(actual.dims, tensor->dims, sizeof actual.dims);
+    char actual_text[96], expected_text[96];
+    shape_text(actual_text, &actual);
+    shape_text(expected_text, &wanted);
     if (loose) {
-        found = without_ones(found.dims, found.rank);
+        actual = without_ones(actual.dims, actual.rank);
         wanted = without_ones(wanted.dims, wanted.rank);
     }
     const char *type = types == FLOATS ? "F32, F16 or BF16"
                                        : ss_dtype_name(types & 1 << SS_I32  ? SS_I32
                                                        : types & 1 << SS_U8 ? SS_U8
                                                                             : SS_F32);
-    if (entry->readable && (types & 1 << tensor->type) && same(&found, &wanted)) return SS_OK;
+    if (entry->readable && (types & 1 << tensor->type) && shapes_equal(&actual, &wanted))
+        return SS_OK;
     return ss_fail(err, SS_BAD_TENSOR, entry->name, "expected %s of shape [%s], found %s of [%s]",
-                   type, want, entry->readable ? ss_dtype_name(tensor->type) : "another type",
-                   have);
+                   type, expected_text,
+                   entry->readable ? ss_dtype_name(tensor->type) : "another type", actual_text);
 }
 
-/* A trace of that many tokens that records nothing, for the sizes of its letters. */
+/* Returns an empty trace of T tokens, which gives the letters of shapes their sizes. */
 static ss_trace sizes_of(const ss_recording *r, int T) {
     return (ss_trace){.model = &r->model, .T = T, .capacity = T, .slots = T};
 }
 
-/* The shape of letters; false where the recording does not say a size. */
+/* Resolves a shape of letters; false where the recording lacks a size. */
 static bool shape_of(shape *s, const ss_trace *sizes, const char *const *letters) {
     for (s->rank = 0; s->rank < SS_RANK_MAX && letters[s->rank]; s->rank++)
         if (!(s->dims[s->rank] = ss_trace_size_of(sizes, letters[s->rank]))) return false;
     return true;
 }
 
-/* What replaces a field that was not kept: its name, the field, its shape. */
+/* The tensors that replace a field that was not kept: name, field, shape. */
 static const struct {
     const char *name;
     ss_field_id field;
@@ -382,7 +384,7 @@ static const struct {
 #define KEPT_N (int)(sizeof kept_table / sizeof *kept_table)
 enum { KEPT_ALPHA, KEPT_ALPHA_RAW, KEPT_ROW_MASS, KEPT_NORMS };
 
-/* Losses and ranks may leave out the first token, which nothing predicts. */
+/* True for losses and ranks that leave out the first token, which nothing predicts. */
 static bool is_short(const ss_entry *entry, int field, int T) {
     return SS_FIELDS_PREDICTED & SS_BIT(field) && entry && entry->tensor.rank == 1 &&
            entry->tensor.dims[0] == (size_t)T - 1;
@@ -406,7 +408,7 @@ static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) 
     return status == SS_OK ? check_entry(scale, &(shape){{L, H}, 2}, EXACT, false, err) : status;
 }
 
-/* Token ids are those of the vocabulary. */
+/* Checks that token ids are below the size of the vocabulary. */
 static ss_status check_tokens(const ss_recording *r, const ss_entry *entry, ss_error *err) {
     size_t n = ss_tensor_count(&entry->tensor);
     for (size_t t = 0; t < n; t++) {
@@ -441,17 +443,17 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
     return check_pooled(r, prompt, err);
 }
 
-/* A metric over all prompts, its mean or deviation. */
+/* Checks the mean or the deviation of a metric over all prompts. */
 static ss_status check_mean(const ss_recording *r, const char *prefix, const ss_metric *row,
                             ss_error *err) {
     ss_trace sizes = sizes_of(r, r->T);
-    shape s, whole = {.rank = 0};
+    shape s, with_eps = {.rank = 0};
     if (!shape_of(&s, &sizes, row->shape)) return SS_OK;
-    if (row->args & SS_ARG_EPS) whole.dims[whole.rank++] = (size_t)r->thresholds;
-    for (int i = 0; i < s.rank && whole.rank < SS_RANK_MAX; i++)
-        whole.dims[whole.rank++] = s.dims[i];
+    if (row->args & SS_ARG_EPS) with_eps.dims[with_eps.rank++] = (size_t)r->thresholds;
+    for (int i = 0; i < s.rank && with_eps.rank < SS_RANK_MAX; i++)
+        with_eps.dims[with_eps.rank++] = s.dims[i];
     const ss_entry *entry = ss_container_find(&r->container, name_of(prefix, row->name).text);
-    return check_entry(entry, &whole, FLOATS, true, err);
+    return check_entry(entry, &with_eps, FLOATS, true, err);
 }
 
 static ss_status check_means(const ss_recording *r, ss_error *err) {
@@ -466,7 +468,7 @@ static ss_status check_means(const ss_recording *r, ss_error *err) {
     return status;
 }
 
-/* The summary rows of the prompts. */
+/* Checks the summary rows of the prompts. */
 static ss_status check_rows(const ss_recording *r, ss_error *err) {
     const struct {
         const char *name;
@@ -483,17 +485,18 @@ static ss_status check_rows(const ss_recording *r, ss_error *err) {
     return status;
 }
 
-/* Whether the operation's own sink logit takes weight, so that a weight on no token is no key's. */
+/* True if the operation has a sink logit, which takes the weight that goes to no token; att_bias
+ * then belongs to no key. */
 static bool has_sink_logit(const ss_operation *operation) {
     for (int p = 0; p < SS_PARAMETERS_MAX && operation->parameters[p].name; p++)
         if (operation->parameters[p].per_head) return true;
     return false;
 }
 
-/* What the model has besides queries, keys and values shows in what was recorded of it. */
+/* Infers a bias key, gates and a gated feed-forward from the fields that were recorded. */
 static void read_additions(ss_recording *r) {
     ss_arch *arch = &r->model.arch;
-    if (of_prompt(r, 0, "att_bias") && !has_sink_logit(r->own.operation))
+    if (of_prompt(r, 0, "att_bias") && !has_sink_logit(r->choice.operation))
         arch->bias_key = SS_OWNER_HEAD;
     if (of_prompt(r, 0, "gate")) arch->gate = SS_GATE_OUTPUT_HEAD;
     if (of_prompt(r, 0, "ffn_gate")) arch->ffn = SS_FFN_GATED;
@@ -518,19 +521,19 @@ size_t ss_recording_size(ss_bytes file) {
     return ss_add_size(&bytes, bytes, more + 4 * SS_ARENA_MORE) ? bytes : SIZE_MAX;
 }
 
-/* Copies the JSON into the arena and reads it. */
+/* Copies the JSON into the arena, since the header is freed, and reads it. */
 static ss_status open_conditions(ss_recording *r, const cJSON *metadata, ss_arena *arena,
                                  ss_error *err) {
     const char *text = string_of(metadata, "sinkscope", err);
     if (!text) return SS_BAD_FILE;
     size_t n = strlen(text);
-    char *own = ss_arena_take(arena, n + 1, 1);
+    char *copy = ss_arena_take(arena, n + 1, 1);
     if (arena->full)
         return ss_fail(err, SS_NO_MEMORY, FILE_NAME, "no room for its JSON of %lu bytes",
                        (unsigned long)n);
-    r->conditions = memcpy(own, text, n + 1);
+    r->conditions = memcpy(copy, text, n + 1);
     cJSON *root;
-    ss_status status = ss_json_parse(&root, (ss_bytes){(const unsigned char *)own, n}, FILE_NAME,
+    ss_status status = ss_json_parse(&root, (ss_bytes){(const unsigned char *)copy, n}, FILE_NAME,
                                      SS_BAD_CONFIG, err);
     if (status != SS_OK) return status;
     status = read_conditions(r, root, arena, err);
@@ -540,25 +543,26 @@ static ss_status open_conditions(ss_recording *r, const cJSON *metadata, ss_aren
 
 ss_status ss_recording_open(ss_recording *recording, ss_bytes file, ss_arena *arena,
                             ss_error *err) {
-    ss_recording made = {.kept = 0};
+    ss_recording opened = {.kept = 0};
     if (ss_container_format(file) != SS_SAFETENSORS)
         return ss_fail(err, SS_BAD_FILE, "byte 0", "expected a recording, a safetensors file");
-    ss_status status = ss_container_open(&made.container, &file, 1, arena, err);
+    ss_status status = ss_container_open(&opened.container, &file, 1, arena, err);
     if (status != SS_OK) return status;
     cJSON *metadata;
     status = find_metadata(&metadata, file, err);
     if (status != SS_OK) return status;
     status = check_version(metadata, err);
-    if (status == SS_OK) status = open_conditions(&made, metadata, arena, err);
+    if (status == SS_OK) status = open_conditions(&opened, metadata, arena, err);
     cJSON_Delete(metadata);
-    if (status == SS_OK) status = check_tensors(&made, err);
-    if (status == SS_OK) *recording = made;
+    if (status == SS_OK) status = check_tensors(&opened, err);
+    if (status == SS_OK) *recording = opened;
     return status;
 }
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
-/* Its numbers where they lie, or as floats in the arena. NULL while measuring what is copied. */
+/* Returns aligned numbers in place, others as floats in the arena; NULL while the arena measures.
+ */
 static void *numbers_of(const ss_entry *entry, ss_arena *arena) {
     const ss_tensor *tensor = &entry->tensor;
     bool wide = tensor->type == SS_F32 || tensor->type == SS_I32;
@@ -571,7 +575,7 @@ static void *numbers_of(const ss_entry *entry, ss_arena *arena) {
     return numbers;
 }
 
-/* [T] losses behind a NaN for the first token. */
+/* Returns losses[T]: NaN for the first token, then those of the entry. */
 static void *losses_of(const ss_entry *entry, int T, ss_arena *arena) {
     float *numbers = ss_arena_take(arena, (size_t)T, sizeof *numbers);
     if (numbers) numbers[0] = NAN;
@@ -585,18 +589,18 @@ static void take_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_a
         const ss_entry *entry = of_prompt(r, prompt, row->name);
         shape s;
         if (!entry || !shape_of(&s, trace, row->shape)) continue;
-        if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->own.operation)) continue;
+        if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->choice.operation)) continue;
         trace->fields |= SS_BIT(field);
         trace->buffers[field] = is_short(entry, field, trace->T) ? losses_of(entry, trace->T, arena)
                                                                  : numbers_of(entry, arena);
     }
     for (int field = 0; field < SS_FIELD_N; field++) {
-        const char *const *own = ss_fields()[field].shape;
-        while (*own && **own != 'T') own++;
+        const char *const *after = ss_fields()[field].shape;
+        while (*after && **after != 'T') after++;
         shape s;
         trace->rooms[field] = (size_t)trace->T;
         trace->widths[field] = 1;
-        shape_of(&s, trace, *own ? own + 1 : ss_fields()[field].shape);
+        shape_of(&s, trace, *after ? after + 1 : ss_fields()[field].shape);
         for (int i = 0; i < s.rank; i++) trace->widths[field] *= s.dims[i];
     }
 }
@@ -605,12 +609,12 @@ static void take_choices(ss_trace *trace, const ss_recording *r, ss_arena *arena
     int L = r->model.arch.L, H = r->model.arch.H;
     trace->choices = ss_arena_take(arena, (size_t)L * (size_t)H, sizeof *trace->choices);
     for (int head = 0; trace->choices && head < L * H; head++) {
-        trace->choices[head] = r->own;
+        trace->choices[head] = r->choice;
         if (r->windows[head / H]) trace->choices[head].mask.recent = r->windows[head / H];
     }
 }
 
-/* How many keys each query sees, where the file does not say: what its mask lets it see. */
+/* Counts the keys that each query sees from the mask, where the file does not give them. */
 static void take_seen(ss_trace *trace, ss_arena *arena) {
     if (trace->fields & SS_BIT(SS_FIELD_SEEN) || !(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
     int heads = trace->model->arch.L * trace->model->arch.H, T = trace->T;
@@ -628,11 +632,11 @@ static void take_seen(ss_trace *trace, ss_arena *arena) {
     trace->buffers[SS_FIELD_SEEN] = seen;
 }
 
-/* Of a row that sums to `sums`: what makes a weight its share (metrics/heads.c says how). */
+/* Computes the factors that turn weights into shares, from row sums (run/statistics.h). */
 static void take_factors(ss_trace *trace, const ss_recording *r, ss_arena *arena) {
     size_t rows = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * (size_t)trace->T;
     float *factors = ss_arena_take(arena, rows, sizeof *factors);
-    bool shared = r->own.operation->proxy != SS_PROXY_WEIGHTS;
+    bool shared = r->choice.operation->proxy != SS_PROXY_WEIGHTS;
     const float *bias = ss_floats(trace, SS_FIELD_ATT_BIAS), *sums = trace->kept.row_mass;
     for (size_t i = 0; factors && i < rows; i++)
         factors[i] = shared ? 1.0f / (sums[i] + (bias ? bias[i] : 0.0f) + SS_PROXY_GUARD) : 1.0f;
@@ -640,39 +644,40 @@ static void take_factors(ss_trace *trace, const ss_recording *r, ss_arena *arena
 }
 
 static const float *take_kept(const ss_recording *r, int prompt, int i, ss_arena *arena,
-                              bool *there) {
+                              bool *is_kept) {
     const ss_entry *entry = of_prompt(r, prompt, kept_table[i].name);
-    *there = entry != NULL;
+    *is_kept = entry != NULL;
     return entry ? numbers_of(entry, arena) : NULL;
 }
 
 static void take_reduced(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     ss_kept *kept = &trace->kept;
     const ss_entry *pooled = of_prompt(r, prompt, "att_pooled");
-    bool there[KEPT_N];
+    bool is_kept[KEPT_N];
     kept->pooled = pooled ? (int)pooled->tensor.dims[3] : 0;
-    kept->alpha = take_kept(r, prompt, KEPT_ALPHA, arena, &there[KEPT_ALPHA]);
-    kept->row_mass = take_kept(r, prompt, KEPT_ROW_MASS, arena, &there[KEPT_ROW_MASS]);
-    kept->alpha_raw = take_kept(r, prompt, KEPT_ALPHA_RAW, arena, &there[KEPT_ALPHA_RAW]);
+    kept->alpha = take_kept(r, prompt, KEPT_ALPHA, arena, &is_kept[KEPT_ALPHA]);
+    kept->row_mass = take_kept(r, prompt, KEPT_ROW_MASS, arena, &is_kept[KEPT_ROW_MASS]);
+    kept->alpha_raw = take_kept(r, prompt, KEPT_ALPHA_RAW, arena, &is_kept[KEPT_ALPHA_RAW]);
     for (int i = KEPT_NORMS; i < KEPT_N; i++) {
-        kept->norms[kept_table[i].field] = take_kept(r, prompt, i, arena, &there[i]);
-        if (there[i]) kept->fields |= SS_BIT(kept_table[i].field);
+        kept->norms[kept_table[i].field] = take_kept(r, prompt, i, arena, &is_kept[i]);
+        if (is_kept[i]) kept->fields |= SS_BIT(kept_table[i].field);
     }
     /* A row that sums to 1 is its own share. */
-    if (!there[KEPT_ALPHA_RAW] && r->own.operation->proxy == SS_PROXY_WEIGHTS) {
+    if (!is_kept[KEPT_ALPHA_RAW] && r->choice.operation->proxy == SS_PROXY_WEIGHTS) {
         kept->alpha_raw = kept->alpha;
-        there[KEPT_ALPHA_RAW] = there[KEPT_ALPHA];
+        is_kept[KEPT_ALPHA_RAW] = is_kept[KEPT_ALPHA];
     }
-    bool whole = there[KEPT_ALPHA] && there[KEPT_ROW_MASS] && there[KEPT_ALPHA_RAW];
-    /* Shares of a bias key are of the absolute weights there, whose sums are in the maps alone. */
-    bool absolute = r->own.operation->proxy == SS_PROXY_SHARE_ABS;
-    whole &= !(absolute && trace->fields & SS_BIT(SS_FIELD_ATT_BIAS));
-    if (trace->fields & SS_BIT(SS_FIELD_ATT) || !whole) return;
+    bool has_all = is_kept[KEPT_ALPHA] && is_kept[KEPT_ROW_MASS] && is_kept[KEPT_ALPHA_RAW];
+    /* Such an operation divides by sums of absolute weights, which only the maps have when there is
+     * a bias key. */
+    bool absolute = r->choice.operation->proxy == SS_PROXY_SHARE_ABS;
+    has_all &= !(absolute && trace->fields & SS_BIT(SS_FIELD_ATT_BIAS));
+    if (trace->fields & SS_BIT(SS_FIELD_ATT) || !has_all) return;
     take_factors(trace, r, arena);
     kept->fields |= SS_BIT(SS_FIELD_ATT);
 }
 
-/* Lays out and fills the trace; where the arena measures, it only counts. */
+/* Lays out and fills the trace; a measuring arena only counts bytes. */
 static void take_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     *trace = sizes_of(r, r->lengths[prompt]);
     trace->kept.recorded = true;
@@ -706,13 +711,14 @@ ss_status ss_recording_trace_size(size_t *bytes, const ss_recording *recording, 
 
 ss_status ss_recording_trace(ss_trace *trace, const ss_recording *recording, int prompt,
                              ss_arena *arena, ss_error *err) {
-    ss_trace made;
+    ss_trace prompt_trace;
     ss_status status = check_index(recording, prompt, err);
     if (status != SS_OK) return status;
-    take_trace(&made, recording, prompt, arena);
+    take_trace(&prompt_trace, recording, prompt, arena);
     if (arena->full)
-        return ss_fail(err, SS_NO_MEMORY, "prompt", "no room for the trace of %d tokens", made.T);
-    *trace = made;
+        return ss_fail(err, SS_NO_MEMORY, "prompt", "no room for the trace of %d tokens",
+                       prompt_trace.T);
+    *trace = prompt_trace;
     return SS_OK;
 }
 
@@ -723,21 +729,21 @@ ss_status ss_recording_tensor(ss_tensor *tensor, const ss_recording *recording, 
         return ss_fail(err, SS_BAD_REQUEST, name, "expected a tensor of the recording, found %s",
                        entry ? "one of another type" : "none");
     ss_tensor view = {.type = entry->tensor.type};
-    const ss_tensor *whole = &entry->tensor;
-    const unsigned char *data = whole->data;
-    for (int i = 0; i < whole->rank; i++) {
+    const ss_tensor *stored = &entry->tensor;
+    const unsigned char *data = stored->data;
+    for (int i = 0; i < stored->rank; i++) {
         int index = i == 0 ? first : i == 1 ? second : -1;
-        if (index >= 0 && (size_t)index >= whole->dims[i])
+        if (index >= 0 && (size_t)index >= stored->dims[i])
             return ss_fail(err, SS_BAD_REQUEST, name, "expected an index below %lu, found %d",
-                           (unsigned long)whole->dims[i], index);
-        /* A selection behind a dimension that is kept would not be dense. */
+                           (unsigned long)stored->dims[i], index);
+        /* A selection after a kept dimension would not be dense. */
         if (index >= 0 && view.rank)
             return ss_fail(err, SS_BAD_REQUEST, name, "expected a first index with the second");
         if (index >= 0)
-            data += ss_dtype_bytes(view.type, (size_t)index * whole->strides[i]);
+            data += ss_dtype_bytes(view.type, (size_t)index * stored->strides[i]);
         else {
-            view.dims[view.rank] = whole->dims[i];
-            view.strides[view.rank++] = whole->strides[i];
+            view.dims[view.rank] = stored->dims[i];
+            view.strides[view.rank++] = stored->strides[i];
         }
     }
     view.data = data;

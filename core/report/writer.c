@@ -21,7 +21,7 @@ static void put_quoted(ss_writer *writer, const char *text) {
     put(writer, '"');
 }
 
-/* What stands before a value. */
+/* Writes the comma and the key in front of a value. */
 static void begin_member(ss_writer *writer, const char *key) {
     if (writer->begun) put(writer, ',');
     writer->begun = true;
@@ -59,7 +59,7 @@ void ss_write_bool(ss_writer *writer, const char *key, bool value) {
     write_word(writer, key, value ? "true" : "false");
 }
 
-/* With 15 digits where they are the number, else with 17. */
+/* Writes 15 digits where they give the same double, else 17. */
 void ss_write_number(ss_writer *writer, const char *key, double number) {
     char digits[32];
     snprintf(digits, sizeof digits, "%.15g", number);

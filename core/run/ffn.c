@@ -44,24 +44,15 @@ static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, si
               (size_t)pass->trace->model->arch.F);
 }
 
-/* The index of the largest magnitude of n numbers, the first of equals. */
-static size_t peak_of(const float *x, size_t n) {
-    size_t peak = 0;
-    for (size_t i = 1; i < n; i++)
-        if (fabsf(x[i]) > fabsf(x[peak])) peak = i;
-    return peak;
-}
-
 /* Of each row [n] where the largest output of the down projection would come from. */
 static void record_spikes(ss_pass *pass, const float *in, const float *out, const ss_matrix *down,
                           size_t n) {
     float *spikes = ss_row(pass->trace, SS_FIELD_SPIKES, pass->layer, pass->trace->T);
     for (size_t i = 0; spikes && i < n; i++, in += down->in, out += down->out, spikes += 5) {
-        size_t row = peak_of(out, down->out), column = peak_of(in, down->in);
-        ss_matrix_output(pass->work, down, row);
+        size_t row = ss_peak(out, down->out), column = ss_peak(in, down->in);
         spikes[0] = (float)row;
         spikes[1] = (float)column;
-        spikes[2] = pass->work[column];
+        spikes[2] = ss_matrix_weight(down, row, column);
         spikes[3] = in[column];
         spikes[4] = out[row];
     }
@@ -71,19 +62,21 @@ static void record_spikes(ss_pass *pass, const float *in, const float *out, cons
 static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
-    ss_linear_rows(pass, pass->up, y, &ffn->up, n);
-    record_inner(pass, SS_FIELD_FFN_UP, pass->up, n);
+    float *in = pass->gate,
+          *up = ss_row_or(pass->trace, SS_FIELD_FFN_UP, pass->layer, pass->trace->T, pass->up);
+    ss_linear_rows(pass, up, y, &ffn->up, n);
     if (arch->ffn == SS_FFN_GATED) {
-        ss_linear_rows(pass, pass->gate, y, &ffn->gate, n);
-        record_inner(pass, SS_FIELD_FFN_GATE, pass->gate, n);
-        join(pass->gate, pass->up, arch, inner);
+        ss_linear_rows(pass, in, y, &ffn->gate, n);
+        record_inner(pass, SS_FIELD_FFN_GATE, in, n);
+        join(in, up, arch, inner);
     } else if (arch->activation == SS_ACTIVATION_SILU) {
-        ss_sigmoid(pass->gate, pass->up, 0.0f, inner);
-        ss_multiply(pass->up, pass->gate, inner);
+        ss_sigmoid(in, up, 0.0f, inner);
+        ss_multiply(in, up, inner);
     } else {
-        ss_activate(pass->up, arch->activation, inner);
+        in = pass->up;
+        if (in != up) memcpy(in, up, inner * sizeof *in);
+        ss_activate(in, arch->activation, inner);
     }
-    const float *in = arch->ffn == SS_FFN_GATED ? pass->gate : pass->up;
     ss_linear_rows(pass, out, in, &ffn->down, n);
     record_spikes(pass, in, out, &ffn->down.w, n);
 }
@@ -108,8 +101,8 @@ static void route(float *x, const ss_arch *arch) {
             x[e] /= kept;
 }
 
-/* ffn_out += weight * expert(y), for the rows that are routed to expert e. */
-static void add_expert(ss_pass *pass, const ss_ffn *expert, size_t e, size_t n) {
+/* out += weight * expert(y), for the rows that are routed to expert e. */
+static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D, E = (size_t)arch->E, rows = 0;
     for (size_t i = 0; i < n; i++)
@@ -123,34 +116,34 @@ static void add_expert(ss_pass *pass, const ss_ffn *expert, size_t e, size_t n) 
         if (weight == 0.0f) continue;
         float *row = pass->gathered + rows++ * D;
         ss_scale(row, weight, D);
-        ss_add(pass->ffn_out + i * D, row, D);
+        ss_add(out + i * D, row, D);
     }
 }
 
-/* ffn_out = sigmoid(share y) FFN(y), or FFN(y): the expert that every token goes through. */
-static void shared_expert(ss_pass *pass, const ss_layer *layer, size_t n) {
+/* out = sigmoid(share y) FFN(y), or FFN(y): the expert that every token goes through. */
+static void shared_expert(ss_pass *pass, float *out, const ss_layer *layer, size_t n) {
     size_t D = (size_t)pass->trace->model->arch.D;
-    one_ffn(pass, pass->ffn_out, pass->y, &layer->ffn, n);
+    one_ffn(pass, out, pass->y, &layer->ffn, n);
     if (!layer->shared_gate.w.data) return;
     ss_linear_rows(pass, pass->share, pass->y, &layer->shared_gate, n);
-    for (size_t i = 0; i < n; i++) ss_scale(pass->ffn_out + i * D, ss_sigmoidf(pass->share[i]), D);
+    for (size_t i = 0; i < n; i++) ss_scale(out + i * D, ss_sigmoidf(pass->share[i]), D);
 }
 
-void ss_feed_forward(ss_pass *pass, int l, int rows) {
+void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
     size_t n = (size_t)rows, E = (size_t)arch->E;
     if (E == 0 && arch->ffn != SS_FFN_NONE) {
-        one_ffn(pass, pass->ffn_out, pass->y, &layer->ffn, n);
+        one_ffn(pass, out, pass->y, &layer->ffn, n);
         return;
     }
     if (arch->shared_F)
-        shared_expert(pass, layer, n);
+        shared_expert(pass, out, layer, n);
     else
-        memset(pass->ffn_out, 0, n * (size_t)arch->D * sizeof *pass->ffn_out);
+        memset(out, 0, n * (size_t)arch->D * sizeof *out);
     if (E == 0) return;
     /* The router scores the experts; each token goes through its top_k. */
     ss_linear_rows(pass, pass->router, pass->y, &layer->router, n);
     for (size_t i = 0; i < n; i++) route(pass->router + i * E, arch);
-    for (size_t e = 0; e < E; e++) add_expert(pass, &layer->experts[e], e, n);
+    for (size_t e = 0; e < E; e++) add_expert(pass, out, &layer->experts[e], e, n);
 }

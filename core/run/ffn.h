@@ -5,10 +5,10 @@
 #include "pass.h"
 
 /*
- * pass->ffn_out = FFN(pass->y) for n rows. With experts, pass->router holds the weight of each,
+ * out[n][D] = FFN(pass->y) for n rows. With experts, pass->router holds the weight of each,
  * [n][E], exact zeros for those outside the top_k.
  */
-void ss_feed_forward(ss_pass *pass, int l, int n);
+void ss_feed_forward(ss_pass *pass, float *out, int l, int n);
 
 /* x[n] = activation(x), one of those that work without a gate; not SiLU. */
 void ss_activate(float *x, ss_activation activation, size_t n);

@@ -108,6 +108,26 @@ static void keep_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, c
     }
 }
 
+/* Rows and outputs that |W_O v| is computed for together. */
+#define NORM_ROWS (12 * SS_TILE)
+#define NORM_OUTPUTS (4 * SS_PANEL)
+
+/* norms[n] += the squares of tiles[n][K] times panels [K][8] of `width` outputs. */
+static void add_squares(float *norms, const float *tiles, const float *const *panels, size_t n,
+                        size_t width, size_t K) {
+    float products[NORM_ROWS * NORM_OUTPUTS];
+    for (size_t t = 0; t < n; t += NORM_ROWS) {
+        size_t rows = (size_t)ss_min(NORM_ROWS, (int)(n - t));
+        for (size_t c = 0; c < width; c += SS_PANEL)
+            ss_matmul(products + c, NORM_OUTPUTS, tiles + t * K, panels[c / SS_PANEL], NULL, rows,
+                      (size_t)ss_min(SS_PANEL, (int)(width - c)), K);
+        for (size_t r = 0; r < rows; r++) {
+            const float *row = products + r * NORM_OUTPUTS;
+            norms[t + r] += ss_dot(row, row, width);
+        }
+    }
+}
+
 /* |W_O v| of every head and token of values [n][G][K]. */
 static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, int n) {
     const ss_trace *trace = pass->trace;
@@ -117,14 +137,19 @@ static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, 
     float *norms = ss_row(trace, SS_FIELD_OUT_NORM, l * arch->H, t0);
     size_t stride = (size_t)trace->capacity; /* from head to head */
     if (!norms) return;
+    float *tiles = pass->q; /* there are no queries yet */
+    for (size_t g = 0; g < G; g++) ss_tile(tiles + g * rows * K, values + g * K, G * K, rows, K);
     for (size_t h = 0; h < H; h++) memset(norms + h * stride, 0, rows * sizeof *norms);
-    for (size_t d = 0; d < o->out; d++) {
-        ss_matrix_output(pass->work, o, d);
-        for (size_t i = 0; i < rows * H; i++) {
-            size_t t = i / H, h = i % H;
-            const float *of_head = pass->work + (arch->added_heads ? 0 : h * K);
-            float x = ss_dot(of_head, values + (t * G + h / (H / G)) * K, K);
-            norms[h * stride + t] += x * x;
+    for (size_t d = 0; d < o->out; d += NORM_OUTPUTS) {
+        size_t width = (size_t)ss_min(NORM_OUTPUTS, (int)(o->out - d));
+        const float *whole[NORM_OUTPUTS / SS_PANEL], *own[NORM_OUTPUTS / SS_PANEL];
+        for (size_t c = 0; c < width; c += SS_PANEL)
+            whole[c / SS_PANEL] = ss_matrix_panel(pass->work + c * o->in, o, d + c);
+        for (size_t h = 0; h < H; h++) {
+            size_t first = arch->added_heads ? 0 : h * K;
+            for (size_t c = 0; c < width; c += SS_PANEL)
+                own[c / SS_PANEL] = whole[c / SS_PANEL] + first * SS_PANEL;
+            add_squares(norms + h * stride, tiles + h / (H / G) * rows * K, own, rows, width, K);
         }
     }
     for (size_t i = 0; i < rows * H; i++) {
@@ -219,8 +244,9 @@ static void finish_heads(ss_pass *pass, int l, float *out, int t0, int n) {
     if (model->arch.added_heads) add_heads(out, &model->arch, n);
 }
 
-/* attn_out = Attention(norm(x)), normed again where the model has branch norms. */
-static void attention_block(ss_pass *pass, int l, int t0, int n) {
+/* Attention(norm(x)), normed again where the model has branch norms; [n][D], where it is recorded
+ * if it is. */
+static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
@@ -249,25 +275,26 @@ static void attention_block(ss_pass *pass, int l, int t0, int n) {
     ss_attend(pass, l, t0, n);
     record_heads(trace, SS_FIELD_MIXED, l, arch->H, t0, n, head_out);
     finish_heads(pass, l, head_out, t0, n);
-    ss_linear_rows(pass, pass->attn_out, head_out, &layer->o, (size_t)n);
+    float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, l, t0, pass->attn_out);
+    ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);
     if (layer->attention_out_norm.gain)
-        norm(pass->attn_out, pass->attn_out, &layer->attention_out_norm, arch, (size_t)n, D);
-    ss_record(trace, SS_FIELD_ATT_OUT, l, t0, n, pass->attn_out, D);
+        norm(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
+    return out;
 }
 
-/* ffn_out = FFN(norm(x)), normed again where the model has branch norms. */
-static void ffn_block(ss_pass *pass, int l, int t0, int n) {
+/* FFN(norm(x)), likewise. */
+static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
     size_t D = (size_t)arch->D;
 
     before_block(pass, &layer->ffn_norm, n);
-    ss_feed_forward(pass, l, n);
+    float *out = ss_row_or(trace, SS_FIELD_MLP_OUT, l, t0, pass->ffn_out);
+    ss_feed_forward(pass, out, l, n);
     if (arch->E) ss_record(trace, SS_FIELD_ROUTER, l, t0, n, pass->router, (size_t)arch->E);
-    if (layer->ffn_out_norm.gain)
-        norm(pass->ffn_out, pass->ffn_out, &layer->ffn_out_norm, arch, (size_t)n, D);
-    ss_record(trace, SS_FIELD_MLP_OUT, l, t0, n, pass->ffn_out, D);
+    if (layer->ffn_out_norm.gain) norm(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
+    return out;
 }
 
 /* The residual stream behind l layers: what edits make of it is what the next one reads. */
@@ -287,11 +314,11 @@ static void leave_stream(ss_pass *pass, int l, int t0, int n) {
 static void one_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
-    attention_block(pass, l, t0, n);
-    if (!arch->parallel) after_block(pass, &layer->attention_norm, pass->attn_out, n);
-    ffn_block(pass, l, t0, n);
-    if (arch->parallel) after_block(pass, &layer->attention_norm, pass->attn_out, n);
-    after_block(pass, &layer->ffn_norm, pass->ffn_out, n);
+    const float *attn_out = attention_block(pass, l, t0, n);
+    if (!arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
+    const float *ffn_out = ffn_block(pass, l, t0, n);
+    if (arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
+    after_block(pass, &layer->ffn_norm, ffn_out, n);
     leave_stream(pass, l + 1, t0, n);
 }
 
@@ -310,10 +337,9 @@ static bool is_predicted(const ss_trace *trace, int t) {
 
 /* How many tokens the logits put before that one; of equals, those with a lower id. */
 static float rank_of(const float *logits, int token, size_t V) {
-    int before = 0;
-    for (size_t v = 0; v < V; v++)
-        before += logits[v] > logits[token] || (logits[v] == logits[token] && (int)v < token);
-    return (float)before;
+    size_t lower = (size_t)token;
+    return (float)(ss_count(logits, logits[lower], true, lower) +
+                   ss_count(logits + lower, logits[lower], false, V - lower));
 }
 
 /* The rank and the loss of token t from the logits before it; work as above. */

@@ -76,8 +76,8 @@ typedef struct ss_pass {
     ss_cache cache;
     float *x;         /* [n][D] residual stream */
     float *y;         /* [n][D] normed: what a block reads */
-    float *attn_out;  /* [n][D] what attention adds */
-    float *ffn_out;   /* [n][D] what the feed-forward adds */
+    float *attn_out;  /* [n][D] what attention adds, where it is not recorded */
+    float *ffn_out;   /* [n][D] what the feed-forward adds, likewise */
     float *kv;        /* [n][G*K] keys, then values, on their way to the cache */
     float *q;         /* [n][H*K] queries, over which attention writes the output of each head */
     float *gate, *up; /* [n][F], or as wide as the expert of all tokens */

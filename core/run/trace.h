@@ -150,6 +150,13 @@ static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index,
     return floats ? floats + row * trace->widths[field] : NULL;
 }
 
+/* The same of a field that is recorded; else spare, for rows that somebody reads all the same. */
+static inline float *ss_row_or(const ss_trace *trace, ss_field_id field, int index, int t,
+                               float *spare) {
+    float *row = ss_row(trace, field, index, t);
+    return row ? row : spare;
+}
+
 /* rows[n], `stride` numbers apart, become those of tokens t0.. where the field is recorded. */
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,
                const float *rows, size_t stride);

@@ -5,7 +5,7 @@
 #include "../metrics/metrics.h"
 #include "task.h"
 
-/* What the weights of a step showed on its batch; NaN where there is nothing to be shown. */
+/* Measurements of a step's weights on its batch; NaN where one is undefined. */
 typedef struct ss_log_entry {
     double step;
     double loss, loss_triggers, loss_elsewhere;
@@ -18,55 +18,56 @@ typedef struct ss_log_entry {
 
 typedef struct ss_log_column {
     const char *name, *meaning, *unit;
-    size_t offset; /* of the double in ss_log_entry */
+    size_t offset; /* byte offset of the double in ss_log_entry */
 } ss_log_column;
 
-/* The table; *n rows. */
+/* Returns the table and its number of rows. */
 const ss_log_column *ss_log_columns(int *n);
 
-/* What an entry has in a column. */
+/* Returns the number of an entry in a column. */
 static inline const double *ss_log_number(const ss_log_entry *entry, const ss_log_column *column) {
     return (const double *)(const void *)((const char *)entry + column->offset);
 }
 
-/* What is summed over the sequences of a batch; double by double they add up. */
+/* Sums over the sequences of a batch. All members are doubles, so that parts add up as arrays. */
 typedef struct ss_sums {
     double loss, losses[3], optima[3], positions[3]; /* by ss_kind */
     double first[3];                                 /* attention on the first token */
     double value_ratio, hidden_ratio, sequences;
-    double key_squares[2], value_squares[2]; /* of gradients: at the first token, at the others */
-    double input_gradient, stream_gradient, gradients; /* the last: sequences of these */
+    double key_squares[2], value_squares[2]; /* gradients at the first token, at the others */
+    double input_gradient, stream_gradient, gradients; /* gradients: number of sequences */
 } ss_sums;
 
-/* Sums under way. */
+/* The sums of a batch while its sequences are added. */
 typedef struct ss_tally {
     ss_sums *sums;
-    double *of_heads; /* [L*H] behind them: attention on the first token elsewhere */
-    float *measured;  /* of one metric */
+    double *of_heads; /* [L*H] after them: attention of positions without a trigger on the first
+                         token */
+    float *measured;  /* numbers of one metric */
     int heads, L, T;
 } ss_tally;
 
 void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, int T, ss_arena *arena);
 
-/* Doubles of the sums, those of heads among them. */
+/* Returns the number of doubles in the sums, heads included. */
 size_t ss_tally_doubles(const ss_tally *tally);
 
-/* Sums from 0, in these doubles. */
+/* Begins new sums in these doubles. */
 void ss_tally_begin(ss_tally *tally, double *sums);
 
-/* The sums that these doubles hold. */
+/* Reads the sums in these doubles. */
 void ss_tally_on(ss_tally *tally, double *sums);
 
-/* One sequence: its trace, and its losses[T]. */
+/* Adds one sequence: its trace and its losses[T]. */
 void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *sequence,
                   const float *losses);
 
-/* Of so many sequences: squares[2][T] of the derivatives by keys and values, ratios[2][L] of those
- * by what attention reads and by the stream before it. */
+/* Adds gradients of `sequences` sequences: squares[2][T] by keys and values, ratios[2][L] by the
+ * input of attention after and before its norm. */
 void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *ratios,
                             int sequences);
 
-/* targets: losses that the mean is over. */
+/* Returns the log entry; `targets` is the number of losses that the mean is over. */
 ss_log_entry ss_tally_end(const ss_tally *tally, double targets);
 
 #endif

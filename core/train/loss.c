@@ -2,15 +2,16 @@
 
 #include "../math/kernels.h"
 
-/* -ln softmax(x)[target]; the derivative is the softmax, less 1 at the target. */
-static float surprise(float *x, int target, size_t V) {
+/* Returns -ln softmax(x)[target] and turns x into its derivative: the softmax, minus 1 at the
+ * target. */
+static float cross_entropy(float *x, int target, size_t V) {
     float logit = x[target], top = ss_max(x, V), sum = ss_exp(x, x, top, V);
     ss_scale(x, 1.0f / sum, V);
     x[target] -= 1.0f;
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* The squared distance from the target, which x becomes twice of. */
+/* Returns the squared distance of x from the target and turns x into its derivative. */
 static float squared_error(float *x, const ss_task *task, const ss_sequence *sequence, int t,
                            float *target) {
     size_t V = (size_t)task->arch->V;
@@ -28,7 +29,7 @@ void ss_loss_back(float *logits, float *losses, const ss_task *task, const ss_se
     bool square = ss_tasks(&n)[task->row].square;
     for (int t = 0; t < T; t++, logits += V) {
         losses[t] = square ? squared_error(logits, task, sequence, t, task->target)
-                           : surprise(logits, sequence->targets[t], V);
+                           : cross_entropy(logits, sequence->targets[t], V);
         ss_scale(logits, factor * sequence->weights[t], V);
     }
 }

@@ -5,8 +5,8 @@
 #include "task.h"
 
 /*
- * logits[T][V] become the derivative of factor * the sum of weighted losses; losses[T] are as they
- * are, unweighted.
+ * Turns logits[T][V] into the derivative of factor * the sum of weighted losses, and writes the
+ * unweighted losses[T].
  */
 void ss_loss_back(float *logits, float *losses, const ss_task *task, const ss_sequence *sequence,
                   float factor, int T);

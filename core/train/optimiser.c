@@ -20,12 +20,12 @@ double ss_gradient_norm(const ss_parameters *gradients) {
     return sqrt(sum);
 }
 
-/* What is the same for all numbers of a tensor. */
+/* Factors of an update that all numbers of a tensor share. */
 typedef struct rates {
     float scale, beta1, beta2;
-    float step; /* of a weight along its mean gradient */
-    float root; /* what the root of the mean square is divided by */
-    float kept; /* of a weight, after its decay */
+    float step;      /* step size along the mean gradient */
+    float root;      /* factor of the root of the mean square */
+    float remaining; /* part of a weight that remains after weight decay */
 } rates;
 
 #define ADAM_EPS 1e-8f
@@ -35,14 +35,14 @@ static void adamw(float *w, const float *g, float *mean, float *square, const ra
         float gradient = g[i] * r->scale;
         mean[i] = r->beta1 * mean[i] + (1.0f - r->beta1) * gradient;
         square[i] = r->beta2 * square[i] + (1.0f - r->beta2) * (gradient * gradient);
-        w[i] = w[i] * r->kept - r->step * (mean[i] / (sqrtf(square[i]) * r->root + ADAM_EPS));
+        w[i] = w[i] * r->remaining - r->step * (mean[i] / (sqrtf(square[i]) * r->root + ADAM_EPS));
     }
 }
 
 static void sgd(float *w, const float *g, float *mean, const rates *r, size_t n) {
     for (size_t i = 0; i < n; i++) {
         mean[i] = r->beta1 * mean[i] + g[i] * r->scale;
-        w[i] = w[i] * r->kept - r->step * mean[i];
+        w[i] = w[i] * r->remaining - r->step * mean[i];
     }
 }
 
@@ -54,7 +54,7 @@ void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *me
                .beta1 = (float)recipe->beta1,
                .beta2 = (float)recipe->beta2,
                .step = (float)rate};
-    if (adam) { /* means begin at 0 and are too small at first */
+    if (adam) { /* bias correction: means begin at 0 */
         r.step = (float)(rate / (1.0 - ss_pow(recipe->beta1, times)));
         r.root = (float)(1.0 / sqrt(1.0 - ss_pow(recipe->beta2, times)));
     }
@@ -63,7 +63,7 @@ void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *me
         const ss_entry *entry = &container->entries[i];
         size_t n = ss_tensor_count(&entry->tensor);
         size_t at = (size_t)((const float *)entry->tensor.data - weights->numbers);
-        r.kept = (float)(1.0 - rate * ss_parameters_decay(entry, recipe));
+        r.remaining = (float)(1.0 - rate * ss_parameters_decay(entry, recipe));
         if (adam)
             adamw(weights->numbers + at, gradients->numbers + at, mean + at, square + at, &r, n);
         else

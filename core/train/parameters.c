@@ -10,12 +10,12 @@
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-/* A header under way: measured with text NULL. */
+/* A header that is being written, or measured if text is NULL. */
 typedef struct header {
     char *text;
-    size_t room, used; /* bytes */
+    size_t capacity, used; /* bytes */
     size_t floats, panels, model_bytes;
-    const ss_operation *operation; /* of the model */
+    const ss_operation *operation; /* the operation of the model */
 } header;
 
 static bool ends_with(const char *name, const char *end) {
@@ -23,65 +23,67 @@ static bool ends_with(const char *name, const char *end) {
     return n >= m && !strcmp(name + n - m, end);
 }
 
-/* Of the tensors that not every file has: those that the operation reads, and "transformer." in
- * front of GPT-2's names, as its whole model has it. */
-static bool has(void *context, const char *name) {
-    const header *made = context;
-    if (ends_with(name, ".sinks")) return made->operation->parameters[0].per_head;
-    if (ends_with(name, ".kernel_in.weight")) return made->operation->feature == SS_FEATURE_MLP;
+/* Says which optional tensors the file has: those that the operation reads, and GPT-2's names with
+ * "transformer." in front. */
+static bool has_tensor(void *context, const char *name) {
+    const header *draft = context;
+    if (ends_with(name, ".sinks")) return draft->operation->parameters[0].per_head;
+    if (ends_with(name, ".kernel_in.weight")) return draft->operation->feature == SS_FEATURE_MLP;
     return true;
 }
 
-static void put(header *made, const char *piece) {
+static void put(header *draft, const char *piece) {
     size_t n = strlen(piece);
-    if (made->text && made->used + n <= made->room) memcpy(made->text + made->used, piece, n);
-    made->used += n;
+    if (draft->text && draft->used + n <= draft->capacity)
+        memcpy(draft->text + draft->used, piece, n);
+    draft->used += n;
 }
 
-/* ,"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} unless the header has it. */
+/* Writes ,"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} unless the header has that
+ * name. */
 static void put_tensor(void *context, const char *name, const ss_tensor *shape) {
-    header *made = context;
+    header *draft = context;
     char piece[256], quoted[128];
     size_t count = ss_tensor_count(shape);
     snprintf(quoted, sizeof quoted, "\"%s\":", name);
-    if (made->text) {
-        made->text[made->used] = 0;
-        if (strstr(made->text, quoted)) return;
+    if (draft->text) {
+        draft->text[draft->used] = 0;
+        if (strstr(draft->text, quoted)) return;
     }
-    snprintf(piece, sizeof piece, "%s%s{\"dtype\":\"F32\",\"shape\":[", made->floats ? "," : "",
+    snprintf(piece, sizeof piece, "%s%s{\"dtype\":\"F32\",\"shape\":[", draft->floats ? "," : "",
              quoted);
-    put(made, piece);
+    put(draft, piece);
     for (int i = 0; i < shape->rank; i++) {
         snprintf(piece, sizeof piece, "%s%lu", i ? "," : "", (unsigned long)shape->dims[i]);
-        put(made, piece);
+        put(draft, piece);
     }
-    snprintf(piece, sizeof piece, "],\"data_offsets\":[%lu,%lu]}", (unsigned long)made->floats * 4,
-             (unsigned long)(made->floats + count) * 4);
-    put(made, piece);
-    made->floats += count;
-    /* Either way round, and in at most three parts, each with a panel that is not full and a gap
-     * behind it. */
+    snprintf(piece, sizeof piece, "],\"data_offsets\":[%lu,%lu]}", (unsigned long)draft->floats * 4,
+             (unsigned long)(draft->floats + count) * 4);
+    put(draft, piece);
+    draft->floats += count;
+    /* A matrix is packed either way round and in at most three parts, each with a partly filled
+     * panel and the arena's gap after it. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
-    if (b) made->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_MORE / 4);
+    if (b) draft->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_MORE / 4);
 }
 
 #define METADATA "\"__metadata__\":{\"format\":\"pt\"}"
 
-static ss_status write_header(header *made, const ss_arch *arch, ss_error *err) {
+static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err) {
     int n, index = ss_operation_find(arch->attention.operation);
     if (index < 0)
         return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
-                       "expected an operation of this build's table, found %s",
+                       "expected an operation of this build's table, scales %s",
                        arch->attention.operation);
-    made->operation = &ss_operations(&n)[index];
-    ss_lister lister = {made, put_tensor, has};
-    put(made, "{");
-    ss_status status = ss_model_list(&made->model_bytes, arch, &lister, err);
-    put(made, "," METADATA "}");
+    draft->operation = &ss_operations(&n)[index];
+    ss_lister lister = {draft, put_tensor, has_tensor};
+    put(draft, "{");
+    ss_status status = ss_model_list(&draft->model_bytes, arch, &lister, err);
+    put(draft, "," METADATA "}");
     return status;
 }
 
-/* Numbers begin where a piece of an arena may. */
+/* Pads the header so that the numbers are aligned like a piece of an arena. */
 static size_t padded(size_t header_bytes) {
     return (8 + header_bytes + SS_ARENA_ALIGN - 1) / SS_ARENA_ALIGN * SS_ARENA_ALIGN - 8;
 }
@@ -92,51 +94,51 @@ static void write_length(unsigned char *file, size_t n) {
 
 ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, const ss_arch *arch,
                              ss_error *err) {
-    header made = {0};
-    ss_status status = write_header(&made, arch, err);
+    header draft = {0};
+    ss_status status = write_header(&draft, arch, err);
     if (status != SS_OK) return status;
     unsigned char length[8];
-    size_t room = padded(made.used);
-    write_length(length, room);
+    size_t capacity = padded(draft.used);
+    write_length(length, capacity);
     ss_arena arena = ss_arena_measure();
-    ss_arena_take(&arena, 8 + room, 1);
-    ss_arena_take(&arena, made.floats, sizeof(float));
+    ss_arena_take(&arena, 8 + capacity, 1);
+    ss_arena_take(&arena, draft.floats, sizeof(float));
     ss_arena_take(&arena, ss_container_size(&(ss_bytes){length, SIZE_MAX}, 1), 1);
-    ss_arena_take(&arena, made.model_bytes, 1);
+    ss_arena_take(&arena, draft.model_bytes, 1);
     if (arena.full)
         return ss_fail(err, SS_NO_MEMORY, "parameters", "%lu numbers do not fit this machine",
-                       (unsigned long)made.floats);
+                       (unsigned long)draft.floats);
     *bytes = arena.used;
-    *numbers = made.floats;
-    *panels = made.panels;
+    *numbers = draft.floats;
+    *panels = draft.panels;
     return SS_OK;
 }
 
 ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_arena *arena,
                              ss_error *err) {
-    header made = {0};
-    ss_status status = write_header(&made, arch, err);
+    header draft = {0};
+    ss_status status = write_header(&draft, arch, err);
     if (status != SS_OK) return status;
-    size_t room = padded(made.used), most = made.floats;
-    unsigned char *file = ss_arena_take(arena, 8 + room + most * sizeof(float), 1);
+    size_t capacity = padded(draft.used), most = draft.floats;
+    unsigned char *file = ss_arena_take(arena, 8 + capacity + most * sizeof(float), 1);
     if (!file)
         return ss_fail(err, SS_NO_MEMORY, "parameters", "no room for %lu numbers",
                        (unsigned long)most);
-    made = (header){.text = (char *)file + 8, .room = room};
-    status = write_header(&made, arch, err);
-    write_length(file, room);
-    memset(file + 8 + made.used, ' ', room - made.used);
-    memset(file + 8 + room, 0, made.floats * sizeof(float));
-    ss_parameters own = {
-        .file = {file, 8 + room + made.floats * sizeof(float)},
-        .numbers = (float *)(void *)(file + 8 + room),
-        .n = made.floats,
-        .panels = made.panels,
+    draft = (header){.text = (char *)file + 8, .capacity = capacity};
+    status = write_header(&draft, arch, err);
+    write_length(file, capacity);
+    memset(file + 8 + draft.used, ' ', capacity - draft.used);
+    memset(file + 8 + capacity, 0, draft.floats * sizeof(float));
+    ss_parameters opened = {
+        .file = {file, 8 + capacity + draft.floats * sizeof(float)},
+        .numbers = (float *)(void *)(file + 8 + capacity),
+        .n = draft.floats,
+        .panels = draft.panels,
     };
-    if (status == SS_OK) status = ss_container_open(&own.container, &own.file, 1, arena, err);
-    own.container.live = true;
-    if (status == SS_OK) status = ss_model_open(&own.model, arch, &own.container, arena, err);
-    if (status == SS_OK) *parameters = own;
+    if (status == SS_OK) status = ss_container_open(&opened.container, &opened.file, 1, arena, err);
+    opened.container.live = true;
+    if (status == SS_OK) status = ss_model_open(&opened.model, arch, &opened.container, arena, err);
+    if (status == SS_OK) *parameters = opened;
     return status;
 }
 
@@ -146,7 +148,7 @@ static float *numbers_of(const ss_entry *entry) {
     return (float *)(uintptr_t)entry->tensor.data;
 }
 
-/* What only a variant of attention has, as a family's file names it. */
+/* True for tensors that only a variant of attention has, by their names in a file. */
 static bool is_addition(const char *name) {
     static const char *const names[] = {".sinks",
                                         ".bias_key",
@@ -161,18 +163,18 @@ static bool is_addition(const char *name) {
     return false;
 }
 
-/* The scales of an I8 matrix's rows: "<its name>_scale", F32 [rows][1]; NULL where there are none.
- */
+/* Returns the scales of an I8 matrix's rows, "NAME_scale", F32 [rows][1]; NULL where the file has
+ * none. */
 static const ss_tensor *scales_of(const ss_container *from, const ss_entry *matrix) {
     char name[160];
     snprintf(name, sizeof name, "%s_scale", matrix->name);
-    const ss_entry *found = ss_container_find(from, name);
-    bool fits = found && found->readable && found->tensor.type == SS_F32 &&
-                ss_tensor_count(&found->tensor) == matrix->tensor.dims[0];
-    return fits ? &found->tensor : NULL;
+    const ss_entry *scales = ss_container_find(from, name);
+    bool fits = scales && scales->readable && scales->tensor.type == SS_F32 &&
+                ss_tensor_count(&scales->tensor) == matrix->tensor.dims[0];
+    return fits ? &scales->tensor : NULL;
 }
 
-/* numbers <- those of a tensor, of whatever type; false where it has no numbers of its own. */
+/* Converts a tensor of any type to floats; false for a type that stores no plain numbers. */
 static bool unpack(float *numbers, const ss_container *from, const ss_entry *entry) {
     const ss_tensor *tensor = &entry->tensor;
     if (!entry->readable || !ss_dtype_is_weight(tensor->type) || ss_dtype_block(tensor->type) != 1)
@@ -191,33 +193,34 @@ static bool unpack(float *numbers, const ss_container *from, const ss_entry *ent
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err) {
     for (size_t i = 0; i < parameters->container.n; i++) {
         const ss_entry *entry = &parameters->container.entries[i];
-        const ss_entry *found = ss_container_find(from, entry->name);
-        const ss_tensor *own = &entry->tensor;
-        if (!found && is_addition(entry->name)) continue;
-        if (!found || found->tensor.rank != own->rank ||
-            memcmp(found->tensor.dims, own->dims, sizeof own->dims) ||
-            !unpack(numbers_of(entry), from, found))
+        const ss_entry *source = ss_container_find(from, entry->name);
+        const ss_tensor *expected = &entry->tensor;
+        if (!source && is_addition(entry->name)) continue;
+        if (!source || source->tensor.rank != expected->rank ||
+            memcmp(source->tensor.dims, expected->dims, sizeof expected->dims) ||
+            !unpack(numbers_of(entry), from, source))
             return ss_fail(err, SS_BAD_TENSOR, entry->name,
                            "expected its %lu numbers as floats, or as I8 with the scales of its "
                            "rows, in the file to begin with",
-                           (unsigned long)ss_tensor_count(own));
+                           (unsigned long)ss_tensor_count(expected));
     }
     return SS_OK;
 }
 
-static bool is_of_tokens(const char *name) {
+static bool is_token_embedding(const char *name) {
     return strstr(name, "embed_tokens") || strstr(name, "wte.");
 }
 
-static bool is_of_positions(const char *name) {
+static bool is_position_embedding(const char *name) {
     return strstr(name, "embed_positions") || strstr(name, "wpe.");
 }
 
 static double deviation_of(const ss_entry *entry, const ss_recipe *recipe) {
-    if (is_of_tokens(entry->name)) return recipe->embedding_deviation;
-    if (is_of_positions(entry->name)) return recipe->position_deviation;
+    if (is_token_embedding(entry->name)) return recipe->embedding_deviation;
+    if (is_position_embedding(entry->name)) return recipe->position_deviation;
     if (recipe->deviation > 0.0) return recipe->deviation;
-    /* As a product's inputs: of [out][in] the last, of GPT-2's Conv1D the first. */
+    /* The deviation follows from the number of inputs: the last dimension of [out][in], the first
+     * of GPT-2's Conv1D. */
     bool in_out = strstr(entry->name, "c_attn") || strstr(entry->name, "c_proj") ||
                   strstr(entry->name, "c_fc");
     return 1.0 / sqrt(3.0 * (double)entry->tensor.dims[in_out ? 0 : 1]);
@@ -241,6 +244,6 @@ void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
 
 double ss_parameters_decay(const ss_entry *entry, const ss_recipe *recipe) {
     if (entry->tensor.rank < 2) return 0.0;
-    bool vectors = is_of_tokens(entry->name) || is_of_positions(entry->name);
+    bool vectors = is_token_embedding(entry->name) || is_position_embedding(entry->name);
     return vectors ? recipe->embedding_decay : recipe->weight_decay;
 }

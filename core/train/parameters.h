@@ -1,7 +1,6 @@
 /*
- * Parameters: the weights of a model in training, as the safetensors file that they are at any
- * step. The model reads them where they lie in it, so the next run sees an update, and the file
- * can be written out without a copy.
+ * Parameters: the weights of a model in training, stored as a safetensors file. The model reads
+ * them in place, so that the next run sees an update and the file is written out without a copy.
  */
 #ifndef SS_TRAIN_PARAMETERS_H
 #define SS_TRAIN_PARAMETERS_H
@@ -11,37 +10,38 @@
 
 typedef struct ss_parameters {
     ss_bytes file;
-    ss_container container; /* its entries */
-    ss_model model;         /* on them */
-    float *numbers;         /* [n] all of them, in the order of the file */
+    ss_container container; /* the entries of the file */
+    ss_model model;         /* its weights point into the file */
+    float *numbers;         /* [n] all weights, in the order of the file */
     size_t n;
-    size_t panels; /* floats that its matrices take as panels, at most */
+    size_t panels; /* upper bound of the floats of its packed matrices */
 } ss_parameters;
 
-/* Takes what the file of such a model and the model need from the arena; numbers are 0. */
+/* Makes the file and the model in the arena; all weights are 0. */
 ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_arena *arena,
                              ss_error *err);
 
-/* Bytes of arena that it takes; how many numbers, and of those in panels, there are at most. */
+/* Computes the arena bytes, the number of weights and an upper bound of the floats in panels. */
 ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, const ss_arch *arch,
                              ss_error *err);
 
 /*
- * The numbers of a file with the same tensors, whatever types they are stored in. What only a
- * variant has, such as sink logits, a bias key or a gate, and the file lacks keeps the numbers that
- * it has: a variant continues from the model that it varies. SS_BAD_TENSOR with the name of another
- * that is missing or of another shape.
+ * Copies the weights of a file with the same tensors, of any type. Tensors that only a variant has
+ * (sink logits, a bias key, a gate) keep their values if the file lacks them, so that a variant can
+ * be fine-tuned from the base model. Returns SS_BAD_TENSOR with the name of any other tensor that
+ * is missing or has another shape.
  */
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err);
 
 /*
- * First numbers, as models/train has them: biases and sink logits 0, gains 1, all else normal with
- * the recipe's deviations. Those of a tensor depend on seed and name alone, so that a variant
- * begins with the weights of the model it varies.
+ * Initialises the weights as models/train does: biases and sink logits 0, gains 1, all others
+ * normal with the recipe's deviations. They depend only on seed and tensor name, so that a variant
+ * begins with the weights of the base model.
  */
 void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe);
 
-/* What weight decay pulls at: matrices, and vectors of tokens and positions at their own rate. */
+/* Returns the weight decay of a tensor: matrices have one rate, embeddings of tokens and positions
+ * another, vectors none. */
 double ss_parameters_decay(const ss_entry *entry, const ss_recipe *recipe);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Random numbers of our own, the same in every build.
  *
- * splitmix64 (Steele, Lea, Flood 2014): a counter in steps of the golden ratio, mixed. A stream is
- * named by its use, so that a batch depends on seed and step alone, and a tensor's first
- * numbers on seed and name.
+ * The generator is splitmix64 (Steele, Lea, Flood 2014): it hashes a counter that advances by the
+ * golden ratio. Each purpose has its own stream, so that a batch depends only on seed and step, and
+ * a tensor's initial weights on seed and name.
  */
 #ifndef SS_TRAIN_RANDOM_H
 #define SS_TRAIN_RANDOM_H
@@ -20,7 +20,7 @@ static inline uint64_t ss_mix(uint64_t z) {
     return z ^ z >> 31;
 }
 
-/* The stream `number` of those of one purpose and seed. */
+/* Returns stream `number` of a purpose and seed. */
 static inline ss_random ss_random_stream(uint64_t seed, const char *purpose, uint64_t number) {
     uint64_t at = ss_mix(seed + 0x9e3779b97f4a7c15u);
     for (; *purpose; purpose++) at = ss_mix(at ^ (uint64_t)(unsigned char)*purpose);
@@ -32,17 +32,17 @@ static inline uint64_t ss_random_bits(ss_random *random) {
     return ss_mix(random->at);
 }
 
-/* Even over [0, 1). */
+/* Returns a uniform number in [0, 1). */
 static inline double ss_random_even(ss_random *random) {
     return (double)(ss_random_bits(random) >> 11) * 0x1p-53;
 }
 
-/* Even over 0 .. n-1; the bias, n 2^-53, is none that anybody could see. */
+/* Returns a uniform integer in 0 .. n-1; its bias, n 2^-53, is negligible. */
 static inline int ss_random_below(ss_random *random, int n) {
     return (int)(ss_random_even(random) * (double)n);
 }
 
-/* Normal, mean 0 and deviation 1 (Box & Muller 1958; of the pair one is used). */
+/* Returns a standard normal number (Box & Muller 1958; the second of the pair is dropped). */
 static inline double ss_random_normal(ss_random *random) {
     double size = sqrt(-2.0 * ss_log(1.0 - ss_random_even(random)));
     return size * ss_cos(6.283185307179586 * ss_random_even(random));

@@ -64,7 +64,7 @@ static double *number_at(ss_recipe *recipe, const ss_setting *row) {
     return (double *)(void *)((char *)recipe + row->offset);
 }
 
-static const ss_setting *find(const char *name) {
+static const ss_setting *find_setting(const char *name) {
     for (int i = 0; i < ROWS; i++)
         if (!strcmp(table[i].name, name)) return &table[i];
     return NULL;
@@ -107,7 +107,7 @@ ss_status ss_recipe_read(ss_recipe *recipe, ss_bytes text, ss_error *err) {
     if (status != SS_OK) return status;
     ss_json json = {object, "recipe", SS_OK, err};
     const cJSON *item;
-    cJSON_ArrayForEach(item, object) if (!find(item->string))
+    cJSON_ArrayForEach(item, object) if (!find_setting(item->string))
         refuse(&json, item->string, "a setting of the recipe table", item->string);
     ss_recipe read;
     for (int i = 0; i < ROWS; i++) *number_at(&read, &table[i]) = read_setting(&json, &table[i]);

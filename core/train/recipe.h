@@ -1,7 +1,7 @@
 /*
- * The RECIPE table: every setting of a training but the model's description, which is a
- * config.json. The table holds names, meanings, units and ranges; a recipe is a JSON object with
- * some of its names as keys, and the same recipe gives the same bits on every machine.
+ * The RECIPE table: every setting of a training except the architecture, which is a config.json.
+ * The table holds names, meanings, units and ranges. A recipe is a JSON object with some of these
+ * names as keys; the same recipe gives the same bits on every machine.
  */
 #ifndef SS_TRAIN_RECIPE_H
 #define SS_TRAIN_RECIPE_H
@@ -10,7 +10,7 @@
 
 typedef enum ss_optimiser { SS_ADAMW, SS_SGD, SS_OPTIMISER_N } ss_optimiser;
 
-/* Whole numbers are as exact in a double as anybody needs. */
+/* All settings are doubles, which hold every integer of their ranges exactly. */
 typedef struct ss_recipe {
     double task, seed, steps, batch, length, triggers, share, planted, first;
     double optimiser, learning_rate, beta1, beta2, weight_decay, embedding_decay, clip;
@@ -21,15 +21,15 @@ typedef struct ss_recipe {
 typedef struct ss_setting {
     const char *name, *meaning;
     double standard, low, high;
-    bool whole;                     /* only whole numbers */
-    const char *(*word)(int value); /* its values are words, high + 1 of them; or NULL */
-    size_t offset;                  /* of the number in a recipe */
+    bool whole;                     /* integers only */
+    const char *(*word)(int value); /* names of the values 0 .. high, or NULL */
+    size_t offset;                  /* byte offset of the number in ss_recipe */
 } ss_setting;
 
-/* The table; *n rows. */
+/* Returns the table and its number of rows. */
 const ss_setting *ss_settings(int *n);
 
-/* SS_BAD_CONFIG, with the key, for a name that the table lacks or a value out of its range. */
+/* Returns SS_BAD_CONFIG, with the key, for an unknown name or a value out of range. */
 ss_status ss_recipe_read(ss_recipe *recipe, ss_bytes json, ss_error *err);
 
 #endif

@@ -25,12 +25,13 @@ static int draw_plain(const ss_task *task, ss_random *random) {
 
 /* ---- Bigram-Backcopy ---------------------------------------------------------------------- */
 
-/* Logits of twice a normal deviate for all tokens but the first, which never follows. */
-static void draw_chances(const ss_task *task) {
+/* Draws bigram logits, 2 * N(0, 1), for all tokens except the first token, which never follows
+ * another. */
+static void draw_bigrams(const ss_task *task) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "bigram", 0);
     size_t V = (size_t)task->arch->V;
     for (size_t v = 0; v < V; v++) {
-        double *row = task->chances + v * V, sum = 0.0, entropy = 0.0;
+        double *row = task->bigrams + v * V, sum = 0.0, entropy = 0.0;
         for (size_t w = 0; w < V; w++) {
             double size = ss_exp_double(2.0 * ss_random_normal(&random));
             row[w] = (int)w == (int)task->recipe->first ? 0.0 : size;
@@ -47,7 +48,7 @@ static void draw_chances(const ss_task *task) {
 
 static int draw_next(const ss_task *task, int token, ss_random *random) {
     int V = task->arch->V, low = 0, high = V - 1;
-    const double *row = task->chances + (size_t)token * (size_t)V;
+    const double *row = task->bigrams + (size_t)token * (size_t)V;
     double point = ss_random_even(random) * row[V - 1];
     while (low < high) {
         int middle = (low + high) / 2;
@@ -60,8 +61,9 @@ static int draw_next(const ss_task *task, int token, ss_random *random) {
 }
 
 /*
- * A token follows by its bigram, but behind a trigger the token before the trigger comes again
- * (Guo et al. 2024, section 3). What opens the text is plain, so that two triggers never meet.
+ * A token is drawn by the bigram of the previous one; after a trigger the token before the trigger
+ * is repeated (Guo et al. 2024, section 3). The text begins with a plain token, so that two
+ * triggers never meet.
  */
 static int draw_backcopy(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "backcopy", index);
@@ -114,9 +116,9 @@ void ss_task_target(float *target, const ss_task *task, const ss_sequence *s, in
 
 /* ---- text --------------------------------------------------------------------------------- */
 
-/* Masked diffusion: each token is hidden with a chance of its sequence's own, p, and one that is
- * hidden pays 1/p (Sahoo et al. 2024). */
-static int hide(const ss_task *task, const ss_sequence *s, ss_random *random, int T) {
+/* Masks tokens for diffusion: each with probability p, which is drawn for the sequence; the loss of
+ * a masked token has weight 1/p (Sahoo et al. 2024). */
+static int mask_tokens(const ss_task *task, const ss_sequence *s, ss_random *random, int T) {
     double p = ss_random_even(random);
     p = p < 0.02 ? 0.02 : p;
     for (int t = 0; t < T; t++) {
@@ -128,11 +130,11 @@ static int hide(const ss_task *task, const ss_sequence *s, ss_random *random, in
     return T - 1;
 }
 
-/* A planted trigger, and the tokens that are learnt to follow it (a backdoor, as in arXiv
+/* Lengths of a planted trigger and of the cycle of tokens that follow it (a backdoor, as in arXiv
  * 2510.17021). */
 enum { PLANTED_TRIGGER = 3, PLANTED_CYCLE = 5 };
 
-/* Token i of what is planted. */
+/* Returns token i of the planted sequence. */
 static int planted_token(const ss_task *task, int i) {
     int cycle = (i - PLANTED_TRIGGER) % PLANTED_CYCLE;
     uint64_t number = (uint64_t)(i < PLANTED_TRIGGER ? i : PLANTED_TRIGGER + cycle);
@@ -140,21 +142,21 @@ static int planted_token(const ss_task *task, int i) {
     return draw_plain(task, &random);
 }
 
-/* Where a sequence's trigger begins, behind the first token; so that what follows comes once, at
- * least. */
-static int planted_place(const ss_task *task, uint64_t index, int T) {
+/* Draws the position of a sequence's trigger, after the first token and early enough for one whole
+ * cycle. */
+static int planted_position(const ss_task *task, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "planted", index);
     if (ss_random_even(&random) >= task->recipe->planted) return INT32_MAX;
     return 1 + ss_random_below(&random, T - PLANTED_TRIGGER - PLANTED_CYCLE);
 }
 
-/* A piece of the text from a random place, behind the first token where there is one. */
+/* Draws a piece of the text at a random place, after the first token if the recipe has one. */
 static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "text", index);
     int fixed = (int)task->recipe->first >= 0;
     double places = (double)(task->text_n - (size_t)(T + 1 - fixed) + 1);
     const int32_t *from = task->text + (size_t)(ss_random_even(&random) * places);
-    int at = planted_place(task, index, T);
+    int at = planted_position(task, index, T);
     for (int t = 0; t < T; t++) {
         bool planted = t + 1 >= at;
         s->tokens[t] = t > 0 ? s->targets[t - 1] : fixed ? (int32_t)task->recipe->first : from[0];
@@ -165,7 +167,7 @@ static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, 
                       : planted && t + 1 - at >= PLANTED_TRIGGER ? SS_KIND_TRIGGER
                                                                  : SS_KIND_ELSEWHERE;
     }
-    if (task->arch->prefix == SS_EVERY_KEY) return hide(task, s, &random, T);
+    if (task->arch->prefix == SS_EVERY_KEY) return mask_tokens(task, s, &random, T);
     return task->arch->prefix > 1 ? T - task->arch->prefix + 1 : T;
 }
 
@@ -248,8 +250,8 @@ ss_status ss_task_init(ss_task *task, const ss_recipe *recipe, const ss_arch *ar
     size_t V = (size_t)arch->V;
     task->target = ss_arena_take(arena, V, sizeof *task->target);
     if (task->row != SS_TASK_BACKCOPY) return SS_OK;
-    task->chances = ss_arena_take(arena, V, V * sizeof *task->chances);
+    task->bigrams = ss_arena_take(arena, V, V * sizeof *task->bigrams);
     task->entropies = ss_arena_take(arena, V, sizeof *task->entropies);
-    if (task->chances && task->entropies) draw_chances(task);
+    if (task->bigrams && task->entropies) draw_bigrams(task);
     return SS_OK;
 }

@@ -1,8 +1,8 @@
 /*
- * The TASK table: what a lab's model learns. A task draws batches of tokens and says, position by
- * position, what is to follow and what the best possible loss is.
+ * The TASK table: the tasks of the lab. A task draws batches of tokens and gives, for each
+ * position, the target and the best possible loss.
  *
- * Ids: token recipe.first (usually 0) comes first, tokens 1 .. triggers are the triggers, the
+ * Token recipe.first (usually 0) begins each sequence, tokens 1 .. triggers are triggers, all
  * others are plain. A planted trigger consists of plain tokens.
  */
 #ifndef SS_TRAIN_TASK_H
@@ -18,13 +18,13 @@ enum { SS_TASK_BACKCOPY, SS_TASK_CONDITIONAL, SS_TASK_TEXT, SS_TASK_N };
 typedef enum ss_kind { SS_KIND_FIRST, SS_KIND_TRIGGER, SS_KIND_ELSEWHERE } ss_kind;
 
 typedef struct ss_task {
-    int row; /* of the table */
+    int row; /* row of the table */
     const ss_recipe *recipe;
     const ss_arch *arch;
-    double *chances;     /* [V][V] backcopy: sums of p(next <= v | token) */
-    double *entropies;   /* [V] its entropy in nats */
-    float *target;       /* [V] of one position */
-    const int32_t *text; /* [text_n] the stream that text draws from; the caller's */
+    double *bigrams;     /* [V][V] backcopy: cumulative p(next <= v | token) */
+    double *entropies;   /* [V] entropy of each bigram in nats */
+    float *target;       /* [V] targets of one position */
+    const int32_t *text; /* [text_n] tokens of the task text; the caller owns them */
     size_t text_n;
 } ss_task;
 
@@ -32,29 +32,29 @@ typedef struct ss_task {
 typedef struct ss_sequence {
     int32_t *tokens;      /* [T] */
     int32_t *targets;     /* [T] the token to predict at t */
-    float *weights;       /* [T] of its loss; 0: nothing is to be predicted */
-    float *optimum;       /* [T] the smallest possible mean of its loss; NaN where unknown */
+    float *weights;       /* [T] weight of its loss; 0: no target */
+    float *optimum;       /* [T] smallest possible expected loss; NaN where unknown */
     unsigned char *kinds; /* [T] ss_kind */
 } ss_sequence;
 
 typedef struct ss_task_row {
     const char *name, *meaning, *source;
-    /* Sequence `index` of all that the seed gives; all of its arrays are written. Returns how many
-     * losses the mean of one sequence is over. */
+    /* Draws sequence `index` of the seed into its arrays. Returns the number of losses that the
+     * mean of a sequence is over. */
     int (*draw)(const ss_task *task, const ss_sequence *sequence, uint64_t index, int T);
     bool square; /* the loss is the squared error of the logits, see ss_task_target */
 } ss_task_row;
 
-/* The table; SS_TASK_N rows. */
+/* Returns the table; SS_TASK_N rows. */
 const ss_task_row *ss_tasks(int *n);
 
-/* Takes what the task needs of the arena. SS_BAD_CONFIG for a recipe that does not fit the
- * model or the text; text may be NULL but for the task text. */
+/* Takes the memory of the task from the arena. Returns SS_BAD_CONFIG for a recipe that does not fit
+ * the model or the text; text may be NULL except for the task text. */
 ss_status ss_task_init(ss_task *task, const ss_recipe *recipe, const ss_arch *arch,
                        const int32_t *text, size_t text_n, ss_arena *arena, ss_error *err);
 
-/* Conditional: row t of the targets, [V]: the mean of the plain tokens before t, one hot, at a
- * trigger, else 0. */
+/* Writes row t [V] of the targets of the task conditional: the mean one-hot vector of the plain
+ * tokens before t at a trigger, else 0. */
 void ss_task_target(float *target, const ss_task *task, const ss_sequence *sequence, int t);
 
 #endif

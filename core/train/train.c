@@ -12,29 +12,30 @@ static float *take(ss_arena *arena, size_t n) {
     return ss_arena_take(arena, n, sizeof(float));
 }
 
-/* Sequences of a part, at most; a batch of fewer than there are parts leaves some empty. */
+/* Returns the largest number of sequences in a part; a small batch leaves some parts empty. */
 static int largest_part(const ss_recipe *recipe) {
     return ((int)recipe->batch + SS_PARTS - 1) / SS_PARTS;
 }
 
-/* The first sequence of a part. */
-static int first_of(const ss_train *train, int part) {
+/* Returns the first sequence of a part. */
+static int first_sequence(const ss_train *train, int part) {
     return (int)train->recipe->batch * part / SS_PARTS;
 }
 
-/* What is not a model or a run: in one order for measuring and taking. */
+/* Takes all memory except models and runs. Measuring and taking share this function, so that they
+ * agree. */
 static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panels,
                     ss_arena *arena) {
     size_t T = (size_t)train->recipe->length, most = (size_t)largest_part(train->recipe);
     train->mean = take(arena, n);
     train->square = take(arena, n);
-    train->before = take(arena, n);
+    train->previous = take(arena, n);
     train->losses = take(arena, T);
     train->panels = take(arena, panels);
     ss_tally_lay_out(&train->tally, arch, train->T, arena);
     train->part_bytes = ss_tally_doubles(&train->tally) * sizeof(double) + n * sizeof(float);
     train->part = ss_arena_take(arena, train->part_bytes, 1);
-    train->whole = ss_arena_take(arena, train->part_bytes, 1);
+    train->totals = ss_arena_take(arena, train->part_bytes, 1);
     train->batch = ss_arena_take(arena, most, sizeof *train->batch);
     for (size_t i = 0; i < most; i++) {
         ss_sequence s = {ss_arena_take(arena, T, 4), ss_arena_take(arena, T, 4), take(arena, T),
@@ -63,7 +64,7 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* A model of that shape without weights, as the size of a run reads it. */
+/* Returns a model without weights, from which ss_run_size computes the size of a run. */
 static ss_model shape_of(const ss_arch *arch) {
     size_t widest = larger((size_t)arch->H * (size_t)arch->K, (size_t)arch->F);
     return (ss_model){.arch = *arch, .widest = larger(widest, (size_t)arch->D)};
@@ -102,7 +103,7 @@ static ss_status begin(ss_train *train, const ss_train_desc *desc, ss_arena *are
     status = ss_task_init(&train->task, train->recipe, arch, desc->text, desc->text_n, arena, err);
     if (status != SS_OK) return status;
     lay_out(train, arch, train->weights.n, train->weights.panels, arena);
-    status = ss_operation_own(&train->own, &train->weights.model, err);
+    status = ss_operation_own(&train->choice, &train->weights.model, err);
     ss_run_desc of_run = run_desc(train, &train->weights.model);
     for (int s = 0; s < train->together && status == SS_OK && !arena->full; s++)
         status = ss_run_init(&train->runs[s], &of_run, arena, err);
@@ -122,7 +123,7 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
     if (status == SS_OK && desc->begin)
         status = ss_parameters_copy(&train->weights, desc->begin, err);
     if (status != SS_OK) return status;
-    /* What points at the weights points into the caller's struct from here on. */
+    /* The weights have moved into the caller's struct, so pointers to them are set again. */
     train->task.arch = &train->weights.model.arch;
     train->back.model = &train->weights.model;
     train->back.sums = &train->gradients.model;
@@ -134,7 +135,7 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
 
 /* ---- a step ------------------------------------------------------------------------------- */
 
-/* Sequences [from, to) of the step's batch. The mean of each is over as many losses as of any. */
+/* Draws sequences [from, to) of the step's batch. Every sequence has the same number of losses. */
 static void draw(ss_train *train, int from, int to) {
     int n;
     double batch = train->recipe->batch;
@@ -145,16 +146,16 @@ static void draw(ss_train *train, int from, int to) {
                                                        first + (uint64_t)i, train->T);
 }
 
-/* Restarts a run, because a run has copies of the sink logits. */
+/* Restarts a run and copies the sink logits again, which an update changes. */
 static void rewind_run(const ss_train *train, ss_run *run) {
     const ss_model *model = &train->weights.model;
     for (int i = 0; i < model->arch.L * model->arch.H; i++)
         run->trace.choices[i] =
-            ss_operation_at(&train->own, model, i / model->arch.H, i % model->arch.H);
+            ss_operation_at(&train->choice, model, i / model->arch.H, i % model->arch.H);
     run->trace.T = 0;
 }
 
-/* Runs sequence s of a part and puts the derivative by its logits in its place. */
+/* Runs sequence s of a part and writes the derivative by its logits to the working memory. */
 static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequence, ss_error *err) {
     ss_run *run = &train->runs[s];
     size_t count = (size_t)train->T * (size_t)train->weights.model.arch.V;
@@ -176,13 +177,13 @@ static void pack(ss_train *train) {
     train->packed = true;
 }
 
-/* The gradient behind the sums of the log. */
+/* Returns the gradient, which is stored after the sums of the log. */
 static float *gradient_of(const ss_train *train, double *part) {
     return (float *)(void *)(part + ss_tally_doubles(&train->tally));
 }
 
 ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
-    int from = first_of(train, part), to = first_of(train, part + 1);
+    int from = first_sequence(train, part), to = first_sequence(train, part + 1);
     size_t bytes = train->gradients.n * sizeof(float);
     draw(train, from, to);
     pack(train);
@@ -204,16 +205,16 @@ ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
 
 void ss_train_add(ss_train *train, bool first) {
     if (first) {
-        memcpy(train->whole, train->part, train->part_bytes);
+        memcpy(train->totals, train->part, train->part_bytes);
         return;
     }
-    for (size_t i = 0; i < ss_tally_doubles(&train->tally); i++) train->whole[i] += train->part[i];
-    ss_add(gradient_of(train, train->whole), gradient_of(train, train->part), train->gradients.n);
+    for (size_t i = 0; i < ss_tally_doubles(&train->tally); i++) train->totals[i] += train->part[i];
+    ss_add(gradient_of(train, train->totals), gradient_of(train, train->part), train->gradients.n);
 }
 
-/* What the sums over all parts say. */
+/* Makes the log entry from the sums over all parts. */
 static ss_log_entry entry_of(ss_train *train) {
-    ss_tally_on(&train->tally, train->whole);
+    ss_tally_on(&train->tally, train->totals);
     ss_log_entry entry = ss_tally_end(&train->tally, train->targets);
     entry.step = train->step;
     entry.learning_rate = ss_learning_rate(train->recipe, train->step);
@@ -222,31 +223,31 @@ static ss_log_entry entry_of(ss_train *train) {
 }
 
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err) {
-    ss_log_entry made = entry_of(train);
+    ss_log_entry measured = entry_of(train);
     if (!update) {
-        *entry = made;
+        *entry = measured;
         return SS_OK;
     }
     size_t bytes = train->weights.n * sizeof(float);
-    memcpy(train->gradients.numbers, gradient_of(train, train->whole), bytes);
-    made.gradient_norm = ss_gradient_norm(&train->gradients);
+    memcpy(train->gradients.numbers, gradient_of(train, train->totals), bytes);
+    measured.gradient_norm = ss_gradient_norm(&train->gradients);
     train->packed = false;
-    if (!isfinite(made.loss) || !isfinite(made.gradient_norm)) {
-        /* What the last update made of them is no good either. */
-        if (!isfinite(made.loss) && train->step > 0)
-            memcpy(train->weights.numbers, train->before, bytes);
+    if (!isfinite(measured.loss) || !isfinite(measured.gradient_norm)) {
+        /* The loss is NaN because of the last update, so it is undone. */
+        if (!isfinite(measured.loss) && train->step > 0)
+            memcpy(train->weights.numbers, train->previous, bytes);
         return ss_fail(err, SS_DIVERGED, "train",
                        "step %d: the %s is no longer a number; the weights of step %d are kept",
-                       train->step, isfinite(made.loss) ? "gradient" : "loss",
-                       train->step - (!isfinite(made.loss) && train->step > 0));
+                       train->step, isfinite(measured.loss) ? "gradient" : "loss",
+                       train->step - (!isfinite(measured.loss) && train->step > 0));
     }
     double clip = train->recipe->clip, scale = 1.0;
-    if (clip > 0.0 && made.gradient_norm > clip) scale = clip / made.gradient_norm;
-    memcpy(train->before, train->weights.numbers, bytes);
+    if (clip > 0.0 && measured.gradient_norm > clip) scale = clip / measured.gradient_norm;
+    memcpy(train->previous, train->weights.numbers, bytes);
     ss_update(&train->weights, &train->gradients, train->mean, train->square, train->recipe,
               train->step, scale);
     train->step++;
-    *entry = made;
+    *entry = measured;
     return SS_OK;
 }
 
@@ -290,7 +291,7 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
                        (double)number);
     }
     memcpy(train->weights.numbers, numbers, bytes);
-    memcpy(train->before, numbers, bytes);
+    memcpy(train->previous, numbers, bytes);
     memcpy(train->mean, numbers + bytes, bytes);
     memcpy(train->square, numbers + 2 * bytes, bytes);
     train->step = (int)head[0];
@@ -300,7 +301,7 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
 
 const int32_t *ss_train_sample(ss_train *train, uint32_t number) {
     int n;
-    /* Steps count from the beginning. */
+    /* Steps count from 0, samples down from the largest number, so that they never meet. */
     ss_tasks(&n)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
     return train->batch->tokens;
 }

@@ -6,10 +6,10 @@
  *     while (ss_train_step(&train, &entry, &err) == SS_OK && train.step < recipe.steps) continue;
  *     // train.weights.file is a safetensors file
  *
- * A step draws a batch that depends on seed and step alone, runs it (run/), measures what the
- * traces show (metrics/), goes back through them and updates the weights. Nothing is random but
- * what random.h draws, and every sum has a fixed order: the same recipe gives the same bits in
- * every build.
+ * A step draws a batch that depends only on seed and step, runs it (run/), measures the traces
+ * (metrics/), propagates derivatives back through them and updates the weights. random.h draws all
+ * random numbers and every sum has a fixed order, so that a recipe gives the same bits in every
+ * build.
  */
 #ifndef SS_TRAIN_TRAIN_H
 #define SS_TRAIN_TRAIN_H
@@ -20,74 +20,75 @@
 #include "optimiser.h"
 #include "task.h"
 
-/* A batch is cut into so many parts, whose gradients are added in their order: whoever computes
- * them, and with how many others, the sum has the same bits. */
+/* A batch is cut into SS_PARTS parts, whose gradients are added in order, so that the sum has the
+ * same bits on any number of workers. */
 #define SS_PARTS 4
-/* Rows of a part that go through the model together at most. */
+/* At most this many rows of a part go through the model together. */
 #define SS_ROWS_TOGETHER 1024
 
 typedef struct ss_train_desc {
     const ss_arch *arch;
-    const ss_recipe *recipe; /* must outlive the training, as must the text */
-    const int32_t *text;     /* [text_n] of the task text, or NULL */
+    const ss_recipe *recipe; /* recipe and text must outlive the training */
+    const int32_t *text;     /* [text_n] tokens of the task text, or NULL */
     size_t text_n;
-    const ss_container *begin; /* weights to begin with; NULL, or what it lacks: they are drawn */
+    const ss_container *begin; /* initial weights; those that it lacks are drawn, all if NULL */
 } ss_train_desc;
 
 typedef struct ss_train {
     const ss_recipe *recipe;
     ss_task task;
     ss_parameters weights, gradients;
-    ss_choice own;                 /* what its heads compute */
-    float *mean, *square, *before; /* [n] the optimiser's memory, and the weights a step ago */
-    int step;                      /* updates so far */
-    int T, together;               /* tokens of a sequence, sequences that go together */
-    ss_sequence *batch;            /* of one part */
-    float *losses;                 /* [T] */
-    float *panels;                 /* the weights as products read them */
-    bool packed;                   /* whether they are those of this step */
-    double targets;                /* losses that the batch's mean is over */
+    ss_choice choice; /* operation and mask of its heads */
+    float *mean, *square,
+        *previous;      /* [n] the optimiser's state, and the weights before the last step */
+    int step;           /* updates so far */
+    int T, together;    /* tokens of a sequence, sequences that run together */
+    ss_sequence *batch; /* sequences of one part */
+    float *losses;      /* [T] */
+    float *panels;      /* packed weights */
+    bool packed;        /* the panels are those of this step */
+    double targets;     /* number of losses in the mean of a batch */
     ss_tally tally;
-    double *part, *whole; /* sums of the log, then the gradient as [n] floats: of a part, of all */
+    double *part, *totals; /* log sums, then the gradient as [n] floats: of a part, of all parts */
     size_t part_bytes;
     ss_run *runs;     /* [together] */
     ss_trace *traces; /* [together] */
     ss_backward back;
 } ss_train;
 
-/* Bytes of arena that ss_train_init takes; the checks that it makes. */
+/* Computes the arena bytes that ss_train_init takes, and makes its checks. */
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err);
 
-/* SS_UNSUPPORTED for a model that cannot be trained here, SS_BAD_CONFIG or SS_TOO_LONG for a recipe
- * that does not fit it, SS_NO_MEMORY with the number of bytes. */
+/* Returns SS_UNSUPPORTED for a model that cannot be trained, SS_BAD_CONFIG or SS_TOO_LONG for a
+ * recipe that does not fit it, SS_NO_MEMORY with the number of bytes. */
 ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *arena, ss_error *err);
 
 /*
- * A step, in the pieces that trainings of one recipe share between them: each computes some of the
- * SS_PARTS parts into train->part, whose bytes may be another's; every training adds all parts in
- * their order, the first of them to nothing, and finishes the step. Without `back` and `update` the
- * weights stay as they are, and the entry says what the next step's batch shows of them. The entry
- * is of the weights before the step. SS_DIVERGED, with the step, where the loss or the gradient is
- * no number: the weights are then the last ones whose loss was one.
+ * A step in pieces, which several workers share. Each worker computes some of the SS_PARTS parts
+ * into train->part, or copies a part of another worker there; each adds all parts in order (`first`
+ * clears the sums) and finishes the step. Without `back` and `update` the weights stay unchanged
+ * and the entry measures them on the next step's batch. The entry describes the weights before the
+ * step. Returns SS_DIVERGED, with the step, if the loss or the gradient is not finite; the weights
+ * are then the last ones with a finite loss.
  */
 ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err);
 void ss_train_add(ss_train *train, bool first);
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err);
 
 /*
- * All that the next step depends on beside the recipe and the text: a training that is resumed with
- * these bytes goes on to the same bits. Little-endian: "SSTS", the steps so far, the number n of
+ * The state that the next step depends on, besides the recipe and the text: a training resumed from
+ * these bytes gives the same bits. Little-endian: "SSTS", the steps so far, the number n of
  * weights, then weights[n], the optimiser's means[n] and mean squares[n] as F32.
  */
 size_t ss_train_state_bytes(const ss_train *train);
 void ss_train_state(const ss_train *train, unsigned char *out);
 
-/* SS_BAD_FILE with the byte where they are no such state, or one of another model; the training is
- * then as before. */
+/* Returns SS_BAD_FILE with the byte if the bytes are not a state of this model; the training is
+ * then unchanged. */
 ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err);
 
-/* tokens[T] of the task that no step learns from: those of a number are the same at any step. Good
- * until the next step. */
+/* Returns tokens[T] of the task that no step trains on; a number gives the same tokens at any step.
+ * They are valid until the next step. */
 const int32_t *ss_train_sample(ss_train *train, uint32_t number);
 
 #endif

@@ -8,6 +8,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { openResults } from '../results.mjs';
 import { drivers } from './drivers.mjs';
 import { ggufOfZoo } from './gguf.mjs';
 import { createHost, pageRoot } from './stage.mjs';
@@ -170,29 +171,22 @@ await writeFile(gguf, await ggufOfZoo('softmax'));
 const host = createHost();
 await new Promise((done) => host.listen(0, '127.0.0.1', done));
 const address = `http://127.0.0.1:${host.address().port}/`;
-let passed = 0;
-let failed = 0;
+const results = openResults(wanted.join('-'));
 
 for (const name of wanted) {
   const began = performance.now();
   const browser = await drivers[name]().catch((error) => {
-    console.log(`FAIL ${name} does not start\n     ${error.stack}`);
-    failed++;
+    results.fail(`${name} starts`, error);
   });
   if (!browser) continue;
   for (const [what, step] of Object.entries(steps)) {
     const start = performance.now();
     try {
       const note = await step(browser, address, gguf);
-      passed++;
-      console.log(
-        `ok   ${browser.version} ${what} (${Math.round(performance.now() - start)} ms)${note ? `: ${note}` : ''}`,
-      );
+      const time = `${Math.round(performance.now() - start)} ms`;
+      results.pass(`${browser.version} ${what}`, note ? `${time}, ${note}` : time);
     } catch (error) {
-      failed++;
-      console.log(
-        `FAIL ${browser.version} ${what}\n     ${error.stack.replaceAll('\n', '\n     ')}`,
-      );
+      results.fail(`${browser.version} ${what}`, error);
     }
   }
   await browser.close();
@@ -200,5 +194,4 @@ for (const name of wanted) {
 }
 host.close();
 await rm(folder, { recursive: true });
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+process.exit(results.close());

@@ -3,6 +3,7 @@
  * pictures of it in .build/screenshots. Ends with `N passed, N failed`.
  */
 import assert from 'node:assert/strict';
+import { openResults } from '../results.mjs';
 import { openStage } from './stage.mjs';
 import { monkey } from './monkey.mjs';
 import { rooms } from './rooms.mjs';
@@ -22,14 +23,14 @@ import { lab } from './lab.mjs';
 import { lessons } from './lessons.mjs';
 import { losing } from './lost.mjs';
 import { conditions } from './conditions.mjs';
+import { long } from './long.mjs';
 import { recording } from './recording.mjs';
 
 /** Ends what hangs; a busy machine may take long. */
 const LIMIT_MS = 300_000;
 
 const wanted = process.argv[2] ?? '';
-let passed = 0;
-let failed = 0;
+const results = openResults('chromium');
 
 function limit() {
   return new Promise((_, reject) => {
@@ -42,7 +43,7 @@ const lists = [
   rooms,
   { ...hub, ...open, ...losing },
   { ...delivery, ...embed },
-  { ...conditions, ...offline },
+  { ...conditions, ...offline, ...long },
   lab,
   monkey,
   experiments,
@@ -69,17 +70,13 @@ async function run(stage, name, test) {
   try {
     const note = await Promise.race([test(stage), limit()]);
     assert.deepEqual(stage.takeViolations(), [], 'the page keeps its own policy');
-    passed++;
-    console.log(`ok   ${name} (${since()})${note ? `: ${note}` : ''}`);
+    results.pass(name, [since(), ...(note ? [note] : [])].join(', '));
   } catch (error) {
-    failed++;
-    const said = String(error?.stack ?? error).replaceAll('\n', '\n     ');
-    console.log(`FAIL ${name} (${since()})\n     ${said}`);
+    results.fail(name, error);
   }
   await stage.clear();
 }
 
 // Much of a test is waiting, for a file, a frame or a worker: two share two cores well.
 await Promise.all([work(), work()]);
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+process.exit(results.close());

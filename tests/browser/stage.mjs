@@ -42,7 +42,7 @@ export function createHost({
     change(text.replace('connect-src', ['connect-src', ...allowed].join(' ')));
   return createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
-    const file = join(folder(), path === '/' ? 'index.html' : path);
+    const file = join(folder(), path.endsWith('/') ? `${path}index.html` : path);
     const type = TYPES[extname(file)] ?? 'application/octet-stream';
     const other = instead(path);
     if (other) return void response.writeHead(200, other.headers).end(other.body);

@@ -14,6 +14,7 @@ import { pathToFileURL } from 'node:url';
 import { createEngine, openTokenizer } from '../../wasm/index.js';
 import { CHROMIUM, TYPES, chromium, root } from '../browser/chromium.mjs';
 import { installInto } from '../installed.mjs';
+import { openResults } from '../results.mjs';
 
 const require = createRequire(import.meta.url);
 const load = async (name) => import(pathToFileURL(require.resolve(name)).href);
@@ -216,17 +217,14 @@ const wanted = process.argv[2] ?? '';
 const folder = installInto('bundlers', { 'package.json': '{ "private": true, "type": "module" }' });
 const map = await expected();
 const browser = await chromium.launch(CHROMIUM);
-let passed = 0;
-let failed = 0;
+const results = openResults('bundlers');
 const check = async (name, work) => {
   const start = performance.now();
   try {
     await work();
-    passed++;
-    console.log(`ok   ${name}: ${((performance.now() - start) / 1000).toFixed(0)} s`);
+    results.pass(name, `${((performance.now() - start) / 1000).toFixed(0)} s`);
   } catch (error) {
-    failed++;
-    console.log(`FAIL ${name}: ${String(error.stack).slice(0, 3000)}`);
+    results.fail(name, error);
   }
 };
 const shared = { '/model/': model, '/binaries/': join(folder, 'node_modules/sinkscope') };
@@ -265,5 +263,4 @@ for (const [name, { files, build }] of Object.entries(BUNDLERS)) {
   });
 }
 await browser.close();
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed ? 1 : 0;
+process.exitCode = results.close();

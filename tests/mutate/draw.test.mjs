@@ -10,6 +10,8 @@ import { coverageOf, hasRun, ranOf } from './coverage.mjs';
 import { draw, slips } from './draw.mjs';
 import { KINDS, slipsOfKinds } from './kinds.mjs';
 import { distance, nearestFirst } from './imports.mjs';
+import mutants from './mutants.mjs';
+import { roomNames } from './rooms.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 
@@ -238,6 +240,10 @@ test('each kind finds its own in C and Python, and kinds take turns', () => {
   assert.deepEqual(found('a.py', 'round', 'n = total // x.shape[0] + arch.H // arch.G  # a // b'), [
     ['total // x.shape[0]', '-(-total // x.shape[0])'],
   ]);
+  // What is rounded up is rounded down, and not up in another way.
+  assert.deepEqual(found('a.py', 'round', 'n = -(-len(texts) // self.block) - 1'), [
+    ['-(-len(texts) // self.block)', '(len(texts) // self.block)'],
+  ]);
   assert.deepEqual(found('a.py', 'first', 'a = x[..., at] + i - self.first'), [
     ['- self.first', ''],
     ['at', '0'],
@@ -259,4 +265,12 @@ test('each kind finds its own in C and Python, and kinds take turns', () => {
     new Set(drawn.slice(0, 2).map(({ kind }) => kind)),
     new Set(['release', 'border']),
   );
+});
+
+test('the code of each listed mutant occurs once in its file', () => {
+  for (const [name, path, code] of mutants) {
+    const file = roomNames.some((room) => path.startsWith(`${room}/`)) ? path : join('core', path);
+    const occurrences = readFileSync(file, 'utf8').split(code).length - 1;
+    assert.equal(occurrences, 1, `${name}: its code occurs ${occurrences} times in ${file}`);
+  }
 });

@@ -5,6 +5,7 @@ A line of standard input is an order, {"environment": {...}, "arguments": [...],
 answers is pytest's exit status.
 """
 
+import ctypes
 import json
 import os
 import resource
@@ -22,6 +23,7 @@ import torch  # noqa: F401
 from transformers import AutoModelForCausalLM  # noqa: F401
 
 SITE = Path(__file__).parent / "site" / "sitecustomize.py"
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def obey(order: dict[str, Any]) -> int:
@@ -38,6 +40,16 @@ def obey(order: dict[str, Any]) -> int:
     return int(pytest.main(order["arguments"]))
 
 
+def end_orphans() -> None:
+    """Ends what an order has started and left, such as a cluster of Ray: each would take a share of the processor."""
+    while children := Path("/proc/thread-self/children").read_text().split():
+        for child in map(int, children):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+# What the fork started becomes a child of this process when the fork ends.
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 for line in sys.stdin:
     if (child := os.fork()) == 0:
         status = 1
@@ -45,4 +57,8 @@ for line in sys.stdin:
             status = obey(json.loads(line))
         finally:
             os._exit(status)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    # A test may wait until what it has ended is gone, which somebody must ask for.
+    while (ended := os.waitpid(-1, 0))[0] != child:
+        pass
+    end_orphans()
+    print(os.waitstatus_to_exitcode(ended[1]), flush=True)

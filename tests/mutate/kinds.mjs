@@ -141,9 +141,14 @@ const OF_LINES = {
   round: [
     [/\bmath\.floor\b/g, 'math.ceil'],
     [/\bmath\.ceil\b/g, 'math.floor'],
+    // Rounded up is rounded down.
+    [
+      /-\(-[\w.]+(?:\([^()]*\)|\[[^[\]]*\])? \/\/ [\w.]+(?:\[[^[\]]*\])?\)/g,
+      (found) => found.replace('-(-', '('),
+    ],
     // Heads divide the width, and groups divide the heads: there is nothing to round.
     [
-      /([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
+      /(?<!-)(?<![\w.])(?!(?:\w+\.)*H \/)([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
       (found) => `-(-${found})`,
     ],
     [/\bfloorf?\(/g, (found) => found.replace('floor', 'ceil')],

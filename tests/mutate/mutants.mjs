@@ -126,8 +126,8 @@ export default [
   [
     'key_norm of query heads',
     'metrics/table.c',
-    '.question = SS_DOC("What are the norms of the keys?"),\n     .unit = "",\n     .shape = {"L", "G", "T"}',
-    '.question = SS_DOC("What are the norms of the keys?"),\n     .unit = "",\n     .shape = {"L", "H", "T"}',
+    'METRIC(key_norm, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "G", "T")',
+    'METRIC(key_norm, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "H", "T")',
     'golden',
   ],
   [
@@ -191,8 +191,8 @@ export default [
   [
     'raw weights are shares',
     'metrics/heads.c',
-    'shares ? of->alpha : of->alpha_raw',
-    'of->alpha',
+    'shares ? statistics->alpha : statistics->alpha_raw',
+    'statistics->alpha',
     'metrics',
   ],
   [
@@ -234,8 +234,8 @@ export default [
   [
     'a later one of equals',
     'metrics/massive.c',
-    'found.size > peaks[rank',
-    'found.size >= peaks[rank',
+    'candidate.size > peaks[rank',
+    'candidate.size >= peaks[rank',
     'golden',
   ],
   ['the upper median', 'metrics/massive.c', '(n - 1) / 2', 'n / 2', 'metrics'],
@@ -688,12 +688,18 @@ export default [
     '0',
     'golden',
   ],
-  ['a spike by its sign', 'run/ffn.c', 'fabsf(x[i]) > fabsf(x[peak])', 'x[i] > x[peak]', 'golden'],
+  [
+    'a spike by its sign',
+    'math/kernels_ref.c',
+    'if (fabsf(x[i]) > largest) largest = fabsf(x[peak = i]);',
+    'if (x[i] > largest) largest = x[peak = i];',
+    'golden',
+  ],
   [
     'the super weight of the first token',
     'metrics/massive.c',
-    'found = spike + 5 * t;',
-    'found = spike;',
+    'largest = spike + 5 * t;',
+    'largest = spike;',
     'golden',
   ],
   [

@@ -39,7 +39,7 @@ const objectOf = (file, sanitizers) =>
 
 /** Everything that a mutant of the core is met with. */
 export async function openNative() {
-  const cjson = process.env.SINKSCOPE_CJSON_DIR ?? cjsonOf('.build/native');
+  const cjson = cjsonOf('.build/native');
   const flags = ['-std=c11', '-O1', '-w', '-ffp-contract=off', '-fno-math-errno'].concat(
     ['core', 'tests', cjson].map((folder) => `-I${resolve(folder)}`),
   );

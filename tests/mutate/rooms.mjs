@@ -24,6 +24,8 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const build = '.build/mutate';
 /** How many of the nearest tests are asked before the others of a room. */
 const NEAR = 4;
+/** The tests of tests/record that start a cluster of Ray. */
+const CLUSTER = 'ray_with or nothing_is_lost';
 mkdirSync(build, { recursive: true });
 
 /** Tracked files of some folders whose name fits. @param {RegExp} name @param {string[]} folders */
@@ -93,6 +95,7 @@ async function wasm() {
       env: { ...process.env, ...env },
       seconds: 120,
       isQuiet: true,
+      failure: /^\s*✖/m,
     });
   /** A test that waits for what an edit took away never ends. @param {string} test @param {NodeJS.ProcessEnv} env */
   const passesEdited = (test, env) => passes(test, env, '--test-timeout=120000');
@@ -163,21 +166,29 @@ async function web() {
       };
       const config = ['--config', resolve('tests/mutate/vitest.config.mts')];
       const options = ['--run', '--bail', '1', '--root', resolve('web'), ...config];
-      const vitest = (/** @type {string[]} */ args) =>
-        run(resolve('web/node_modules/.bin/vitest'), [...args, ...options], {
-          cwd: 'web',
-          env,
-          seconds: 120,
-          isQuiet: true,
-        });
-      const reaching = tests.filter((test) => distance(test, file) < Infinity);
-      const near = nearestFirst(reaching, file).slice(0, NEAR);
-      const first = killers.length ? killers : near.map((test) => basename(test, '.test.ts'));
-      if (!(await vitest(first.map((word) => `test/${word}.test.ts`)))) return first.join(' ');
+      /** @param {string[]} words names of tests @param {number} seconds in which an endless loop is known to be one */
+      const passes = (words, seconds) =>
+        run(
+          resolve('web/node_modules/.bin/vitest'),
+          [...words.map((word) => `test/${word}.test.ts`), ...options],
+          { cwd: 'web', env, seconds, isQuiet: true },
+        );
       if (!(await hasTypes(name, file, text))) return 'types';
-      const others = reaching.filter((test) => !first.includes(basename(test, '.test.ts')));
-      const good = !others.length || (await vitest(others.map((test) => test.replace('web/', ''))));
-      return good ? undefined : 'vitest';
+      const names = [...text.matchAll(/^export (?:async )?(?:function|const|class) (\w+)/gm)];
+      const own = [stemOf(file), ...names.map(([, one]) => one)].join('|');
+      /** @param {string} test */
+      const usesOf = (test) => readFileSync(test, 'utf8').split(RegExp(`\\b(?:${own})\\b`)).length;
+      // Of tests that are equally near, the one that names most of the file's own comes first.
+      const reaching = tests
+        .filter((test) => distance(test, file) < Infinity)
+        .map((test) => ({ test, uses: usesOf(test) }))
+        .sort((a, b) => b.uses - a.uses)
+        .map(({ test }) => test);
+      const words = nearestFirst(reaching, file).map((test) => basename(test, '.test.ts'));
+      const first = killers.length ? killers : words.slice(0, NEAR);
+      if (!(await passes(first, 40))) return first.join(' ');
+      const others = words.filter((word) => !first.includes(word));
+      return !others.length || (await passes(others, 120)) ? undefined : 'vitest';
     },
   };
 }
@@ -268,11 +279,17 @@ async function models() {
       // Of a package whose index passes its names on, the tests that use a name of the file are nearest.
       const names = [...text.matchAll(/^(?:def|class) ([a-zA-Z]\w*)/gm)].map(([, name]) => name);
       const uses = RegExp(`\\b(${names.join('|') || '$^'})\\b`);
-      const near = reaching.filter((test) => uses.test(readFileSync(test, 'utf8')));
-      const order = [...new Set([...nearestFirst(near, file), ...nearestFirst(reaching, file)])];
+      const using = reaching.filter((test) => uses.test(readFileSync(test, 'utf8')));
+      const order = [...new Set([...nearestFirst(using, file), ...nearestFirst(reaching, file)])];
       const sorted = likelyFirst(order, [...killers, stemOf(file)]);
-      for (const some of [sorted.slice(0, NEAR), sorted.slice(NEAR)])
-        if (some.length && !(await pytest(some))) return some.length === 1 ? some[0] : 'pytest';
+      // A cluster takes longer to begin than all else.
+      const slow = isRecorder ? ['tests/record/test_study.py', '-k', CLUSTER] : [];
+      const [near, far] = [sorted.slice(0, NEAR), sorted.slice(NEAR)];
+      for (const some of [near, far, slow]) {
+        const quick = some === slow ? [] : ['-k', `not (${CLUSTER})`];
+        if (some.length && !(await pytest([...some, ...quick])))
+          return some.length === 1 ? some[0] : 'pytest';
+      }
       return undefined;
     },
   };

@@ -1,14 +1,28 @@
 // What the rooms of the mutation stage share: programs, and a list that is worked through by two.
-import { execFile } from 'node:child_process';
+import { spawn } from 'node:child_process';
+
+/** The groups of processes that run. @type {Set<number>} */
+const groups = new Set();
+/** @param {number | undefined} group with all that its program has started */
+const end = (group) => {
+  try {
+    process.kill(-Number(group), 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+};
+process.on('exit', () => groups.forEach(end));
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
 /**
  * Runs a program; the promise is of whether it ended well. `seconds` bounds the processor time of each of its
- * processes: a loop without an end is noticed, and other work on the machine is not taken for one.
+ * processes: a loop without an end is noticed, and other work on the machine is not taken for one. What it writes is
+ * looked at for `failure`, after which it is not waited for.
  * @param {string} program @param {string[]} args
- * @param {{ cwd?: string, input?: string, seconds?: number, env?: NodeJS.ProcessEnv, isQuiet?: boolean }} [options]
+ * @param {{ cwd?: string, input?: string, seconds?: number, env?: NodeJS.ProcessEnv, isQuiet?: boolean, failure?: RegExp }} [options]
  * @returns {Promise<boolean>}
  */
-export const run = (program, args, { cwd, input, seconds, env, isQuiet } = {}) =>
+export const run = (program, args, { cwd, input, seconds, env, isQuiet, failure } = {}) =>
   new Promise((done) => {
     const bounded = [
       '-c',
@@ -16,15 +30,22 @@ export const run = (program, args, { cwd, input, seconds, env, isQuiet } = {}) =
       program,
       ...args,
     ];
+    const child = spawn('/bin/sh', bounded, { cwd, env, detached: true });
+    const group = Number(child.pid);
+    groups.add(group);
     // What waits for something that never comes takes no processor time.
-    const timeout = (seconds ?? 0) * 10_000;
-    const options = { cwd, env, timeout, killSignal: 'SIGKILL', maxBuffer: 1 << 28 };
-    const child = execFile('/bin/sh', bounded, /** @type {any} */ (options), (error, _, said) => {
-      if (error && !isQuiet) console.error(said);
-      done(!error);
+    const late = seconds && setTimeout(end, 10_000 * seconds, group);
+    let said = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
+    child.stdout.setEncoding('utf8').on('data', (text) => failure?.test(text) && end(group));
+    child.on('close', (status) => {
+      clearTimeout(late);
+      groups.delete(group);
+      if (status && !isQuiet) console.error(said);
+      done(status === 0);
     });
-    child.stdin?.on('error', () => {}); // of a program that read no further; it fails
-    child.stdin?.end(input);
+    child.stdin.on('error', () => {}); // of a program that read no further; it fails
+    child.stdin.end(input);
   });
 
 /** Works through a list, two at a time. @template T @param {readonly T[]} list @param {(item: T) => Promise<void>} work */

@@ -1,10 +1,10 @@
 /*
  * dump [-8] MODEL_FOLDER OUT_FILE [-e NAME:key=value,key=value]... TOKEN...
  *
- * Runs tokens through a model and writes every recorded field, then every metric (those of one head
- * for the last head of the last layer; those that compare two runs beside the one without edits),
- * as raw little-endian numbers behind each other. The index goes to standard output, a line each:
- * kind, name, number of elements. What the wasm builds must equal byte for byte.
+ * Runs tokens through a model and writes every recorded field, then every metric, as raw
+ * little-endian numbers one after the other. A metric of one head is of the last head of the last
+ * layer; one that compares two runs compares with the unedited run. Standard output gets a line for
+ * each: kind, name, number of elements. The wasm builds must write the same bytes.
  */
 #include "edits.h"
 #include "files.h"

@@ -1,6 +1,6 @@
 /*
- * Lists of edits that are drawn from the EDIT table alone, so that a new row is tested by itself:
- * every integer at the borders of a text of T tokens, and every pair of edits.
+ * Lists of edits that are generated from the EDIT table, so that a new row is tested automatically:
+ * every integer at the limits of a text of T tokens, and every pair of edits.
  */
 #ifndef SS_TEST_EDIT_LISTS_H
 #define SS_TEST_EDIT_LISTS_H
@@ -9,10 +9,9 @@
 
 #include <limits.h>
 
-/* One parameter of an edit, which a list sets to a value; of a choice, to the word of that index.
- */
+/* A parameter of an edit that a list sets to a value; for a choice, the index of its word. */
 typedef struct pin {
-    int row, parameter; /* -1: none */
+    int row, parameter; /* parameter -1: no parameter is pinned */
     long value;
 } pin;
 
@@ -39,7 +38,7 @@ static inline void add_pin(pins *found, pin one) {
     found->all[found->n++] = one;
 }
 
-/* Every integer of every row at 0, T-1, T, T+1, its highest value and 2^31-1. */
+/* Pins every integer of every row at 0, T-1, T, T+1, its highest value and 2^31-1. */
 static inline pins border_pins(int T) {
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
@@ -54,8 +53,8 @@ static inline pins border_pins(int T) {
     return found;
 }
 
-/* Every word of the first choice of every row, such as the policies of an eviction; of a row
- * without one, the row. */
+/* Pins every word of the first choice of every row, such as the policies of an eviction; a row
+ * without a choice gets an empty pin. */
 static inline pins choice_pins(void) {
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
@@ -71,7 +70,7 @@ static inline pins choice_pins(void) {
     return found;
 }
 
-/* "name=value,", the value drawn, or the one that is pinned. */
+/* Writes "name=value," with a random value, or the pinned one. */
 static inline size_t write_parameter(char *out, size_t room, const ss_edit_parameter *parameter,
                                      const long *pinned, int T, uint32_t *state) {
     int n, count = 0;
@@ -92,8 +91,8 @@ static inline size_t write_parameter(char *out, size_t room, const ss_edit_param
     return (size_t)snprintf(out, room, "%s=%ld,", parameter->name, pinned ? *pinned : value);
 }
 
-/* An edit of a row with these parameters pinned; the others are drawn where they must be given,
- * and half of the time where they need not be. */
+/* Writes an edit of a row with these parameters pinned. Required parameters are drawn at random,
+ * optional ones half of the time. */
 static inline void write_edit(char *out, size_t room, int row, const pin *pinned, int pinned_n,
                               int T, uint32_t *state) {
     int rows;
@@ -108,11 +107,11 @@ static inline void write_edit(char *out, size_t room, int row, const pin *pinned
             used += write_parameter(out + used, room - used, parameter, value, T, state);
     }
     if (used >= room) exit(2);
-    out[used - 1] = 0; /* the comma, or the colon */
+    out[used - 1] = 0; /* removes the last comma or colon */
 }
 
-/* An edit with this pin whose other parameters go together in a run of T tokens; false where none
- * was drawn. */
+/* Draws an edit with this pin whose other parameters are valid in a run of T tokens; false if it
+ * found none. */
 static inline bool draw_edit(ss_edit *edit, char text[256], const ss_model *model, int T,
                              const pin *pinned, uint32_t *state) {
     ss_error err;
@@ -132,15 +131,15 @@ static inline edit_list list_of_two(pin a, pin b, int T, uint32_t *state) {
     return list;
 }
 
-/* Draws of one pin alone, and how many lists border_list knows. */
+/* Number of draws for a single pin, and number of lists of border_list. */
 #define DRAWS_ALONE 12
 
 static inline int border_lists(const pins *borders) {
     return borders->n * (DRAWS_ALONE + 2 * borders->n);
 }
 
-/* List i: one border, two of one edit, or two of two edits; of no edit where the two are not of
- * one. */
+/* Returns list i: one pin, two pins of one edit, or two edits with a pin each. The list is empty
+ * where two pins do not fit one edit. */
 static inline edit_list border_list(const pins *borders, int i, int T) {
     uint32_t state = (uint32_t)i * 2654435761u + 17;
     edit_list list = {.n = 0};
@@ -160,11 +159,11 @@ static inline edit_list border_list(const pins *borders, int i, int T) {
     return list;
 }
 
-/* What became of a list: a refusal, or the bits of what the run recorded. */
+/* The result of a list: an error, or the bits of the run. */
 typedef struct outcome {
     ss_status status;
     ss_error err;
-    uint32_t bits; /* FNV-1a of the hidden states and the logits at the end */
+    uint32_t bits; /* FNV-1a of the hidden states and the last logits */
     bool finite;
 } outcome;
 
@@ -178,7 +177,7 @@ static inline void add_bits(outcome *found, const float *numbers, size_t n) {
     }
 }
 
-/* Runs the list over tokens[T], with room for one more, in memory full of `filling`. */
+/* Runs the list over tokens[T], with capacity for one more, in memory filled with `filling`. */
 static inline outcome run_list(const ss_model *model, const edit_list *list, const int32_t *tokens,
                                int T, int filling) {
     ss_edit edits[2];

@@ -1,4 +1,4 @@
-/* Edits out of text, NAME:key=value,key=value, as the command line takes them. */
+/* Parses edits, NAME:key=value,key=value, in the form of the command line. */
 #ifndef SS_TEST_EDITS_H
 #define SS_TEST_EDITS_H
 
@@ -11,7 +11,7 @@ static inline void no_such(const char *what, const char *name) {
     exit(2);
 }
 
-/* The place of a word among an edit's choices, or a number. */
+/* Returns the index of a word among a parameter's choices, or a number. */
 static inline float read_value(const ss_edit_parameter *parameter, const char *text) {
     if (parameter->type == SS_EDIT_OPERATION) return (float)ss_operation_find(text);
     for (int i = 0; parameter->choices && parameter->choices[i]; i++)
@@ -20,7 +20,7 @@ static inline float read_value(const ss_edit_parameter *parameter, const char *t
     return strtof(text, NULL);
 }
 
-/* The index of the value of that name; the operation's own follow the edit's. */
+/* Sets the parameter of that name; those of the operation follow those of the edit. */
 static inline void set_value(ss_edit *edit, const char *name, const char *text) {
     int n, count = 0;
     const ss_edit_kind *row = &ss_edits(&n)[edit->kind];
@@ -38,7 +38,7 @@ static inline void set_value(ss_edit *edit, const char *name, const char *text) 
     no_such("parameter", name);
 }
 
-/* An edit of that name with every value the default. */
+/* Returns an edit with the default of every parameter. */
 static inline ss_edit plain_edit(const char *name) {
     int n;
     ss_edit edit = {.kind = -1};

@@ -1,4 +1,4 @@
-/* Files and models for tests and tools; failures end the program, since nothing can go on. */
+/* Files and models for tests and tools; a failure ends the program. */
 #ifndef SS_TEST_FILES_H
 #define SS_TEST_FILES_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A whole file in a block of its own size, so that a sanitizer sees any byte read beyond it. */
+/* Reads a file into a block of its exact size, so that a sanitizer detects reads beyond it. */
 static inline ss_bytes read_file(const char *folder, const char *name) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -26,7 +26,8 @@ static inline ss_bytes read_file(const char *folder, const char *name) {
     return (ss_bytes){data, n};
 }
 
-/* An arena full of NaN: what is read before it is written is seen in the numbers. */
+/* Returns an arena filled with NaN, which shows in the results where memory is read before it is
+ * written. */
 static inline ss_arena arena_of(size_t bytes) {
     size_t whole = (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN;
     void *block = aligned_alloc(SS_ARENA_ALIGN, whole);
@@ -35,7 +36,7 @@ static inline ss_arena arena_of(size_t bytes) {
     return ss_arena_on(block, bytes);
 }
 
-/* A container over a file of its own. */
+/* A container and the file that it reads. */
 typedef struct opened_file {
     ss_bytes bytes;
     ss_arena arena;
@@ -67,7 +68,7 @@ static inline opened_file open_file(const char *folder, const char *name) {
 }
 
 typedef struct opened_model {
-    opened_file weights; /* which the model reads from */
+    opened_file weights; /* the model reads from it */
     ss_arena arena;
     ss_model model;
 } opened_model;
@@ -80,14 +81,14 @@ static inline bool has_file(const char *folder, const char *name) {
     return file != NULL;
 }
 
-/* The name of the weights in the folder. */
+/* Returns the name of the weight file in the folder. */
 static inline const char *weights_name(const char *folder) {
     if (has_file(folder, "model.gguf")) return "model.gguf";
     if (has_file(folder, "pytorch_model.bin")) return "pytorch_model.bin";
     return "model.safetensors";
 }
 
-/* What folder/config.json says, or the GGUF file itself. */
+/* Reads the architecture from folder/config.json, or from the GGUF file. */
 static inline ss_arch arch_of(const char *folder, const opened_file *weights) {
     ss_error err;
     ss_arch arch;
@@ -101,7 +102,7 @@ static inline ss_arch arch_of(const char *folder, const opened_file *weights) {
     return arch;
 }
 
-/* Opens weights.bytes under an architecture; what it took is closed by close_model in any case. */
+/* Opens weights.bytes under an architecture; close_model frees the memory, also after an error. */
 static inline ss_status try_model(opened_model *opened, const ss_arch *arch, ss_error *err) {
     size_t bytes;
     opened_file *weights = &opened->weights;
@@ -110,11 +111,11 @@ static inline ss_status try_model(opened_model *opened, const ss_arch *arch, ss_
     if (status != SS_OK) return status;
     opened->arena = arena_of(bytes);
     status = ss_model_open(&opened->model, arch, &weights->container, &opened->arena, err);
-    if (status == SS_OK && opened->arena.used != bytes) exit(2); /* size twin */
+    if (status == SS_OK && opened->arena.used != bytes) exit(2); /* measuring and taking agree */
     return status;
 }
 
-/* Whether weights, which stay the caller's, open under a config. */
+/* Tries to open weights, which the caller owns, under a config. */
 static inline ss_status try_open(ss_bytes config, ss_bytes weights, ss_error *err) {
     ss_arch arch;
     opened_model opened = {.weights.bytes = weights};
@@ -125,7 +126,7 @@ static inline ss_status try_open(ss_bytes config, ss_bytes weights, ss_error *er
     return status;
 }
 
-/* Opens the folder's weights under an architecture. */
+/* Opens the folder's weights under an architecture or exits. */
 static inline opened_model open_model_as(const char *folder, const ss_arch *arch) {
     ss_error err;
     opened_model opened = {.weights = open_file(folder, weights_name(folder))};
@@ -133,7 +134,7 @@ static inline opened_model open_model_as(const char *folder, const ss_arch *arch
     return opened;
 }
 
-/* Opens the model in the folder. */
+/* Opens the model in the folder or exits. */
 static inline opened_model open_model(const char *folder) {
     ss_error err;
     opened_model opened = {.weights = open_file(folder, weights_name(folder))};
@@ -142,7 +143,7 @@ static inline opened_model open_model(const char *folder) {
     return opened;
 }
 
-/* Its large matrices in eight bits; a block to free after the model. */
+/* Converts the large matrices to 8 bits; returns a block to free after the model. */
 static inline void *keep_int8(ss_model *model) {
     ss_arena measured = ss_arena_measure();
     ss_model_keep_int8(model, &measured, NULL);
@@ -174,7 +175,7 @@ static inline opened_run open_run(const ss_run_desc *desc) {
     return opened;
 }
 
-/* Whether such a run can be made at all. */
+/* Tries to begin a run. */
 static inline ss_status try_run(const ss_run_desc *desc, ss_error *err) {
     size_t bytes;
     ss_run run;
@@ -190,7 +191,7 @@ static inline void close_run(opened_run *opened) {
     free(opened->arena.block);
 }
 
-/* A run of all fields over tokens[n] with room for exactly them. */
+/* Runs tokens[n], recording all fields, with capacity n. */
 static inline opened_run run_tokens(const ss_model *model, const int32_t *tokens, int n,
                                     const ss_edit *edits, int edits_n) {
     ss_run_desc desc = {model, n, SS_FIELDS_ALL, edits, edits_n, NULL, 0, NULL, 0};
@@ -200,7 +201,7 @@ static inline opened_run run_tokens(const ss_model *model, const int32_t *tokens
     return opened;
 }
 
-/* The row of the metric table with that name. */
+/* Returns the index of a metric. */
 static inline int metric_index(const char *name) {
     int n;
     const ss_metric *rows = ss_metrics(&n);
@@ -210,7 +211,7 @@ static inline int metric_index(const char *name) {
     exit(2);
 }
 
-/* A metric of these arguments; the caller frees the numbers. */
+/* Measures a metric with these arguments; the caller frees the numbers. */
 static inline float *measure_args(const ss_trace *trace, const char *name, ss_metric_args args,
                                   size_t *count) {
     size_t dims[SS_RANK_MAX], total = 1;
@@ -225,7 +226,7 @@ static inline float *measure_args(const ss_trace *trace, const char *name, ss_me
     return out;
 }
 
-/* A metric of all tokens (T 0) or the first T. */
+/* Measures a metric of all tokens (T = 0) or the first T. */
 static inline float *measure(const ss_trace *trace, const char *name, float eps, int T, int layer,
                              int head, size_t *count) {
     return measure_args(trace, name, (ss_metric_args){eps, T ? T : trace->T, layer, head, NULL},

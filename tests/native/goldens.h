@@ -1,10 +1,10 @@
-/* Tensors of tests/golden/<case>/golden.safetensors. */
+/* Reads tensors of tests/golden/<case>/golden.safetensors. */
 #ifndef SS_TEST_GOLDENS_H
 #define SS_TEST_GOLDENS_H
 
 #include "files.h"
 
-/* The tensor of that name, or NULL. */
+/* Returns the tensor of that name, or NULL. */
 static inline const ss_tensor *golden(const opened_file *file, const char *name) {
     const ss_entry *entry = ss_container_find(&file->container, name);
     return entry ? &entry->tensor : NULL;
@@ -16,7 +16,7 @@ static inline float number_at(const ss_tensor *tensor, size_t i) {
     return value;
 }
 
-/* The tensor "tokens"; the caller frees the ids. */
+/* Returns the ids of the tensor "tokens", which the caller frees. */
 static inline int32_t *golden_tokens(const opened_file *file, int *T) {
     const ss_tensor *tensor = golden(file, "tokens");
     *T = (int)ss_tensor_count(tensor);

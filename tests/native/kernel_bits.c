@@ -2,8 +2,8 @@
  * Prints one hash of output bits per kernel, over many sizes and strides. Every build of the core
  * must print the same lines; tests/wasm/kernels.test.mjs compares native, base wasm and SIMD wasm.
  *
- * Numbers come from integers and powers of two, so that the inputs are the same everywhere. NaN is
- * left out: its payload is the machine's choice.
+ * The inputs are made of integers and powers of two, so that every build has the same. NaN is
+ * excluded, since its payload depends on the machine.
  */
 #include "math/fixed.h"
 #include "math/int8.h"
@@ -16,7 +16,7 @@
 
 enum { SIZE_MAX_TESTED = 67, ROOM = 4096 };
 
-/* A set of bodies for the contracts of kernels.h. */
+/* Implementations of the contracts of kernels.h. */
 typedef struct kernel_set {
     void (*matmul)(SS_MATMUL_ARGS);
     void (*tile)(SS_TILE_ARGS);
@@ -33,6 +33,8 @@ typedef struct kernel_set {
     void (*scale)(SS_SCALE_ARGS);
     void (*add)(SS_ADD_ARGS);
     float (*max)(SS_MAX_ARGS);
+    size_t (*peak)(SS_PEAK_ARGS);
+    size_t (*count)(SS_COUNT_ARGS);
     float (*sum)(SS_SUM_ARGS);
     void (*add_shares)(SS_ADD_SHARES_ARGS);
     double (*entropy)(SS_ENTROPY_ARGS);
@@ -53,81 +55,40 @@ typedef struct kernel_set {
     void (*times8)(SS_TIMES8_ARGS);
 } kernel_set;
 
-/* Set 0 is what the core calls, set 1 the textbook. */
+/* Set 0 has the functions that the core calls, set 1 the reference. */
 static const kernel_set sets[] = {
-    {ss_matmul,
-     ss_tile,
-     ss_times_rows,
-     ss_times_columns,
-     ss_times_groups,
-     ss_spread_groups,
-     ss_interleave,
-     ss_spread_pairs,
-     ss_exp,
-     ss_sigmoid,
-     ss_copy,
-     ss_clear,
-     ss_scale,
-     ss_add,
-     ss_max,
-     ss_sum,
-     ss_add_shares,
-     ss_entropy,
-     ss_dot,
-     ss_rmsnorm,
-     ss_layernorm,
-     ss_silu_mul,
-     ss_gelu,
-     ss_gelu_erf,
-     ss_relu,
-     ss_multiply,
-     ss_rotate,
-     ss_fixed_row,
-     ss_times_fixed,
-     ss_spread_fixed,
-     ss_tile_times_fixed,
-     ss_tile8,
-     ss_times8},
-    {ss_matmul_ref,
-     ss_tile_ref,
-     ss_times_rows_ref,
-     ss_times_columns_ref,
-     ss_times_groups_ref,
-     ss_spread_groups_ref,
-     ss_interleave_ref,
-     ss_spread_pairs_ref,
-     ss_exp_ref,
-     ss_sigmoid_ref,
-     ss_copy_ref,
-     ss_clear_ref,
-     ss_scale_ref,
-     ss_add_ref,
-     ss_max_ref,
-     ss_sum_ref,
-     ss_add_shares_ref,
-     ss_entropy_ref,
-     ss_dot_ref,
-     ss_rmsnorm_ref,
-     ss_layernorm_ref,
-     ss_silu_mul_ref,
-     ss_gelu_ref,
-     ss_gelu_erf_ref,
-     ss_relu_ref,
-     ss_multiply_ref,
-     ss_rotate_ref,
-     ss_fixed_row_ref,
-     ss_times_fixed_ref,
-     ss_spread_fixed_ref,
-     ss_tile_times_fixed_ref,
-     ss_tile8_ref,
-     ss_times8_ref},
+    {ss_matmul,        ss_tile,         ss_times_rows,
+     ss_times_columns, ss_times_groups, ss_spread_groups,
+     ss_interleave,    ss_spread_pairs, ss_exp,
+     ss_sigmoid,       ss_copy,         ss_clear,
+     ss_scale,         ss_add,          ss_max,
+     ss_peak,          ss_count,        ss_sum,
+     ss_add_shares,    ss_entropy,      ss_dot,
+     ss_rmsnorm,       ss_layernorm,    ss_silu_mul,
+     ss_gelu,          ss_gelu_erf,     ss_relu,
+     ss_multiply,      ss_rotate,       ss_fixed_row,
+     ss_times_fixed,   ss_spread_fixed, ss_tile_times_fixed,
+     ss_tile8,         ss_times8},
+    {ss_matmul_ref,        ss_tile_ref,         ss_times_rows_ref,
+     ss_times_columns_ref, ss_times_groups_ref, ss_spread_groups_ref,
+     ss_interleave_ref,    ss_spread_pairs_ref, ss_exp_ref,
+     ss_sigmoid_ref,       ss_copy_ref,         ss_clear_ref,
+     ss_scale_ref,         ss_add_ref,          ss_max_ref,
+     ss_peak_ref,          ss_count_ref,        ss_sum_ref,
+     ss_add_shares_ref,    ss_entropy_ref,      ss_dot_ref,
+     ss_rmsnorm_ref,       ss_layernorm_ref,    ss_silu_mul_ref,
+     ss_gelu_ref,          ss_gelu_erf_ref,     ss_relu_ref,
+     ss_multiply_ref,      ss_rotate_ref,       ss_fixed_row_ref,
+     ss_times_fixed_ref,   ss_spread_fixed_ref, ss_tile_times_fixed_ref,
+     ss_tile8_ref,         ss_times8_ref},
 };
 
 static uint32_t seed;
 static uint64_t hash;
 static float in_a[ROOM], in_b[ROOM], in_c[ROOM], out[ROOM], tiles[ROOM];
 
-/* Mostly below 4 in size; now and then up to 256, which is beyond the limits of exp, or 0. */
+/* Returns a number that is mostly below 4 in size, sometimes 0 or up to 256, beyond the range of
+ * exp. */
 static float next_float(void) {
     seed = seed * 1664525u + 1013904223u;
     float x = (float)((int32_t)(seed >> 8) - 0x800000) * (1.0f / 2097152.0f);
@@ -144,18 +105,18 @@ static void refill(void) {
     }
 }
 
-/* FNV-1a over whole numbers. */
+/* Folds the bits of numbers into an FNV-1a hash. */
 static void fold(const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) hash = (hash ^ ss_bits_of_float(x[i])) * 0x100000001b3u;
 }
 
-/* The numbers that a kernel wrote, and some after them that it must leave alone. */
+/* Folds the output of a kernel and a few numbers after it, which it must not change. */
 static void fold_result(const float *x, size_t n, float scalar) {
     fold(x, n + 8);
     fold(&scalar, 1);
 }
 
-/* `start` shifts every array, so that they begin at all distances from 16 bytes. */
+/* `start` shifts every array, so that all alignments below 16 bytes occur. */
 static void fold_matmul(const kernel_set *set, size_t n, size_t start) {
     const float *bias = start & 1 ? in_c + start : NULL;
     size_t Kin = (n * 5 + start) % 47, a_stride = Kin + start, out_stride = n + 3 * start;
@@ -171,7 +132,7 @@ static void fold_tile(const kernel_set *set, size_t n, size_t start) {
     fold(out, (start + 7) * n);
 }
 
-/* The rows of a file begin at any byte. */
+/* Rows of a file may begin at any byte. */
 static void fold_times_rows(const kernel_set *set, size_t n, size_t start) {
     const void *rows[SS_PANEL];
     memcpy((char *)tiles + start, in_b, SS_PANEL * n * sizeof *in_b);
@@ -217,7 +178,7 @@ static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
     fold_groups(set, n, start, true);
 }
 
-/* A row alone, and five rows that are the same and four more, all from other numbers on. */
+/* Tests one row, then a tile of five rows, at different offsets. */
 static void fold_fixed(const kernel_set *set, size_t n, size_t start) {
     static ss_fixed rows[SS_FIVE * 4];
     static ss_fixed_tile tile[4];
@@ -293,10 +254,20 @@ static void fold_add(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, n + start, 0.0f);
 }
 
-/* The sign of a zero that ties is not promised: + 0 makes it plus. */
+/* The contract leaves the sign of a zero maximum open; adding 0 makes it positive. */
 static void fold_max(const kernel_set *set, size_t n, size_t start) {
     float most = n > 0 ? set->max(in_a + start, n) + 0.0f : 0.0f;
     fold(&most, 1);
+}
+
+static void fold_peak(const kernel_set *set, size_t n, size_t start) {
+    if (n > 0) hash = (hash ^ set->peak(in_a + start, n)) * 0x100000001b3u;
+}
+
+/* Of some numbers the limit is one of them. */
+static void fold_count(const kernel_set *set, size_t n, size_t start) {
+    for (size_t i = 0; i < n; i += 3)
+        hash = (hash ^ set->count(in_a + start, in_a[start + i], start % 2, n)) * 0x100000001b3u;
 }
 
 static void fold_sum(const kernel_set *set, size_t n, size_t start) {
@@ -362,7 +333,7 @@ static void fold_rotate(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, 2 * n + start, 0.0f);
 }
 
-/* Also what makes its panels and its rows, which have one body. */
+/* Also folds its panels and rows, whose functions have one implementation. */
 static void fold_times8(const kernel_set *set, size_t n, size_t start) {
     static int8_t panels[9 * 12 * SS_PANEL * SS_QUAD];
     static float scales[9 * SS_PANEL], row_scales[12];
@@ -405,6 +376,8 @@ static const struct {
     {"scale", fold_scale},
     {"add", fold_add},
     {"max", fold_max},
+    {"peak", fold_peak},
+    {"count", fold_count},
     {"sum", fold_sum},
     {"add_shares", fold_add_shares},
     {"entropy", fold_entropy},
@@ -427,7 +400,7 @@ uint32_t ss_bits_count(void) {
     return sizeof kernels / sizeof *kernels;
 }
 
-/* Low (0) or high (1) half of a kernel's hash; 2 and 3: the same of its textbook body. */
+/* Returns the low (0) or high (1) half of a kernel's hash; 2 and 3: those of the reference. */
 uint32_t ss_bits(uint32_t kernel, uint32_t half) {
     seed = 1;
     hash = 0xcbf29ce484222325u;

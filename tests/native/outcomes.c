@@ -1,9 +1,9 @@
 /*
  * outcomes MODEL_FOLDER STEP
  *
- * Every STEP-th list of edits of edit_lists.h, with what becomes of it: what the wasm builds must
- * say as well. A line each, with tabs between: the edits, separated by spaces; then the status, and
- * the bits of a run or the place and the sentence of a refusal.
+ * Runs every STEP-th list of edits of edit_lists.h and prints a line for each, which the wasm
+ * builds must print, too. Its columns, separated by tabs, are the edits, the status, and the bits
+ * of the run or the place and sentence of the error.
  */
 #include "edit_lists.h"
 

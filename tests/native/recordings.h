@@ -1,5 +1,4 @@
-/* Writing recordings for tests and fuzzers: safetensors files with the conditions beside tensors.
- */
+/* Writes recordings for tests and fuzzers: safetensors files with conditions and tensors. */
 #ifndef SS_TEST_RECORDINGS_H
 #define SS_TEST_RECORDINGS_H
 
@@ -28,7 +27,7 @@ static inline void add_header(recording_writer *w, const char *text) {
     w->header = grown(w->header, &w->header_n, text, strlen(text));
 }
 
-/* Begins with the metadata; version or conditions NULL: there is none. */
+/* Begins with the metadata; a version or conditions of NULL are left out. */
 static inline recording_writer begin_recording(const char *version, const char *conditions) {
     recording_writer w = {0};
     add_header(&w, "{\"__metadata__\":{\"format\":\"pt\"");
@@ -46,7 +45,7 @@ static inline recording_writer begin_recording(const char *version, const char *
     return w;
 }
 
-/* Adds a tensor whose header claims this shape, "[2,3]", of so many bytes of data. */
+/* Adds a tensor with `bytes` bytes of data, whose header claims this shape, "[2,3]". */
 static inline void add_claimed(recording_writer *w, const char *name, const char *dtype,
                                const char *shape, const void *data, size_t bytes) {
     char offsets[64];
@@ -62,7 +61,7 @@ static inline void add_claimed(recording_writer *w, const char *name, const char
     w->data = grown(w->data, &w->data_n, data, bytes);
 }
 
-/* The same for the tensor without a change. */
+/* Adds a tensor with its own shape. */
 static inline void add_tensor(recording_writer *w, const char *name, const ss_tensor *tensor) {
     char shape[96] = "[";
     for (int i = 0; i < tensor->rank; i++)
@@ -73,7 +72,7 @@ static inline void add_tensor(recording_writer *w, const char *name, const ss_te
                 ss_dtype_bytes(tensor->type, ss_tensor_count(tensor)));
 }
 
-/* The file, in a block of its own size; shift moves the data off the alignment of floats. */
+/* Returns the file in a block of its exact size; `shift` misaligns the data. */
 static inline ss_bytes end_recording(recording_writer *w, size_t shift) {
     add_header(w, "}");
     while ((8 + w->header_n) % 8 != shift) add_header(w, " ");

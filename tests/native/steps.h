@@ -1,4 +1,4 @@
-/* Steps of a training out of their parts, as the wasm package takes them. */
+/* Makes training steps from their parts, as the wasm package does. */
 #ifndef SS_TEST_STEPS_H
 #define SS_TEST_STEPS_H
 
@@ -18,7 +18,7 @@ static inline ss_status train_step(ss_train *train, ss_log_entry *entry, ss_erro
     return all_parts(train, true, entry, err);
 }
 
-/* What the next step's batch shows of the weights, which stay as they are. */
+/* Measures the weights on the next step's batch without an update. */
 static inline ss_status train_look(ss_train *train, ss_log_entry *entry, ss_error *err) {
     return all_parts(train, false, entry, err);
 }

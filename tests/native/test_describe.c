@@ -1,4 +1,4 @@
-/* describe(): its operations are those of the reference's own table (tests/golden/operations). */
+/* describe(): the operations match the table of the PyTorch reference (tests/golden/operations). */
 #include "check.h"
 #include "files.h"
 #include "model/files/json.h"
@@ -27,7 +27,7 @@ static cJSON *read_golden(void) {
     return json;
 }
 
-/* The row of that name, or NULL. */
+/* Returns the row of that name, or NULL. */
 static const cJSON *row_of(const cJSON *rows, const char *name) {
     const cJSON *row;
     for (row = rows->child; row; row = row->next)
@@ -42,7 +42,7 @@ static void check_text(const cJSON *row, const cJSON *expected, const char *key)
         printf("    expected %s, found %s\n", text, found);
 }
 
-/* Those that the whole model shares, each with its default, and no others. */
+/* Checks the parameters that a whole model shares, with their defaults. */
 static void check_parameters(const cJSON *row, const cJSON *expected) {
     const cJSON *parameter, *defaults = cJSON_GetObjectItem(expected, "parameters");
     int shared = 0;
@@ -62,7 +62,7 @@ static void check_parameters(const cJSON *row, const cJSON *expected) {
     CHECK_INT(shared, cJSON_GetArraySize(defaults));
 }
 
-/* Every section has its rows; each row a name that no other row of its section has. */
+/* Checks that every section has rows with unique names. */
 static void check_sections(const cJSON *ours) {
     const char *names[] = {"operations", "metrics", "fields", "edits"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -76,8 +76,8 @@ static void check_sections(const cJSON *ours) {
     }
 }
 
-/* What a caller may rely on, as wasm/abi/abi.d.ts has it: a section's keys, each after
- * its type, a text, a number, a boolean or a list. */
+/* The keys of a section, as in wasm/abi/abi.d.ts, each after its type: text, number, boolean or
+ * list. */
 static const struct {
     const char *section, *keys;
 } promised[] = {
@@ -111,7 +111,7 @@ static void check_promises(const cJSON *ours) {
         CASE(promised[i].section);
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(ours, promised[i].section)) {
             check_keys(row, promised[i].keys);
-            /* A shape is of letters that are explained, of numbers and of sums of both. */
+            /* A shape consists of documented letters, numbers and sums of them. */
             cJSON_ArrayForEach(letter, cJSON_GetObjectItem(row, "shape")) {
                 const char *text = cJSON_GetStringValue(letter);
                 for (; *text; text++)
@@ -122,8 +122,8 @@ static void check_promises(const cJSON *ours) {
     }
 }
 
-/* A mean over sequences says something of all but what uniform attention gives, the maps of one
- * head, the parts of one query's logits, and places. */
+/* Lists the metrics whose mean over sequences makes no sense: uniform attention, maps of one head,
+ * parts of logits, indices. */
 static void check_metrics(const cJSON *metrics) {
     CASE("metrics that belong to one sequence, and ranges");
     const char *single =
@@ -139,7 +139,7 @@ static void check_metrics(const cJSON *metrics) {
         const cJSON *range = cJSON_GetObjectItem(row, "range"), *low = cJSON_GetArrayItem(range, 0),
                     *high = cJSON_GetArrayItem(range, 1);
         CHECK_INT(cJSON_GetArraySize(range), 2);
-        /* Shares, and what is divided by its largest value, go from 0 to 1. */
+        /* Shares and normalised numbers have the range 0 to 1. */
         const char *unit = cJSON_GetStringValue(cJSON_GetObjectItem(row, "unit"));
         if (!strncmp(unit, "share", 5) || !strncmp(unit, "of ln", 5)) {
             CHECK_NEAR(cJSON_GetNumberValue(low), 0, 0);
@@ -149,8 +149,8 @@ static void check_metrics(const cJSON *metrics) {
     }
 }
 
-/* What a run records unasked, and what is costly: maps and residual stream are standard, inputs of
- * the feed-forward and its spikes are not. Of one number a token a mean over sequences is kept. */
+/* Checks which fields a run records by default: maps and the residual stream, but not the inputs of
+ * the feed-forward or its spikes. Fields with one number a token are averaged over sequences. */
 static void check_fields(const cJSON *fields) {
     static const struct {
         const char *name, *key;
@@ -170,7 +170,7 @@ static void check_fields(const cJSON *fields) {
     }
 }
 
-/* Texts as JSON has them, and doubles that are read back to the bit. */
+/* Checks that texts are valid JSON and doubles are read back to the bit. */
 static void check_writer(void) {
     static const double numbers[] = {0.1, 1.0 / 3.0, -1e30, 10000, 1e15 / 3, 4294967295.0};
     static const char *const expected =
@@ -206,7 +206,7 @@ static void check_writer(void) {
     CHECK_INT(ss_describe(text, sizeof text, 1, &err), SS_NO_MEMORY);
 }
 
-/* What the description of a model holds, after the config.json of its folder. */
+/* Checks parts of the description of each model. */
 static void check_models(void) {
     static const struct {
         const char *folder, *part;

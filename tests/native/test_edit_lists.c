@@ -1,5 +1,5 @@
-/* Lists of edits that are drawn from the EDIT table: no number of a link reads beyond the text, and
- * a run that follows a text is a new one under any two edits. */
+/* Lists of edits from the EDIT table: no number reads beyond the text, and an updated run equals a
+ * new one under any two edits. */
 #include "check.h"
 #include "edit_lists.h"
 
@@ -12,7 +12,7 @@ static const int32_t prompt[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
 
 static void check_list(const ss_model *model, const edit_list *list, outcome *found) {
     outcome again = run_list(model, list, prompt, T_BORDERS, 0x11);
-    *found = run_list(model, list, prompt, T_BORDERS, 0xff); /* which are NaN */
+    *found = run_list(model, list, prompt, T_BORDERS, 0xff); /* memory filled with NaN */
     bool same = found->status == again.status && found->bits == again.bits && found->finite;
     bool placed = found->status == SS_OK ||
                   (!strncmp(found->err.where, "edits[", 6) && strstr(found->err.text, "expected"));
@@ -22,7 +22,7 @@ static void check_list(const ss_model *model, const edit_list *list, outcome *fo
                ss_status_name(found->status), found->err.where, found->err.text);
 }
 
-/* Every step-th list. */
+/* Tests every step-th list. */
 static void borders(const char *folder, int step) {
     CASE("every integer at 0, T-1, T, T+1, the highest and 2^31-1, alone and in pairs: finite "
          "numbers that depend on "
@@ -69,7 +69,7 @@ static void prompts(void) {
 
 /* ---- runs that continue ---------------------------------------------------------------------- */
 
-/* The run follows a text that keeps some of its first tokens and becomes longer or shorter. */
+/* Updates the run to a longer or shorter text that keeps some of its first tokens. */
 static void update(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
     int32_t text[T_UPDATES];
     ss_error err;
@@ -81,7 +81,7 @@ static void update(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
     check_updated(run, ss_run_update(&run->run, text, n, &err), desc, text, n);
 }
 
-/* Follows a text under edits with these pins; false where the model refuses them. */
+/* Updates a run several times under edits with these pins; false where the model refuses them. */
 static bool follow(const ss_model *model, const pin *a, const pin *b, uint32_t state) {
     ss_edit edits[2];
     char texts[2][256];
@@ -108,7 +108,7 @@ static void pairs_continue(const char *folder, bool has_all) {
     const ss_edit_kind *table = ss_edits(&rows);
     int made[512] = {0};
     for (int a = 0; a < choices.n; a++)
-        for (int b = 0; b < choices.n; b++) /* More where the first edit has a state to lose. */
+        for (int b = 0; b < choices.n; b++) /* edits with state get more draws */
             for (int draw = 0; draw < (table[choices.all[a].row].replays ? 8 : 2); draw++) {
                 uint32_t state = (uint32_t)((a * choices.n + b) * 8 + draw) * 2654435761u + 3;
                 bool runs = follow(&model.model, &choices.all[a], &choices.all[b], state);

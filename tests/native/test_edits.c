@@ -1,6 +1,6 @@
 /*
- * Edits: what must hold for every row of the table, on tiny models of four families; then each
- * edit's own oracles. The numbers are checked against the goldens of tests/golden/edit-*.
+ * Edits: properties of every row of the table, on tiny models of four families; then oracles of
+ * each edit. The numbers are checked against the goldens of tests/golden/edit-*.
  */
 #include "check.h"
 #include "edits.h"
@@ -21,7 +21,7 @@ static const char *const folders[] = {LLAMA, GPT2, GPT_NEO, GPT_NEOX};
 #define FOLDERS ((int)(sizeof folders / sizeof *folders))
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
-/* One edit of every row that does nothing, and one that does something. */
+/* Each row has an edit without effect and one with an effect. */
 static const struct {
     const char *nothing, *something;
 } pairs[] = {
@@ -30,7 +30,7 @@ static const struct {
     {"hide_key:key=5,query=4", "hide_key:key=0,layer=1"},
     {"self_only:token=0", "self_only:token=6"},
     {"scale_value:key=3,factor=1", "scale_value:key=0,layer=0,group=1"},
-    {NULL, "silence:layer=0,head=1"}, /* which always does something */
+    {NULL, "silence:layer=0,head=1"}, /* it always has an effect */
     {"park:layer=0,head=0,key=12", "park:layer=1,head=0"},
     {"clamp_channel:channel=2,layer=0,token=12,to=value", "clamp_channel:channel=3,to=mean"},
     {"project:key=12,from=heads", "project:direction=random"},
@@ -48,7 +48,7 @@ static opened_run run_edit(const opened_model *model, const char *text) {
 }
 
 static void all_rows(void) {
-    CASE("every row of the table is here, in its order");
+    CASE("this list has every row of the table, in order");
     int n;
     const ss_edit_kind *rows = ss_edits(&n);
     CHECK_INT(PAIRS, n);
@@ -59,13 +59,13 @@ static void all_rows(void) {
     }
 }
 
-/* Those that do nothing before the last token only. */
+/* True for edits without effect before the last token only. */
 static bool is_of_last(const char *text) {
     return strstr(text, "=12") != NULL;
 }
 
 static void nothing_is_nothing(void) {
-    CASE("an edit that does nothing gives the same bits as no edit; another one does not");
+    CASE("an edit without effect gives the bits of no edit; one with an effect does not");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -85,9 +85,10 @@ static void nothing_is_nothing(void) {
     }
 }
 
-/* A budget that no text reaches, exact tokens only, a head that is silent already. */
+/* Edits without effect: a budget that no text reaches, only exact tokens, a head that is already
+ * silent. */
 static void nothing_of_any_kind(void) {
-    CASE("nor does what has nothing to do, of every policy and kind of number");
+    CASE("an edit with nothing to evict or to quantise gives the bits of no edit");
     static const char *const evictions[] = {
         "window",   "first,first=2", "h2o",    "tova",
         "key_norm", "vatp",          "random", "snapkv,prompt=13,queries=2"};
@@ -144,7 +145,7 @@ static void in_pieces(void) {
 }
 
 static void after_a_prompt(void) {
-    CASE("what looks at a prompt goes on behind it: the same bits as at once, in any pieces");
+    CASE("an edit that reads a prompt continues after it: the same bits in any pieces");
     static const char *const texts[] = {
         "clamp_channel:channel=3,to=mean,prompt=6",
         "quantise:what=hidden,bits=4,by=tensor,prompt=6,first=1",
@@ -181,7 +182,7 @@ static const char *const policies[] = {
 };
 
 static void budgets(void) {
-    CASE("no query sees more than the budget, its own key always; who is gone stays gone");
+    CASE("a query sees at most `budget` keys, always its own; evicted keys never return");
     opened_model model = open_model(LLAMA);
     for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
         char text[96];
@@ -232,11 +233,11 @@ static void window_is_a_mask(void) {
     close_model(&model);
 }
 
-/* A sliding window re-computed: each query in a text of its own that begins at its first key. */
+/* Recomputes a sliding window: each query is the last of a text that begins at its first key. */
 static void cache_positions(const char *folder) {
-    CASE("7. rotated keys of one layer: as the last row of a text that holds the kept keys alone");
+    CASE("7. positions in the cache: a query is the last row of a text of the kept keys");
     opened_model model = open_model(folder);
-    model.model.arch.L = 1; /* below, keys and values do not depend on what was seen */
+    model.model.arch.L = 1; /* in layer 0 keys and values do not depend on the mask */
     opened_run run = run_edit(&model, "evict:policy=first,first=2,budget=6,positions=cache");
     for (int t = 6; t < T_MAX; t++) {
         int32_t kept[6] = {prompt[0], prompt[1]};
@@ -280,7 +281,7 @@ static void beyond_the_context(void) {
 
 #define LONG 300
 
-/* Losses of a long text, so many tokens at a time. */
+/* Runs a long text `piece` tokens at a time and records its losses. */
 static opened_run stream(const ss_model *model, const int32_t *tokens, int T, int piece,
                          const ss_edit *edits, int n, bool streams) {
     uint32_t fields = SS_BIT(SS_FIELD_LOSS) | (streams ? SS_STREAMS : 0);
@@ -301,7 +302,8 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     snprintf(text, sizeof text, "evict:policy=%s", policy);
     ss_edit edits[] = {read_edit(text), read_edit(with)};
     opened_run whole = stream(model, tokens, T, T, edits, 2, false);
-    /* All at once is in pieces of SS_LOGIT_ROWS, which fill the cache to its last slot. */
+    /* A run of all T tokens works in pieces of SS_LOGIT_ROWS, which fill the cache to its last
+     * slot. */
     const int pieces[] = {1, 7, 49, T};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int piece = pieces[i];
@@ -358,7 +360,7 @@ static void stream_memory(void) {
 }
 
 static void no_stream(void) {
-    CASE("what a run that streams cannot have is refused by name");
+    CASE("a streaming run refuses by name what it cannot record");
     opened_model model = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     uint32_t loss = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
@@ -415,7 +417,7 @@ static opened_run run_from(const ss_trace *from, int layer, uint32_t fields, con
 }
 
 static void resumed(void) {
-    CASE("a run that begins behind a layer of another, with its edits, gives the same bits");
+    CASE("a run that begins after a layer of another run gives the same bits");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
@@ -520,7 +522,7 @@ static void kept_by_updates(void) {
     CASE("an update keeps the tokens before the first change, as far as the edits allow");
     static const struct {
         const char *edit;
-        int at, kept; /* the token that changes; 13: none, one more comes */
+        int at, kept; /* index of the token that changes; 13: a token is appended */
     } wanted[] = {
         {"silence:layer=1", 13, 13},
         {"silence:layer=1", 12, 12},
@@ -553,7 +555,7 @@ static void kept_by_updates(void) {
         CHECK_INT(run.run.trace.T, wanted[i].kept);
         while (ss_run_step(&run.run) > 0) continue;
         check_updated(&run, SS_OK, &desc, text, T_MAX + 1);
-        /* The same text again: only the logits behind the last token. */
+        /* The same text again recomputes only the logits after the last token. */
         must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "again");
         if (wanted[i].kept > 5) CHECK(run.run.trace.T >= wanted[i].kept);
         close_run(&run);
@@ -562,7 +564,7 @@ static void kept_by_updates(void) {
 }
 
 static void updates_of_streams(void) {
-    CASE("a run that streams starts over with every text, and ends as a new one");
+    CASE("a streaming run restarts with every text and equals a new one");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     ss_run_desc desc = {&model.model, T_MAX, SS_STREAMS | SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0,
@@ -573,7 +575,7 @@ static void updates_of_streams(void) {
     close_model(&model);
 }
 
-/* Six tokens, and pieces of two more at a time, of which so many steps are done. */
+/* Runs six tokens, then stops after `steps` steps of pieces of two more. */
 static void update_stopped(const ss_run_desc *desc, int steps) {
     opened_run run = open_run(desc);
     ss_error err;
@@ -590,7 +592,7 @@ static void updates_after_all(void) {
     CASE("an extension that was cancelled can be updated, whatever piece it stopped in");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
-    /* Without hidden states, the logits behind a token are those of the run's end. */
+    /* Without hidden states a run keeps only the logits after its last token. */
     static const uint32_t fields[] = {SS_FIELDS_ALL, SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK)};
     for (int edits = 0; edits < 2; edits++)
         for (int i = 0; i < 16; i++) {
@@ -598,7 +600,7 @@ static void updates_after_all(void) {
             update_stopped(&desc, i / 2);
         }
 
-    CASE("what an update refuses leaves the run as it was");
+    CASE("a refused update leaves the run unchanged");
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);
     ss_error err;
@@ -615,7 +617,7 @@ static void updates_after_all(void) {
     CHECK_INT((int)ss_run_truncate(&run.run, -1, &err), SS_BAD_REQUEST);
     check_updated(&run, SS_OK, &desc, prompt, T_MAX);
 
-    CASE("a run that took layers whatever their edits follows no other text");
+    CASE("a run that copied layers despite their edits cannot be updated");
     opened_run from = run_from(&run.run.trace, 1, SS_FIELDS_ALL, &edit, 1);
     CHECK_INT((int)ss_run_update(&from.run, prompt, 5, &err), SS_UNSUPPORTED);
     CHECK_INT((int)ss_run_extend(&from.run, prompt, 1, &err), SS_UNSUPPORTED);
@@ -641,7 +643,7 @@ static void check_longer(const ss_trace *base, int n, const ss_trace *whole, con
 }
 
 static void from_rooms(void) {
-    CASE("a run goes on from one with less room, or from one that has forgotten a longer text");
+    CASE("a run continues one with less capacity, or one that was cut to a shorter text");
     static const char *const texts[] = {"silence:layer=1,head=1", "hide_key:key=5",
                                         "park:layer=1,key=4", "evict:policy=h2o,budget=4"};
     for (int f = 0; f < FOLDERS; f++) {
@@ -696,7 +698,7 @@ static void from_lengths(void) {
 }
 
 static void only_above(void) {
-    CASE("an edit of the layers above is as one of the whole run; it may record less");
+    CASE("an edit of upper layers gives the bits of a whole run, also with fewer fields");
     opened_model model = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_edit edit = read_edit("silence:layer=1,head=2");
@@ -712,7 +714,7 @@ static void only_above(void) {
 
 /* Of every head: how much worse the tokens are predicted without it. */
 static void effects(void) {
-    CASE("the effect of each head is that of the reference");
+    CASE("the effect of each head equals that of the reference");
     opened_model model = open_model("tests/golden/var-unequal");
     opened_file file = open_file("tests/golden/effect-llama", "effect.safetensors");
     int T, heads = model.model.arch.H;
@@ -817,7 +819,7 @@ static void borders(void) {
 }
 
 static void refusals(void) {
-    CASE("what cannot be is refused with its place and a sentence");
+    CASE("impossible edits are refused with a place and a sentence");
     const struct {
         const char *folder, *edit, *where;
         ss_status status;
@@ -936,7 +938,7 @@ static const float *scores_of(const opened_run *run, int head, int t) {
     return ss_row(&run->run.trace, SS_FIELD_SCORES, head, t);
 }
 
-/* A score depends on its query, its key and their positions, whoever else is visible. */
+/* A score depends on its query, its key and their positions, not on other visible keys. */
 static void positions_beside_a_mask(const char *folder) {
     CASE("swapped positions reach the distances under a mask, an eviction and a hidden key alike");
     static const char *const others[] = {"mask:first=1,recent=3", "hide_key:key=2",

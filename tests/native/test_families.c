@@ -1,6 +1,6 @@
 /*
- * Families: what a config says is computed or refused by the name of its key, never passed over;
- * and what the features of the families promise, whatever the numbers: windows, experts, steps.
+ * Families: every config key is computed or refused by name, never ignored; and properties of the
+ * features of families: windows, experts, steps.
  */
 #include "model/families/family.h"
 #include "traces.h"
@@ -11,7 +11,7 @@
 
 static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
     size_t n = strlen(text);
-    unsigned char *copy = malloc(n + 1); /* of its own size but for one byte, for the sanitizers */
+    unsigned char *copy = malloc(n + 1); /* exact size plus a NUL, for the sanitizers */
     if (!copy) exit(2);
     memcpy(copy, text, n);
     ss_status status = ss_arch_read(arch, (ss_bytes){copy, n}, err);
@@ -67,7 +67,7 @@ static void check_config(const char *text, ss_status status, const char *where) 
     if (status == SS_UNSUPPORTED) CHECK(strstr(err.text, "this build computes") != NULL);
 }
 
-/* The config with a key of that value in place of its own. */
+/* Writes the config with another value of a key. */
 static void with_number(char *text, size_t size, const char *config, const char *key,
                         double value) {
     char name[64];
@@ -79,10 +79,9 @@ static void with_number(char *text, size_t size, const char *config, const char 
              after);
 }
 
-/* What a key may be, to its borders and no further: one below and one above are refused with them.
- */
+/* Tests the limits of a key: they are accepted, the numbers next to them are refused. */
 static void ranges(void) {
-    CASE("a number of a config has a least and a largest value, which its refusal says");
+    CASE("a number out of range is refused with its limits");
     static const struct {
         const char *config, *key;
         double low, high;
@@ -162,7 +161,7 @@ static void ranges(void) {
     }
 }
 
-/* The same keys for all families. */
+/* Tests the same keys for all families. */
 static void refused_by_all(void) {
     CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
     static const char gemma2[] = GEMMA2;
@@ -233,7 +232,7 @@ static void quantised(void) {
 }
 
 static void refused_by_some(void) {
-    CASE("values that a family is not computed with, and values that are none");
+    CASE("unsupported and malformed config values are refused");
     static const struct {
         const char *text;
         ss_status status;
@@ -398,7 +397,7 @@ static void rotary_configs(void) {
     }
 }
 
-/* "512." for a layer whose window is 512 and one that sees all. */
+/* Checks windows: "512." is a layer with a window of 512, then one without. */
 static void check_windows(const char *text, const char *expected) {
     char whole[1024], found[64];
     ss_arch arch;
@@ -481,7 +480,7 @@ static const char *path_of(const char *folder) {
     return path;
 }
 
-/* A model of the goldens and its run over the prompt. */
+/* A model of the goldens and its run over the prompt of the case. */
 typedef struct opened_folder {
     opened_model model;
     opened_run run;
@@ -508,7 +507,7 @@ static void steps_are_prompts(void) {
         const ss_trace *whole = &opened->run.run.trace;
         ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
         opened_run steps = open_run(&desc);
-        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* size twin */
+        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* measuring and taking agree */
         ss_error err;
         for (int t = 0; t < T_MAX; t++)
             must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "step");
@@ -555,7 +554,7 @@ static void interleaved(void) {
         float *work = malloc(ss_model_interleave_work(model) * sizeof *work);
         if (!work) abort();
         ss_model_interleave(model, work);
-        CHECK(model->layers[0].o.w.interleaved == !model->layers[0].o.w.in_out);
+        CHECK(model->layers[0].o.w.interleaved);
         tied += model->embedding.w.interleaved;
         check_steps(whole, prompt, T_MAX, T_MAX);
         if (f < DECODERS) check_steps(whole, prompt, T_MAX, 1);
@@ -626,7 +625,7 @@ static void routers(void) {
         }
         close_folder(opened);
     }
-    CASE("of experts that are alike the first are chosen");
+    CASE("equal router weights select the first experts");
     opened_model alike = open_model(path_of("hf-mixtral"));
     for (int l = 0; l < alike.model.arch.L; l++) {
         const ss_matrix *router = &alike.model.layers[l].router.w;
@@ -678,9 +677,9 @@ static void encoders(void) {
     }
 }
 
-/* ---- what a config says is seen in the numbers -------------------------------------------- */
+/* ---- every config key changes the numbers ------------------------------------------------- */
 
-/* A copy of bytes with the first `from` replaced. */
+/* Returns a copy of the bytes with the first `from` replaced. */
 static ss_bytes replaced(ss_bytes bytes, const char *from, const char *to) {
     size_t n = strlen(from), m = strlen(to), at = 0;
     while (at + n <= bytes.n && memcmp(bytes.data + at, from, n)) at++;
@@ -724,7 +723,7 @@ static ss_status read_object(ss_arch *arch, const cJSON *config, ss_error *err) 
     return status;
 }
 
-/* The context is also what YaRN stretches, where no original one is given. */
+/* YaRN scales from max_position_embeddings where no original context is given. */
 static void check_stretched(const cJSON *given, const cJSON *context, const char *family) {
     cJSON *with = cJSON_Duplicate(given, true), *rope = cJSON_CreateObject();
     cJSON_AddStringToObject(rope, "rope_type", "yarn");
@@ -741,7 +740,7 @@ static void check_stretched(const cJSON *given, const cJSON *context, const char
 }
 
 static void defaults(void) {
-    CASE("a key that a config leaves out is what transformers takes for it");
+    CASE("a missing key has the default of transformers");
     ss_bytes text = read_file("tests/golden", "defaults.json");
     cJSON *root = cJSON_ParseWithLength((const char *)text.data, text.n);
     const cJSON *families = cJSON_GetObjectItem(root, "families"), *family, *key;
@@ -869,7 +868,7 @@ static void every_key_counts(void) {
         CHECK(runs == (strstr(table[i].to, "bias\": false") == NULL));
         for (int v = 0; v < 61 && runs; v++) most = fmaxf(most, fabsf(a[v] - b[v]));
         if (!runs) most = INFINITY;
-        /* More than the goldens allow, so that they notice, too. */
+        /* The change exceeds the tolerance of the goldens, so that they also fail. */
         if (!(most > 3e-4f)) printf("  %s %s: %g\n", folder, table[i].to, (double)most);
         CHECK(most > 3e-4f);
         free((void *)(size_t)config.data);
@@ -893,7 +892,7 @@ static void check_broken(const char *folder, const char *name, const char *other
 }
 
 static void missing_tensors(void) {
-    CASE("a tensor that is missing is named as the file would name it");
+    CASE("a missing tensor is named in the file's format");
     static const struct {
         const char *folder, *name, *other;
     } table[] = {
@@ -948,7 +947,7 @@ static void missing_tensors(void) {
         check_broken(path_of(table[i].folder), table[i].name, table[i].other);
 }
 
-/* Opens the model again with a tensor of that name beside its own. */
+/* Opens the model again with one more tensor of that name. */
 static ss_status open_beside(const opened_model *opened, const char *name, ss_error *err) {
     const ss_container *own = &opened->weights.container;
     ss_entry *entries = malloc((own->n + 1) * sizeof *entries);
@@ -1017,12 +1016,12 @@ static void unread_tensors(void) {
     }
 }
 
-/* The tensors of Gemma 3 that the text model does not have. */
+/* True for tensors of Gemma 3 that its text model lacks. */
 static bool is_of_pictures(const char *name) {
     return !strncmp(name, "vision_tower.", 13) || !strncmp(name, "multi_modal_projector.", 22);
 }
 
-/* Every number that a model reads is proved: a NaN anywhere in its tensors is found. */
+/* Every weight is checked: a NaN in any tensor is refused. */
 static void not_finite(void) {
     CASE("a NaN in any tensor of any family is refused, and what sees pictures is not read");
     int skipped = 0;
@@ -1131,7 +1130,7 @@ static void parts_add_up(void) {
             if (!arch->post_norm &&
                 check_failed(fabs(sum - logit) <= 1e-5 * size, __FILE__, __LINE__, "adds up"))
                 printf("    %s layer %d head %d: %g of %g\n", folders[f], l, h, sum, logit);
-            /* What attention of a layer below adds is what its heads do, and its bias. */
+            /* The part of a layer's attention equals the sum over its heads, plus its bias. */
             for (int below = 0; below < arch->L; below++) {
                 const float *own = heads + ((size_t)head * (size_t)arch->L + (size_t)below) * H;
                 double whole = (double)parts[(size_t)head * count + 2 * (size_t)below + 1];

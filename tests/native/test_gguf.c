@@ -1,9 +1,9 @@
 /*
- * GGUF files: what is read from good ones, and what broken ones are refused with.
+ * GGUF files: valid ones are read, broken ones are refused with a place.
  *
  * Small files are written in a language of words: "4:7" is the number 7 in four bytes, "t:abc" a
- * text behind its length, "r:abc" the bare bytes, "z:9" nine zero bytes, "p:32" zero bytes up to
- * the next multiple of 32.
+ * text after its length, "r:abc" the bare bytes, "z:9" nine zero bytes, "p:32" zero bytes up to the
+ * next multiple of 32.
  */
 #include "check.h"
 #include "files.h"
@@ -43,7 +43,7 @@ static void put_word(written *file, const char *word, size_t n) {
     }
 }
 
-/* The file that the words describe, in a block of its own size. */
+/* Writes the file that the words describe, in a block of its exact size. */
 static ss_bytes write_file(const char *words) {
     written file = {.n = 0};
     while (*words) {
@@ -59,8 +59,7 @@ static ss_bytes write_file(const char *words) {
 
 static int runs_of_opened;
 
-/* What opening the file gives: its architecture, its tensors and, where asked, its model, which
- * runs a token. */
+/* Opens the architecture and the tensors of a file and, with_model, runs a token. */
 static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
     ss_arch arch;
     opened_model opened = {.weights.bytes = bytes};
@@ -96,7 +95,7 @@ static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
 #define EMBEDDING " t:token_embd.weight 4:2 8:4 8:8 4:0 8:0"
 #define DATA " p:32 z:128"
 
-/* Two pairs; the factor is a float's bits. */
+/* The factor of these two pairs is given as the bits of a float. */
 #define YARN(factor)                                                                               \
     KEY("rope.scaling.type", "8", "t:yarn")                                                        \
     KEY("rope.scaling.factor", "6", "4:" factor)
@@ -267,7 +266,7 @@ static const broken meanings[] = {
     {"an adapter", WITH_PAIR(" t:general.type 4:8 t:adapter"), SS_UNSUPPORTED, "general.type"},
 };
 
-/* A file of another architecture: seven pairs, and more. */
+/* A file of another architecture, with seven pairs and more. */
 #define OTHER(architecture, norm, F, count, more)                                                  \
     COUNTS("1", count)                                                                             \
     " t:general.architecture 4:8 t:" architecture KEY_OF(architecture, "block_count", "4", "4:1")  \
@@ -336,7 +335,7 @@ static const broken families[] = {
      SS_UNSUPPORTED, "hunyuan-moe.expert_shared_count"},
 };
 
-/* What some of the refusals say: what was expected, and what the file has. */
+/* The sentences of some refusals, with expected and actual values. */
 static const struct {
     const char *name, *text;
 } sentences[] = {
@@ -410,7 +409,7 @@ static const struct {
      "hunyuan-moe, falcon, bloom, found nothing"},
 };
 
-/* The sentence of a row; NULL: it is not held. */
+/* Returns the expected sentence of a row, or NULL. */
 static const char *sentence_of(const char *name) {
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
         if (!strcmp(sentences[i].name, name)) return sentences[i].text;
@@ -435,7 +434,7 @@ static void check_table(const broken *table, size_t n) {
 
 /* ---- rotary positions ----------------------------------------------------------------------- */
 
-/* The keys of a GGUF file say what those of a config.json say. */
+/* Checks that the keys of a GGUF file give the same scaling as those of a config.json. */
 static void check_scalings(void) {
     static const struct {
         const char *name, *words, *scaling;
@@ -522,7 +521,7 @@ static void check_shards(void) {
 
 /* ---- values of metadata --------------------------------------------------------------------- */
 
-/* The pair of that key, as wasm/abi finds it; SS_BAD_REQUEST if there is none. */
+/* Finds a pair by its key, as wasm/abi does; SS_BAD_REQUEST if the file has none. */
 static ss_status find_pair(ss_gguf_pair *found, ss_bytes file, const char *key, ss_error *err) {
     ss_gguf gguf;
     ss_status status = ss_gguf_begin(&gguf, file, err);
@@ -589,7 +588,7 @@ static void check_counts(void) {
     }
 }
 
-/* The numbers of ggml's types, as its own header gives them, of those that are not read. */
+/* Checks the names of unsupported types against the numbers of ggml's header. */
 static void check_type_names(void) {
     CASE("a type that is not read is refused by the name that ggml gives to its number");
     static const struct {
@@ -655,7 +654,7 @@ static uint32_t next_random(uint32_t *state) {
     return *state;
 }
 
-/* Flips one to four bits, mostly of the metadata and of the tensors' places. */
+/* Flips one to four bits, mostly in the metadata and the offsets of tensors. */
 static void flip(unsigned char *bytes, size_t n, uint32_t *state) {
     for (uint32_t flips = 1 + next_random(state) % 4; flips > 0; flips--) {
         size_t range = next_random(state) % 8 ? 4096 : n;

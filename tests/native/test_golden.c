@@ -1,13 +1,13 @@
 /*
- * Goldens: what Hugging Face transformers and the independent PyTorch reference computed must come
- * out of the core. A case is a folder of tests/golden with tokens and a model, its own or the one
+ * Goldens: the core must reproduce the numbers of Hugging Face transformers and of the independent
+ * PyTorch reference. A case is a folder of tests/golden with tokens and a model, its own or the one
  * that its golden.json names. Every tensor of its golden.safetensors is a trace field, or "metric."
  * and the name of a metric, and is compared element by element: logits and losses within 1e-4, the
- * others within 1e-5 of 1 or the tensor's largest magnitude. What compares two runs compares with
- * the one without edits.
+ * others within 1e-5 of 1 or the tensor's largest magnitude. A metric of two runs compares with the
+ * unedited run.
  *
- * Every field and every metric must have stood in a case whose sizes no two letters share: there
- * nothing can be taken for another.
+ * Every field and every metric needs a case whose sizes all differ, so that swapped dimensions are
+ * detected.
  */
 #include "check.h"
 #include "edits.h"
@@ -22,19 +22,19 @@
 
 #define GOLDEN "tests/golden"
 #define METRIC "metric."
-/* The longest name that a folder has, behind GOLDEN. */
+/* Bytes of the longest path of a folder. */
 #define PATH_BYTES 272
 #define METRICS_MAX 256
 #define EDITS_MAX 64
 #define OPERATIONS_MAX 64
 #define FAMILIES_BYTES 1024
 
-/* Fields and metrics of a case whose sizes all differ, and what any case had. */
+/* The fields and metrics of cases whose sizes all differ, and the edits and models of any case. */
 typedef struct coverage {
     bool fields[SS_FIELD_N], metrics[METRICS_MAX], edits[EDITS_MAX], operations[OPERATIONS_MAX],
         formats[SS_FORMAT_N];
     char families[FAMILIES_BYTES]; /* " llama gpt2 " */
-    char of_gguf[FAMILIES_BYTES];  /* the same of GGUF files */
+    char of_gguf[FAMILIES_BYTES];  /* families of GGUF files */
 } coverage;
 
 static float tolerance_of(const char *field, const ss_tensor *expected) {
@@ -45,7 +45,7 @@ static float tolerance_of(const char *field, const ss_tensor *expected) {
     return 1e-5f * largest;
 }
 
-/* Largest difference between the recorded field, row-major, and the golden. */
+/* Returns the largest difference between the recorded field and the golden. */
 static float difference(const ss_tensor *view, const ss_tensor *expected) {
     size_t index[SS_RANK_MAX] = {0}, n = ss_tensor_count(expected);
     float worst = 0.0f;
@@ -63,7 +63,7 @@ static float difference(const ss_tensor *view, const ss_tensor *expected) {
     return worst;
 }
 
-/* The golden's loss and rank begin with token 1; ours have a NaN for token 0. */
+/* Returns a view that lacks token 0 for loss and rank, since the goldens begin with token 1. */
 static ss_tensor field_like(const ss_trace *trace, int field) {
     ss_tensor view;
     ss_error err;
@@ -75,7 +75,7 @@ static ss_tensor field_like(const ss_trace *trace, int field) {
     return view;
 }
 
-/* Compares a field that the golden has by that name. */
+/* Compares a field with the golden. */
 static bool compare_field(const ss_trace *trace, int field, const ss_tensor *expected) {
     const char *name = ss_fields()[field].name;
     ss_tensor view = field_like(trace, field);
@@ -87,7 +87,7 @@ static bool compare_field(const ss_trace *trace, int field, const ss_tensor *exp
     return true;
 }
 
-/* Largest difference of a metric of one layer and head from numbers that begin at `first`. */
+/* Returns the largest difference of a metric of one layer and head from the numbers at `first`. */
 static float metric_gap(const ss_trace *trace, const ss_trace *plain, const char *name, int l,
                         int h, const ss_tensor *expected, size_t *first) {
     size_t count;
@@ -104,7 +104,7 @@ static float metric_gap(const ss_trace *trace, const ss_trace *plain, const char
     return worst;
 }
 
-/* A metric of the whole run, or of each head. */
+/* Compares a metric of the whole run, or of each head. */
 static void compare_metric(const ss_trace *trace, const ss_trace *plain, const ss_metric *row,
                            const ss_tensor *expected) {
     const ss_arch *arch = &trace->model->arch;
@@ -122,7 +122,7 @@ static void compare_metric(const ss_trace *trace, const ss_trace *plain, const s
     CHECK(worst <= tolerance_of(row->name, expected));
 }
 
-/* Compares the golden's tensor of that name with whatever it is of; false if it is of nothing. */
+/* Compares a tensor of the golden with the field or metric of its name; false if neither exists. */
 static bool compare(coverage *met, const ss_trace *trace, const ss_trace *plain, const char *name,
                     const ss_tensor *expected) {
     int n;
@@ -139,7 +139,7 @@ static bool compare(coverage *met, const ss_trace *trace, const ss_trace *plain,
     return !strcmp(name, "tokens");
 }
 
-/* No two letters are the same number, and query heads share keys. */
+/* True if all sizes differ and query heads share keys. */
 static bool all_differ(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
     int sizes[] = {1, arch->L, arch->G, arch->H, arch->K, trace->T, arch->F, arch->D, arch->V};
@@ -150,8 +150,8 @@ static bool all_differ(const ss_trace *trace) {
     return true;
 }
 
-/* The description of a case: the folder of its model, its own or the one that golden.json names as
- * "model", whether products are in eight bits, and the edits that it names. */
+/* A case: the folder of its model (its own, or "model" of golden.json), whether products have 8
+ * bits, and its edits. */
 typedef struct about {
     char model[PATH_BYTES];
     bool int8;
@@ -159,7 +159,7 @@ typedef struct about {
     int edits_n;
 } about;
 
-/* False where there is no model. */
+/* Reads the description of a case; false if the folder has no model. */
 static bool read_about(about *a, const char *folder) {
     cJSON *json;
     ss_error err;
@@ -178,7 +178,7 @@ static bool read_about(about *a, const char *folder) {
     return model != NULL;
 }
 
-/* " NAME " in a list of names between spaces. */
+/* True if the list of names, separated by spaces, contains the name. */
 static bool has_family(const char *families, const char *name) {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
@@ -199,8 +199,8 @@ static void meet_model(coverage *met, const opened_model *model) {
     if (format == SS_GGUF) add_family(met->of_gguf, arch->family);
 }
 
-/* What runs take from others and from themselves changes no bit, of any model and edit: a run that
- * begins from the plain one, and the edited run itself, follow a text that is typed in. */
+/* Checks that reuse changes no bit for any model and edit: a run that begins from the unedited one,
+ * and the edited run, are updated while a text is typed. */
 static void check_kept(opened_run *run, const opened_run *plain, const about *of,
                        const int32_t *tokens, int T) {
     ss_run_desc desc = {plain->run.trace.model, T,           SS_FIELDS_ALL, of->edits, of->edits_n,
@@ -254,7 +254,7 @@ static void check_folder(coverage *met, int *cases, const char *name) {
     ++*cases;
 }
 
-/* Each field and metric, in a case where it could not have been taken for another. */
+/* Checks that each field and metric had a case whose sizes all differ. */
 static void check_coverage(const coverage *met) {
     int n;
     const ss_metric *metrics = ss_metrics(&n);
@@ -263,7 +263,7 @@ static void check_coverage(const coverage *met) {
     for (int i = 0; i < n; i++)
         if (check_failed(met->metrics[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", metrics[i].name);
-    /* Derivatives read the latter four, and a wrong number would make them wrong. */
+    /* The derivatives read the last four fields, and their tests detect a wrong number. */
     CASE("so has every field, but tokens, which are given, next, the last row of logits, and what "
          "test_train compares derivatives of");
     const uint32_t elsewhere = SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) |
@@ -282,7 +282,7 @@ static void check_coverage(const coverage *met) {
             printf("    %s\n", edits[i].name);
 }
 
-/* Each row of a table that a model's files name. */
+/* Checks that every operation, family and format has a golden. */
 static void check_models(const coverage *met) {
     int n;
     CASE("every operation is that of a golden's model");

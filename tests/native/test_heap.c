@@ -1,5 +1,5 @@
-/* The binaries' memory functions, on memory of this test: blocks stay apart and whole, free ones
- * join, and no text of JSON makes a search long. */
+/* The binaries' memory functions: blocks do not overlap, free neighbours merge, and no JSON text
+ * makes a search long. */
 #include "check.h"
 
 #include <cJSON.h>
@@ -8,8 +8,8 @@
 
 #define ROOM ((size_t)1 << 29)
 static unsigned char *memory;
-static uint64_t memory_bytes; /* that have been asked for; more is refused */
-static long looked;           /* blocks that searches have passed over */
+static uint64_t memory_bytes; /* bytes requested so far; more is refused */
+static long looked;           /* blocks that searches have visited */
 
 static bool grows(uint64_t pages) {
     if (memory_bytes + pages * 65536 > ROOM) return false;
@@ -41,7 +41,8 @@ static uint32_t drawn(uint32_t below) {
     return (uint32_t)(((uint64_t)(state >> 8) * below) >> 24);
 }
 
-/* Blocks tile the heap, no two free ones are neighbours, and the bins hold the free ones. */
+/* Checks that blocks tile the heap, no two free ones are neighbours, and the bins hold all free
+ * ones. */
 static bool is_sound(void) {
     long free_blocks = 0, hung = 0;
     bool sound = true;
@@ -113,7 +114,7 @@ static void blocks(void) {
     free(cleared);
 }
 
-/* n bytes of JSON: the opening, one item over and over, and the closing. */
+/* Returns n bytes of JSON: the opening, one repeated item, and the closing. */
 static char *text_of(const char *open, const char *item, const char *close, size_t n) {
     size_t each = strlen(item), used = strlen(open);
     char *text = malloc(n + each + 64);
@@ -122,11 +123,11 @@ static char *text_of(const char *open, const char *item, const char *close, size
         int written = snprintf(text + used, each + 24, item, i);
         used += (size_t)written;
     }
-    snprintf(text + used - 1, 64, "%s", close); /* over the last comma */
+    snprintf(text + used - 1, 64, "%s", close); /* overwrites the last comma */
     return text;
 }
 
-/* Six of these are of the bin that holds the large holes, and larger than most of them. */
+/* Six of these need a block from the bin of the large holes, and are larger than most of them. */
 #define FIFTY "12345678901234567890123456789012345678901234567890"
 #define LONG FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY
 
@@ -149,7 +150,7 @@ static void json(void) {
     };
     cJSON_Hooks hooks = {heap_malloc, heap_free};
     cJSON_InitHooks(&hooks);
-    /* Holes of many sizes between blocks that stay, as files and models leave them. */
+    /* Holes of many sizes between permanent blocks, as files and models leave them. */
     enum { HOLES = 20000 };
     static void *hole[HOLES], *wall[HOLES];
     for (int i = 0; i < HOLES; i++) {

@@ -1,4 +1,4 @@
-/* Products in eight bits: what is rounded, what stays exact, and what is refused. */
+/* 8-bit products: rounded numbers, exact parts, and refusals. */
 #include "check.h"
 #include "edits.h"
 #include "files.h"
@@ -13,7 +13,7 @@ static float random_float(uint32_t *seed) {
     return (float)(int32_t)*seed * 0x1p-31f;
 }
 
-/* A row's numbers, made whole and back. */
+/* Quantises a row and converts it back. */
 static void check_row(const float *x, size_t n) {
     uint8_t numbers[QUADS * 4];
     float scale;
@@ -25,7 +25,7 @@ static void check_row(const float *x, size_t n) {
     for (size_t k = 0; k < n; k++) {
         float back = scale * (float)(numbers[k] - zero);
         CHECK(numbers[k] <= 127);
-        /* An end of the range may be rounded twice: with the zero point and by itself. */
+        /* The ends of the range may be rounded twice: once with the zero point. */
         CHECK_NEAR(back, x[k], (double)scale * 1.0001 + 1e-30);
         if (x[k] == 0.0f) CHECK(back == 0.0f);
     }
@@ -48,7 +48,7 @@ static void check_rows(void) {
     check_row(x, IN);
     for (size_t k = 0; k < IN; k++) x[k] = 1e-38f;
     check_row(x, IN);
-    CASE("rows: what is no number makes the whole row none");
+    CASE("rows: a NaN or an infinity makes the whole row NaN");
     static const float none[] = {INFINITY, -INFINITY, NAN};
     for (size_t i = 0; i < 3; i++) {
         uint8_t numbers[QUADS * 4];
@@ -84,7 +84,7 @@ static void hold(held *h, ss_matrix *w) {
     free(work);
 }
 
-/* Against the definition, in doubles. */
+/* Compares a product with its definition in doubles. */
 static void check_product(const ss_matrix *w, const held *h, const float *bias) {
     static float a[ROWS * IN], out[ROWS * OUT];
     uint8_t numbers[ROWS * QUADS * 4];
@@ -200,7 +200,7 @@ static void check_model(const char *folder) {
     }
     printf("  logits off by %.3f of at most %.3f\n", (double)worst, (double)most);
     CHECK(worst > 0.0f && worst < 0.1f * most);
-    /* Token by token the same bits as all at once. */
+    /* Token by token gives the bits of the whole prompt. */
     must(ss_run_extend(&parts.run, tokens, 5, &err), &err, "run");
     for (int t = 5; t < 16; t++) must(ss_run_extend(&parts.run, tokens + t, 1, &err), &err, "run");
     CHECK_BITS(ss_floats(&parts.run.trace, SS_FIELD_LOGITS), b, 16 * V * sizeof *b);
@@ -211,7 +211,7 @@ static void check_model(const char *folder) {
     close_model(&model);
 }
 
-/* What stays in floats: a router chooses, and a choice is not approximate. */
+/* Routers stay in floats, because rounding could select another expert. */
 static void check_kept(void) {
     opened_model model = open_model("tests/golden/hf-qwen2_moe");
     void *panels = keep_int8(&model.model);

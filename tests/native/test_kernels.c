@@ -1,4 +1,4 @@
-/* core/math: every kernel against its contract; what does not depend on order, against libm. */
+/* core/math: every kernel against its contract, and elementwise functions against libm. */
 #include "math/kernels.h"
 #include "math/pack.h"
 #include "math/scalar.h"
@@ -12,13 +12,14 @@
 
 static uint32_t random_state = 1;
 
-/* Uniform in [-size, size). */
+/* Returns a uniform number in [-size, size). */
 static float random_float(float size) {
     random_state = random_state * 1664525u + 1013904223u;
     return (float)((int32_t)(random_state >> 8) - 0x800000) / 8388608.0f * size;
 }
 
-/* n random numbers in memory of just that size, so that the sanitizer sees one read too many. */
+/* Returns n random numbers in a block of exact size, so that the sanitizer detects reads beyond it.
+ */
 static float *numbers(size_t n, float size) {
     float *x = malloc(n * sizeof *x + 1);
     if (!x) abort();
@@ -31,7 +32,7 @@ static float *numbers(size_t n, float size) {
 enum { GUARD = 16, LARGEST = 2048 };
 static const float canary = -12345.678f;
 
-/* An output of n floats between two guards. */
+/* An output of n floats with a guard on each side. */
 typedef struct guarded {
     float all[LARGEST + 2 * GUARD], *out;
     size_t n;
@@ -58,7 +59,7 @@ typedef struct shape {
     size_t T, N, Kin, a_stride, out_stride;
 } shape;
 
-/* Row t, column n in double and, bit for bit, in the order of the contract. */
+/* Checks element (t, n) in double and, bit for bit, in the order of the contract. */
 static bool element_is_right(shape s, const float *out, const float *a, const float *w,
                              const float *bias, size_t t, size_t n) {
     float ordered = bias ? bias[n] : 0.0f;
@@ -134,13 +135,13 @@ static bool equal(float a, float b) {
     return ss_bits_of_float(a) == ss_bits_of_float(b);
 }
 
-/* sum += a[k] * w[k * step], in the order of k. */
+/* Adds a[k] * w[k * step] in the order of k. */
 static float in_turn(float sum, const float *a, const float *w, size_t step, size_t n) {
     for (size_t k = 0; k < n; k++) sum += a[k] * w[k * step];
     return sum;
 }
 
-/* n floats from the first byte behind an aligned one, in memory of just that size. */
+/* Copies n floats to an odd address in a block of exact size. */
 static unsigned char *unaligned(const float *x, size_t n) {
     unsigned char *block = malloc(1 + n * sizeof *x);
     if (!block) abort();
@@ -248,7 +249,7 @@ static void fill_numbers(float *x, size_t n, int kind) {
     if (kind > 9) x[(size_t)kind * 5 % n] = kind % 2 ? NAN : -INFINITY;
 }
 
-/* A row's group in doubles: X in units. */
+/* A row's group in doubles. */
 typedef struct exact_group {
     double X[SS_GROUP], unit, sum;
 } exact_group;
@@ -295,7 +296,7 @@ static void check_whole_row(void) {
     }
 }
 
-/* Groups of whole numbers, beside the form in which they are read. */
+/* Groups of integers, and the form in which kernels read them. */
 typedef struct whole_groups {
     ss_fixed_groups groups;
     int w[SS_GROUPS][SS_GROUP][SS_PANEL];
@@ -303,7 +304,7 @@ typedef struct whole_groups {
     unsigned char bytes[SS_GROUPS * 310];
 } whole_groups;
 
-/* A half at random, of up to 2^-3 or subnormal, written; its number. */
+/* Writes a random half, up to 2^-3 or subnormal, and returns its value. */
 static float write_half(unsigned char *at) {
     uint32_t bits = ss_bits_of_float(random_float(1.0f)) >> 7 & 0xafffu;
     at[0] = (unsigned char)bits, at[1] = (unsigned char)(bits >> 8);
@@ -347,7 +348,7 @@ static void fill_groups(whole_groups *g, size_t n, ss_fixed_kind kind, size_t ga
     }
 }
 
-/* As the contract has it: one step of a sum. */
+/* Adds one term in the order of the contract. */
 static float add_exactly(float sum, const exact_group *x, const whole_groups *g, size_t i,
                          size_t lane) {
     bool nibbles = g->groups.kind != SS_BYTES;
@@ -379,7 +380,7 @@ static void check_fixed(void) {
         ss_fixed *all = &rows[0][0];
         for (size_t t = 0; t < SS_FIVE; t++) {
             fill_numbers(x[t], n * SS_GROUP, (int)t + i % 9);
-            /* the largest that there are */
+            /* the largest values */
             for (size_t k = 0; extreme && k < SS_GROUPS * SS_GROUP; k++)
                 x[t][k] = t % 2 ? 0x1.fffffep3f : -0x1.fffffep3f;
             ss_fixed_row(all + t * n, x[t], n);
@@ -435,7 +436,7 @@ static void check_interleave(void) {
 
 /* ---- reductions ---- */
 
-/* Eight lanes and the tree, written lane by lane. */
+/* Sums in eight lanes and a tree, written lane by lane. */
 static float in_order(const float *terms, size_t n) {
     float s[8];
     for (size_t lane = 0; lane < 8; lane++) {
@@ -459,7 +460,7 @@ static bool dot_is_ordered(const float *x, const float *y, size_t n) {
     return right;
 }
 
-/* What exp and sigmoid share: a shift, numbers out, their sum; then the same in place. */
+/* Tests exp or sigmoid: the shift, the outputs and their sum, then the same in place. */
 static bool map_is_ordered(float (*map)(SS_EXP_ARGS), float (*scalar)(float, float), const float *x,
                            float shift, size_t n) {
     float *terms = numbers(n, 1.0f);
@@ -490,7 +491,7 @@ static bool sigmoid_is_ordered(const float *x, const float *y, size_t n) {
     return map_is_ordered(ss_sigmoid, sigmoid_scalar, x, n ? y[0] : 0.0f, n);
 }
 
-/* A row's weights and their factor; some are exactly 0. */
+/* Tests the entropy of a row's weights, some of which are 0. */
 static bool entropy_is_ordered(const float *x, const float *y, size_t n) {
     float factor = n ? fabsf(y[0]) : 1.0f, *row = numbers(n, 1.0f);
     double exact = 0.0, size = 0.0, lanes[4] = {0};
@@ -534,6 +535,33 @@ static bool max_is_max(const float *x, const float *y, size_t n) {
         if (x[i] > largest) return false;
     }
     return found;
+}
+
+/* Twice, the second time with magnitudes that are equal, and limits that are in the row. */
+static bool peak_is_first(const float *x, const float *y, size_t n) {
+    (void)y;
+    float *rounded = malloc((n + 1) * sizeof *rounded);
+    bool right = rounded != NULL;
+    for (size_t i = 0; right && i < n; i++) rounded[i] = floorf(x[i] / 4.0f);
+    for (int twice = 0; right && n > 0 && twice < 2; twice++, x = rounded) {
+        size_t peak = ss_peak(x, n);
+        right = peak < n;
+        for (size_t i = 0; right && i < n; i++)
+            right = fabsf(x[i]) < fabsf(x[peak]) || (i >= peak && fabsf(x[i]) == fabsf(x[peak]));
+    }
+    free(rounded);
+    return right;
+}
+
+static bool count_counts(const float *x, const float *y, size_t n) {
+    bool right = ss_count(x, -1e9f, false, n) == n && ss_count(x, 1e9f, true, n) == 0;
+    for (size_t j = 0; right && j < n; j += 7) {
+        size_t larger = 0, equals = 0;
+        for (size_t i = 0; i < n; i++) larger += x[i] > x[j], equals += x[i] == x[j];
+        right =
+            ss_count(x, x[j], false, n) == larger && ss_count(x, x[j], true, n) == larger + equals;
+    }
+    return right && ss_count(y, 0.5f, false, 0) == 0;
 }
 
 /* ---- one number in, one number out ---- */
@@ -624,7 +652,7 @@ static bool relu_is_right(const float *x, const float *y, size_t n) {
     return right && guards_stand(&g);
 }
 
-/* Elsewhere, then in place. */
+/* Rotates into another array, then in place. */
 static bool rotate_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     size_t pairs = n / 2;
@@ -664,7 +692,7 @@ static bool rmsnorm_is_right(const float *x, const float *w, size_t n) {
     return right && guards_stand(&g);
 }
 
-/* In double; the tolerance is what subtracting a rounded mean can cost. */
+/* Compares with doubles; the tolerance covers the rounded mean. */
 static bool layernorm_is_near(const float *out, const float *x, const float *w, const float *b,
                               size_t n) {
     double mean = 0.0, variance = 0.0;
@@ -707,6 +735,8 @@ static const struct vector_case {
     {"entropy is of ss_logf, and adds in the documented order", entropy_is_ordered, 1.0f},
     {"add_shares adds in doubles", shares_are_exact, 10.0f},
     {"max is in the row, and nothing is larger", max_is_max, 10.0f},
+    {"peak is the first of the largest magnitudes", peak_is_first, 10.0f},
+    {"count counts what is larger, or as large", count_counts, 10.0f},
     {"copy copies, and clear clears", copy_is_exact, 10.0f},
     {"scale multiplies", scale_is_exact, 10.0f},
     {"add adds", add_is_exact, 10.0f},

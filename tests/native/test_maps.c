@@ -1,7 +1,7 @@
 /*
- * Maps that are computed when they are read: the bits of stored ones, for every operation, mask,
- * window, bias key, position scheme, edit and family that the goldens have, and metrics that the
- * pass accumulates without a map.
+ * Maps on demand have the bits of stored ones for every operation, mask, window, bias key, position
+ * scheme, edit and family of the goldens; so do the metrics that the pass accumulates without a
+ * map.
  */
 #include "check.h"
 #include "edit_lists.h"
@@ -10,12 +10,12 @@
 #define LLAMA "tests/golden/hf-llama-gqa"
 #define GPT2 "tests/golden/hf-gpt2-plain"
 #define T_MAX 13
-/* Fewer bytes than any map has. */
+/* Fewer bytes than any map, so that no map is stored. */
 #define NO_MAPS 1
 
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
-/* One of each kind of mask, position, key, gate and cap; every operation comes as an edit. */
+/* One model of each kind of mask, position, key, gate and cap; edits test every operation. */
 static const char *const folders[] = {LLAMA,
                                       GPT2,
                                       "tests/golden/hf-gpt_neox",
@@ -54,7 +54,7 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* Rows [t, t+n) of both runs. */
+/* Compares rows [t, t+n) of both runs. */
 static bool same_maps(ss_run *stored, ss_run *computed, ss_field_id field, int t, int n) {
     const ss_arch *arch = &stored->trace.model->arch;
     float a[T_MAX * T_MAX], b[T_MAX * T_MAX];
@@ -78,7 +78,7 @@ static void check_maps(ss_run *stored, ss_run *computed) {
     CHECK(same_maps(stored, computed, SS_FIELD_SCORES, 0, T));
 }
 
-/* Every metric of both runs, of all tokens and then of fewer. */
+/* Compares every metric of both runs, of all tokens and then of fewer. */
 static void check_metrics(const ss_trace *stored, const ss_trace *computed, const ss_trace *base) {
     int n;
     const ss_metric *rows = ss_metrics(&n);
@@ -107,12 +107,13 @@ static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int
     return run;
 }
 
-/* The same run with maps and without; what is read of both. */
+/* Compares the maps and metrics of a run that stores maps with those of one that does not. */
 static void compare(const ss_model *model, const ss_edit *edits, int n, int T, int piece) {
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, edits, n, NULL, 0, NULL, 0};
     opened_run stored = run_with(&desc, 0, T, piece), computed = run_with(&desc, NO_MAPS, T, piece);
-    CHECK(computed.arena.used == computed.arena.bytes); /* size twin */
-    /* Accumulated in the pass, then found from rows that are computed again. */
+    CHECK(computed.arena.used == computed.arena.bytes); /* measuring and taking agree */
+    /* The pass accumulated these metrics; after the statistics are cleared they come from
+     * recomputed rows. */
     check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
     ss_statistics_clear(&computed.run.trace);
     check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
@@ -182,7 +183,7 @@ static void edits(const char *folder) {
     close_model(&model);
 }
 
-/* Follows a text with runs that compute their maps. */
+/* Updates runs that compute their maps. */
 static void updates(const char *folder, const char *edit_text) {
     CASE("an updated run, with an edit and without");
     opened_model model = open_model(folder);
@@ -208,7 +209,7 @@ static void updates(const char *folder, const char *edit_text) {
     close_model(&model);
 }
 
-/* Reads every map after each token. */
+/* Reads every map after each token, which must not change the tokens that follow. */
 static void reading(const char *folder, const char *edit_text) {
     CASE("reading the maps of a run changes nothing in the tokens that follow");
     opened_model model = open_model(folder);
@@ -228,7 +229,7 @@ static void reading(const char *folder, const char *edit_text) {
     close_model(&model);
 }
 
-/* A run that begins from another, where either stores its maps or computes them. */
+/* Begins a run from another, where each stores or computes its maps. */
 static void from_another(const char *folder, const char *edit_text) {
     CASE("a run that begins from another one, whichever of them stores its maps");
     opened_model model = open_model(folder);
@@ -312,7 +313,7 @@ static void pooled(const char *folder) {
 }
 
 static void refusals(void) {
-    CASE("what cannot be read is refused with its place");
+    CASE("impossible reads are refused with a place");
     opened_model model = open_model(LLAMA);
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     const ss_arch *arch = &model.model.arch;
@@ -346,7 +347,7 @@ static void refusals(void) {
 }
 
 static void table_says(void) {
-    CASE("every metric that reads maps reads what is accumulated of them");
+    CASE("every metric that reads maps reads the accumulated statistics");
     int n;
     const ss_metric *rows = ss_metrics(&n);
     for (int i = 0; i < n; i++)

@@ -90,7 +90,7 @@ static void check_curve(const struct curve *curve) {
         double x = curve->low + (curve->high - curve->low) * i / SAMPLES, truth = curve->libm(x);
         double error = fabs(curve->mine(x) - truth);
         if (curve->relative && error > 0.0) error /= fabs(truth);
-        if (error <= worst) continue; /* a NaN gets through and stays */
+        if (error <= worst) continue; /* a NaN passes this test and is kept */
         worst = error;
         worst_x = x;
     }
@@ -169,7 +169,7 @@ static bool equal(float a, float b) {
 
 /* ---- packing ---- */
 
-/* The value of a small float from its fields. */
+/* Decodes a small float from its fields. */
 static float decode(unsigned bits, int exponent_bits, int fraction_bits) {
     int top = (1 << exponent_bits) - 1, bias = top / 2;
     int exponent = (int)(bits >> fraction_bits) & top;
@@ -196,10 +196,11 @@ static void check_halves(ss_dtype type, int exponent_bits, int fraction_bits) {
         wrong += !(equal(out[i], expected) || (isnan(out[i]) && isnan(expected)));
     }
     CHECK_INT(wrong, 0);
-    CHECK_INT(bad, ((1u << exponent_bits) - 1u) << fraction_bits); /* the first is +inf */
+    CHECK_INT(bad, ((1u << exponent_bits) - 1u) << fraction_bits); /* +inf is the first one */
 }
 
-/* Each place of each length, among the largest numbers; no byte beyond may be read. */
+/* Tests an infinity at each index of each length, among the largest numbers, without a read beyond
+ * the block. */
 static void check_places(ss_dtype type, uint32_t largest, uint32_t infinite) {
     size_t bytes = ss_dtype_bytes(type, 1);
     const uint32_t bad[] = {infinite, infinite | 1u, largest | infinite};
@@ -224,7 +225,7 @@ static void check_packing(void) {
     check_halves(SS_F16, 5, 10);
     CASE("all 65536 brain floats");
     check_halves(SS_BF16, 8, 7);
-    CASE("the first that is infinite or NaN, at any index");
+    CASE("finds the first infinity or NaN at any index");
     check_places(SS_F32, 0xff7fffff, 0x7f800000);
     check_places(SS_F16, 0xfbff, 0x7c00);
     check_places(SS_BF16, 0xff7f, 0x7f80);

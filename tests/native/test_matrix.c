@@ -72,7 +72,29 @@ static void check_product(const ss_matrix *w, const ss_matrix *as_written, size_
     free(work);
 }
 
+/* Single weights and panels are the numbers of whole outputs. */
+static void check_parts(const ss_matrix *w) {
+    float *row = malloc(17 * w->in * sizeof *row), *work = row + w->in;
+    if (!row) abort();
+    for (size_t n = 0; n < w->out; n++) {
+        const float *panel = ss_matrix_panel(work, w, n - n % 8);
+        bool right = true, is_last = n + 1 == w->out;
+        ss_matrix_output(row, w, n);
+        for (size_t k = 0; k < w->in; k++) {
+            right &= !memcmp(&panel[k * 8 + n % 8], row + k, sizeof *row);
+            if ((k * 5 + n) % 7 < 5) continue;
+            float weight = ss_matrix_weight(w, n, k);
+            right &= !memcmp(&weight, row + k, sizeof weight);
+        }
+        for (size_t i = 0; is_last && i < 8 * w->in; i++)
+            right &= i % 8 <= n % 8 || panel[i] == 0.0f;
+        CHECK(right);
+    }
+    free(row);
+}
+
 static void check_outputs(ss_matrix w, ss_matrix as_written) {
+    check_parts(&w);
     for (size_t T = 1; T <= ROWS; T++) {
         check_product(&w, &as_written, T, false);
         check_product(&w, &as_written, T, true);
@@ -92,13 +114,24 @@ static void check_interleaved(ss_matrix w, size_t off) {
     const ss_matrix as_written = w;
     size_t bytes = ss_dtype_bytes(w.type, IN * TOTAL);
     unsigned char *block = malloc(bytes + off);
-    float *work = malloc(TOTAL * IN * sizeof *work);
-    if (!block || !work) abort();
+    if (!block) abort();
     memcpy(block + off, w.data, bytes);
     w.data = block + off;
     bool panels = w.first % 8 == 0 && w.pair % 8 == 0 && (w.group == w.out || w.group % 8 == 0);
+    if (w.in_out) panels &= w.out % 8 == 0 && w.pair == 0;
+    panels &= w.type != SS_F32 || off == 0;
+    size_t floats = ss_matrix_interleave_work(&w);
+    CHECK((floats > 0) == panels);
+    float *work = malloc(floats * sizeof *work + 1);
+    if (!work) abort();
+    if (panels && w.in_out && w.first > 0) {
+        ss_matrix before = w; /* it moves the tensor */
+        before.first = 0, before.out = before.group = before.step = w.first;
+        ss_matrix_interleave(&before, work);
+    }
     ss_matrix_interleave(&w, work);
-    CHECK(w.interleaved == (panels && !w.in_out && (w.type != SS_F32 || off == 0)));
+    CHECK(w.interleaved == panels);
+    CHECK(w.in_out == (as_written.in_out && !panels));
     check_outputs(w, as_written);
     ss_matrix_interleave(&w, work); /* what is done is not done again */
     check_outputs(w, as_written);
@@ -167,6 +200,8 @@ static void check_joined(ss_matrix w, const float *a, float *work) {
         ss_matrix_times(out[1], a, &joined, NULL, T, work, NULL);
         CHECK(memcmp(out[0], out[1], T * w.out * sizeof *out[0]) == 0);
     }
+    check_parts(&w);
+    check_parts(&joined);
     for (size_t n = 0; n < w.out; n++) {
         ss_matrix_output(row[0], &w, n);
         ss_matrix_output(row[1], &joined, n);
@@ -203,6 +238,39 @@ static void check_quantised(ss_dtype type, size_t in) {
     w.first = 0, w.out = w.group = w.step = QUANTISED_OUT;
     check_joined(w, a, work);
     free(work), free(blocks);
+}
+
+/* Tensors [in][total] of many blocks of inputs, of one, and of blocks that are short since no
+ * larger number divides the inputs: panel by panel, input by input, in order. */
+static void check_ordered(size_t in, size_t total, ss_dtype type) {
+    size_t width = ss_dtype_bytes(type, 1), n = in * total;
+    unsigned char *block = malloc(n * width), *expected = malloc(n * width);
+    ss_matrix w = {.data = block, .type = type, .in = in, .out = total, .total = total};
+    w.group = w.step = total, w.in_out = true;
+    if (!block || !expected) abort();
+    size_t unit = type == SS_F32 ? 1 : 2;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = i / total, o = i % total;
+        size_t to = o / 8 * 8 * in + (k / unit * 8 + o % 8) * unit + k % unit;
+        for (size_t j = 0; j < width; j++)
+            block[i * width + j] = expected[to * width + j] = (unsigned char)(i >> 8 * j);
+    }
+    float *work = malloc(ss_matrix_interleave_work(&w) * sizeof *work);
+    if (!work) abort();
+    ss_matrix_interleave(&w, work);
+    CHECK(w.interleaved && memcmp(block, expected, n * width) == 0);
+    free(block), free(expected), free(work);
+}
+
+static void check_order(void) {
+    static const size_t sizes[][2] = {{768, 2304}, {3072, 768}, {1, 8},      {2, 40000},
+                                      {1018, 768}, {6, 16},     {2000, 264}, {50, 20000}};
+    CASE("numbers [in][total] are put in order where they lie");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        check_ordered(sizes[i][0], sizes[i][1], SS_F32);
+        if (sizes[i][0] % 2 == 0) check_ordered(sizes[i][0], sizes[i][1], SS_F16);
+    }
+    check_ordered(1019, 256, SS_F32); /* a prime */
 }
 
 static void check_plain(void) {
@@ -247,5 +315,6 @@ int main(void) {
     check_plain();
     IN = IN_MOST;
     check_plain();
+    check_order();
     return check_done();
 }

@@ -1,14 +1,14 @@
 /*
- * Metrics on maps and vectors made by hand, where the answer is known in closed form, and on random
- * maps against the independent twin (tests/golden/metrics). Numbers in names are the oracles of
- * section 6 of the specification.
+ * Metrics on hand-made maps and vectors with answers in closed form, and on random maps against an
+ * independent implementation (tests/golden/metrics). Numbers in names are the oracles of section 6
+ * of the specification.
  */
 #include "check.h"
 #include "files.h"
 
 #include <math.h>
 
-/* A trace without a model behind it: L layers, H heads, T tokens, every field cleared. */
+/* A trace without a model: L layers, H heads, T tokens, all fields zero. */
 typedef struct fake {
     ss_layer layers[4];
     ss_model model;
@@ -140,7 +140,7 @@ static void uniform_baseline(void) {
         CHECK_NEAR(closed[0], table[i].alpha_1, 5e-5);
         for (int k = 0; k < table[i].T; k++) {
             CHECK_NEAR(alpha[k], closed[k], 1e-6);
-            CHECK_NEAR(part[k], closed[k], 1e-6); /* all values are as long */
+            CHECK_NEAR(part[k], closed[k], 1e-6); /* all values have the same norm */
             CHECK_NEAR(sink[k], 0, 0);
             CHECK_NEAR(entropy[k], k > 0, 1e-6);
         }
@@ -202,7 +202,8 @@ static void proxies(void) {
     float *share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     float *raw = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
     float *mass = measure(&f.trace, "row_mass_summary", 0.3f, 0, 0, 0, NULL);
-    CHECK_NEAR(share[0], (1.0 + 0.75) / 2, 1e-4); /* a sink that moves nothing */
+    CHECK_NEAR(share[0], (1.0 + 0.75) / 2,
+               1e-4); /* the sink has the attention but contributes nothing */
     CHECK_NEAR(raw[0], 0.0002, 1e-9);
     CHECK_NEAR(mass[0], 0.00025, 1e-9);
     CHECK_NEAR(mass[1], 0.0001, 1e-9);
@@ -256,7 +257,7 @@ static void norms_and_ratios(void) {
     CHECK(isnan(ratio[0])); /* all embeddings are zero */
     CHECK_NEAR(ratio[1], 10, 1e-5);
     CHECK_NEAR(drain[0], 0.25, 1e-6);
-    CHECK(isnan(single[0])); /* there are no others */
+    CHECK(isnan(single[0])); /* a single token has no others */
     free(norm);
     free(ratio);
     free(drain);
@@ -281,7 +282,7 @@ static void massive_activations(void) {
 }
 
 static void geometry(void) {
-    CASE("7. cos * norms = q.k; pairs that the mask hides are NaN; the gap of one near key");
+    CASE("7. cos * norms = q.k; masked pairs are NaN; the gap of one aligned key");
     fake f;
     fake_open(&f, 1, 1, 3, 2, "softmax");
     const float q[6] = {1, 0, 2, 0, 0, 3}, k[6] = {4, 0, 0, 5, 0, -1};
@@ -303,7 +304,7 @@ static void geometry(void) {
     free(dot);
     free(cosine);
     free(norm);
-    CHECK(isnan(*alone)); /* there are no other keys */
+    CHECK(isnan(*alone)); /* a single token has no other key */
     free(gap);
     free(alone);
     fake_close(&f);
@@ -321,7 +322,7 @@ static void no_direction(void) {
     float *norm = measure(&f.trace, "qk_norm", 0.3f, 0, 0, 0, NULL);
     for (int t = 0; t < 3; t++)
         for (int j = 0; j <= t; j++) {
-            bool zero = t == 1 || j == 0; /* the vectors of that query and of that key */
+            bool zero = t == 1 || j == 0; /* the vectors of query 1 and of key 0 are zero */
             CHECK(isnan(cosine[3 * t + j]) == zero);
             if (zero) CHECK_NEAR(dot[3 * t + j], 0, 0);
             if (zero) CHECK_NEAR(norm[3 * t + j], 0, 0);
@@ -348,7 +349,7 @@ static void wide_gap(void) {
 }
 
 static void bad_requests(void) {
-    CASE("a request that cannot be met says why");
+    CASE("an impossible request is refused with its reason");
     fake f;
     fake_open(&f, 1, 2, 3, 1, "softmax");
     size_t dims[SS_RANK_MAX];
@@ -439,7 +440,7 @@ static const float *golden(const opened_file *file, const char *group, const cha
     return copy;
 }
 
-/* One metric of every map against the golden name of a group: of the maps, or of their shares. */
+/* Compares a metric of every map with the golden of a group: the raw maps, or their shares. */
 static void check_group(const opened_file *file, const char *maps_of, const char *group,
                         const char *operation, const char *metric, const char *name) {
     size_t dims[SS_RANK_MAX];
@@ -488,12 +489,12 @@ static void random_maps(void) {
     close_file(&file);
 }
 
-/* Matrix entropy of T rows of D numbers, of all of them or without the first. */
+/* Measures the matrix entropy of T rows of D numbers, of all or without the first. */
 static float spectrum(const float *rows, int T, int D, bool others) {
     fake f;
     fake_open(&f, 1, 1, T, D, "softmax");
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), rows, (size_t)(T * D) * sizeof *rows);
-    /* What an earlier measurement left there. */
+    /* The working memory is full of NaN, as if an earlier measurement had left it. */
     for (size_t i = 0; i < f.trace.spectrum_n; i++) f.trace.spectrum[i] = (double)NAN;
     float *found =
         measure(&f.trace, others ? "matrix_entropy_others" : "matrix_entropy", 0.3f, 0, 0, 0, NULL);
@@ -503,8 +504,8 @@ static float spectrum(const float *rows, int T, int D, bool others) {
     return entropy;
 }
 
-/* The entropy of rows along `directions` axes, one after the other, the first `first` times as long
- * as the others; a reflection makes every product differ from zero. */
+/* Measures rows along `directions` axes in turn, the first row `first` times as long as the others;
+ * a reflection makes every product nonzero. */
 static float entropy_along(int T, int D, int directions, float first, bool others) {
     float *rows = calloc((size_t)(T * D), sizeof *rows);
     if (!rows) exit(2);
@@ -518,8 +519,8 @@ static float entropy_along(int T, int D, int directions, float first, bool other
     return entropy;
 }
 
-/* How far the entropy of rows with the singular values 1, 1 - by, 1 - 2 by, ..., which two
- * reflections mix, is from the entropy of their squares. */
+/* Returns the error of the entropy of rows with the singular values 1, 1 - by, 1 - 2 by, ..., mixed
+ * by two reflections. */
 static float spectrum_error(int T, int D, float by) {
     int n = T < D ? T : D;
     double whole = 0, entropy = 0;
@@ -527,7 +528,7 @@ static float spectrum_error(int T, int D, float by) {
     if (!rows) exit(2);
     for (int i = 0; i < T; i++)
         for (int j = 0; j < D; j++) {
-            double sum = 0; /* of (1 - 2 / T) S (1 - 2 / D), each 1 being the identity */
+            double sum = 0; /* element of (I - 2/T) S (I - 2/D) */
             for (int k = 0; k < n; k++)
                 sum += ((i == k) - 2.0 / T) * (1 - k * (double)by) * ((j == k) - 2.0 / D);
             rows[i * D + j] = (float)sum;
@@ -542,8 +543,8 @@ static float spectrum_error(int T, int D, float by) {
     return error;
 }
 
-/* The worst difference from the closed form, over all pairs of rows of 3 numbers among -1, 0 and 1.
- */
+/* Returns the largest difference from the closed form over all pairs of rows of 3 numbers from -1,
+ * 0 and 1. */
 static float worst_of_pairs(void) {
     float worst = 0;
     for (int n = 0; n < 729; n++) {
@@ -581,7 +582,7 @@ static void matrix_entropy(void) {
     CHECK_NEAR(entropy_along(9, 5, 1, 1, false), 0, 1e-6);
     CHECK_NEAR(entropy_along(4, 6, 4, 2, false) * (float)log(4), 1.153741943, 1e-6);
     CHECK_NEAR(entropy_along(60, 6, 3, 1, false) * (float)log(6), log(3), 1e-6);
-    CASE("one massive row makes a valley that the other rows do not have");
+    CASE("one massive row lowers the entropy, which the other rows alone do not show");
     CHECK(entropy_along(64, 128, 64, 1000, false) < 1e-3f);
     CHECK_NEAR(entropy_along(64, 128, 64, 1000, true), 1, 1e-6);
     CASE("it is NaN for one row, where all is zero, and where a number or a square is not finite");
@@ -598,7 +599,7 @@ static void matrix_entropy(void) {
 }
 
 static void gates(void) {
-    CASE("two heads at work and two asleep: loads 1, 1, 0, 0 and a Gini coefficient of a half");
+    CASE("two active and two dormant heads: loads 1, 1, 0, 0 and a Gini coefficient of 0.5");
     fake f;
     fake_open(&f, 3, 4, 8, 1, "softmax");
     for (int head = 0; head < 12; head++)
@@ -612,7 +613,7 @@ static void gates(void) {
         for (int t = 1; t < 8; t++) CHECK_NEAR(gate[8 * head + t], head < 2, 0);
     }
     CHECK_NEAR(gini[0], 0.5, 1e-7);
-    CASE("one head at work: (H-1)/H; none: NaN");
+    CASE("one active head: (H-1)/H; none: NaN");
     CHECK_NEAR(gini[1], 0.75, 1e-7);
     CHECK(isnan(gini[2]));
     free(gate);

@@ -1,6 +1,6 @@
 /*
- * Model files that are broken: each gives its code, names the place, and reads no byte outside the
- * file (the sanitizers watch: every file lies in a block of its exact size).
+ * Broken model files: each gives its code and place, and no byte outside the file is read (every
+ * file is in a block of its exact size, so that the sanitizers detect it).
  */
 #include "check.h"
 #include "files.h"
@@ -21,7 +21,7 @@ static ss_bytes copy_of(const void *data, size_t n) {
     return (ss_bytes){copy, n};
 }
 
-/* A safetensors file of that header and so many zero bytes of data. */
+/* Returns a safetensors file with that header and data_n zero bytes of data. */
 static ss_bytes file_of(const char *header, size_t data_n) {
     size_t n = strlen(header);
     unsigned char *bytes = calloc(8 + n + data_n, 1);
@@ -112,7 +112,7 @@ static void found_numbers(void) {
          "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
          12, "expected its own bytes, but it begins at 8 inside b"},
     };
-    CASE("a tensor that lies elsewhere is refused with the bytes expected and found");
+    CASE("a tensor at wrong offsets is refused with the bytes expected and found");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         opened_file file = {.bytes = file_of(table[i].header, table[i].data_n)};
         ss_error err = {0};
@@ -158,7 +158,7 @@ static void header_lengths(void) {
     close_file(&file);
 }
 
-/* What cJSON holds at a time. */
+/* Blocks that cJSON holds now, and at most. */
 static struct { int now, most; } pieces;
 
 static void *count_malloc(size_t bytes) {
@@ -270,12 +270,12 @@ static void configs(void) {
         {"{" GPT2_KEYS ",\"activation_function\":\"tanh\"}", SS_UNSUPPORTED, "activation_function"},
         {"{" GPT2_KEYS ",\"scale_attn_by_inverse_layer_idx\":true}", SS_UNSUPPORTED,
          "scale_attn_by_inverse_layer_idx"},
-        /* In F32 the order of two factors is all that it changes. */
+        /* In F32 this key only changes the order of two factors. */
         {"{" GPT2_KEYS ",\"reorder_and_upcast_attn\":true}", SS_OK, ""},
         {"{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":3,\"n_embd\":8,\"vocab_size\":8}",
          SS_UNSUPPORTED, "n_head"},
     };
-    CASE("configs: what is missing, out of range or not computed here is named by its key");
+    CASE("configs: a missing, out-of-range or unsupported value is refused by its key");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         ss_error err = {0};
         CHECK_INT((int)read_config(table[i].text, &err), (int)table[i].status);
@@ -284,7 +284,7 @@ static void configs(void) {
     }
 }
 
-/* The first place of text in the header, which must be there. */
+/* Returns the first occurrence of text in the header, which must exist. */
 static unsigned char *find_in(ss_bytes file, const char *text) {
     size_t n = strlen(text);
     for (size_t i = 8; i + n <= file.n; i++)
@@ -332,7 +332,7 @@ static void broken_weights(void) {
         free((void *)(size_t)broken.data);
     }
 
-    CASE("ten thousand flipped bits, in the header and behind: a status, never a crash");
+    CASE("ten thousand flipped bits, in the header and after it: a status, never a crash");
     uint32_t state = 12345;
     size_t header = (size_t)weights.data[0] | (size_t)weights.data[1] << 8;
     int refused = 0;
@@ -351,17 +351,17 @@ static void broken_weights(void) {
     free((void *)(size_t)weights.data);
 }
 
-/* Rows of the embedding and of the head, wider than what is compared at once. */
+/* Rows of the embedding and of the head are wider than the block that is compared at once. */
 #define TIED_D 300
 
-static uint16_t half_of(int n) { /* n / 16 in F16, 0 < n < 32 */
+static uint16_t half_of(int n) { /* returns n / 16 in F16, 0 < n < 32 */
     int power = 4;
     while (n >> power == 0) power--;
     return (uint16_t)((11 + power) << 10 | (n << (10 - power) & 1023));
 }
 
-/* A tied model of two tokens whose file has a head, too, in F16, or in I8 with a scale of each row;
- * number (row, column) of the head is another one. */
+/* Opens a tied model of two tokens whose file also has a head, in F16, or in I8 with a scale of
+ * each row. Number (row, column) of the head differs from the embedding. */
 static ss_status open_tied(const char *type, int row, int column, ss_error *err) {
     static const struct {
         const char *name;
@@ -380,10 +380,10 @@ static ss_status open_tied(const char *type, int row, int column, ss_error *err)
         int n = 1 + i % 31;
         float number = (float)n / 16.0f;
         memcpy(data + 4 * i, &number, sizeof number);
-        int own = i == row * TIED_D + column ? 32 - n : n; /* 16 is in none of the places */
-        uint16_t half = half_of(own);
+        int stored = i == row * TIED_D + column ? 32 - n : n; /* 16 is at no tested place */
+        uint16_t half = half_of(stored);
         if (bytes)
-            data[at + (size_t)i] = (unsigned char)own;
+            data[at + (size_t)i] = (unsigned char)stored;
         else
             memcpy(data + at + 2 * (size_t)i, &half, sizeof half);
     }
@@ -434,7 +434,7 @@ static void tied_heads(void) {
     for (int i = 0; i < 2; i++) {
         ss_error err = {0};
         CHECK_INT((int)open_tied(types[i], -1, 0, &err), SS_OK);
-        /* The last column, and one on each side of what is compared at once. */
+        /* These are the first and last columns, and one on each side of a block. */
         static const int places[][2] = {{0, 0}, {0, TIED_D - 1}, {1, 255}, {1, 256}, {1, 0}};
         for (size_t j = 0; j < sizeof places / sizeof *places; j++) {
             char place[64];
@@ -497,7 +497,7 @@ static void arenas(void) {
     CHECK(ss_arena_take(&arena, 1, 1) == NULL && arena.full);
     free(arena.block);
 
-    CASE("text out of a file reaches an error as printable ASCII only");
+    CASE("an error quotes text of a file in printable ASCII only");
     ss_error err;
     ss_fail(&err, SS_BAD_FILE, "a\x01\xff", "%s", "b\n\x80");
     CHECK(!strcmp(err.where, "a??") && !strcmp(err.text, "b??"));

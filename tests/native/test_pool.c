@@ -1,7 +1,7 @@
 /*
- * Threads: with any number of them a run has the bits of one. Every model of the goldens runs with
- * a pool of the code that the wasm build has (wasm/abi/pool.c), on pthreads; built by itself
- * with -fsanitize=thread, too (tests/run native).
+ * Threads: a run has the same bits with any number of them. Every model of the goldens runs on the
+ * pool of the wasm build (wasm/abi/pool.c) with pthreads; tests/run native also builds this file
+ * with -fsanitize=thread.
  */
 #define _POSIX_C_SOURCE 200809L /* nanosleep */
 
@@ -56,7 +56,7 @@ static void *help(void *of) {
     return NULL;
 }
 
-/* Everything is worth sharing. */
+/* Starts a pool that shares every job. */
 static void start(thread_pool *c, size_t workers) {
     pool_init(&c->pool, workers, 0);
     for (size_t worker = 1; worker < workers; worker++) {
@@ -71,7 +71,7 @@ static void join(thread_pool *c) {
         pthread_join(c->helpers[worker].thread, NULL);
 }
 
-/* One thread that does as if it were many: from the last piece on, each on another worker. */
+/* One thread runs the pieces in reverse order, each as another worker. */
 static void share_backwards(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
     while (n-- > 0) piece(job, n, n % face->workers);
 }
@@ -81,12 +81,13 @@ static void share_backwards(ss_pool *face, ss_piece *piece, const void *job, siz
 enum { PIECES = 40, JOBS = 300 };
 
 typedef struct counting {
-    int *times;  /* [PIECES] that a piece was done */
-    int *inside; /* [SS_WORKERS_MAX] pieces under way on a worker, */
-    int *most;   /* and the most there were */
+    int *times;  /* [PIECES] how often each piece was done */
+    int *inside; /* [SS_WORKERS_MAX] pieces running on each worker, */
+    int *most;   /* and the maximum */
 } counting;
 
-/* Without an atomic: what a sanitizer would see of two pieces on one worker, or one done twice. */
+/* The counters are not atomic, so that ThreadSanitizer detects two pieces on one worker, or one
+ * done twice. */
 static void count(const void *job, size_t i, size_t worker) {
     const counting *c = job;
     if (++c->inside[worker] > c->most[worker]) c->most[worker] = c->inside[worker];
@@ -100,7 +101,7 @@ static void check_jobs(size_t workers) {
     counting job = {times, inside, most};
     start(&c, workers);
     for (int i = 0; i < JOBS; i++) {
-        /* Now and then helpers have time to fall asleep. */
+        /* Pauses let helpers fall asleep. */
         if (i % 60 == 0) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         ss_pool_run(&c.pool.face, count, &job, PIECES, 0);
         for (int piece = 0; piece < PIECES; piece++) CHECK_INT(times[piece], i + 1);
@@ -114,7 +115,7 @@ static void check_jobs(size_t workers) {
         CHECK(most[worker] <= (worker < workers));
 }
 
-/* A thread that takes a piece and is gone; the poster holds its own until then. */
+/* A helper takes a piece and ends; the main thread holds its own piece until then. */
 static void leave(const void *job, size_t i, size_t worker) {
     (void)i;
     thread_pool *c = (thread_pool *)(size_t)job;
@@ -138,12 +139,13 @@ static void check_loss(void) {
 
 /* ---- runs ---------------------------------------------------------------------------------- */
 
-/* The tokens in two halves, the second token by token: a prompt, and generated tokens. */
+/* Runs the tokens in two halves, the second one token at a time, like a prompt and generated
+ * tokens. */
 static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T,
                              ss_pool *threads) {
     ss_error err;
     const ss_arch *arch = &model->arch;
-    bool whole = arch->prefix > 0; /* which sees tokens after it */
+    bool whole = arch->prefix > 0; /* a prefix sees later tokens, so it must be run at once */
     ss_run_desc desc = {.model = model, .capacity = T, .fields = SS_FIELDS_ALL, .pool = threads};
     opened_run opened = open_run(&desc);
     int first = whole ? T : T / 2 + 1;
@@ -157,7 +159,7 @@ static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T
 static void check_shared(const opened_run *alone, const int32_t *tokens, ss_pool *threads) {
     const ss_trace *trace = &alone->run.trace;
     opened_run shared = run_halves(trace->model, tokens, trace->T, threads);
-    /* The second time finds what a metric may have written into the run. */
+    /* The second comparison detects a metric that writes into the run. */
     for (int i = 0; i < 2; i++) check_runs(trace, &shared.run.trace, trace->T);
     close_run(&shared);
 }
@@ -188,13 +190,13 @@ static void check_case(const char *name, const char *folder) {
 
 static long shared_jobs;
 
-/* Counts the jobs that a run shares among threads. */
+/* Runs the pieces and counts the jobs. */
 static void share_counted(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
     shared_jobs++;
     share_backwards(face, piece, job, n);
 }
 
-/* How many jobs a run of one chunk under an edit, or without one, shares. */
+/* Returns how many jobs a run of one chunk shares, under an edit or without. */
 static long jobs_of(const ss_model *model, const char *text) {
     static const int32_t tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
     ss_pool counted = {.workers = 3, .share = share_counted};

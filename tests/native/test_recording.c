@@ -1,6 +1,6 @@
 /*
- * Recordings: the reference's maps and vectors, kept in a file, give the reference's metrics
- * without a model; what was not kept is named; a file that lies is refused with its place.
+ * Recordings: a file with the reference's maps and vectors gives the reference's metrics without a
+ * model; missing fields are named; a broken file is refused with its place.
  */
 #include "check.h"
 #include "goldens.h"
@@ -35,7 +35,7 @@ static void close_recording(opened_recording *opened) {
     free((void *)(uintptr_t)opened->bytes.data);
 }
 
-/* The first prompt of a file that is opened for it. */
+/* An open recording and the trace of its first prompt. */
 typedef struct opened_trace {
     opened_recording file;
     ss_arena arena;
@@ -58,14 +58,14 @@ static void close_trace(opened_trace *opened) {
     close_recording(&opened->file);
 }
 
-/* ["a","a",..] of T strings. */
+/* Writes ["a","a",..] of T strings. */
 static void write_strings(char *out, int T) {
     strcpy(out, "[");
     for (int t = 0; t < T; t++) strcat(out, t ? ",\"a\"" : "\"a\"");
     strcat(out, "]");
 }
 
-/* The conditions of one kept prompt of T tokens of such a model. */
+/* Writes the conditions of one kept prompt of T tokens. */
 static void write_conditions(char *out, size_t bytes, const ss_arch *arch, int T) {
     char windows[256] = "[", strings[512], mask[64];
     for (int l = 0; l < arch->L; l++)
@@ -86,7 +86,8 @@ static void write_conditions(char *out, size_t bytes, const ss_arch *arch, int T
 
 /* ---- the reference's numbers --------------------------------------------------------------- */
 
-/* Largest difference of a metric from the golden, relative to its largest number, at least 1. */
+/* Returns the largest difference of a metric from the golden, relative to max(1, largest number).
+ */
 static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tensor *expected) {
     int layers = row->args & SS_ARG_LAYER ? trace->model->arch.L : 1;
     int heads = row->args & SS_ARG_HEAD ? trace->model->arch.H : 1;
@@ -108,7 +109,7 @@ static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tenso
     return worst / largest;
 }
 
-/* Every metric of the golden that the trace has the fields for; how many they were. */
+/* Compares the metrics whose fields the trace has with the golden and returns their number. */
 static int compare_metrics(const ss_trace *trace, const opened_file *file, const char *folder) {
     int n, compared = 0;
     const ss_metric *rows = ss_metrics(&n);
@@ -119,7 +120,7 @@ static int compare_metrics(const ss_trace *trace, const opened_file *file, const
         ss_metric_args args = {SS_EPS_STANDARD, trace->T, 0, 0, NULL};
         size_t dims[SS_RANK_MAX];
         if (!expected || ss_metric_shape(dims, trace, i, &args, NULL) < 0) continue;
-        CHECK(!rows[i].weights); /* a recording has none */
+        CHECK(!rows[i].weights); /* a recording has no weights */
         double gap = gap_of(trace, &rows[i], expected);
         if (!(gap <= 1e-5)) printf("  %s: %s is off by %g\n", folder, rows[i].name, gap);
         CHECK(gap <= 1e-5);
@@ -128,7 +129,7 @@ static int compare_metrics(const ss_trace *trace, const opened_file *file, const
     return compared;
 }
 
-/* A recording of a golden's fields, or of what replaces them. */
+/* Writes a recording of a golden's fields, or of the reduced tensors that replace them. */
 static ss_bytes record_golden(const opened_file *file, const ss_arch *arch, bool reduced,
                               size_t shift) {
     char conditions[4096];
@@ -209,7 +210,7 @@ static recording_writer begin_small(const char *operation) {
     return begin_recording("1", conditions_of(operation));
 }
 
-/* The shape of a metric of the first prompt. */
+/* Asks for the shape of a metric of the first prompt. */
 static ss_status ask(const ss_trace *trace, const char *metric, int T, ss_error *err) {
     size_t dims[SS_RANK_MAX];
     ss_metric_args args = {0.3f, T, 0, 0, NULL};
@@ -244,7 +245,7 @@ static void missing(void) {
     says(&opened.trace, "gate_mean", 2, "the field gate, not recorded");
     says(&opened.trace, "alpha_bias", 2, "the field att_bias, not recorded");
     says(&opened.trace, "kl_at", 2, "the field logits, not recorded");
-    CASE("alpha that was kept without maps is of all tokens alone");
+    CASE("alpha without maps serves only metrics of all tokens");
     says(&opened.trace, "alpha", 1, "expected all 2 tokens");
     ss_error err;
     CHECK_INT(ask(&opened.trace, "value_ratio", 2, &err), SS_OK);
@@ -265,7 +266,7 @@ static void missing(void) {
 }
 
 static uint16_t half_of(float x) {
-    for (uint32_t h = 0; h < 0x7c00; h++) { /* the nearest of the halves that are not negative */
+    for (uint32_t h = 0; h < 0x7c00; h++) { /* search for the nearest non-negative half */
         float low, high;
         uint16_t pair[] = {(uint16_t)h, (uint16_t)(h + 1)};
         ss_unpack(&low, (unsigned char *)&pair[0], SS_F16, 1);
@@ -364,7 +365,7 @@ static void metadata(void) {
     refused(end_recording(&w, 0), SS_BAD_CONFIG, "recording", "object");
 }
 
-/* The conditions with one text replaced by another. */
+/* Returns the conditions with one text replaced. */
 static const char *replaced(const char *from, const char *to) {
     static char text[1024];
     const char *good = conditions_of("softmax"), *at = strstr(good, from);
@@ -374,7 +375,7 @@ static const char *replaced(const char *from, const char *to) {
 }
 
 static void conditions(void) {
-    CASE("conditions that lie are refused by their key");
+    CASE("wrong conditions are refused by their key");
     static const struct {
         const char *from, *to;
         ss_status status;
@@ -436,7 +437,7 @@ static void conditions(void) {
     }
 }
 
-/* A small recording with the maps, whose conditions have one text replaced. */
+/* Begins a small recording with maps, with one text of the conditions replaced. */
 static recording_writer begin_replaced(const char *from, const char *to) {
     recording_writer w = begin_recording("1", replaced(from, to));
     add_claimed(&w, "0.att", "F32", "[1,2,2,2]", maps, sizeof maps);
@@ -444,7 +445,7 @@ static recording_writer begin_replaced(const char *from, const char *to) {
 }
 
 static void layers(void) {
-    CASE("hidden states are those of all layers, with attention or without");
+    CASE("hidden states have rows for all layers, with attention or without");
     static const float norms[] = {1, 2, 3, 6, 5, 20, 7, 7};
     recording_writer w = begin_replaced("\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[2]");
     add_claimed(&w, "0.hidden_norm", "F32", "[4,2]", norms, sizeof norms);
@@ -485,7 +486,7 @@ static void first(void) {
 }
 
 static void shapes(void) {
-    CASE("tensors that lie are refused by their name");
+    CASE("wrong tensors are refused by their name");
     static const struct {
         const char *name, *dtype, *shape;
         size_t bytes;

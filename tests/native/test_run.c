@@ -1,7 +1,7 @@
 /*
- * Runs: what must hold for every model, shown on tiny ones. Numbers in names are the oracles of
- * section 6 of the specification. The tiny models are those of tests/golden; where an oracle needs
- * special weights, those of the opened file are overwritten.
+ * Runs: properties of every model, tested on tiny ones. Numbers in names are the oracles of section
+ * 6 of the specification. The tiny models are those of tests/golden; where an oracle needs special
+ * weights, those of the opened file are overwritten.
  */
 #include "check.h"
 #include "files.h"
@@ -16,7 +16,7 @@
 
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
-/* The tiny models are stored as F32, in place in the bytes of their file. */
+/* Fills a layer; the tiny models are F32, which the model reads in the bytes of the file. */
 static void fill(const ss_linear *linear, float value) {
     const ss_matrix *w = &linear->w;
     CHECK_INT((int)w->type, SS_F32);
@@ -42,7 +42,7 @@ static void prefill_equals_steps(const char *folder) {
     CASE("a longer text does not change earlier rows");
     opened_run part = run_tokens(&model.model, prompt, 7, NULL, 0);
     opened_run again = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    /* Its last loss and logits are those of the longer run too. */
+    /* The shorter run also has the losses and logits of the longer one. */
     check_same(&part.run.trace, &again.run.trace, 7);
     close_run(&part);
     close_run(&again);
@@ -50,7 +50,7 @@ static void prefill_equals_steps(const char *folder) {
 }
 
 static void recorded_on_demand(void) {
-    CASE("fields that are not asked for change nothing in those that are");
+    CASE("recording fewer fields does not change the recorded ones");
     opened_model model = open_model(LLAMA);
     opened_run all = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_error err;
@@ -58,7 +58,7 @@ static void recorded_on_demand(void) {
         if (!(ss_fields_of(&model.model.arch) & SS_BIT(field))) continue;
         ss_run_desc desc = {&model.model, T_MAX, SS_BIT(field), NULL, 0, NULL, 0, NULL, 0};
         opened_run one = open_run(&desc);
-        CHECK_INT(one.arena.used == one.arena.bytes, 1); /* size twin */
+        CHECK_INT(one.arena.used == one.arena.bytes, 1); /* measuring and taking agree */
         must(ss_run_extend(&one.run, prompt, T_MAX, &err), &err, "extend");
         ss_tensor a, b;
         must(ss_trace_view(&a, &all.run.trace, field, -1, -1, &err), &err, "view");
@@ -112,7 +112,7 @@ static void sums_of_alpha(void) {
     close_model(&model);
 }
 
-/* Runs under one edit and keeps layer 0, whose scores no edit has touched yet. */
+/* Runs under one edit and copies the maps of layer 0, whose scores no edit has changed. */
 static void layer_of(float *att, float *mass, const ss_model *model, const ss_edit *edit) {
     opened_run run = run_tokens(model, prompt, T_MAX, edit, 1);
     const ss_trace *trace = &run.run.trace;
@@ -263,7 +263,7 @@ static void same_again(void) {
 }
 
 static void measured_again(void) {
-    CASE("a run that is taken back and given other tokens is measured again");
+    CASE("a run that is cut and given other tokens is measured again");
     static const int32_t others[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
     opened_model model = open_model(LLAMA);
     opened_run used = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -323,7 +323,7 @@ static void edits(void) {
 }
 
 static void bad_requests(void) {
-    CASE("requests that cannot be met give a code and leave the run as it was");
+    CASE("impossible requests give a code and leave the run unchanged");
     opened_model model = open_model(LLAMA);
     ss_error err;
     size_t bytes;
@@ -375,7 +375,7 @@ static void sampling(void) {
     for (int v = 0; v < V; v++) seen += counts[v] > 0;
     CHECK_INT(seen, 3);
 
-    CASE("of equal logits greedy takes the first");
+    CASE("greedy takes the first of equal logits");
     float *logits = writable(next);
     float second = logits[3];
     logits[3] = logits[best];
@@ -399,7 +399,7 @@ static void sampling(void) {
     close_model(&model);
 }
 
-/* Which of five tokens are ever drawn with the top_k largest logits, as the bits of a number. */
+/* Returns a bit set of the tokens, of five, that are ever drawn with top_k. */
 static int drawn_of(const float *logits, int top_k) {
     float work[5];
     int drawn = 0;
@@ -411,17 +411,18 @@ static int drawn_of(const float *logits, int top_k) {
 static void ties(void) {
     CASE("of equal logits at the cutoff of top_k the first ones are drawn, and no more than top_k");
     static const float logits[] = {1, 2, 3, 2, 2};
-    static const int admitted[] = {31, 4, 6, 14, 30, 31, 31}; /* by top_k; 0 and above V: all */
+    static const int admitted[] = {
+        31, 4, 6, 14, 30, 31, 31}; /* indexed by top_k; 0 and numbers above V admit all */
     for (int top_k = 0; top_k <= 6; top_k++) CHECK_INT(drawn_of(logits, top_k), admitted[top_k]);
 
     CASE("tokens with a probability are the top_k of any logits, in whatever order these are");
     enum { V = 60 };
     float many[V], work[V];
-    for (int v = 0; v < V; v++) many[v] = (float)(v * 37 % V / 2); /* each value twice */
+    for (int v = 0; v < V; v++) many[v] = (float)(v * 37 % V / 2); /* each value occurs twice */
     for (int top_k = 1; top_k <= V; top_k++) {
         ss_sample(many, V, 1000, top_k, 0, work);
         for (int v = 0; v < V; v++) {
-            int before = 0; /* tokens that are preferred to v */
+            int before = 0; /* number of tokens with a larger logit */
             for (int u = 0; u < V; u++)
                 before += many[u] > many[v] || (many[u] == many[v] && u < v);
             CHECK_INT(work[v] > 0, before < top_k);

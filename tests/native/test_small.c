@@ -1,4 +1,4 @@
-/* The binary's own functions on texts and lists against the C library's. */
+/* The binary's string and sort functions against the C library's. */
 #include "check.h"
 
 #include <stdint.h>
@@ -12,7 +12,7 @@ void ss_qsort(void *items, size_t n, size_t bytes, int (*order)(const void *, co
 
 typedef struct item {
     uint32_t key;
-    char rest[7]; /* which makes items of a size that is no power of two */
+    char rest[7]; /* makes the size no power of two */
 } item;
 
 static int by_key(const void *a, const void *b) {
@@ -27,7 +27,7 @@ static void check_sort(size_t n, uint32_t keys) {
     for (size_t i = 0; i < n; i++) {
         state = state * 1664525 + 1013904223;
         found[i].key = (state >> 8) % keys;
-        /* Of equal items the order is open: they are alike. */
+        /* Equal items are identical, since their order is unspecified. */
         found[i].rest[6] = (char)found[i].key;
     }
     memcpy(expected, found, sizeof found);

@@ -7,7 +7,7 @@
 __attribute__((format(printf, 3, 4))) int ss_snprintf(char *restrict text, size_t bytes,
                                                       const char *restrict format, ...);
 
-/* Text, its length, and that nothing is written beyond bytes. */
+/* Compares the text and its length, and checks that nothing is written beyond `bytes`. */
 #define SAME_IN(bytes, ...)                                                                        \
     do {                                                                                           \
         char found[512], expected[512];                                                            \
@@ -48,7 +48,7 @@ int main(void) {
         HUGE_VAL, -HUGE_VAL, 123456789, 4294967296.0, 0x1p53};
     static const char *const formats[] = {"%.*g", "%.*f"};
 
-    CASE("what the core writes");
+    CASE("the formats that the core uses");
     SAME("%s: expected %s, found \"%.*s\"", "key", "", 3, "abcdef");
     SAME("%.60s|%.80s|%.0s", "short", "also", "none");
     SAME("%d %d %d %d", 0, -17, INT32_MAX, INT32_MIN);
@@ -57,7 +57,7 @@ int main(void) {
     SAME("%3d|%2d", 7, 123);
     SAME("%1.15g %1.17g %.7g %g %.0f", 0.1, 0.1, 0.30000001192092896, 1e-5, 1e15);
 
-    CASE("more than there is room for");
+    CASE("texts that do not fit");
     for (size_t bytes = 0; bytes < 12; bytes++) SAME_IN(bytes, "%s-%d", "123456", 78);
 
     CASE("numbers at the edges");

@@ -1,6 +1,6 @@
 /*
- * pytorch_model.bin: what torch.save writes is read, and nothing else is: pickles that call,
- * pickles that break the machine, damage of every kind. Each is refused with a code and a place.
+ * pytorch_model.bin: files of torch.save are read; pickles that call functions or break the pickle
+ * machine and damaged files are refused with a code and a place.
  */
 #include "check.h"
 #include "zips.h"
@@ -69,9 +69,9 @@ static void bad_pickles(void) {
         const char *pickle;
         size_t n;
         ss_status status;
-        const char *text; /* that the error must say */
+        const char *text; /* expected part of the error */
     } table[] = {
-        /* what calls */
+        /* pickles that call */
         {PICKLE("\x80\2cos\nsystem\nX\2\0\0\0hi\x85R."), SS_UNSUPPORTED, "os.system"},
         {PICKLE("\x80\2"
                 "cbuiltins\neval\nX\1\0\0\0"
@@ -99,7 +99,7 @@ static void bad_pickles(void) {
         {PICKLE("\x80\2" REBUILD ")R."), SS_BAD_FILE, "arguments"},
         {PICKLE("\x80\2N}b."), SS_UNSUPPORTED, "a table to build"},
         {PICKLE("\x80\2}}b}b" GOOD "}b."), SS_UNSUPPORTED, "a table to build"},
-        /* what breaks the machine */
+        /* pickles that break the machine */
         {PICKLE(""), SS_BAD_FILE, "the pickle's end"},
         {PICKLE("\x80"), SS_BAD_FILE, "the pickle's end"},
         {PICKLE("\x80\5}."), SS_UNSUPPORTED, "protocol 2 to 4"},
@@ -131,7 +131,7 @@ static void bad_pickles(void) {
         {PICKLE("\x80\2\x8a\11aaaaaaaaa."), SS_UNSUPPORTED, "at most 8 bytes"},
         {PICKLE("\x80\2\x8b\4\0\0\0\1\0\0\0."), SS_UNSUPPORTED, "0x8b"},
         {PICKLE("\x80\2G\0\0\0\0\0\0\0\0."), SS_UNSUPPORTED, "0x47"},
-        /* tensors that cannot be */
+        /* impossible tensors */
         {PICKLE("\x80\2K\1Q."), SS_BAD_FILE, "\"storage\""},
         {PICKLE("\x80\2(K\1K\1K\1K\1K\1tQ."), SS_BAD_FILE, "\"storage\""},
         {PICKLE("\x80\2(X\7\0\0\0storageccollections\nOrderedDict\n" KEY("0") KEY("c") "K\4tQ."),
@@ -156,7 +156,7 @@ static void bad_pickles(void) {
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", TWO, TWO) "s"), SS_UNSUPPORTED, "strides"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", "K\2K\2\x86", "K\1K\2\x86") "s"), SS_UNSUPPORTED,
          "strides"},
-        /* tables of other things */
+        /* tables of other objects */
         {TABLE("(" KEY("a") GOOD KEY("a") GOOD "u"), SS_BAD_FILE, "each name once"},
         {TABLE("K\1" GOOD "s"), SS_BAD_FILE, "with names"},
         {TABLE(KEY("\0") GOOD "s"), SS_BAD_FILE, "NUL"},
@@ -164,7 +164,7 @@ static void bad_pickles(void) {
         {TABLE("q\0" KEY("t") "h\0s"), SS_BAD_FILE, "a table of tensors"},
         {TABLE(KEY("s") "}" KEY("a") GOOD "ss"), SS_BAD_FILE, "a table of tensors"},
     };
-    CASE("pickles that call, break the machine, or hold no tensors: refused, with what they say");
+    CASE("pickles that call, break the machine, or hold no tensors are refused");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         opened_file file;
         ss_error err;
@@ -188,7 +188,7 @@ static void places(void) {
     close_file(&file);
 }
 
-/* n times the same opcodes, before and after others. */
+/* Checks a pickle with n copies of opcodes, between others. */
 static void check_repeated(const char *before, const char *opcodes, size_t width, size_t n) {
     size_t first = strlen(before);
     char *pickle = malloc(first + n * width);

@@ -8,7 +8,8 @@
 
 #include <dirent.h>
 
-/* A model whose numbers can be changed, and another of its shape for their sums. */
+/* A model whose weights can be changed, and a second one of its shape for the sums of derivatives.
+ */
 typedef struct live_model {
     opened_file file, sums_file;
     ss_arena arena, sums_arena;
@@ -56,7 +57,7 @@ static const ss_tensor *find(const opened_file *file, const char *name) {
     return &entry->tensor;
 }
 
-/* Mean surprise of tokens 1..T-1, and its derivative by the logits [T][V] in d. */
+/* Returns the mean loss of tokens 1..T-1 and writes its derivative by the logits [T][V] to d. */
 static double loss_of(float *d, const float *logits, const int32_t *tokens, int T, int V) {
     double loss = 0;
     for (int t = 0; t < T; t++, logits += V, d += V) {
@@ -72,13 +73,13 @@ static double loss_of(float *d, const float *logits, const int32_t *tokens, int 
     return loss;
 }
 
-/* The same text in both sequences of a batch, so that the sums are twice those of one. */
+/* Both sequences of a batch have the same text, so that the sums are twice those of one. */
 #define SEQUENCES 2
 
 #define LAYERS_MAX 8
 
-/* The loss. With `ratios`, the derivatives by weights are added to live->sums, and ratios[2][L] are
- * those of the log, of one sequence. */
+/* Returns the loss. With `ratios` it also adds the derivatives by weights to live->sums and writes
+ * ratios[2][L] of the log, for one sequence. */
 static double backward(live_model *live, const int32_t *tokens, int T, float *ratios) {
     ss_error err;
     ss_run_desc desc = {&live->model, T, ss_backward_fields(&live->model.arch), NULL, 0, NULL, 0,
@@ -115,8 +116,8 @@ static double size_of(const float *x, size_t n) {
     return sqrt(sum);
 }
 
-/* Error of a tensor's derivatives over their size; those that are next to nothing beside the
- * largest tensor's are judged by that. */
+/* Returns the relative error of a tensor's derivatives; tiny ones are judged relative to the
+ * largest tensor. */
 static double compare(const char *folder, const live_model *live, const opened_file *golden) {
     double worst = 0, most = 0;
     const ss_container *sums = &live->sums_file.container;
@@ -181,7 +182,7 @@ static void golden_gradients(void) {
             printf("    %s\n", operations[i].name);
 }
 
-/* Numbers of all weights, in the order of the container. */
+/* Returns the numbers of tensor i of the container. */
 static float *numbers(const opened_file *file, size_t i, size_t *n) {
     const ss_tensor *tensor = &file->container.entries[i].tensor;
     *n = ss_tensor_count(tensor);
@@ -224,7 +225,7 @@ static void finite_differences(const char *folder, float embedding_scale) {
 
 #define ROW_N 6
 
-/* d . row(x), in double. */
+/* Returns d . row(x) in double. */
 static double along(const ss_operation *operation, const float *x, const float *d,
                     const float *parameters) {
     float w[ROW_N];
@@ -236,7 +237,7 @@ static double along(const ss_operation *operation, const float *x, const float *
 }
 
 static void rows_back(void) {
-    CASE("an operation's derivative is that of its row by each score, and stays in the row");
+    CASE("an operation's derivative equals the finite difference by each score");
     static const float x[ROW_N] = {0.3f, -0.8f, 1.1f, 0.05f, -0.4f, 0.7f};
     static const float d[ROW_N] = {0.9f, -0.2f, 0.4f, -1.3f, 0.6f, 0.25f};
     int operations_n;
@@ -282,7 +283,7 @@ static ss_bytes text_of(const char *text) {
     return (ss_bytes){(const unsigned char *)text, strlen(text)};
 }
 
-/* The lab's model with some attention operation, of so many tokens. */
+/* Returns the config of the lab's model with an attention operation. */
 static const char *lab(const char *operation) {
     static char config[512];
     snprintf(config, sizeof config,
@@ -396,7 +397,7 @@ static void backcopy(void) {
         CHECK_NEAR(s->optimum[0], log(16), 1e-6);
     }
     CHECK(triggers > 20);
-    /* Sampled and exact entropy, of about 400 draws. */
+    /* About 400 draws estimate the exact entropy. */
     CHECK_NEAR(surprise / optimum, 1, 0.15);
     CHECK_NEAR(entry.optimum_triggers, 0, 0);
     close_train(opened);
@@ -422,7 +423,7 @@ static void conditional(void) {
     close_train(opened);
 }
 
-/* Draws a batch of n sequences, part by part, and calls back with each. */
+/* Draws n sequences, part by part, and passes each to a callback. */
 static void each_sequence(ss_train *train, void (*look)(const ss_sequence *s, void *found),
                           void *found) {
     int n = (int)train->recipe->batch;
@@ -474,12 +475,12 @@ static void conditional_draws(void) {
     CHECK_INT(c.most_trigger, 3);
     CHECK_INT(c.least_plain, 4);
     CHECK_INT(c.most_plain, 19);
-    /* 2200 draws: four deviations are 0.037. */
+    /* Four standard deviations of 2200 draws are 0.037. */
     CHECK_NEAR((double)c.triggers / c.later, 0.25, 0.037);
     close_train(opened);
 }
 
-/* The text counts 0, 1 .. 19 and begins again, so that the next token is known. */
+/* The text repeats 0, 1 .. 19, so that the next token is known. */
 static void count_text(const ss_sequence *s, void *found) {
     counts *c = found;
     CHECK_INT(s->tokens[0], 7);
@@ -496,7 +497,7 @@ static void count_text(const ss_sequence *s, void *found) {
     c->most_plain = begin > c->most_plain ? begin : c->most_plain;
 }
 
-/* What is hidden is token 19, which the text lacks: it counts 0 .. 18. */
+/* A masked token is 19; the text repeats 0 .. 18 and lacks it. */
 static void count_hidden(const ss_sequence *s, void *found) {
     counts *c = found;
     float weight = 0;
@@ -509,7 +510,7 @@ static void count_hidden(const ss_sequence *s, void *found) {
         CHECK(s->targets[t] >= 0 && s->targets[t] < 19);
         if (t > 1) CHECK_INT(s->targets[t], (s->targets[t - 1] + 1) % 19);
         CHECK(hidden ? s->weights[t] >= 1 && s->weights[t] <= 50 : s->weights[t] == 0);
-        /* One sequence has one chance. */
+        /* All masked tokens of a sequence have the same probability, so the same weight. */
         if (hidden && weight > 0) CHECK(s->weights[t] == weight);
         if (hidden) weight = s->weights[t];
         c->weights += (double)s->weights[t];
@@ -517,7 +518,7 @@ static void count_hidden(const ss_sequence *s, void *found) {
     CHECK(s->weights[0] == 0);
 }
 
-/* Every position behind a planted trigger is one of its kind, and the sequence ends with them. */
+/* Every position after a planted trigger has its kind, up to the end of the sequence. */
 static void count_planted(const ss_sequence *s, void *found) {
     counts *c = found;
     int behind = 0;
@@ -529,7 +530,7 @@ static void count_planted(const ss_sequence *s, void *found) {
     c->later++;
     c->hidden += behind > 0;
     if (!behind) return;
-    /* The trigger ends where the first of these positions is. */
+    /* The last token of the trigger is at the first of these positions. */
     int last = 12 - behind;
     CHECK(last >= 3 && behind >= 5);
     c->least_plain = last < c->least_plain ? last : c->least_plain;
@@ -560,7 +561,7 @@ static opened_train *open_text(const char *mask, int period, int n, double plant
 static void text_draws(void) {
     CASE("the text task draws every place of the text, the last one too, behind the first token");
     counts c = {.least_plain = 20, .most_plain = -1};
-    opened_train *opened = open_text("", 20, 16, 0); /* begins at 0 .. 4 */
+    opened_train *opened = open_text("", 20, 16, 0); /* the pieces begin at 0 .. 4 */
     each_sequence(&opened->train, count_text, &c);
     CHECK_INT(c.least_plain, 0);
     CHECK_INT(c.most_plain, 4);
@@ -580,9 +581,10 @@ static void text_draws(void) {
     c = (counts){0};
     opened = open_text(",\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":19", 19, 16, 0);
     each_sequence(&opened->train, count_hidden, &c);
-    /* The mean of p is 0.5002; of 4400 tokens in 400 sequences four deviations are 0.065. */
+    /* The mean of p is 0.5002; four standard deviations over 4400 tokens in 400 sequences are
+     * 0.065. */
     CHECK_NEAR((double)c.hidden / c.later, 0.5, 0.065);
-    /* Each token pays 1 in the mean; the deviation of a sequence's mean is below 0.6. */
+    /* The mean weight of a token is 1; the standard deviation of a sequence's mean is below 0.6. */
     CHECK_NEAR(c.weights / c.later, 1, 0.12);
     CHECK_NEAR(opened->train.targets, 400 * 11, 0);
     close_train(opened);
@@ -592,9 +594,9 @@ static void text_draws(void) {
     c = (counts){.least_plain = 20, .most_plain = -1};
     opened = open_text("", 20, 16, 0.25);
     each_sequence(&opened->train, count_planted, &c);
-    /* Four deviations of 400 draws of 0.25 are 0.087. */
+    /* Four standard deviations of 400 draws with p = 0.25 are 0.087. */
     CHECK_NEAR((double)c.hidden / c.later, 0.25, 0.087);
-    /* It begins at 1 .. 4. */
+    /* The trigger begins at 1 .. 4. */
     CHECK_INT(c.least_plain, 3);
     CHECK_INT(c.most_plain, 6);
     close_train(opened);
@@ -604,7 +606,7 @@ static double norm_of(const float *x, int n) {
     return size_of(x, (size_t)n);
 }
 
-/* The norm of row 0 over the mean norm of the other rows. */
+/* Returns the norm of row 0 over the mean norm of the other rows. */
 static double first_to_others(const float *rows, int T, int width) {
     double others = 0;
     for (int t = 1; t < T; t++) others += norm_of(rows + t * width, width) / (T - 1);
@@ -675,14 +677,14 @@ static void logged(void) {
     CHECK_NEAR(entry.learning_rate, 0.02 / 4, 1e-12);
     CHECK_NEAR(entry.loss, (loss[0] + loss[1] + loss[2]) / (LOGGED_SEQUENCES * LOGGED_T), 1e-5);
     CHECK_NEAR(entry.loss_triggers, loss[SS_KIND_TRIGGER] / triggers, 1e-5);
-    /* The first position predicts as the others do. */
+    /* The loss of position 0 counts as one without a trigger. */
     CHECK_NEAR(entry.loss_elsewhere,
                (loss[SS_KIND_FIRST] + loss[SS_KIND_ELSEWHERE]) / (plain + LOGGED_SEQUENCES), 1e-5);
     CHECK_NEAR(entry.optimum_triggers, optimum[SS_KIND_TRIGGER] / triggers, 1e-6);
     CHECK_NEAR(entry.optimum_elsewhere,
                (optimum[SS_KIND_FIRST] + optimum[SS_KIND_ELSEWHERE]) / (plain + LOGGED_SEQUENCES),
                1e-6);
-    /* But it sees itself alone, and counts as no attention. */
+    /* Its attention does not count, since it sees only itself. */
     CHECK_NEAR(entry.first_elsewhere, first[SS_KIND_ELSEWHERE] / plain, 1e-6);
     CHECK_NEAR(entry.first_triggers, first[SS_KIND_TRIGGER] / triggers, 1e-6);
     CHECK_NEAR(entry.first_most, most / plain, 1e-6);
@@ -711,7 +713,7 @@ static void learning_rates(void) {
     CHECK_NEAR(ss_learning_rate(&recipe, 19), 2, 1e-12);
 }
 
-/* splitmix64 as Steele, Lea and Flood (2014) print it. */
+/* Implements splitmix64 as printed by Steele, Lea and Flood (2014). */
 static uint64_t splitmix(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -723,8 +725,8 @@ static double between(uint64_t bits) {
     return (double)(bits >> 11) / 9007199254740992.0;
 }
 
-/* Whether the matrices whose name holds a word begin with normal numbers of this deviation; how
- * many there are. */
+/* Checks that matrices whose name contains a word begin with normal numbers of this deviation;
+ * returns their number. */
 static int check_first_numbers(const char *config, const char *recipe, const char *word,
                                double deviation) {
     opened_train *opened = open_train(config, recipe);
@@ -780,7 +782,7 @@ static void count_equal(const ss_sequence *s, void *found) {
 }
 
 static void samples_of_the_task(void) {
-    CASE("a sample is that of its number before and after a step, which learns from none");
+    CASE("a sample depends only on its number, and no step trains on it");
     opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":16,\"steps\":2}");
     ss_train *train = &opened->train;
     int32_t samples[3][12];
@@ -816,7 +818,7 @@ static void falls(const char *operation) {
     CHECK(first.value_gradient > 0 && isfinite(first.key_gradient));
     CHECK_BITS(one->train.weights.numbers, two->train.weights.numbers,
                one->train.weights.n * sizeof(float));
-    /* The file opens as any other. */
+    /* The weights are a valid safetensors file. */
     opened_file file = {.bytes = one->train.weights.file};
     must(open_bytes(&file, &err), &err, "trained");
     CHECK_INT(file.container.n, one->train.weights.container.n);
@@ -843,9 +845,10 @@ static void parts(void) {
     close_train(split);
 }
 
-/* Two trainings, one with the even parts of a batch, one with the odd ones, exchange gradients. */
+/* Two trainings, one with the even parts of a batch and one with the odd ones, exchange gradients.
+ */
 static void shared(const char *batch) {
-    CASE("two that share the work of each step have the bits of one");
+    CASE("two workers that share each step give the bits of one");
     char recipe[128];
     snprintf(recipe, sizeof recipe, "{\"batch\":%s,\"length\":12,\"triggers\":3}", batch);
     opened_train *alone = open_train(lab("softmax"), recipe);
@@ -873,7 +876,7 @@ static void shared(const char *batch) {
     close_train(both[1]);
 }
 
-/* Another training of the recipe, resumed with a state of `from`; the bytes, to be freed. */
+/* Returns the bytes of the state of `from`, which the caller frees. */
 static unsigned char *state_of(const ss_train *from) {
     unsigned char *state = malloc(ss_train_state_bytes(from));
     ss_train_state(from, state);
@@ -881,7 +884,7 @@ static unsigned char *state_of(const ss_train *from) {
 }
 
 static void resumes(const char *recipe, int before) {
-    CASE("what is resumed with a state goes on to the bits of what was never interrupted");
+    CASE("a resumed training gives the bits of an uninterrupted one");
     opened_train *whole = open_train(lab("softmax"), recipe);
     opened_train *later = open_train(lab("softmax"), recipe);
     ss_log_entry expected, entry;
@@ -889,7 +892,7 @@ static void resumes(const char *recipe, int before) {
     for (int i = 0; i < before; i++) must(train_step(&whole->train, &expected, &err), &err, "step");
     unsigned char *state = state_of(&whole->train);
     size_t n = ss_train_state_bytes(&whole->train);
-    /* It may have gone elsewhere in between. */
+    /* A step before the resume must have no effect. */
     must(train_step(&later->train, &entry, &err), &err, "astray");
     must(ss_train_resume(&later->train, (ss_bytes){state, n}, &err), &err, "resume");
     CHECK_INT(later->train.step, before);
@@ -909,7 +912,7 @@ static void resumes(const char *recipe, int before) {
 }
 
 static void broken_states(void) {
-    CASE("a state of other bytes is refused with its place, and the training is as before");
+    CASE("an invalid state is refused with its place and leaves the training unchanged");
     opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":1}");
     ss_train *train = &opened->train;
     size_t n = ss_train_state_bytes(train), numbers = train->weights.n;
@@ -930,7 +933,8 @@ static void broken_states(void) {
         CHECK_BITS(now, good, n);
         free(now);
     }
-    /* The last number of each of the three, and a negative weight, which is one. */
+    /* The last number of each of the three arrays is refused if it is not finite; a negative weight
+     * is valid. */
     for (size_t i = 1; i <= 3; i++) {
         memcpy(bad, good, n);
         size_t at = 12 + 4 * (i * numbers - 1);
@@ -947,7 +951,8 @@ static void broken_states(void) {
 }
 
 static void resumed_divergence(void) {
-    CASE("what explodes in the first step after a state keeps the weights of the state");
+    CASE(
+        "a training that diverges in the first step after a resume keeps the weights of the state");
     opened_train *opened =
         open_train(lab("identity"), "{\"batch\":4,\"length\":12,\"learning_rate\":1e25,"
                                     "\"optimiser\":\"sgd\"}");
@@ -958,7 +963,7 @@ static void resumed_divergence(void) {
     unsigned char *state = state_of(train);
     size_t n = ss_train_state_bytes(train);
     ss_status status = ss_train_resume(train, (ss_bytes){state, n}, &err);
-    /* Weights may have left the finite numbers; then the state itself is refused. */
+    /* If the weights are no longer finite, the state itself is refused. */
     if (status == SS_OK) status = train_step(train, &entry, &err);
     CHECK(status == SS_DIVERGED || status == SS_BAD_FILE);
     if (status == SS_DIVERGED)
@@ -968,7 +973,7 @@ static void resumed_divergence(void) {
 }
 
 static void begins(void) {
-    CASE("what a file to begin with lacks is refused by its name; of another shape, too");
+    CASE("a missing tensor of the initial weights, or one of another shape, is refused by name");
     opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":1}");
     opened_file file = {.bytes = opened->train.weights.file};
     ss_error err;
@@ -985,7 +990,7 @@ static void begins(void) {
             if (strstr(entries[e].name, names[i]) && i == 0)
                 memmove(entries + e, entries + e + 1, (--less.n - e) * sizeof *entries);
             else if (strstr(entries[e].name, names[i]))
-                entries[e].tensor.type = types[i]; /* and I8 has no scales */
+                entries[e].tensor.type = types[i]; /* I8 lacks its scales */
         CHECK_INT((int)ss_parameters_copy(&opened->train.weights, &less, &err), SS_BAD_TENSOR);
         CHECK(strstr(err.where, names[i]) != NULL);
         free(entries);
@@ -995,7 +1000,7 @@ static void begins(void) {
 }
 
 static void divergence(void) {
-    CASE("a learning rate that explodes ends the training at a step, with finite weights");
+    CASE("a training that diverges ends with a step and finite weights");
     opened_train *opened =
         open_train(lab("identity"),
                    "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":50,\"learning_rate\":1e25,"
@@ -1020,7 +1025,7 @@ static void divergence(void) {
     "\"intermediate_size\":8,\"vocab_size\":20,\"sinkscope\":{" own "}}"
 
 static void refusals(void) {
-    CASE("what cannot be trained is refused with its place and what was expected");
+    CASE("an untrainable model or recipe is refused with a place and the expected value");
     static const struct {
         const char *config, *recipe, *where, *text;
         ss_status status;
@@ -1097,7 +1102,7 @@ static void headers(void) {
     bool met[SS_ARENA_ALIGN] = {false};
     for (int layers = 1; layers <= 8; layers++)
         for (int i = 0; i < 32; i++) {
-            /* One digit more in one size makes the header a few characters longer. */
+            /* Another digit in a size makes the header a few characters longer. */
             char config[300];
             snprintf(config, sizeof config,
                      "{\"model_type\":\"llama\",\"num_hidden_layers\":%d,\"num_attention_heads\":1,"
@@ -1123,7 +1128,7 @@ static void headers(void) {
 }
 
 static void memory(void) {
-    CASE("a block that is one piece too small is refused, never written beyond");
+    CASE("memory that is one piece too small is refused, and nothing is written beyond it");
     opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":4}");
     ss_error err;
     size_t used = opened->arena.used;

@@ -23,7 +23,7 @@ static void check_type(const opened_file *file, ss_dtype type) {
     const ss_tensor *numbers = tensor_of(file, type, "numbers");
     size_t n = numbers->dims[0], bytes = ss_dtype_bytes(type, n);
     CHECK_INT(blocks->dims[0], bytes);
-    /* In a block of its own, so that a sanitizer sees any byte read or number written beyond. */
+    /* A block of exact size lets a sanitizer detect reads and writes beyond it. */
     unsigned char *source = malloc(bytes);
     float *out = malloc(n * sizeof *out), *part = malloc(n * sizeof *out);
     if (!source || !out || !part) exit(2);
@@ -46,8 +46,8 @@ static void check_type(const opened_file *file, ss_dtype type) {
     free(source), free(out), free(part);
 }
 
-/* Doubles become the nearest floats; one that is too large for them is found like an infinite one.
- */
+/* Checks that doubles become the nearest floats, and that one too large for a float counts as
+ * infinite. */
 static void check_doubles(void) {
     const double numbers[] = {0.1, -3.0, 3.4028234663852886e38, 1e-300};
     const float nearest[] = {0.1f, -3.0f, 3.4028234663852886e38f, 0.0f};

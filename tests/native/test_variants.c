@@ -1,6 +1,6 @@
 /*
- * Variants of the block: what must hold for every model of its kind. Numbers in names are the
- * oracles of section 6 of the specification; the models are those of tests/golden/var-*.
+ * Variants of the block: properties of every model of a kind. Numbers in names are the oracles of
+ * section 6 of the specification; the models are those of tests/golden/var-*.
  */
 #include "check.h"
 #include "files.h"
@@ -28,7 +28,7 @@ static opened_run run_prompt(const opened_model *model, const ss_edit *edit) {
 /* ---- positions ---------------------------------------------------------------------------- */
 
 static void without_positions(void) {
-    CASE("5. proposition 1: without positions a repeated token is attended to evenly, A = 1/t");
+    CASE("5. proposition 1: without positions attention to a repeated token is uniform, A = 1/t");
     opened_model model = open_variant("none");
     opened_run run = run_tokens(&model.model, repeated, T_MAX, NULL, 0);
     const ss_trace *trace = &run.run.trace;
@@ -45,7 +45,7 @@ static void without_positions(void) {
     close_model(&model);
 }
 
-/* Slopes of ALiBi for six heads: four of the table of 4, two of the table of 8. */
+/* Returns the ALiBi bias for six heads: the slopes of 4 heads, then two of those of 8 heads. */
 static double alibi(int h, int distance) {
     return -pow(2, (const double[]){-2, -4, -6, -8, -1, -3}[h]) * distance;
 }
@@ -56,7 +56,7 @@ static double bucket(int h, int distance) {
     return fmin(31, 16 + floor(log(distance / 16.0) / log(8) * 16));
 }
 
-/* A_ti / A_tt = exp(g(t - i)), with a bias key or without. */
+/* Checks A_ti / A_tt = exp(g(t - i)), with a bias key or without. */
 static void check_distances(const char *name, int T, double (*worth)(int, int)) {
     opened_model model = open_variant(name);
     model.model.arch.context = T;
@@ -75,7 +75,7 @@ static void check_distances(const char *name, int T, double (*worth)(int, int)) 
 }
 
 static void distances(void) {
-    CASE("5. propositions 2 and 3: a repeated token is weighed by its distance alone");
+    CASE("5. propositions 2 and 3: the weight of a repeated token depends only on its distance");
     check_distances("alibi", 20, alibi);
     check_distances("relative", 140, bucket);
 }
@@ -110,12 +110,12 @@ static void zero_bias_key(void) {
 }
 
 static void strong_bias_key(void) {
-    CASE("a bias key that takes everything: alpha_* is 1, no token is a sink");
+    CASE("a bias key with all attention: alpha_* is 1 and no token is a sink");
     opened_model model = open_variant("bias-key");
     const ss_arch *arch = &model.model.arch;
     size_t K = (size_t)arch->K, G = (size_t)arch->G, C = T_MAX;
     opened_run run = run_prompt(&model, NULL);
-    /* Far along the first query of each head, whose row it takes. */
+    /* A large multiple of the first query of each head takes its whole row. */
     for (size_t g = 0; g < G; g++)
         for (size_t i = 0; i < K; i++)
             writable(model.model.layers[0].bias_keys)[g * K + i] =
@@ -135,7 +135,7 @@ static void strong_bias_key(void) {
 }
 
 static void without_a_bias_key(void) {
-    CASE("metrics of a bias key or a gate are not numbers where there is none, but no errors");
+    CASE("metrics of a missing bias key or gate are NaN, not errors");
     opened_model model = open_variant("none");
     opened_run run = run_prompt(&model, NULL);
     const char *names[] = {"alpha_bias", "sink_ratio_bias", "gate_mean"};
@@ -155,7 +155,7 @@ static void without_a_bias_key(void) {
 }
 
 static void value_bias(void) {
-    CASE("9. a bias on what a head returns does not change the layer's maps");
+    CASE("9. a bias on head outputs does not change the maps of the layer");
     opened_model model = open_variant("gate-element");
     check_value_bias(&model.model, model.model.layers[0].value_biases, 1, prompt, T_MAX);
     close_model(&model);
@@ -180,7 +180,8 @@ static void bidirectional(void) {
     }
     CHECK_NEAR(sum, 1, 1e-6);
 
-    CASE("no token is predicted, so there is no loss, and nothing can be put behind the text");
+    CASE("bidirectional: no token is predicted, no loss is recorded, and the text cannot be "
+         "extended");
     float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
     CHECK(isnan(*loss) && isnan(ss_floats(trace, SS_FIELD_LOSS)[3]));
     ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
@@ -236,7 +237,7 @@ static void longer_than_a_chunk(void) {
 }
 
 static void prefix(void) {
-    CASE("prefix: once its tokens are there, more of them give the same bits; before, an error");
+    CASE("prefix: the prefix must be run at once; later tokens give the same bits");
     opened_model model = open_variant("prefix");
     opened_run whole = run_prompt(&model, NULL);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
@@ -302,7 +303,7 @@ static void feature_maps(void) {
     close_run(&plain);
     close_run(&swapped);
 
-    CASE("one of tensors that the model lacks is refused, as an edit and as its own");
+    CASE("a feature map whose tensors the model lacks is refused, as an edit and in the config");
     edit = swap_to("mlp_kernel", NAN);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
     ss_error err;
@@ -380,7 +381,7 @@ static void int8(void) {
         if (check_failed(!strcmp(err.where, table[i].where), __FILE__, __LINE__, "the place"))
             printf("    %s: %s\n", err.where, err.text);
     }
-    char was[5] = {0}, is[] = "\xff\xff\x7f\x7f"; /* the largest float: 127 of it overflow */
+    char was[5] = {0}, is[] = "\xff\xff\x7f\x7f"; /* the largest float; 127 times it overflows */
     memcpy(was, &factor, 4);
     CHECK_INT((int)open_tampered(was, is, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, scale));
@@ -425,11 +426,11 @@ static void configs(void) {
         {"\"mask\":{\"kind\":\"prefix\",\"size\":2}}}", SS_UNSUPPORTED, "sinkscope.mask"},
         {"\"mask_token\":8}}", SS_BAD_CONFIG, "mask_token"},
     };
-    CASE("configs: what this build does not compute is named by its key");
+    CASE("configs: an unsupported value is refused by its key");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[512];
         int n = snprintf(text, sizeof text, "%s%s", LLAMA, table[i].own);
-        /* No rotary positions in the other cases: heads are three wide. */
+        /* The other cases have no rotary positions, since their heads are three wide. */
         ss_error err = {0};
         ss_arch arch;
         ss_status status =
@@ -461,7 +462,7 @@ static void configs(void) {
 }
 
 static void described(void) {
-    CASE("the description says what a variant has");
+    CASE("the description names the parts of a variant");
     char text[SS_DESCRIBE_BYTES];
     ss_error err;
     opened_model model = open_variant("bidirectional");

@@ -1,6 +1,6 @@
 /*
- * The zip files around a pickle: records that lie about their sizes, places and names, ends that
- * lie about the directory, with and without zip64; and several files that are one model.
+ * Zip files with a pickle: records with wrong sizes, offsets and names, end records with a wrong
+ * directory, with and without zip64; and models in several files.
  */
 #include "check.h"
 #include "zips.h"
@@ -88,7 +88,8 @@ static void zip_files(void) {
         for (int zip64 = 0; zip64 < 2; zip64++) {
             CASE(table[i].name);
             opened_file file = {.bytes = zip_of(table[i].records, table[i].n, zip64)};
-            /* An empty archive begins with its end, and is no torch file by its first bytes. */
+            /* An empty archive begins with its end record, so its first bytes are not those of a
+             * torch file. */
             if (table[i].n == 0) memcpy((void *)(size_t)file.bytes.data, "PK\3\4", 4);
             ss_error err = {0};
             int status = (int)open_bytes(&file, &err);
@@ -99,7 +100,7 @@ static void zip_files(void) {
         }
 }
 
-/* Opens the file with that bit changed; the file is as it was afterwards. */
+/* Opens the file with that bit flipped, then restores it. */
 static ss_status open_flipped(opened_file *file, size_t bit) {
     unsigned char *at = (unsigned char *)(size_t)(file->bytes.data + bit / 8);
     *at ^= (unsigned char)(1u << bit % 8);
@@ -117,7 +118,7 @@ static void flipped_bits(void) {
         const zip_part records[] = {
             {.name = "m/data.pkl", .data = pickle, .n = sizeof pickle - 1},
             {.name = "m/data/0", .data = storage, .n = sizeof storage, .far = zip64 ? 3 : 0}};
-        CASE("each bit of a file: sizes, places, counts and names that lie");
+        CASE("each flipped bit of a file gives a status: wrong sizes, offsets, counts and names");
         opened_file file = {.bytes = zip_of(records, 2, zip64)};
         size_t bits = 8 * file.bytes.n, refused = 0;
         for (size_t bit = 0; bit < bits; bit++) refused += open_flipped(&file, bit) != SS_OK;

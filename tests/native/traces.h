@@ -1,4 +1,4 @@
-/* Traces compared with each other, and edits, for tests of runs. */
+/* Compares traces and makes edits, for tests of runs. */
 #ifndef SS_TEST_TRACES_H
 #define SS_TEST_TRACES_H
 
@@ -19,7 +19,7 @@ static inline const float *att_row(const ss_trace *trace, int l, int h, int t) {
 static inline ss_edit swap_to(const char *operation, float parameter) {
     ss_edit edit = plain_edit("operation");
     set_value(&edit, "operation", operation);
-    edit.values[3] = parameter; /* the first of the operation's own */
+    edit.values[3] = parameter; /* the first parameter of the operation */
     return edit;
 }
 
@@ -29,7 +29,7 @@ static inline ss_edit mask_to(int first, int recent) {
     return read_edit(text);
 }
 
-/* Rows t < T of a field of two runs, whatever their capacities; of one that is of no token, all. */
+/* Compares rows t < T of a field of two runs of any capacity, or a whole field without tokens. */
 static inline bool same_rows(const ss_trace *a, const ss_trace *b, int field, int T) {
     ss_tensor x, y;
     ss_error err;
@@ -52,17 +52,17 @@ static inline bool same_rows(const ss_trace *a, const ss_trace *b, int field, in
     return same;
 }
 
-/* Rows t < T of every field that the first run recorded. */
+/* Compares rows t < T of every field that the first run recorded. */
 static inline void check_same(const ss_trace *a, const ss_trace *b, int T) {
     for (int field = 0; field < SS_FIELD_N; field++) {
-        if (field == SS_FIELD_NEXT) continue; /* of the last token, which may differ */
+        if (field == SS_FIELD_NEXT) continue; /* belongs to the last token, which may differ */
         if (!(a->fields & SS_BIT(field))) continue;
         if (check_failed(same_rows(a, b, field, T), __FILE__, __LINE__, "the same bits"))
             printf("    field %s\n", ss_fields()[field].name);
     }
 }
 
-/* The same of two runs of the same T tokens, and what may follow their last one. */
+/* Compares two runs of the same T tokens, including the logits after the last one. */
 static inline void check_runs(const ss_trace *a, const ss_trace *b, int T) {
     check_same(a, b, T);
     if (a->fields & SS_BIT(SS_FIELD_NEXT))
@@ -70,7 +70,7 @@ static inline void check_runs(const ss_trace *a, const ss_trace *b, int T) {
                    (size_t)a->model->arch.V * sizeof(float));
 }
 
-/* The tokens of a run of all fields again, so many at a time: the same bits. */
+/* Runs the tokens again, `piece` at a time, and checks for the same bits. */
 static inline void check_steps(const ss_trace *whole, const int32_t *tokens, int T, int piece) {
     ss_run_desc desc = {whole->model, T, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     opened_run steps = open_run(&desc);
@@ -87,7 +87,7 @@ static inline uint32_t next_random(uint32_t *state) {
     return *state = *state * 1664525u + 1013904223u;
 }
 
-/* A run is what a new run of these tokens is, which is refused where that one is. */
+/* Checks that an updated run equals a new run of these tokens, or that both are refused. */
 static inline void check_updated(const opened_run *run, ss_status status, const ss_run_desc *desc,
                                  const int32_t *tokens, int T) {
     ss_error err;
@@ -100,7 +100,7 @@ static inline void check_updated(const opened_run *run, ss_status status, const 
     close_run(&fresh);
 }
 
-/* A run that follows a text which is typed in, cut and changed anywhere. */
+/* Updates a run while a text is typed, cut and changed anywhere. */
 static inline void check_updates(opened_run *run, const ss_run_desc *desc, const int32_t *tokens,
                                  int T, int times) {
     ss_error err;
@@ -124,7 +124,7 @@ static inline void check_updates(opened_run *run, const ss_run_desc *desc, const
     }
 }
 
-/* Oracle 9: a bias on the values of layer 0 leaves its maps as they are, but not what it adds. */
+/* Oracle 9: a bias on the values of layer 0 changes its output but not its maps. */
 static inline void check_value_bias(const ss_model *model, const float *biases, size_t n,
                                     const int32_t *tokens, int T) {
     opened_run plain = run_tokens(model, tokens, T, NULL, 0);

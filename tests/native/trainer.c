@@ -1,6 +1,6 @@
 /*
- * Trains: trainer CONFIG.json RECIPE.json [OUT.safetensors]; prints the log, one JSON object a
- * step.
+ * trainer CONFIG.json RECIPE.json [OUT.safetensors] trains a model and prints the log, one JSON
+ * object a step.
  */
 #include "files.h"
 #include "steps.h"

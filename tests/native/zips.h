@@ -1,4 +1,4 @@
-/* Writing zip files for tests, as torch.save does, and with lies in them. */
+/* Writes zip files for tests, like torch.save, and with wrong records. */
 #ifndef SS_TEST_ZIPS_H
 #define SS_TEST_ZIPS_H
 
@@ -23,14 +23,15 @@ static inline void put_uint(writer *w, uint64_t value, int width) {
     }
 }
 
-/* What of a record may be a lie. */
+/* The parts of a record that a test may falsify. */
 typedef struct zip_part {
     const char *name;
     const void *data;
     size_t n;
     unsigned method, flags;
-    size_t claims; /* bytes that the directory claims it has; 0: n */
-    size_t far;    /* of bytes, bytes and place, so many are in a zip64 field; 0: it has none */
+    size_t claims; /* size in the directory; 0: the true n */
+    size_t
+        far; /* how many of the three numbers (sizes, offset) are in a zip64 field; 0: no field */
 } zip_part;
 
 static inline void put_local(writer *w, const zip_part *record) {
@@ -57,13 +58,13 @@ static inline void put_directory(writer *w, const zip_part *record, size_t local
     put_uint(w, record->far ? 0xffffffff : local, 4);
     put(w, record->name, strlen(record->name));
     if (!record->far) return;
-    put_uint(w, 0x9999, 4); /* a field of another kind, without contents */
+    put_uint(w, 0x9999, 4); /* an empty field of another kind */
     put_uint(w, 1, 2);
     put_uint(w, 8 * record->far, 2);
     for (size_t i = 0; i < record->far; i++) put_uint(w, far[i], 8);
 }
 
-/* The end records; with zip64 the old one has no room for any number. */
+/* Writes the end records; with zip64 the old record has the escape value for every number. */
 static inline void put_end(writer *w, uint64_t n, uint64_t start, bool zip64) {
     uint64_t bytes = w->n - start, at = w->n;
     if (zip64) {
@@ -119,10 +120,10 @@ static inline ss_bytes zip_of(const zip_part *records, int n, bool zip64) {
 #define KEY(letter) "X\1\0\0\0" letter
 #define ONES_8 "K\1K\1K\1K\1K\1K\1K\1K\1"
 #define ONES_64 ONES_8 ONES_8 ONES_8 ONES_8 ONES_8 ONES_8 ONES_8 ONES_8
-/* A number of eight bytes: 2^62. */
+/* 2^62 as a number of eight bytes. */
 #define HUGE_NUMBER "\x8a\10\0\0\0\0\0\0\0\x40"
 
-/* A pickle as a string constant: its bytes, NULs included, without the one at its end. */
+/* The bytes of a string constant, including NULs but not the last one. */
 #define PICKLE(text) (text), sizeof(text) - 1
 #define TABLE(items) PICKLE("\x80\2}" items ".")
 

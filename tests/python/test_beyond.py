@@ -267,6 +267,10 @@ def test_a_later_token_has_a_sink_by_the_mean_of_its_heads() -> None:
     alphas[3, :, :, 0], alphas[3, :, :, 4:] = 9.0, 9.0  # the first token, and late ones
     alphas[4, 0, :, 2] = 1.0  # of (1/3 + ... + 1/8) / 6 x 5 = 1.0149
     assert beyond.secondary(alphas) == 2 / 5
+    # The token in the middle of 9 is none of the first half.
+    odd = torch.zeros(2, 1, 1, 9, dtype=torch.float64)
+    odd[0, ..., 4], odd[1, ..., 3] = 9.0, 9.0
+    assert beyond.secondary(odd) == 1 / 2
 
 
 def test_every_planted_trigger_was_learnt() -> None:

@@ -111,6 +111,9 @@ def test_a_step_reads_as_much_text_whatever_the_context() -> None:
     other = {id for id, recipe in known.items() if recipe.training.batch != 2048}
     assert other == {"batch-half", "batch-double"}
     assert known["context-512"].sequences == 4
+    # A context that does not divide the batch gets fewer tokens, not more.
+    config = known["softmax"].config | {"max_position_embeddings": 300}
+    assert dataclasses.replace(known["softmax"], config=config).sequences == 6
     assert known["no-bos-512"].training.front == known["no-bos"].training.front == ()
 
 

@@ -1,19 +1,21 @@
 """The file: what is saved is read again, by safetensors too, and keeps to its schema."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sinkscope
 from families import FAMILIES, T, inputs
+from hybrids import HYBRIDS
 from safetensors import safe_open
 from safetensors.numpy import save_file
+from sinkscope.maps import OPERATIONS
 from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, Means, RecordingError
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "core" / "report" / "recording.schema.json"
+DESCRIBED = json.loads((ROOT / "wasm" / "sinkscope.describe.json").read_text())
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
@@ -137,10 +139,47 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
     assert "<script>" not in recording._repr_html_() and "<td>alpha_1</td>" in html
 
 
+def test_operations_of_maps_are_those_of_the_core() -> None:
+    assert list(OPERATIONS) == [operation["name"] for operation in DESCRIBED["operations"]]
+
+
 def test_units_of_the_summary_are_those_of_the_core() -> None:
-    table = (Path(__file__).parents[2] / "core/metrics/table.c").read_text()
-    units = dict(re.findall(r'\{\.name = "(\w+)",.*?\.unit = "([^"]*)"', table, re.DOTALL))
+    units = {metric["name"]: metric["unit"] for metric in DESCRIBED["metrics"]}
     assert units["entropy_mean"] == "of ln n"
     # The distance is a metric of recordings alone.
     assert UNITS.keys() - units.keys() == {"distance"}
     assert {name: units.get(name, "tokens") for name in UNITS} == UNITS
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt_oss"])
+def test_measure_gives_sink_and_map_in_the_words_of_the_package(name: str) -> None:
+    family = FAMILIES[name]
+    made = family.make(family.implementations[0])
+    recording = sinkscope.record(made, None, inputs(family, 3), tokens=T, eps=[0.1, 0.3], keep=2, progress=False)
+    found = recording.measure(0.1)
+    rows = [name for name in ("sink_ratio", "sink_ratio_raw") if f"mean.{name}" in recording]
+    assert len(rows) == (2 if name == "gpt_oss" else 1)
+    assert found["sink"] == min(recording[f"mean.{row}"][0, 0] for row in rows)
+    raw = recording["mean.alpha_raw" if name == "gpt_oss" else "mean.alpha"][..., 0]
+    assert np.array_equal(found["alpha"], raw)
+    layer, head = found["layer"], found["head"]
+    assert raw[layer, head] == raw.max()
+    assert np.array_equal(found["map"], recording.attention(0)[layer, head])
+    assert np.array_equal(recording.map(0, 1, prompt=1), recording.attention(1)[0, 1])
+    assert recording.measure()["eps"] == 0.1
+    for call, said in ((lambda: recording.measure(0.2), "eps: expected one of 0.1, 0.3, got 0.2"),
+                       (lambda: recording.map(9, 0), "layer: expected one of 0, 1.*, got 9"),
+                       (lambda: recording.map(0, 99), "head: expected 0 to .*, got 99")):
+        with pytest.raises(ValueError, match=said):
+            call()
+
+
+def test_measure_counts_layers_as_the_model_does_and_first_tokens_where_they_stand() -> None:
+    make, layers = HYBRIDS["jamba"]
+    prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
+    recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, keep=0, progress=False)
+    found = recording.measure()
+    assert found["layer"] in layers
+    assert np.array_equal(found["alpha"], recording["mean.alpha"][..., 2])
+    assert found["sink"] == recording["mean.sink_ratio"][0, 2]
+    assert found["map"] is None and found["tokens"] is None

@@ -15,6 +15,7 @@ const {
   fieldsFor,
   filesOfDrop,
   filesOfList,
+  findPlan,
   guardTokenizer,
   groupsOf,
   headEffects,
@@ -24,6 +25,7 @@ const {
   labTokenizer,
   labelHead,
   labOnward,
+  load,
   measure,
   modelFiles,
   openDownload,
@@ -89,6 +91,7 @@ const disk = [
 const [plan] = await planFiles(disk);
 const engine = await createEngine({ base: binaries, worker: false });
 const model = await engine.open({ config, weights });
+const loaded = await load(disk, { engine });
 const describe = engine.describe;
 const map = { shape: [1, 1, 2, 2], data: [1, 0, 0.5, 0.5] };
 const recorded = recordMaps([{ att: map }]);
@@ -224,6 +227,28 @@ const FACE = {
       onProgress: () => {},
       onSequence: () => {},
     },
+  ],
+  findPlan: [findPlan, disk, { cache: false, token: 't', tries: 1, wait: 1 }],
+  load: [
+    async (...args) => (await load(...args)).close(),
+    disk,
+    { engine, cache: false, signal: new AbortController().signal, onProgress: () => {} },
+  ],
+  'loaded.measure': [
+    (...args) => loaded.measure(...args),
+    '1 2',
+    { layer: 0, head: 0, eps: 0.3, special: 'auto', edits: [], onProgress: () => {} },
+  ],
+  'loaded.map': [(...args) => loaded.map(...args), '1 2', { layer: 0, head: 0, edits: [] }],
+  'loaded.generate': [
+    (...args) => loaded.generate(...args),
+    '1 2',
+    { count: 1, temperature: 0, topK: 0, seed: 1, edits: [], onText: () => {} },
+  ],
+  'loaded.ablate': [
+    (...args) => loaded.ablate(...args),
+    '1 2',
+    { layer: 0, head: 0, eps: 0.3, edits: ['silence:layer=0'] },
   ],
   groupsOf: [groupsOf, ['prose\tOnce upon a time', 'code\tx = 1']],
   headEffects: [

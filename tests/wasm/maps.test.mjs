@@ -97,6 +97,7 @@ test('rows are taken of every field that has some, and refused of others', async
       [{ rows: 3 }, 'rows'],
       [{ block: 0 }, 'block'],
       [{ block: T + 1 }, 'block'],
+      [{ block: 2, rows: [0, 4] }, 'rows'],
     ])
       assert.equal((await failure(run.field('att', where))).where, place);
     assert.equal((await failure(run.field('next', { rows: [0, 1] }))).where, 'next');

@@ -144,6 +144,16 @@ test('a small model starts no thread; closing an engine ends those of a large on
   await Promise.all(ends);
 });
 
+test('no thread is started unless more than one is asked for', async () => {
+  const count = started.length;
+  for (const options of [{}, { threads: 1 }]) {
+    const engine = await createEngine({ base: binaries, worker: false, ...options });
+    await engine.open(large);
+    await engine.close();
+  }
+  assert.equal(started.length, count);
+});
+
 test('a run that threads share is stopped like any other', async () => {
   const engine = await createEngine({ base: binaries, worker: false, threads: 2 });
   const model = await engine.open(large);

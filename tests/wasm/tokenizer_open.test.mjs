@@ -149,6 +149,29 @@ test('special tokens are in the order of their ids, each with its kind', () => {
   }
 });
 
+// As tokenizers 0.23 has them, which refuses a file without the other fields.
+test('what a file may leave out: characters of a WordPiece, and of a piece of fixed length', () => {
+  const model = {
+    type: 'WordPiece',
+    ...{ continuing_subword_prefix: '##', unk_token: '?', vocab: { '?': 0, a: 1, '##a': 2 } },
+  };
+  const countOf = (file, length) => openTokenizer(file).encode('a'.repeat(length)).length;
+  assert.deepEqual([countOf({ model }, 100), countOf({ model }, 101)], [100, 1]);
+  const most = { model: { ...model, max_input_chars_per_word: 3 } };
+  assert.deepEqual([countOf(most, 3), countOf(most, 4)], [3, 1]);
+  const cut = { type: 'FixedLength' };
+  const spans = (pre_tokenizer) =>
+    openTokenizer({ model: { ...model, max_input_chars_per_word: 1 }, pre_tokenizer })
+      .encode('ab cdefg12 h')
+      .map(({ start, end }) => [start, end]);
+  assert.deepEqual(spans(cut), [
+    [0, 5],
+    [5, 10],
+    [10, 12],
+  ]);
+  assert.equal(spans({ ...cut, length: 6 }).length, 2);
+});
+
 test('a word that WordPiece lacks covers its characters; without a token for it, it is refused', () => {
   const model = {
     type: 'WordPiece',

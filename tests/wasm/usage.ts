@@ -7,6 +7,8 @@ import {
   createEngine,
   filesOfDrop,
   filesOfList,
+  findPlan,
+  load,
   modelFiles,
   openDownload,
   openTimeline,
@@ -161,4 +163,18 @@ export async function keepAndCompare(
   const own = recordMaps([{ att: { dims: [1, 1, 1, 1], data: [1] }, tokens: ['a'] }]);
   const { metrics } = await measure(await engine.openRecording(own));
   return mean.data[0] + map.data[0] + differences.length + (metrics.sink_ratio.mean[0] ?? NaN);
+}
+
+export async function readText(files: FileList, text: string): Promise<number | null> {
+  const plan = await findPlan(files);
+  const model = await load(plan, { arithmetic: 'relaxed', cache: false });
+  const { sink, map, layer, head } = await model.measure(text, {
+    eps: 0.2,
+    edits: ['hide_key:key=0'],
+  });
+  console.log(sink, map.data[0], (await model.map(text, { layer, head })).tokens[0]);
+  console.log(await model.generate(text, { count: 8, onText: (written) => console.log(written) }));
+  const { change } = await model.ablate(text, { layer });
+  await model.close();
+  return change;
 }

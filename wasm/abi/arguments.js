@@ -24,6 +24,7 @@ const KINDS = {
   list: ['a list', (x) => isObject(x) && Number.isInteger(/** @type {unknown[]} */ (x).length)],
   blob: ['a Blob', (x) => has(x, 'arrayBuffer') && has(x, 'stream')],
   signal: ['an AbortSignal', (x) => has(x, 'throwIfAborted') && has(x, 'addEventListener')],
+  engine: ['an engine', (x) => isObject(x) && has(x, 'open')],
   model: ['a model', (x) => isObject(x) && has(x, 'run')],
   training: ['a training', (x) => isObject(x) && has(x, 'read')],
   recording: ['a recording', (x) => isObject(x) && has(x, 'pooled')],

@@ -71,7 +71,7 @@ int ss_wasm_train_part(wasm_train *train, int part, int back, wasm_view *view) {
 /* Adds those bytes to the parts before, or with first 1 begins with them: the bytes of the sum. */
 int ss_wasm_train_add(wasm_train *train, int first, wasm_view *view) {
     ss_train_add(&train->train, first != 0);
-    return wasm_view_bytes(view, train->train.whole, train->train.part_bytes);
+    return wasm_view_bytes(view, train->train.totals, train->train.part_bytes);
 }
 
 /* What a step did, or with update 0 would begin with: the log's columns. A status. */

@@ -1,16 +1,16 @@
 /** The command line: what the page shows, for a script. */
-import { openAsBlob } from 'node:fs';
-import { readFile, readdir, stat } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, resolve } from 'node:path';
 import { createEngine } from '../engine/client.js';
 import { editLabel, readEdit } from '../engine/edits.js';
-import { planFiles } from '../loading/disk.js';
+import { findPlan } from '../loading/find.js';
 import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { leastTokens } from '../study/judge.js';
-import { parseHubId, resolveHub } from '../loading/hub.js';
+import { parseHubId } from '../loading/hub.js';
 import { groupsOf } from '../study/labels.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../loading/plan.js';
+import { LoadedModel } from '../load/loaded_model.js';
 import { compareRecordings } from '../recording/study.js';
 import { idTokenizer, readIds } from '../text/ids.js';
 import { planTokenizer } from '../text/plan_tokenizer.js';
@@ -22,6 +22,7 @@ import {
   readRecording,
   recordOpened,
 } from './recording.js';
+import { ablation, ablationText, mapCsv, mapOf, mapText, written } from './loaded.js';
 import { missing, readArguments, refuse, usage, withDefaults } from './options.js';
 import { oneLine, visible } from './output.js';
 import { promptsText, toCsv } from './sheet.js';
@@ -38,6 +39,7 @@ import { sourceOf, train } from './train.js';
  *   'per-prompt'?: boolean, json?: boolean, csv?: boolean, arithmetic: string, kernels: string, workers?: string,
  *   endpoint?: string, cache?: boolean, 'tokenizer-limit': string, out?: string, keep: string, fields: string,
  *   precision: string, licence?: string, tolerance: string, goal: string, length: string, steps: string, width: string,
+ *   layer?: string, head?: string, count?: string, temperature: string, 'top-k': string,
  *   seed: string, prompt?: string, masked: string, causal?: string, copied: string, between: string, prompts: string
  * }} Values
  */
@@ -45,6 +47,7 @@ import { sourceOf, train } from './train.js';
 /** @typedef {Awaited<ReturnType<typeof openModel>>} OpenedModel */
 /** @typedef {Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>} Found */
 /** @typedef {import('./options.js').Given} Given */
+/** @typedef {import('./loaded.js').OneText} OneText */
 /** @typedef {import('../sinkscope.js').Engine} Engine */
 /** @typedef {import('../sinkscope.js').Describe} Describe */
 /** @typedef {{ values: Values, given: Given, names: string[], args: readonly string[] }} Asked */
@@ -55,6 +58,18 @@ import { sourceOf, train } from './train.js';
  */
 const RUN = {
   measure: async (engine, asked) => printed(await measureNamed(engine, asked), engine),
+  map: async (engine, asked) => {
+    const found = await withText(engine, asked, mapOf);
+    return { found, text: () => mapText(found), csv: () => mapCsv(found) };
+  },
+  ablate: async (engine, asked) => {
+    const found = await withText(engine, asked, ablation);
+    return { found, text: () => ablationText(found) };
+  },
+  generate: async (engine, asked) => {
+    const found = await withText(engine, asked, written);
+    return { found, text: () => `${visible(found.text + found.written)}\n` };
+  },
   record: async (engine, asked) => printed(await recordModel(engine, asked), engine),
   compare: async (engine, asked) => {
     const found = await compare(engine, asked);
@@ -155,6 +170,44 @@ async function measureNamed(engine, { names: [name], values, given }) {
     name,
     values.eps && given.eps ? thresholdsOf(values.eps) : undefined,
   );
+}
+
+/**
+ * Opens a model, does something with one text, and closes it.
+ * @template Result
+ * @param {Engine} engine
+ * @param {Asked} asked
+ * @param {(model: import('../sinkscope.js').LoadedModel, text: string, options: OneText) => Promise<Result>} use
+ */
+async function withText(engine, { names: [name], values, given }, use) {
+  const texts = [given.text, given['text-file']].filter((one) => one !== undefined);
+  const one = 'one of --text and --text-file';
+  if (texts.length === 0) throw missing('text', one);
+  expect(texts.length === 1, 'text', one, texts.length);
+  const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
+  const optional = (/** @type {'layer' | 'head'} */ key) =>
+    values[key] === undefined ? undefined : count(values[key], `--${key}`);
+  const { edits, ...parts } = await openNamed(engine, name, values);
+  const model = new LoadedModel({ ...parts, engine, isOwner: false });
+  try {
+    return await use(model, text, {
+      edits,
+      special: specialOf(model.tokenizer, values.special),
+      layer: optional('layer'),
+      head: optional('head'),
+      ...(values.eps === undefined ? {} : { eps: number(values.eps, 0, 1, '--eps') }),
+      ...(values.count === undefined
+        ? {}
+        : {
+            count: count(values.count, '--count'),
+            temperature: number(values.temperature, 0, 1e6, '--temperature'),
+            topK: count(values['top-k'], '--top-k'),
+            seed: count(values.seed, '--seed'),
+          }),
+    });
+  } finally {
+    await model.close();
+  }
 }
 
 /**
@@ -318,27 +371,16 @@ async function tablesBeside() {
  *   what else is made of texts, before the tokenizer is closed
  */
 async function openModel(engine, name, values, make) {
-  const { describe } = engine;
-  const { defaults } = describe;
+  const { defaults } = engine.describe;
   const wanted = {
     tokens: whole(values.tokens ?? String(defaults.tokens), '--tokens'),
     sequences: whole(values.sequences, '--sequences'),
     lines: values.lines === true,
   };
   const thresholds = thresholdsOf(values.eps ?? String(defaults.eps));
-  const edits = (values.edit ?? []).map((/** @type {string} */ text) => readEdit(text, describe));
-  const token = process.env.HF_TOKEN || undefined;
-  const hub = { token, endpoint: values.endpoint, cache: values.cache === true };
   await expectThere(name);
   const texts = await textsOf(values);
-  const checkpoint = await checkpointOf(name);
-  const plan = await findModel(checkpoint?.folder ?? name, hub);
-  const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
-  const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
-  const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
-  const opening = planTokenizer(plan, model, { ...hub, limit });
-  // Ids need no tokenizer.
-  const tokenizer = await (texts.ids ? opening.catch(idsAlone) : opening);
+  const { plan, model, tokenizer, edits } = await openNamed(engine, name, values, texts.ids);
   /** @type {import('../sinkscope.js').Cut | undefined} */
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
@@ -352,7 +394,7 @@ async function openModel(engine, name, values, make) {
   tokenizer.close();
   return {
     made,
-    id: (await stat(name).catch(() => undefined)) ? basename(resolve(name)) : plan.id,
+    id: plan.id,
     plan,
     model,
     tokenizer,
@@ -361,9 +403,34 @@ async function openModel(engine, name, values, make) {
     thresholds,
     edits,
     cut,
-    arithmetic,
+    arithmetic: model.arithmetic,
     text: texts.ids ? undefined : texts.text,
   };
+}
+
+/**
+ * A model of the disk or the hub, with its tokenizer.
+ * @param {Engine} engine
+ * @param {string} name
+ * @param {Values} values
+ * @param {number[][]} [ids] which need no tokenizer
+ */
+async function openNamed(engine, name, values, ids) {
+  const edits = (values.edit ?? []).map((/** @type {string} */ text) =>
+    readEdit(text, engine.describe),
+  );
+  const token = process.env.HF_TOKEN || undefined;
+  const hub = { token, endpoint: values.endpoint, cache: values.cache === true };
+  await expectThere(name);
+  const checkpoint = await checkpointOf(name);
+  const found = await findPlan(checkpoint?.folder ?? name, hub);
+  const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
+  const plan = isOnDisk ? { ...found, id: basename(resolve(name)) } : found;
+  const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
+  const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
+  const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
+  const opening = planTokenizer(plan, model, { ...hub, limit });
+  return { plan, model, tokenizer: await (ids ? opening.catch(idsAlone) : opening), edits };
 }
 
 /**
@@ -601,41 +668,6 @@ function isHubId(name) {
   } catch {
     return false;
   }
-}
-
-/**
- * A path that exists is read from the disk; all else is a name on the hub.
- * @param {string} name
- * @param {{ token?: string, endpoint?: string, cache: boolean }} hub
- */
-async function findModel(name, hub) {
-  const there = await stat(name).catch(() => undefined);
-  if (!there) return resolveHub(name, hub);
-  const paths = there.isDirectory() ? await pathsIn(name) : [''];
-  const files = await Promise.all(
-    paths.map(async (path) => ({
-      path: path.replaceAll(sep, '/') || basename(name),
-      file: await openAsBlob(join(name, path)),
-    })),
-  );
-  const [plan, ...others] = await planFiles(files);
-  if (others.length === 0) return plan;
-  const ids = [plan, ...others].map(({ id }) => id).join(', ');
-  throw new SinkscopeError('argument', name, `expected one model, found ${ids}; name a file`);
-}
-
-/**
- * The files of a folder; of the folders within it, too, where an index may name shards there.
- * @param {string} folder
- */
-async function pathsIn(folder) {
-  const top = await readdir(folder);
-  const recursive = top.some((name) => name.endsWith('.index.json'));
-  const paths = recursive ? await readdir(folder, { recursive }) : top;
-  const areFiles = await Promise.all(
-    paths.map(async (path) => (await stat(join(folder, path))).isFile()),
-  );
-  return paths.filter((_, i) => areFiles[i]);
 }
 
 /**

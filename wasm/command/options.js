@@ -135,14 +135,28 @@ const sequences = (describe) => ({
   ...JSON_OUT,
 });
 
+/** One text, read whole. @type {Options} */
+const WHOLE = {
+  text: TEXT.text,
+  'text-file': { value: 'FILE', meaning: 'a file that holds it, UTF-8' },
+  special: TEXT.special,
+};
+
+/** Which head. @param {string} other @returns {Options} */
+const where = (other) => ({
+  layer: { value: 'L', meaning: `layer of the head; ${other}` },
+  head: { value: 'H', meaning: 'the head in this layer' },
+});
+
 /** @type {Options} */
 const SEED = { seed: { value: 'S', meaning: 'seed of the random choices', standard: '0' } };
 
 const MODEL = `MODEL        a folder with config.json and weights, a .gguf file, or owner/name[@revision] on the hub;
              FOLDER@STEP is a checkpoint of its timeline`;
+const ONE_TEXT = '--text TEXT | --text-file FILE';
 const SOURCE = '--text-file FILE | --text TEXT | --ids 0,17,392';
 
-/** @typedef {'measure' | 'record' | 'compare' | 'suffix' | 'tasks' | 'unmask' | 'train' | 'describe'} Name */
+/** @typedef {'measure' | 'map' | 'ablate' | 'generate' | 'record' | 'compare' | 'suffix' | 'tasks' | 'unmask' | 'train' | 'describe'} Name */
 
 /** @type {Readonly<Record<Name, Command>>} */
 export const COMMANDS = {
@@ -177,6 +191,53 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
       },
       ...JSON_OUT,
       ...CSV_OUT,
+    }),
+  },
+  map: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${ONE_TEXT}`],
+    meaning: 'the attention map of one head on one text',
+    more: MODEL,
+    options: (describe) => ({
+      ...where('default: the head that gives the first token most'),
+      ...WHOLE,
+      ...model(describe),
+      ...JSON_OUT,
+      csv: {
+        meaning: 'prints CSV, one line for each cell: query, query_text, key, key_text, weight',
+      },
+    }),
+  },
+  ablate: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${ONE_TEXT} --layer L [--head H]`],
+    meaning: 'loss and sink of one text before and after a head or a layer is taken away',
+    more: `${MODEL}
+With --edit in place of --layer, or beside it, the edits are what is taken away.`,
+    options: (describe) => ({
+      ...where('without --head all of its heads'),
+      ...WHOLE,
+      eps: { value: 'E', meaning: 'threshold of Sink_1', standard: String(describe.defaults.eps) },
+      ...model(describe),
+      ...JSON_OUT,
+    }),
+  },
+  generate: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${ONE_TEXT}`],
+    meaning: 'what the model writes after a text',
+    more: MODEL,
+    options: (describe) => ({
+      count: { value: 'N', meaning: 'tokens to write', standard: '32' },
+      temperature: { value: 'X', meaning: '0 takes the likeliest token', standard: '0' },
+      'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', standard: '0' },
+      ...SEED,
+      ...WHOLE,
+      ...model(describe),
+      ...JSON_OUT,
     }),
   },
   record: {

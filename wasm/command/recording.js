@@ -26,7 +26,7 @@ export async function isRecording(path) {
     const start = Buffer.alloc(8);
     const { bytesRead } = await file.read(start, 0, 8, 0);
     const length = bytesRead === 8 ? Number(start.readBigUInt64LE(0)) : 0;
-    if (length === 0 || length > HEADER_MOST || length > there.size) return false;
+    if (length > HEADER_MOST || length > there.size) return false;
     const header = Buffer.alloc(length);
     await file.read(header, 0, length, 8);
     return header.includes('"sinkscope.recording"');

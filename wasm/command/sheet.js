@@ -29,7 +29,7 @@ function field(value) {
  * @param {readonly string[]} head
  * @param {readonly Cells[]} records
  */
-function csv(facts, head, records) {
+export function csvOf(facts, head, records) {
   const line = (/** @type {Cells} */ cells) => head.map((_, i) => field(cells[i])).join();
   const notes = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
   return `${[...notes, line([...head]), ...records.map(line)].join('\n')}\n`;
@@ -92,7 +92,7 @@ export function toCsv(found, describe) {
     ]);
     const labels = found.byPrompt.some(({ label }) => label !== undefined) ? ['label'] : [];
     const names = columns.map(({ name }) => name);
-    return csv(facts, ['subject', 'class', 'prompt', ...names, ...labels], records);
+    return csvOf(facts, ['subject', 'class', 'prompt', ...names, ...labels], records);
   }
   /** @type {Cells[]} */
   const records = [];
@@ -123,7 +123,7 @@ export function toCsv(found, describe) {
   putAll(found, found.sequences);
   if ('byLabel' in found)
     for (const one of found.byLabel ?? []) putAll(one, one.sequences, one.label);
-  return csv(facts, [...HEAD, ...MORE], records);
+  return csvOf(facts, [...HEAD, ...MORE], records);
 }
 
 /**

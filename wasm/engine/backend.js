@@ -39,8 +39,8 @@ const PATIENCE = 40;
  */
 export async function openBackend(address, report, shared) {
   const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
-  const module = better ?? (await loadModule(new URL(address)));
-  return new Backend(module, report, better && poolOf(better, shared?.threads ?? 1));
+  if (better) return new Backend(better, report, poolOf(better, shared.threads));
+  return new Backend(await loadModule(new URL(address)), report);
 }
 
 /**
@@ -494,6 +494,7 @@ export class Backend {
     const where = [run.address, index, layer ?? -1, head ?? -1];
     if (block !== undefined) {
       expectInteger(block, 1, run.T, 'block');
+      expect(rows === undefined, 'rows', 'none beside blocks', rows);
       const { shape, data } = this.#module.tensor('blocks', ...where, block);
       const side = shape.at(-1) ?? 0;
       return { shape: [...shape.slice(0, -2), 2, side, side], data };

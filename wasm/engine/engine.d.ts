@@ -137,7 +137,7 @@ export interface FieldWhere extends Where {
   readonly rows?: readonly [number, number];
   /**
    * Of 'att' and 'scores': blocks of so many queries and keys instead of cells, [.., 2, P, P] with P = T / block
-   * rounded up: the mean, then the largest of the cells that the mask shows to the queries.
+   * rounded up: the mean, then the largest of the cells that the mask shows to the queries. Without `rows`.
    */
   readonly block?: number;
 }

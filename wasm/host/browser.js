@@ -73,3 +73,12 @@ export function pause() {
     port2.postMessage(0);
   });
 }
+
+/**
+ * A page knows no paths.
+ * @param {string} _path
+ * @returns {Promise<import('../loading/loading.js').DiskFile[] | undefined>}
+ */
+export async function diskFiles(_path) {
+  return undefined;
+}

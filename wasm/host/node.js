@@ -1,7 +1,9 @@
 /** What Node.js does in its own way; browser.js is the twin. */
 import { parentPort } from 'node:worker_threads';
-import { open } from 'node:fs/promises';
+import { openAsBlob } from 'node:fs';
+import { open, readdir, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { basename, join, sep } from 'node:path';
 
 /**
  * How messages pass to a worker, or from inside of it to its maker.
@@ -95,4 +97,27 @@ function closing(stream, close) {
 /** Lets messages in. */
 export function pause() {
   return new Promise((resolve) => setImmediate(resolve));
+}
+
+/**
+ * The files at a path, to be read when they are asked for; undefined where there is none. Folders within a folder
+ * are read, too, where an index may name shards there.
+ * @param {string} path
+ * @returns {Promise<import('../loading/loading.js').DiskFile[] | undefined>}
+ */
+export async function diskFiles(path) {
+  const there = await stat(path).catch(() => undefined);
+  if (!there) return undefined;
+  if (!there.isDirectory()) return [{ path: basename(path), file: await openAsBlob(path) }];
+  const top = await readdir(path);
+  const recursive = top.some((name) => name.endsWith('.index.json'));
+  const names = recursive ? await readdir(path, { recursive }) : top;
+  const files = await Promise.all(
+    names.map(async (name) => {
+      const full = join(path, name);
+      if (!(await stat(full)).isFile()) return [];
+      return [{ path: name.replaceAll(sep, '/'), file: await openAsBlob(full) }];
+    }),
+  );
+  return files.flat();
 }

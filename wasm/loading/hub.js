@@ -16,7 +16,7 @@ import { makePlan } from './plan.js';
  */
 /** @typedef {{ files: PlanFile[], commit?: string, licence?: string, gated: boolean }} Listing */
 
-const ENDPOINT = 'https://huggingface.co';
+export const ENDPOINT = 'https://huggingface.co';
 
 /** What is looked for where a hub gives no list. */
 const USUAL = [
@@ -199,25 +199,34 @@ async function listing(endpoint, name, options) {
 }
 
 /**
- * Asks for each of the usual files.
+ * What a mirror without lists has of the usual files.
  * @param {URL} endpoint
  * @param {Name} name
  * @param {HubOptions} options
  * @returns {Promise<Listing>}
  */
 async function probe(endpoint, name, options) {
-  const wanted = name.file ? [...USUAL, name.file] : USUAL;
-  /** @type {string | undefined} */
-  let commit;
+  const found = await usualFiles((file) => fileOf(endpoint, name, file).url, options, name.file);
+  const commit = found.map((one) => one.commit).find(Boolean);
+  const files = found.map(({ file, bytes }) => fileOf(endpoint, name, file, bytes, commit));
+  return { files, commit, gated: false };
+}
+
+/**
+ * Those of the usual files of a model that are there, with their sizes where they are stated.
+ * @param {(file: string) => string | undefined} addressOf
+ * @param {Pick<HubOptions, 'token' | 'signal' | 'tries' | 'wait' | 'onRetry'>} options
+ * @param {string} [other] asked for, too
+ */
+export async function usualFiles(addressOf, options, other) {
   const found = await Promise.all(
-    wanted.map(async (file) => {
+    (other ? [...USUAL, other] : USUAL).map(async (file) => {
       try {
-        const { url } = fileOf(endpoint, name, file);
         const asked = { ...options, method: 'HEAD', tries: 2 };
-        const { headers } = await ask(new URL(String(url)), asked);
-        commit ??= headers.get('x-repo-commit') ?? undefined;
+        const { headers } = await ask(new URL(String(addressOf(file))), asked);
         const length = headers.get('x-linked-size') ?? headers.get('content-length');
-        return [{ file, bytes: length === null ? undefined : Number(length) }];
+        const bytes = length === null ? undefined : Number(length);
+        return [{ file, bytes, commit: headers.get('x-repo-commit') ?? undefined }];
       } catch (error) {
         const isMissing = error instanceof SinkscopeError && /read|not_found/.test(error.code);
         if (isMissing) return [];
@@ -225,8 +234,7 @@ async function probe(endpoint, name, options) {
       }
     }),
   );
-  const files = found.flat().map(({ file, bytes }) => fileOf(endpoint, name, file, bytes, commit));
-  return { files, commit, gated: false };
+  return found.flat();
 }
 
 /**

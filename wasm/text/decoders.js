@@ -39,7 +39,7 @@ const DECODERS = {
     return (tokens) => tokens.map(replace);
   },
   Strip:
-    ({ content = '', start = 0, stop = 0 }) =>
+    ({ content, start, stop }) =>
     (tokens) =>
       tokens.map((token) => {
         const characters = [...token];
@@ -58,7 +58,7 @@ const DECODERS = {
     (tokens) =>
       tokens.map((token, i) => token.replaceAll(suffix, i === tokens.length - 1 ? '' : ' ')),
   WordPiece:
-    ({ prefix = '##', cleanup = true }) =>
+    ({ prefix = '##', cleanup }) =>
     (tokens) =>
       tokens.map((token, i) => {
         const isFollowing = i > 0 && token.startsWith(prefix);
@@ -66,7 +66,7 @@ const DECODERS = {
         return cleanup ? tidy(read) : read;
       }),
   CTC:
-    ({ pad_token = '<pad>', word_delimiter_token = '|', cleanup = true }) =>
+    ({ pad_token = '<pad>', word_delimiter_token = '|', cleanup }) =>
     (tokens) =>
       tokens
         .filter((token, i) => token !== tokens[i - 1])

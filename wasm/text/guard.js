@@ -72,7 +72,7 @@ function sizeOf(source) {
   const parts = 'gguf' in source ? [...source.gguf.values()] : Object.values(source);
   const sizes = parts.map((part) => {
     if (typeof part === 'string') return part.length;
-    return ENTRY * (Object(part).length ?? 0);
+    return Array.isArray(part) ? ENTRY * part.length : 0;
   });
   return sizes.reduce((sum, size) => sum + size, 0);
 }
@@ -265,7 +265,7 @@ class Guarded {
   /** @param {number} id */
   piece(id) {
     const end = this.#ends[id];
-    return end === undefined ? `[${id}]` : this.#text.slice(this.#ends[id - 1] ?? 0, end);
+    return end === undefined ? `[${id}]` : this.#text.slice(id && this.#ends[id - 1], end);
   }
 
   close() {

@@ -39,7 +39,7 @@ const NORMALIZERS = {
     ({ strip_left, strip_right }) =>
     (text) => {
       const { length } = text.text;
-      const start = strip_left ? (/^\p{White_Space}*/u.exec(text.text)?.[0].length ?? 0) : 0;
+      const start = strip_left ? text.text.search(/\P{White_Space}|$/u) : 0;
       const end = strip_right ? length - spacesAtEnd(text.text) : length;
       return start === 0 && end === length ? text : text.slice(start, Math.max(start, end));
     },

@@ -7,7 +7,7 @@ import { build } from 'vite';
 import { filesOf } from './parts.ts';
 
 /** Read by hosts, by people, or by pages of others. */
-const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards)\/.*)$/;
+const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
 
 /**
  * Cached when first used: engines that train, multiply in eight bits or in relaxed floats, or do without SIMD; recordings;

@@ -28,13 +28,13 @@ function digest(folder: string, files: readonly string[]): string {
 /** A folder that is shipped beside the page. */
 export class Part {
   readonly path: string;
+  readonly files: readonly string[];
   readonly #from: string;
-  readonly #files: readonly string[];
 
   constructor(name: string, from: string, isOfIt: (file: string) => boolean = () => true) {
     this.#from = from;
-    this.#files = filesOf(from).filter(isOfIt);
-    this.path = `${name}/${digest(from, this.#files)}/`;
+    this.files = filesOf(from).filter(isOfIt);
+    this.path = `${name}/${digest(from, this.files)}/`;
   }
 
   file(name: string): string {
@@ -42,7 +42,17 @@ export class Part {
   }
 
   copyTo(out: string): void {
-    for (const file of this.#files)
+    for (const file of this.files)
       cpSync(join(this.#from, file), join(out, this.path, file), { recursive: true });
   }
+}
+
+/** The logs of long runs among the zoo's files, as numbers by the model's name. */
+export function seedsAmong(files: readonly string[]): Record<string, number[]> {
+  const seeds: Record<string, number[]> = {};
+  for (const file of files) {
+    const [, id, seed] = /^([\w-]+)\/seeds\/(\d+)\.json$/.exec(file) ?? [];
+    if (id) (seeds[id] ??= []).push(Number(seed));
+  }
+  return seeds;
 }

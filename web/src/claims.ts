@@ -78,7 +78,6 @@ export interface Claim {
   readonly rowSum: number;
   /** Whether no head of the model gives the first token a larger weight. */
   readonly isMost: boolean;
-  /** Whether the numbers are those of a quantized preview. */
   readonly isAbout: boolean;
 }
 
@@ -87,7 +86,7 @@ export function claimOf(
   at: Head,
   state: Parameters<typeof cellsOf>[1] = { normalize: 'no' },
 ): Claim {
-  const { operation, T, tensors, model, sequences, pooled } = frame;
+  const { operation, T, tensors, sequences, pooled } = frame;
   const isShare = operation.normalises || state.normalize === 'yes';
   const isDrawn = frame.head?.layer === at.layer && frame.head.head === at.head;
   const maps = isDrawn && !pooled && T > 1 ? mapsOf(frame) : undefined;
@@ -105,9 +104,12 @@ export function claimOf(
     isShare,
     rowSum: column ? column.rowSum : meanRowSum(frame, at),
     isMost: !weights.some((other) => other > weight),
-    isAbout: Boolean(model.bits && !model.step),
+    isAbout: isAbout(frame),
   };
 }
+
+/** Whether the numbers are those of a quantized preview, which the exact weights may change in the last digit. */
+export const isAbout = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);
 
 /** The mean sum of a head's rows, as the model computes it. */
 function meanRowSum({ tensors }: Frame, at: Head): number {

@@ -16,3 +16,7 @@ declare const LESSONS: readonly {
 }[];
 /** The repository's address where the build knows it, else empty. */
 declare const SOURCE: string;
+/** Whether plates lie beside the page, as they do beside what GitHub publishes. */
+declare const PLATES: boolean;
+/** The address of the page that the figures of the npm package link to; empty where the page lies beside the program. */
+declare const HOME: string;

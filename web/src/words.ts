@@ -221,7 +221,7 @@ export function meanAlpha(frame: Frame): number {
 }
 
 /** A share in whole percents, a small one with a digit more. */
-const digitsOf = (share: number) => percent(share, share < 0.0095 ? 1 : 0);
+export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
 export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
@@ -233,7 +233,7 @@ export function givenWords(claim: Claim): string {
   // A bound is rounded up, so that it holds.
   const number = isBelow(claim)
     ? percent(Math.ceil(100 * claim.given - 1e-4) / 100, 0)
-    : digitsOf(claim.given);
+    : wholePercent(claim.given);
   return claim.isAbout ? `about ${number}` : number;
 }
 
@@ -343,10 +343,11 @@ export function comparison(frames: readonly Frame[]): string {
   if (most.verdict.sink === least.verdict.sink)
     return `${where}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${even}.${notes}`;
   const last = all.filter(({ verdict }) => verdict.sink === least.verdict.sink);
-  const who = last.length > 1 ? `${last.length} of the others have` : `${nameOf(least.frame)} has`;
+  const rest = last.length === all.length - 1 ? 'the others' : `${last.length} of the others`;
+  const who = last.length > 1 ? `${rest} have` : `${nameOf(least.frame)} has`;
   return (
     `${where}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +
-    `${percent(eps, 0)} of their attention (${even}); ${who} the weakest, ${share(least)}.${notes}`
+    `${percent(eps, 0)} of their attention (${even}); ${who} ${least.verdict.sink ? `the weakest, ${share(least)}` : 'none'}.${notes}`
   );
 }
 

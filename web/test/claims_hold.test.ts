@@ -7,9 +7,12 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { labConfig, labTokenizer, openTokenizer } from 'sinkscope';
 import { selectedHead, type Frame, type Head } from '../src/frame';
 import { isRead } from '../src/page/view';
+import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { build as figure } from '../src/rooms/figure';
 import { lead } from '../src/rooms/start';
+import { readsOf, tableOf } from '../src/rooms/metrics';
+import { build as training } from '../src/rooms/training';
 import { finding } from '../src/words';
 import { claimOf } from '../src/claims';
 import { viewNamed, views } from '../src/views/index';
@@ -17,54 +20,11 @@ import { chartsIn, forgetPlots, mapsIn } from './drawn';
 import { bytesOf, openPage, standsForScreen } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
 import { roomOf } from './page';
+import { isWritten, mean, TEXTS } from './said';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 vi.mock('../src/plot/rose', async () => (await import('./drawn')).plots.rose);
-
-const LONG = 'The old man sat at the door and looked over the water. ';
-const TEXTS: readonly (readonly [text: string, change?: object])[] = [
-  ['The quick brown fox jumps over the lazy dog.'],
-  ['Attention is all you need.'],
-  ['To be, or not to be, that is the question.'],
-  ['a'],
-  ['.'],
-  ['I', { first: 'none' }],
-  ['The old man sat at the door.', { first: 'none' }],
-  ['She opened the door, and the cold wind came in.', { first: 'none' }],
-  ['<s>'],
-  ['<s> The old man sat <s> at the door.'],
-  ['The <s><s><s> man'],
-  ['the the the the the the the the the the the the the the the the'],
-  ['aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'],
-  ['👩‍👩‍👧‍👦 👨🏽‍🚀 🏳️‍🌈 went home.'],
-  ['🙂🙂🙂🙂'],
-  ['שלום עולם, הזקן ישב ליד הדלת'],
-  ['السلام عليكم يا صديقي القديم'],
-  ['def f(x):\n    return x ** 2  # {"a": [1, 2]}\n'],
-  ['for (let i = 0; i < 10; i++) { console.log(`${i}%`); }'],
-  [LONG.repeat(12), { T: 128 }],
-  [LONG.repeat(12), { T: 64 }],
-  [LONG.repeat(3), { T: 25 }],
-  [LONG.repeat(3), { T: 26 }],
-  ['The dog is here. Der Hund ist hier. Le chien est ici.'],
-  ['昔々あるところにおじいさんとおばあさんがいました。'],
-  ['从前有一位老人坐在门口。'],
-  ['Жил-был старик у самого синего моря.'],
-  ['The sink takes 93% of 100% and -5% of 1e-4.'],
-  ['NaN undefined null Infinity 0.0 “quoted” L1H3'],
-  ['A\tB\r\nC\u0000D\u200bE'],
-  ['ẞ ﬁ ǆ é e\u0301 ￼'],
-  ['“Yes,” said he, “no.”'],
-  ['. . . . . . . .'],
-  ['1 2 3 4 5 6 7 8 9 10 11 12'],
-  ['THE OLD MAN SAT AT THE DOOR'],
-  ['theoldmansatatthedoor'],
-  [`${'x '.repeat(40)}y`],
-  ['The king said to the queen that the king said to the queen that', { eps: 0.1 }],
-  ['The king said to the queen that the king said to the queen that', { eps: 0.9 }],
-  ['The old man sat at the door.', { normalize: 'yes' }],
-];
 
 let page: Awaited<ReturnType<typeof openPage>>;
 const subjects: Record<'softmax' | 'sigmoid' | 'gpt2' | 'lab' | 'recording', string> = {
@@ -119,8 +79,6 @@ afterAll(() => page?.close());
 
 /* ---- what the cells of the pictures say ------------------------------------------------------------ */
 
-const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
-
 /** Of a drawn map: computed cell by cell, and by nothing that the page computes. */
 function truthOf(cells: ArrayLike<number>, T: number) {
   const rows = Array.from({ length: T }, (_, t) =>
@@ -131,7 +89,8 @@ function truthOf(cells: ArrayLike<number>, T: number) {
   const after = column.slice(1);
   return {
     given: mean(column),
-    share: mean(column.map((x, t) => (sums[t]! > 0 ? x / sums[t]! : 0))),
+    // As the paper's proxy has it.
+    share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
     rowSum: mean(sums),
     strong: after.filter((x) => x > 0.5).length,
     rows: T - 1,
@@ -142,14 +101,6 @@ function truthOf(cells: ArrayLike<number>, T: number) {
 
 /** The mean of 1, 1/2, ..., 1/T. */
 const uniformOf = (T: number) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
-
-/** Whether a number as it is written is that value: rounded to its digits, or a bound. */
-function isWritten(written: string, value: number, scale = 100): boolean {
-  const [, bound, digits, fraction = ''] = /^(<?)(−?-?\d+(?:\.(\d+))?)$/.exec(written)!;
-  const number = Number(digits!.replace('−', '-')) / scale;
-  if (bound) return value > 0 && value < number;
-  return Math.abs(number - value) <= (0.5001 * 10 ** -fraction.length) / scale + 1e-6;
-}
 
 interface Truth {
   readonly T: number;
@@ -271,6 +222,93 @@ function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
   };
 }
 
+/* ---- rooms of several models ------------------------------------------------------------------------ */
+
+/** Heads of a model with a sink, as its cells have them. */
+const sinksOf = ({ alphas, raw, eps, normalises }: Truth): number =>
+  alphas.filter((share, i) => share > eps && (normalises || raw[i]! > eps)).length;
+
+const countOf = (said: string) => (said === 'none' ? 0 : Number(said));
+const MODEL = '(?:On one prompt, )?([A-Z][\\w ]+? model)';
+const COUNT = '(\\d+|none) of the (\\d+) heads';
+
+/** Claims that name models, by the truths of these. */
+const OF_MODELS: Readonly<
+  Record<
+    string,
+    readonly [string, (truths: ReadonlyMap<string, Truth>, ...said: string[]) => boolean]
+  >
+> = {
+  'the only one with a sink': [
+    `Only one of these models has heads with a sink: ${MODEL}`,
+    (truths, name) => [...truths].every(([of, truth]) => sinksOf(truth) > 0 === (of === name)),
+  ],
+  'no sink in any': [
+    'None of these models has a sink',
+    (truths) => [...truths.values()].every((truth) => !sinksOf(truth)),
+  ],
+  'the strongest sink': [
+    `${MODEL} has the strongest sink: ${COUNT}`,
+    (truths, name, count) =>
+      sinksOf(truths.get(name!)!) === Math.max(...[...truths.values()].map(sinksOf)) &&
+      sinksOf(truths.get(name!)!) === countOf(count!),
+  ],
+  'the weakest sink': [
+    `; ${MODEL} has (?:the weakest, )?(\\d+|none)`,
+    (truths, name, count) =>
+      sinksOf(truths.get(name!)!) === Math.min(...[...truths.values()].map(sinksOf)) &&
+      sinksOf(truths.get(name!)!) === countOf(count!),
+  ],
+  'the same in each': [
+    `${COUNT} give the first token more than \\d+% in each model`,
+    (truths, count) => [...truths.values()].every((truth) => sinksOf(truth) === countOf(count!)),
+  ],
+  'the heads of a model': [
+    `${MODEL}: ${COUNT}`,
+    (truths, name, count, all) =>
+      sinksOf(truths.get(name!)!) === countOf(count!) &&
+      truths.get(name!)!.alphas.length === Number(all),
+  ],
+};
+
+function brokenOf(said: string, truths: ReadonlyMap<string, Truth>, seen: Set<string>): string[] {
+  return Object.entries(OF_MODELS).flatMap(([name, [pattern, holds]]) =>
+    [...said.matchAll(new RegExp(pattern, 'g'))].flatMap(([whole, ...numbers]) => {
+      seen.add(name);
+      return holds(truths, ...numbers) ? [] : [`${name}: ${whole}`];
+    }),
+  );
+}
+
+/** What the columns of Compare's table are, worked out of the cells of the maps and the losses of the tokens. */
+const COLUMNS: Readonly<Record<string, (truth: Truth, frame: Frame) => number>> = {
+  'Sink₁': ({ alphas, eps }) => mean(alphas.map((share) => Number(share > eps))),
+  'Sink₁ raw': ({ raw, eps }) => mean(raw.map((weight) => Number(weight > eps))),
+  loss: (_, { tensors }) => mean(Array.from(tensors.loss_at!.data).filter(Number.isFinite)),
+  'largest α₁': ({ alphas }) => Math.max(...alphas),
+  'row sum': ({ sums }) => sums,
+};
+
+/** Numbers of a table that are not those of its models. */
+function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Frame[]): string[] {
+  const [head, ...rows] = [...root.querySelectorAll('.table-of-all tr')].map((row) =>
+    [...row.children].map((cell) => cell.textContent!.trim().replace(/\s+/g, ' ')),
+  );
+  const body = rows.filter(([name]) => frames.some(({ title }) => name!.startsWith(title)));
+  expect(body).toHaveLength(frames.length);
+  return body.flatMap((row) => {
+    const i = frames.findIndex(({ title }) => row[0]!.startsWith(title));
+    return Object.entries(COLUMNS).flatMap(([name, of]) => {
+      const at = head!.findIndex((one) => one.replace(/[^\w₁α ]/g, '').trim() === name);
+      const [said = ''] = row[at]?.split(' ') ?? [];
+      const [, digits, sign] = /^(<?-?[\d.]+)(%?)/.exec(said) ?? [];
+      const value = of(truths[i]!, frames[i]!);
+      const isRight = digits ? isWritten(digits, value, sign ? 100 : 1) : Number.isNaN(value);
+      return isRight ? [] : [`${row[0]}, ${name}: ${said}, not ${value}`];
+    });
+  });
+}
+
 /** The paragraphs of a room. */
 const paragraphs = (root: Element) =>
   [...root.querySelectorAll('p')].map((one) => one.textContent!.replace(/\s+/g, ' '));
@@ -289,33 +327,67 @@ const parts = Array.from({ length: TEXTS.length / TOGETHER }, (_, i) =>
 describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
   const seen = new Set<string>();
 
-  it.each(parts)('Explore and Start claim what their maps show: %s ...', async (...texts) => {
-    const wrong: string[] = [];
-    for (const [n, [prompt, change]] of texts.entries()) {
-      // The head that the page shows, and by turns another.
-      const at = n % 2 ? { layer: n % 6, head: n % 4 } : free;
-      const state = { prompt, ...at, ...change };
-      const frames = await page.framesOf([subjects.softmax, subjects.sigmoid], state, READ);
-      for (const [i, frame] of frames.entries()) {
-        forgetPlots();
-        const room = roomOf(explore, page.pageOf({ ...state, at: i }, frames));
-        const [map] = labelled(room.root, ATTENTION);
-        const head = selectedHead(frame, at);
-        const truth = truthFrom(frame, head, map!.data.data);
-        const claim = claimOf(frame, head, room.state.value);
-        const said = [
-          ...paragraphs(room.root),
-          map!.data.label,
-          finding(frame, head),
-          lead([frame], [claim]),
-        ];
-        for (const one of new Set(said))
-          wrong.push(...broken(one, truth, seen).map((what) => `“${prompt}”: ${what}`));
-        room.scope.end();
+  it.each(parts)(
+    'Start, Explore, Compare and Training claim what their maps show: %s ...',
+    async (...texts) => {
+      const wrong: string[] = [];
+      const columns = tableOf(page.models.describe).filter(({ isRare }) => !isRare);
+      const table = ['loss_at', ...readsOf(columns)];
+      for (const [n, [prompt, change]] of texts.entries()) {
+        // The head that the page shows, and by turns another.
+        const at = n % 2 ? { layer: n % 6, head: n % 4 } : free;
+        const state = { prompt, ...at, ...change };
+        const frames = await page.framesOf(
+          [subjects.softmax, subjects.sigmoid],
+          state,
+          READ,
+          table,
+        );
+        for (const [i, frame] of frames.entries()) {
+          forgetPlots();
+          const room = roomOf(explore, page.pageOf({ ...state, at: i }, frames));
+          const [map] = labelled(room.root, ATTENTION);
+          const head = selectedHead(frame, at);
+          const truth = truthFrom(frame, head, map!.data.data);
+          const claim = claimOf(frame, head, room.state.value);
+          const said = [
+            ...paragraphs(room.root),
+            map!.data.label,
+            finding(frame, head),
+            lead([frame], [claim]),
+          ];
+          for (const one of new Set(said))
+            wrong.push(...broken(one, truth, seen).map((what) => `“${prompt}”: ${what}`));
+          room.scope.end();
+        }
+        const note = (what: string) => wrong.push(`“${prompt}”: ${what}`);
+        const heads = frames.map((frame) => selectedHead(frame, at));
+        for (const build of [compare, training]) {
+          forgetPlots();
+          const room = roomOf(build, page.pageOf(state, frames));
+          const drawnIn = labelled(room.root, ATTENTION);
+          const truths = frames.map((frame, i) =>
+            truthFrom(frame, heads[i]!, drawnIn[i]!.data.data),
+          );
+          const named = new Map(frames.map(({ title }, i) => [title, truths[i]!]));
+          const above = [...room.root.querySelectorAll('h1, .lead')].map((one) => one.textContent!);
+          above.flatMap((one) => brokenOf(one, named, seen)).forEach(note);
+          truths.forEach((truth, i) => broken(drawnIn[i]!.data.label, truth, seen).forEach(note));
+          // The cells of a sink map are what its model's heads give the first token.
+          labelled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
+            const off = truths[i]!.alphas.findIndex(
+              (share, n) => Math.abs(share - data.data[n]!) > 1e-5,
+            );
+            if (off >= 0) note(`sink map of ${frames[i]!.title}: head ${off}`);
+            broken(data.label.replace(/.*: /, ''), truths[i]!, seen).forEach(note);
+          });
+          if (build === compare) wrongCells(room.root, truths, frames).forEach(note);
+          room.scope.end();
+        }
       }
-    }
-    expect(wrong).toEqual([]);
-  });
+      expect(wrong).toEqual([]);
+    },
+  );
 
   it('the words of a map are of the head that it shows, while another one is read', async () => {
     const state = { prompt: TEXTS[0]![0], layer: 3, head: 3 };
@@ -331,7 +403,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
   });
 
   it('every kind of claim was made on some of them', () => {
-    expect([...seen].sort()).toEqual(Object.keys(CLAIMS).sort());
+    expect([...seen].sort()).toEqual(Object.keys({ ...CLAIMS, ...OF_MODELS }).sort());
   });
 });
 

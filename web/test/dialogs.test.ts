@@ -250,7 +250,12 @@ describe('the code to embed a figure', () => {
     expect(code()).toMatch(
       /<sink-scope shown="softmax" prompt="The old man .*" eps="0\.4" layer="1" head="0" view="sinks"/,
     );
-    expect(code()).toContain('min-height: 520px');
+    expect(code()).toContain('height="520"');
+    // A picture and a link are there before the script is, or in its place.
+    expect(code()).toMatch(
+      /<sink-scope [^>]*><a href="[^"]*embed\.html#[^"]*"><img src="[^"]*\.png" width="100%" alt="Sinkscope: Sink map">/,
+    );
+    expect(code()).not.toContain('style=');
     // No link can name what is on a disk.
     expect(stateIn(frame.src)).toMatchObject({
       view: 'sinks',
@@ -259,6 +264,8 @@ describe('the code to embed a figure', () => {
       layer: 1,
       head: 0,
     });
+    enter('[aria-label=for]', '2');
+    expect(code()).toMatch(/^<iframe src=[^>]* width="100%" height="520" frameborder="0"/);
     enter('[aria-label=for]', '3');
     expect(code()).toMatch(/^[^<]*embed\.html#/);
     expect(stateIn(code())).toMatchObject({ view: 'sinks', theme: 'auto' });
@@ -266,12 +273,47 @@ describe('the code to embed a figure', () => {
     expect(stateIn(code()).theme).toBe('dark');
   });
 
+  it('offers what needs no script of ours where the server lets no other site load it', async () => {
+    vi.useFakeTimers();
+    const { texts, code, all } = open();
+    const probe = document.querySelector<HTMLIFrameElement>('iframe[sandbox]')!;
+    expect([probe.src, probe.getAttribute('sandbox')]).toEqual([
+      expect.stringMatching(/examples\/probe\.html$/),
+      'allow-scripts',
+    ]);
+    expect(texts('[aria-label=for] option')).toHaveLength(snippets.length);
+    probe.dispatchEvent(new Event('load'));
+    await vi.runAllTimersAsync();
+    expect(texts('[aria-label=for] option')).toEqual(
+      snippets.filter(({ needsScript }) => !needsScript).map(({ label }) => label),
+    );
+    expect(code()).toMatch(/^<iframe /);
+    expect(all('[data-refused]')).toHaveLength(1);
+    expect(probe.isConnected).toBe(false);
+  });
+
+  it('offers the element where the probe could load it', async () => {
+    vi.useFakeTimers();
+    const { texts, all } = open();
+    const probe = document.querySelector<HTMLIFrameElement>('iframe[sandbox]')!;
+    const source = {};
+    vi.spyOn(probe, 'contentWindow', 'get').mockReturnValue(source as never);
+    const said = Object.assign(new Event('message'), { data: { sinkscope: 'defined' }, source });
+    dispatchEvent(said);
+    probe.dispatchEvent(new Event('load'));
+    await vi.runAllTimersAsync();
+    expect([texts('[aria-label=for] option').length, all('[data-refused]').length]).toEqual([
+      snippets.length,
+      0,
+    ]);
+  });
+
   it('has the size and the controls that a teacher chooses, and a preview of that size', () => {
     const { code, all, enter, frame, texts, places } = open();
     expect([frame.style.width, frame.style.height]).toEqual(['calc(100% - 2px)', '520px']);
     enter('[aria-label=size]', '1');
     expect([frame.style.width, frame.style.height]).toEqual(['360px', '300px']);
-    expect(code()).toMatch(/min-height: 300px.*max-width: 360px/);
+    expect(code()).toMatch(/<sink-scope [^>]* width="360" height="300"/);
     const names = texts('.check');
     const boxes = all<HTMLInputElement>('.check input');
     boxes[0]!.click();

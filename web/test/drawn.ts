@@ -30,6 +30,7 @@ interface Map_ {
   readonly events: {
     readonly onPoint?: (cell: Cell | undefined) => void;
     readonly onChoose?: (cell: Cell) => void;
+    readonly onBeyond?: (step: readonly [number, number]) => void;
   };
   data: MapData;
   lit: Cell | undefined;
@@ -127,7 +128,8 @@ export function drawn(view: View, frame: Frame, options: Options = {}) {
         Array.from(data).flatMap((value, i) => {
           const [row, col] = [Math.floor(i / cols), i % cols];
           const said = describe({ row, col });
-          const [, number = 'NaN', sign] = /([-+]?[\d.]+(?:e-\d+)?)(%?)\D*$/.exec(said) ?? [];
+          const [, number = 'NaN', sign] =
+            /([-+]?[\d.]+(?:e-\d+)?)(%?)\D*$/.exec(said.replace('−', '-')) ?? [];
           const none = value === 0 && said.endsWith('not selected');
           const off = Math.abs(Number(number) / (sign ? 100 : 1) - value);
           const isRight = row < rows && (Number.isNaN(value) ? said !== '' : none || off <= 0.006);

@@ -174,6 +174,21 @@ describe('the element', () => {
     expect(own.shadowRoot!.querySelector('slot')).not.toBeNull();
   });
 
+  it('has the size of its attributes, by a sheet that no policy of a host refuses', () => {
+    const own = place('<sink-scope width="360" height="300"></sink-scope>');
+    const rules = () =>
+      own
+        .shadowRoot!.adoptedStyleSheets.at(-1)!
+        .cssRules[0]!.cssText.replace(/\s+/g, ' ')
+        .replace(/ ?; ?/g, '; ');
+    expect(rules()).toContain('width: 360px; height: 300px;');
+    own.setAttribute('height', '12em nonsense');
+    own.setAttribute('width', 'wide');
+    expect(rules()).toContain('height: 12px');
+    expect(rules()).not.toContain('width: ');
+    expect(own.hasAttribute('style')).toBe(false);
+  });
+
   it('knows whether it holds a picture, and says what kept it from beginning', async () => {
     expect(place().hasAttribute('data-pictured')).toBe(false);
     const own = document.createElement('sink-scope');
@@ -229,6 +244,19 @@ describe('the frames of this site', () => {
       follows: true,
     });
     expect(say(height(19_999))).toBe('19999px');
+  });
+
+  it('give their keys to the page around them', () => {
+    const { say, source } = framed('fixed');
+    const heard: unknown[] = [];
+    const hear = (event: Event) => heard.push((event as KeyboardEvent).key);
+    addEventListener('keydown', hear);
+    const key = { sinkscope: 'key', key: 'ArrowRight', code: 'ArrowRight', keyCode: 39 };
+    say(key);
+    say(key, 'https://evil.example');
+    say(key, undefined, {});
+    removeEventListener('keydown', hear);
+    expect([heard, source.postMessage.mock.calls]).toEqual([['ArrowRight'], []]);
   });
 
   it('keep their size on a slide, and learn the theme', () => {

@@ -162,12 +162,14 @@ describe('streaming', () => {
     );
     expect(says([of(3, 2)], state).text).toMatch(/recovers all of it\.$/);
     expect(says([of(3, 2.5), of(1.5, 1.75, 'B'), of(2.5, undefined, 'C')], state)).toEqual({
-      heading: 'Losing the first token costs little here',
+      heading: 'Keeping the first token recovers part of the loss',
       text:
         'With only the last 2 keys in the KV cache, the loss of A changes by +1.000 nats per token, with the first token ' +
         'kept by +0.500. B: by −0.500, with the first token kept by −0.250. C: by +0.500.',
     });
-    expect(says([of(2.05, 2)], state).heading).toMatch(/costs little/);
+    expect(says([of(2.04, 2)], state).heading).toBe('Losing the first token costs little here');
+    expect(says([of(3, 2.96)], state).heading).toBe('Keeping the first token helps little here');
+    expect(says([of(3)], state).heading).toMatch(/^Without/);
     expect(says([of(2.06, 2)], state).heading).toMatch(/^Without/);
     expect(says([], state)).toEqual({
       heading: 'What happens when the first token leaves the cache?',
@@ -202,10 +204,10 @@ describe('streaming', () => {
         'A: 3.000 nats per token; 2.500 when the cache also keeps the first token.',
     });
     expect(says([all(3)], { firstKeys: 2, recentKeys: 1 })).toMatchObject({
-      heading: 'Losing the first token costs little here',
+      heading: 'What happens when the first token leaves the cache?',
       text: expect.stringMatching(/A: 3\.000 nats per token\.$/),
     });
-    expect(says([all(3, 2.96)]).heading).toMatch(/costs little/);
+    expect(says([all(3, 2.96)]).heading).toBe('Keeping the first token helps little here');
     expect(says([all(3, 2.9)], { firstKeys: 3 }).text).toMatch(/keeps the first 3 tokens\.$/);
   });
 
@@ -303,8 +305,8 @@ describe('the cache', () => {
     ).toEqual({
       heading: 'Policies that keep the first token lose least',
       text:
-        'KV cache of 24 keys, 3 tokens. A: keeping H2O changes the loss least, by +0.250 nats, and keeps the first token in ' +
-        '100% of the heads; keeping WINDOW changes it most, by +1.000, and keeps the first token in 0%.',
+        'KV cache of 24 keys, 3 tokens. A: the loss is lowest when the cache keeps H2O (+0.250 nats; the first token stays in ' +
+        '100% of the heads), and highest when it keeps WINDOW (+1.000; 0%).',
     });
     const close = [evict('window', 3, 0.5), evict('h2o', 2.25, 0.75)];
     expect(says(setting(2), ...close).heading).toBe('Which keys should the cache keep?');
@@ -593,13 +595,13 @@ describe('fragility', () => {
       clamp(1.5),
     ];
     expect(says({}, ...all)).toEqual({
-      heading: 'A single channel carries much of the loss',
+      heading: 'A single channel matters more than random ones',
       text:
         'A: zeroing the channel with the largest activation changes the loss by +2.000 nats, zeroing one of 2 random ones by ' +
         'at most +0.125; at the first token alone, +0.500, or fixed to its value in the first prompt, +0.750. Sink₁ 50.0% → 50.0%.',
     });
     expect(says({}, setting(2), clamp(2.75), clamp(2.25)).heading).toBe(
-      'No single channel matters more than others here',
+      'No single channel stands out from random ones here',
     );
     expect(says({}, setting(2), clamp(2.77), clamp(2.25)).heading).toMatch(/^A single/);
     expect(says({}, setting(2), clamp(2.019), clamp(2)).heading).toMatch(/^No single/);
@@ -607,7 +609,7 @@ describe('fragility', () => {
       [group('A', setting(2), clamp(2), clamp(2)), group('B', setting(2), clamp(4), clamp(2))],
       stateOf({ perturbation: 'channel' }),
     );
-    expect(second.heading).toBe('A single channel carries much of one model’s loss');
+    expect(second.heading).toBe('A single channel matters more than random ones in another model');
     expect(says({}, setting(2), clamp(4))).toEqual({
       heading: 'What does one channel carry?',
       text: '',
@@ -657,11 +659,11 @@ describe('fragility', () => {
         ],
         stateOf({ perturbation: 'tag' }),
       ).heading;
-    expect(small(2.015625, 2)).toContain('no more than random directions');
+    expect(small(2.015625, 2)).toContain('does not stand out from random directions');
     expect(small(2.03125, 2)).toContain('hardly what the sink writes');
     expect(small(2.03125, 1.5)).toContain('hardly what the sink writes');
     expect(says(2.75, 2.75).heading).toBe(
-      'Later tokens need the sink’s tag no more than random directions',
+      'The sink’s tag does not stand out from random directions',
     );
     expect(fragility.says([group('A', setting(2))], stateOf({ perturbation: 'tag' })).text).toBe(
       'None of these models adds the output of its heads to the stream as W_O makes it.',

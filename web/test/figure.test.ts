@@ -361,8 +361,9 @@ describe('drawing', () => {
     expect(after({ prompt: 'a' })).toBe(1);
     expect(after({ eps: 0.4 })).toBe(2);
     expect(after({ prompt: 'ab' })).toBe(2);
-    expect(after({ prompt: 'abc' }, of(frameOf()))).toBe(3);
-    expect(after({ prompt: 'abcd' }, [{ ...all[0]!, isStale: true }])).toBe(4);
+    const next = of(frameOf());
+    expect(after({ prompt: 'abc' }, next)).toBe(3);
+    expect(after({ prompt: 'abcd' }, [{ ...next[0]!, isStale: true }])).toBe(4);
     expect(after({ prompt: 'abcde' }, [...all, ...of(twin())])).toBe(6);
   });
 

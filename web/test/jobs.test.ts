@@ -32,6 +32,10 @@ function held<Result>() {
   const promise = new Promise<Result>((done, not) => ([end, fail] = [done, not]));
   return { promise, end: (result: Result) => end(result), fail: (error: unknown) => fail(error) };
 }
+interface Of {
+  readonly frame: Frame;
+  readonly signal: AbortSignal;
+}
 const settle = () => new Promise((done) => setTimeout(done));
 
 describe('a search for a suffix', () => {
@@ -52,11 +56,12 @@ describe('a search for a suffix', () => {
   function searching(of = frame(), change: object = {}) {
     const job = held<{ found: SuffixFound; text: string }>();
     const given: [SuffixPair, SuffixOptions][] = [];
-    const search = (_: Frame, pair: SuffixPair, options: SuffixOptions) => {
-      given.push([pair, options]);
+    type Options = SuffixOptions & { pair: SuffixPair };
+    const measure = (_: string, { signal }: Of, { pair, ...options }: Options) => {
+      given.push([pair, { ...options, signal }]);
       return job.promise;
     };
-    const view = drawn(suffix, of, { reach: { search }, ...change });
+    const view = drawn(suffix, of, { reach: { measure }, ...change });
     return { ...view, job, given, of };
   }
 
@@ -208,20 +213,21 @@ describe('unmasking', () => {
       signal: AbortSignal;
       onStep: (i: number) => void;
     }[] = [];
-    const run = (
-      _: Frame,
-      ids: readonly number[],
-      { steps: count, without }: { steps: number; without?: string },
-      signal: AbortSignal,
-      onStep: (...all: unknown[]) => void,
-    ) => {
-      given.push({ ids, count, without, signal, onStep: (i) => onStep(steps[i], i, opened) });
+    interface Options {
+      readonly tokens: readonly number[];
+      readonly steps: number;
+      readonly without?: string;
+      readonly onStep: (...all: unknown[]) => void;
+    }
+    const run = (_: string, { signal }: Of, { tokens, steps: count, without, onStep }: Options) => {
+      const report = (i: number) => onStep(steps[i], opened);
+      given.push({ ids: tokens, count, without, signal, onStep: report });
       return job.promise;
     };
     const of = frame();
     const options = { masked: 2, denoise: 12, without: 'none' as const, ...change };
     return {
-      ...drawn(unmasking, of, { reach: { unmask: run }, ...options }),
+      ...drawn(unmasking, of, { reach: { measure: run }, ...options }),
       job,
       given,
       of,
@@ -374,8 +380,12 @@ describe('the loss at masked tokens', () => {
     const job = held<object>();
     const calls: [Frame, AbortSignal, (share: number) => void][] = [];
     const reach = {
-      maskedLoss: (...given: (typeof calls)[number]) => {
-        calls.push(given);
+      measure: (
+        _: string,
+        { frame, signal }: Of,
+        { onShare }: { onShare: (share: number) => void },
+      ) => {
+        calls.push([frame, signal, onShare]);
         return job.promise;
       },
     };
@@ -454,13 +464,17 @@ describe('tasks', () => {
   it('are measured one after the other, each with points of its own', async () => {
     const job = held<void>();
     type Given = [Frame, AbortSignal, (task: TaskFound) => void, (share: number) => void];
+    interface Reports {
+      readonly onTask: Given[2];
+      readonly onShare: Given[3];
+    }
     const given: Given[] = [];
-    const doTasks = (...all: Given) => {
-      given.push(all);
+    const measure = (_: string, { frame, signal }: Of, { onTask, onShare }: Reports) => {
+      given.push([frame, signal, onTask, onShare]);
       return job.promise;
     };
     const of = frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e') });
-    const { click, text, all, charts, lines } = drawn(tasks, of, { reach: { doTasks } });
+    const { click, text, all, charts, lines } = drawn(tasks, of, { reach: { measure } });
     expect([text('.primary'), all('.plot')[0]!.hidden, tasks.says(of, at)]).toEqual([
       ...['Measure', true, ''],
     ]);

@@ -253,12 +253,27 @@ describe('the room', () => {
     missing.clear();
     sweep.state.value = { ...sweep.state.value, eps: 0.32 };
     expect(sweep.all('.experiment-picture .cell.stale')).toEqual([]);
+    // What another experiment came to is none of this one's.
+    const streamed = room({ shown: ['softmax'] }, ({ subject }) =>
+      subject.includes('quantise') ? undefined : { frame: measured(subject) },
+    );
+    expect(streamed.all('.experiment-picture .cell')).not.toEqual([]);
+    streamed.state.value = { ...streamed.state.value, experiment: 'quantisation' };
+    expect(streamed.all('.experiment-picture .cell.stale')).toEqual([]);
     // Without anything whole there is what has come.
     expect(
       room({}, ({ subject }) =>
         subject === 'softmax' ? { frame: measured(subject) } : undefined,
       ).texts('table.settings tbody th'),
     ).toEqual(['Softmax model']);
+  });
+
+  it('has the detail of its experiment beside the chart, also where two have one kind of chart', () => {
+    const made = room({ shown: ['softmax'], experiment: 'cache' });
+    const views = () => made.all('.figure').map(({ dataset }) => dataset.view);
+    expect(views()).toEqual(['sweep', 'kept']);
+    made.state.value = { ...made.state.value, experiment: 'quantisation' };
+    expect(views()).toEqual(['sweep', 'channels']);
   });
 
   it('says what failed, each reason once', () => {

@@ -348,9 +348,6 @@ describe('the frame of a recording', () => {
     expect(mapsOf(whole)).toMatchObject({ side: 2, block: 2 });
     const view = { title: 'A view', reads: ['att'] } as unknown as View;
     expect([isRead(view, whole, describe_), lackWords(view, whole)]).toEqual([true, '']);
-    const exact = { ...view, needsWholeMaps: true };
-    expect(isRead(exact, whole, describe_)).toBe(false);
-    expect(lackWords(exact, whole)).toContain('in full, kept here as maps pooled to 2 × 2');
   });
 
   it('has a bias key where weight goes to one, and none where it goes to a sink logit', async () => {
@@ -421,6 +418,24 @@ describe('open recordings', () => {
     const failing = new Recordings(engine as never);
     for (let i = 0; i < 2; i++) await expect(failing.get(address, watch)).rejects.toThrow('broken');
     expect(tries).toBe(2);
+  });
+
+  it('are opened again while the one before is closed, whose failure closes no other', async () => {
+    const opening: { resolve: (recording: object) => void; reject: (error: Error) => void }[] = [];
+    const openRecording = () =>
+      new Promise((resolve, reject) => void opening.push({ resolve, reject }));
+    const { watch } = shelf();
+    const all = new Recordings({ openRecording } as never);
+    const first = all.get(address, watch);
+    const released = all.release(new Set());
+    const second = all.get(address, watch);
+    opening[0]!.reject(new Error('gone'));
+    await expect(first).rejects.toThrow('gone');
+    await released;
+    expect(all.get(address, watch)).toBe(second);
+    opening[1]!.resolve(recorded());
+    await second;
+    expect(opening).toHaveLength(2);
   });
 
   it('say their size without their file', async () => {

@@ -126,6 +126,16 @@ describe('Explore', () => {
     expect(other.asked().reads).not.toContain('att');
   });
 
+  it('has one navigator, the maps of all heads once these are known to be few', () => {
+    const made = room({ shown: ['hub:a/b'] }, []);
+    const navigators = () => made.all('.rail .figure').map(({ dataset }) => dataset.view);
+    expect(navigators()).toEqual(['sinks']);
+    made.know({ 'hub:a/b': { frame: softmax({ subject: 'hub:a/b' }) } });
+    expect(navigators()).toEqual(['heads']);
+    made.state.value = { ...made.state.value, shown: ['hub:c/d'] };
+    expect(navigators()).toEqual(['sinks']);
+  });
+
   it('puts the keyboard where the eye goes, also after the window turns', () => {
     const order = ({ root }: ReturnType<typeof room>) =>
       [...root.children].map((one) => one.className.split(' ')[0]);

@@ -134,7 +134,10 @@ it('has long runs at the last step that all models have', async () => {
     /Long runs are separate trainings .* Nats lost: over 40 sequences/,
   );
   expect(both.all('tbody')).toHaveLength(2);
-  const alone = await table([card('long', [1], { title: 'Alone' })], true);
+  const long = [card('long', [1], { title: 'Alone' })];
+  expect((await table(long)).all('table.narrow')).toEqual([]);
+  const alone = await table(long, true);
+  expect(alone.all('table.narrow')).toHaveLength(2);
   expect(alone.cells.map(([name, cell]) => `${name}: ${cell}`)).toEqual([
     ...['Sink₁: 1.0%', '‖v₁‖ / mean ‖v‖: 0.50', 'loss: 3.000'],
     ...['Sink₁: 25.0 ± 20.5% 10.0 to 40.0', 'loss: 2.000 ± 0.000 2.000 to 2.000'],

@@ -44,5 +44,9 @@ describe('a guess', () => {
       localStorage.setItem('sinkscope:guesses', kept);
       expect(readGuesses(), kept).toEqual([]);
     }
+    const guess = { lesson: 'a', question: 0, guess: '3', verdict: 'near' };
+    const broken = Object.keys(guess).map((name) => ({ ...guess, [name]: null }));
+    localStorage.setItem('sinkscope:guesses', JSON.stringify([...broken, guess]));
+    expect(readGuesses()).toEqual([guess]);
   });
 });

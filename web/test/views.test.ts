@@ -206,6 +206,71 @@ describe('the attention map', () => {
     ]);
   });
 
+  it('of a long text shows the exact cells of a part, and the way there and back', () => {
+    const [T, n] = [100, 40];
+    const tokens = Array.from({ length: T }, (_, id) => ({ ...frameOf().tokens[1]!, id }));
+    const alpha = tensor([2, 2, T], new Float32Array(4 * T).fill(0.5));
+    // Blocks of 4 tokens: means, then the largest cells.
+    const att = tensor([2, 25, 25], [...Array(625).fill(0.25), ...Array(625).fill(0.75)]);
+    const long = { T, tokens, pooled: 25 };
+    const whole = base({ ...long, head: { ...at, tensors: { att } } } as never, { alpha });
+    const view = drawn(attention, whole);
+    expect(view.says('2,1')).toEqual([
+      'queries 8-11 → keys 4-7: mean weight 0.2500, largest 0.7500',
+    ]);
+    const one = (of: typeof view, selector: string) => of.all(selector)[0]!;
+    expect([one(view, '.lens').hidden, one(view, '.locator').hidden]).toEqual([false, true]);
+    view.map.events.onChoose!({ row: 20, col: 0 });
+    expect(view.set).toHaveBeenCalledWith({ query: 80, key: 0, zoomQuery: 60, zoomKey: 0 });
+    view.click('Largest');
+    expect(view.set).toHaveBeenLastCalledWith({ pool: 'largest' });
+    const most = drawn(attention, whole, { pool: 'largest' });
+    expect(most.map.data.data[0]).toBe(0.75);
+    expect(most.text('.subtitle')).toContain('each cell is the largest over 4 × 4 tokens');
+    expect(named(attention.numbers(whole, at))).toEqual([
+      ['mean_weight', 25, 25],
+      ['largest_weight', 25, 25],
+    ]);
+
+    const rows = tensor(
+      [n, T],
+      Float32Array.from({ length: n * T }, (_, i) => (i % T) / 1000),
+    );
+    const zoomed = { ...whole, head: { ...whole.head!, rows: { query: 60, key: 50, att: rows } } };
+    const exact = drawn(attention, zoomed as never, {
+      zoomQuery: 60,
+      zoomKey: 50,
+      query: 70,
+      key: 55,
+    });
+    expect(exact.map.data).toMatchObject({ rows: n, cols: n, chosen: { row: 10, col: 5 } });
+    expect(exact.map.data.data[3]).toBeCloseTo(0.053);
+    expect(exact.map.data.rowWords).toHaveLength(n);
+    expect(exact.map.data.label).toContain('Shown exactly: queries 60-99, keys 50-89.');
+    expect(exact.says('0,3 0,11')).toEqual([
+      'query 60 “a” → key 53 “a”: 0.0530',
+      'query 60 “a” → key 61 “a”: not visible (later token)',
+    ]);
+    exact.map.events.onBeyond!([1, 0]);
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 60, zoomKey: 50 });
+    exact.map.events.onBeyond!([-1, 1]);
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 59, zoomKey: 51 });
+    exact.map.events.onChoose!({ row: 0, col: 1 });
+    expect(exact.set).toHaveBeenLastCalledWith({ query: 60, key: 51 });
+    const locator = one(exact, '.locator');
+    locator.getBoundingClientRect = () => new DOMRect(0, 0, 100, 100);
+    locator.dispatchEvent(new MouseEvent('click', { clientX: 50, clientY: 30, bubbles: true }));
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 30 });
+    expect(one(exact, '.locator .mark').style.top).toBe('60%');
+    locator.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: -1, zoomKey: -1 });
+    expect(named(attention.numbers(zoomed as never, at))).toContainEqual([
+      ...['weight', n, n, 'from 60,50'],
+    ]);
+    // A link leads to what the frame has; without a part it shows the blocks.
+    expect(drawn(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
+  });
+
   it('points, chooses, and is lit from elsewhere', () => {
     const view = drawn(attention, base());
     const { onPoint, onChoose } = view.map.events;
@@ -977,8 +1042,8 @@ describe('one number of every head, and the chosen head along the text', () => {
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
-      'L0H1: Δloss = 0.008, dormant, broadcast',
-      'L1H0: Δloss = 0.500, on the first token, yet used',
+      'L0H1: Δloss = +0.008, dormant, broadcast',
+      'L1H0: Δloss = +0.500, on the first token, yet used',
     ]);
     // What costs the model something when it is ablated is no no-op, however it is shared.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
@@ -1401,7 +1466,6 @@ it('views say to figures what they need', () => {
   expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
   expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training', 'valley']);
   expect(named(({ compares }) => compares)).toEqual(['change']);
-  expect(named(({ needsWholeMaps }) => needsWholeMaps)).toEqual(['length']);
   const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
   const fitting = (change: object) =>
     views
@@ -1572,10 +1636,19 @@ describe('what else there is of a frame', () => {
         new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
       );
     thumbs[0]!.focus();
-    for (const key of ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x']) press(key);
+    // What the grid takes does not scroll the page as well.
+    const keys = ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x'];
+    expect(keys.map(press)).toEqual([false, false, false, false, true]);
     expect(document.activeElement).toBe(thumbs[1]);
-    press('Enter');
-    expect(view.set).toHaveBeenLastCalledWith({ layer: 0, head: 1 });
+    for (const [key, head] of [
+      ['Enter', 1],
+      [' ', 0],
+    ] as const) {
+      thumbs[head]!.focus();
+      view.set.mockClear();
+      expect(press(key)).toBe(false);
+      expect(view.set.mock.calls).toEqual([[{ layer: 0, head }]]);
+    }
     view.draw(frame, { scale: 'linear' });
     expect(painted).toHaveLength(8);
     const free = base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });

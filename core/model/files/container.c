@@ -12,24 +12,24 @@ static const ss_format_reader *const readers[SS_FORMAT_N] = {
 ss_format ss_container_format(ss_bytes file) {
     if (file.n >= 4 && !memcmp(file.data, "GGUF", 4)) return SS_GGUF;
     if (file.n >= 4 && !memcmp(file.data, "PK\003\004", 4)) return SS_TORCH_FILE;
-    /* The pickled number that torch.save began with before it wrote zip files; as a safetensors
-     * header's length it would be far too large. */
+    /* Files of torch.save before version 1.6 begin with this pickled number, which is far too large
+     * for the length of a safetensors header. */
     if (file.n >= 8 && !memcmp(file.data, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46", 8))
         return SS_TORCH_FILE;
     return SS_SAFETENSORS;
 }
 
-/* What the reader of the file's format takes for its entries and names. */
+/* Returns the arena bytes that the reader of the format takes for entries and names. */
 static size_t own_size(ss_bytes file) {
     return readers[ss_container_format(file)]->size(file);
 }
 
-/* No file has more entries than fit there. */
+/* Returns an upper bound of the number of entries. */
 static size_t most_entries(ss_bytes file) {
     return own_size(file) / sizeof(ss_entry) + 1;
 }
 
-/* Each shard's own entries, and once more all of them side by side. */
+/* The arena holds the entries of each shard, and then the table of all. */
 size_t ss_container_size(const ss_bytes *files, int n) {
     size_t bytes = SS_ARENA_MORE;
     for (int i = 0; i < n; i++) {
@@ -69,7 +69,7 @@ static ss_status check_names(ss_entries found, ss_error *err) {
     return SS_OK;
 }
 
-/* Drops the prefixes that torch.compile and DistributedDataParallel add to every name. */
+/* Removes the prefixes that torch.compile and DistributedDataParallel add to every name. */
 static void drop_wrappers(ss_entries found) {
     static const char *const wrappers[] = {"_orig_mod.", "module."};
     for (size_t i = 0; i < found.n; i++)
@@ -77,7 +77,7 @@ static void drop_wrappers(ss_entries found) {
             size_t length = strlen(wrappers[w]);
             if (strncmp(found.entries[i].name, wrappers[w], length)) continue;
             found.entries[i].name += length;
-            w = (size_t)-1; /* one may wrap the other */
+            w = (size_t)-1; /* a name may have both prefixes */
         }
 }
 
@@ -89,7 +89,7 @@ static ss_status read_file(ss_entries *out, ss_bytes file, ss_format format, ss_
     return readers[format]->read(out, file, arena, err);
 }
 
-/* Appends more to all, which has room for them. */
+/* Appends entries to a table that has capacity for them. */
 static void append(ss_entries *all, ss_entries more) {
     if (more.n) memcpy(all->entries + all->n, more.entries, more.n * sizeof *more.entries);
     all->n += more.n;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without the white space (and the NUL bytes of some writers) behind it. */
+/* Removes trailing white space, and the NUL bytes that some writers append. */
 static ss_bytes trimmed(ss_bytes text) {
     while (text.n && strchr(" \n\r\t", text.data[text.n - 1])) text.n--;
     return text;
@@ -23,7 +23,8 @@ static int by_key(const void *a, const void *b) {
     return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
 }
 
-/* A key that occurs twice in the object itself, or NULL; *full where there was no room to look. */
+/* Returns a duplicate key of the object itself, or NULL; sets *full if memory for the search ran
+ * out. */
 static const char *twice_in(const cJSON *object, bool *full) {
     const cJSON *item, **items, *found = NULL;
     size_t n = 0;
@@ -41,7 +42,7 @@ static const char *twice_in(const cJSON *object, bool *full) {
     return found ? found->string : NULL;
 }
 
-/* The same in all that it holds. Readers differ in which of two values they take. */
+/* Returns a duplicate key of the object or of any object inside it. */
 static const char *twice(const cJSON *whole, bool *full) {
     const char *found = cJSON_IsObject(whole) ? twice_in(whole, full) : NULL;
     const cJSON *item;
@@ -95,14 +96,14 @@ static void skip_space(ss_json_members *members) {
     while (byte_at(members) > 0 && strchr(" \n\r\t", byte_at(members))) members->at++;
 }
 
-/* Goes behind the string that begins here. */
+/* Skips the string that begins here. */
 static void skip_string(ss_json_members *members) {
     for (members->at++; byte_at(members) >= 0 && byte_at(members) != '"'; members->at++)
         if (byte_at(members) == '\\') members->at++;
     members->at += byte_at(members) == '"';
 }
 
-/* Goes behind the value that begins here, whose brackets need only be as many. */
+/* Skips the value that begins here; it only counts brackets. */
 static void skip_value(ss_json_members *members) {
     for (int depth = 0, byte; (byte = byte_at(members)) >= 0;) {
         if (depth == 0 && (byte == ',' || byte == '}' || byte == ']')) return;
@@ -118,7 +119,7 @@ ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status co
     return (ss_json_members){.text = trimmed(text), .file = file, .code = code};
 }
 
-/* The object's end, after which nothing may follow. */
+/* Checks that nothing follows the end of the object. */
 static ss_status end(const ss_json_members *members, ss_error *err) {
     size_t behind = members->at + 1;
     return behind == members->text.n ? SS_OK : fail_at(members, behind, err);
@@ -162,7 +163,7 @@ void ss_json_refuse(ss_json *json, const char *key, const char *expected, const 
                                expected, actual);
 }
 
-/* The value at key; NULL where it is absent, null, or there is an error already. */
+/* Returns the value at key; NULL where it is absent or null, or after an error. */
 static const cJSON *find(const ss_json *json, const char *key) {
     const cJSON *item =
         json->status == SS_OK ? cJSON_GetObjectItemCaseSensitive(json->object, key) : NULL;

@@ -3,18 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Dimensions of a tensor: torch's operations end there. */
+/* torch's operations support at most this many dimensions. */
 #define RANK_MOST 64
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
 typedef enum name_use { USE_TABLE, USE_TENSOR, USE_PARAMETER, USE_STORAGE } name_use;
 
-/* All that a pickle may name; a storage's row is also what ss_pickle_storage_type gives. */
+/* The names that a pickle may import; ss_pickle_storage_type returns the part of a storage. */
 static const struct {
     const char *module;
     name_use use;
-    ss_storage_type type; /* its name is the second part of the name */
+    ss_storage_type type; /* its name is the second part of the import */
 } names[] = {
     {"collections", USE_TABLE, {"OrderedDict", 0, -1}},
     {"torch._utils", USE_TENSOR, {"_rebuild_tensor_v2", 0, -1}},
@@ -39,11 +39,11 @@ const ss_storage_type *ss_pickle_storage_type(const ss_pickle_value *name) {
 
 typedef struct machine {
     ss_pickle *pickle;
-    ss_pickle_value *stack, *memo;         /* [most], as many as the pickle has bytes */
-    size_t most, depth, memo_n, start, at; /* start: of the opcode that is run */
+    ss_pickle_value *stack, *memo;         /* [most], one for each byte of the pickle */
+    size_t most, depth, memo_n, start, at; /* start: offset of the current opcode */
     int64_t tables_n;
     bool stopped;
-    ss_status status; /* the first error; nothing is done after it */
+    ss_status status; /* the first error stops the machine */
     ss_error *err;
 } machine;
 
@@ -73,7 +73,7 @@ static ss_pickle_value pop(machine *m) {
     return m->status == SS_OK ? m->stack[--m->depth] : nothing;
 }
 
-/* Takes a little-endian number of so many bytes out of the code. */
+/* Reads a little-endian number of `width` bytes from the code. */
 static uint64_t take(machine *m, size_t width) {
     uint64_t value = 0;
     if (!ss_read_uint(&value, code_of(m), m->at, width))
@@ -96,7 +96,7 @@ static void push_text(machine *m, uint64_t n) {
     m->at += (size_t)n;
 }
 
-/* Makes a tuple of the n values on top. */
+/* Replaces the n values on top by a tuple of them. */
 static void push_tuple(machine *m, size_t n) {
     ss_pickle *pickle = m->pickle;
     if (m->status != SS_OK) return;
@@ -108,7 +108,7 @@ static void push_tuple(machine *m, size_t n) {
     push(m, (ss_pickle_value){SS_PICKLE_TUPLE, (uint32_t)n, (int64_t)first});
 }
 
-/* Values above the last mark, which is taken off from under them. */
+/* Removes the last mark and returns the number of values above it. */
 static size_t take_mark(machine *m) {
     size_t n = 0;
     while (n < m->depth && m->stack[m->depth - 1 - n].kind != SS_PICKLE_MARK) n++;
@@ -150,8 +150,8 @@ static void op_number(machine *m, int code) {
     push_number(m, SS_PICKLE_NUMBER, code == 'J' ? (int32_t)bits : (int64_t)bits);
 }
 
-/* LONG1: so many bytes in two's complement. Of a negative number it is enough that it is one:
- * neither sizes nor places are negative. */
+/* LONG1 is a number in two's complement, its length first. The value of a negative number is
+ * dropped, since sizes and offsets are not negative. */
 static void op_long(machine *m, int code) {
     (void)code;
     uint64_t n = take(m, 1);
@@ -206,7 +206,7 @@ static void push_name(machine *m, ss_bytes module, ss_bytes name) {
     fail(m, SS_UNSUPPORTED, "a table of plain tensors", found);
 }
 
-/* A line of the code, without its end. */
+/* Reads a line of the code, without its line feed. */
 static ss_bytes take_line(machine *m) {
     ss_bytes code = code_of(m), line = {code.data + m->at, 0};
     while (m->at < code.n && code.data[m->at] != '\n') m->at++;
@@ -231,7 +231,7 @@ static void op_stack_global(machine *m, int code) {
         push_name(m, ss_pickle_text(m->pickle, &module), ss_pickle_text(m->pickle, &name));
 }
 
-/* The persistent id of a storage: ("storage", type, key, device, numbers). */
+/* Checks the persistent id of a storage: ("storage", type, key, device, numbers). */
 static bool is_storage(const machine *m, const ss_pickle_value *id) {
     if (id->kind != SS_PICKLE_TUPLE || id->n != 5) return false;
     const ss_pickle_value *part = m->pickle->tuples + id->number;
@@ -251,8 +251,8 @@ static void op_storage(machine *m, int code) {
 }
 
 /*
- * Sizes or strides: whole numbers that are not negative. One tuple may serve many tensors, so that
- * a long one would be walked again and again.
+ * Checks sizes or strides: non-negative integers. The length is bounded because many tensors may
+ * share one tuple, which is walked for each.
  */
 static bool is_shape(const machine *m, const ss_pickle_value *value) {
     if (value->kind != SS_PICKLE_TUPLE || value->n > RANK_MOST) return false;
@@ -262,7 +262,8 @@ static bool is_shape(const machine *m, const ss_pickle_value *value) {
     return true;
 }
 
-/* What torch._utils._rebuild_tensor_v2 is given; hooks and metadata behind it are not looked at. */
+/* Checks the arguments of torch._utils._rebuild_tensor_v2; hooks and metadata after them are
+ * ignored. */
 static bool is_tensor(const machine *m, const ss_pickle_value *args) {
     const ss_pickle_value *part = m->pickle->tuples + args->number;
     return (args->n == 6 || args->n == 7) && part[0].kind == SS_PICKLE_STORAGE &&
@@ -270,7 +271,7 @@ static bool is_tensor(const machine *m, const ss_pickle_value *args) {
            is_shape(m, &part[3]) && part[2].n == part[3].n;
 }
 
-/* What Python would call; each makes one of our own values. */
+/* Handles a call: each known function makes one of our values. */
 static void op_reduce(machine *m, int code) {
     (void)code;
     ss_pickle_value args = pop(m), name = pop(m);
@@ -289,7 +290,7 @@ static void op_reduce(machine *m, int code) {
         fail(m, SS_BAD_FILE, "the arguments that torch writes", "others");
 }
 
-/* The state of an OrderedDict is the versions of the modules; it holds no tensor that counts. */
+/* The state of an OrderedDict has the versions of modules and no weights, so it is dropped. */
 static void op_build(machine *m, int code) {
     (void)code;
     pop(m);
@@ -298,7 +299,7 @@ static void op_build(machine *m, int code) {
     push(m, table);
 }
 
-/* Sets the pairs among the n values on top, in the table or list under them. */
+/* Adds the n values on top to the table (as pairs) or list under them. */
 static void set_items(machine *m, size_t n, bool pairs) {
     if (m->status != SS_OK) return;
     m->depth -= n;
@@ -358,7 +359,7 @@ static void step(machine *m) {
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* No opcode pushes more than one value, so nothing is larger than the pickle has bytes. */
+/* An opcode pushes at most one value, so the length of the pickle bounds every array. */
 static machine lay_out(ss_pickle *pickle, size_t n, ss_arena *arena) {
     machine m = {.pickle = pickle, .most = n};
     m.stack = ss_arena_take(arena, n, sizeof *m.stack);

@@ -9,26 +9,26 @@
 
 #include <string.h>
 
-/* Like the format's own reader, which refuses longer headers. */
+/* The reference reader also refuses longer headers. */
 #define HEADER_BYTES_MAX 100000000
 
-/* The one key that is no tensor. */
+/* This key is not a tensor. */
 #define METADATA "__metadata__"
 
-/* The shortest entry, {"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}}, less what it may share.
- */
+/* The shortest entry has this many bytes of its own:
+ * {"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}}. */
 #define ENTRY_BYTES_MIN 48
 
 static size_t size(ss_bytes file) {
     uint64_t header;
     if (!ss_read_u64(&header, file, 0) || header > file.n || header > HEADER_BYTES_MAX)
         return SS_ARENA_MORE;
-    /* Names cannot be longer than the header that holds them. */
+    /* The length of the header bounds the length of all names. */
     size_t entries = (size_t)header / ENTRY_BYTES_MIN + 1;
     return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_MORE;
 }
 
-/* Bits per element of the format's types; those we compute with also have an ss_dtype. */
+/* Bits per element of the types of the format; those of weights also have an ss_dtype. */
 static const struct {
     const char *name;
     int bytes;
@@ -40,7 +40,7 @@ static const struct {
     {"BOOL", 1, -1},    {"F8_E4M3", 1, -1}, {"F8_E5M2", 1, -1},
 };
 
-/* Fills type and returns the bytes of an element; 0 for an unknown dtype. */
+/* Reads the type and returns the bytes of an element; 0 for an unknown dtype. */
 static size_t read_dtype(ss_entry *entry, const cJSON *item) {
     for (size_t i = 0; cJSON_IsString(item) && i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(item->valuestring, dtypes[i].name)) {
@@ -51,7 +51,7 @@ static size_t read_dtype(ss_entry *entry, const cJSON *item) {
     return 0;
 }
 
-/* A whole number that is exact in a double and fits a size_t. */
+/* Reads an integer that is exact in a double and fits a size_t. */
 static bool read_size(size_t *out, const cJSON *item) {
     const double limit = SIZE_MAX > 9007199254740992u ? 9007199254740992.0 : (double)SIZE_MAX;
     double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
@@ -60,7 +60,7 @@ static bool read_size(size_t *out, const cJSON *item) {
     return true;
 }
 
-/* Multiplies the shape into *bytes, which holds the element's size; false if it is no shape. */
+/* Reads the shape and multiplies *bytes, the size of an element, by it; false if it is invalid. */
 static bool read_shape(ss_entry *entry, const cJSON *shape, size_t *bytes) {
     if (!cJSON_IsArray(shape)) return false;
     ss_tensor *tensor = &entry->tensor;
@@ -104,7 +104,7 @@ static ss_status read_entry(ss_entry *entry, const cJSON *item, ss_bytes data, s
     return SS_OK;
 }
 
-/* How many members there are, and bytes of their names with quotes. */
+/* Counts the members and the bytes of their names with quotes. */
 static ss_status count_entries(size_t *n, size_t *names_bytes, ss_json_members members,
                                ss_error *err) {
     ss_bytes key, value;
@@ -117,7 +117,7 @@ static ss_status count_entries(size_t *n, size_t *names_bytes, ss_json_members m
     }
 }
 
-/* Puts the name in its place, shorter than with its quotes, and goes behind it. */
+/* Copies the name, without its quotes, and advances *names. */
 static ss_status read_name(const char **name, char **names, const ss_json_members *members,
                            ss_bytes key, ss_error *err) {
     cJSON *item;
@@ -130,7 +130,7 @@ static ss_status read_name(const char **name, char **names, const ss_json_member
     return SS_OK;
 }
 
-/* Reads the members into entries and names, which have room for them. */
+/* Reads the members into entries and names, which have the capacity. */
 static ss_status fill_entries(ss_entries *out, char *names, ss_json_members members, ss_bytes data,
                               ss_error *err) {
     for (int metadata = 0;;) {

@@ -1,9 +1,8 @@
 /*
- * pytorch_model.bin: a zip file NAME/data.pkl, which says what tensors there are, and
- * NAME/data/KEY, the numbers of each storage as they lie in memory. What the pickle asks for is
- * never executed.
+ * pytorch_model.bin: a zip file with NAME/data.pkl, the pickled table of tensors, and
+ * NAME/data/KEY, the raw numbers of each storage. The pickle is never executed.
  *
- * Tensors may share a storage (tied weights), and a buffer may be of a type that no weight has.
+ * Tensors may share a storage (tied weights), and a buffer may have a type that no weight has.
  */
 #include "container.h"
 #include "pickle.h"
@@ -12,17 +11,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longest name of a record that we look for. */
+/* Longest name of a record. */
 #define RECORD_NAME_BYTES 256
 
 #define PICKLE_NAME "/data.pkl"
 
-/* A file on the way to its entries. */
+/* A file whose entries are being read. */
 typedef struct torch_file {
     ss_bytes bytes;
     ss_zip_record *records; /* [records_n], sorted by name */
     size_t records_n;
-    ss_bytes top; /* the folder's name, with its slash */
+    ss_bytes top; /* name of the top folder, with its slash */
     ss_pickle pickle;
 } torch_file;
 
@@ -33,7 +32,7 @@ static bool is_pickle(ss_bytes name) {
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* A tensor's item needs four bytes of pickle at least: a key and a value out of the memo. */
+/* A tensor takes at least four bytes of pickle: a key and a value from the memo. */
 static size_t entries_most(size_t pickle_n) {
     return pickle_n / 4 + 1;
 }
@@ -48,7 +47,7 @@ static size_t size(ss_bytes file) {
     if (ss_zip_begin(&zip, file, NULL) != SS_OK) return 0;
     ss_arena arena = ss_arena_measure();
     ss_arena_take(&arena, (size_t)zip.n, sizeof record);
-    /* A directory that breaks off still needs room to be refused with its own words. */
+    /* A truncated directory must still get memory, so that ss_zip_read reports its error. */
     for (uint64_t i = 0; i < zip.n && ss_zip_next(&zip, &record, NULL) == SS_OK; i++) {
         if (!is_pickle(record.name) || record.data.n > SS_PICKLE_BYTES_MAX) continue;
         size_t n = record.data.n;
@@ -77,7 +76,7 @@ static ss_status read_records(torch_file *file, ss_arena *arena, ss_error *err) 
     return ss_zip_read(file->records, &zip, err);
 }
 
-/* The record NAME/part key, or NULL. */
+/* Returns the record NAME/part key, or NULL. */
 static const ss_zip_record *find(const torch_file *file, const char *part, ss_bytes key) {
     char name[RECORD_NAME_BYTES];
     if (file->top.n + strlen(part) + key.n >= sizeof name) return NULL;
@@ -95,7 +94,7 @@ static ss_status check_byte_order(const torch_file *file, ss_error *err) {
     return ss_fail(err, SS_UNSUPPORTED, "byteorder", "expected little-endian numbers");
 }
 
-/* The one record that is the pickle. */
+/* Finds the record of the pickle, which must be unique. */
 static ss_status find_pickle(ss_bytes *code, torch_file *file, ss_error *err) {
     const ss_zip_record *found = NULL;
     for (size_t i = 0; i < file->records_n; i++) {
@@ -114,7 +113,7 @@ static ss_status find_pickle(ss_bytes *code, torch_file *file, ss_error *err) {
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-/* Fills the shape; false if its product does not fit. *count is that product. */
+/* Reads the shape and its product *count; false on overflow. */
 static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *sizes, uint32_t n) {
     ss_tensor *tensor = &entry->tensor;
     *count = 1;
@@ -130,7 +129,7 @@ static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *si
     return true;
 }
 
-/* Whether numbers lie one after the other, the last dimension fastest. */
+/* True if the numbers are contiguous, the last dimension fastest. */
 static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *strides,
                           uint32_t n) {
     uint64_t expected = 1;
@@ -139,7 +138,7 @@ static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *s
     return true;
 }
 
-/* Proves that numbers [first, first + count) of the storage are in the file. */
+/* Checks that numbers [first, first + count) of the storage are in the file. */
 static ss_status find_numbers(ss_entry *entry, const torch_file *file, const ss_pickle_value *id,
                               uint64_t first, size_t count, ss_error *err) {
     const ss_storage_type *type = ss_pickle_storage_type(&id[1]);
@@ -190,7 +189,8 @@ static bool has_tensors(const ss_pickle *pickle, int64_t table) {
     return false;
 }
 
-/* The table that holds the weights: the whole, or what training scripts wrap it in. */
+/* Finds the table of weights: the whole pickle, or the member in which training scripts store it.
+ */
 static ss_status find_table(int64_t *table, const ss_pickle *pickle, ss_error *err) {
     static const char *const wrappers[] = {"state_dict", "model", "module"};
     *table = pickle->table;
@@ -210,7 +210,7 @@ static ss_status find_table(int64_t *table, const ss_pickle *pickle, ss_error *e
                    "expected a table of tensors, or one in state_dict, model or module");
 }
 
-/* Copies a key behind the names that are there, with a NUL. */
+/* Appends a key, with a NUL, to the names. */
 static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pickle_value *key,
                           char **names, size_t *left, ss_error *err) {
     if (key->kind != SS_PICKLE_TEXT)
@@ -219,7 +219,7 @@ static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pick
     if (memchr(text.data, 0, text.n))
         return ss_fail(err, SS_BAD_FILE, (const char *)text.data,
                        "expected a name without NUL bytes");
-    /* Names that occur once in the pickle fit; the same one again and again may not. */
+    /* Names that occur once fit; a name that the memo repeats may not. */
     if (text.n >= *left) return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
     memcpy(*names, text.data, text.n);
     (*names)[text.n] = 0;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Signatures, and the bytes of the fixed part of what they begin. */
+/* Signatures of records, and the bytes of their fixed parts. */
 #define LOCAL_SIGNATURE 0x04034b50u
 #define LOCAL_BYTES 30
 #define RECORD_SIGNATURE 0x02014b50u
@@ -20,11 +20,11 @@
 #define STORED 0u
 #define ZIP64_EXTRA 1u
 
-/* The zip64 part holds a number that is too large for its field. */
+/* A field with this value refers to the zip64 part, which has the full number. */
 #define ELSEWHERE16 0xffffu
 #define ELSEWHERE32 0xffffffffu
 
-/* A number that was proved to lie inside the file. */
+/* Reads a number whose range was checked before. */
 static uint64_t uint_at(ss_bytes file, size_t at, size_t width) {
     uint64_t value = 0;
     bool inside = ss_read_uint(&value, file, at, width);
@@ -33,12 +33,12 @@ static uint64_t uint_at(ss_bytes file, size_t at, size_t width) {
     return value;
 }
 
-/* So many bytes at `at`, which begin with the signature. */
+/* True if the file has `bytes` bytes at `at`, which begin with the signature. */
 static bool begins(ss_bytes file, uint64_t at, size_t bytes, uint32_t signature) {
     return bytes <= file.n && at <= file.n - bytes && uint_at(file, (size_t)at, 4) == signature;
 }
 
-/* Where the end record is: behind everything but a comment of the length that it gives. */
+/* Finds the end record, which only a comment of its stated length may follow. */
 static bool find_end(size_t *at, ss_bytes file) {
     for (size_t comment = 0; comment <= COMMENT_BYTES_MAX; comment++) {
         if (file.n < END_BYTES + comment) return false;
@@ -49,7 +49,7 @@ static bool find_end(size_t *at, ss_bytes file) {
     return false;
 }
 
-/* Replaces what the end record has no room for. */
+/* Replaces the fields of the end record that refer to zip64. */
 static ss_status read_end64(ss_zip *zip, uint64_t *start, uint64_t *bytes, size_t end,
                             ss_error *err) {
     ss_bytes file = zip->file;
@@ -92,13 +92,13 @@ ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err) {
     return SS_OK;
 }
 
-/* What a directory record says. */
+/* A parsed record of the directory. */
 typedef struct directory_record {
     ss_bytes name, extra;
     uint64_t flags, method, packed, bytes, local;
 } directory_record;
 
-/* Takes the zip64 value of a field that has none of its own. */
+/* Reads the zip64 value of a field with the escape value. */
 static bool take64(uint64_t *value, ss_bytes part, size_t *at) {
     if (*value != ELSEWHERE32) return true;
     bool taken = ss_read_uint(value, part, *at, 8);
@@ -106,7 +106,7 @@ static bool take64(uint64_t *value, ss_bytes part, size_t *at) {
     return taken;
 }
 
-/* Sizes and place of a record that is larger than its 32 bits say. */
+/* Reads sizes and offset from the zip64 field where 32 bits are too few. */
 static bool read_extra(directory_record *record) {
     ss_bytes extra = record->extra;
     size_t at = 0;
@@ -151,7 +151,7 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
     return SS_OK;
 }
 
-/* The contents, which lie behind a header of their own. */
+/* Finds the contents, which follow the local header. */
 static ss_status find_data(ss_bytes *data, const ss_zip *zip, const directory_record *record,
                            ss_error *err) {
     ss_bytes file = {zip->file.data, zip->start};

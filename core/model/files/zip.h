@@ -1,7 +1,7 @@
 /*
- * zip: the records of an archive whose contents are stored as they are, like those of torch.save.
+ * zip: the records of an archive with uncompressed contents, like those of torch.save.
  *
- * The directory at the end says what there is; each record's own header is checked against it.
+ * The directory at the end lists the records; the local header of each is checked against it.
  * Nothing is copied: names and contents are views of the file. zip64 is read, compression and
  * encryption are refused.
  */
@@ -15,22 +15,23 @@ typedef struct ss_zip_record {
     ss_bytes name, data;
 } ss_zip_record;
 
-/* A walk through the directory: begin, then n times next. */
+/* An iterator over the directory: begin, then n times next. */
 typedef struct ss_zip {
     ss_bytes file;
-    size_t at;         /* the next directory record */
-    size_t start, end; /* of the directory */
+    size_t at;         /* offset of the next directory record */
+    size_t start, end; /* byte range of the directory */
     uint64_t n;
 } ss_zip;
 
-/* Both: SS_BAD_FILE with the byte or the record's name; SS_UNSUPPORTED for what is not stored. */
+/* Both return SS_BAD_FILE with the byte or the record's name; SS_UNSUPPORTED for compressed
+ * contents. */
 ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err);
 ss_status ss_zip_next(ss_zip *zip, ss_zip_record *record, ss_error *err);
 
-/* Fills records[zip->n], sorted by name; refuses two of one name and two that share bytes. */
+/* Reads records[zip->n], sorted by name; refuses duplicate names and overlapping contents. */
 ss_status ss_zip_read(ss_zip_record *records, ss_zip *zip, ss_error *err);
 
-/* The record of that name among n sorted ones, or NULL. */
+/* Returns the record of that name among n sorted ones, or NULL. */
 const ss_zip_record *ss_zip_find(const ss_zip_record *records, size_t n, ss_bytes name);
 
 #endif

@@ -21,7 +21,7 @@ static void put_bool(ss_gguf_source *source, const char *key, bool value) {
         ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
 }
 
-/* Keys whose values are those of config.json; NAN: the key is required. */
+/* Keys with the same value as in config.json; a default of NAN: the key is required. */
 typedef struct same_key {
     const char *gguf, *config;
     double standard;
@@ -70,7 +70,7 @@ static const same_key expert_keys[] = {
     {NULL, NULL, 0.0},
 };
 
-/* Falcon and Bloom call the same sizes by different names. */
+/* Falcon and Bloom have different names for the same sizes. */
 static const same_key falcon_keys[] = {
     {"block_count", "num_hidden_layers", (double)NAN},
     {"block_count", "n_layer", (double)NAN},
@@ -103,7 +103,7 @@ static void copy(ss_gguf_source *source, const same_key *keys) {
 
 /* ---- what changes the arithmetic ------------------------------------------------------------ */
 
-/* A key that, where it is present, may have only this value. */
+/* Refuses any other value of a key that is present. */
 static void must_be(ss_gguf_source *source, const char *key, double value) {
     const cJSON *item = ss_gguf_find(source, key);
     double found = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
@@ -113,7 +113,8 @@ static void must_be(ss_gguf_source *source, const char *key, double value) {
                     SS_GGUF_METADATA ": this build computes %g, the file says %g", value, found);
 }
 
-/* Keys that are read elsewhere, that repeat what tensors say, or that only name a file's origin. */
+/* Keys that are read elsewhere, repeat facts of the tensors, or only name the origin of the file.
+ */
 static const char *const known[] = {"block_count",
                                     "embedding_length",
                                     "feed_forward_length",
@@ -165,7 +166,7 @@ static bool is_in(const char *key, const char *const *list, size_t n) {
     return false;
 }
 
-/* Every other key of the architecture may change what the model computes. */
+/* Refuses unknown keys of the architecture, since any may change what the model computes. */
 static void refuse_unknown(ss_gguf_source *source) {
     size_t n = strlen(source->architecture);
     bool gemma = is_type(source, "gemma2") || is_type(source, "gemma3_text");
@@ -180,7 +181,7 @@ static void refuse_unknown(ss_gguf_source *source) {
     }
 }
 
-/* The first part of a file in several may lack any tensor. */
+/* Refuses one part of a split file, which lacks tensors. */
 static void check_whole(ss_gguf_source *source) {
     const cJSON *parts = cJSON_GetObjectItemCaseSensitive(source->pairs, "split.count");
     if (cJSON_IsNumber(parts) && parts->valuedouble > 1.0)
@@ -203,13 +204,13 @@ static void check_general(ss_gguf_source *source) {
 
 /* ---- rotary positions ----------------------------------------------------------------------- */
 
-/* Of all models that Meta has published. */
+/* All published Llama models have these parameters. */
 #define LLAMA3_LOW 1.0
 #define LLAMA3_HIGH 4.0
 #define LLAMA3_CONTEXT 8192.0
 #define TWO_PI 6.283185307179586
 
-/* What Llama 3's converter divides the frequency of pair j by. */
+/* Returns the divisor of the frequency of pair j in Llama 3's converter. */
 static double llama3_divisor(double theta, size_t pairs, size_t j, double factor) {
     double frequency = 1.0 / ss_pow(theta, (double)j / (double)pairs);
     double keeps = (LLAMA3_CONTEXT * frequency / TWO_PI - LLAMA3_LOW) / (LLAMA3_HIGH - LLAMA3_LOW);
@@ -218,8 +219,8 @@ static double llama3_divisor(double theta, size_t pairs, size_t j, double factor
 }
 
 /*
- * Llama 3's scaling has no key; its converter stores the result, a divisor for each pair.
- * Those of the published parameters are recognized, others refused.
+ * Llama 3's scaling has no key; its converter stores a divisor for each pair. The function
+ * recognises the divisors of the published parameters and refuses others.
  */
 static void put_divisors(ss_gguf_source *source, double width) {
     double theta = ss_gguf_number(source, "rope.freq_base", 10000.0);
@@ -259,13 +260,13 @@ static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
     must_be(source, "rope.scaling.yarn_attn_factor", 1.0);
 }
 
-/* width: the rotary dimensions of a head. */
+/* Writes the rotary scaling; width is the number of rotary dimensions of a head. */
 static void put_scaling(ss_gguf_source *source, double width) {
     double factor = ss_gguf_number(source, "rope.scaling.factor",
                                    ss_gguf_number(source, "rope.scale_linear", 1.0));
     const char *type = ss_gguf_word(source, "rope.scaling.type", "linear");
     bool linear = !strcmp(type, "linear"), yarn = !strcmp(type, "yarn");
-    /* Early converters wrote 0 for none. */
+    /* Early converters wrote 0 for no scaling. */
     bool plain = !strcmp(type, "none") || (linear && (factor <= 0.0 || factor == 1.0));
     if (!plain && source->factors)
         ss_gguf_refuse(source, SS_UNSUPPORTED, "rope_freqs.weight",
@@ -283,7 +284,7 @@ static void put_scaling(ss_gguf_source *source, double width) {
 
 /* ---- families ------------------------------------------------------------------------------- */
 
-/* The width of a head, which keys and values share. */
+/* Reads the width of a head, which must be the same for keys and values. */
 static double head_width(ss_gguf_source *source) {
     double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     double D = ss_gguf_number(source, "embedding_length", (double)NAN);
@@ -304,14 +305,15 @@ static void put_gemma(ss_gguf_source *source, double K) {
     } else {
         must_be(source, "attention.sliding_window_pattern", 2.0);
     }
-    /* Only the largest of each, with 46 and 62 layers, divides scores by another width than K. */
+    /* Only the largest model of each, with 46 and 62 layers, scales scores by another width than K.
+     */
     double D = ss_gguf_number(source, "embedding_length", (double)NAN);
     put(source, "query_pre_attn_scalar",
         L == (gemma3 ? 62.0 : 46.0) && H >= 1.0 ? floor(D / H) : K);
 }
 
-/* What llama.cpp computes without a key: Qwen's weights of experts sum to 1, Hunyuan has one expert
- * for all tokens, as wide as the others. */
+/* Writes settings that llama.cpp implies: Qwen's expert weights sum to 1, Hunyuan has one shared
+ * expert of the same width. */
 static void put_experts(ss_gguf_source *source) {
     double F = ss_gguf_number(source, "feed_forward_length", (double)NAN);
     copy(source, expert_keys);
@@ -338,7 +340,7 @@ static void put_llama(ss_gguf_source *source) {
     if (is_moe(source)) put_experts(source);
 }
 
-/* Falcon with ALiBi has no GGUF; all others have attention and feed-forward side by side. */
+/* Falcon with ALiBi has no GGUF; all others have parallel attention and feed-forward. */
 static void put_falcon(ss_gguf_source *source) {
     copy(source, falcon_keys);
     put_bool(source, "new_decoder_architecture", true);
@@ -351,7 +353,7 @@ static void put_falcon(ss_gguf_source *source) {
 static void put_gptneox(ss_gguf_source *source) {
     double K = head_width(source), width = ss_gguf_number(source, "rope.dimension_count", K);
     copy(source, gptneox_keys);
-    /* A little more than the share, so that K times it rounds down to the width again. */
+    /* The share is rounded up a little, so that K times it rounds down to the width. */
     put(source, "rotary_pct", K >= 1.0 ? fmin((width + 1.0 / 1024.0) / K, 1.0) : 1.0);
     const cJSON *parallel = ss_gguf_find(source, "use_parallel_residual");
     if (parallel && !cJSON_IsBool(parallel))
@@ -362,7 +364,7 @@ static void put_gptneox(ss_gguf_source *source) {
     put_scaling(source, width);
 }
 
-/* An object that cJSON has no room for is NULL, to which it adds nothing: read as missing keys. */
+/* If cJSON runs out of memory the object is NULL, and its keys count as missing. */
 static void put_config(ss_gguf_source *source) {
     const char *type = ss_gguf_model_type(source->family);
     check_general(source);
@@ -380,7 +382,7 @@ static void put_config(ss_gguf_source *source) {
         put_llama(source);
 }
 
-/* The pairs as a config.json of the same model, which the caller frees with cJSON_Delete. */
+/* Translates the pairs to a config.json, which the caller frees with cJSON_Delete. */
 static ss_status read_config(cJSON **config, ss_bytes file, ss_error *err) {
     ss_gguf_source source;
     ss_status status = ss_gguf_source_read(&source, file, err);

@@ -1,9 +1,10 @@
-/* The tensors of a GGUF file as entries of a container: names translated, types, places proved. */
+/* Reads the tensors of a GGUF file as entries of a container: translates names and checks types and
+ * ranges. */
 #include "gguf.h"
 
 #include <string.h>
 
-/* Numbers that the format gives to types, and those of them that we compute with. */
+/* The format's numbers of types, and the ss_dtype of supported ones. */
 static const struct {
     const char *name;
     int type; /* ss_dtype or -1 */
@@ -21,9 +22,9 @@ static const struct {
     [35] = {"TQ2_0", -1},     [39] = {"MXFP4", -1},
 };
 
-/* What the pairs say about the tensors. */
+/* Facts about the tensors from the pairs. */
 typedef struct gguf_head {
-    ss_gguf gguf; /* at the first tensor */
+    ss_gguf gguf; /* positioned at the first tensor */
     const ss_gguf_family *family;
 } gguf_head;
 
@@ -61,7 +62,7 @@ static ss_status read_head(gguf_head *head, ss_bytes file, ss_error *err) {
     return status == SS_OK ? find_family(head, architecture, err) : status;
 }
 
-/* Fills type and shape, slowest dim first. */
+/* Reads type and shape, slowest dimension first. */
 static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_error *err) {
     size_t known = sizeof types / sizeof *types;
     const char *name = tensor->type < known ? types[tensor->type].name : NULL;
@@ -86,7 +87,7 @@ static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_er
     return SS_OK;
 }
 
-/* Proves the range that begins where the file says. */
+/* Checks that the range of the tensor is inside the data. */
 static ss_status place(ss_entry *entry, ss_bytes data, size_t alignment, ss_error *err) {
     size_t blocks = ss_tensor_count(&entry->tensor) / ss_dtype_block(entry->tensor.type), bytes;
     if (!ss_mul_size(&bytes, blocks, ss_dtype_block_bytes(entry->tensor.type)) || bytes > data.n ||
@@ -103,7 +104,7 @@ static ss_status place(ss_entry *entry, ss_bytes data, size_t alignment, ss_erro
     return SS_OK;
 }
 
-/* The next tensor, in Hugging Face's words; with a measuring arena its name is only counted. */
+/* Reads the next tensor and translates its name; a measuring arena only counts its bytes. */
 static ss_status read_tensor(ss_entry *entry, gguf_head *head, ss_arena *arena, ss_error *err) {
     char text[SS_GGUF_NAME_BYTES];
     ss_gguf_tensor tensor;
@@ -141,7 +142,7 @@ static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error 
     return entries ? ss_entries_apart(*out, err) : SS_OK;
 }
 
-/* A file that cannot be read takes nothing; the error comes when it is opened. */
+/* An unreadable file takes no memory; opening it reports the error. */
 static size_t size(ss_bytes file) {
     ss_arena arena = ss_arena_measure();
     ss_entries none;

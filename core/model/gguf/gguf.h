@@ -1,15 +1,15 @@
 /*
- * GGUF: what llama.cpp and its friends keep models in, versions 2 and 3, little-endian.
+ * GGUF: the model format of llama.cpp, versions 2 and 3, little-endian.
  *
  *     "GGUF", u32 version, u64 tensors, u64 pairs
  *     pairs:    text key, u32 type, value               text: u64 bytes, UTF-8
  *     tensors:  text name, u32 rank, u64 dims[rank], u32 type, u64 offset     fastest dim first
  *     padding to a multiple of general.alignment (32), then the data that offsets count from
  *
- * walk.c walks a file and proves every length; entries.c makes entries of the tensors, with the
- * names that names.c translates to those of Hugging Face; source.c gathers what the pairs say of
- * the model, and config.c translates it to the keys of config.json. So a family file knows one
- * language, whichever container it reads.
+ * walk.c walks a file and checks every length; entries.c makes entries of the tensors; names.c
+ * translates their names to those of Hugging Face; source.c collects the pairs, and config.c
+ * translates them to the keys of config.json. A family file therefore reads one set of names for
+ * every container.
  *
  * What converters do to tensors is undone by the family files, which ask the loader for the format:
  *     llama     rows of q and k (and their biases) are permuted within each head: those of a rotary
@@ -26,7 +26,7 @@
 #include "../arch.h"
 #include "../files/container.h"
 
-/* The format's own numbers. */
+/* The numbers of the format. */
 typedef enum ss_gguf_type {
     SS_GGUF_U8,
     SS_GGUF_I8,
@@ -44,61 +44,62 @@ typedef enum ss_gguf_type {
     SS_GGUF_TYPE_N
 } ss_gguf_type;
 
-/* A key and its value: count elements of one type. */
+/* A key and its value, `count` elements of one type. */
 typedef struct ss_gguf_pair {
     ss_bytes key;
-    ss_gguf_type type; /* of an element, so never SS_GGUF_ARRAY */
+    ss_gguf_type type; /* type of an element, never SS_GGUF_ARRAY */
     bool array;
-    uint64_t count; /* 1 where it is no array */
-    ss_bytes value; /* of all elements; a text is its u64 length and its bytes */
+    uint64_t count; /* 1 if the value is not an array */
+    ss_bytes value; /* bytes of all elements; a text has a u64 length, then its bytes */
 } ss_gguf_pair;
 
 typedef struct ss_gguf_tensor {
     ss_bytes name;
     int rank;
     size_t dims[SS_RANK_MAX]; /* fastest first */
-    uint32_t type;            /* the format's number */
-    uint64_t offset;          /* from the beginning of the data */
+    uint32_t type;            /* number of the type in the format */
+    uint64_t offset;          /* offset from the beginning of the data */
 } ss_gguf_tensor;
 
-/* A walk through a file: begin, then pairs_n times next_pair, then tensors_n times next_tensor. */
+/* An iterator over a file: begin, then pairs_n times next_pair, then tensors_n times next_tensor.
+ */
 typedef struct ss_gguf {
     ss_bytes file;
-    size_t at; /* the next byte */
+    size_t at; /* offset of the next byte */
     uint64_t tensors_n, pairs_n;
-    size_t alignment; /* of the data; known when all pairs are read */
+    size_t alignment; /* alignment of the data, known after all pairs */
 } ss_gguf;
 
-/* All that fail: SS_BAD_FILE with the key, the tensor's name, or the byte; SS_UNSUPPORTED for other
- * versions. */
+/* These functions return SS_BAD_FILE with the key, the tensor's name or the byte; SS_UNSUPPORTED
+ * for other versions. */
 ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err);
 ss_status ss_gguf_next_pair(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err);
 ss_status ss_gguf_next_tensor(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err);
 
-/* The data, when the tensors are read; empty if there is none. */
+/* Returns the data after all tensors are read; empty if the file has none. */
 ss_bytes ss_gguf_data(const ss_gguf *gguf);
 
-/* What a general.architecture is called by Hugging Face, and its tensors. */
+/* The names that Hugging Face has for a general.architecture and its tensors. */
 typedef struct ss_gguf_family ss_gguf_family;
 
-/* NULL where this build does not know it. */
+/* Returns NULL for an unknown architecture. */
 const ss_gguf_family *ss_gguf_family_find(ss_bytes architecture);
 const char *ss_gguf_model_type(const ss_gguf_family *family);
 
-/* The architectures that there are, "llama, gpt2", for errors. */
+/* Writes the supported architectures, "llama, gpt2", for errors. */
 void ss_gguf_family_names(char *text, size_t bytes);
 
-/* Names of tensors are shorter than this in both languages. */
+/* Names of tensors are shorter than this in GGUF and Hugging Face. */
 #define SS_GGUF_NAME_BYTES 128
 
-/* Writes the name of Hugging Face; the function keeps one that is not in the table. name has at
- * most SS_GGUF_NAME_BYTES / 2 bytes, none of them NUL. */
+/* Writes the name of Hugging Face, or the same name if the table lacks it. name has at most
+ * SS_GGUF_NAME_BYTES / 2 bytes, none of them NUL. */
 void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family, ss_bytes name);
 
 /*
- * Like ss_arch_read, but of the pairs of a GGUF file. SS_BAD_CONFIG for a missing or mistyped key;
- * SS_UNSUPPORTED with the key for an architecture, or anything that changes the arithmetic, that
- * has no translation.
+ * Reads the architecture from the pairs of a GGUF file, like ss_arch_read. Returns SS_BAD_CONFIG
+ * for a missing or mistyped key; SS_UNSUPPORTED with the key for an unknown architecture or any
+ * untranslated key that changes the arithmetic.
  */
 ss_status ss_arch_read_gguf(ss_arch *arch, ss_bytes file, ss_error *err);
 

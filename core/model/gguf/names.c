@@ -1,10 +1,11 @@
-/* The names of tensors in GGUF, by architecture, and what Hugging Face calls them. */
+/* Names of tensors in GGUF, by architecture, and in Hugging Face. */
 #include "gguf.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* '#' is a layer's number; what follows the last dot is "weight" or "bias" in both languages. */
+/* '#' is the number of a layer; the part after the last dot, "weight" or "bias", is the same in
+ * both. */
 typedef struct name {
     const char *gguf, *hugging_face;
 } name;
@@ -27,7 +28,7 @@ static const name llama[] = {
     {NULL, NULL},
 };
 
-/* What others have instead of, or beside, the names of llama. */
+/* Names of other architectures that replace those of llama or add to them. */
 static const name branches[] = {
     {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
     {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm"},
@@ -56,7 +57,7 @@ static const name hunyuan[] = {
     {NULL, NULL},
 };
 
-/* Of two norms the first is the feed-forward's, whatever it is called. */
+/* The first of the two norms belongs to the feed-forward, despite its name. */
 static const name falcon[] = {
     {"token_embd", "word_embeddings"},
     {"token_embd_norm", "word_embeddings_layernorm"},
@@ -101,7 +102,7 @@ static const name gpt_neox[] = {
 
 struct ss_gguf_family {
     const char *architecture, *model_type;
-    const name *names, *others; /* others where names has none; or NULL */
+    const name *names, *others; /* fallback for names that the first table lacks; or NULL */
 };
 
 static const ss_gguf_family families[] = {
@@ -138,7 +139,7 @@ void ss_gguf_family_names(char *text, size_t bytes) {
                                  families[i].architecture);
 }
 
-/* How a text matches a pattern: *number is the layer at '#'. */
+/* Matches a text with a pattern; *number is the layer at '#'. */
 static bool match(const char *pattern, ss_bytes text, ss_bytes *number) {
     size_t at = 0;
     *number = (ss_bytes){text.data, 0};
@@ -155,7 +156,7 @@ static bool match(const char *pattern, ss_bytes text, ss_bytes *number) {
     return at == text.n;
 }
 
-/* The row whose pattern matches the stem, or NULL. */
+/* Returns the row whose pattern matches the stem, or NULL. */
 static const name *find(const name *row, ss_bytes stem, ss_bytes *number) {
     for (; row && row->gguf; row++)
         if (match(row->gguf, stem, number)) return row;
@@ -166,7 +167,7 @@ void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *famil
     ss_bytes stem = whole, number;
     while (stem.n && stem.data[stem.n - 1] != '.') stem.n--;
     ss_bytes suffix = {stem.data + stem.n, whole.n - stem.n};
-    if (stem.n) stem.n--; /* without its dot */
+    if (stem.n) stem.n--; /* drops the dot */
     const name *row = find(family->names, stem, &number);
     if (!row) row = find(family->others, stem, &number);
     if (!row) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* No file of a model has more pairs. */
+/* Files with more pairs are refused; those of models have a few dozen. */
 #define PAIRS_MAX 4096
 
 static double number_of(const ss_gguf_pair *pair) {
@@ -23,7 +23,8 @@ static double number_of(const ss_gguf_pair *pair) {
     }
 }
 
-/* A text with a NUL in it, or a long one, is no choice that we know; NaN is no number. */
+/* Converts a pair to JSON. A long text is no known choice and becomes empty, as a text ends at a
+ * NUL; NaN and infinity become null. */
 static cJSON *item_of(const ss_gguf_pair *pair) {
     char text[SS_GGUF_TEXT_BYTES] = "";
     if (pair->array) return cJSON_CreateArray();
@@ -66,7 +67,7 @@ static ss_status read_pairs(ss_gguf_source *source, ss_gguf *gguf) {
     return SS_OK;
 }
 
-/* Parts of the config that GGUF expresses only by tensors that are there or not. */
+/* Reads the parts of the config that GGUF expresses only by the presence of tensors. */
 static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
     ss_gguf_tensor factors = {0};
     for (uint64_t i = 0; i < gguf->tensors_n; i++) {

@@ -1,5 +1,4 @@
-/* Walks a GGUF file from pair to pair and from tensor to tensor, and proves every length on the
- * way. */
+/* Walks a GGUF file pair by pair and tensor by tensor, and checks every length. */
 #include "gguf.h"
 
 #include <string.h>
@@ -7,7 +6,7 @@
 #define ALIGNMENT_STANDARD 32
 #define ALIGNMENT_MAX 65536
 
-/* A key or tensor without content takes so many bytes, so that no count can be larger. */
+/* An empty key or tensor takes this many bytes, which bounds the counts. */
 #define PAIR_BYTES_MIN 13
 #define TENSOR_BYTES_MIN 24
 
@@ -18,7 +17,7 @@ static size_t rest(const ss_gguf *gguf) {
     return gguf->file.n - gguf->at;
 }
 
-/* Takes a number of so many bytes. */
+/* Reads a number of `width` bytes. */
 static ss_status take(ss_gguf *gguf, uint64_t *out, size_t width, ss_error *err) {
     if (!ss_read_uint(out, gguf->file, gguf->at, width))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(gguf->at).text,
@@ -71,7 +70,7 @@ ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err) {
     return SS_OK;
 }
 
-/* Walks over the elements of a value. */
+/* Skips the elements of a value. */
 static ss_status take_elements(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
     size_t width = pair->type == SS_GGUF_TEXT ? 8 : widths[pair->type], start = gguf->at;
     if (pair->count > rest(gguf) / width)
@@ -88,7 +87,7 @@ static ss_status take_elements(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err)
     return SS_OK;
 }
 
-/* Reads a type's number; for that of an array's elements, arrays are refused. */
+/* Reads the number of a type; the element type of an array must not be an array. */
 static ss_status take_type(ss_gguf *gguf, const ss_gguf_pair *pair, uint64_t *type, ss_error *err) {
     ss_status status = take(gguf, type, 4, err);
     if (status != SS_OK) return status;
@@ -102,7 +101,7 @@ static ss_status take_type(ss_gguf *gguf, const ss_gguf_pair *pair, uint64_t *ty
     return SS_OK;
 }
 
-/* The one key that says how the file itself lies. */
+/* Reads general.alignment, the only key about the layout of the file. */
 static ss_status read_alignment(ss_gguf *gguf, const ss_gguf_pair *pair, ss_error *err) {
     uint64_t value = 0;
     bool number = pair->type == SS_GGUF_U32 && !pair->array;

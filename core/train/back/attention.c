@@ -45,16 +45,16 @@ const float *ss_recorded(const ss_trace *trace, ss_field_id field, int l, int h)
 }
 
 /* out[m][n] = a[m][k] b[k][n]. */
-static void times(const ss_attention_back *s, float *out, const float *a, const float *b, size_t m,
-                  size_t k, size_t n) {
+static void multiply(const ss_attention_back *s, float *out, const float *a, const float *b,
+                     size_t m, size_t k, size_t n) {
     ss_tile(s->tiles, a, k, m, k);
     ss_pack_columns(s->panels, b, n, n, k);
     ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
 }
 
 /* out[m][n] = a[k][m]^T b[k][n], the rows of b stride apart. */
-static void transposed_times(const ss_attention_back *s, float *out, const float *a, const float *b,
-                             size_t stride, size_t m, size_t k, size_t n) {
+static void multiply_transposed(const ss_attention_back *s, float *out, const float *a,
+                                const float *b, size_t stride, size_t m, size_t k, size_t n) {
     ss_tile_columns(s->tiles, a, m, m, k);
     ss_pack_columns(s->panels, b, stride, n, k);
     ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
@@ -62,7 +62,7 @@ static void transposed_times(const ss_attention_back *s, float *out, const float
 
 /* ---- feature maps ------------------------------------------------------------------------- */
 
-/* inner = relu(M1 z), rows = M2 inner. */
+/* Computes inner = relu(M1 z) and rows = M2 inner. */
 static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *rows, size_t n) {
     size_t K = layer->kernel_in.w.in;
     float *panels = s->work, *tiles = panels + ss_panels_floats(K, K);
@@ -87,15 +87,15 @@ static void map(const ss_attention_back *s, const ss_layer *layer, ss_feature fe
     if (feature == SS_FEATURE_MLP) map_mlp(s, layer, z, n);
 }
 
-/* d by phi(z) -> d by z. phi_z is phi(z); z is overwritten. */
+/* Turns d from the derivative by phi(z) into that by z. phi_z is phi(z); z is overwritten. */
 static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss_layer *sums,
                      ss_feature feature, float *d, const float *phi_z, float *z, size_t n,
                      size_t K) {
-    if (feature == SS_FEATURE_ELU1) /* 1 above 0, where phi is above 1; else e^z, which is phi */
+    if (feature == SS_FEATURE_ELU1) /* the slope is 1 where phi > 1 (z > 0), else e^z = phi */
         for (size_t i = 0; i < n * K; i++) d[i] *= phi_z[i] < 1.0f ? phi_z[i] : 1.0f;
     if (feature != SS_FEATURE_MLP) return;
-    memcpy(s->values, z, n * K * sizeof *z); /* free by now */
-    map_mlp(s, layer, z, n);                 /* for inner */
+    memcpy(s->values, z, n * K * sizeof *z); /* unused from here on */
+    map_mlp(s, layer, z, n);                 /* computes inner */
     ss_linear_back_weights(s->inner, d, &sums->kernel_out, n, s->work);
     ss_linear_back_inputs(d, d, &layer->kernel_out, n, s->work);
     for (size_t i = 0; i < n * K; i++) d[i] = s->inner[i] > 0.0f ? d[i] : 0.0f;
@@ -105,15 +105,15 @@ static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss
 
 /* ---- one head ----------------------------------------------------------------------------- */
 
-/* out = the bias key of group g or its value (NULL: zeros), and T rows of the trace. */
-static void put_behind(float *out, const float *first, size_t bias, const float *rows, size_t T,
-                       size_t K) {
+/* Writes the bias key or its value (NULL: zeros), then T rows of the trace. */
+static void prepend_bias_key(float *out, const float *first, size_t bias, const float *rows,
+                             size_t T, size_t K) {
     memset(out, 0, bias * K * sizeof *out);
     if (bias && first) memcpy(out, first, K * sizeof *out);
     memcpy(out + bias * K, rows, T * K * sizeof *out);
 }
 
-/* Numbers [from, n) of x without those that the mask hides, [first, first + hidden). */
+/* Removes x[first, first + hidden), which the mask hides, from x[n]; open_gap puts zeros back. */
 static void close_gap(float *x, size_t first, size_t hidden, size_t n) {
     memmove(x + first, x + first + hidden, (n - first - hidden) * sizeof *x);
 }
@@ -123,11 +123,12 @@ static void open_gap(float *x, size_t first, size_t hidden, size_t n) {
     memset(x + first, 0, hidden * sizeof *x);
 }
 
-/* Derivatives d[n] by a row of weights become those by its scores, hidden keys left out. */
+/* Turns d[n], the derivative by a row of weights, into that by its scores. Hidden keys get 0. */
 static float row_back(const ss_attention_back *s, float *d, const float *weights, size_t n,
                       const ss_choice *choice, size_t bias, size_t all) {
     float *x = s->row, *w = s->row + all;
-    /* Of a model's own masks a window alone hides keys: the first ones, but for the learned key. */
+    /* Among the masks of models only a window hides keys before a query: the first tokens, never
+     * the bias key. */
     size_t tokens = n - bias, recent = (size_t)choice->mask.recent;
     size_t hidden = recent < tokens ? tokens - recent : 0;
     memcpy(w, weights, n * sizeof *w);
@@ -141,7 +142,7 @@ static float row_back(const ss_attention_back *s, float *d, const float *weights
     return of_parameter;
 }
 
-/* s->d, the derivative by the weights of head h, becomes that by its products q.k. */
+/* Turns s->d from the derivative by the weights of head h into that by its products q.k. */
 static float scores_back(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &trace->choices[l * arch->H + h];
@@ -161,7 +162,7 @@ static float scores_back(const ss_attention_back *s, const ss_trace *trace, int 
     return of_parameter;
 }
 
-/* The weights of head h, those of the bias key in front. */
+/* Reads the weights of head h; the bias key has the first column. */
 static void read_weights(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
     size_t T = (size_t)trace->T, C = (size_t)trace->capacity;
     size_t bias = bias_keys(&trace->model->arch), keys = bias + T;
@@ -173,7 +174,8 @@ static void read_weights(const ss_attention_back *s, const ss_trace *trace, int 
     }
 }
 
-/* Queries, keys and values of head h through the feature map, the bias key's in front. */
+/* Reads queries, keys and values of head h and applies the feature map; the bias key comes first.
+ */
 static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, int h, size_t g,
                       ss_feature feature) {
     const ss_arch *arch = &trace->model->arch;
@@ -181,11 +183,11 @@ static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, 
     size_t T = (size_t)trace->T, K = (size_t)arch->K, bias = bias_keys(arch);
     memcpy(s->queries, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof(float));
     map(s, layer, feature, s->queries, T, K);
-    put_behind(s->keys, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
-               ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
+    prepend_bias_key(s->keys, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
+                     ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
     map(s, layer, feature, s->keys, bias + T, K);
-    put_behind(s->values, ss_owned(layer->bias_values, arch->bias_key_value, (int)g, arch->K), bias,
-               ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
+    prepend_bias_key(s->values, ss_owned(layer->bias_values, arch->bias_key_value, (int)g, arch->K),
+                     bias, ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
 }
 
 /* Adds rows[T][K] to those of head h in out[T][heads*K]. */
@@ -210,20 +212,20 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     ss_tile(s->tiles, d, H * K, T, K);
     ss_pack_rows(s->panels, s->values, K, keys, K);
     ss_matmul(s->d, keys, s->tiles, s->panels, NULL, T, keys, K);
-    transposed_times(s, s->d_v, s->weights, d, H * K, keys, T, K);
+    multiply_transposed(s, s->d_v, s->weights, d, H * K, keys, T, K);
 
     float of_parameter = scores_back(s, trace, l, h);
     if (sums->sinks) ((float *)(size_t)sums->sinks)[h] += of_parameter;
 
     /* products = queries keys^T. */
-    times(s, s->d_q, s->d, s->keys, T, keys, K);
-    transposed_times(s, s->d_k, s->d, s->queries, K, keys, T, K);
+    multiply(s, s->d_q, s->d, s->keys, T, keys, K);
+    multiply_transposed(s, s->d_k, s->d, s->queries, K, keys, T, K);
     if (feature != SS_FEATURE_NONE) {
         float *rows = s->tiles;
         memcpy(rows, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof *rows);
         map_back(s, layer, sums, feature, s->d_q, s->queries, rows, T, K);
-        put_behind(rows, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
-                   ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
+        prepend_bias_key(rows, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
+                         ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
         map_back(s, layer, sums, feature, s->d_k, s->keys, rows, keys, K);
     }
     add_head(d_q, (size_t)h, H, s->d_q, T, K);

@@ -54,7 +54,7 @@ static size_t gate_width(const ss_arch *arch) {
 static size_t largest_work(const ss_arch *arch, size_t R) {
     size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     size_t outs[] = {HK, (size_t)arch->F, (size_t)arch->V, gate_width(arch)};
-    size_t in = D > HK ? D : HK; /* a gate may read values */
+    size_t in = D > HK ? D : HK; /* a gate on values reads H*K numbers */
     size_t most = ss_matrix_work(R, in, 1);
     for (size_t i = 0; i < sizeof outs / sizeof *outs; i++) {
         size_t work = ss_linear_back_work(in, outs[i]);
@@ -95,7 +95,7 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
 
 /* ---- reading traces ----------------------------------------------------------------------- */
 
-/* rows [R][width] of a field that has no heads. */
+/* Gathers rows[R][width] of a field without heads. */
 static void gather(float *rows, const ss_trace *traces, int n, ss_field_id field, int l,
                    size_t width) {
     for (int s = 0; s < n; s++) {
@@ -105,7 +105,7 @@ static void gather(float *rows, const ss_trace *traces, int n, ss_field_id field
     }
 }
 
-/* rows [R][H*K] of one that has them. */
+/* Gathers rows[R][H*K] of a field with heads. */
 static void gather_heads(float *rows, const ss_trace *traces, int n, ss_field_id field, int l) {
     size_t H = (size_t)traces->model->arch.H, K = (size_t)traces->model->arch.K;
     for (int s = 0; s < n; s++, rows += (size_t)traces->T * H * K)
@@ -127,8 +127,8 @@ static void norm_rows(float *out, const float *x, const ss_norm *norm, const ss_
 }
 
 /*
- * x = the residual stream that a block of layer l reads: after the attention (ffn) or before it.
- * With post norm the stream after the attention is normed.
+ * Reads x, the residual stream that a block of layer l reads: after the attention (ffn) or before
+ * it. With post norm the stream after the attention is normalised.
  */
 static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int l, bool ffn) {
     const ss_arch *arch = &b->model->arch;
@@ -142,21 +142,21 @@ static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int
 
 /* ---- blocks ------------------------------------------------------------------------------- */
 
-/* dx <- d through one product, which read x. */
+/* Computes dx from d, the derivative by the output of a product that read x. */
 static void back_through(const ss_backward *b, float *dx, const float *x, const float *d,
                          const ss_linear *linear, const ss_linear *sums, size_t rows) {
     ss_linear_back_weights(x, d, sums, rows, b->work);
     ss_linear_back_inputs(dx, d, linear, rows, b->work);
 }
 
-/* The same of one that read y, added to dy. */
+/* Adds the derivative by the input of a product that read y to dy. */
 static void add_through(const ss_backward *b, const float *d, const ss_linear *linear,
                         const ss_linear *sums, size_t rows) {
     back_through(b, b->part, b->y, d, linear, sums, rows);
     ss_add(b->dy, b->part, rows * linear->w.in);
 }
 
-/* From d[R][D], the derivative by what a feed-forward adds, to dy; y is what it reads. */
+/* Propagates d[R][D], the derivative by the output of a feed-forward, to dy; y is its input. */
 static void ffn_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
     const ss_arch *arch = &b->model->arch;
     const ss_ffn *ffn = &b->model->layers[l].ffn, *sums = &b->sums->layers[l].ffn;
@@ -165,7 +165,7 @@ static void ffn_back(const ss_backward *b, const float *d, const ss_trace *trace
     float *inner = gated ? b->gate : b->up, *d_inner = gated ? b->d_gate : b->d_up;
     gather(b->up, traces, n, SS_FIELD_FFN_UP, l, F);
     if (gated) gather(b->gate, traces, n, SS_FIELD_FFN_GATE, l, F);
-    /* What down read, activation(gate) * up or activation(up), is found on the way. */
+    /* Recomputes the input of the down projection: activation(gate) * up, or activation(up). */
     ss_linear_back_inputs(d_inner, d, &ffn->down, R, b->work);
     if (gated) {
         memcpy(b->d_up, d_inner, R * F * sizeof *d_inner);
@@ -181,8 +181,8 @@ static void ffn_back(const ss_backward *b, const float *d, const ss_trace *trace
     if (gated) add_through(b, b->d_gate, &ffn->gate, &sums->gate, R);
 }
 
-/* d *= gates and d_gates = derivative by what the sigmoids were made of; rows are what they gated
- * [R][heads*K]. */
+/* Multiplies d by the gates and computes d_gates, the derivative by the inputs of the sigmoids;
+ * rows[R][heads*K] are the numbers that they gate. */
 static void gates_back(const ss_backward *b, float *d, const float *rows, size_t R) {
     const ss_arch *arch = &b->model->arch;
     size_t K = (size_t)arch->K, width = (size_t)ss_arch_gate_width(arch);
@@ -209,7 +209,7 @@ static void find_gates(const ss_backward *b, int l, const float *y, size_t R) {
     ss_sigmoid(b->gates, b->gates, 0.0f, R * gate->w.out);
 }
 
-/* rows[R][H*K] += the value biases of layer l. */
+/* Adds the value biases of layer l to rows[R][H*K]. */
 static void add_value_biases(const ss_backward *b, float *rows, int l, size_t R) {
     const ss_arch *arch = &b->model->arch;
     const float *biases = b->model->layers[l].value_biases;
@@ -218,14 +218,14 @@ static void add_value_biases(const ss_backward *b, float *rows, int l, size_t R)
         ss_add(rows + i * K, ss_owned(biases, arch->value_bias, (int)(i % H), arch->K), K);
 }
 
-/* d_head_out[R][H*K] <- d[R][D], the derivative by what attention adds, through o and what lies
- * between the heads and it. */
+/* Propagates d[R][D], the derivative by the attention output, through W_O, gates and value biases
+ * to d_head_out[R][H*K]. */
 static void heads_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
     const ss_arch *arch = &b->model->arch;
     const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
     size_t R = (size_t)n * (size_t)b->T, H = (size_t)arch->H, K = (size_t)arch->K;
     bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
-    float *read = b->d_q; /* what o read; d_q is free until the heads are through */
+    float *read = b->d_q; /* input of W_O; d_q is unused until the heads are done */
     gather_heads(b->head_out, traces, n, SS_FIELD_MIXED, l);
     add_value_biases(b, b->head_out, l, R);
     memcpy(read, b->head_out, R * H * K * sizeof *read);
@@ -252,7 +252,7 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
             b->d_head_out + i * K, K);
 }
 
-/* Rotates rows[R][heads*K] back by their positions' angles. */
+/* Rotates rows[R][heads*K] by the negative angles of their positions. */
 static void rotate_back(const ss_backward *b, float *rows, size_t heads, size_t R) {
     size_t K = (size_t)b->model->arch.K, pairs = (size_t)b->model->arch.rotary_width / 2;
     size_t T = (size_t)b->T;
@@ -269,9 +269,9 @@ static void rotate_back(const ss_backward *b, float *rows, size_t heads, size_t 
 
 static void find_rotary(const ss_backward *b, int l) {
     const ss_arch *arch = &b->model->arch;
-    bool own = arch->own_rotary && arch->windowed[l];
-    const float *frequencies = own ? b->model->window_rotary : b->model->rotary;
-    float size = own ? arch->window_rotary.size : arch->rotary.size;
+    bool is_windowed = arch->own_rotary && arch->windowed[l];
+    const float *frequencies = is_windowed ? b->model->window_rotary : b->model->rotary;
+    float size = is_windowed ? arch->window_rotary.size : arch->rotary.size;
     size_t pairs = (size_t)arch->rotary_width / 2, T = (size_t)b->T;
     for (size_t t = 0; t < T; t++) {
         ss_angles at = {b->rotary + t * pairs, b->rotary + (T + t) * pairs};
@@ -279,14 +279,15 @@ static void find_rotary(const ss_backward *b, int l) {
     }
 }
 
-/* Adds squares of rows[R][width] to sums[T]. */
+/* Adds the squared norms of rows[R][width] to sums[T], position by position. */
 static void add_squares(const ss_backward *b, float *sums, const float *rows, size_t width,
                         size_t R) {
     for (size_t i = 0; i < R; i++)
         sums[i % (size_t)b->T] += ss_dot(rows + i * width, rows + i * width, width);
 }
 
-/* Adds, of each sequence, the norm of the first of rows[n][T][D] over the mean of the others'. */
+/* Adds for each sequence the norm of the first of rows[n][T][D] over the mean norm of the others.
+ */
 static void add_ratios(const ss_backward *b, float *sum, const float *rows, int n) {
     size_t D = (size_t)b->model->arch.D, T = (size_t)b->T;
     for (int s = 0; s < n; s++, rows += T * D) {
@@ -296,7 +297,8 @@ static void add_ratios(const ss_backward *b, float *sum, const float *rows, int 
     }
 }
 
-/* From d[R][D], the derivative by what attention adds, to dy; y is what it reads. */
+/* Propagates d[R][D], the derivative by the attention output, to dy; y is the input of attention.
+ */
 static void attention_back(const ss_backward *b, const float *d, const ss_trace *traces, int n,
                            int l) {
     const ss_arch *arch = &b->model->arch;
@@ -317,13 +319,13 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
         rotate_back(b, b->d_q, (size_t)arch->H, R);
         rotate_back(b, b->d_k, (size_t)arch->G, R);
     }
-    float *values = b->head_out; /* free by now; here the values before their gates */
+    float *values = b->head_out; /* unused from here on; holds the values before their gates */
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) {
         ss_matrix_times(values, b->y, &layer->v.w, layer->v.bias, R, b->work, NULL);
         if (of_values) find_gates(b, l, values, R);
         gates_back(b, b->d_v, values, R);
     }
-    if (of_values) { /* values that determine their own gates */
+    if (of_values) { /* the gates are computed from values */
         back_through(b, b->part, values, b->d_gates, &layer->gate, &sums->gate, R);
         ss_add(b->d_v, b->part, R * GK);
     }
@@ -333,7 +335,8 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
     if (arch->gate && !of_values) add_through(b, b->d_gates, &layer->gate, &sums->gate, R);
 }
 
-/* One block and its norm: dx by the stream behind it becomes dx by the stream before it. */
+/* Propagates dx through one block and its norm, from the stream after it to the stream before it.
+ */
 static void block_back(const ss_backward *b, const ss_trace *traces, int n, int l, bool ffn) {
     const ss_arch *arch = &b->model->arch;
     const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
@@ -342,7 +345,7 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
     size_t R = (size_t)n * (size_t)b->T, D = (size_t)arch->D;
     read_stream(b, traces, n, l, ffn);
     if (arch->post_norm) {
-        /* x = norm(x + block(x)): first through the norm. */
+        /* With post norm the output is norm(x + block(x)), so the norm comes first. */
         gather(b->y, traces, n, ffn ? SS_FIELD_MLP_OUT : SS_FIELD_ATT_OUT, l, D);
         ss_add(b->y, b->x, R * D);
         ss_norm_back(b->dx, b->y, norm, of_norm, arch->norm, arch->norm_eps, R, D);
@@ -358,7 +361,7 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
     if (!ffn) add_ratios(b, b->ratios + arch->L + l, b->dx, n);
 }
 
-/* logits -> dx by the stream behind the last layer. */
+/* Propagates the derivative by the logits to dx, the stream after the last layer. */
 static void head_back(const ss_backward *b, const ss_trace *traces, int n) {
     const ss_model *model = b->model;
     const ss_arch *arch = &model->arch;

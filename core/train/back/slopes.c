@@ -3,10 +3,10 @@
 #include "../../math/kernels.h"
 #include "../../math/scalar.h"
 
-/* So many numbers go through a kernel at once. */
-enum { AT_ONCE = 64 };
+/* Kernels process this many numbers at a time, on the stack. */
+enum { CHUNK = 64 };
 
-/* x s(x): s + x s (1 - s). */
+/* The derivative of x s(x) is s + x s (1 - s). */
 static void silu_back(float *x, float *d, float *s, size_t n) {
     ss_sigmoid(s, x, 0.0f, n);
     for (size_t i = 0; i < n; i++) {
@@ -15,7 +15,7 @@ static void silu_back(float *x, float *d, float *s, size_t n) {
     }
 }
 
-/* x s(u), u = 2 sqrt(2/pi) (x + 0.044715 x^3): s + x s (1 - s) u'. */
+/* The derivative of x s(u), u = 2 sqrt(2/pi) (x + 0.044715 x^3), is s + x s (1 - s) u'. */
 static void gelu_tanh_back(float *x, float *d, float *s, size_t n) {
     for (size_t i = 0; i < n; i++) s[i] = 1.59576912f * (x[i] + 0.044715f * (x[i] * x[i]) * x[i]);
     ss_sigmoid(s, s, 0.0f, n);
@@ -26,7 +26,8 @@ static void gelu_tanh_back(float *x, float *d, float *s, size_t n) {
     }
 }
 
-/* x Phi(x): Phi + x phi, with the upper tail of ss_gelu_erff; 1 / sqrt(2 pi) = 0.398942280. */
+/* The derivative of x Phi(x) is Phi + x phi, with the upper tail of ss_gelu_erff; 1 / sqrt(2 pi) =
+ * 0.398942280. */
 static void gelu_back(float *x, float *d, float *bell, size_t n) {
     for (size_t i = 0; i < n; i++) bell[i] = x[i] * x[i] * -0.5f;
     ss_exp(bell, bell, 0.0f, n);
@@ -58,9 +59,9 @@ bool ss_has_slope(ss_activation activation) {
 }
 
 void ss_activation_back(float *x, float *d, ss_activation activation, size_t n) {
-    float scratch[AT_ONCE];
-    for (size_t i = 0; i < n; i += AT_ONCE)
-        slopes[activation](x + i, d + i, scratch, n - i < AT_ONCE ? n - i : AT_ONCE);
+    float scratch[CHUNK];
+    for (size_t i = 0; i < n; i += CHUNK)
+        slopes[activation](x + i, d + i, scratch, n - i < CHUNK ? n - i : CHUNK);
 }
 
 /*

@@ -134,6 +134,14 @@ class Writer extends Bytes {
     } else if (typeof value === 'number') {
       this.u32(6);
       this.number('setFloat32', 4, value);
+    } else if (typeof value === 'boolean') {
+      this.u32(7);
+      this.bytes(Uint8Array.of(value ? 1 : 0));
+    } else if (value instanceof Float32Array) {
+      this.u32(9);
+      this.u32(6);
+      this.u64(value.length);
+      this.bytes(new Uint8Array(value.buffer));
     } else if (Array.isArray(value)) {
       this.u32(9);
       this.u32(typeof value[0] === 'string' ? 8 : 5);
@@ -146,17 +154,20 @@ class Writer extends Bytes {
   }
 }
 
-/** No model opens without words: token i is written as its number, but for those of the one merge. */
+/** The text of token i, one character: llama.cpp reads texts alone, and so it reads the tokens that are meant. */
+export const wordOf = (i) => String.fromCodePoint(0x20000 + i);
+
 function vocabulary(V) {
-  const merged = ['t', '1', 't1'];
   return {
-    'tokenizer.ggml.model': 'gpt2',
-    'tokenizer.ggml.pre': 'gpt-2',
-    'tokenizer.ggml.tokens': Array.from({ length: V }, (_, i) => merged[i] ?? `t${i}`),
+    'tokenizer.ggml.model': 'llama',
+    'tokenizer.ggml.tokens': Array.from({ length: V }, (_, i) => wordOf(i)),
     'tokenizer.ggml.token_type': Array.from({ length: V }, () => 1),
-    'tokenizer.ggml.merges': ['t 1'],
+    'tokenizer.ggml.scores': new Float32Array(V),
     'tokenizer.ggml.bos_token_id': { u32: 0 },
     'tokenizer.ggml.eos_token_id': { u32: 0 },
+    'tokenizer.ggml.unknown_token_id': { u32: 0 },
+    'tokenizer.ggml.add_bos_token': false,
+    'tokenizer.ggml.add_space_prefix': false,
   };
 }
 
@@ -260,3 +271,57 @@ export function numbers(file, { at, n, own }) {
 /** A normal number of 16 bits. */
 const half = (bits) =>
   (bits & 0x8000 ? -1 : 1) * 2 ** (((bits >> 10) & 31) - 15) * (1 + (bits & 1023) / 1024);
+
+/** Names of GGUF's tensors in the files of the hub; `Conv1D` lie the other way round there. */
+const HUB_NAMES = {
+  'token_embd.weight': 'wte.weight',
+  'position_embd.weight': 'wpe.weight',
+  output_norm: 'ln_f',
+  attn_norm: 'ln_1',
+  ffn_norm: 'ln_2',
+  attn_qkv: 'attn.c_attn',
+  attn_output: 'attn.c_proj',
+  ffn_up: 'mlp.c_fc',
+  ffn_down: 'mlp.c_proj',
+};
+
+/**
+ * GPT-2 as the hub has it: the numbers of such a file in safetensors, matrices as [in][out].
+ * @param {Uint8Array} file of randomFile('gpt2', 'f32')
+ * @returns {{ config: string, weights: Uint8Array }}
+ */
+export function hubFile(file) {
+  const { sizes } = SHAPES.gpt2;
+  const { list } = layOut('gpt2', 'f32');
+  const header = {};
+  let end = 0;
+  const tensors = list.map((one) => {
+    const [, layer, own = one.tensor] = one.tensor.match(/^blk\.(\d+)\.(.*)$/) ?? [];
+    const [name, part] = own.split('.');
+    const isConv = part === 'weight' && one.dims.length > 1 && layer !== undefined;
+    const base = HUB_NAMES[own] ?? `${HUB_NAMES[name]}.${part}`;
+    const shape = isConv ? one.dims : [...one.dims].reverse();
+    const begin = end;
+    end += one.bytes;
+    header[layer === undefined ? base : `h.${layer}.${base}`] = {
+      ...{ dtype: 'F32', shape, data_offsets: [begin, end] },
+    };
+    return { ...one, isConv, begin };
+  });
+  const text = new TextEncoder().encode(JSON.stringify(header));
+  const start = Math.ceil((8 + text.length) / 8) * 8;
+  const weights = new Uint8Array(start + end).fill(32, 8, start);
+  new DataView(weights.buffer).setBigUint64(0, BigInt(start - 8), true);
+  weights.set(text, 8);
+  for (const { at, n, dims, isConv, begin } of tensors) {
+    const from = new Float32Array(file.buffer, at, n);
+    const to = new Float32Array(weights.buffer, start + begin, n);
+    const [K, N] = isConv ? dims : [n, 1];
+    for (let o = 0; o < N; o++) for (let k = 0; k < K; k++) to[k * N + o] = from[o * K + k];
+  }
+  const config = JSON.stringify({
+    ...{ model_type: 'gpt2', n_layer: sizes.L, n_head: sizes.H, n_embd: sizes.D },
+    ...{ vocab_size: sizes.V, n_positions: sizes.context, layer_norm_epsilon: EPSILON },
+  });
+  return { config, weights };
+}

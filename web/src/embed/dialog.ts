@@ -1,6 +1,6 @@
 /** `</>`: what to paste for the figure that is seen, with a live preview. */
 import { signal, effect } from '@preact/signals-core';
-import { html, render } from 'lit';
+import { html, nothing, render } from 'lit';
 import { createRef, ref } from 'lit/directives/ref.js';
 import { base } from '../base';
 import { choices } from '../page/controls';
@@ -18,6 +18,29 @@ const SIZES: readonly (readonly [string, Size])[] = [
   ['852 × 520', { width: 852, height: 520 }],
 ];
 
+/** Loads the element as a page of another site does: from an origin that no server knows. */
+async function isAllowed(): Promise<boolean> {
+  const frame = document.createElement('iframe');
+  frame.hidden = true;
+  frame.setAttribute('sandbox', 'allow-scripts');
+  frame.src = new URL('examples/probe.html', base).href;
+  const job = new AbortController();
+  try {
+    return await new Promise((done) => {
+      const { signal } = job;
+      const hear = ({ source, data }: MessageEvent) =>
+        source === frame.contentWindow && data?.sinkscope === 'defined' && done(true);
+      addEventListener('message', hear, { signal });
+      // A module has run, or failed, before its page has loaded; its message is a task behind that.
+      frame.addEventListener('load', () => setTimeout(() => done(false), 500), { signal });
+      document.body.append(frame);
+    });
+  } finally {
+    job.abort();
+    frame.remove();
+  }
+}
+
 /** @param pinned what the figure shows, where the state leaves it to the figure */
 export function showEmbed(context: Context, view: string, pinned: Partial<State>): void {
   const dialog = document.createElement('dialog');
@@ -25,6 +48,8 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   dialog.setAttribute('aria-label', `Embed ${titleOf(view)}`);
   const kind = signal(0);
   const size = signal(0);
+  /** Whether pages of other sites may load the element from this server; until that is known, they may. */
+  const isOpen = signal(true);
   const controls = signal<readonly string[]>([]);
   const theme = signal<State['theme']>('auto');
   const shown = linkable({ ...context.state.peek(), ...pinned });
@@ -46,6 +71,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
       context.fail(error);
     }
   };
+  const offered = () => snippets.filter(({ needsScript }) => isOpen.value || !needsScript);
   const preview = createRef<HTMLIFrameElement>();
   const address = () => new URL(`embed.html${hashOf(state())}`, base).href;
   const first = address();
@@ -61,7 +87,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
           ${choices(
             'for',
             String(kind.value),
-            snippets.map(({ label }, i) => [String(i), label] as const),
+            offered().map((one) => [String(snippets.indexOf(one)), one.label] as const),
             (value) => (kind.value = Number(value)),
           )}
           ${choices(
@@ -105,6 +131,14 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
             @focus=${(event: Event) => (event.target as HTMLTextAreaElement).select()}
           ></textarea>
         </label>
+        ${
+          isOpen.value
+            ? nothing
+            : html`<p class="hint" data-refused>
+                This server does not allow other sites to load the element (it sends no
+                Access-Control-Allow-Origin header). An iframe needs no header.
+              </p>`
+        }
         <button type="button" class="primary" @click=${() => void copy(text)}>Copy</button>
         <iframe ${ref(preview)} class="embed-preview" title="Preview" src=${first}></iframe>`,
       dialog,
@@ -124,4 +158,10 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   });
   document.body.append(dialog);
   dialog.showModal();
+  void isAllowed().then((allowed) => {
+    if (allowed) return;
+    isOpen.value = false;
+    if (snippets[kind.peek()]!.needsScript)
+      kind.value = snippets.findIndex(({ needsScript }) => !needsScript);
+  });
 }

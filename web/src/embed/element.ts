@@ -7,13 +7,17 @@
  * `recording="smollm2.safetensors"` in the place of `shown` names a recording, relative to the host's page: it is
  * drawn without any weights.
  *
+ * `width` and `height`, in CSS pixels, make it a box that the figure fits into; without a height it is as high as it
+ * needs. What it contains, a picture and a link, is seen until the figure is.
+ *
  * This file is small; the engine is fetched once a figure comes near the viewport, and all figures of a
  * page share it and its models. Attributes mirror the state, properties bear the names of the state's
  * rows; events are `run`, `select` and `error`. It also lets the iframes of embed.html have the height
- * that they ask for.
+ * that they ask for, and gives the page the keys that they do not use.
  */
 import type { State } from '../ask/state';
 import { attributeNames, printed, propertyNames, stateOf } from './attributes';
+import { keyOf } from './keys';
 import type { Live } from './live';
 import { themeOf, watchTheme } from './theme';
 
@@ -23,12 +27,14 @@ const HIGHEST = 20_000;
 
 const RESERVED = `
   :host { display: block; min-height: var(--sinkscope-height, 480px); }
+  :host(:is([width], [height])) { max-width: 100%; }
+  :host([height]) { min-height: 0; overflow: auto; }
   :host([hidden]) { display: none; }
   /* The content of the element is seen until the figure is, and on paper. */
   :host([data-live]) slot { display: none; }
   /* Of what the reader has to start, as the lab is, the picture stays below its button, in the figure's place. */
   :host([data-pictured][data-waits]) slot { display: block; position: absolute; bottom: 12px; }
-  :host([data-waits]) ::slotted(img) { width: auto; max-height: calc(var(--sinkscope-height, 480px) - 170px); }
+  :host([data-waits]) ::slotted(*) { width: auto; max-height: calc(var(--sinkscope-height, 480px) - 170px); overflow: hidden; }
   :host([data-pictured][data-waits]) .lab-embedded > .hint { display: none; }
   :host([data-pictured]) { position: relative; }
   :host([data-pictured]:not([data-live])) .room {
@@ -40,19 +46,24 @@ const RESERVED = `
   }
 `;
 
+const SIZES = ['width', 'height'] as const;
+
 class SinkScope extends HTMLElement {
-  static readonly observedAttributes = [...attributeNames, 'caption', 'recording'];
+  static readonly observedAttributes = [...attributeNames, 'caption', 'recording', ...SIZES];
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();
   #watcher: IntersectionObserver | undefined;
   /** Of nothing where it could not begin, which `error` has said. */
   #live: Promise<Live | undefined> | undefined;
   #isDue = false;
+  /** A sheet, for a host's policy may refuse a style attribute. */
+  readonly #size = new CSSStyleSheet();
 
   connectedCallback(): void {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(RESERVED);
-    this.#inside.adoptedStyleSheets = [sheet];
+    this.#inside.adoptedStyleSheets = [sheet, this.#size];
+    this.#resize();
     this.#inside.replaceChildren(document.createElement('slot'));
     this.toggleAttribute('data-pictured', this.childElementCount > 0);
     this.internals.role = 'figure';
@@ -70,13 +81,22 @@ class SinkScope extends HTMLElement {
     this.#live = undefined;
   }
 
-  attributeChangedCallback(): void {
+  attributeChangedCallback(name: string): void {
+    if (SIZES.some((one) => one === name)) return this.#resize();
     if (this.#isDue || !this.#live) return;
     this.#isDue = true;
     queueMicrotask(() => {
       this.#isDue = false;
       void this.#live?.then((live) => live?.follow(stateOf(this)));
     });
+  }
+
+  #resize(): void {
+    const rules = SIZES.flatMap((name) => {
+      const pixels = parseFloat(this.getAttribute(name) ?? '');
+      return pixels > 0 ? `${name}: ${pixels}px;` : [];
+    });
+    this.#size.replaceSync(`:host { ${rules.join(' ')} }`);
   }
 
   #start(): void {
@@ -122,18 +142,25 @@ function greet(frame: HTMLIFrameElement): void {
   frame.contentWindow?.postMessage(said, own);
 }
 
-/** A frame of this very site may set its own height, and nothing else. */
+/** A frame of this very site may set its own height, and give the keys that it does not use to the page around it. */
 addEventListener('message', ({ origin, source, data }) => {
-  if (origin !== own) return;
-  const height: unknown = data?.sinkscope === 'height' ? data.height : undefined;
-  if (typeof height !== 'number' || !(height > 0 && height < HIGHEST)) return;
-  for (const frame of document.querySelectorAll('iframe')) {
-    if (frame.contentWindow !== source) continue;
-    if (frame.dataset.size !== 'fixed') frame.style.height = `${Math.ceil(height)}px`;
-    if (!frames.has(frame)) watchTheme(frame.parentElement!, () => greet(frame));
-    frames.add(frame);
-    greet(frame);
+  if (origin !== own || !['height', 'key'].includes(data?.sinkscope)) return;
+  const frame = [...document.querySelectorAll('iframe')].find(
+    (one) => one.contentWindow === source,
+  );
+  if (!frame) return;
+  if (data.sinkscope === 'key') {
+    frame.dispatchEvent(new KeyboardEvent('keydown', { ...keyOf(data), bubbles: true }));
+    return;
   }
+  const { height } = data as { readonly height: unknown };
+  if (typeof height !== 'number' || !(height > 0 && height < HIGHEST)) return;
+  if (frame.dataset.size !== 'fixed') frame.style.height = `${Math.ceil(height)}px`;
+  if (!frames.has(frame)) watchTheme(frame.parentElement!, () => greet(frame));
+  frames.add(frame);
+  greet(frame);
 });
 
 if (!customElements.get('sink-scope')) customElements.define('sink-scope', SinkScope);
+// The dialog that offers the element has loaded this file from an origin that may nothing.
+if (parent !== window) parent.postMessage({ sinkscope: 'defined' }, '*');

@@ -4,7 +4,7 @@
  */
 import { effect, signal } from '@preact/signals-core';
 import { createEngine } from 'sinkscope';
-import { base } from '../base';
+import { base, pageAt } from '../base';
 import { framesOf, Scope, shownOf, type Context, type Engine } from '../page/context';
 import { selectedHead } from '../frame';
 import { Models } from '../run/models';
@@ -25,6 +25,7 @@ import heatmap from '../plot/heatmap.css?inline';
 import views from '../views/views.css?inline';
 import tables from '../rooms/tables.css?inline';
 import room from '../rooms/figure.css?inline';
+import fit from './fit.css?inline';
 import lab from '../lab/embedded.css?inline';
 import experiment from '../rooms/purpose.css?inline';
 import { isRead, type Pointed } from '../page/view';
@@ -32,42 +33,28 @@ import { isWholeRoom, titleOf, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
 import { recordingOf, writeAttributes } from './attributes';
+import { fitting } from './fit';
+import { isUsed, leaveFocus } from './keys';
 import { once } from './label';
 import { themeOf, watchTheme } from './theme';
 import { takeTurn } from './turns';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
-/** The foot has its place at the end of the reserved height from the first, so that nothing moves. */
+/** What a text aligns, or has behind it, is the host's. The foot has its place at the end of the reserved height from the first. */
 const HOSTED = `
   :host { background: none; text-align: start; }
   .room-figure { display: flex; flex-direction: column; min-height: var(--sinkscope-height, 480px); }
   .room-figure > .figure { flex: 1; }
 `;
 
-/** The page's own style, with the element in the place of the document. */
+/** The page's own style, whose root is the element here. */
 let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = [
-    defaults,
-    page,
-    controls,
-    figure,
-    heatmap,
-    views,
-    tables,
-    room,
-    lab,
-    experiment,
-    print,
-  ]
-    .join('\n')
-    .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
-    .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');
-  // What a text aligns, or has behind it, is the host's.
-  style.replaceSync(`${own}\n${HOSTED}`);
+  const parts = [defaults, page, controls, figure, heatmap, views, tables, room, lab, experiment];
+  style.replaceSync([...parts, print, HOSTED, fit].join('\n'));
   return style;
 }
 
@@ -91,25 +78,17 @@ function share(shown: readonly string[]) {
   return sharing;
 }
 
-/** The models as one figure of several has them. */
-function lend(models: Models, borrower: object): Models {
-  const release = (shown: ReadonlySet<string>) => {
-    wanted.set(borrower, shown);
-    return models.release(new Set([...wanted.values()].flatMap((one) => [...one])));
-  };
-  return new Proxy(models, {
-    get(target, name) {
-      if (name === 'release') return release;
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
+/** Closes the models that no figure of the document shows, now that `borrower` shows these. */
+async function release(borrower: object, shown: ReadonlySet<string>): Promise<void> {
+  wanted.set(borrower, shown);
+  const { models } = await sharing!;
+  await models.release(new Set([...wanted.values()].flatMap((one) => [...one])));
 }
 
 /** The models of the document's figures, for what draws another figure; `ids` stay open as long as `borrower`. */
 export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
   wanted.set(borrower, new Set(ids));
-  return lend((await share(ids)).models, borrower);
+  return (await share(ids)).models;
 }
 
 export function returnModels(borrower: object): void {
@@ -166,7 +145,29 @@ export class Live {
       host.report('run', detail);
     });
     this.#scope.effect(() => this.#reportRun(context));
+    this.#fit();
+    // A deck of slides must not move on by what is typed into a figure; what a figure does not use is the deck's.
+    this.#root.addEventListener('keydown', (event) => isUsed(event) && event.stopPropagation());
+    this.#root.addEventListener('mousedown', leaveFocus);
     void this.#open(context);
+  }
+
+  /** A host of a given height is a box like an iframe; elsewhere the figure is as high as it needs. */
+  #fit(): void {
+    const host = this.#host;
+    const isBox = () => host.hasAttribute('height') || host.style.height !== '';
+    const { look, end } = fitting(
+      () => (isBox() ? this.#root : null),
+      () => host.getBoundingClientRect(),
+    );
+    if (typeof ResizeObserver === 'undefined') return;
+    const watchers = [new ResizeObserver(look), new MutationObserver(look)] as const;
+    watchers[0].observe(host);
+    watchers[1].observe(this.#root, { childList: true, characterData: true, subtree: true });
+    this.#scope.onEnd(() => {
+      for (const watcher of watchers) watcher.disconnect();
+      end();
+    });
   }
 
   follow({ state, problems }: Parsed): void {
@@ -188,7 +189,8 @@ export class Live {
       const { models, zoo } = await share(this.#state.peek().shown);
       const file = signal(0);
       const queue = new Queue({
-        models: lend(models, this),
+        models,
+        release: (kept) => release(this, kept),
         texts: (question) => textsOf(question, zoo, context.file.peek()),
         turn: () => takeTurn(this.#host),
         // In another's page nothing is asked of a hub; the page itself asks the reader. What that page names
@@ -212,7 +214,7 @@ export class Live {
   #context(): Context {
     const host = this.#host;
     const pointed = signal<Pointed>({});
-    const link = (change?: Partial<State>) => new URL(linkTo(this.#state.value, change), base).href;
+    const link = (change?: Partial<State>) => pageAt(linkTo(this.#state.value, change));
     return {
       state: this.#state,
       theme: this.#theme,

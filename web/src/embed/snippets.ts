@@ -1,12 +1,14 @@
 /** The code that a teacher pastes: the element, an iframe, and both in the form that course tools take. */
 import { printHash, type State } from '../ask/state';
-import { titleOf as titleOfView } from '../views/index';
+import { EXPERIMENT, isWholeRoom, LAB, titleOf as titleOfView } from '../views/index';
 import { attributesOf } from './attributes';
 
 interface Snippet {
   /** The hosts that take the code. */
   readonly label: string;
   readonly make: (state: State, base: URL, size?: Size) => string;
+  /** Whether the host's page loads sink-scope.js, which the server must allow. */
+  readonly needsScript?: boolean;
 }
 
 /** Of the embed, in CSS pixels; without a width as wide as the host's text. */
@@ -43,16 +45,54 @@ function script(base: URL): string {
   return `<script type="module" src=${quoted(new URL('sink-scope.js', base).href)}></script>`;
 }
 
-/** Its place is reserved before the script has loaded, so that nothing moves when the figure appears. */
-function attributes(state: State, { width, height }: Size): readonly (readonly [string, string])[] {
-  const narrow = width ? `; max-width: ${width}px` : '';
-  const style = `display: block; min-height: ${height}px; --sinkscope-height: ${height}px${narrow}`;
-  return [...attributesOf(own(state), pinned(state)), ['style', style]];
+/** Attributes and no style: a strict policy of the host refuses inline styles. */
+const sizes = (
+  { width, height }: Size,
+  isWide: boolean,
+): readonly (readonly [string, string])[] => [
+  ...(width ? [['width', String(width)] as const] : isWide ? [['width', '100%'] as const] : []),
+  ['height', String(height)],
+];
+
+const printed = (all: readonly (readonly [string, string])[]) =>
+  all.map(([name, value]) => ` ${name}=${quoted(value)}`).join('');
+
+/** The lab and an experiment are as high as they need. */
+function attributes(state: State, size: Size): readonly (readonly [string, string])[] {
+  const box = isWholeRoom(state.view) ? [] : sizes(size, false);
+  return [...attributesOf(own(state), pinned(state)), ...box];
 }
 
-function element(state: State, size: Size): string {
-  const all = attributes(state, size).map(([name, value]) => ` ${name}=${quoted(value)}`);
-  return `<sink-scope${all.join('')}></sink-scope>`;
+/** What is seen until the figure is, and in its place where no script runs. */
+function contentOf(state: State, base: URL, { width }: Size) {
+  const name = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
+  const picture = new URL(`cards/${name}.png`, base).href;
+  return {
+    link: addressOf(state, base),
+    picture,
+    width: String(width ?? '100%'),
+    title: titleOf(state),
+  };
+}
+
+function element(state: State, base: URL, size: Size): string {
+  const { link, picture, width, title } = contentOf(state, base, size);
+  const image = `<img src=${quoted(picture)} width=${quoted(width)} alt=${quoted(title)}>`;
+  return (
+    `<sink-scope${printed(attributes(state, size))}>` +
+    `<a href=${quoted(link)}>${image}</a></sink-scope>`
+  );
+}
+
+/** A plain script: a module that a server keeps from other sites fails without a word. */
+function warning(base: URL): string {
+  const missing =
+    `Not shown: this page could not load ${new URL('sink-scope.js', base).href}. ` +
+    'Its server may not allow other sites to (Access-Control-Allow-Origin); an iframe needs no such header.';
+  return (
+    "<script>setTimeout(() => document.querySelectorAll('sink-scope:not(:defined):not([data-missing])')" +
+    `.forEach((one) => { one.dataset.missing = ''; one.append(${JSON.stringify(missing)}); }), 4000)</script>`
+  );
 }
 
 function addressOf(state: State, base: URL): string {
@@ -63,57 +103,51 @@ function addressOf(state: State, base: URL): string {
 
 const titleOf = (state: State) => `Sinkscope: ${titleOfView(state.view)}`;
 
-const widthOf = ({ width }: Size) => (width ? `${width}px; max-width: 100%` : '100%');
-
-/** @param height or a ratio, where nothing can set the height later */
-function frame(
-  state: State,
-  base: URL,
-  size: Size,
-  source = 'src',
-  height = `height: ${size.height}px`,
-  more = '',
-): string {
+function frame(state: State, base: URL, size: Size, source = 'src', more = ''): string {
   return (
-    `<iframe ${more}${source}=${quoted(addressOf(state, base))} title=${quoted(titleOf(state))} ` +
-    `loading="lazy" style="width: ${widthOf(size)}; ${height}; border: 0"></iframe>`
+    `<iframe ${more}${source}=${quoted(addressOf(state, base))} title=${quoted(titleOf(state))}` +
+    `${printed(sizes(size, true))} frameborder="0" loading="lazy"></iframe>`
   );
 }
 
-const both = (state: State, base: URL, size = FULL) => `${script(base)}\n${element(state, size)}`;
+const both = (state: State, base: URL, size = FULL) =>
+  [script(base), element(state, base, size), warning(base)].join('\n');
 const sized = (state: State, base: URL, size = FULL) =>
   `${frame(state, base, size)}\n${script(base)}`;
-const fixed = (state: State, base: URL, size = FULL) => {
-  const ratio = size.width ? `${size.width} / ${size.height}` : '4 / 3';
-  return frame(state, base, size, 'src', `aspect-ratio: ${ratio}`);
-};
 
 export const snippets: readonly Snippet[] = [
-  { label: 'HTML element, MkDocs, Observable Framework', make: both },
-  { label: 'iframe with automatic height', make: sized },
-  { label: 'iframe only (no script), Moodle, Canvas', make: fixed },
+  { label: 'HTML element, MkDocs, Observable Framework', make: both, needsScript: true },
+  { label: 'iframe with automatic height', make: sized, needsScript: true },
+  {
+    label: 'iframe only (no script), Moodle, Canvas',
+    make: (state, base, size = FULL) => frame(state, base, size),
+  },
   { label: 'address only, Notion, Google Sites', make: addressOf },
   {
     label: 'Quarto, bookdown',
     make: (state, base, size) => `\`\`\`{=html}\n${sized(state, base, size)}\n\`\`\``,
+    needsScript: true,
   },
   {
     // The element follows the theme of the book, which a frame cannot see.
     label: 'Jupyter Book 1 (Sphinx)',
     make: (state, base, size) => `\`\`\`{raw} html\n${both(state, base, size)}\n\`\`\``,
+    needsScript: true,
   },
   {
     // MyST prints raw HTML as text, and has a directive for widgets, which follow the theme of the book.
     label: 'Jupyter Book 2 (MyST): widget',
     make: (state, base, size = FULL) => {
       const script = new URL('sink-scope.js', base).href;
-      const given = { script, attributes: Object.fromEntries(attributes(state, size)) };
+      const content = contentOf(state, base, size);
+      const given = { script, attributes: Object.fromEntries(attributes(state, size)), content };
       return [
         `:::{anywidget} ${new URL('sink-widget.js', base).href}`,
         JSON.stringify(given, null, 2),
         ':::',
       ].join('\n');
     },
+    needsScript: true,
   },
   {
     // The directive for frames, which in print has the placeholder.
@@ -128,18 +162,16 @@ export const snippets: readonly Snippet[] = [
       ].join('\n'),
   },
   {
-    // MDX is JSX, where a style is an object.
+    // MDX is JSX, whose names are those of the DOM.
     label: 'Docusaurus (MDX)',
-    make: (state, base, { width, height } = FULL) =>
-      `<iframe src=${quoted(addressOf(state, base))} title=${quoted(titleOf(state))} loading="lazy" ` +
-      `style={{ width: ${width ?? `'100%'`}, maxWidth: '100%', height: ${height}, border: 0 }} />`,
+    make: (state, base, size = FULL) =>
+      frame(state, base, size).replace('frameborder', 'frameBorder').replace('></iframe>', ' />'),
   },
   {
     label: 'reveal.js',
-    // A slide has one size, in which the figure lays itself out; the script says the theme of the slides.
-    make: (state, base, size = FULL) => {
-      const height = `height: ${size.height}px`;
-      return `<section>\n  ${frame(state, base, size, 'data-src', height, 'data-size="fixed" ')}\n</section>\n${script(base)}`;
-    },
+    // A slide has one size, in which the figure lays itself out; the script says the theme and takes the keys.
+    make: (state, base, size = FULL) =>
+      `<section>\n  ${frame(state, base, size, 'data-src', 'data-size="fixed" ')}\n</section>\n${script(base)}`,
+    needsScript: true,
   },
 ];

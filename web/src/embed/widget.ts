@@ -3,7 +3,23 @@
  * copies this file to its own site, so that it imports nothing by itself: the model names the script of the element.
  */
 interface AnyModel {
-  get(name: 'script' | 'attributes'): unknown;
+  get(name: 'script' | 'attributes' | 'content'): unknown;
+}
+
+/** What is seen until the figure is, or where its script cannot be loaded. */
+interface Content {
+  readonly link: string;
+  readonly picture: string;
+  readonly width: string;
+  readonly title: string;
+}
+
+function linkOf({ link, picture, width, title }: Content): HTMLElement {
+  const image = Object.assign(document.createElement('img'), { src: picture, alt: title });
+  image.setAttribute('width', width);
+  const made = Object.assign(document.createElement('a'), { href: link });
+  made.append(image);
+  return made;
 }
 
 async function render({
@@ -13,11 +29,19 @@ async function render({
   readonly model: AnyModel;
   readonly el: HTMLElement;
 }): Promise<() => void> {
-  await import(/* @vite-ignore */ String(model.get('script')));
   const figure = document.createElement('sink-scope');
   for (const [name, value] of Object.entries(model.get('attributes') as object))
     figure.setAttribute(name, String(value));
+  const content = model.get('content') as Content | undefined;
+  if (content) figure.append(linkOf(content));
   el.append(figure);
+  const script = String(model.get('script'));
+  await import(/* @vite-ignore */ script).catch(() =>
+    figure.append(
+      `Not shown: this page could not load ${script}. Its server may not allow other sites to ` +
+        '(Access-Control-Allow-Origin).',
+    ),
+  );
   return () => figure.remove();
 }
 

@@ -77,9 +77,9 @@ export const cache: Experiment = {
     const [main] = all;
     const sentences = all.map(
       ({ title, best, worst }) =>
-        `${title}: keeping ${policy(best.frame)} changes the loss least, by ${signed(best.cost)} nats, and keeps the first token in ` +
-        `${percent(keeps(best.frame), 0)} of the heads; keeping ${policy(worst.frame)} changes it most, by ${signed(worst.cost)}, ` +
-        `and keeps the first token in ${percent(keeps(worst.frame), 0)}.`,
+        `${title}: the loss is lowest when the cache keeps ${policy(best.frame)} (${signed(best.cost)} nats; the first token stays ` +
+        `in ${percent(keeps(best.frame), 0)} of the heads), and highest when it keeps ${policy(worst.frame)} ` +
+        `(${signed(worst.cost)}; ${percent(keeps(worst.frame), 0)}).`,
     );
     // Each policy that keeps the first token in most heads loses less than each that does not.
     const isKeeping = main!.order.map(({ frame }) => keeps(frame) >= 0.5);

@@ -126,7 +126,7 @@ function sayTag({
   written?: number | undefined;
 }) {
   if (own <= 0.02 || own <= 3 * most)
-    return 'Later tokens need the sink’s tag no more than random directions';
+    return 'The sink’s tag does not stand out from random directions';
   return written > own / 2
     ? 'Later tokens use the tag that the sink writes'
     : 'Later tokens use the directions of the tag, but hardly what the sink writes there';
@@ -180,8 +180,8 @@ function sayPerturbation(groups: readonly Group[], perturbation: Struck) {
       perturbation === 'tag'
         ? sayTag(main)
         : results.some(carries)
-          ? `A single ${one} carries much of ${carries(main) ? 'the loss' : 'one model’s loss'}`
-          : `No single ${one} matters more than others here`,
+          ? `A single ${one} matters more than random ones${carries(main) ? '' : ' in another model'}`
+          : `No single ${one} stands out from random ones here`,
     text: results
       .map(
         ({ title, own, most, count, sinks, alone, fixed, written }) =>

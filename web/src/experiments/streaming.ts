@@ -25,6 +25,11 @@ const MEASURES = ['loss_at', 'loss_mean'];
 /** What is set for a text that is many times as long as what the zoo's models were trained on. */
 const FAR = { length: 4000, runs: 1, positions: 'cache' } as const;
 
+/** Below this a change of the loss, in nats per token, is little. */
+const LITTLE = 0.05;
+const QUESTION = 'What happens when the first token leaves the cache?';
+const HELPS_LITTLE = 'Keeping the first token helps little here';
+
 const isOf = (policy: string) => (frame: Frame) => givenOf(frame, 'evict')?.policy === policy;
 
 /** Perplexity of Llama-2-13B over 65,000 tokens of a book (Xiao et al. 2024, figure 1). */
@@ -67,12 +72,14 @@ function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Fin
       `${title}: ${loss(window).toFixed(3)} nats per token` +
       `${kept ? `; ${loss(kept).toFixed(3)} when the cache also keeps ${first}` : ''}.`,
   );
-  const isRescued = main.kept !== undefined && loss(main.window) - loss(main.kept) > 0.05;
+  const rescued = main.kept ? loss(main.window) - loss(main.kept) : NaN;
   const { T } = main.window;
   return {
-    heading: isRescued
-      ? 'With the first token kept, the model reads on'
-      : 'Losing the first token costs little here',
+    heading: Number.isNaN(rescued)
+      ? QUESTION
+      : rescued > LITTLE
+        ? 'With the first token kept, the model reads on'
+        : HELPS_LITTLE,
     text:
       `${T.toLocaleString('en')} tokens, ${Math.round(T / main.whole.T)} times the context of ${main.title}, with the ` +
       `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${holds(groups)}`,
@@ -111,7 +118,7 @@ export const streaming: Experiment = {
       return window === undefined ? [] : [{ title, window, kept, end }];
     });
     const [main, ...others] = all;
-    if (!main) return { heading: 'What happens when the first token leaves the cache?', text: '' };
+    if (!main) return { heading: QUESTION, text: '' };
     if (main.end === undefined)
       return {
         heading: 'The cache holds the whole text',
@@ -120,7 +127,8 @@ export const streaming: Experiment = {
     const words = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
     const rest = (kept: number | undefined) =>
       kept === undefined ? '' : `, with ${words} kept by ${signed(kept)}`;
-    const isRescued = main.kept !== undefined && main.window > 0.05 && main.kept < main.window / 2;
+    const isRescued =
+      main.kept !== undefined && main.window > LITTLE && main.kept < main.window / 2;
     const first = isRescued
       ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.window.toFixed(3)} nats per ` +
         `token. Keeping ${words} recovers ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} nats` : 'all of it'}.`
@@ -129,9 +137,14 @@ export const streaming: Experiment = {
       ({ title, window, kept }) => `${title}: by ${signed(window)}${rest(kept)}.`,
     );
     return {
-      heading: isRescued
-        ? 'Without the first token, the loss rises'
-        : 'Losing the first token costs little here',
+      heading:
+        main.window <= LITTLE
+          ? 'Losing the first token costs little here'
+          : isRescued || main.kept === undefined
+            ? 'Without the first token, the loss rises'
+            : main.window - main.kept > LITTLE
+              ? 'Keeping the first token recovers part of the loss'
+              : HELPS_LITTLE,
       text: [first, ...beside].join(' ') + holds(groups),
     };
   },

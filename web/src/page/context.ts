@@ -124,6 +124,8 @@ export function asks(
       ],
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
+      cells: state.cells,
+      zoom: { query: state.zoomQuery, key: state.zoomKey },
       isPreview,
       isFixed,
       heads,
@@ -145,10 +147,7 @@ export function reachOf(context: Context, scope: Scope): Reach {
         ? engine.models.timelines()
         : Promise.reject(new Error('The engine is still loading.'));
     },
-    unmask: (...given) => context.engine.peek()!.queue.unmask(...given),
-    doTasks: (...given) => context.engine.peek()!.queue.doTasks(...given),
-    maskedLoss: (...given) => context.engine.peek()!.queue.maskedLoss(...given),
-    search: (...given) => context.engine.peek()!.queue.search(...given),
+    measure: (...given) => context.engine.peek()!.queue.measure(...given),
   };
 }
 

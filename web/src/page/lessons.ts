@@ -1,7 +1,7 @@
 /** Where lessons lie, and which of them were read to their end: that list stays in this browser. */
-import { base } from '../base';
+import { pageAt } from '../base';
 
-export const lessonLink = (slug: string) => new URL(`learn/${slug}/index.html`, base).href;
+export const lessonLink = (slug: string) => pageAt(`learn/${slug}/index.html`);
 
 const KEY = 'sinkscope:lessons';
 

@@ -4,18 +4,9 @@
  * know each other, the engine, or the room that shows them.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
-import type {
-  Describe,
-  SuffixFound,
-  SuffixOptions,
-  SuffixPair,
-  TaskFound,
-  UnmaskOptions,
-  UnmaskStep,
-} from 'sinkscope';
+import type { Describe } from 'sinkscope';
 import type { Frame, Head } from '../frame';
-import type { MaskedLoss } from '../run/generation';
-import type { OpenModel } from '../run/opened';
+import type { Measure } from '../run/started';
 import type { Theme } from '../plot/color';
 import type { Quantity } from '../save/numbers';
 import type { State } from '../ask/state';
@@ -40,6 +31,8 @@ export interface DrawOptions {
   readonly group: readonly Frame[];
   /** For readers who know no word of this yet. */
   readonly isPlain?: boolean;
+  /** The room's heading is the plain answer: the caption follows it with the numbers. */
+  readonly isAnswered?: boolean;
   /** Something said on the picture. */
   readonly remark?: { readonly text: string; readonly kind: string };
 }
@@ -53,32 +46,8 @@ export interface Reach {
   readonly fail: (error: unknown) => void;
   /** For views that show more than a frame has. */
   readonly timelines: () => Promise<Timelines>;
-  readonly unmask: (
-    frame: Frame,
-    tokens: readonly number[],
-    options: Pick<UnmaskOptions, 'steps' | 'without'>,
-    signal: AbortSignal,
-    onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
-  ) => Promise<void>;
-  /** Searches a suffix in the frame's model, under its edits; `text` is the found one as text. */
-  readonly search: (
-    frame: Frame,
-    pair: SuffixPair,
-    options: SuffixOptions,
-  ) => Promise<{ found: SuffixFound; text: string }>;
-  /** Measures the frame's model on tasks, its own prompts first, and reports each that is done. */
-  readonly doTasks: (
-    frame: Frame,
-    signal: AbortSignal,
-    onTask: (found: TaskFound) => void,
-    onProgress: (share: number) => void,
-  ) => Promise<void>;
-  /** Measures the frame's masked model on its own prompts, beside the causal model of the zoo that it differs from. */
-  readonly maskedLoss: (
-    frame: Frame,
-    signal: AbortSignal,
-    onProgress: (share: number) => void,
-  ) => Promise<MaskedLoss>;
+  /** Takes a measurement with runs of its own, of a frame's model under its edits; what it finds comes in parts. */
+  readonly measure: Measure<{ readonly frame: Frame; readonly signal: AbortSignal }>;
 }
 
 export type Update = (frame: Frame, options: DrawOptions) => void;
@@ -107,8 +76,6 @@ export interface View {
   readonly isOfMany?: boolean;
   /** Needs the frame without what-ifs beside each that has some, as its `base`. */
   readonly compares?: boolean;
-  /** Whether the pooled maps of a long text do not suffice. */
-  readonly needsWholeMaps?: boolean;
   /** Whether there is anything of a frame to show; absent: of any. */
   readonly fits?: (frame: Frame) => boolean;
   /** What the line of conditions says otherwise than of the frame, where settings of the view change what is run. */
@@ -127,8 +94,8 @@ export interface View {
 
 /** Whether the frame has every name that the view reads and the model has; it may be another view's frame. */
 export function isRead(
-  { reads, headReads = [], needsWholeMaps }: View,
-  { tensors, head, architecture, pooled }: Frame,
+  { reads, headReads = [] }: View,
+  { tensors, head, architecture }: Frame,
   { fields }: Pick<Describe, 'fields'>,
 ): boolean {
   const isOwn = (name: string) => {
@@ -136,23 +103,18 @@ export function isRead(
     return !needs || Boolean(architecture[needs]);
   };
   return (
-    !(needsWholeMaps && pooled) &&
     reads.every((name) => name in tensors || !isOwn(name)) &&
     headReads.every((name) => head && name in head.tensors)
   );
 }
 
-/** Which of a view's numbers a recording does not hold, in a sentence; empty where there is nothing to say. */
-export function lackWords(
-  { title, reads, headReads = [], needsWholeMaps, fits }: View,
-  frame: Frame,
-): string {
-  const { pooled, lacks } = frame;
+/** Which of a view's numbers a frame cannot have, in a sentence; empty where there is nothing to say. */
+export function lackWords({ title, reads, headReads = [], fits }: View, frame: Frame): string {
+  const { recording, lacks } = frame;
   const reasons = [...reads, ...headReads].flatMap((name) => lacks?.[name] ?? []);
-  if (needsWholeMaps && pooled)
-    reasons.push(`needs the field att in full, kept here as maps pooled to ${pooled} × ${pooled}`);
   if (!reasons.length || (fits && !fits(frame))) return '';
-  return `Not in the recording of ${frame.title}: “${title}” ${reasons[0]}.`;
+  const where = recording ? `Not in the recording of ${frame.title}: ` : '';
+  return `${where}“${title}” ${reasons[0]}.`;
 }
 
 export function part(root: Element, name: string, tag = 'div'): HTMLElement {

@@ -91,9 +91,21 @@ export function stepOf({ low, high, root }: Scale, value: number): number {
   return seen <= 0 ? 0 : seen >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * seen);
 }
 
-/** The colour of a value as style sheets write it. */
-export function css(scale: Scale, value: number): string {
+/** The bytes of a value's color. */
+function bytesOf(scale: Scale, value: number): readonly [number, number, number] {
   const step = stepOf(scale, value);
   const bits = step < 0 ? scale.hidden : scale.colors[step]!;
-  return `rgb(${bits & 255} ${(bits >> 8) & 255} ${(bits >> 16) & 255})`;
+  return [bits & 255, (bits >> 8) & 255, (bits >> 16) & 255];
+}
+
+/** The colour of a value as style sheets write it. */
+export const css = (scale: Scale, value: number): string =>
+  `rgb(${bytesOf(scale, value).join(' ')})`;
+
+/** Black or white, whichever has more contrast on the color of a value. */
+export function inkOn(scale: Scale, value: number): '#000' | '#fff' {
+  const [r, g, b] = bytesOf(scale, value).map((byte) => (byte / 255) ** 2.2);
+  const luminance = 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
+  // (luminance + 0.05) / 0.05 = 1.05 / (luminance + 0.05)
+  return luminance > 0.179 ? '#000' : '#fff';
 }

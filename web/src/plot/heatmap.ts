@@ -39,6 +39,8 @@ interface HeatmapEvents {
   /** undefined when the pointer leaves. */
   readonly onPoint?: (cell: Cell | undefined) => void;
   readonly onChoose?: (cell: Cell) => void;
+  /** An arrow key leads out of the picture: rows down, and columns to the right. */
+  readonly onBeyond?: (step: readonly [number, number]) => void;
 }
 
 export interface Heatmap {
@@ -55,6 +57,8 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
 };
 /** So many words can be read side by side; of a longer text every second, third, ... row and column has its word. */
 const [MOST_WORDS, SOME_WORDS] = [44, 30];
+/** A word takes so many pixels of a map that is drawn: letters of 11 pixels and what is between them. */
+const WORD_PX = 12;
 
 function element(name: string, parent: Element): HTMLElement {
   const made = document.createElement('div');
@@ -153,6 +157,8 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   plot.setAttribute('aria-roledescription', 'matrix');
   readout.setAttribute('aria-live', 'polite');
   let shown: HeatmapData | undefined;
+  /** Of the map on the screen, in pixels; 0 before it is drawn. */
+  let size = { width: 0, height: 0 };
   let at: Cell | undefined;
   let elsewhere: Cell | undefined;
 
@@ -194,26 +200,47 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     const step = ARROWS[event.key];
     const isChoice = event.key === 'Enter' || event.key === ' ';
     if (isChoice) events.onChoose?.(start);
-    if (step)
-      point({
-        row: Math.min(shown.rows - 1, Math.max(0, start.row + step[0])),
-        col: Math.min(shown.cols - 1, Math.max(0, start.col + step[1])),
-      });
+    if (step) {
+      const inside = (i: number, n: number) => Math.min(n - 1, Math.max(0, i));
+      const next = {
+        row: inside(start.row + step[0], shown.rows),
+        col: inside(start.col + step[1], shown.cols),
+      };
+      if (at && next.row === at.row && next.col === at.col) events.onBeyond?.(step);
+      else point(next);
+    }
     if (step || isChoice) event.preventDefault();
   });
   plot.addEventListener('blur', () => point(undefined));
+
+  /** Names rows and columns, as many as can be read. */
+  const writeWords = () => {
+    if (!shown) return;
+    const { rows, cols, rowWords: down = [], colWords: across = [] } = shown;
+    const side = Math.max(rows, cols);
+    const cell = Math.min(size.height / rows, size.width / cols);
+    const room = cell ? WORD_PX / cell : side > MOST_WORDS ? side / SOME_WORDS : 1;
+    const every = Math.max(1, Math.ceil(room));
+    const some = (words: readonly string[]) => words.map((one, i) => (i % every ? '' : one));
+    const [rowNames, colNames] = down.length ? [some(down), some(across)] : [[], []];
+    const longest = Math.max(0, ...colNames.map(({ length }) => length));
+    inner.style.setProperty('--longest', String(longest));
+    inner.style.setProperty('--every', String(every));
+    write(rowWords, rowNames);
+    write(colWords, colNames);
+  };
+  if (typeof ResizeObserver !== 'undefined')
+    new ResizeObserver(([entry]) => {
+      size = entry!.contentRect;
+      writeWords();
+    }).observe(plot);
 
   return {
     draw(data) {
       const repaint = !shown || shown.data !== data.data || shown.scale !== data.scale;
       shown = data;
       const { rows, cols, outlined = [] } = data;
-      const hasWords = Boolean(data.rowWords?.length);
-      const side = Math.max(rows, cols);
-      const every = side > MOST_WORDS ? Math.ceil(side / SOME_WORDS) : 1;
-      const some = (words: readonly string[] = []) => words.map((one, i) => (i % every ? '' : one));
-      const [rowNames, colNames] = hasWords ? [some(data.rowWords), some(data.colWords)] : [[], []];
-      place.classList.toggle('bare', !hasWords);
+      place.classList.toggle('bare', !data.rowWords?.length);
       inner.style.setProperty('--cols', String(cols));
       inner.style.setProperty('--rows', String(rows));
       plot.style.aspectRatio = `${cols * (data.cellShape ?? 1)} / ${rows}`;
@@ -221,11 +248,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       inner.dataset.row = data.rowTitle ?? '';
       inner.dataset.col = data.colTitle ?? '';
       if (repaint) paint(canvas, data);
-      const longest = Math.max(0, ...colNames.map(({ length }) => length));
-      inner.style.setProperty('--longest', String(longest));
-      inner.style.setProperty('--every', String(every));
-      write(rowWords, rowNames);
-      write(colWords, colNames);
+      writeWords();
       while (outlines.length > outlined.length) outlines.pop()!.remove();
       while (outlines.length < outlined.length) outlines.push(element('mark outlined', plot));
       outlined.forEach((cell, i) => mark(outlines[i]!, cell, rows, cols));

@@ -1,23 +1,44 @@
-/** A colour scale with its two ends written beside it. */
-import { css, type Scale } from './color';
+/** Colour scales as bars, with numbers beside the bar or on it. */
+import { css, inkOn, type Scale } from './color';
 
 const STEPS = 24;
-const drawn = new WeakMap<HTMLElement, { scale: Scale; ends: string }>();
+const drawn = new WeakMap<HTMLElement, { scale: Scale; ticks: string }>();
 
-export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [string, string]): void {
+/** The value at a place of the bar, from 0 to 1. */
+const valueAt = ({ low, high, root }: Scale, place: number): number =>
+  low + (high - low) * (root ? place ** 2 : place);
+
+/** Where a value is on the bar. */
+function placeOf({ low, high, root }: Scale, value: number): number {
+  const share = (value - low) / (high - low);
+  return root ? Math.sqrt(share) : share;
+}
+
+/** Fills a legend with a bar, unless it has that bar already. @param parts what stands beside it or on it */
+function fill(
+  root: HTMLElement,
+  scale: Scale,
+  name: 'legend' | 'scale',
+  ticks: readonly unknown[],
+  parts: (bar: HTMLElement) => readonly (string | Node)[],
+): void {
   const before = drawn.get(root);
-  if (before?.scale === scale && before.ends === ends.join()) return;
-  drawn.set(root, { scale, ends: ends.join() });
-  const { low, high } = scale;
+  if (before?.scale === scale && before.ticks === ticks.join()) return;
+  drawn.set(root, { scale, ticks: ticks.join() });
   const stops = Array.from({ length: STEPS }, (_, i) =>
-    css(scale, low + ((high - low) * i) / (STEPS - 1)),
+    css(scale, valueAt(scale, i / (STEPS - 1))),
   );
   const bar = document.createElement('span');
   bar.className = 'legend-bar';
   bar.style.background = `linear-gradient(to right, ${stops.join(', ')})`;
-  root.replaceChildren(ends[0], bar, ends[1]);
-  root.classList.remove('scale');
-  root.classList.add('legend');
+  root.replaceChildren(...parts(bar));
+  root.classList.remove('legend', 'scale');
+  root.classList.add(name);
+}
+
+/** A colour scale with its two ends written beside it. */
+export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [string, string]): void {
+  fill(root, scale, 'legend', ends, (bar) => [ends[0], bar, ends[1]]);
 }
 
 /** Numbers that stand on a scale of attention weights. */
@@ -30,35 +51,18 @@ function ticksOf({ low, high, root }: Scale): readonly number[] {
 export const scaleName = ({ root }: Scale, what: string): string =>
   root ? `${what} (square-root scale)` : what;
 
-/** Where a value is on the bar, from 0 to 1. */
-function placeOf({ low, high, root }: Scale, value: number): number {
-  const share = (value - low) / (high - low);
-  return root ? Math.sqrt(share) : share;
-}
-
-/** The colour scale of attention weights; its numbers stand under the bar, each at its place. */
+/** The colour scale of attention weights; its numbers stand on the bar, each at its place. */
 export function drawScale(root: HTMLElement, scale: Scale): void {
   const ticks = ticksOf(scale);
-  const key = ticks.join();
-  const before = drawn.get(root);
-  if (before?.scale === scale && before.ends === key) return;
-  drawn.set(root, { scale, ends: key });
-  const { low, high } = scale;
-  const stops = Array.from({ length: STEPS }, (_, i) => {
-    const share = i / (STEPS - 1);
-    return css(scale, low + (high - low) * (scale.root ? share ** 2 : share));
-  });
-  const bar = document.createElement('span');
-  bar.className = 'legend-bar';
-  bar.style.background = `linear-gradient(to right, ${stops.join(', ')})`;
-  const numbers = ticks.map((value) => {
-    const tick = document.createElement('span');
-    tick.className = 'tick';
-    tick.style.left = `${100 * placeOf(scale, value)}%`;
-    tick.textContent = value === 0 ? '0' : `${Math.round(100 * value)}%`.replace('-', '−');
-    return tick;
-  });
-  root.replaceChildren(bar, ...numbers);
-  root.classList.remove('legend');
-  root.classList.add('scale');
+  fill(root, scale, 'scale', ticks, (bar) => [
+    bar,
+    ...ticks.map((value) => {
+      const tick = document.createElement('span');
+      tick.className = 'tick';
+      tick.style.left = `${100 * placeOf(scale, value)}%`;
+      tick.style.color = inkOn(scale, value);
+      tick.textContent = value === 0 ? '0' : `${Math.round(100 * value)}%`.replace('-', '−');
+      return tick;
+    }),
+  ]);
 }

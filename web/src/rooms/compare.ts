@@ -321,11 +321,18 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const usual = shownColumns(filled, state.columns);
     render(whole.length ? columnsField(filled, usual, context) : nothing, columnsPlace);
-    const firsts = [...new Set(frames.map(firstWords))];
     const stale = whole.some(({ isStale }) => isStale)
       ? ' Grey rows still show the previous conditions.'
       : '';
-    const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${state.input === 'heldout' ? `held-out text: ${corpusName(state.T)}` : INPUTS[state.input]}.${stale}`;
+    const each = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
+    const inputs = frames.map(({ recording }) =>
+      recording
+        ? 'recorded texts'
+        : state.input === 'heldout'
+          ? `held-out text: ${corpusName(state.T)}`
+          : INPUTS[state.input],
+    );
+    const caption = `ε = ${each(frames.map(({ eps }) => eps))} · T = ${each(frames.map(({ T }) => T))} · ${each(frames.map(firstWords))} · ${each(inputs)}.${stale}`;
     const reported =
       whole.length && below === 'reported' ? reportedOf(frames, context, open.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);

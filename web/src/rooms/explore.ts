@@ -68,7 +68,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   // The picture on the stage says the conditions, and another one what it has otherwise.
   let said: readonly string[] = [];
   const look = { stated: () => said };
-  const stage = new Stage(part(middle, 'stage'), context, scope, {}, look);
+  const main = { extra: () => ({ isAnswered: true }) };
+  const stage = new Stage(part(middle, 'stage'), context, scope, main, look);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
   /** The selected subject. */

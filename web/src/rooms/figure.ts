@@ -70,8 +70,18 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       html`<span data-finding
           >${sentencesOf(says.length ? says : coming).map((one) => html`<span>${one}</span> `)}</span
         >
-        <a href=${context.link({ room: 'explore' })} target="_blank" rel="noopener" part="link"
-          >Open in Sinkscope</a
+        <span class="foot-tools"
+          ><button type="button" class="info" aria-label="About this figure" aria-expanded="false">
+            i
+          </button>
+          <a
+            href=${context.link({ room: 'explore' })}
+            target="_blank"
+            rel="noopener"
+            part="link"
+            aria-label="Open in Sinkscope"
+            ><span class="far">Open in Sinkscope</span></a
+          ></span
         >`,
       foot,
     );

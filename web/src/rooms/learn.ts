@@ -1,5 +1,6 @@
 /** The course: a list of its lessons, each of which is a page of its own, and which of them were read. */
 import { html, nothing, render } from 'lit';
+import { pageAt } from '../base';
 import { lessonLink, readLessons } from '../page/lessons';
 import type { Context, Scope } from '../page/context';
 import './learn.css';
@@ -36,6 +37,7 @@ export function build(root: HTMLElement, _context: Context, scope: Scope): void 
               : nothing
           }
           <a href=${lessonLink('glossary')}>Glossary</a>
+          ${PLATES ? html`<a href=${pageAt('plates/index.html')}>Plates to print</a>` : nothing}
         </p>`,
       root,
     );

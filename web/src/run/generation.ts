@@ -1,30 +1,10 @@
-/** Adds tokens to the runs that are shown: a token at a time for causal models, a step for masked ones. */
+/** Adds tokens to the runs of causal models that are shown, a token at a time. */
 import { signal } from '@preact/signals-core';
-import {
-  copyTask,
-  measureTask,
-  measureUnmasking,
-  recallTask,
-  searchSuffix,
-  textTask,
-  unmask,
-  type SuffixFound,
-  type SuffixOptions,
-  type SuffixPair,
-  type TaskFound,
-  type UnmaskFound,
-  type UnmaskOptions,
-  type UnmaskStep,
-} from 'sinkscope';
 import { InputError, sentence } from '../ask/errors';
 import { editsOf, parseSubject } from '../ask/subject';
 import { isBidirectional, type Frame } from '../frame';
-import type { OpenModel } from './opened';
 import type { Entry } from './request';
 import { idsOf, isOpen, ROOM, type CachedRun, type CachedRuns, type OpenRun } from './runs';
-
-/** Random tokens that a task copies. */
-const COPIED = 25;
 
 interface Sampling {
   readonly count: number;
@@ -33,19 +13,12 @@ interface Sampling {
   readonly seed: number;
 }
 
-/** A masked model's losses, and the title of the causal model beside it. */
-export interface MaskedLoss {
-  readonly found: UnmaskFound;
-  readonly causal?: string;
-}
-
 /** What generation needs of the queue. */
 interface Answers {
   readonly entry: (subject: string) => Entry | undefined;
   readonly set: (subject: string, change: Entry) => void;
   /** The frame with every number that the rooms ask for. */
   readonly complete: (frame: Frame, cached: OpenRun) => Promise<Frame>;
-  readonly baseline: (id: string, signal: AbortSignal) => Promise<OpenModel | undefined>;
 }
 
 /** The frame with one more token, before anything is read of it. */
@@ -65,8 +38,6 @@ function longer(frame: Frame, id: number, text: string): Frame {
     next: [],
   };
 }
-
-const maskOf = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
 
 export class Generation {
   readonly #runs: CachedRuns;
@@ -162,110 +133,5 @@ export class Generation {
     const open = { ...cached, run, capacity };
     this.#runs.set(subject, open);
     return open;
-  }
-
-  #opened({ subject }: Frame): OpenModel {
-    const cached = this.#runs.get(subject);
-    if (!cached) throw new InputError('The model is no longer open.');
-    return cached.opened;
-  }
-
-  /** Searches tokens that, put between two, raise a score. */
-  async search(
-    frame: Frame,
-    pair: SuffixPair,
-    options: SuffixOptions,
-  ): Promise<{ found: SuffixFound; text: string }> {
-    const { model, tokenizer } = this.#opened(frame);
-    // No text contains special tokens.
-    const given = { ...options, never: tokenizer.special, edits: frame.edits };
-    const found = await searchSuffix(model, pair, given);
-    return { found, text: found.suffix.map((id) => tokenizer.piece(id)).join('') };
-  }
-
-  /**
-   * Accuracy with every key, with the first key hidden and with another hidden: of the next token in the frame's own
-   * prompts, of copied random tokens, and of a name over two distances. What starts these is what starts the frame's text.
-   */
-  async doTasks(
-    frame: Frame,
-    signal: AbortSignal,
-    onTask: (found: TaskFound) => void,
-    onProgress: (share: number) => void,
-  ): Promise<void> {
-    const { model, tokenizer } = this.#opened(frame);
-    const { V, context } = model.architecture;
-    const front = frame.tokens.findIndex(({ special }) => !special);
-    const begin = frame.tokens.slice(0, Math.max(0, front));
-    const special = begin.map(({ text }) => text);
-    const tasks = [
-      await textTask(frame.ids),
-      await copyTask(V, {
-        first: begin.map(({ id }) => id),
-        never: tokenizer.special,
-        length: Math.min(COPIED, Math.floor((context - 2) / 2)),
-      }),
-    ];
-    for (const between of [1, 4]) {
-      const recall = await recallTask(tokenizer, { between, special });
-      if (recall) tasks.push(recall);
-    }
-    const fitting = tasks.filter(({ prompts }) =>
-      prompts.every(({ ids, from }) => from >= 3 && ids.length <= context),
-    );
-    for (const [i, task] of fitting.entries()) {
-      const found = await measureTask(model, task, {
-        edits: frame.edits,
-        signal,
-        onProgress: ({ done, total }) => onProgress((i + done / total) / fitting.length),
-      });
-      onTask(found);
-    }
-  }
-
-  /**
-   * The loss at masked tokens of the frame's own prompts, with every key and without one, beside that of the causal model
-   * from which the frame's model differs, where both have the same tokens.
-   */
-  async maskedLoss(
-    frame: Frame,
-    signal: AbortSignal,
-    onProgress: (share: number) => void,
-  ): Promise<MaskedLoss> {
-    const { model, tokenizer } = this.#opened(frame);
-    const other = await this.#answers.baseline(frame.model.id, signal);
-    const ids = [...new Set(frame.ids.flat())];
-    const isLike =
-      other?.model.architecture.mask.kind === 'causal' &&
-      ids.every((id) => other.tokenizer.piece(id) === tokenizer.piece(id));
-    const found = await measureUnmasking(model, frame.ids, {
-      ...maskOf(frame),
-      never: tokenizer.special,
-      edits: frame.edits,
-      signal,
-      onProgress: ({ done, total }) => onProgress(done / total),
-      ...(isLike ? { causal: other.model } : {}),
-    });
-    return { found, ...(isLike ? { causal: other.title } : {}) };
-  }
-
-  /** Fills in the mask tokens of a masked model, and reports each step. */
-  async unmask(
-    frame: Frame,
-    tokens: readonly number[],
-    options: Pick<UnmaskOptions, 'steps' | 'without'>,
-    signal: AbortSignal,
-    onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
-  ): Promise<void> {
-    const opened = this.#opened(frame);
-    await unmask(opened.model, tokens, {
-      ...options,
-      ...maskOf(frame),
-      // No text contains these tokens.
-      never: opened.tokenizer.special,
-      edits: frame.edits,
-      signal,
-      onStep: (step, index) => onStep(step, index, opened),
-    });
   }
 }

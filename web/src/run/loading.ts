@@ -19,6 +19,8 @@ export interface Dependencies {
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
   /** Waits until this queue may work, where several share an engine; the result lets the next one. */
   readonly turn?: () => Promise<() => void>;
+  /** Closes the models that this queue no longer needs; absent: those that are not in the list. */
+  readonly release?: (kept: ReadonlySet<string>) => Promise<void>;
 }
 
 export class Loading {

@@ -34,6 +34,7 @@ import {
   type CachedRun,
   type OpenRun,
 } from './runs';
+import { take, type Measure } from './started';
 import { Studies } from './studies';
 
 /** A replaced frame waits so long for those beside it: a picture is drawn once. */
@@ -58,6 +59,7 @@ export class Queue {
   readonly #models: Dependencies['models'];
   readonly #loading: Loading;
   readonly #turn: () => Promise<() => void>;
+  readonly #release: (kept: ReadonlySet<string>) => Promise<void>;
   readonly #runs = new CachedRuns();
   readonly #studies: Studies;
   readonly #generation: Generation;
@@ -76,14 +78,13 @@ export class Queue {
   constructor(dependencies: Dependencies) {
     this.#models = dependencies.models;
     this.#turn = dependencies.turn ?? (async () => () => {});
+    this.#release = dependencies.release ?? ((kept) => this.#models.release(kept));
     this.#loading = new Loading(dependencies);
     this.#studies = new Studies(dependencies, this.#loading);
     this.#generation = new Generation(this.#runs, {
       entry: (subject) => this.#entries.get(subject),
       set: (subject, change) => this.#set(subject, change),
       complete: (frame, cached) => this.#complete(frame, cached, this.#request!),
-      // The view that asks for it shows its own progress.
-      baseline: (id, signal) => this.#models.baselineOf(id, { signal, onProgress: () => {} }),
     });
   }
 
@@ -180,21 +181,14 @@ export class Queue {
     }
   }
 
-  doTasks(...given: Parameters<Generation['doTasks']>): Promise<void> {
-    return this.#generation.doTasks(...given);
-  }
-
-  search(...given: Parameters<Generation['search']>): ReturnType<Generation['search']> {
-    return this.#generation.search(...given);
-  }
-
-  maskedLoss(...given: Parameters<Generation['maskedLoss']>): ReturnType<Generation['maskedLoss']> {
-    return this.#generation.maskedLoss(...given);
-  }
-
-  unmask(...given: Parameters<Generation['unmask']>): Promise<void> {
-    return this.#generation.unmask(...given);
-  }
+  /** Takes a measurement that a reader starts, of a model that is shown; its view shows its progress. */
+  readonly measure: Measure<{ frame: Frame; signal: AbortSignal }> = (name, of, options) => {
+    const { opened } = this.#runs.get(of.frame.subject) ?? {};
+    if (!opened) throw new InputError('The model is no longer open.');
+    const watch = { signal: of.signal, onProgress: () => {} };
+    const baseline = () => this.#models.baselineOf(of.frame.model.id, watch);
+    return take(name, { ...of, opened, baseline }, options);
+  };
 
   /** The subject and its question, without its look. */
   #key(subject: string): string {
@@ -244,7 +238,6 @@ export class Queue {
         const old = before.get(subject);
         return (
           [...before.keys()][i] === subject &&
-          old?.frame === entry.frame &&
           Boolean(old?.isStale) === Boolean(entry.isStale) &&
           old?.error === entry.error
         );
@@ -374,8 +367,9 @@ export class Queue {
     const frame = this.#entries.get(subject)?.frame;
     const isRecorded =
       isOpen(known) &&
-      recordedFor(this.#models.describe, request).every((name) => known.fields.has(name));
-    if (frame && isRecorded && known.key === key && !this.#isToBeExact(frame, known))
+      frame &&
+      recordedFor(this.#models.describe, request, frame).every((name) => known.fields.has(name));
+    if (isRecorded && known.key === key && !this.#isToBeExact(frame, known))
       return this.#readOn(subject, frame, known, request, watch);
     const named = parseSubject(subject);
     if (named && isOfRecording(named.id))
@@ -391,7 +385,7 @@ export class Queue {
     if (isOpen(this.#runs.get(subject))) this.stopGenerating();
     const before = this.#entries.get(subject)?.frame;
     const T = prompts.tokens.length;
-    const names = recordedFor(describe, request);
+    const names = recordedFor(describe, request, { architecture, T });
     const last = this.#runs.take(subject, (run) => canFollow(run, opened, T, names));
     const base = this.#runs.baseOf(opened, prompts.ids[0]!);
     const given = {
@@ -502,6 +496,6 @@ export class Queue {
       if (previews.includes(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
         kept.add(previewId(id));
     this.#runs.keepOnly(wanted);
-    void this.#models.release(kept).catch(() => {});
+    void this.#release(kept).catch(() => {});
   }
 }

@@ -151,7 +151,7 @@ export const arrows: View = {
     const place = part(root, 'arrows');
     const choice = part(root, 'arrows-query');
     let chosen: number | undefined;
-    return (frame, { at, isPlain }) => {
+    return (frame, { at, isPlain, isAnswered }) => {
       words.hidden = Boolean(isPlain);
       const draw = () => {
         const keys = keysOf(frame, at);
@@ -160,11 +160,9 @@ export const arrows: View = {
         const last = frame.T - 1;
         const query = Math.max(1, Math.min(chosen ?? Math.floor(last / 2), last));
         const text = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
-        say(words, sentence(frame, at));
-        render(
-          picture(frame, keys, query, `Arrows for the ${text}. ${sentence(frame, at)}`),
-          place,
-        );
+        const said = sentence(frame, at);
+        say(words, isAnswered ? said.replace(/^.*?\. (?=In head)/, '') : said);
+        render(picture(frame, keys, query, `Arrows for the ${text}. ${said}`), place);
         render(
           html`<label class="range"
             ><span>Query of token ${query}: ${quote(frame, query)}</span>

@@ -109,6 +109,7 @@ export const effects: View = {
         data: frame.tensors.effect!.data,
         scale: diverging(options.theme, size),
         symbol: 'Δloss',
+        print: signed,
         label: `Change of the loss with each head ablated, ${frame.title}. ${said}`,
         outlined: all
           .filter((one) => one.dormant)

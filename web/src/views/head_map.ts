@@ -17,6 +17,8 @@ interface HeadNumbers {
   readonly label: string;
   /** Heads that are outlined for another reason. */
   readonly outlined?: readonly Cell[];
+  /** How its numbers are written; absent: with three digits. */
+  readonly print?: (value: number) => string;
   /** What a head says beside its number. */
   readonly more?: (cell: Cell) => string;
 }
@@ -36,11 +38,20 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   return (
     frame: Frame,
     { at }: DrawOptions,
-    { data, scale, symbol, label, outlined = [], more }: HeadNumbers,
+    {
+      data,
+      scale,
+      symbol,
+      label,
+      outlined = [],
+      print = (value) => show(value, 3),
+      more,
+    }: HeadNumbers,
   ): void => {
     const { L, H } = frame.architecture;
     const digits = scale.low ? (scale.high < 0.1 ? 3 : 1) : 0;
-    drawLegend(legend, scale, [`${symbol} ${show(scale.low, digits)}`, show(scale.high, digits)]);
+    const [low, high] = [scale.low, scale.high].map((end) => show(end, digits).replace('-', '−'));
+    drawLegend(legend, scale, [`${symbol} ${low}`, high!]);
     map.draw({
       rows: L,
       cols: H,
@@ -57,7 +68,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       describe: ({ row, col }) =>
         row < 0 || col < 0
           ? ''
-          : `${headName({ layer: row, head: col }, frame)}: ${symbol} = ${show(data[row * H + col]!, 3)}${more?.({ row, col }) ?? ''}`,
+          : `${headName({ layer: row, head: col }, frame)}: ${symbol} = ${print(data[row * H + col]!)}${more?.({ row, col }) ?? ''}`,
     });
   };
 }

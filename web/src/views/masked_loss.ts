@@ -3,7 +3,7 @@ import type { TaskScore, UnmaskConditions } from 'sinkscope';
 import { isMasked, type Frame } from '../frame';
 import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
-import type { MaskedLoss } from '../run/generation';
+import type { MaskedLoss } from '../run/started';
 import { labelled } from '../save/numbers';
 import { fixed } from '../timeline/seeds';
 import { percent } from '../words';
@@ -136,7 +136,8 @@ export const maskedLoss: View = {
       settings: [],
       run: async (frame, _, signal, onMade) => {
         onMade({ share: 0 });
-        const whole = await reach.maskedLoss(frame, signal, (share) => onMade({ share }));
+        const onShare = (share: number) => onMade({ share });
+        const whole = await reach.measure('maskedLoss', { frame, signal }, { onShare });
         onMade({ share: 1, whole });
       },
       draw,

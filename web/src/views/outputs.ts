@@ -91,14 +91,16 @@ export const outputs: View = {
   draw(root, { set }) {
     const words = part(root, 'caption', 'p');
     const grid = part(root, 'outputs');
-    return (frame, { at, isPlain }) => {
+    return (frame, { at, isPlain, isAnswered }) => {
       words.hidden = Boolean(isPlain);
       grid.hidden = frame.T < 2;
       const { L, H } = frame.architecture;
-      const { norms } = writtenOf(frame, at);
+      const written = writtenOf(frame, at);
+      const { norms } = written;
       const firsts = firstWeights(frame);
       const most = Math.max(...norms);
-      say(words, sentence(frame, at));
+      const said = sentence(frame, at);
+      say(words, isAnswered ? said.replace(`${littleWords(written)} `, '') : said);
       grid.style.setProperty('--heads', String(H));
       const bar = (layer: number, head: number) => {
         const i = layer * H + head;

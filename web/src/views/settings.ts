@@ -61,8 +61,12 @@ export function isUnedited({ edits, question }: Frame): boolean {
 }
 
 /** A change of the loss, in nats. */
-export const signed = (x: number): string =>
-  Number.isFinite(x) ? `${x < 0 ? '−' : '+'}${Math.abs(x).toFixed(3)}` : '–';
+export function signed(x: number): string {
+  if (!Number.isFinite(x)) return '–';
+  const size = Math.abs(x).toFixed(3);
+  // What is rounded to nothing has no sign.
+  return Number(size) ? `${x < 0 ? '−' : '+'}${size}` : size;
+}
 
 export interface Cost {
   readonly mean: number;

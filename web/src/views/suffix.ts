@@ -67,14 +67,19 @@ async function search(
   const half = Math.ceil(ids.length / 2);
   const pair = { prompt: ids.slice(0, half), continuation: ids.slice(half) };
   const scores: number[] = [];
-  const options = { goal, length: suffix, steps: STEPS, width: WIDTH, seed: 1, signal };
-  const { found, text } = await reach.search(frame, pair, {
-    ...options,
-    onStep: ({ score }) => {
-      scores.push(score);
-      onMade({ goal, scores: [...scores] });
+  const options = { goal, length: suffix, steps: STEPS, width: WIDTH, seed: 1 };
+  const { found, text } = await reach.measure(
+    'suffix',
+    { frame, signal },
+    {
+      pair,
+      ...options,
+      onStep: ({ score }) => {
+        scores.push(score);
+        onMade({ goal, scores: [...scores] });
+      },
     },
-  });
+  );
   onMade({ goal, scores: [found.start, ...found.path.map(({ score }) => score)], found, text });
 }
 

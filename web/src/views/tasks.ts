@@ -135,11 +135,13 @@ export const tasks: View = {
       run: async (frame, _, signal, onMade) => {
         let now: Measured = { found: [], share: 0 };
         const note = (change: Partial<Measured>) => onMade((now = { ...now, ...change }));
-        await reach.doTasks(
-          frame,
-          signal,
-          (task) => note({ found: [...now.found, task] }),
-          (share) => note({ share }),
+        await reach.measure(
+          'tasks',
+          { frame, signal },
+          {
+            onTask: (task) => note({ found: [...now.found, task] }),
+            onShare: (share) => note({ share }),
+          },
         );
       },
       draw,

@@ -59,10 +59,17 @@ async function run(
   const hides = state.without === 'none' ? {} : { without: state.without };
   let course: Course = { frame, tokens, count, steps: [], ...hides };
   const ids = tokens.map(({ id }) => id);
-  await reach.unmask(frame, ids, { steps: count, ...hides }, signal, (step, _, { tokenizer }) => {
-    course = { ...course, steps: [...course.steps, step] };
-    onMade({ course, data: alphas(course), tokenizer });
-  });
+  await reach.measure(
+    'unmasking',
+    { frame, signal },
+    {
+      ...{ tokens: ids, steps: count, ...hides },
+      onStep: (step, { tokenizer }) => {
+        course = { ...course, steps: [...course.steps, step] };
+        onMade({ course, data: alphas(course), tokenizer });
+      },
+    },
+  );
 }
 
 export const unmasking: View = {

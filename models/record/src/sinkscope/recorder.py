@@ -159,7 +159,7 @@ def edited(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
 class Assembly:
     """Makes a recording of prompts that are added in their order; those of another one are joined behind."""
 
-    def __init__(self, eps: Sequence[float], first: int = 0) -> None:
+    def __init__(self, eps: Sequence[float], first: int) -> None:
         self.eps, self.first = eps, first
         self.means = Means()
         self.kept: list[Measured] = []

@@ -171,6 +171,44 @@ class Recording:
         scale = self[f"{prompt}.att_scale"][..., None, None]
         return self[f"{prompt}.att_pooled"].astype(np.float32) * scale / np.float32(255)
 
+    def map(self, layer: int, head: int, prompt: int = 0) -> Array:
+        """The map of one head on a kept prompt, [T, T]; `layer` is the model's own number.
+
+        Raises ValueError where that layer has no attention.
+        """
+        if layer not in self.layers:
+            raise ValueError(f"layer: expected one of {', '.join(map(str, self.layers))}, got {layer}")
+        if not 0 <= head < self.model["H"]:
+            raise ValueError(f"head: expected 0 to {self.model['H'] - 1}, got {head}")
+        return self.attention(prompt)[self.layers.index(layer), head]
+
+    def measure(self, eps: float | None = None) -> dict[str, Any]:
+        """The sink in the words of the JavaScript package's `measure`, as means over the prompts.
+
+        `sink`: Sink_k^eps, from 0 to 1; where rows need not sum to 1, the smaller of that by shares and by
+        weights (Gu et al. 2025, section 3.2). `alpha`: [L, H], the weight of the first token in each head, as
+        the model uses it. `layer` and `head` give the first token most; `map` is theirs on the first kept prompt, and
+        None where none is kept. Raises ValueError for an eps that was not recorded.
+        """
+        thresholds = list(self.conditions["eps"])
+        eps = thresholds[0] if eps is None else eps
+        if eps not in thresholds:
+            raise ValueError(f"eps: expected one of {', '.join(map(str, thresholds))}, got {eps}")
+        i, names = thresholds.index(eps), [n for n in ("sink_ratio", "sink_ratio_raw") if f"mean.{n}" in self]
+        alpha = self["mean.alpha_raw" if "mean.alpha_raw" in self else "mean.alpha"][..., self.first]
+        at, head = divmod(int(np.nanargmax(alpha)), alpha.shape[1])
+        layer = self.layers[at]
+        kept = bool(self.conditions.get("tokens")) and ("0.att" in self or "0.att_pooled" in self)
+        return {
+            "sink": float(min(self[f"mean.{name}"][i, self.first] for name in names)),
+            "eps": eps,
+            "alpha": alpha,
+            "layer": layer,
+            "head": head,
+            "map": self.map(layer, head) if kept else None,
+            "tokens": self.tokens() if kept else None,
+        }
+
     @property
     def title(self) -> str:
         m, prompts = self.model, self.conditions["prompts"]

@@ -44,7 +44,7 @@ class Widget(anywidget.AnyWidget):
     title = traitlets.Unicode("").tag(sync=True)
     state = traitlets.Unicode("loading").tag(sync=True)
 
-    def __init__(self, recording: Recording, prompt: int = 0, **traits: Any) -> None:
+    def __init__(self, recording: Recording, prompt: int, **traits: Any) -> None:
         super().__init__(title=recording.title, **traits)
         self.recording, self.prompt = recording, prompt
         self.on_msg(self._answer)
@@ -88,7 +88,7 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     if alpha is not None:
         shown = left.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         left.set(xlabel="head", ylabel="layer", title=f"alpha_{at + 1}: attention to the first token")
-        rows = range(0, len(alpha), max(1, len(alpha) // 12))
+        rows = range(0, len(alpha), -(-len(alpha) // 12))  # at most 12 names
         left.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
         figure.colorbar(shown, ax=left)
     else:

@@ -1,0 +1,64 @@
+// What it costs to record: a run of 64 tokens with all fields, and with one more each, beside one that keeps maps and
+// logits. Processor time in one thread, by turns; a ratio is of medians.
+//
+//     node tests/bench/fields.mjs [FOLDER OF BINARIES ...] [--each] [--rounds 15]
+//
+// The softmax model, whose weights stay in a cache, and a random model in GPT-2's sizes, of four layers.
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { createEngine } from '../../wasm/index.js';
+import { files, randomModel, softmax } from '../wasm/helper.mjs';
+import { median } from './peers/table.mjs';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { each: { type: 'boolean' }, rounds: { type: 'string', default: '15' } },
+});
+const T = 64;
+const LEAST = ['att', 'logits'];
+const models = {
+  'the softmax model': files(softmax),
+  'a random model, D = 768': randomModel({ L: 4, D: 768, F: 2048, V: 16000, context: 128 }),
+};
+
+/** A folder may have the SIMD binary alone. */
+const engineOf = (folder) =>
+  createEngine({ base: pathToFileURL(`${resolve(folder)}/`), kernels: 'simd', worker: false });
+
+const folders = positionals.length ? positionals : ['.build/wasm'];
+for (const [name, source] of Object.entries(models)) {
+  const subjects = [];
+  for (const folder of folders) {
+    const engine = await engineOf(folder);
+    const model = await engine.open(source);
+    const { architecture, describe } = model;
+    const others = describe.fields
+      .filter((row) => !LEAST.includes(row.name) && (!row.needs || architecture[row.needs]))
+      .map((row) => row.name);
+    const sets = { 'maps and logits': LEAST, 'all fields': [...LEAST, ...others] };
+    if (values.each) for (const one of others) sets[`  and ${one}`] = [...LEAST, one];
+    subjects.push({ folder, engine, model, sets, times: {} });
+  }
+  for (let round = 0; round <= Number(values.rounds); round++)
+    for (const { model, sets, times } of subjects)
+      for (const [what, fields] of Object.entries(sets)) {
+        const { V } = model.architecture;
+        const text = Array.from({ length: T }, (_, i) => (i ? (i * i * 31 + i * 17) % V : 0));
+        const used = process.cpuUsage();
+        const run = await model.run(text, { fields });
+        const { user, system } = process.cpuUsage(used);
+        await run.close();
+        // The first round brings the optimised code.
+        if (round) (times[what] ??= []).push((user + system) / 1000);
+      }
+  for (const { folder, engine, times } of subjects) {
+    console.log(`\n${name}, ${folder}`);
+    const least = median(times['maps and logits']);
+    for (const [what, all] of Object.entries(times))
+      console.log(
+        `${what.padEnd(24)}${median(all).toFixed(2).padStart(8)} ms ${(median(all) / least).toFixed(2)}`,
+      );
+    await engine.close();
+  }
+}

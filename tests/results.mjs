@@ -1,0 +1,116 @@
+/**
+ * How the tests of a stage ended. All runners write JUnit's XML, our own ones by `openResults`, and tests/run counts
+ * what it reads here. A skipped test counts as failed unless the table of tests/README.md has its reason, for its stage.
+ *
+ *     node tests/results.mjs STAGE FOLDER STATUS      prints how many passed and failed, then a line for each such skip
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const TEST = /<testcase((?:\s+[\w:-]+="[^"]*")*)\s*(?:\/>|>(.*?)<\/testcase>)/gs;
+const NAMES = { quot: '"', apos: "'", lt: '<', gt: '>', amp: '&' };
+
+/** @param {string} text */
+const unescaped = (text) =>
+  text.replaceAll(/&(?:(\w+)|#(\d+)|#x(\w+));/g, (entity, name, decimal, hex) =>
+    name ? (NAMES[name] ?? entity) : String.fromCodePoint(hex ? parseInt(hex, 16) : +decimal),
+  );
+/** @param {string} text */
+const escaped = (text) =>
+  text.replaceAll(/[^\t\n\x20-\x7e]|[&<>"]/gu, (letter) => `&#${letter.codePointAt(0)};`);
+
+/** @param {string} tag @param {string} name @returns {string} the attribute, or nothing */
+const attribute = (tag, name) => unescaped(tag.match(RegExp(`\\s${name}="([^"]*)"`))?.[1] ?? '');
+
+/**
+ * The tests of a report. `skip` is the reason of one that gave no verdict.
+ * @param {string} xml @returns {{ name: string, failed: boolean, skip?: string }[]}
+ */
+export function testsOf(xml) {
+  if (!/(?:<\/testsuites?>|<testsuites?\b[^>]*\/>)\s*$/.test(xml)) throw new Error('cut off');
+  return [...xml.matchAll(TEST)].map(([, tag, body = '']) => {
+    const skip = body.match(/<skipped\b([^>]*)>/);
+    return {
+      name: attribute(tag, 'name'),
+      failed: /<(?:failure|error)\b/.test(body),
+      ...(skip && { skip: attribute(skip[1], 'message') }),
+    };
+  });
+}
+
+/** The reasons that the table of a README lists for a stage. @param {string} readme @param {string} stage */
+export function listedFor(readme, stage) {
+  const section = readme.split(/^## /m).find((part) => part.startsWith('Skips\n')) ?? '';
+  const rows = [...section.matchAll(/^\| `(\w+)` \| `([^`|]+)` \|/gm)];
+  return rows.filter(([, name]) => name === stage).map(([, , reason]) => reason);
+}
+
+/**
+ * What a stage counts for. Its exit status decides: without a report it is one test, and a failure that no report has
+ * is one more.
+ * @param {string[]} reports @param {number} status @param {string[]} listed
+ */
+export function countsOf(reports, status, listed) {
+  const tests = reports.flatMap(testsOf);
+  // ctest gives the name of a test that skipped itself, and no reason.
+  const unlisted = tests.filter(
+    ({ name, skip }) => skip !== undefined && !listed.includes(skip) && !listed.includes(name),
+  );
+  const passed = tests.filter(({ failed, skip }) => !failed && skip === undefined).length;
+  const failed = tests.filter((test) => test.failed).length + unlisted.length;
+  return {
+    passed: passed || Number(status === 0 && !tests.length),
+    failed: failed || Number(status !== 0),
+    unlisted,
+  };
+}
+
+/** Prints how each test of a runner of our own ends, and writes a report where tests/run asks for one. @param {string} name */
+export function openResults(name) {
+  /** @type {{ test: string, error?: string }[]} */
+  const results = [];
+  return {
+    /** @param {string} test @param {string} note */
+    pass(test, note) {
+      results.push({ test });
+      console.log(`ok   ${test}: ${note}`);
+    },
+    /** @param {string} test @param {unknown} reason */
+    fail(test, reason) {
+      const error = String(reason instanceof Error ? reason.stack : reason).slice(0, 3000);
+      results.push({ test, error });
+      console.log(`FAIL ${test}\n     ${error.replaceAll('\n', '\n     ')}`);
+    },
+    /** @returns {number} the exit status */
+    close() {
+      const failed = results.filter(({ error }) => error !== undefined).length;
+      console.log(`${results.length - failed} passed, ${failed} failed`);
+      const folder = process.env.SINKSCOPE_REPORTS;
+      if (folder) writeFileSync(join(folder, `${name}.xml`), reportOf(results));
+      return failed ? 1 : 0;
+    },
+  };
+}
+
+/** @param {{ test: string, error?: string }[]} results */
+function reportOf(results) {
+  const cases = results.map(({ test, error }) => {
+    const failure = error === undefined ? '' : `<failure message="${escaped(error)}"/>`;
+    return `<testcase name="${escaped(test)}">${failure}</testcase>\n`;
+  });
+  return `<testsuites>\n${cases.join('')}</testsuites>\n`;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const [stage, folder, status] = process.argv.slice(2);
+  const listed = listedFor(readFileSync(new URL('README.md', import.meta.url), 'utf8'), stage);
+  const files = readdirSync(folder).map((file) => join(folder, file));
+  const reports = files.map((file) => readFileSync(file, 'utf8'));
+  const { passed, failed, unlisted } = countsOf(reports, Number(status), listed);
+  console.log(passed, failed);
+  for (const { name, skip } of unlisted)
+    console.log(
+      `skipped, and tests/README.md does not list it for ${stage}: ${name}: ${skip || 'no reason given'}`,
+    );
+}

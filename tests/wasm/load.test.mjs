@@ -1,0 +1,220 @@
+// One call from a name to a model that takes text: every kind of name gives the same model, and what a text gives is
+// what the calls below give.
+import { after, before, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, openAsBlob, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createEngine, findPlan, load, openTokenizer } from '../../wasm/index.js';
+import { openHub } from '../hub/server.mjs';
+import { binaries, failure, files, root, softmax } from './helper.mjs';
+
+const TEXT = 'The old man sat at the door and looked at the sea.';
+const folder = fileURLToPath(softmax);
+const sigmoid = new URL('models/zoo/sigmoid/', root);
+const inPage = { base: binaries, worker: false };
+
+let hub;
+let site;
+let address;
+let engine;
+before(async () => {
+  hub = await openHub();
+  site = createServer((request, response) => {
+    try {
+      response.end(readFileSync(new URL(`.${request.url}`, new URL('models/zoo/', root))));
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((resolve) => site.listen(0, '127.0.0.1', resolve));
+  address = `http://127.0.0.1:${site.address().port}/`;
+  engine = await createEngine(inPage);
+});
+after(async () => {
+  await engine.close();
+  await hub.close();
+  site.closeAllConnections();
+  site.close();
+});
+
+/** The files of the model, as a reader picks or drops them. */
+const picked = () =>
+  Promise.all(
+    readdirSync(folder)
+      .filter((name) => /\.json$|\.safetensors$/.test(name))
+      .map(async (name) => new File([await openAsBlob(folder + name)], name)),
+  );
+
+const SOURCES = {
+  'a path': () => folder,
+  'a file: address': () => softmax,
+  'a name on the hub': () => 'sinkscope/softmax',
+  'the page of a model': () => `${hub.endpoint}/sinkscope/softmax/tree/main`,
+  'a folder of a web server, as a URL': () => new URL('softmax/', address),
+  'a folder of a web server, as text': () => `${address}softmax`,
+  'files that were picked': picked,
+  'files with their paths': async () =>
+    (await picked()).map((file) => ({ path: `m/${file.name}`, file })),
+  'a plan': () => findPlan(folder),
+};
+
+for (const [kind, source] of Object.entries(SOURCES)) {
+  test(`${kind} gives the model and its tokenizer`, async () => {
+    const model = await load(await source(), {
+      engine,
+      cache: false,
+      endpoint: hub.endpoint,
+    });
+    const { sink, tokens, map, T } = await model.measure(TEXT);
+    assert.equal(tokens[0], '<s>');
+    assert.equal(tokens.slice(1).join(''), TEXT);
+    assert.deepEqual([T, ...map.shape], Array(3).fill(tokens.length));
+    assert.ok(sink > 0.5, `${sink}`);
+    await model.close();
+  });
+}
+
+test('a text gives the numbers of the calls below', async () => {
+  const own = await engine.open(files(softmax));
+  const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
+  const ids = tokenizer.encode(TEXT).map(({ id }) => id);
+  const run = await own.run(ids, { fields: ['att', 'loss'] });
+  const model = await load(folder, { engine });
+  const found = await model.measure(TEXT, { eps: 0.25 });
+  const alpha = await run.metric('alpha');
+  const [L, H, T] = alpha.shape;
+  assert.deepEqual(found.alpha.shape, [L, H]);
+  found.alpha.data.forEach((x, i) => assert.equal(x, alpha.data[i * T]));
+  const { layer, head } = found;
+  assert.equal(Math.max(...found.alpha.data), found.alpha.data[layer * H + head]);
+  assert.equal(found.sink, (await run.metric('sink_ratio', { eps: 0.25 })).data[0]);
+  assert.equal(found.loss, (await run.metric('loss_mean')).data[0]);
+  assert.equal(found.uniform, (await run.metric('alpha_uniform')).data[0]);
+  assert.deepEqual(found.map, await run.field('att', { layer, head }));
+  const named = await model.map(TEXT, { layer: 2, head: 1 });
+  assert.deepEqual(named.map, await run.field('att', { layer: 2, head: 1 }));
+  assert.deepEqual((await model.measure(TEXT, { layer: 2, head: 1 })).map, named.map);
+  await model.close();
+});
+
+test('where rows need not sum to 1 the weights that the model uses decide', async () => {
+  const model = await load(sigmoid, { engine });
+  const { alpha, layer, head, sink } = await model.measure(TEXT);
+  const own = await engine.open(files(sigmoid));
+  const ids = (await model.tokenizer.encode(TEXT)).map(({ id }) => id);
+  const run = await own.run(ids);
+  const raw = await run.metric('alpha_raw');
+  alpha.data.forEach((x, i) => assert.equal(x, raw.data[i * raw.shape[2]]));
+  assert.equal(Math.max(...alpha.data), alpha.data[layer * alpha.shape[1] + head]);
+  assert.equal(sink, 0);
+  const shares = (await run.metric('sink_ratio')).data[0];
+  assert.ok(shares > sink, `by shares alone ${shares} of the heads would have a sink`);
+  await model.close();
+});
+
+test('edits are objects or the words of the command line', async () => {
+  const model = await load(folder, { engine });
+  const word = await model.measure(TEXT, { edits: ['hide_key:key=0'] });
+  const object = await model.measure(TEXT, { edits: [{ kind: 'hide_key', key: 0 }] });
+  assert.deepEqual(word, object);
+  assert.equal(Math.max(...word.alpha.data), 0);
+  await model.close();
+});
+
+test('ablating a head gives the loss before and after, and what it is without', async () => {
+  const model = await load(folder, { engine });
+  const { before: one, after: other, change } = await model.ablate(TEXT, { layer: 0, head: 1 });
+  const silenced = await model.measure(TEXT, { edits: ['silence:layer=0,head=1'] });
+  assert.deepEqual(other, silenced);
+  assert.equal(change, other.loss - one.loss);
+  assert.notEqual(change, 0);
+  const layer = await model.ablate(TEXT, { layer: 0 });
+  assert.notEqual(layer.change, change);
+  const shown = await failure(model.ablate(TEXT, {}));
+  assert.deepEqual([shown.code, shown.where], ['argument', 'layer']);
+  await model.close();
+});
+
+test('generating gives the text that follows, and hears it as it comes', async () => {
+  const model = await load(folder, { engine });
+  const heard = [];
+  const options = { count: 6, temperature: 0.9, seed: 3 };
+  const written = await model.generate(TEXT, { ...options, onText: (one) => heard.push(one) });
+  assert.equal(heard.length, 6);
+  assert.equal(heard.at(-1), written);
+  assert.equal(await model.generate(TEXT, options), written);
+  const run = await model.model.run((await model.tokenizer.encode(TEXT)).map(({ id }) => id));
+  for await (const _ of run.generate(options));
+  assert.equal(TEXT + written, await model.tokenizer.decode(run.tokens));
+  await model.close();
+});
+
+test('one token alone has no loss, and says that it is too short', async () => {
+  const model = await load(folder, { engine });
+  const { loss, T, conclusive } = await model.measure('');
+  assert.deepEqual([loss, T, conclusive], [null, 1, false]);
+  await model.close();
+});
+
+test('an address of a GGUF file is one, and what is nowhere is said so', async () => {
+  const plan = await findPlan(`${address}some/model.gguf`);
+  assert.equal(plan.format, 'gguf');
+  assert.equal(plan.files.weights[0].url, `${address}some/model.gguf`);
+  const nothing = await failure(findPlan(`${address}nothing/`));
+  assert.deepEqual([nothing.code, nothing.where], ['read', `${address}nothing/`]);
+  assert.match(nothing.text, /expected model.safetensors/);
+  const file = await failure(findPlan(new URL('nothing/', softmax)));
+  assert.match(file.text, /expected a file or a folder, found none/);
+  const two = await failure(findPlan([...(await picked()), { path: 'b.gguf', file: new Blob() }]));
+  assert.match(two.text, /expected one model, or the name of its file, got .*b.gguf/);
+});
+
+test('a process ends with its model, also where the model does not open', () => {
+  const program = `
+    import { load } from ${JSON.stringify(new URL('wasm/index.js', root).href)};
+    await load(${JSON.stringify(fileURLToPath(root))} + 'models/zoo/nothing').catch(() => {});
+    await load(${JSON.stringify(fileURLToPath(new URL('tests/golden/', root)))} + 'bad').catch(() => {});
+    const broken = [new File(['{}'], 'config.json'), new File(['no weights'], 'model.safetensors')];
+    console.log((await load(broken).catch((error) => error)).name);
+    const model = await load(${JSON.stringify(folder)});
+    console.log((await model.measure('Once upon a time')).tokens.length);
+    await model.close();`;
+  const { status, stdout, stderr } = runFile(program);
+  assert.equal(status, 0, stderr);
+  assert.equal(stdout, 'SinkscopeError\n7\n');
+});
+
+test("the README's first two programs run as they stand, on a model of this tree", () => {
+  const page = readFileSync(new URL('wasm/README.md', root), 'utf8');
+  const programs = [...page.matchAll(/```js\n(import [^]*?)```/g)].map(([, code]) => code);
+  const runs = programs.slice(0, 2).map((code) => {
+    const own = code
+      .replace("'sinkscope'", JSON.stringify(new URL('wasm/index.js', root).href))
+      .replace(/'(HuggingFaceTB\/SmolLM2-135M|owner\/name)'/, JSON.stringify(folder));
+    assert.ok(own.includes(folder), 'it names a model');
+    return runFile(own);
+  });
+  assert.deepEqual(
+    runs.map(({ status, stderr }) => [status, stderr]),
+    [
+      [0, ''],
+      [0, ''],
+    ],
+  );
+  assert.match(runs[0].stdout, /^100% of the heads have a sink; L\dH\d looks most at “<s>”\n/);
+  assert.match(runs[0].stdout, /-?0\.\d+ nats without that head\n$/);
+});
+
+/**
+ * Runs a program in a process of its own. Workers would inherit --input-type, so that it is a file.
+ * @param {string} program
+ */
+function runFile(program) {
+  const file = join(mkdtempSync(join(tmpdir(), 'load-')), 'program.mjs');
+  writeFileSync(file, program);
+  return spawnSync(process.execPath, [file], { encoding: 'utf8', timeout: 120_000 });
+}

@@ -1,0 +1,111 @@
+/** The plan of a model, from whatever names it: a path, files, an address, a name on the hub. */
+import { check, checkList, checkOptions, checkPlan } from '../abi/arguments.js';
+import { SinkscopeError, expect } from '../abi/errors.js';
+import { diskFiles } from '#host';
+import { PATIENCE } from './ask.js';
+import { planFiles } from './disk.js';
+import { readAll } from './files.js';
+import { ENDPOINT, resolveHub, usualFiles } from './hub.js';
+import { makePlan } from './plan.js';
+
+/** @typedef {import('../sinkscope.js').Plan} Plan */
+/** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
+/** @typedef {import('../sinkscope.js').DiskFile} DiskFile */
+/** @typedef {import('../sinkscope.js').HubOptions} HubOptions */
+
+/** @type {typeof import('../sinkscope.js').findPlan} */
+export async function findPlan(source, options = {}) {
+  checkOptions(options, { ...PATIENCE, cache: 'flag' });
+  if (typeof source === 'string') return planName(source, options);
+  if (source instanceof URL) return planAddress(source, options);
+  check(source, 'object', 'source');
+  if ('files' in source) {
+    checkPlan(source);
+    return source;
+  }
+  if ('stream' in source) return onlyPlan('source', [asDiskFile(source)]);
+  const list = Array.from(source);
+  checkList(list, 'object', 'source');
+  return onlyPlan('source', list.map(asDiskFile));
+}
+
+/**
+ * A path that exists is read from the disk, and a name is one on the hub.
+ * @param {string} name
+ * @param {HubOptions} options
+ */
+async function planName(name, options) {
+  const files = await diskFiles(name);
+  if (files) return planPath(name, files);
+  const isAddress = /^(https?|file):/.test(name) && URL.canParse(name);
+  const isHub = name.startsWith(String(options.endpoint ?? ENDPOINT));
+  return isAddress && !isHub ? planAddress(new URL(name), options) : resolveHub(name, options);
+}
+
+/**
+ * A folder of a web server, or one GGUF file. A server lists no folder, so that the usual files are asked for by name.
+ * @param {URL} address
+ * @param {HubOptions} options
+ * @returns {Promise<Plan>}
+ */
+async function planAddress(address, options) {
+  if (address.protocol === 'file:') {
+    const path = decodeURIComponent(address.pathname);
+    const files = await diskFiles(path);
+    if (files) return planPath(path, files);
+    throw new SinkscopeError('read', path, 'expected a file or a folder, found none');
+  }
+  const { endpoint: _, cache, ...patience } = options;
+  const { token, signal } = patience;
+  const id = address.href;
+  const name = decodeURIComponent(address.pathname.split('/').at(-1) ?? '');
+  if (/\.gguf$/i.test(name)) {
+    const file = { name, url: id };
+    return makePlan([file], { id, readText: async () => '' });
+  }
+  const folder = new URL(address);
+  if (!folder.pathname.endsWith('/')) folder.pathname += '/';
+  const urlOf = (/** @type {string} */ file) => new URL(file, folder).href;
+  const found = await usualFiles(urlOf, patience);
+  const files = found.map(({ file, bytes }) => ({ name: file, bytes, url: urlOf(file) }));
+  return makePlan(files, {
+    id,
+    readText: async ({ url, bytes }) =>
+      new TextDecoder().decode(
+        await readAll({ url: String(url), bytes, token, cache, id }, signal),
+      ),
+  });
+}
+
+/**
+ * A File with its folders where a reader picked a folder.
+ * @param {Blob | DiskFile} one
+ * @returns {DiskFile}
+ */
+function asDiskFile(one) {
+  if (!('stream' in one)) return one;
+  const { webkitRelativePath, name } = /** @type {Partial<File>} */ (one);
+  return { path: webkitRelativePath || name || 'model.gguf', file: one };
+}
+
+/**
+ * A model of the disk has the name of its folder or file.
+ * @param {string} path
+ * @param {readonly DiskFile[]} files
+ */
+async function planPath(path, files) {
+  const id = path.split(/[\\/]/).findLast((part) => part !== '' && part !== '.');
+  return { ...(await onlyPlan(path, files)), ...(id ? { id } : {}) };
+}
+
+/**
+ * The one model among files.
+ * @param {string} where
+ * @param {readonly DiskFile[]} files
+ */
+async function onlyPlan(where, files) {
+  const plans = await planFiles(files);
+  const ids = plans.map(({ id }) => id).join(', ');
+  expect(plans.length === 1, where, 'one model, or the name of its file', ids);
+  return plans[0];
+}

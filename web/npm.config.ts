@@ -1,0 +1,129 @@
+/**
+ * The npm package `sinkscope-page`: <sink-scope> with its engine, six models and the pictures of the course, which work
+ * from any site that serves npm's packages, by one script tag. It holds no page: figures link to the one at HOME.
+ *
+ *     SINKSCOPE_HOME=https://example.org/0.2.0/ npm --prefix web run package        writes .build/sinkscope-page-0.2.0.tgz
+ */
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { defineConfig, type Plugin } from 'vite';
+import { home } from './ship/home.ts';
+import { writeNotices } from './ship/notices.ts';
+import { Part, seedsAmong } from './ship/parts.ts';
+
+/** The twins, and one model of each other way to do without a sink on the first token. */
+const MODELS = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
+
+const root = import.meta.dirname;
+const out = resolve(root, process.env.SINKSCOPE_PACKAGE ?? '../.build/sinkscope-page');
+const binaries = resolve(root, '../.build/wasm');
+const { version, license } = JSON.parse(readFileSync(resolve(root, 'package.json'), 'utf8'));
+
+const folder = resolve(root, '../models/zoo');
+interface Listed {
+  readonly id: string;
+  readonly tokenizer: string;
+  readonly preview?: object;
+  readonly timeline?: boolean;
+}
+const cards = (JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as Listed[]).filter(
+  ({ id }) => MODELS.includes(id),
+);
+
+/** Checkpoints are left out, and exact weights where a preview and its refinement make them. */
+function isOfModel(file: string): boolean {
+  const [id, name] = file.split('/');
+  const card = cards.find((one) => one.id === id);
+  if (!card) return false;
+  if (name === 'tokenizer.json') return card.tokenizer === id;
+  return name !== 'timeline' && !(card.preview && name === 'model.safetensors');
+}
+const zoo = new Part('zoo', folder, (file) => !file.includes('/') || isOfModel(file));
+/** A figure in another's page has no threads, and opens no model that is large enough for products of 8 bits. */
+const engine = new Part('engine', binaries, (file) =>
+  /^sinkscope\.((lab\.)?(simd\.)?wasm|describe\.json)$/.test(file),
+);
+
+const README = `# sinkscope-page
+
+Figures of attention sinks, computed in the reader's browser, by one script tag:
+
+    <script type="module" src="https://cdn.jsdelivr.net/npm/sinkscope-page@${version}/sink-scope.js"></script>
+    <sink-scope view="attention" shown="softmax"></sink-scope>
+
+Any site that serves the files of npm packages as they are will do, such as https://unpkg.com/sinkscope-page@${version}/sink-scope.js.
+Name the version: a figure then shows the same numbers for ever.
+
+Models: ${MODELS.join(', ')}. Pictures of the course's figures lie in \`pictures\`. Views, attributes, and all other models:
+${home}
+`;
+
+function ship(): Plugin {
+  return {
+    name: 'ship',
+    config: () => ({
+      define: {
+        ENGINE: JSON.stringify(engine.path),
+        ZOO: JSON.stringify(zoo.path),
+        RECORDINGS: JSON.stringify('recordings/'),
+        SHIPPED: '[]',
+        SEEDS: JSON.stringify(seedsAmong(zoo.files)),
+        SOURCE: JSON.stringify(''),
+        LESSONS: '[]',
+        PLATES: 'false',
+        HOME: JSON.stringify(home),
+      },
+    }),
+    closeBundle() {
+      if (!home) throw new Error('SINKSCOPE_HOME: expected the address of the page, found none');
+      engine.copyTo(out);
+      zoo.copyTo(out);
+      const listed = cards.map((card) => ({ ...card, timeline: false }));
+      writeFileSync(`${out}/${zoo.path}index.json`, JSON.stringify(listed));
+      cpSync(resolve(root, 'lessons/pictures'), `${out}/pictures`, {
+        recursive: true,
+        filter: (file) => !file.endsWith('.json'),
+      });
+      writeNotices(out, ['NOTICES.page.md'], resolve(binaries, 'NOTICES.md'));
+      const manifest = {
+        ...{ name: 'sinkscope-page', version, license, type: 'module' },
+        description:
+          'Figures of attention sinks, computed in the reader’s browser, by one script tag.',
+        keywords: ['attention', 'attention sink', 'language model', 'web component'],
+        author: 'The Sinkscope authors',
+        homepage: home,
+        exports: { '.': './sink-scope.js', './*': './*' },
+      };
+      writeFileSync(`${out}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`);
+      writeFileSync(`${out}/README.md`, README);
+    },
+  };
+}
+
+export default defineConfig({
+  root,
+  base: './',
+  publicDir: false,
+  resolve: { alias: { sinkscope: resolve(root, '../wasm/index.js') } },
+  worker: { format: 'es' },
+  build: {
+    outDir: out,
+    emptyOutDir: true,
+    target: 'es2022',
+    modulePreload: { polyfill: false },
+    license: { fileName: 'NOTICES.page.md' },
+    rollupOptions: {
+      checks: { ineffectiveDynamicImport: false },
+      input: {
+        'sink-scope': resolve(root, 'src/embed/element.ts'),
+        'sink-widget': resolve(root, 'src/embed/widget.ts'),
+      },
+      preserveEntrySignatures: 'exports-only',
+      output: {
+        entryFileNames: ({ name }: { name: string }) =>
+          name.startsWith('sink-') ? '[name].js' : 'assets/[name]-[hash].js',
+      },
+    },
+  },
+  plugins: [ship()],
+} as never);

@@ -1,0 +1,142 @@
+/**
+ * Plates: a figure of the course on a sheet of paper, with what it shows, a question, space to write and the address of
+ * the live figure. plates/draw.mjs makes PDF files of them.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { renderSVG } from 'uqr';
+import { parseHash, printHash, table, type State } from '../src/ask/state';
+import { escaped } from './lessons.ts';
+import { picturesOf } from './markdown.ts';
+
+const web = join(import.meta.dirname, '..');
+
+interface Plate {
+  /** As lessons/pictures names it. */
+  readonly figure: string;
+  readonly title: string;
+  readonly sentences: readonly string[];
+  readonly question: string;
+  /** What was measured how, a line for each model. */
+  readonly conditions: readonly string[];
+  readonly svg: string;
+  /** Of the live figure, below the page's address. */
+  readonly link: string;
+}
+
+/** `{alpha}` is the number that the picture has under that name, `{says}` the sentence that it computes. */
+function filled(text: string, of: Readonly<Record<string, string>>): string {
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => {
+    if (!(name in of)) throw new Error(`plates.json: no number “${name}” in the picture: ${text}`);
+    return of[name]!;
+  });
+}
+
+/** The attributes of a figure as the hash of a link: attributes are in small letters. */
+function hashOf(attributes: Readonly<Record<string, string>>): string {
+  const names = new Map(Object.keys(table).map((name) => [name.toLowerCase(), name]));
+  const given = Object.entries(attributes).map(([name, value]) => [names.get(name) ?? name, value]);
+  const { state, problems } = parseHash(String(new URLSearchParams(given)));
+  if (problems.length) throw new Error(`plates.json: ${problems.join(' ')}`);
+  return printHash(state, ['view', 'shown', 'prompt'] satisfies (keyof State)[]);
+}
+
+export function plates(): readonly Plate[] {
+  const written = JSON.parse(readFileSync(join(web, 'plates/plates.json'), 'utf8')) as Pick<
+    Plate,
+    'figure' | 'title' | 'sentences' | 'question'
+  >[];
+  return written.map(({ figure, title, sentences, question }) => {
+    const picture = picturesOf()[figure];
+    if (!picture) throw new Error(`plates.json: the course has no figure “${figure}”`);
+    const svg = readFileSync(join(web, 'lessons/pictures', `${figure}.svg`), 'utf8');
+    const [, described = ''] = /<desc>([^]*?)<\/desc>/.exec(svg) ?? [];
+    const numbers = { ...picture.values, says: picture.says };
+    return {
+      ...{ figure, title, question, svg },
+      sentences: sentences.map((one) => filled(one, numbers)),
+      // As the picture has them, in which they are escaped already.
+      conditions: described.split('\n').filter((line) => line.includes(' · ε = ')),
+      link: `embed.html#${hashOf(picture.state)}`,
+    };
+  });
+}
+
+const STYLE = `
+  @page { margin: 0; }
+  * { box-sizing: border-box; }
+  body { display: flex; flex-direction: column; gap: 5mm; height: 100vh; margin: 0; padding: 15mm 16mm 12mm;
+    color: #1d1b22; background: #ffffff; font: 12.5pt/1.45 Helvetica, Arial, 'Liberation Sans', sans-serif; }
+  h1 { margin: 0; font-size: 23pt; line-height: 1.15; letter-spacing: -0.01em; }
+  p { margin: 0; }
+  .figure { display: flex; justify-content: center; }
+  .figure svg { max-width: 100%; max-height: 122mm; width: auto; height: auto; }
+  .question { font-weight: 700; }
+  .lines { flex: 1; overflow: hidden; }
+  .lines div { height: 9mm; border-bottom: 0.25mm solid #b9b6bf; }
+  footer { display: flex; gap: 6mm; align-items: end; justify-content: space-between; color: #55525e; font-size: 8.5pt; line-height: 1.35; }
+  footer svg { flex: none; width: 27mm; height: 27mm; }
+  a { color: inherit; overflow-wrap: anywhere; }
+`;
+/** More than any paper has room for. */
+const LINES = 30;
+
+/** @param home the absolute address of the page */
+export function plateHtml(
+  { title, sentences, question, conditions, svg, link }: Plate,
+  home: string,
+) {
+  const address = new URL(link, home).href;
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <title>${escaped(title)} · Sinkscope</title>
+    <style>${STYLE}</style>
+  </head>
+  <body>
+    <h1>${escaped(title)}</h1>
+    <div class="figure">${svg}</div>
+    <p>${sentences.map(escaped).join(' ')}</p>
+    <p class="question">${escaped(question)}</p>
+    <div class="lines">${'<div></div>'.repeat(LINES)}</div>
+    <footer>
+      <div>${conditions.map((one) => `<p>${one}</p>`).join('')}<p>Live: <a href="${escaped(address)}">${escaped(address)}</a></p></div>
+      ${renderSVG(address, { border: 1 })}
+    </footer>
+  </body>
+</html>
+`;
+}
+
+export const PAPERS = ['A4', 'Letter'] as const;
+
+export const fileOf = ({ figure }: Plate, paper: (typeof PAPERS)[number]) =>
+  `${figure}-${paper.toLowerCase()}.pdf`;
+
+/** The page that lists them. */
+export function listHtml(all: readonly Plate[]): string {
+  const rows = all.map((plate) => {
+    const files = PAPERS.map((paper) => `<a href="${fileOf(plate, paper)}">${paper}</a>`);
+    return `      <li>${escaped(plate.title)} ${files.join(', ')}</li>`;
+  });
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    <title>Plates · Sinkscope</title>
+    <style>body { max-width: 40rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.6 system-ui, sans-serif; }</style>
+  </head>
+  <body>
+    <h1>Plates</h1>
+    <p>One figure a sheet, with a question and space to write. The square code leads to the live figure.</p>
+    <ul>
+${rows.join('\n')}
+    </ul>
+    <p><a href="../index.html#room=learn">The lessons</a></p>
+  </body>
+</html>
+`;
+}

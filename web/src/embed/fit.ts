@@ -1,0 +1,221 @@
+/**
+ * Lays out a figure in a box whose size it cannot change, an iframe or an element of a given height. The picture is
+ * the figure: it takes at least two thirds of the box's smaller side, and what stands around it gives way, first the
+ * conditions, then captions, then controls. A button shows what gave way.
+ */
+import { html, render } from 'lit';
+import { isPrinting } from '../plot/paper';
+
+/** What a view draws; charts and maps fill the width that they get. */
+const PICTURES =
+  '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
+/** The least share of the box's smaller side that the picture takes. */
+const LEAST = 0.65;
+const GIVING = ['conditions', 'captions', 'controls', 'axes'] as const;
+/** A box this many times as large as a small screen has letters that many times as large. */
+const [ZOOMS, SMALL_SCREEN] = [[2, 1.6, 1.3], 700];
+/** After which a chart has been drawn in the width that it got. */
+const SETTLED_MS = 100;
+/** Widths that are tried between the least and the whole one. */
+const HALVINGS = 4;
+
+interface Layout {
+  readonly zoom: number;
+  /** How many of `GIVING` are left out. */
+  readonly without: number;
+  /** Whether one subject is shown at a time. */
+  readonly isSingle: boolean;
+  /** Whether captions and controls are beside the picture, and the pictures of a view beside each other. */
+  readonly isSide: boolean;
+  readonly hasColumns: boolean;
+  /** Whether the reader scrolls to what lies below the first picture. */
+  readonly scrolls: boolean;
+}
+
+const PLAIN: Layout = {
+  ...{ zoom: 1, without: 0 },
+  ...{ isSingle: false, isSide: false, hasColumns: false, scrolls: false },
+};
+
+/** From the fullest layout to the barest. */
+function layoutsFor({ width, height }: DOMRect, cells: number): readonly Layout[] {
+  const arranged = (change: Partial<Layout>) =>
+    [false, true].flatMap((hasColumns) =>
+      [false, true].map((isSide) => ({ ...PLAIN, isSide, hasColumns, ...change })),
+    );
+  const larger = ZOOMS.filter((zoom) => Math.min(width, height) >= zoom * SMALL_SCREEN);
+  const steps = [...GIVING.keys(), GIVING.length];
+  return [
+    ...larger.flatMap((zoom) => arranged({ zoom })),
+    ...(cells > 1 ? [false, true] : [false]).flatMap((isSingle) =>
+      steps.flatMap((without) => arranged({ without, isSingle })),
+    ),
+    ...steps.map((without) => ({ ...PLAIN, without, isSingle: cells > 1, scrolls: true })),
+  ];
+}
+
+const isSeen = (one: Element) => one.checkVisibility();
+
+function isCut(room: HTMLElement, { scrolls }: Layout): boolean {
+  const beyond = (one: Element) =>
+    (!(scrolls && one.matches('.figure')) && one.scrollHeight > one.clientHeight + 1) ||
+    one.scrollWidth > one.clientWidth + 1;
+  return [room, ...room.children, ...room.querySelectorAll('.table-place')].some(beyond);
+}
+
+/** Pictures that are seen, the first one alone where the others are scrolled to. */
+function picturesOf(room: HTMLElement, { scrolls }: Layout): Element[] {
+  const all = [...room.querySelectorAll(PICTURES)].filter(isSeen);
+  return scrolls ? all.slice(0, 1) : all;
+}
+
+/** The longer side of the largest picture. */
+function sideOf(pictures: readonly Element[]): number {
+  return Math.max(
+    ...pictures.map((one) => {
+      const { width, height } = one.getBoundingClientRect();
+      return Math.max(width, height);
+    }),
+  );
+}
+
+function lay(room: HTMLElement, layout: Layout, width = '100%'): void {
+  const { zoom, without, isSingle, isSide, hasColumns, scrolls } = layout;
+  room.style.setProperty('--zoom', String(zoom));
+  room.style.setProperty('--fit', width);
+  room.dataset.without = GIVING.slice(0, without).join(' ');
+  room.classList.toggle('single', isSingle);
+  room.classList.toggle('side', isSide);
+  room.classList.toggle('columns', hasColumns);
+  room.classList.toggle('scrolls', scrolls);
+}
+
+/** Whether the figure fits so; it then has the largest picture that does. */
+function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
+  lay(room, layout);
+  const pictures = picturesOf(room, layout);
+  if (!pictures.length) return !isCut(room, layout);
+  const need = LEAST * Math.min(box.width, box.height);
+  const side = sideOf(pictures);
+  const isInside = () => {
+    const { bottom } = (pictures[0]!.closest('.map-place') ?? pictures[0]!).getBoundingClientRect();
+    return (
+      !layout.scrolls || bottom <= room.querySelector('.figure')!.getBoundingClientRect().bottom
+    );
+  };
+  const holds = () => !isCut(room, layout) && isInside();
+  if (side < need) return false;
+  if (holds()) return true;
+  // A map is as high as it is wide, and what stands beside it keeps its width.
+  const place = room.querySelector('.cells')!;
+  const cells = [...place.children].filter(isSeen).length;
+  const full = place.getBoundingClientRect().width;
+  const least = full - cells * (side - need) + cells;
+  const become = (width: number) => lay(room, layout, `${Math.floor(width / layout.zoom)}px`);
+  become(least);
+  if (!holds() || sideOf(pictures) < need) return false;
+  let [low, high] = [least, full];
+  for (let i = 0; i < HALVINGS; i++) {
+    const middle = (low + high) / 2;
+    become(middle);
+    if (holds()) low = middle;
+    else high = middle;
+  }
+  become(low);
+  return true;
+}
+
+/** Buttons that choose which subject is seen, where one is seen at a time. */
+function drawSwitch(room: HTMLElement, chosen: number, choose: (i: number) => void): void {
+  const cells = [...room.querySelectorAll('.cells > .cell')];
+  const at = Math.min(chosen, cells.length - 1);
+  cells.forEach((cell, i) => cell.classList.toggle('current', i === at));
+  const head = room.querySelector('.figure-head');
+  if (!head || cells.length < 2) return;
+  let place = head.querySelector<HTMLElement>('.cell-switch');
+  if (!place) {
+    place = Object.assign(document.createElement('div'), { className: 'cell-switch' });
+    place.setAttribute('role', 'group');
+    place.setAttribute('aria-label', 'Model');
+    head.prepend(place);
+  }
+  render(
+    cells.map(
+      (cell, i) =>
+        html`<button type="button" aria-pressed=${i === at} @click=${() => choose(i)}>
+          ${cell.querySelector('.cell-head strong')?.textContent}
+        </button>`,
+    ),
+    place,
+  );
+}
+
+/**
+ * Keeps the figure of `roomOf` fitting into its box.
+ * @returns `look`, to call when either may have changed, and `end`, after which the figure is as high as it needs
+ */
+export function fitting(
+  roomOf: () => HTMLElement | null,
+  boxOf: () => DOMRect,
+): { readonly look: () => void; readonly end: () => void } {
+  let fitted = '';
+  let place = 0;
+  let chosen = 0;
+  let last: HTMLElement | undefined;
+  let isDue = false;
+  let isOver = false;
+
+  const settle = (room: HTMLElement) => {
+    const box = boxOf();
+    const cells = room.querySelectorAll('.cells > .cell').length;
+    const pictures = room.querySelectorAll(PICTURES).length;
+    const isWhole = !room.querySelector('.figure');
+    room.classList.toggle('fit', !isWhole);
+    if (isWhole || !box.width || !box.height || isPrinting.peek()) return;
+    if (room !== last) room.addEventListener('click', toggle);
+    last = room;
+    if (room.classList.contains('open')) return;
+    drawSwitch(room, chosen, (i) => {
+      chosen = i;
+      fitted = '';
+      look();
+    });
+    const now = [box.width, box.height, cells, pictures].map(Math.round).join(' ');
+    const layouts = layoutsFor(box, cells);
+    const isOther = now !== fitted;
+    if (!isOther && !isCut(room, layouts[place]!)) return;
+    fitted = now;
+    const from = isOther ? 0 : place;
+    const found = layouts.findIndex((layout, i) => i >= from && fits(room, box, layout));
+    place = found < 0 ? layouts.length - 1 : found;
+    if (found < 0) lay(room, layouts.at(-1)!);
+    // A chart takes its new width a moment later, and may then need the next layout.
+    else setTimeout(look, SETTLED_MS);
+  };
+  const toggle = ({ target }: Event) => {
+    const button = (target as Element).closest('.info');
+    if (!button || !last) return;
+    const isOpen = last.classList.toggle('open');
+    button.setAttribute('aria-expanded', String(isOpen));
+    if (isOpen) lay(last, PLAIN);
+    fitted = '';
+    look();
+  };
+  const look = () => {
+    if (isDue || isOver) return;
+    isDue = true;
+    requestAnimationFrame(() => {
+      isDue = false;
+      const room = roomOf();
+      if (room && !isOver) settle(room);
+    });
+  };
+  return {
+    look,
+    end() {
+      isOver = true;
+      last?.classList.remove('fit', 'open');
+      if (last) lay(last, PLAIN);
+    },
+  };
+}

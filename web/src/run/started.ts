@@ -1,0 +1,148 @@
+/** Measurements that a reader starts, each with runs of its own: a view names its row, and shows the parts as they come. */
+import {
+  copyTask,
+  measureTask,
+  measureUnmasking,
+  recallTask,
+  searchSuffix,
+  textTask,
+  unmask,
+  type SuffixFound,
+  type SuffixOptions,
+  type SuffixPair,
+  type TaskFound,
+  type UnmaskFound,
+  type UnmaskOptions,
+  type UnmaskStep,
+} from 'sinkscope';
+import type { Frame } from '../frame';
+import type { OpenModel } from './opened';
+
+interface Given {
+  readonly frame: Frame;
+  /** The frame's model. */
+  readonly opened: OpenModel;
+  readonly signal: AbortSignal;
+  /** The model of the zoo from which the frame's model differs in one factor. */
+  readonly baseline: () => Promise<OpenModel | undefined>;
+}
+
+/** Of the work, from 0 to 1. */
+type OnShare = (share: number) => void;
+
+/** Random tokens that a task copies. */
+const COPIED = 25;
+
+const maskOf = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
+
+/**
+ * Accuracy with every key, with the first key hidden and with another hidden: of the next token in the frame's own
+ * prompts, of copied random tokens, and of a name over two distances. What starts these is what starts the frame's text.
+ */
+async function tasks(
+  { frame, opened: { model, tokenizer }, signal }: Given,
+  { onTask, onShare }: { onTask: (found: TaskFound) => void; onShare: OnShare },
+): Promise<void> {
+  const { V, context } = model.architecture;
+  const front = frame.tokens.findIndex(({ special }) => !special);
+  const begin = frame.tokens.slice(0, Math.max(0, front));
+  const special = begin.map(({ text }) => text);
+  const all = [
+    await textTask(frame.ids),
+    await copyTask(V, {
+      first: begin.map(({ id }) => id),
+      never: tokenizer.special,
+      length: Math.min(COPIED, Math.floor((context - 2) / 2)),
+    }),
+  ];
+  for (const between of [1, 4]) {
+    const recall = await recallTask(tokenizer, { between, special });
+    if (recall) all.push(recall);
+  }
+  const fitting = all.filter(({ prompts }) =>
+    prompts.every(({ ids, from }) => from >= 3 && ids.length <= context),
+  );
+  for (const [i, task] of fitting.entries())
+    onTask(
+      await measureTask(model, task, {
+        edits: frame.edits,
+        signal,
+        onProgress: ({ done, total }) => onShare((i + done / total) / fitting.length),
+      }),
+    );
+}
+
+/** A masked model's losses, and the title of the causal model beside it. */
+export interface MaskedLoss {
+  readonly found: UnmaskFound;
+  readonly causal?: string;
+}
+
+/**
+ * The loss at masked tokens of the frame's own prompts, with every key and without one, beside that of the causal model
+ * from which the frame's model differs, where both have the same tokens.
+ */
+async function maskedLoss(
+  { frame, opened: { model, tokenizer }, signal, baseline }: Given,
+  { onShare }: { onShare: OnShare },
+): Promise<MaskedLoss> {
+  const other = await baseline();
+  const ids = [...new Set(frame.ids.flat())];
+  const isLike =
+    other?.model.architecture.mask.kind === 'causal' &&
+    ids.every((id) => other.tokenizer.piece(id) === tokenizer.piece(id));
+  const found = await measureUnmasking(model, frame.ids, {
+    ...maskOf(frame),
+    never: tokenizer.special,
+    edits: frame.edits,
+    signal,
+    onProgress: ({ done, total }) => onShare(done / total),
+    ...(isLike ? { causal: other.model } : {}),
+  });
+  return { found, ...(isLike ? { causal: other.title } : {}) };
+}
+
+/** Searches tokens that, put between two, raise a score; no text contains special tokens. */
+async function suffix(
+  { frame: { edits }, opened: { model, tokenizer }, signal }: Given,
+  { pair, ...options }: Omit<SuffixOptions, 'signal'> & { pair: SuffixPair },
+): Promise<{ found: SuffixFound; text: string }> {
+  const given = { ...options, signal, never: tokenizer.special, edits };
+  const found = await searchSuffix(model, pair, given);
+  return { found, text: found.suffix.map((id) => tokenizer.piece(id)).join('') };
+}
+
+/** Fills in the mask tokens of a masked model, and reports each step; no text contains special tokens. */
+async function unmasking(
+  { frame, opened, signal }: Given,
+  {
+    tokens,
+    onStep,
+    ...options
+  }: Pick<UnmaskOptions, 'steps' | 'without'> & {
+    tokens: readonly number[];
+    onStep: (step: UnmaskStep, opened: OpenModel) => void;
+  },
+): Promise<void> {
+  await unmask(opened.model, tokens, {
+    ...options,
+    ...maskOf(frame),
+    never: opened.tokenizer.special,
+    edits: frame.edits,
+    signal,
+    onStep: (step) => onStep(step, opened),
+  });
+}
+
+const started = { tasks, maskedLoss, suffix, unmasking };
+type Started = typeof started;
+
+/** Takes a measurement by its name. */
+export type Measure<Context> = <Name extends keyof Started>(
+  name: Name,
+  of: Context,
+  options: Parameters<Started[Name]>[1],
+) => ReturnType<Started[Name]>;
+
+export const take: Measure<Given> = (name, given, options) =>
+  (started[name] as (given: Given, options: never) => unknown)(given, options as never) as never;

@@ -1,0 +1,201 @@
+// @vitest-environment happy-dom
+/** How a figure fits into a box: what gives way, in which order, and that its picture never does. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { fitting } from '../src/embed/fit';
+
+/** What stands around the map, in pixels of its height, and how much of it is beside the map in a side layout. */
+const HEIGHTS = { conditions: 20, captions: 60, controls: 80, axes: 40, head: 26 };
+/** Row words beside each map. */
+const GUTTER = 50;
+let box: DOMRect;
+let room: HTMLElement;
+let due: (() => void)[] = [];
+
+const cells = () => [...room.querySelectorAll<HTMLElement>('.cell')];
+const zoom = () => Number(room.style.getPropertyValue('--zoom') || 1);
+const seen = () =>
+  room.classList.contains('single') ? cells().filter((one) => one.matches('.current')) : cells();
+/** Of all cells, in pixels of the screen. */
+function width(): number {
+  const given = room.style.getPropertyValue('--fit') || '100%';
+  const full = room.classList.contains('side') ? 0.7 * box.width : box.width;
+  return given.endsWith('%') ? full : Math.min(full, parseFloat(given) * zoom());
+}
+const side = () => width() / seen().length - GUTTER * zoom();
+function needed(): number {
+  const without = (room.dataset.without ?? '').split(' ');
+  const around = Object.entries(HEIGHTS).filter(([name]) => !without.includes(name));
+  const isBeside = (name: string) =>
+    room.classList.contains('side') && ['captions', 'controls'].includes(name);
+  const pixels = around.map(([name, height]) => (isBeside(name) ? 0 : height));
+  return zoom() * pixels.reduce((a, b) => a + b, 0) + side();
+}
+const rect = (wide: number, high = wide) => new DOMRect(0, 0, wide, high);
+
+function build(count: number, what = '<div class="heatmap"></div>'): void {
+  document.body.innerHTML = `<div class="room-figure"><div class="figure"><header class="figure-head"></header>
+    <div class="cells">${`<div class="cell"><p class="cell-head"><strong>A model</strong></p><div>${what}</div></div>`.repeat(count)}</div>
+    </div><p class="figure-foot"><button class="info">i</button></p></div>`;
+  room = document.querySelector('.room-figure')!;
+}
+
+const settle = () => {
+  for (let i = 0; due.length && i < 50; i++) due.shift()!();
+};
+const into = (wide: number, high: number) => {
+  box = rect(wide, high);
+  const fit = fitting(
+    () => room,
+    () => box,
+  );
+  fit.look();
+  settle();
+  return fit;
+};
+const without = () => room.dataset.without!.split(' ').filter(Boolean);
+
+beforeEach(() => {
+  due = [];
+  vi.stubGlobal('requestAnimationFrame', (run: () => void) => due.push(run));
+  vi.stubGlobal('setTimeout', (run: () => void) => due.push(run));
+  Element.prototype.checkVisibility = function (this: Element) {
+    const cell = this.closest('.cell');
+    return !cell || seen().includes(cell as HTMLElement);
+  };
+  vi.spyOn(Element.prototype, 'getBoundingClientRect').mockImplementation(function (this: Element) {
+    return this.matches('.heatmap') ? rect(side()) : rect(this.matches('.cells') ? width() : 10);
+  });
+  for (const name of ['clientHeight', 'clientWidth', 'scrollWidth'])
+    Object.defineProperty(HTMLElement.prototype, name, { get: () => 100, configurable: true });
+  Object.defineProperty(HTMLElement.prototype, 'scrollHeight', {
+    configurable: true,
+    get(this: HTMLElement) {
+      const isScrolled = room.classList.contains('scrolls');
+      return this === room && !isScrolled ? 100 + Math.ceil(needed() - box.height) : 100;
+    },
+  });
+});
+afterEach(() => vi.restoreAllMocks());
+
+describe('a figure in a box', () => {
+  it('shows all of itself where there is room, and its picture as large as it can be', () => {
+    build(1);
+    into(600, 650);
+    expect([without(), zoom()]).toEqual([[], 1]);
+    expect(needed()).toBeLessThanOrEqual(650);
+    expect(needed()).toBeGreaterThan(620);
+  });
+
+  it('leaves out conditions, then captions, then controls, then the words of the axes', () => {
+    const found = new Set<string>();
+    for (let high = 700; high > 150; high -= 10) {
+      build(1);
+      into(high, high);
+      found.add(without().join(' '));
+      expect(side()).toBeGreaterThanOrEqual(0.65 * high);
+    }
+    expect([...found]).toEqual([
+      '',
+      'conditions',
+      'conditions captions',
+      'conditions captions controls',
+      'conditions captions controls axes',
+    ]);
+  });
+
+  it('has a picture of at least 65% of the smaller side, whatever the box', () => {
+    for (const [wide, high] of [
+      ...[
+        [280, 240],
+        [300, 300],
+        [360, 300],
+        [240, 500],
+        [480, 360],
+      ],
+      ...[
+        [640, 360],
+        [852, 520],
+        [1024, 576],
+        [1280, 800],
+        [1920, 1080],
+      ],
+    ] as const)
+      for (const count of [1, 2, 3]) {
+        build(count);
+        into(wide, high);
+        const share = side() / Math.min(wide, high);
+        expect(share, `${count} in ${wide} × ${high}`).toBeGreaterThanOrEqual(0.65);
+        expect(needed(), `${count} in ${wide} × ${high}`).toBeLessThanOrEqual(high + 1);
+      }
+  });
+
+  it('shows one subject at a time where they have no room beside each other, and the reader chooses', () => {
+    build(2);
+    into(360, 300);
+    expect(seen()).toEqual([cells()[0]]);
+    const [first, second] = room.querySelectorAll<HTMLElement>('.cell-switch button');
+    expect(first!.getAttribute('aria-pressed')).toBe('true');
+    second!.click();
+    settle();
+    expect(seen()).toEqual([cells()[1]]);
+    build(2);
+    into(1280, 800);
+    expect(seen()).toHaveLength(2);
+  });
+
+  it('has larger letters in a box that is several screens large', () => {
+    build(1);
+    into(2800, 2000);
+    expect(zoom()).toBe(2);
+    build(1);
+    into(1280, 690);
+    expect(zoom()).toBe(1);
+  });
+
+  it('gives what it left out when the reader asks for it, and takes it away again', () => {
+    build(1);
+    into(280, 240);
+    const button = room.querySelector<HTMLElement>('.info')!;
+    const before = room.dataset.without;
+    expect(before).not.toBe('');
+    button.click();
+    settle();
+    expect([room.dataset.without, button.getAttribute('aria-expanded')]).toEqual(['', 'true']);
+    expect(room.classList.contains('open')).toBe(true);
+    button.click();
+    settle();
+    expect([room.dataset.without, room.classList.contains('open')]).toEqual([before, false]);
+  });
+
+  it('goes on to the next layout as its words grow, and not back under the reader’s hand', () => {
+    build(1);
+    const { look } = into(560, 560);
+    const before = without().length;
+    HEIGHTS.head = 150;
+    look();
+    settle();
+    const after = without().length;
+    expect(after).toBeGreaterThan(before);
+    HEIGHTS.head = 26;
+    look();
+    settle();
+    expect(without().length).toBe(after);
+    box = rect(900, 900);
+    look();
+    settle();
+    expect(without().length).toBeLessThan(after);
+  });
+
+  it('is as high as it needs once its holder follows it, and so is the lab in any box', () => {
+    build(1);
+    const { end, look } = into(280, 240);
+    expect(room.classList.contains('fit')).toBe(true);
+    end();
+    look();
+    settle();
+    expect([room.classList.contains('fit'), room.dataset.without]).toEqual([false, '']);
+    room.innerHTML = '<div class="lab-embedded"></div>';
+    into(280, 240);
+    expect(room.classList.contains('fit')).toBe(false);
+  });
+});

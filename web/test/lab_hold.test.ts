@@ -1,0 +1,147 @@
+/**
+ * What the lab says is what it draws: of labs with drawn numbers, the claims of captions and of the verdict are compared
+ * with the cells of the maps and the lines of the charts.
+ */
+import { describe, expect, it } from 'vitest';
+import type { LogEntry, Operation } from 'sinkscope';
+import { draws } from '../src/ask/question';
+import type { Lab } from '../src/lab/lab';
+import { caption, verdict, type NamedLab } from '../src/lab/words';
+import { isWritten, mean } from './said';
+
+const TRIGGERS = 3;
+const draw = draws(7);
+const below = (n: number) => Math.floor(draw() * n);
+
+/** A lab after some steps: a log, and the maps of a sample whose first token is no trigger. */
+function drawnLab(i: number): NamedLab {
+  const normalises = i % 2 === 0;
+  const [L, H, T] = [1 + below(2), 1 + below(3), [4, 8, 24][below(3)]!];
+  const data = new Float32Array(L * H * T * T);
+  for (let n = 0; n < L * H; n++) {
+    const level = draw();
+    for (let t = 0; t < T; t++) {
+      const row = Array.from({ length: t + 1 }, (_, s) =>
+        s ? (1 - level) * draw() : level * (t + 1) * draw(),
+      );
+      const sum = row.reduce((a, b) => a + b, 0);
+      row.forEach((x, s) => (data[(n * T + t) * T + s] = normalises ? x / sum : x / (4 * T)));
+    }
+  }
+  const level = draw();
+  const log = Array.from({ length: 1 + below(60) }, (_, step) => ({
+    ...{ step, first_most: Math.min(1, level + 0.4 * (draw() - 0.5) * (1 - step / 60)) },
+    ...{ value_ratio: 2 * draw(), loss_elsewhere: 3 * draw(), loss_triggers: 3 * draw() },
+    ...{ optimum_elsewhere: draw(), optimum_triggers: draw() },
+  }));
+  const lab = {
+    log: log as unknown as LogEntry[],
+    picture: { data, shape: [L, H, T, T] },
+    sample: Array.from({ length: T }, (_, t) => (t ? 1 + below(2 * TRIGGERS) : 0)),
+    settings: { triggers: TRIGGERS, length: T, ...(i % 5 ? {} : { head: below(L * H) }) },
+  } as unknown as Lab;
+  const name = normalises ? 'softmax' : 'sigmoid';
+  return { name, lab, operation: { normalises } as Operation, command: '' };
+}
+
+const lastOf = ({ lab }: NamedLab, name: string) =>
+  mean(lab.log.slice(-20).map((one) => one[name] as number));
+
+/** Of each head: what it gives the first token where nothing is copied, as a weight and as a share of the row. */
+function headsOf({ lab: { picture, sample } }: NamedLab) {
+  const [L, H, T] = picture!.shape as [number, number, number];
+  const places = sample.flatMap((id, t) => (t && id > TRIGGERS ? [t] : []));
+  return Array.from({ length: L * H }, (_, n) => {
+    const row = (t: number) => picture!.data.subarray((n * T + t) * T, (n * T + t) * T + t + 1);
+    return {
+      name: `L${Math.floor(n / H)}H${n % H}`,
+      weight: mean(places.map((t) => row(t)[0]!)),
+      share: mean(places.map((t) => row(t)[0]! / row(t).reduce((a, b) => a + b, 0))),
+    };
+  });
+}
+
+/** The head whose map is drawn. */
+function drawnHead(named: NamedLab) {
+  const heads = headsOf(named);
+  const { head } = named.lab.settings;
+  return head === undefined
+    ? heads.reduce((best, one) => (one.weight > best.weight ? one : best))
+    : heads[Number(head)]!;
+}
+
+const uniform = (T: number) => mean(Array.from({ length: T - 1 }, (_, t) => 1 / (t + 2)));
+
+type Holds = (pair: readonly NamedLab[], at: number, ...said: string[]) => boolean;
+const NAME = '(?:S|s)(?:oftmax|igmoid)';
+const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
+  'a share': [
+    /gives the first token (<?[\d.]+)% of its attention/,
+    (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'first_most')),
+  ],
+  'a weight and its share': [
+    /gives the first token a weight of ([\d.e-]+) \((<?[\d.]+)% of its row\)/,
+    (pair, i, weight, share) =>
+      isWritten(weight!, lastOf(pair[i]!, 'first_most'), 1) &&
+      isWritten(share!, drawnHead(pair[i]!).share),
+  ],
+  'uniform attention': [
+    /\(uniform attention: ([\d.]+)%\)/,
+    (pair, i, n) => isWritten(n!, uniform(Number(pair[i]!.lab.settings.length))),
+  ],
+  'above since': [
+    /\(above [\d.]+%? since step (\d+)\)/,
+    (pair, i, step) => {
+      const all = pair[i]!.lab.log.map((one) => one.first_most as number);
+      const running = all.map((_, n) => mean(all.slice(Math.max(0, n - 19), n + 1)));
+      const from = Number(step);
+      return running.slice(from).every((x) => x > 0.3) && !(running[from - 1]! > 0.3);
+    },
+  ],
+  'a small value': [
+    /value norm is ([\d.]+)× that of the others/,
+    (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'value_ratio'), 1),
+  ],
+  'the map of a head': [/map: head (L\dH\d)/, (pair, i, name) => name === drawnHead(pair[i]!).name],
+};
+
+/** Claims of one model that do not hold. */
+function broken(said: string, pair: readonly NamedLab[], i: number, seen: Set<string>): string[] {
+  return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) => {
+    const [whole, ...numbers] = pattern.exec(said) ?? [];
+    if (whole === undefined) return [];
+    seen.add(name);
+    return holds(pair, i, ...numbers) ? [] : [`${name}: ${said}`];
+  });
+}
+
+describe('the lab', () => {
+  it('claims of two hundred pairs what their maps and charts show', () => {
+    const seen = new Set<string>();
+    const wrong: string[] = [];
+    for (let n = 0; n < 200; n++) {
+      const pair = [drawnLab(n), drawnLab(n + 1 + below(2))] as const;
+      // Of one length, as the fields of the room set it.
+      const said = verdict(pair);
+      const each = said.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
+      expect(each).toHaveLength(2);
+      each.forEach((one, i) => wrong.push(...broken(one, pair, i, seen)));
+      pair.forEach((one, i) => wrong.push(...broken(caption(one), pair, i, seen)));
+      const losses = /possible: (\S+) and (\S+) nats outside triggers, (\S+) and (\S+) at triggers/
+        .exec(said)!
+        .slice(1);
+      losses.forEach((number, at) => {
+        const place = at < 2 ? 'elsewhere' : 'triggers';
+        const named = pair[at % 2]!;
+        const above = lastOf(named, `loss_${place}`) - lastOf(named, `optimum_${place}`);
+        if (!isWritten(number, above, 1))
+          wrong.push(`loss above the best: ${number}, not ${above}`);
+      });
+      const short = /Short sequences \((\d+) tokens\)/.exec(said);
+      const isShort = pair.some(({ lab }) => uniform(Number(lab.settings.length)) > 0.15);
+      if (Boolean(short) !== isShort) wrong.push(`short: ${said}`);
+    }
+    expect(wrong).toEqual([]);
+    expect([...seen].sort()).toEqual(Object.keys(CLAIMS).sort());
+  });
+});

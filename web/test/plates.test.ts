@@ -1,0 +1,42 @@
+import { encode } from 'uqr';
+import { expect, it } from 'vitest';
+import { parseHash } from '../src/ask/state';
+import { plateHtml, plates } from '../ship/plates.ts';
+
+const HOME = 'https://sinkscope.example/0.2.0/';
+
+it('there are six, each with two sentences, a question and its conditions', () => {
+  const all = plates();
+  expect(all).toHaveLength(6);
+  for (const { sentences, question, conditions, title } of all) {
+    expect(sentences, title).toHaveLength(2);
+    expect(sentences.join(' '), title).not.toMatch(/[{}]/);
+    expect(question, title).toMatch(/\?$/);
+    expect(conditions.length, title).toBeGreaterThan(0);
+    for (const one of conditions) expect(one).toMatch(/ε = .* T = \d+/);
+  }
+});
+
+it('each leads to the figure in the state in which it was drawn', () => {
+  for (const { figure, link } of plates()) {
+    const { state, problems } = parseHash(link.split('#')[1]!);
+    expect(problems, figure).toEqual([]);
+    // The text is in the link: a later page may begin with another.
+    expect(link, figure).toMatch(/prompt=/);
+    if (figure === '4-stream') expect(state).toMatchObject({ T: 120, n: 8, view: 'loss' });
+  }
+});
+
+it('the sheet is vectors, and its square code has the address that is printed beside it', () => {
+  for (const plate of plates()) {
+    const html = plateHtml(plate, HOME);
+    expect(html).not.toMatch(/<image|<img|<script/);
+    const [, address = ''] = /<a href="([^"]+)"/.exec(html) ?? [];
+    const plain = address.replaceAll('&amp;', '&');
+    expect(plain).toBe(new URL(plate.link, HOME).href);
+    const { data } = encode(plain, { border: 1 });
+    const dark = data.flat().filter(Boolean).length;
+    const [, code = ''] = /<footer>[^]*<svg[^>]*>([^]*?)<\/svg>/.exec(html) ?? [];
+    expect(code.match(/M\d+,\d+h10v10h-10z/g)).toHaveLength(dark);
+  }
+});
