@@ -122,6 +122,8 @@ export default defineConfig({
       output: {
         entryFileNames: ({ name }: { name: string }) =>
           name.startsWith('sink-') ? '[name].js' : 'assets/[name]-[hash].js',
+        // It says where the package lies, from a file in the folder of the others.
+        codeSplitting: { groups: [{ name: 'base', test: /src\/base\.ts$/ }] },
       },
     },
   },

@@ -10,8 +10,13 @@ import { CHROMIUM, chromium, root } from '../../tests/browser/chromium.mjs';
 import { home } from '../ship/home.ts';
 
 const web = join(import.meta.dirname, '..');
+const alias = { sinkscope: join(root, 'wasm/index.js') };
 const { fileOf, listHtml, PAPERS, plateHtml, plates } = (
-  await runnerImport(join(web, 'ship/plates.ts'), { configFile: false, root: web })
+  await runnerImport(join(web, 'ship/plates.ts'), {
+    configFile: false,
+    root: web,
+    resolve: { alias },
+  })
 ).module;
 
 if (!home) throw new Error('SINKSCOPE_HOME: expected the address of the page, found none');

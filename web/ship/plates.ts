@@ -38,7 +38,13 @@ function hashOf(attributes: Readonly<Record<string, string>>): string {
   const given = Object.entries(attributes).map(([name, value]) => [names.get(name) ?? name, value]);
   const { state, problems } = parseHash(String(new URLSearchParams(given)));
   if (problems.length) throw new Error(`plates.json: ${problems.join(' ')}`);
-  return printHash(state, ['view', 'shown', 'prompt'] satisfies (keyof State)[]);
+  // A later page may have other defaults.
+  const pinned: (keyof State)[] = [
+    'view',
+    'shown',
+    ...(state.input === 'text' ? ['prompt' as const] : []),
+  ];
+  return printHash(state, pinned);
 }
 
 export function plates(): readonly Plate[] {
@@ -70,7 +76,7 @@ const STYLE = `
   h1 { margin: 0; font-size: 23pt; line-height: 1.15; letter-spacing: -0.01em; }
   p { margin: 0; }
   .figure { display: flex; justify-content: center; }
-  .figure svg { max-width: 100%; max-height: 122mm; width: auto; height: auto; }
+  .figure svg { width: 100%; height: auto; max-height: 122mm; }
   .question { font-weight: 700; }
   .lines { flex: 1; overflow: hidden; }
   .lines div { height: 9mm; border-bottom: 0.25mm solid #b9b6bf; }

@@ -150,7 +150,8 @@ export function seenBy(
   query: number,
 ): number {
   if (mask.kind === 'bidirectional') return T;
-  return Math.min(T, Math.max(query + 1, mask.prefix ?? 0));
+  const end = mask.prefix === undefined ? query + 1 : Math.max(query + 1, mask.prefix);
+  return Math.min(T, end);
 }
 
 /** Rows, and columns, of a map with at most so many; undefined where it has one for each token. */

@@ -17,13 +17,18 @@ it('there are six, each with two sentences, a question and its conditions', () =
   }
 });
 
+it('each has a picture with marks in it, not only words', () => {
+  for (const { figure, svg } of plates())
+    expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, figure).toBeGreaterThan(10);
+});
+
 it('each leads to the figure in the state in which it was drawn', () => {
   for (const { figure, link } of plates()) {
     const { state, problems } = parseHash(link.split('#')[1]!);
     expect(problems, figure).toEqual([]);
     // The text is in the link: a later page may begin with another.
-    expect(link, figure).toMatch(/prompt=/);
-    if (figure === '4-stream') expect(state).toMatchObject({ T: 120, n: 8, view: 'loss' });
+    if (state.input === 'text') expect(link, figure).toMatch(/prompt=/);
+    else expect(state, figure).toMatchObject({ T: 120, n: 8, view: 'loss' });
   }
 });
 

@@ -19,7 +19,9 @@ import { tensor } from './fixture';
 const recordStudy = vi.hoisted(() => vi.fn());
 vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), recordStudy }));
 
-const metric = (name: string, averaged = true) => ({ name, averaged, arguments: [], fields: [] });
+const metric = (name: string, averaged = true) => ({
+  ...{ name, averaged, arguments: [], fields: [], shape: [] },
+});
 const describe_ = {
   operations: [
     { name: 'softmax', label: 'softmax', parameters: [], normalises: true, features: 'none' },
@@ -781,6 +783,12 @@ describe('the queue', () => {
       model: { id: 'a', revision: null, sha256: null },
     });
     expect(options.strings([1, 1])).toEqual(['x', 'x']);
+    // Of a text that is drawn in blocks, no maps.
+    ask(['a'], { cells: 1 });
+    await idle();
+    await queue.record('a', 'your text');
+    expect(recordStudy.mock.lastCall![2].fields).toEqual([]);
+    ask(['a']);
     // With what the model wrote and the page shows.
     await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 0 });
     await idle();

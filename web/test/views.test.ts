@@ -7,6 +7,7 @@ import { attention } from '../src/views/attention';
 import { bias } from '../src/views/bias';
 import { change } from '../src/views/change';
 import { channels } from '../src/views/channels';
+import { context } from '../src/views/context';
 import { length, threshold } from '../src/views/curves';
 import { domains } from '../src/views/domains';
 import { effects } from '../src/views/effects';
@@ -112,6 +113,16 @@ describe('the attention map', () => {
     expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
     expect(linear.text('.scale-name')).toBe('weight');
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
+  });
+
+  it('says what the grey triangle is, where there is one', () => {
+    const remark = (change: Partial<Frame> = {}) =>
+      (drawn(attention, base(change)).map.data as { remark?: { text: string } }).remark?.text;
+    expect(remark()).toBe('later tokens: not visible');
+    const { architecture } = base();
+    const mask = { kind: 'bidirectional' } as never;
+    expect(remark({ architecture: { ...architecture, mask } })).toBeUndefined();
+    expect(drawn(attention, base(), { isPlain: true }).map.data).toHaveProperty('remark');
   });
 
   it('is plain on the first screen', () => {
@@ -637,6 +648,31 @@ describe('lines and bars', () => {
     ]);
   });
 
+  it('Sink₁ up to the context: heads with a sink by the length of the text', () => {
+    const known = {
+      lengths: tensor([2], [16, 32]),
+      alpha_by_length: tensor([2, 4], [0.5, 0.2, 0.1, 0.4, 0.9, 0.8, 0.35, 0.3]),
+    };
+    const frame = base({ T: 32 }, known);
+    const view = drawn(context, frame);
+    // More than eps = 0.3: two heads of four, then three, one of which has just that.
+    expect(view.lines().map(([name, ...values]) => [name, ...values.slice(0, 2)])).toEqual([
+      ['Sink₁', 0.5, 0.75],
+      ['mean α₁', expect.closeTo(0.3), expect.closeTo(0.5875)],
+      ['uniform attention', expect.closeTo(0.2113, 3), expect.closeTo(0.1268, 3)],
+    ]);
+    expect(view.charts()[0]!.series[0]!.places).toEqual([16, 32]);
+    expect(context.says(frame, at)).toBe(
+      'Sink₁ is 50% with 16 tokens (mean α₁ 0.30, uniform 0.21), 75% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
+    );
+    expect(named(context.numbers(frame, at))).toEqual([
+      ['tokens', 2],
+      ['sink_1', 2],
+      ['mean_alpha_1', 2],
+    ]);
+    expect([context.fits!(frame), context.fits!(base())]).toEqual([true, false]);
+  });
+
   it('Sink₁ by threshold: heads whose α₁ exceeds each', () => {
     const view = drawn(threshold, base());
     expect(view.text('.caption')).toBe(
@@ -1054,7 +1090,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
       'Ablating head L0H0 changes the loss most, by −0.750',
     );
-    expect(ends(view)).toBe('Δloss -0.50.5');
+    expect(ends(view)).toBe('Δloss −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
       'active 1 – 25% −0.250',
       'no-op 1 1 50% +0.004',
@@ -1077,7 +1113,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     };
     const faint = drawn(effects, weak);
     expect(faint.map.data.scale).toMatchObject({ high: 0.01 });
-    expect(ends(faint)).toBe('Δloss -0.0100.010');
+    expect(ends(faint)).toBe('Δloss −0.0100.010');
   });
 });
 

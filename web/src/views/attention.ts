@@ -7,7 +7,6 @@ import {
   exactOf,
   firstKey,
   gridOf,
-  isBidirectional,
   largest,
   mapsOf,
   massOfRow,
@@ -325,7 +324,8 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('key'),
         rowWords: wordsFrom(grid.query),
         colWords: wordsFrom(grid.key),
-        remark: options.remark ?? (isBidirectional(frame) || grid.side < 2 ? undefined : LATER),
+        // A window far below the diagonal hides nothing.
+        remark: options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER : undefined),
         label: `${attention.says(frame, at, state)}${shown}`,
         chosen: cellOf(state.query, state.key),
         describe: (cell) =>
