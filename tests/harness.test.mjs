@@ -279,6 +279,7 @@ test('each listed reason is one that a test of its stage gives', async () => {
     package: ['tests/wasm'],
     python: ['tests/python'],
     record: ['tests/record'],
+    newest: ['tests/record'],
   };
   for (const stage of [...stages.matchAll(/^(\w+)\(\) /gm)].map(([, name]) => name))
     for (const reason of listedFor(readme, stage)) {

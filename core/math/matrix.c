@@ -352,12 +352,15 @@ static void find_fixed(fixed_outputs *e, const ss_matrix *w, size_t n) {
     if (!e->panel) find_outputs(&e->rows, w, n, NULL);
 }
 
-/* Groups from input k on, a multiple of STRIP: of how many inputs. */
-static size_t read_fixed(fixed_outputs *e, size_t k) {
+/* Most inputs whose groups are read together: where they lie, all of them. */
+static size_t most_fixed(const fixed_outputs *e) {
+    return e->panel && ss_dtype_block(e->w->type) == SS_GROUP ? e->w->in : STRIP;
+}
+
+/* Groups of `most` inputs or fewer from input k on, a multiple of STRIP: of how many. */
+static size_t read_fixed(fixed_outputs *e, size_t k, size_t most) {
     ss_dtype type = e->w->type;
-    bool is_all = e->panel && ss_dtype_block(type) == SS_GROUP;
-    size_t count = is_all ? e->w->in : smaller(e->w->in - k, STRIP);
-    size_t before = is_all ? 0 : ss_dtype_bytes(type, k);
+    size_t count = smaller(e->w->in - k, most), before = ss_dtype_bytes(type, k);
     const unsigned char *joined = e->panel ? e->panel + SS_PANEL * before : e->joined;
     if (!e->panel) {
         const void *rows[SS_PANEL];
@@ -374,7 +377,7 @@ static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fix
                                 const float start[SS_PANEL], size_t width) {
     size_t n = p->w->in / SS_GROUP;
     for (size_t k = 0, count; k < p->w->in; k += count) {
-        count = read_fixed(e, k);
+        count = read_fixed(e, k, most_fixed(e));
         ss_spread_fixed(panel + k / SS_GROUP, &e->groups);
     }
     for (size_t t = 0; t < p->tiles * SS_FIVE; t += SS_FIVE) {
@@ -403,7 +406,7 @@ static void fixed_piece(const void *job, size_t i, size_t worker) {
             const ss_fixed *row = p->rows + (t - p->tiles * SS_FIVE) * (w->in / SS_GROUP);
             ss_copy(sums, start, SS_PANEL);
             for (size_t k = 0, count; k < w->in; k += count) {
-                count = read_fixed(&e, k);
+                count = read_fixed(&e, k, most_fixed(&e));
                 ss_times_fixed(sums, row + k / SS_GROUP, &e.groups);
             }
             ss_copy(p->out + t * w->out + n, sums, width);
@@ -427,27 +430,21 @@ static void times_fixed(float *out, const float *a, const ss_matrix *w, const fl
                 (uint64_t)T * w->in * w->out);
 }
 
-/* Group i of one lane. */
-static void fixed_group(float out[SS_GROUP], const fixed_outputs *e, size_t i, size_t lane) {
-    float d[SS_PANEL], m[SS_PANEL];
-    int less = e->groups.kind == SS_LESS_EIGHT ? 8 : 0;
-    ss_fixed_factors(d, m, &e->groups, i);
-    if (e->groups.kind == SS_BYTES) d[lane] /= SS_BYTE_FACTOR;
-    for (size_t j = 0; j < SS_GROUP; j++) {
-        out[j] = (float)(ss_fixed_integer(&e->groups, i, j, lane) - less) * d[lane];
-        if (e->groups.kind >= SS_ADDING) out[j] += m[lane];
-    }
-}
-
-/* Output n of those that lie side by side. */
-static void fixed_output(float *out, const ss_matrix *w, size_t n) {
+/* Inputs [k, k + count) of output n of those that lie side by side; k is a multiple of STRIP. */
+static void fixed_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     fixed_outputs e;
     size_t lane = n % SS_PANEL;
     find_fixed(&e, w, n - lane);
-    for (size_t k = 0, count; k < w->in; k += count) {
-        count = read_fixed(&e, k);
-        for (size_t i = 0; i < count / SS_GROUP; i++)
-            fixed_group(out + k + i * SS_GROUP, &e, i, lane);
+    read_fixed(&e, k, STRIP);
+    for (size_t i = 0; i < count / SS_GROUP; i++, out += SS_GROUP) {
+        float d[SS_PANEL], m[SS_PANEL];
+        int less = e.groups.kind == SS_LESS_EIGHT ? 8 : 0;
+        ss_fixed_factors(d, m, &e.groups, i);
+        if (e.groups.kind == SS_BYTES) d[lane] /= SS_BYTE_FACTOR;
+        for (size_t j = 0; j < SS_GROUP; j++) {
+            out[j] = (float)(ss_fixed_integer(&e.groups, i, j, lane) - less) * d[lane];
+            if (e.groups.kind >= SS_ADDING) out[j] += m[lane];
+        }
     }
 }
 
@@ -642,53 +639,38 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
     w->interleaved = true;
 }
 
-void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
+/* Inputs [k, k + count) of output n, STRIP at most from a multiple of it on. */
+static void output_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     if (n < interleaved(w) && ss_matrix_is_fixed(w)) {
-        fixed_output(out, w, n);
+        fixed_strip(out, w, n, k, count);
         return;
     }
     if (n < interleaved(w)) {
-        float strip[64 * SS_PANEL];
-        const unsigned char *panel = panel_at(w, n - n % SS_PANEL);
-        for (size_t k = 0, count; k < w->in; k += count) {
-            count = smaller(w->in - k, 64);
-            spread_panel(strip, w, panel, k, count);
-            for (size_t i = 0; i < count; i++) out[k + i] = strip[i * SS_PANEL + n % SS_PANEL];
-        }
+        float panel[STRIP * SS_PANEL];
+        spread_panel(panel, w, panel_at(w, n - n % SS_PANEL), k, count);
+        for (size_t i = 0; i < count; i++) out[i] = panel[i * SS_PANEL + n % SS_PANEL];
         return;
     }
     if (!w->in_out) {
-        unpack_strip(out, w, n, 0, w->in);
+        unpack_strip(out, w, n, k, count);
         return;
     }
     size_t place = ss_matrix_place(w, n);
-    for (size_t k = 0; k < w->in; k++)
-        ss_unpack(out + k, w->data + ss_dtype_bytes(w->type, k * w->total + place), w->type, 1);
+    for (size_t i = 0; i < count; i++)
+        ss_unpack(out + i, w->data + ss_dtype_bytes(w->type, (k + i) * w->total + place), w->type,
+                  1);
+}
+
+void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
+    for (size_t k = 0; k < w->in; k += STRIP)
+        output_strip(out + k, w, n, k, smaller(w->in - k, STRIP));
 }
 
 float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k) {
-    float numbers[STRIP];
-    size_t lane = n % SS_PANEL, block = ss_dtype_block(w->type), within = k % block;
-    if (n < interleaved(w) && ss_matrix_is_fixed(w)) {
-        fixed_outputs e;
-        size_t begin = block == SS_GROUP ? 0 : k - k % STRIP;
-        find_fixed(&e, w, n - lane);
-        read_fixed(&e, begin);
-        fixed_group(numbers, &e, (k - begin) / SS_GROUP, lane);
-        return numbers[k % SS_GROUP];
-    }
-    if (n < interleaved(w)) {
-        spread_panel(numbers, w, panel_at(w, n - lane), k - k % 2,
-                     w->type == SS_F32 ? 1 + k % 2 : 2);
-        return numbers[k % 2 * SS_PANEL + lane];
-    }
-    if (!w->in_out) {
-        unpack_strip(numbers, w, n, k - within, block);
-        return numbers[within];
-    }
-    ss_unpack(numbers, w->data + ss_dtype_bytes(w->type, k * w->total + ss_matrix_place(w, n)),
-              w->type, 1);
-    return *numbers;
+    float strip[STRIP];
+    size_t begin = k - k % STRIP;
+    output_strip(strip, w, n, begin, smaller(w->in - begin, STRIP));
+    return strip[k % STRIP];
 }
 
 const float *ss_matrix_panel(float *work, const ss_matrix *w, size_t n) {

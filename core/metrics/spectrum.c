@@ -66,43 +66,34 @@ static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
     return D;
 }
 
-/* Returns the sum of a[i] b[i], in four lanes so that no addition waits for the previous one. */
-static double dot(const double *a, const double *b, size_t n) {
-    double lanes[4] = {0};
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (size_t j = 0; j < 4; j++) lanes[j] += a[i + j] * b[i + j];
-    for (; i < n; i++) lanes[i % 4] += a[i] * b[i];
-    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
-}
-
 /* Computes out = A u over the first n rows and columns. */
-static void multiply_vector(double *restrict out, double *matrix, const double *u, size_t n) {
+static void multiply_vector(double *out, double *matrix, const double *u, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const double *row = row_of(matrix, i);
-        double factor = u[i];
-        for (size_t j = 0; j < i; j++) out[j] += row[j] * factor;
-        out[i] = dot(row, u, i + 1);
+        double sum = row[i] * u[i];
+        for (size_t j = 0; j < i; j++) {
+            sum += row[j] * u[j];
+            out[j] += row[j] * u[i];
+        }
+        out[i] = sum;
     }
 }
 
 /* Applies one reflection H = I - 2 u u^T / |u|^2 from both sides. It leaves row n with its diagonal
  * and one number next to it, which is returned, and stores u in the row. */
 static double reflect(double *matrix, double *work, size_t n) {
-    double *u = row_of(matrix, n), square = dot(u, u, n - 1);
+    double *u = row_of(matrix, n), square = 0.0, along = 0.0;
+    for (size_t j = 0; j + 1 < n; j++) square += u[j] * u[j];
     if (square == 0.0) return u[n - 1];
     square += u[n - 1] * u[n - 1];
     double length = u[n - 1] > 0.0 ? -sqrt(square) : sqrt(square);
     double half = square - u[n - 1] * length; /* |u|^2 / 2, once u is the vector */
     u[n - 1] -= length;
     multiply_vector(work, matrix, u, n);
-    double along = dot(u, work, n) / (2.0 * half);
-    for (size_t j = 0; j < n; j++) work[j] = (work[j] - along * u[j]) / half;
-    for (size_t i = 0; i < n; i++) {
-        double *restrict row = row_of(matrix, i);
-        double vector = u[i], factor = work[i];
-        for (size_t j = 0; j <= i; j++) row[j] -= vector * work[j] + factor * u[j];
-    }
+    for (size_t j = 0; j < n; j++) along += u[j] * work[j];
+    for (size_t j = 0; j < n; j++) work[j] = (work[j] - along / (2.0 * half) * u[j]) / half;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) row_of(matrix, i)[j] -= u[i] * work[j] + work[i] * u[j];
     return length;
 }
 

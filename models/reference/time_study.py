@@ -4,8 +4,8 @@
 
 Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once
 alone and once with the mean over heads of Sink_1, the entropy of rows and the loss, of one sequence at
-a time and of all 100 at once; a study prints the whole summary. Sequences a second of wall time: the
-best of all rounds, which alternate.
+a time and of all 100 at once; a study prints the whole summary, or the same three. Sequences a second of
+wall time: the best of all rounds, which alternate.
 """
 
 import re
@@ -47,7 +47,8 @@ def main() -> None:
     sequences = torch.randint(0, V, (N, T), generator=torch.Generator().manual_seed(1))
     rates: dict[str, list[float]] = {}
     for _ in range(given.rounds):
-        for what, options in (("a study", ()), ("the same in relaxed floats", ("--relaxed",))):
+        for what, options in (("a study", ()), ("its three metrics", ("--three",)),
+                              ("the same in relaxed floats", ("--three", "--relaxed"))):
             for workers, rate in zip(("one worker", "two"), by_study(given.node, *options)):
                 rates.setdefault(f"{what}, {workers}", []).append(rate)
         for what, measures in (("maps alone", False), ("three metrics", True)):

@@ -296,20 +296,22 @@ def command_of(effects: list[Effect]) -> str:
 
 class Ranges:
     """What a note names in braces: {relu[alpha]} is an outcome of protocol B's runs, from the smallest
-    seed to the largest, {relu/a[alpha]} one of protocol A's, and {MODEL[alpha_text_start]} a column of an
-    open model in inputs.json."""
+    seed to the largest, {relu[onset]} their onset with its interval, {relu/a[alpha]} an outcome of
+    protocol A's, and {MODEL[alpha_text_start]} a column of an open model in inputs.json."""
 
-    def __init__(self, outcome: Callable[[str], list[float]]) -> None:
-        self.outcome = outcome
+    def __init__(self, outcome: Callable[[str], list[float]], logs: decide.Logs | None = None) -> None:
+        self.outcome, self.logs = outcome, logs
 
     def __getitem__(self, name: str) -> str:
+        if name == "onset" and self.logs is not None:
+            return decide.onset_interval(self.logs)
         values = [f"{round(value, 2) + 0.0:.2f}" for value in sorted(self.outcome(name))]
         return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
 
 
 def note(claim: dict[str, Any]) -> str | None:
     why, step = claim.get("why"), protocol.TOO_EARLY
-    ranges = {id: Ranges(partial(decide.outcome, logs)) for id, (_, logs) in runs_b().items()} | {
+    ranges = {id: Ranges(partial(decide.outcome, logs), logs) for id, (_, logs) in runs_b().items()} | {
         f"{id}/a": Ranges(lambda name, logs=logs: known(logs, name, step))
         for id, (_, logs) in runs_a().items()} | {
         one["model"]: Ranges(lambda name, one=one: [one[name]]) for one in measured()["open models"]}

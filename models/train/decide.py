@@ -14,7 +14,7 @@ from scipy import stats
 
 from . import protocol
 from .factors import ONSET, Difference, at, level, onset, reported
-from .recipe import Recipe
+from .recipe import Recipe, recipes
 
 CONFIDENCE = 0.975
 EFFECT = 0.1  # of alpha: an effect inside of it is none, and a level at it is a sink
@@ -208,6 +208,43 @@ def id_of(recipe: Recipe) -> str:
 def onset_words(logs: Logs) -> str:
     steps = [onset(log, protocol.B_STEPS) for _, log in sorted(logs.items())]
     return ", ".join("never" if step is None else f"{step:,}" for step in steps)
+
+
+def spent() -> str:
+    """How many hours all runs took whose logs are here, by the steps that they have."""
+    steps: dict[str, list[int]] = {"shipped models": [], "protocol A": [], "protocol B": []}
+    devices = 0
+    for id in recipes():
+        file = protocol.ZOO / id / "training.jsonl"
+        if file.exists():
+            steps["shipped models"].append(json.loads(file.read_text().splitlines()[-1])["step"])
+    # Two recipes of protocol B are runs of protocol A.
+    for recipe in (protocol.decisive_runs() | protocol.runs()).values():
+        kind = "protocol A" if recipe.id.startswith(protocol.LONG) else "protocol B"
+        seeds = {*recipe.seeds, *(protocol.B_BASELINE_SEEDS if recipe.id == protocol.B_BASELINE else ())}
+        for log in (protocol.read(recipe, seed) for seed in sorted(seeds)):
+            if log.get("device"):
+                devices += 1
+            elif log["points"]:
+                steps[kind].append(log["points"][-1]["step"])
+
+    def hours(count: int) -> str:
+        return " to ".join(f"{count * one / 3600:.0f}" for one in protocol.STEP_SECONDS)
+
+    each = "; ".join(f"{kind} {hours(sum(some))} in {len(some)} runs" for kind, some in steps.items())
+    seconds = " to ".join(map(str, protocol.STEP_SECONDS))
+    return (f"All runs so far took some {hours(sum(map(sum, steps.values())))} core hours, a step being taken to last "
+            f"{seconds} s ({each}). {devices} more ran on a CUDA device.")
+
+
+def onset_interval(logs: Logs) -> str:
+    """The mean onset and its interval over seeds; how many have one where some have none."""
+    steps = [onset(log, protocol.B_STEPS) for _, log in sorted(logs.items())]
+    came = [float(step) for step in steps if step is not None]
+    if len(came) < len(steps) or len(came) < 2:
+        return f"in {len(came)} of {len(steps)} seeds before step {protocol.B_STEPS:,}"
+    found = level(came, 0, CONFIDENCE)
+    return f"step {found.mean:,.0f} ({found.low:,.0f} to {found.high:,.0f}, {len(came)} seeds)"
 
 
 def baseline_words(bases: Logs) -> str:

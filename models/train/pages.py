@@ -244,7 +244,7 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
             "zoo": table(rows), "seeds": seeds_table(more), "preview": preview_table(rows),
             "untrained": untrained({row["id"] for row in rows}),
             "pilot": factors.pilot_table(logs[base.id], base.seeds),
-            "factors": factors.table(list(paired.values())),
+            "hours": decide.spent(), "factors": factors.table(list(paired.values())),
             "decisions": decide.table(decisions)}.items():
         text = claims.with_table(text, name, lines)
     found[readme] = text

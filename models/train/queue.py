@@ -1,7 +1,8 @@
 """Train what protocol B still needs, in the order of protocol.B_ROWS, each run up to step B_STEPS.
 
     python -m models.train.queue --corpora FOLDER --runs models/.runs --jobs 2
-    python -m models.train.queue --left     what is left, with its hours; trains nothing
+    python -m models.train.queue --left     what is left and what all runs so far took, in hours; trains
+                                            nothing
 
 Logs go to models/zoo/ID/b/SEED.json while the runs train. The queue reads them again before each run
 begins, because they tell whether a recipe needs a third seed or a second look. When the command is given
@@ -149,6 +150,7 @@ def main() -> None:
     refuse_unknown(parser, arguments.only, protocol.decisive_runs())
     if arguments.left:
         print(left(arguments.runs, arguments.only))
+        print(decide.spent())
         return
     failed = work(*folders(parser, arguments), arguments.jobs, arguments.only)
     raise SystemExit(f"failed: {failed}" if failed else 0)

@@ -2,12 +2,16 @@
  * The most memory that the page's process takes to open a large model and read with it, beside peers.
  *
  *     node tests/bench/memory.mjs [gpt2.f32 smollm2.f32 gpt2.q8_0]     after web/serve --build-only
+ *     node tests/bench/memory.mjs by-T [MODEL.gguf] [T ...]            of the page alone, by the length of the text
  *
  * Each engine gets a Chromium of its own and the same random weights: the whole page by its dialog, from the disk
  * and from a hub that keeps what it downloads; the peers on an empty page. Reported are what a renderer holds
  * before, then peaks (VmHWM of /proc/PID/status, reset before each): of opening, the page's with a run over 8 tokens;
  * of runs over 64 and 256 tokens, maps and default metrics shown. MB; some 130 of all of them are
  * Chromium itself.
+ *
+ * By T each length gets a Chromium of its own, and the table ends with the line through its rows and how far they are
+ * from it: a run's memory grows with T, not with its square.
  */
 import {
   createReadStream,
@@ -18,7 +22,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join, normalize } from 'node:path';
+import { basename, extname, join, normalize } from 'node:path';
 import {
   CHROMIUM,
   TYPES,
@@ -35,14 +39,18 @@ import { bytesOf, forgetPeak, renderers } from './process.mjs';
 
 const folder = join(root, '.build/bench/memory');
 const modules = join(root, '.build/bench/node_modules');
-const files = process.argv.slice(2);
-if (!files.length) files.push('gpt2.f32', 'smollm2.f32', 'gpt2.q8_0');
+const isByT = process.argv[2] === 'by-T';
+const files = process.argv.slice(isByT ? 3 : 2);
+if (!files.length && !isByT) files.push('gpt2.f32', 'smollm2.f32', 'gpt2.q8_0');
+const SMOLLM2 = join(root, 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf');
 const HUB = 'sinkscope/quantised';
 const MB = 1e6;
 
 /** Where the file lies; it is written once. */
 function fileOf(file, kind) {
   mkdirSync(folder, { recursive: true });
+  // A model of the reader's own.
+  if (extname(file) === '.gguf') return file;
   const path = join(folder, `${file}.${kind}`);
   if (existsSync(path)) return path;
   const [shape, type] = file.split('.');
@@ -63,7 +71,7 @@ async function shows(page, said) {
   await page.waitForFunction(
     (text) => document.querySelector('[data-view="attention"] .stamp')?.textContent.includes(text),
     said,
-    { timeout: 300_000 },
+    { timeout: 1_200_000 },
   );
   await settled(page);
 }
@@ -91,7 +99,7 @@ const fromDisk = pageFrom((page, file) => ({
   async open() {
     const path = fileOf(file, 'gguf');
     await openFiles(page, path);
-    await shows(page, `${file}.gguf`);
+    await shows(page, basename(path).replace(/\.gguf$/, ''));
   },
 }));
 
@@ -173,9 +181,9 @@ if (existsSync(folders['/ort/']))
     'wllama, from disk': peer('wllama', 'gguf'),
     'onnxruntime-web, maps': peer('onnxruntime', 'onnx'),
   });
-else console.log('of ours alone: the peers come with tests/bench/peers/run');
+else if (!isByT) console.log('of ours alone: the peers come with tests/bench/peers/run');
 
-async function measure(begin, file) {
+async function measure(begin, file, lengths = [64, 256]) {
   const browser = await chromium.launch(CHROMIUM);
   try {
     const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
@@ -185,7 +193,7 @@ async function measure(begin, file) {
     const most = async (name) =>
       Math.round(Math.max(...(await Promise.all(pids.map((pid) => bytesOf(pid, name))))) / MB);
     const sizes = [await most('VmRSS')];
-    for (const step of [subject.open, () => subject.read(64), () => subject.read(256)]) {
+    for (const step of [subject.open, ...lengths.map((T) => () => subject.read(T))]) {
       await Promise.all(pids.map(forgetPeak));
       await step();
       sizes.push(await most('VmHWM'));
@@ -199,6 +207,36 @@ async function measure(begin, file) {
 
 const row = (what, cells) =>
   console.log(what.padEnd(44), ...cells.map((one) => `${one}`.padStart(7)));
+/** The least squares' line through points, and how far from it they are at most. */
+function lineThrough(points) {
+  const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
+  const [x, y] = [mean(([one]) => one), mean(([, one]) => one)];
+  const slope = mean(([a, b]) => (a - x) * (b - y)) / mean(([a]) => (a - x) ** 2);
+  const off = Math.max(...points.map(([a, b]) => Math.abs(b - y - slope * (a - x))));
+  return { slope, start: y - slope * x, off };
+}
+
+async function tableByT([file = SMOLLM2, ...lengths]) {
+  if (!existsSync(file))
+    throw new Error(`${file}: expected a model; models/fetch/smollm2 gets one`);
+  const each = lengths.length ? lengths.map(Number) : [512, 1024, 2048, 4096];
+  console.log(`${basename(file)} in the page, MB of the renderer at most (VmHWM)`);
+  row('T', ['opened', 'run', 'a token, kB']);
+  const points = [];
+  for (const T of each) {
+    const [, opened, most] = await measure(fromDisk, file, [T]);
+    points.push([T, most]);
+    row(`${T}`, [opened, most, Math.round((1e3 * (most - opened)) / T)]);
+  }
+  const { slope, start, off } = lineThrough(points);
+  const words = `${Math.round(start)} MB and ${Math.round(1e3 * slope)} kB a token`;
+  console.log(`the line through them: ${words}, at most ${Math.round(off)} MB off`);
+}
+
+if (isByT) {
+  await tableByT(files);
+  process.exit();
+}
 row('MB of the renderer', ['before', 'opened', 'T=64', 'T=256']);
 for (const file of files)
   for (const [name, begin] of Object.entries(ENGINES)) {

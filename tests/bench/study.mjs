@@ -1,8 +1,9 @@
 // Sequences a second of a study, as the page and the command line make it: the summary of 100 sequences of 64 tokens.
 //
-//     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed]
+//     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed] [--three]
 //
-// One worker, then two, interleaved; alone: one only; relaxed: in relaxed floats.
+// One worker, then two, interleaved; alone: one only; relaxed: in relaxed floats; three: the metrics that PyTorch's part
+// computes, in place of the summary.
 //
 // Wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
 import { readFileSync } from 'node:fs';
@@ -12,6 +13,9 @@ import { median } from './peers/table.mjs';
 const rounds = Number(process.env.ROUNDS ?? 7);
 const alone = process.argv.includes('--alone');
 const arithmetic = process.argv.includes('--relaxed') ? 'relaxed' : 'exact';
+const metrics = process.argv.includes('--three')
+  ? ['sink_ratio', 'entropy_mean', 'loss_mean']
+  : undefined;
 const [name = 'models/zoo/softmax'] = process.argv
   .slice(2)
   .filter((word) => !word.startsWith('--'));
@@ -36,7 +40,7 @@ const sequences = Array.from({ length: 100 }, (_, s) =>
 for (let round = 0; round <= rounds; round++)
   for (const { model, wall, cpu } of pools) {
     const [start, used] = [performance.now(), process.cpuUsage()];
-    await measure(model, sequences);
+    await measure(model, sequences, { metrics });
     const { user, system } = process.cpuUsage(used);
     // The first brings the optimised code.
     if (!round) continue;

@@ -544,10 +544,14 @@ export const embed = {
       await page.waitForSelector('.reveal.ready');
       assert.equal(await page.locator('iframe').getAttribute('src'), null);
       await page.keyboard.press('ArrowRight');
-      const frame = await (
-        await page.locator('section.present iframe').elementHandle()
-      ).contentFrame();
-      await isDrawn(frame);
+      // A deck unloads the frames of slides that it leaves.
+      const framed = async () => {
+        const place = await page.locator('section.present iframe').elementHandle();
+        const found = await place.contentFrame();
+        await isDrawn(found);
+        return found;
+      };
+      let frame = await framed();
       await page.screenshot({ path: `${pictures}/embed-slide.png` });
       // After a click into the figure the deck still has the keys; a map that was reached by Tab has its own.
       await frame.locator('.heatmap').first().click();
@@ -555,6 +559,7 @@ export const embed = {
       await at(0);
       await page.keyboard.press('ArrowRight');
       await at(1);
+      frame = await framed();
       await frame.locator('.heatmap').first().focus();
       await page.keyboard.press('ArrowRight');
       await at(1);
@@ -568,10 +573,13 @@ export const embed = {
       assert.equal(await element.evaluate((one) => one.offsetHeight), 520);
       await element.locator('.fit:not(.scrolls)').waitFor();
       await page.screenshot({ path: `${pictures}/embed-slide-element.png` });
+      // The field gave way to the map; what is typed into it moves no slide.
+      await element.getByRole('button', { name: 'About this figure' }).click();
       await element.locator('textarea').fill('He sat at the door.');
       await page.keyboard.press('ArrowLeft');
       await page.keyboard.type('n');
       await at(2);
+      await element.getByRole('button', { name: 'About this figure' }).click();
       await element.locator('.heatmap').first().click();
       await page.keyboard.press('ArrowLeft');
       await at(1);
@@ -686,7 +694,7 @@ export const embed = {
 
   async 'what gave way in a small frame is a button away'(stage) {
     const site = await elsewhere(stage.origin, {
-      '/': `${FRAMED}<iframe width="280" height="240" title="x" src="${stage.origin}/embed.html#view=attention"></iframe>`,
+      '/': `${FRAMED.replace('<title>', '<html lang="en"><title>')}<main><h1>A course</h1><iframe width="280" height="240" title="A map" src="${stage.origin}/embed.html#view=attention"></iframe></main>`,
     });
     const page = await visit(stage, site.address);
     const frame = await (await page.locator('iframe').elementHandle()).contentFrame();

@@ -23,6 +23,7 @@ import { lab } from './lab.mjs';
 import { lessons } from './lessons.mjs';
 import { losing } from './lost.mjs';
 import { conditions } from './conditions.mjs';
+import { long } from './long.mjs';
 import { recording } from './recording.mjs';
 import { packed } from './packed.mjs';
 
@@ -43,7 +44,7 @@ const lists = [
   rooms,
   { ...hub, ...open, ...losing },
   { ...delivery, ...embed },
-  { ...conditions, ...offline },
+  { ...conditions, ...offline, ...long },
   lab,
   monkey,
   experiments,

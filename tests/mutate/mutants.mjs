@@ -418,8 +418,8 @@ export default [
   [
     'a name twice',
     'model/files/container.c',
-    'if (!strcmp(found.entries[i].name,',
-    'if (0 && !strcmp(found.entries[i].name,',
+    'if (!strcmp(table.entries[i].name,',
+    'if (0 && !strcmp(table.entries[i].name,',
     'model',
   ],
   [

@@ -24,8 +24,8 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const build = '.build/mutate';
 /** How many of the nearest tests are asked before the others of a room. */
 const NEAR = 4;
-/** The tests of tests/record that start a cluster of Ray. */
-const CLUSTER = 'ray_with or nothing_is_lost';
+/** The tests of tests/record that start a cluster of Ray, a JupyterLab or a build. */
+const SLOW = 'ray_with or nothing_is_lost or jupyterlab or wheel';
 mkdirSync(build, { recursive: true });
 
 /** Tracked files of some folders whose name fits. @param {RegExp} name @param {string[]} folders */
@@ -247,6 +247,10 @@ async function models() {
     'command',
     'metrics',
     'study',
+    'notebook',
+    'wrapped',
+    'padding',
+    'doors',
   ].map((one) => `tests/record/test_${one}.py`);
   return {
     // Scripts that write goldens are compared with what they wrote; those that time need a quiet machine.
@@ -283,10 +287,10 @@ async function models() {
       const order = [...new Set([...nearestFirst(using, file), ...nearestFirst(reaching, file)])];
       const sorted = likelyFirst(order, [...killers, stemOf(file)]);
       // A cluster takes longer to begin than all else.
-      const slow = isRecorder ? ['tests/record/test_study.py', '-k', CLUSTER] : [];
+      const slow = isRecorder ? ['tests/record/test_study.py', '-k', SLOW] : [];
       const [near, far] = [sorted.slice(0, NEAR), sorted.slice(NEAR)];
       for (const some of [near, far, slow]) {
-        const quick = some === slow ? [] : ['-k', `not (${CLUSTER})`];
+        const quick = some === slow ? [] : ['-k', `not (${SLOW})`];
         if (some.length && !(await pytest([...some, ...quick])))
           return some.length === 1 ? some[0] : 'pytest';
       }

@@ -33,24 +33,24 @@ static inline bool is_integer(const ss_edit_parameter *parameter) {
     return parameter->type == SS_EDIT_INTEGER || parameter->type == SS_EDIT_INDEX;
 }
 
-static inline void add_pin(pins *found, pin one) {
-    if (found->n == (int)(sizeof found->all / sizeof *found->all)) exit(2);
-    found->all[found->n++] = one;
+static inline void add_pin(pins *list, pin one) {
+    if (list->n == (int)(sizeof list->all / sizeof *list->all)) exit(2);
+    list->all[list->n++] = one;
 }
 
 /* Pins every integer of every row at 0, T-1, T, T+1, its highest value and 2^31-1. */
 static inline pins border_pins(int T) {
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
-    pins found = {.n = 0};
+    pins list = {.n = 0};
     for (int row = 0; row < rows; row++)
         for (int p = 0; p < SS_EDIT_PARAMETERS && table[row].parameters[p].name; p++)
             if (is_integer(&table[row].parameters[p])) {
                 long high = (long)table[row].parameters[p].high;
                 long values[] = {0, T - 1, T, T + 1, INT_MAX, high};
-                for (int i = 0; i < 5 + (high > 0); i++) add_pin(&found, (pin){row, p, values[i]});
+                for (int i = 0; i < 5 + (high > 0); i++) add_pin(&list, (pin){row, p, values[i]});
             }
-    return found;
+    return list;
 }
 
 /* Pins every word of the first choice of every row, such as the policies of an eviction; a row
@@ -58,16 +58,16 @@ static inline pins border_pins(int T) {
 static inline pins choice_pins(void) {
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
-    pins found = {.n = 0};
+    pins list = {.n = 0};
     for (int row = 0; row < rows; row++) {
         const ss_edit_parameter *parameters = table[row].parameters;
         int p = 0;
         while (p < SS_EDIT_PARAMETERS && parameters[p].name && !parameters[p].choices) p++;
         bool has = p < SS_EDIT_PARAMETERS && parameters[p].name;
         for (int i = 0; has ? parameters[p].choices[i] != NULL : i < 1; i++)
-            add_pin(&found, (pin){row, has ? p : -1, i});
+            add_pin(&list, (pin){row, has ? p : -1, i});
     }
-    return found;
+    return list;
 }
 
 /* Writes "name=value," with a random value, or the pinned one. */
@@ -167,13 +167,13 @@ typedef struct outcome {
     bool finite;
 } outcome;
 
-static inline void add_bits(outcome *found, const float *numbers, size_t n) {
+static inline void add_bits(outcome *result, const float *numbers, size_t n) {
     for (size_t i = 0; i < n; i++) {
         uint32_t word;
         memcpy(&word, &numbers[i], sizeof word);
         for (int byte = 0; byte < 4; byte++)
-            found->bits = (found->bits ^ (word >> 8 * byte & 255)) * 16777619u;
-        found->finite &= isfinite(numbers[i]) != 0;
+            result->bits = (result->bits ^ (word >> 8 * byte & 255)) * 16777619u;
+        result->finite &= isfinite(numbers[i]) != 0;
     }
 }
 
@@ -181,24 +181,24 @@ static inline void add_bits(outcome *found, const float *numbers, size_t n) {
 static inline outcome run_list(const ss_model *model, const edit_list *list, const int32_t *tokens,
                                int T, int filling) {
     ss_edit edits[2];
-    outcome found = {.bits = 2166136261u, .finite = true};
+    outcome result = {.bits = 2166136261u, .finite = true};
     for (int i = 0; i < list->n; i++) edits[i] = read_edit(list->texts[i]);
     ss_run_desc desc = {model, T + 1, SS_FIELDS_ALL, edits, list->n, NULL, 0, NULL, 0};
     ss_run run;
     size_t bytes;
-    found.status = ss_run_size(&bytes, &desc, &found.err);
-    if (found.status != SS_OK) return found;
+    result.status = ss_run_size(&bytes, &desc, &result.err);
+    if (result.status != SS_OK) return result;
     ss_arena arena = arena_of(bytes);
     memset(arena.block, filling, bytes);
-    found.status = ss_run_init(&run, &desc, &arena, &found.err);
-    if (found.status == SS_OK) found.status = ss_run_extend(&run, tokens, T, &found.err);
+    result.status = ss_run_init(&run, &desc, &arena, &result.err);
+    if (result.status == SS_OK) result.status = ss_run_extend(&run, tokens, T, &result.err);
     const ss_arch *arch = &model->arch;
-    for (int l = 0; l <= arch->L && found.status == SS_OK; l++)
-        add_bits(&found, ss_row(&run.trace, SS_FIELD_HIDDEN, l, 0), (size_t)(T * arch->D));
-    if (found.status == SS_OK)
-        add_bits(&found, ss_floats(&run.trace, SS_FIELD_NEXT), (size_t)arch->V);
+    for (int l = 0; l <= arch->L && result.status == SS_OK; l++)
+        add_bits(&result, ss_row(&run.trace, SS_FIELD_HIDDEN, l, 0), (size_t)(T * arch->D));
+    if (result.status == SS_OK)
+        add_bits(&result, ss_floats(&run.trace, SS_FIELD_NEXT), (size_t)arch->V);
     free(arena.block);
-    return found;
+    return result;
 }
 
 #endif

@@ -20,13 +20,13 @@ int main(int argc, char **argv) {
     for (int i = 0; i < border_lists(&borders); i += step) {
         edit_list list = border_list(&borders, i, T);
         if (list.n == 0) continue;
-        outcome found = run_list(&model.model, &list, tokens, T, 0);
+        outcome result = run_list(&model.model, &list, tokens, T, 0);
         printf("%s%s%s\t%s\t", list.texts[0], list.n > 1 ? " " : "",
-               list.n > 1 ? list.texts[1] : "", ss_status_name(found.status));
-        if (found.status == SS_OK)
-            printf("%08lx\n", (unsigned long)found.bits);
+               list.n > 1 ? list.texts[1] : "", ss_status_name(result.status));
+        if (result.status == SS_OK)
+            printf("%08lx\n", (unsigned long)result.bits);
         else
-            printf("%s\t%s\n", found.err.where, found.err.text);
+            printf("%s\t%s\n", result.err.where, result.err.text);
     }
     close_model(&model);
     return 0;

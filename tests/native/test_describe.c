@@ -36,10 +36,10 @@ static const cJSON *row_of(const cJSON *rows, const char *name) {
 }
 
 static void check_text(const cJSON *row, const cJSON *expected, const char *key) {
-    const char *found = cJSON_GetStringValue(cJSON_GetObjectItem(row, key));
+    const char *actual = cJSON_GetStringValue(cJSON_GetObjectItem(row, key));
     const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(expected, key));
-    if (check_failed(found && text && !strcmp(found, text), __FILE__, __LINE__, key))
-        printf("    expected %s, found %s\n", text, found);
+    if (check_failed(actual && text && !strcmp(actual, text), __FILE__, __LINE__, key))
+        printf("    expected %s, found %s\n", text, actual);
 }
 
 /* Checks the parameters that a whole model shares, with their defaults. */
@@ -50,13 +50,13 @@ static void check_parameters(const cJSON *row, const cJSON *expected) {
         const cJSON *standard = cJSON_GetObjectItem(parameter, "default");
         double low = cJSON_GetNumberValue(cJSON_GetObjectItem(parameter, "min"));
         double high = cJSON_GetNumberValue(cJSON_GetObjectItem(parameter, "max"));
-        double found = cJSON_GetNumberValue(standard);
-        CHECK(low <= found && found <= high);
+        double actual = cJSON_GetNumberValue(standard);
+        CHECK(low <= actual && actual <= high);
         if (cJSON_IsTrue(cJSON_GetObjectItem(parameter, "per_head"))) continue;
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(parameter, "name"));
         const cJSON *number = cJSON_GetObjectItem(defaults, name);
         CHECK(number != NULL);
-        CHECK_NEAR((float)found, (float)cJSON_GetNumberValue(number), 0);
+        CHECK_NEAR((float)actual, (float)cJSON_GetNumberValue(number), 0);
         shared++;
     }
     CHECK_INT(shared, cJSON_GetArraySize(defaults));

@@ -10,16 +10,16 @@
 static const int32_t prompt[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
 #define T_UPDATES ((int)(sizeof prompt / sizeof *prompt))
 
-static void check_list(const ss_model *model, const edit_list *list, outcome *found) {
+static void check_list(const ss_model *model, const edit_list *list, outcome *result) {
     outcome again = run_list(model, list, prompt, T_BORDERS, 0x11);
-    *found = run_list(model, list, prompt, T_BORDERS, 0xff); /* memory filled with NaN */
-    bool same = found->status == again.status && found->bits == again.bits && found->finite;
-    bool placed = found->status == SS_OK ||
-                  (!strncmp(found->err.where, "edits[", 6) && strstr(found->err.text, "expected"));
-    same &= found->status == SS_OK || !strcmp(found->err.text, again.err.text);
+    *result = run_list(model, list, prompt, T_BORDERS, 0xff); /* memory filled with NaN */
+    bool same = result->status == again.status && result->bits == again.bits && result->finite;
+    bool placed = result->status == SS_OK || (!strncmp(result->err.where, "edits[", 6) &&
+                                              strstr(result->err.text, "expected"));
+    same &= result->status == SS_OK || !strcmp(result->err.text, again.err.text);
     if (check_failed(same && placed, __FILE__, __LINE__, "the same numbers, or a refusal"))
         printf("    %s %s: %s %s: %s\n", list->texts[0], list->n > 1 ? list->texts[1] : "",
-               ss_status_name(found->status), found->err.where, found->err.text);
+               ss_status_name(result->status), result->err.where, result->err.text);
 }
 
 /* Tests every step-th list. */
@@ -33,11 +33,11 @@ static void borders(const char *folder, int step) {
     ss_edits(&rows);
     CHECK(rows <= 64);
     for (int i = 0; i < border_lists(&pinned); i += step) {
-        outcome found;
+        outcome result;
         edit_list list = border_list(&pinned, i, T_BORDERS);
         if (list.n == 0) continue;
-        check_list(&model.model, &list, &found);
-        for (int e = 0; e < list.n && found.status == SS_OK; e++)
+        check_list(&model.model, &list, &result);
+        for (int e = 0; e < list.n && result.status == SS_OK; e++)
             accepted[read_edit(list.texts[e]).kind]++;
     }
     for (int row = 0; row < rows; row++) CHECK(accepted[row] > 20);
@@ -56,9 +56,10 @@ static void prompts(void) {
     for (int T = 1; T < 5; T++) {
         CHECK_INT((int)ss_run_extend(&run.run, prompt, T, &err), SS_UNSUPPORTED);
         CHECK_TEXT(err.where, "edits[1].prompt");
-        char said[96];
-        snprintf(said, sizeof said, "expected the 5 tokens of the prompt at once, found %d", T);
-        CHECK_TEXT(err.text, said);
+        char expected[96];
+        snprintf(expected, sizeof expected, "expected the 5 tokens of the prompt at once, found %d",
+                 T);
+        CHECK_TEXT(err.text, expected);
     }
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 5, &err), SS_OK);
     CHECK_INT((int)ss_run_update(&run.run, prompt, 4, &err), SS_UNSUPPORTED);
@@ -106,18 +107,18 @@ static void pairs_continue(const char *folder, bool has_all) {
     pins choices = choice_pins();
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
-    int made[512] = {0};
+    int uses[512] = {0};
     for (int a = 0; a < choices.n; a++)
         for (int b = 0; b < choices.n; b++) /* edits with state get more draws */
             for (int draw = 0; draw < (table[choices.all[a].row].replays ? 8 : 2); draw++) {
                 uint32_t state = (uint32_t)((a * choices.n + b) * 8 + draw) * 2654435761u + 3;
                 bool runs = follow(&model.model, &choices.all[a], &choices.all[b], state);
-                made[a] += runs;
-                made[b] += runs;
+                uses[a] += runs;
+                uses[b] += runs;
             }
     for (int i = 0; i < choices.n && has_all; i++)
-        if (check_failed(made[i] > choices.n, __FILE__, __LINE__, "most lists can be run"))
-            printf("    %d of choice %ld of row %d\n", made[i], choices.all[i].value,
+        if (check_failed(uses[i] > choices.n, __FILE__, __LINE__, "most lists can be run"))
+            printf("    %d of choice %ld of row %d\n", uses[i], choices.all[i].value,
                    choices.all[i].row);
     close_model(&model);
 }

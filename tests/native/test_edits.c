@@ -126,7 +126,7 @@ static void in_pieces(void) {
         opened_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
             ss_edit edit = read_edit(pairs[i].something);
-            opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
             opened_run steps = open_run(&desc);
             ss_error err;
@@ -134,10 +134,10 @@ static void in_pieces(void) {
             for (int t = 1; t < T_MAX && status == SS_OK; t++)
                 status = ss_run_extend(&steps.run, prompt + t, 1, &err);
             if (status == SS_OK)
-                check_same(&whole.run.trace, &steps.run.trace, T_MAX);
+                check_same(&reference.run.trace, &steps.run.trace, T_MAX);
             else
                 CHECK_INT((int)status, SS_UNSUPPORTED);
-            close_run(&whole);
+            close_run(&reference);
             close_run(&steps);
         }
         close_model(&model);
@@ -155,9 +155,9 @@ static void after_a_prompt(void) {
         opened_model model = open_model(folders[f]);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             ss_edit edit = read_edit(texts[i]);
-            opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             opened_run all = run_tokens(&model.model, prompt, 6, &edit, 1);
-            check_same(&all.run.trace, &whole.run.trace, 6);
+            check_same(&all.run.trace, &reference.run.trace, 6);
             ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
             opened_run steps = open_run(&desc);
             ss_error err;
@@ -165,10 +165,10 @@ static void after_a_prompt(void) {
             must(ss_run_extend(&steps.run, prompt, 7, &err), &err, "prompt");
             for (int t = 7; t < T_MAX; t++)
                 must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "token");
-            check_same(&whole.run.trace, &steps.run.trace, T_MAX);
+            check_same(&reference.run.trace, &steps.run.trace, T_MAX);
             close_run(&steps);
             close_run(&all);
-            close_run(&whole);
+            close_run(&reference);
         }
         close_model(&model);
     }
@@ -301,7 +301,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     for (int t = 0; t < T; t++) tokens[t] = (t * t + t / 7) % 40;
     snprintf(text, sizeof text, "evict:policy=%s", policy);
     ss_edit edits[] = {read_edit(text), read_edit(with)};
-    opened_run whole = stream(model, tokens, T, T, edits, 2, false);
+    opened_run reference = stream(model, tokens, T, T, edits, 2, false);
     /* A run of all T tokens works in pieces of SS_LOGIT_ROWS, which fill the cache to its last
      * slot. */
     const int pieces[] = {1, 7, 49, T};
@@ -309,15 +309,15 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
         int piece = pieces[i];
         opened_run part = stream(model, tokens, T, piece, edits, 2, true);
         CHECK(part.run.trace.slots <= 2 * 6 + SS_LOGIT_ROWS || part.run.trace.slots == T);
-        if (check_failed(same_rows(&whole.run.trace, &part.run.trace, SS_FIELD_LOSS, T), __FILE__,
-                         __LINE__, "the same losses"))
+        if (check_failed(same_rows(&reference.run.trace, &part.run.trace, SS_FIELD_LOSS, T),
+                         __FILE__, __LINE__, "the same losses"))
             printf("    %s, %d at a time\n", policy, piece);
-        CHECK_BITS(ss_floats(&whole.run.trace, SS_FIELD_NEXT),
+        CHECK_BITS(ss_floats(&reference.run.trace, SS_FIELD_NEXT),
                    ss_floats(&part.run.trace, SS_FIELD_NEXT),
                    (size_t)model->arch.V * sizeof(float));
         close_run(&part);
     }
-    close_run(&whole);
+    close_run(&reference);
 }
 
 static void streams(void) {
@@ -422,13 +422,13 @@ static void resumed(void) {
         opened_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
             ss_edit edit = read_edit(pairs[i].something);
-            opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             for (int layer = 0; layer <= model.model.arch.L; layer++) {
-                opened_run from = run_from(&whole.run.trace, layer, SS_FIELDS_ALL, &edit, 1);
-                check_same(&whole.run.trace, &from.run.trace, T_MAX);
+                opened_run from = run_from(&reference.run.trace, layer, SS_FIELDS_ALL, &edit, 1);
+                check_same(&reference.run.trace, &from.run.trace, T_MAX);
                 close_run(&from);
             }
-            close_run(&whole);
+            close_run(&reference);
         }
         close_model(&model);
     }
@@ -445,17 +445,17 @@ static void by_tokens(void) {
             snprintf(text, sizeof text, "evict:policy=%s,budget=5", policies[p]);
             ss_edit edits[] = {read_edit(text), read_edit("silence:layer=1")};
             for (int n = 1; n <= 2; n++) {
-                opened_run whole = run_tokens(&model.model, prompt, T_MAX, edits, n);
+                opened_run reference = run_tokens(&model.model, prompt, T_MAX, edits, n);
                 opened_run from = run_from(&plain.run.trace, SS_BY_EDITS, SS_FIELDS_ALL, edits, n);
                 int idle = strstr(text, "snapkv") ? 8 : 5;
                 CHECK_INT(from.run.pass->taken, n == 1 ? idle : 0);
                 CHECK_INT(from.run.trace.T, T_MAX);
-                check_same(&whole.run.trace, &from.run.trace, T_MAX);
-                opened_run other = run_from(&whole.run.trace, SS_BY_EDITS, 0, edits, n);
+                check_same(&reference.run.trace, &from.run.trace, T_MAX);
+                opened_run other = run_from(&reference.run.trace, SS_BY_EDITS, 0, edits, n);
                 CHECK_INT(other.run.pass->taken, 0);
                 close_run(&other);
                 close_run(&from);
-                close_run(&whole);
+                close_run(&reference);
             }
         }
         close_run(&plain);
@@ -499,17 +499,17 @@ static void by_edits(void) {
         must(ss_run_extend(&plain.run, prompt, T_MAX, &err), &err, "plain");
         for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
             ss_edit edit = read_edit(wanted[i].edit);
-            opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             ss_run_desc desc = {&model.model,     T_MAX + 3,   SS_FIELDS_ALL, &edit, 1,
                                 &plain.run.trace, SS_BY_EDITS, NULL,          0};
             opened_run from = open_run(&desc);
             CHECK_INT(from.run.pass->first_layer, wanted[i].layer);
             CHECK_INT(from.run.pass->taken, wanted[i].tokens);
             must(ss_run_extend(&from.run, prompt, T_MAX, &err), &err, "from");
-            check_same(&whole.run.trace, &from.run.trace, T_MAX);
+            check_same(&reference.run.trace, &from.run.trace, T_MAX);
             check_updates(&from, &desc, prompt, T_MAX, 9);
             close_run(&from);
-            close_run(&whole);
+            close_run(&reference);
         }
         close_run(&plain);
     }
@@ -632,13 +632,14 @@ static void updates_after_all(void) {
 }
 
 /* Extends a run that begins from n tokens of another to the whole text. */
-static void check_longer(const ss_trace *base, int n, const ss_trace *whole, const ss_edit *edit) {
+static void check_longer(const ss_trace *base, int n, const ss_trace *reference,
+                         const ss_edit *edit) {
     ss_error err;
     ss_run_desc desc = {base->model, T_MAX, SS_FIELDS_ALL, edit, 1, base, SS_BY_EDITS, NULL, 0};
     opened_run run = open_run(&desc);
     must(ss_run_extend(&run.run, prompt, n, &err), &err, "from");
     must(ss_run_extend(&run.run, prompt + n, T_MAX - n, &err), &err, "more");
-    check_runs(whole, &run.run.trace, T_MAX);
+    check_runs(reference, &run.run.trace, T_MAX);
     close_run(&run);
 }
 
@@ -651,17 +652,17 @@ static void from_rooms(void) {
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             ss_error err;
             ss_edit edit = read_edit(texts[i]);
-            opened_run whole = run_edit(&model, texts[i]);
+            opened_run reference = run_edit(&model, texts[i]);
             opened_run small = run_tokens(&model.model, prompt, 7, NULL, 0);
             int32_t other[T_MAX];
             for (int t = 0; t < T_MAX; t++) other[t] = t < 5 ? prompt[t] : prompt[T_MAX - 1 - t];
             opened_run large = run_tokens(&model.model, other, T_MAX, NULL, 0);
             must(ss_run_update(&large.run, prompt, 7, &err), &err, "update");
-            check_longer(&small.run.trace, 7, &whole.run.trace, &edit);
-            check_longer(&large.run.trace, 7, &whole.run.trace, &edit);
+            check_longer(&small.run.trace, 7, &reference.run.trace, &edit);
+            check_longer(&large.run.trace, 7, &reference.run.trace, &edit);
             close_run(&large);
             close_run(&small);
-            close_run(&whole);
+            close_run(&reference);
         }
         close_model(&model);
     }
@@ -702,12 +703,12 @@ static void only_above(void) {
     opened_model model = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_edit edit = read_edit("silence:layer=1,head=2");
-    opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     opened_run from = run_from(&plain.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
-    CHECK(same_rows(&whole.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
+    CHECK(same_rows(&reference.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
     CHECK(!same_rows(&plain.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
     close_run(&from);
-    close_run(&whole);
+    close_run(&reference);
     close_run(&plain);
     close_model(&model);
 }

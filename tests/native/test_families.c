@@ -59,10 +59,10 @@ static void check_config(const char *text, ss_status status, const char *where) 
     snprintf(whole, sizeof whole, "{%s}", text);
     ss_arch arch;
     ss_error err = {0};
-    ss_status found = read_text(&arch, whole, &err);
-    if (found != status || strcmp(err.where, where))
+    ss_status actual = read_text(&arch, whole, &err);
+    if (actual != status || strcmp(err.where, where))
         printf("  %s: %s: %s\n", whole, err.where, err.text);
-    CHECK_INT((int)found, (int)status);
+    CHECK_INT((int)actual, (int)status);
     CHECK(!strcmp(err.where, where));
     if (status == SS_UNSUPPORTED) CHECK(strstr(err.text, "this build computes") != NULL);
 }
@@ -72,10 +72,11 @@ static void with_number(char *text, size_t size, const char *config, const char 
                         double value) {
     char name[64];
     snprintf(name, sizeof name, "\"%s\":", key);
-    const char *own = strstr(config, name);
-    size_t before = own ? (size_t)(own - config) : strlen(config);
-    const char *after = own ? own + strlen(name) + strspn(own + strlen(name), "0123456789") : "";
-    snprintf(text, size, "{%.*s%s%s%.17g%s}", (int)before, config, own ? "" : ",", name, value,
+    const char *value_at = strstr(config, name);
+    size_t before = value_at ? (size_t)(value_at - config) : strlen(config);
+    const char *after =
+        value_at ? value_at + strlen(name) + strspn(value_at + strlen(name), "0123456789") : "";
+    snprintf(text, size, "{%.*s%s%s%.17g%s}", (int)before, config, value_at ? "" : ",", name, value,
              after);
 }
 
@@ -399,7 +400,7 @@ static void rotary_configs(void) {
 
 /* Checks windows: "512." is a layer with a window of 512, then one without. */
 static void check_windows(const char *text, const char *expected) {
-    char whole[1024], found[64];
+    char whole[1024], actual[64];
     ss_arch arch;
     ss_error err;
     size_t used = 0;
@@ -407,11 +408,11 @@ static void check_windows(const char *text, const char *expected) {
     must(read_text(&arch, whole, &err), &err, whole);
     for (int l = 0; l < arch.L; l++) {
         int window = ss_arch_window(&arch, l);
-        used += window ? (size_t)snprintf(found + used, sizeof found - used, "%d", window)
-                       : (size_t)snprintf(found + used, sizeof found - used, ".");
+        used += window ? (size_t)snprintf(actual + used, sizeof actual - used, "%d", window)
+                       : (size_t)snprintf(actual + used, sizeof actual - used, ".");
     }
-    if (strcmp(found, expected)) printf("  %s: %s, not %s\n", whole, found, expected);
-    CHECK(!strcmp(found, expected));
+    if (strcmp(actual, expected)) printf("  %s: %s, not %s\n", whole, actual, expected);
+    CHECK(!strcmp(actual, expected));
 }
 
 static void windows_of_layers(void) {
@@ -724,8 +725,8 @@ static ss_status read_object(ss_arch *arch, const cJSON *config, ss_error *err) 
 }
 
 /* YaRN scales from max_position_embeddings where no original context is given. */
-static void check_stretched(const cJSON *given, const cJSON *context, const char *family) {
-    cJSON *with = cJSON_Duplicate(given, true), *rope = cJSON_CreateObject();
+static void check_stretched(const cJSON *original, const cJSON *context, const char *family) {
+    cJSON *with = cJSON_Duplicate(original, true), *rope = cJSON_CreateObject();
     cJSON_AddStringToObject(rope, "rope_type", "yarn");
     cJSON_AddNumberToObject(rope, "factor", 2.0);
     cJSON_AddItemToObject(with, "rope_scaling", rope);
@@ -751,18 +752,18 @@ static void defaults(void) {
     /* All but gemma3, whose text_config is gemma3_text's. */
     CHECK_INT(cJSON_GetArraySize(families), commas);
     cJSON_ArrayForEach(family, families) {
-        const cJSON *given = cJSON_GetObjectItem(family, "given");
+        const cJSON *original = cJSON_GetObjectItem(family, "given");
         ss_arch without, with;
         ss_error err;
-        must(read_object(&without, given, &err), &err, family->string);
+        must(read_object(&without, original, &err), &err, family->string);
         const cJSON *others = cJSON_GetObjectItem(family, "defaults");
         bool has_yarn = !strncmp(family->string, "qwen", 4) || !strcmp(family->string, "llama") ||
                         !strncmp(family->string, "mi", 2) || !strcmp(family->string, "gpt_neox");
         if (has_yarn)
-            check_stretched(given, cJSON_GetObjectItem(others, "max_position_embeddings"),
+            check_stretched(original, cJSON_GetObjectItem(others, "max_position_embeddings"),
                             family->string);
         cJSON_ArrayForEach(key, others) {
-            cJSON *more = cJSON_Duplicate(given, true);
+            cJSON *more = cJSON_Duplicate(original, true);
             cJSON_AddItemToObject(more, key->string, cJSON_Duplicate(key, true));
             ss_status status = read_object(&with, more, &err);
             bool same = status == SS_OK && !memcmp(&with, &without, sizeof with);
@@ -949,16 +950,16 @@ static void missing_tensors(void) {
 
 /* Opens the model again with one more tensor of that name. */
 static ss_status open_beside(const opened_model *opened, const char *name, ss_error *err) {
-    const ss_container *own = &opened->weights.container;
-    ss_entry *entries = malloc((own->n + 1) * sizeof *entries);
+    const ss_container *container = &opened->weights.container;
+    ss_entry *entries = malloc((container->n + 1) * sizeof *entries);
     if (!entries) exit(2);
     size_t at = 0;
-    while (at < own->n && strcmp(own->entries[at].name, name) < 0) at++;
-    memcpy(entries, own->entries, at * sizeof *entries);
-    memcpy(entries + at + 1, own->entries + at, (own->n - at) * sizeof *entries);
-    entries[at] = own->entries[0];
+    while (at < container->n && strcmp(container->entries[at].name, name) < 0) at++;
+    memcpy(entries, container->entries, at * sizeof *entries);
+    memcpy(entries + at + 1, container->entries + at, (container->n - at) * sizeof *entries);
+    entries[at] = container->entries[0];
     entries[at].name = name;
-    ss_container more = *own;
+    ss_container more = *container;
     more.entries = entries;
     more.n++;
     size_t bytes;
@@ -985,22 +986,22 @@ static void unread_tensors(void) {
                                          "xattn.bias",
                                          "blk.0.nextn.eh_proj.weight",
                                          "score"};
-    static const char *const known[] = {"model.layers.0.self_attn.rotary_emb.inv_freq",
-                                        "h.1.attn.bias",
-                                        "h.1.attn.masked_bias",
-                                        "gpt_neox.layers.0.attention.bias",
-                                        "bert.embeddings.position_ids",
-                                        "rope_freqs.weight",
-                                        "bert.pooler.dense.weight",
-                                        "pooler.dense.bias",
-                                        "cls.seq_relationship.weight",
-                                        "classifier.weight",
-                                        "score.weight",
-                                        "qa_outputs.bias",
-                                        "vision_tower.a",
-                                        "model.vision_tower.a",
-                                        "multi_modal_projector.a",
-                                        "model.multi_modal_projector.a"};
+    static const char *const ignored[] = {"model.layers.0.self_attn.rotary_emb.inv_freq",
+                                          "h.1.attn.bias",
+                                          "h.1.attn.masked_bias",
+                                          "gpt_neox.layers.0.attention.bias",
+                                          "bert.embeddings.position_ids",
+                                          "rope_freqs.weight",
+                                          "bert.pooler.dense.weight",
+                                          "pooler.dense.bias",
+                                          "cls.seq_relationship.weight",
+                                          "classifier.weight",
+                                          "score.weight",
+                                          "qa_outputs.bias",
+                                          "vision_tower.a",
+                                          "model.vision_tower.a",
+                                          "multi_modal_projector.a",
+                                          "model.multi_modal_projector.a"};
     for (size_t f = 0; f < FOLDERS + sizeof formats / sizeof *formats; f++) {
         ss_error err;
         opened_model opened = open_model(path_of(f < FOLDERS ? folders[f] : formats[f - FOLDERS]));
@@ -1010,8 +1011,8 @@ static void unread_tensors(void) {
             CHECK(strstr(err.text, "of this config reads") &&
                   strstr(err.text, opened.model.arch.family));
         }
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            CHECK_INT((int)open_beside(&opened, known[i], &err), SS_OK);
+        for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+            CHECK_INT((int)open_beside(&opened, ignored[i], &err), SS_OK);
         close_model(&opened);
     }
 }
@@ -1122,10 +1123,10 @@ static void parts_add_up(void) {
                 logit += (double)(dot[t * T_MAX] * arch->score_scale) / T_MAX;
             for (size_t c = 0; c < count; c++) {
                 double part = (double)parts[(size_t)head * count + c];
-                bool there = !arch->post_norm && (c <= 2 * (size_t)l || c + 1 == count);
-                CHECK_INT(isnan(part), !there);
-                sum += there ? part : 0;
-                size += there ? fabs(part) : 0;
+                bool is_defined = !arch->post_norm && (c <= 2 * (size_t)l || c + 1 == count);
+                CHECK_INT(isnan(part), !is_defined);
+                sum += is_defined ? part : 0;
+                size += is_defined ? fabs(part) : 0;
             }
             if (!arch->post_norm &&
                 check_failed(fabs(sum - logit) <= 1e-5 * size, __FILE__, __LINE__, "adds up"))
@@ -1136,9 +1137,9 @@ static void parts_add_up(void) {
                 double whole = (double)parts[(size_t)head * count + 2 * (size_t)below + 1];
                 double heads_sum = 0;
                 for (size_t i = 0; i < H; i++) heads_sum += (double)own[i];
-                bool there = !arch->post_norm && !arch->branch_norms && below < l;
-                CHECK_INT(isnan(heads_sum), !there);
-                if (there && !trace->model->layers[below].o.bias)
+                bool is_defined = !arch->post_norm && !arch->branch_norms && below < l;
+                CHECK_INT(isnan(heads_sum), !is_defined);
+                if (is_defined && !trace->model->layers[below].o.bias)
                     CHECK(fabs(heads_sum - whole) <= 1e-5 * size);
             }
             free(dot);

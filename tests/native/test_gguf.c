@@ -471,12 +471,12 @@ static void check_scalings(void) {
                          "\"max_position_embeddings\":16,\"rope_scaling\":%s}",
                          table[i].scaling);
         ss_bytes file = write_file(words);
-        ss_arch found, expected;
+        ss_arch actual, expected;
         ss_error err;
-        must(ss_arch_read_gguf(&found, file, &err), &err, table[i].name);
+        must(ss_arch_read_gguf(&actual, file, &err), &err, table[i].name);
         must(ss_arch_read(&expected, (ss_bytes){(const unsigned char *)config, (size_t)n}, &err),
              &err, table[i].scaling);
-        const ss_rotary *a = &found.rotary, *b = &expected.rotary;
+        const ss_rotary *a = &actual.rotary, *b = &expected.rotary;
         CHECK_INT((int)a->scaling, (int)b->scaling);
         CHECK_NEAR(a->factor, b->factor, 0);
         CHECK_NEAR(a->original, b->original, 0);
@@ -522,12 +522,12 @@ static void check_shards(void) {
 /* ---- values of metadata --------------------------------------------------------------------- */
 
 /* Finds a pair by its key, as wasm/abi does; SS_BAD_REQUEST if the file has none. */
-static ss_status find_pair(ss_gguf_pair *found, ss_bytes file, const char *key, ss_error *err) {
+static ss_status find_pair(ss_gguf_pair *pair, ss_bytes file, const char *key, ss_error *err) {
     ss_gguf gguf;
     ss_status status = ss_gguf_begin(&gguf, file, err);
     for (uint64_t i = 0; status == SS_OK && i < gguf.pairs_n; i++) {
-        status = ss_gguf_next_pair(&gguf, found, err);
-        if (status == SS_OK && ss_bytes_are(found->key, key)) return SS_OK;
+        status = ss_gguf_next_pair(&gguf, pair, err);
+        if (status == SS_OK && ss_bytes_are(pair->key, key)) return SS_OK;
     }
     return status == SS_OK ? SS_BAD_REQUEST : status;
 }

@@ -92,14 +92,14 @@ static float metric_gap(const ss_trace *trace, const ss_trace *plain, const char
                         int h, const ss_tensor *expected, size_t *first) {
     size_t count;
     ss_metric_args args = {SS_EPS_STANDARD, trace->T, l, h, plain};
-    float *found = measure_args(trace, name, args, &count), worst = 0;
+    float *actual = measure_args(trace, name, args, &count), worst = 0;
     CHECK(*first + count <= ss_tensor_count(expected));
     for (size_t i = 0; i < count && *first + i < ss_tensor_count(expected); i++) {
         float number = number_at(expected, *first + i);
-        float gap = isnan(found[i]) && isnan(number) ? 0.0f : fabsf(found[i] - number);
+        float gap = isnan(actual[i]) && isnan(number) ? 0.0f : fabsf(actual[i] - number);
         worst = gap > worst || isnan(gap) ? gap : worst;
     }
-    free(found);
+    free(actual);
     *first += count;
     return worst;
 }
@@ -223,18 +223,19 @@ static void check_case(coverage *met, const char *name, const char *folder, cons
     int32_t *tokens = golden_tokens(&file, &T);
     opened_run run = run_tokens(&model.model, tokens, T, of->edits, of->edits_n);
     opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
-    coverage found = {0};
+    coverage compared = {0};
     for (size_t i = 0; i < file.container.n; i++) {
         const ss_entry *entry = &file.container.entries[i];
-        bool known = compare(&found, &run.run.trace, &plain.run.trace, entry->name, &entry->tensor);
-        if (check_failed(known, __FILE__, __LINE__, "is a field or a metric"))
+        bool is_known =
+            compare(&compared, &run.run.trace, &plain.run.trace, entry->name, &entry->tensor);
+        if (check_failed(is_known, __FILE__, __LINE__, "is a field or a metric"))
             printf("    %s\n", entry->name);
     }
     meet_model(met, &model);
     for (int i = 0; i < of->edits_n; i++) met->edits[of->edits[i].kind] = true;
     for (int i = 0; i < METRICS_MAX && all_differ(&run.run.trace); i++) {
-        met->metrics[i] |= found.metrics[i];
-        if (i < SS_FIELD_N) met->fields[i] |= found.fields[i];
+        met->metrics[i] |= compared.metrics[i];
+        if (i < SS_FIELD_N) met->fields[i] |= compared.fields[i];
     }
     check_kept(&run, &plain, of, tokens, T);
     free(tokens);

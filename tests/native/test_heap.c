@@ -183,11 +183,11 @@ static void json(void) {
 int main(void) {
 #undef malloc
 #undef free
-    unsigned char *whole = malloc(ROOM + ALIGN);
-    if (!whole) return 2;
-    memory = whole;
+    unsigned char *allocation = malloc(ROOM + ALIGN);
+    if (!allocation) return 2;
+    memory = allocation;
     blocks();
     json();
-    free(whole);
+    free(allocation);
     return check_done();
 }

@@ -187,12 +187,12 @@ static void check_model(const char *folder) {
     for (int t = 0; t < 16; t++) tokens[t] = (t * 31 + 7) % model.model.arch.V;
     opened_run exact = run_tokens(&model.model, tokens, 16, NULL, 0);
     void *panels = keep_int8(&model.model);
-    opened_run whole = run_tokens(&model.model, tokens, 16, NULL, 0);
+    opened_run reference = run_tokens(&model.model, tokens, 16, NULL, 0);
     opened_run parts = open_run(
         &(ss_run_desc){.model = &model.model, .capacity = 16, .fields = SS_BIT(SS_FIELD_LOGITS)});
     size_t V = (size_t)model.model.arch.V;
     const float *a = ss_floats(&exact.run.trace, SS_FIELD_LOGITS);
-    const float *b = ss_floats(&whole.run.trace, SS_FIELD_LOGITS);
+    const float *b = ss_floats(&reference.run.trace, SS_FIELD_LOGITS);
     float worst = 0.0f, most = 0.0f;
     for (size_t i = 0; i < 16 * V; i++) {
         worst = fmaxf(worst, fabsf(a[i] - b[i]));
@@ -206,7 +206,7 @@ static void check_model(const char *folder) {
     CHECK_BITS(ss_floats(&parts.run.trace, SS_FIELD_LOGITS), b, 16 * V * sizeof *b);
     check_refused(&model.model, "quantise:what=weights,bits=4,by=tensor");
     check_refused(&model.model, "scale_weight:matrix=down,layer=0,row=1,column=2,factor=9");
-    close_run(&exact), close_run(&whole), close_run(&parts);
+    close_run(&exact), close_run(&reference), close_run(&parts);
     free(panels);
     close_model(&model);
 }

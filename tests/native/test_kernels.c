@@ -503,10 +503,10 @@ static bool entropy_is_ordered(const float *x, const float *y, size_t n) {
         exact -= truth;
         size += fabs(truth);
     }
-    double found = ss_entropy(row, factor, n);
+    double actual = ss_entropy(row, factor, n);
     free(row);
-    return found == 0.0 - ((lanes[0] + lanes[2]) + (lanes[1] + lanes[3])) &&
-           fabs(found - exact) <= 3e-7 * size;
+    return actual == 0.0 - ((lanes[0] + lanes[2]) + (lanes[1] + lanes[3])) &&
+           fabs(actual - exact) <= 3e-7 * size;
 }
 
 static bool shares_are_exact(const float *x, const float *y, size_t n) {

@@ -98,10 +98,10 @@ static void check_metrics(const ss_trace *stored, const ss_trace *computed, cons
 }
 
 static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int piece) {
-    ss_run_desc own = *desc;
+    ss_run_desc with_budget = *desc;
     ss_error err;
-    own.map_bytes = map_bytes;
-    opened_run run = open_run(&own);
+    with_budget.map_bytes = map_bytes;
+    opened_run run = open_run(&with_budget);
     for (int t = 0; t < T; t += piece)
         must(ss_run_extend(&run.run, prompt + t, least(piece, T - t), &err), &err, "extend");
     return run;
@@ -160,7 +160,7 @@ static void edits(const char *folder) {
     CASE("every edit and every policy, alone and before another one");
     opened_model model = open_model(folder);
     pins choices = choice_pins();
-    int made = 0;
+    int tested = 0;
     for (int i = 0; i < 6 * choices.n; i++) {
         uint32_t state = (uint32_t)i * 2654435761u + 5;
         const pin *pinned[] = {&choices.all[i % choices.n],
@@ -176,10 +176,10 @@ static void edits(const char *folder) {
             try_run(&desc, &err) != SS_OK)
             continue;
         compare(&model.model, list, n, T_MAX, T_MAX);
-        made++;
+        tested++;
         if (check_state.failed > failed) printf("    %s %s\n", texts[0], n > 1 ? texts[1] : "");
     }
-    CHECK(made > 4 * choices.n);
+    CHECK(tested > 4 * choices.n);
     close_model(&model);
 }
 
@@ -239,10 +239,10 @@ static void from_another(const char *folder, const char *edit_text) {
     opened_run expected = run_with(&desc, 0, T_MAX, T_MAX);
     for (int i = 0; i < 4; i++) {
         opened_run base = run_with(&plain, i & 1 ? NO_MAPS : 0, T_MAX, T_MAX);
-        ss_run_desc own = desc;
-        own.from = &base.run.trace;
-        own.layer = SS_BY_EDITS;
-        opened_run run = run_with(&own, i & 2 ? NO_MAPS : 0, T_MAX, T_MAX);
+        ss_run_desc with_budget = desc;
+        with_budget.from = &base.run.trace;
+        with_budget.layer = SS_BY_EDITS;
+        opened_run run = run_with(&with_budget, i & 2 ? NO_MAPS : 0, T_MAX, T_MAX);
         CHECK(same_maps(&expected.run, &run.run, SS_FIELD_ATT, 0, T_MAX));
         check_metrics(&expected.run.trace, &run.run.trace, &base.run.trace);
         close_run(&base);

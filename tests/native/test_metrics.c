@@ -173,22 +173,22 @@ static void long_prefix(void) {
 
 static void prefix_of_tokens(void) {
     CASE("tokens = n measures as if only the first n tokens had been run");
-    fake whole, part;
-    fake_open(&whole, 1, 1, 9, 1, "softmax");
+    fake full, part;
+    fake_open(&full, 1, 1, 9, 1, "softmax");
     fake_open(&part, 1, 1, 5, 1, "softmax");
     for (int i = 0; i < 9; i++)
         for (int j = 0; j <= i; j++) {
             float w = (float)((i * 7 + j * 3) % 11) / 11.0f;
-            *weight(&whole, 0, i, j) = w;
+            *weight(&full, 0, i, j) = w;
             if (i < 5) *weight(&part, 0, i, j) = w;
         }
-    free(measure(&whole.trace, "alpha", 0.3f, 0, 0, 0, NULL));
-    float *a = measure(&whole.trace, "alpha", 0.3f, 5, 0, 0, NULL);
+    free(measure(&full.trace, "alpha", 0.3f, 0, 0, 0, NULL));
+    float *a = measure(&full.trace, "alpha", 0.3f, 5, 0, 0, NULL);
     float *b = measure(&part.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     CHECK_BITS(a, b, 5 * sizeof *a);
     free(a);
     free(b);
-    fake_close(&whole);
+    fake_close(&full);
     fake_close(&part);
 }
 
@@ -496,10 +496,10 @@ static float spectrum(const float *rows, int T, int D, bool others) {
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), rows, (size_t)(T * D) * sizeof *rows);
     /* The working memory is full of NaN, as if an earlier measurement had left it. */
     for (size_t i = 0; i < f.trace.spectrum_n; i++) f.trace.spectrum[i] = (double)NAN;
-    float *found =
+    float *values =
         measure(&f.trace, others ? "matrix_entropy_others" : "matrix_entropy", 0.3f, 0, 0, 0, NULL);
-    float entropy = found[0];
-    free(found);
+    float entropy = values[0];
+    free(values);
     fake_close(&f);
     return entropy;
 }

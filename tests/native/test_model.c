@@ -464,20 +464,20 @@ static void operations(void) {
     CASE("an operation or parameter that the table does not have is refused when the model opens");
     opened_model opened = open_model(LLAMA);
     ss_attention *attention = &opened.model.arch.attention;
-    ss_choice own;
+    ss_choice choice;
     ss_error err;
-    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_OK);
+    CHECK_INT((int)ss_operation_own(&choice, &opened.model, &err), SS_OK);
     strcpy(attention->operation, "sink_logit"); /* the model has no self_attn.sinks */
-    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_BAD_CONFIG);
+    CHECK_INT((int)ss_operation_own(&choice, &opened.model, &err), SS_BAD_CONFIG);
     attention->parameters_n = 1;
     strcpy(attention->parameters[0].name, "logit");
     attention->parameters[0].value = 1.5f;
-    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_OK);
-    CHECK_NEAR(own.parameters[0], 1.5, 0);
+    CHECK_INT((int)ss_operation_own(&choice, &opened.model, &err), SS_OK);
+    CHECK_NEAR(choice.parameters[0], 1.5, 0);
     strcpy(attention->parameters[0].name, "slope");
-    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_BAD_CONFIG);
+    CHECK_INT((int)ss_operation_own(&choice, &opened.model, &err), SS_BAD_CONFIG);
     strcpy(attention->operation, "hardmax");
-    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_UNSUPPORTED);
+    CHECK_INT((int)ss_operation_own(&choice, &opened.model, &err), SS_UNSUPPORTED);
     close_model(&opened);
 }
 

@@ -51,8 +51,8 @@ typedef struct thread_pool {
 } thread_pool;
 
 static void *help(void *of) {
-    helper *own = of;
-    pool_help(own->pool, own->worker);
+    helper *self = of;
+    pool_help(self->pool, self->worker);
     return NULL;
 }
 

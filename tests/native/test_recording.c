@@ -95,15 +95,15 @@ static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tenso
     size_t first = 0, count;
     for (int l = 0; l < layers; l++)
         for (int h = 0; h < heads; h++, first += count) {
-            float *found = measure(trace, row->name, SS_EPS_STANDARD, 0, l, h, &count);
+            float *actual = measure(trace, row->name, SS_EPS_STANDARD, 0, l, h, &count);
             for (size_t i = 0; i < count; i++) {
                 double number = (double)number_at(expected, first + i);
                 double gap =
-                    isnan(number) && isnan(found[i]) ? 0.0 : fabs(number - (double)found[i]);
+                    isnan(number) && isnan(actual[i]) ? 0.0 : fabs(number - (double)actual[i]);
                 worst = gap > worst || isnan(gap) ? gap : worst;
                 largest = fabs(number) > largest ? fabs(number) : largest;
             }
-            free(found);
+            free(actual);
         }
     CHECK_INT(first, ss_tensor_count(expected));
     return worst / largest;
@@ -178,15 +178,15 @@ static int goldens(bool reduced, size_t shift) {
 
 static void reference(void) {
     CASE("the reference's maps and vectors give the reference's metrics without a model");
-    int whole = goldens(false, 0);
-    printf("  %d metrics compared\n", whole);
-    CHECK(whole > 600);
+    int all_metrics = goldens(false, 0);
+    printf("  %d metrics compared\n", all_metrics);
+    CHECK(all_metrics > 600);
     CASE("the same where the file's numbers are not aligned");
-    CHECK_INT(goldens(false, 3), whole);
+    CHECK_INT(goldens(false, 3), all_metrics);
     CASE("alpha, row sums and norms alone give every metric that needs no more");
     int reduced = goldens(true, 0);
     printf("  %d metrics compared\n", reduced);
-    CHECK(reduced > 300 && reduced < whole);
+    CHECK(reduced > 300 && reduced < all_metrics);
 }
 
 /* ---- a small file by hand ------------------------------------------------------------------ */
@@ -477,10 +477,11 @@ static void first(void) {
         {"first_share", {0.125f, 0.25f}}, {"value_ratio", {1.5f, NAN}}, {"head_load", {NAN, NAN}}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         size_t n;
-        float *found = measure(&opened.trace, table[i].metric, 0, 0, 0, 0, &n);
+        float *actual = measure(&opened.trace, table[i].metric, 0, 0, 0, 0, &n);
         for (size_t j = 0; j < n; j++)
-            CHECK(isnan(table[i].expected[j]) ? isnan(found[j]) : found[j] == table[i].expected[j]);
-        free(found);
+            CHECK(isnan(table[i].expected[j]) ? isnan(actual[j])
+                                              : actual[j] == table[i].expected[j]);
+        free(actual);
     }
     close_trace(&opened);
 }

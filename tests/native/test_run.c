@@ -34,10 +34,10 @@ static size_t heads_of(const ss_trace *trace) {
 static void prefill_equals_steps(const char *folder) {
     CASE("a prompt at once, in pieces, and token by token give the same bits");
     opened_model model = open_model(folder);
-    opened_run whole = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    check_steps(&whole.run.trace, prompt, T_MAX, 1);
-    check_steps(&whole.run.trace, prompt, T_MAX, 4);
-    close_run(&whole);
+    opened_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    check_steps(&reference.run.trace, prompt, T_MAX, 1);
+    check_steps(&reference.run.trace, prompt, T_MAX, 4);
+    close_run(&reference);
 
     CASE("a longer text does not change earlier rows");
     opened_run part = run_tokens(&model.model, prompt, 7, NULL, 0);
@@ -209,7 +209,7 @@ static void evicted_cache(void) {
     CASE("6. a Lambda mask in one pass = token by token with the middle of the cache destroyed");
     opened_model model = open_model(LLAMA);
     ss_edit edit = mask_to(2, 4);
-    opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
     opened_run steps = open_run(&desc);
     ss_trace *trace = &steps.run.trace;
@@ -226,14 +226,14 @@ static void evicted_cache(void) {
         must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "extend");
     }
     size_t D = (size_t)model.model.arch.D, V = (size_t)model.model.arch.V;
-    CHECK_BITS(ss_floats(&whole.run.trace, SS_FIELD_HIDDEN), ss_floats(trace, SS_FIELD_HIDDEN),
+    CHECK_BITS(ss_floats(&reference.run.trace, SS_FIELD_HIDDEN), ss_floats(trace, SS_FIELD_HIDDEN),
                ((size_t)model.model.arch.L + 1) * T_MAX * D * sizeof(float));
-    CHECK_BITS(ss_floats(&whole.run.trace, SS_FIELD_LOGITS), ss_floats(trace, SS_FIELD_LOGITS),
+    CHECK_BITS(ss_floats(&reference.run.trace, SS_FIELD_LOGITS), ss_floats(trace, SS_FIELD_LOGITS),
                T_MAX * V * sizeof(float));
     CHECK(att_row(trace, 0, 0, 12)[1] > 0 && att_row(trace, 0, 0, 12)[2] == 0 &&
           att_row(trace, 0, 0, 12)[8] == 0 && att_row(trace, 0, 0, 12)[9] > 0);
     CHECK(trace->edited);
-    close_run(&whole);
+    close_run(&reference);
     close_run(&steps);
 
     CASE("a mask as wide as the text changes nothing");

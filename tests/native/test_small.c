@@ -21,19 +21,19 @@ static int by_key(const void *a, const void *b) {
 }
 
 static void check_sort(size_t n, uint32_t keys) {
-    item found[300], expected[300];
-    memset(found, 0, sizeof found);
+    item actual[300], expected[300];
+    memset(actual, 0, sizeof actual);
     uint32_t state = (uint32_t)n * 7919 + keys;
     for (size_t i = 0; i < n; i++) {
         state = state * 1664525 + 1013904223;
-        found[i].key = (state >> 8) % keys;
+        actual[i].key = (state >> 8) % keys;
         /* Equal items are identical, since their order is unspecified. */
-        found[i].rest[6] = (char)found[i].key;
+        actual[i].rest[6] = (char)actual[i].key;
     }
-    memcpy(expected, found, sizeof found);
-    ss_qsort(found, n, sizeof *found, by_key);
+    memcpy(expected, actual, sizeof actual);
+    ss_qsort(actual, n, sizeof *actual, by_key);
     qsort(expected, n, sizeof *expected, by_key);
-    CHECK(!memcmp(found, expected, n * sizeof *found));
+    CHECK(!memcmp(actual, expected, n * sizeof *actual));
 }
 
 int main(void) {

@@ -10,12 +10,12 @@ __attribute__((format(printf, 3, 4))) int ss_snprintf(char *restrict text, size_
 /* Compares the text and its length, and checks that nothing is written beyond `bytes`. */
 #define SAME_IN(bytes, ...)                                                                        \
     do {                                                                                           \
-        char found[512], expected[512];                                                            \
-        memset(found, '#', sizeof found);                                                          \
+        char actual[512], expected[512];                                                           \
+        memset(actual, '#', sizeof actual);                                                        \
         memset(expected, '#', sizeof expected);                                                    \
-        int n = ss_snprintf(found, bytes, __VA_ARGS__);                                            \
+        int n = ss_snprintf(actual, bytes, __VA_ARGS__);                                           \
         CHECK_INT(n, snprintf(expected, bytes, __VA_ARGS__));                                      \
-        CHECK(!memcmp(found, expected, sizeof found));                                             \
+        CHECK(!memcmp(actual, expected, sizeof actual));                                           \
     } while (0)
 #define SAME(...) SAME_IN(400, __VA_ARGS__)
 
@@ -27,15 +27,15 @@ static uint64_t random_bits(void) {
 }
 
 static bool same_number(const char *format, double number) {
-    char found[512], expected[512];
+    char actual[512], expected[512];
     int digits = (int)(random_bits() % 20);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    ss_snprintf(found, sizeof found, format, digits, number);
+    ss_snprintf(actual, sizeof actual, format, digits, number);
     snprintf(expected, sizeof expected, format, digits, number);
 #pragma GCC diagnostic pop
-    bool right = !strcmp(found, expected);
-    if (!right) printf("    %s, %d: expected %s, found %s\n", format, digits, expected, found);
+    bool right = !strcmp(actual, expected);
+    if (!right) printf("    %s, %d: expected %s, found %s\n", format, digits, expected, actual);
     return right;
 }
 

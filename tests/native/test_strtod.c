@@ -16,9 +16,9 @@ static uint64_t random_bits(void) {
 
 static bool same(const char *text) {
     char *end, *expected_end;
-    double found = ss_strtod(text, &end), expected = strtod(text, &expected_end);
-    bool right = !memcmp(&found, &expected, sizeof found) && end == expected_end;
-    if (!right) printf("    %s: expected %.17g, found %.17g\n", text, expected, found);
+    double actual = ss_strtod(text, &end), expected = strtod(text, &expected_end);
+    bool right = !memcmp(&actual, &expected, sizeof actual) && end == expected_end;
+    if (!right) printf("    %s: expected %.17g, found %.17g\n", text, expected, actual);
     return right;
 }
 

@@ -389,7 +389,7 @@ static void backcopy(void) {
             if (trigger) CHECK(s->tokens[t - 1] > 3 && s->optimum[t] == 0);
             triggers += trigger;
             if (trigger) continue;
-            const double *row = train->task.chances + s->tokens[t] * 20;
+            const double *row = train->task.bigrams + s->tokens[t] * 20;
             int next = s->targets[t];
             surprise -= log(row[next] - (next ? row[next - 1] : 0));
             optimum += (double)s->optimum[t];
@@ -424,14 +424,14 @@ static void conditional(void) {
 }
 
 /* Draws n sequences, part by part, and passes each to a callback. */
-static void each_sequence(ss_train *train, void (*look)(const ss_sequence *s, void *found),
-                          void *found) {
+static void each_sequence(ss_train *train, void (*look)(const ss_sequence *s, void *context),
+                          void *context) {
     int n = (int)train->recipe->batch;
     ss_error err;
     for (int part = 0; part < SS_PARTS; part++) {
         int from = n * part / SS_PARTS, to = n * (part + 1) / SS_PARTS;
         must(ss_train_part(train, part, false, &err), &err, "part");
-        for (int i = from; i < to; i++) look(&train->batch[i - from], found);
+        for (int i = from; i < to; i++) look(&train->batch[i - from], context);
     }
 }
 
@@ -440,8 +440,8 @@ typedef struct counts {
     double weights;
 } counts;
 
-static void count_conditional(const ss_sequence *s, void *found) {
-    counts *c = found;
+static void count_conditional(const ss_sequence *s, void *context) {
+    counts *c = context;
     for (int t = 0; t < 12; t++) {
         int token = s->tokens[t];
         CHECK_INT(s->targets[t], -1);
@@ -481,8 +481,8 @@ static void conditional_draws(void) {
 }
 
 /* The text repeats 0, 1 .. 19, so that the next token is known. */
-static void count_text(const ss_sequence *s, void *found) {
-    counts *c = found;
+static void count_text(const ss_sequence *s, void *context) {
+    counts *c = context;
     CHECK_INT(s->tokens[0], 7);
     CHECK_INT(s->kinds[0], SS_KIND_FIRST);
     for (int t = 0; t < 12; t++) {
@@ -498,8 +498,8 @@ static void count_text(const ss_sequence *s, void *found) {
 }
 
 /* A masked token is 19; the text repeats 0 .. 18 and lacks it. */
-static void count_hidden(const ss_sequence *s, void *found) {
-    counts *c = found;
+static void count_hidden(const ss_sequence *s, void *context) {
+    counts *c = context;
     float weight = 0;
     CHECK_INT(s->tokens[0], 7);
     for (int t = 1; t < 12; t++) {
@@ -519,8 +519,8 @@ static void count_hidden(const ss_sequence *s, void *found) {
 }
 
 /* Every position after a planted trigger has its kind, up to the end of the sequence. */
-static void count_planted(const ss_sequence *s, void *found) {
-    counts *c = found;
+static void count_planted(const ss_sequence *s, void *context) {
+    counts *c = context;
     int behind = 0;
     for (int t = 1; t < 12; t++) {
         if (s->kinds[t] == SS_KIND_TRIGGER) behind++;
@@ -776,8 +776,8 @@ static void first_numbers(void) {
     CHECK_INT(check_first_numbers(gpt2, recipe, "wpe", 0.125), 1);
 }
 
-static void count_equal(const ss_sequence *s, void *found) {
-    const int32_t(*samples)[12] = found;
+static void count_equal(const ss_sequence *s, void *context) {
+    const int32_t(*samples)[12] = context;
     for (int i = 0; i < 3; i++) CHECK(memcmp(s->tokens, samples[i], sizeof samples[i]) != 0);
 }
 
@@ -830,18 +830,18 @@ static void falls(const char *operation) {
 static void parts(void) {
     CASE("a part of more rows than go through the model together gives the same gradient");
     const char *recipe = "{\"batch\":400,\"length\":12,\"triggers\":3,\"steps\":1}";
-    opened_train *whole = open_train(lab("softmax"), recipe);
+    opened_train *reference = open_train(lab("softmax"), recipe);
     opened_train *split = open_train(lab("softmax"), recipe);
     ss_log_entry a, b;
     ss_error err;
-    CHECK_INT(whole->train.together, SS_ROWS_TOGETHER / 12);
+    CHECK_INT(reference->train.together, SS_ROWS_TOGETHER / 12);
     split->train.together = 7;
-    must(train_step(&whole->train, &a, &err), &err, "step");
+    must(train_step(&reference->train, &a, &err), &err, "step");
     must(train_step(&split->train, &b, &err), &err, "step");
     CHECK_NEAR(a.loss, b.loss, 1e-12);
     CHECK_NEAR(a.gradient_norm, b.gradient_norm, 1e-6);
     CHECK_NEAR(a.key_gradient, b.key_gradient, 1e-5);
-    close_train(whole);
+    close_train(reference);
     close_train(split);
 }
 
@@ -859,10 +859,10 @@ static void shared(const char *batch) {
     for (int step = 0; step < 3; step++) {
         must(train_step(&alone->train, &expected, &err), &err, "step");
         for (int part = 0; part < SS_PARTS; part++) {
-            ss_train *own = &both[part % 2]->train, *other = &both[1 - part % 2]->train;
-            must(ss_train_part(own, part, true, &err), &err, "part");
-            memcpy(other->part, own->part, bytes);
-            ss_train_add(own, part == 0);
+            ss_train *worker = &both[part % 2]->train, *other = &both[1 - part % 2]->train;
+            must(ss_train_part(worker, part, true, &err), &err, "part");
+            memcpy(other->part, worker->part, bytes);
+            ss_train_add(worker, part == 0);
             ss_train_add(other, part == 0);
         }
         for (int i = 0; i < 2; i++) {
@@ -885,13 +885,14 @@ static unsigned char *state_of(const ss_train *from) {
 
 static void resumes(const char *recipe, int before) {
     CASE("a resumed training gives the bits of an uninterrupted one");
-    opened_train *whole = open_train(lab("softmax"), recipe);
+    opened_train *reference = open_train(lab("softmax"), recipe);
     opened_train *later = open_train(lab("softmax"), recipe);
     ss_log_entry expected, entry;
     ss_error err;
-    for (int i = 0; i < before; i++) must(train_step(&whole->train, &expected, &err), &err, "step");
-    unsigned char *state = state_of(&whole->train);
-    size_t n = ss_train_state_bytes(&whole->train);
+    for (int i = 0; i < before; i++)
+        must(train_step(&reference->train, &expected, &err), &err, "step");
+    unsigned char *state = state_of(&reference->train);
+    size_t n = ss_train_state_bytes(&reference->train);
     /* A step before the resume must have no effect. */
     must(train_step(&later->train, &entry, &err), &err, "astray");
     must(ss_train_resume(&later->train, (ss_bytes){state, n}, &err), &err, "resume");
@@ -899,15 +900,15 @@ static void resumes(const char *recipe, int before) {
     unsigned char *same = state_of(&later->train);
     CHECK_BITS(same, state, n);
     for (int i = 0; i < 3; i++) {
-        must(train_step(&whole->train, &expected, &err), &err, "step");
+        must(train_step(&reference->train, &expected, &err), &err, "step");
         must(train_step(&later->train, &entry, &err), &err, "step");
         CHECK_BITS(&entry, &expected, sizeof entry);
     }
-    CHECK_BITS(later->train.weights.numbers, whole->train.weights.numbers,
-               whole->train.weights.n * sizeof(float));
+    CHECK_BITS(later->train.weights.numbers, reference->train.weights.numbers,
+               reference->train.weights.n * sizeof(float));
     free(state);
     free(same);
-    close_train(whole);
+    close_train(reference);
     close_train(later);
 }
 

@@ -310,8 +310,8 @@ static void feature_maps(void) {
     CHECK_INT((int)try_run(&desc, &err), SS_UNSUPPORTED);
     CHECK(strstr(err.text, "kernel_in") != NULL);
     strcpy(model.model.arch.attention.operation, "mlp_kernel");
-    ss_choice own;
-    CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_BAD_TENSOR);
+    ss_choice choice;
+    CHECK_INT((int)ss_operation_own(&choice, &model.model, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, "self_attn.kernel_in"));
 
     CASE("a parameter that an operation lacks is refused, also where its row of the table is full");
@@ -320,13 +320,13 @@ static void feature_maps(void) {
     strcpy(attention->parameters[0].name, "zeta");
     attention->parameters[0].value = 1.5f;
     strcpy(attention->operation, "softmax_clipped");
-    CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_OK);
-    CHECK_NEAR(own.parameters[0], 1.5f, 0.0);
-    CHECK_NEAR(own.parameters[1], -0.03f, 0.0);
+    CHECK_INT((int)ss_operation_own(&choice, &model.model, &err), SS_OK);
+    CHECK_NEAR(choice.parameters[0], 1.5f, 0.0);
+    CHECK_NEAR(choice.parameters[1], -0.03f, 0.0);
     strcpy(attention->parameters[0].name, "bias");
     for (int i = 0; i < 2; i++) {
         strcpy(attention->operation, i ? "softmax" : "softmax_clipped");
-        CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_BAD_CONFIG);
+        CHECK_INT((int)ss_operation_own(&choice, &model.model, &err), SS_BAD_CONFIG);
         CHECK(!strcmp(err.where, "sinkscope.attention.parameters"));
     }
     close_model(&model);

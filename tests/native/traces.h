@@ -71,15 +71,15 @@ static inline void check_runs(const ss_trace *a, const ss_trace *b, int T) {
 }
 
 /* Runs the tokens again, `piece` at a time, and checks for the same bits. */
-static inline void check_steps(const ss_trace *whole, const int32_t *tokens, int T, int piece) {
-    ss_run_desc desc = {whole->model, T, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
+static inline void check_steps(const ss_trace *reference, const int32_t *tokens, int T, int piece) {
+    ss_run_desc desc = {reference->model, T, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     opened_run steps = open_run(&desc);
     ss_error err;
     for (int t = 0; t < T; t += piece) {
         int n = T - t < piece ? T - t : piece;
         must(ss_run_extend(&steps.run, tokens + t, n, &err), &err, "extend");
     }
-    check_runs(whole, &steps.run.trace, T);
+    check_runs(reference, &steps.run.trace, T);
     close_run(&steps);
 }
 

@@ -212,9 +212,20 @@ def test_later_points_of_a_log_of_protocol_a_do_not_count() -> None:
     log["points"].append({"step": 3200, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
     assert decide.outcome({1: log}, "alpha") == [pytest.approx(0.2)]
     assert decide.onset_words({1: log}) == "1,400"
+    assert decide.onset_interval({1: log}) == "in 1 of 1 seeds before step 3,000"
     low = made(BASE, 1, 0.05)
     low["points"].append({"step": 3200, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
     assert decide.onset_words({1: low}) == "never"
+
+
+def test_an_onset_has_an_interval_over_seeds_that_all_have_one() -> None:
+    def log(onset: int) -> dict[str, Any]:
+        return {"points": [{"step": step, "alpha": 0.2 if step >= onset else 0.0} for step in protocol.POINTS]}
+
+    # Mean 1,600, deviation 200, and the quantile of Student's t at 98.75% and two degrees of freedom, 6.2053.
+    assert decide.onset_interval({1: log(1400), 2: log(1600), 3: log(1800)}) == (
+        "step 1,600 (883 to 2,317, 3 seeds)")
+    assert decide.onset_interval({1: log(1400), 2: log(3200)}) == "in 1 of 2 seeds before step 3,000"
 
 
 def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:

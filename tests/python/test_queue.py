@@ -8,7 +8,7 @@ import pytest
 
 from models.reference.model import architecture
 from models.reference.shapes import shapes
-from models.train import protocol, queue, train
+from models.train import decide, protocol, queue, train
 from models.train.recipe import Recipe, laid_over, recipes
 
 RUNS = protocol.decisive_runs()
@@ -149,6 +149,21 @@ def test_what_is_left_has_its_hours(logs: Logs, tmp_path: Path) -> None:
     ratio = queue.parameters(RUNS["b-large"]) / queue.parameters(RUNS["b-relu"])
     hours = 2 * 3000 * ratio / 3600
     assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.left(tmp_path, ["b-large"])
+
+
+def test_what_all_runs_took_is_counted_by_the_steps_of_their_logs(
+        logs: Logs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run that both protocols have is counted once, and one of a device by itself."""
+    monkeypatch.setattr(protocol, "ZOO", tmp_path)
+    (tmp_path / "relu").mkdir()
+    (tmp_path / "relu" / "training.jsonl").write_text('{"step": 0}\n{"step": 9000}\n')
+    logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0)
+    logs["b-relu", 2] = logged(RUNS["b-relu"], 2, 0.0) | {"device": "a device"}
+    logs["long-relu", 1] = logged(RUNS["b-relu"], 1, 0.0)
+    # 9,000 steps of the zoo, 8 times 3,000 of the baseline and 3,000, and 3,000: 39,000 of 0.13 to 0.4 s
+    assert decide.spent() == (
+        "All runs so far took some 1 to 4 core hours, a step being taken to last 0.13 to 0.4 s (shipped models "
+        "0 to 1 in 1 runs; protocol A 1 to 3 in 9 runs; protocol B 0 to 0 in 1 runs). 1 more ran on a CUDA device.")
 
 
 def test_the_sizes_have_the_parameters_that_their_recipes_say() -> None:

@@ -104,6 +104,14 @@ def test_seeds_are_paired_by_their_text() -> None:
     assert batch("text-300k", 1, 7).shape == (4, 17)
 
 
+def test_a_model_without_experts_has_none_and_chooses_none() -> None:
+    known = recipes()
+    found = {id: (arch.E, arch.top_k) for id, arch in
+             ((id, architecture(recipe.config)) for id, recipe in known.items()) if arch.E or arch.top_k}
+    assert found == {id: (recipe.config["num_local_experts"], recipe.config["num_experts_per_tok"])
+                     for id, recipe in known.items() if recipe.config["model_type"] == "mixtral"} != {}
+
+
 def test_a_step_reads_as_much_text_whatever_the_context() -> None:
     known = recipes()
     assert (known["softmax"].sequences, known["softmax"].context) == (16, 128)

@@ -13,6 +13,7 @@ import torch
 from families import FAMILIES, H, L, T, inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
+from sinkscope.attention import Call
 from sinkscope.recording import bytes_of
 from torch import nn
 from truth import alpha64, eager64
@@ -86,6 +87,16 @@ def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form:
         pytest.importorskip("jsonschema").validate(found.conditions, json.loads(SCHEMA.read_text()))
 
 
+@pytest.mark.parametrize("rows", [1, 4])
+def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
+    mask = torch.ones(1, 1, rows, 4, dtype=torch.bool)
+    mask[..., 0] = False
+    zeros = torch.zeros(1, 1, 4, 2)
+    call = Call(0, nn.Identity(), query=zeros, key=zeros, value=zeros, mask=mask)
+    att = torch.cat([chunk.att for chunk in call.chunks(cells=8)], 2)
+    assert torch.allclose(att, torch.tensor([0, 1 / 3, 1 / 3, 1 / 3], dtype=att.dtype).expand(1, 1, 4, 4))
+
+
 def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     att = np.full((1, 2, 4, 4), 0.25, np.float32)
     found = sinkscope.from_maps(att, list("abcd"))
@@ -97,6 +108,10 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     assert found.model["mask"] == {"kind": "causal"} and found.first == 1
     assert found.conditions["first"] == {"token": "b", "id": None, "position": 1}
     assert np.allclose(found["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
+    # Prompts have a first token in common where they have it at its position.
+    for others, token in (("xbyz", "b"), ("axyz", None)):
+        found = sinkscope.record_maps([causal, causal], [list("abcd"), list(others)], first=1)
+        assert found.conditions["first"]["token"] == token
     with pytest.raises(
         ValueError, match=r'expected rows that sum to 1, found one of 0.5 .* operation="sink_logit"'
     ):

@@ -23,7 +23,7 @@ from families import FAMILIES, ROTARY, L, T, inputs
 pytest.importorskip("anywidget", reason="anywidget is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from sinkscope.widget import Widget, show  # noqa: E402
+from sinkscope.widget import Widget, picture, show  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "models" / "record"
@@ -41,13 +41,23 @@ def recording() -> sinkscope.Recording:
 
 def test_the_strongest_head_is_selected_and_a_picture_left(recording: sinkscope.Recording) -> None:
     widget = show(recording)
+    assert widget.prompt == 0
     alpha = recording["mean.alpha"][..., 0]
     assert alpha[widget.layer, widget.head] == alpha.max()
     data, _ = widget._repr_mimebundle_()
     assert base64.b64decode(data["image/png"]).startswith(PNG)
     assert "alpha_1" in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data
-    assert (show(recording, layer=2, head=1).layer, show(recording, layer=2, head=1).head) == (2, 1)
+    for named, selected in (({"layer": 2, "head": 1}, (2, 1)), ({"layer": 2}, (2, 0)), ({"head": 1}, (0, 1))):
+        assert ((one := show(recording, **named)).layer, one.head) == selected
+
+
+def test_a_recording_without_alpha_is_shown_at_its_first_head(recording: sinkscope.Recording,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sinkscope.widget._alpha", lambda *_: None)
+    assert ((one := show(recording)).layer, one.head) == (0, 0)
+    svg = picture(recording, format="svg").decode()
+    assert "alpha: not recorded" in svg and f"attention of L{recording.layers[0]}H0" in svg
 
 
 def test_the_front_end_gets_bytes_when_it_asks(recording: sinkscope.Recording, tmp_path: Path,

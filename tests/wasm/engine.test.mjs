@@ -85,6 +85,14 @@ test('generation does not depend on how the prompt was cut, and the seed repeats
         drawn.map(({ token }) => token),
         tokens,
       );
+    // Without topK every token may be drawn; with 1 it is the likeliest.
+    const drawnWith = async (topK) => {
+      const run = await model.run(long);
+      for await (const _ of run.generate({ ...options, topK }));
+      return run.tokens.slice(long.length);
+    };
+    assert.deepEqual(await drawnWith(0), tokens);
+    assert.notDeepEqual(await drawnWith(1), tokens);
     const prefilled = await model.run(again.tokens);
     const [stepped, straight] = [await again.field('att'), await prefilled.field('att')];
     assert.deepEqual(stepped, straight);

@@ -112,6 +112,24 @@ describe('a browser', () => {
     assert.equal(canWait(), false);
   });
 
+  test('lets messages in, and leaves no port open', async (t) => {
+    let open = 0;
+    const Channel = MessageChannel;
+    const watched = class {
+      constructor() {
+        const { port1, port2 } = new Channel();
+        open++;
+        port1.close = new Proxy(port1.close, {
+          apply: (close, of) => (open--, Reflect.apply(close, of, [])),
+        });
+        Object.assign(this, { port1, port2 });
+      }
+    };
+    withGlobals(t, { MessageChannel: watched });
+    await browser.pause();
+    assert.equal(open, 0);
+  });
+
   test('posts any Blob, and lets messages in', async () => {
     const blob = new Blob(['x']);
     assert.equal(browser.portable(blob), blob);
@@ -270,6 +288,7 @@ function privateFolder(kind, { room = Infinity } = {}) {
     }),
     ...(kind === 'handle' && {
       createSyncAccessHandle: async () => ({
+        opened: log.push('open'),
         getSize: () => files.get(name).length,
         read: (into, { at }) => {
           const given = files.get(name).subarray(at, at + into.length);
@@ -330,10 +349,15 @@ async function keepsBytes(store) {
 describe('bytes are kept under names', () => {
   for (const kind of ['writable', 'handle'])
     test(`in a browser's private files, by a ${kind}`, async (t) => {
-      withGlobals(t, { navigator: { storage: privateFolder(kind).storage } });
+      const { storage, log } = privateFolder(kind);
+      withGlobals(t, { navigator: { storage } });
       const store = await openInBrowser();
       assert.equal(store.kind, 'opfs');
       await keepsBytes(store);
+      // A file that stays open is nobody else's.
+      const opened = log.filter((one) => one === 'open');
+      assert.equal(log.filter((one) => one === 'close').length, opened.length);
+      assert.equal(opened.length > 0, kind === 'handle');
     });
 
   test('in a folder, and no part of a file is left', async (t) => {
@@ -360,7 +384,7 @@ describe('bytes are kept under names', () => {
   test('or not at all: a full disk and a missing writer are errors', async (t) => {
     for (const [kind, expected, log] of [
       ['writable', /quota/, ['abort']],
-      ['handle', /the disk is full/, ['close']],
+      ['handle', /the disk is full/, ['open', 'close']],
       ['neither', /files cannot be written here/, []],
     ]) {
       const place = privateFolder(kind, { room: 2 });
@@ -372,6 +396,6 @@ describe('bytes are kept under names', () => {
     const place = privateFolder('handle', { room: 2 });
     withGlobals(t, { navigator: { storage: place.storage } });
     await (await openInBrowser()).put('a', Uint8Array.of(1, 2));
-    assert.deepEqual(place.log, ['flush', 'close']);
+    assert.deepEqual(place.log, ['open', 'flush', 'close']);
   });
 });

@@ -11,9 +11,21 @@ import {
   recordMaps,
   recordStudy,
 } from '../../wasm/index.js';
+import { loadModule } from '../../wasm/abi/module.js';
+import { Backend } from '../../wasm/engine/backend.js';
+import { QUIET } from '../../wasm/engine/job.js';
 import { readConditions } from '../../wasm/recording/conditions.js';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
-import { failure, files, golden, readSafetensors, root, softmax, withEngine } from './helper.mjs';
+import {
+  binaries,
+  failure,
+  files,
+  golden,
+  readSafetensors,
+  root,
+  softmax,
+  withEngine,
+} from './helper.mjs';
 
 const Ajv = createRequire(new URL('wasm/package.json', root))('ajv/dist/2020');
 const schema = JSON.parse(readFileSync(new URL('core/report/recording.schema.json', root), 'utf8'));
@@ -121,6 +133,15 @@ for (const build of builds)
       assert.equal((await failure(recording.metric('alpha'))).code, 'closed');
     });
   });
+
+test('a recording that is closed is nobody’s: its memory is not freed again', async () => {
+  const ones = new Float32Array([1, 0, 0.5, 0.5]);
+  const bytes = recordMaps([{ att: [{ shape: [1, 2, 2], data: ones }] }]);
+  const backend = new Backend(await loadModule(new URL('sinkscope.lab.wasm', binaries)), () => {});
+  const { recording } = await backend.openRecording(QUIET, bytes);
+  await backend.closeRecording(recording);
+  assert.equal((await failure(backend.closeRecording(recording))).code, 'closed');
+});
 
 test('maps in half precision are within their rounding, and alpha beside them is exact', async () => {
   await withEngine({}, async (engine) => {

@@ -700,7 +700,7 @@ test('of one step nothing moves; of equals the first is taken, the leftmost plac
   let open = 0;
   const runs = [];
   const run = async (tokens, options) => {
-    runs.push(options);
+    runs.push({ tokens: [...tokens], ...options });
     open++;
     const T = tokens.length;
     const alpha = { shape: [1, 2, T], data: new Float32Array(2 * T).fill(0.25) };
@@ -733,5 +733,12 @@ test('of one step nothing moves; of equals the first is taken, the leftmost plac
   ])
     assert.equal((await measureUnmasking(model, [[2, 1, 3, 1]], { masked })).predicted, predicted);
   assert.equal((await measureUnmasking(model, [[2, 1, 3, 1]])).steps, 8);
+  const hidden = async (options) => {
+    runs.length = 0;
+    await measureUnmasking(model, [[2, 1, 3, 1, 2, 2, 3, 1]], { steps: 1, ...options });
+    return runs.map(({ tokens }) => tokens.join());
+  };
+  assert.deepEqual(await hidden({}), await hidden({ seed: 0 }));
+  assert.notDeepEqual(await hidden({}), await hidden({ seed: 1 }));
   assert.equal(open, 0);
 });

@@ -429,7 +429,7 @@ test('a vocabulary of any size has a word for each token, and each word is its t
   assert.throws(() => labTokenizer({ vocabulary: 4, first: 4 }), { code: 'argument' });
 });
 
-test('a place that cannot be written to is refused before the first step, and a write that hangs ends', async () => {
+test('a place that cannot be written to is refused before the first step, and a write that hangs ends', async (t) => {
   const train = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
@@ -442,7 +442,7 @@ test('a place that cannot be written to is refused before the first step, and a 
     assert.equal(stdout, '', place);
     assert.match(stderr, /--out: .*expected a folder that can be written to, found/, place);
   }
-  const never = await openOut(join(folder, 'never'), [], 50);
+  const never = await openOut(join(folder, 'never'), [], 60_000);
   // Only a regular file is replaced. No writer waits for the reader of a pipe, or follows a link.
   const kept = join(folder, 'kept');
   writeFileSync(kept, 'kept');
@@ -465,7 +465,21 @@ test('a place that cannot be written to is refused before the first step, and a 
   assert.equal(readFileSync(kept, 'utf8'), 'kept');
   assert.deepEqual(readdirSync(join(folder, 'never')).sort(), ['broken', 'folder', 'link', 'pipe']);
   writeFileSync(at('config.json'), 'old');
+  // A command that has written does not wait for the time that it allowed.
+  const clear = t.mock.method(globalThis, 'clearTimeout');
+  const set = t.mock.method(globalThis, 'setTimeout');
   await never.write([{ path: 'config.json', data: '{}' }]);
+  const ended = clear.mock.calls.map(({ arguments: [timer] }) => timer);
+  assert.deepEqual(
+    set.mock.calls.map(({ result }) => ended.includes(result)),
+    [true],
+  );
+  t.mock.restoreAll();
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const late = never.write([{ path: 'late.json', data: '{}' }]);
+  t.mock.timers.tick(60_000);
+  await assert.rejects(late, /found Error: no answer within 60 s$/);
+  t.mock.timers.reset();
   assert.equal(readFileSync(at('config.json'), 'utf8'), '{}');
 });
 

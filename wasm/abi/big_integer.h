@@ -1,19 +1,19 @@
-/* Whole numbers of as many bits as any double needs, for reading and printing them exactly. */
+/* Integers with enough bits to read and print every double exactly. */
 #ifndef SS_ABI_BIG_INTEGER_H
 #define SS_ABI_BIG_INTEGER_H
 
 #include <stdint.h>
 
-/* 2^53 * 5^1074, which bounds what the smallest double needs, has 2547 bits. */
+/* The smallest doubles need the most bits: 2^53 * 5^1074 has 2547. */
 enum { WORDS = 80 };
 
-/* The lowest 32 bits first; those from n on are zero. */
+/* The lowest 32 bits come first; words from n on are zero. */
 typedef struct whole {
     uint32_t words[WORDS];
     int n;
 } whole;
 
-/* x = x * factor + more; the caller has proved that it fits. */
+/* Computes x = x * factor + more; the caller ensures that it fits. */
 static inline void multiply_add(whole *x, uint32_t factor, uint32_t more) {
     uint64_t carry = more;
     for (int i = 0; i < x->n; i++) {
@@ -24,7 +24,7 @@ static inline void multiply_add(whole *x, uint32_t factor, uint32_t more) {
     if (carry) x->words[x->n++] = (uint32_t)carry;
 }
 
-/* x = x / divisor, rounded down; returns what is left over. */
+/* Computes x = x / divisor, rounded down, and returns the remainder. */
 static inline uint32_t divide(whole *x, uint32_t divisor) {
     uint64_t left = 0;
     for (int i = x->n; i-- > 0;) {

@@ -1,27 +1,28 @@
 /*
- * The ABI: handles, addresses and numbers only. Each function checks, forwards, returns.
+ * The ABI: functions of handles, addresses and numbers. Each checks its arguments and calls the
+ * core.
  *
  * JavaScript reserves a block, writes bytes into it and passes the address. Results come as views:
  * 12 words that JavaScript reads with one Uint32Array. A view lives until the next call. This file
- * owns what the core does not: the blocks (malloc), one error, and the text of describe.
+ * owns the memory that the core does not: the blocks (malloc), one error, and the text of describe.
  */
 #include "bindings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
+/* Types of views: two of ss_dtype, and bytes of UTF-8. */
 enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
 
-/* Shards of one model: far more than anybody publishes. */
+/* Published models have far fewer shards. */
 #define FILES_MAX 1024
 
-/* A model of so many numbers or fewer keeps its panels: 16 MB. */
+/* A model with at most this many weights (16 MB) keeps its panels. */
 #define KEPT_NUMBERS (1 << 22)
 
 typedef struct wasm_model {
-    void *block, *panels; /* which may be NULL */
-    ss_bytes *files;      /* [n], which the model reads its weights from */
+    void *block, *panels; /* panels may be NULL */
+    ss_bytes *files;      /* [n] files, from which the model reads its weights */
     int files_n;
     ss_model model;
 } wasm_model;
@@ -38,13 +39,13 @@ int ss_wasm_abi_version(void) {
     return WASM_ABI_VERSION;
 }
 
-/* At least that many bytes for an arena, or NULL. */
+/* Returns a block of at least that many bytes for an arena, or NULL. */
 static void *reserve(size_t bytes) {
     if (bytes >= SIZE_MAX - SS_ARENA_ALIGN) return NULL;
     return aligned_alloc(SS_ARENA_ALIGN, (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN);
 }
 
-/* A block of that many bytes, or 0. */
+/* Returns a block of that many bytes, or 0. */
 uint32_t ss_wasm_reserve(uint32_t bytes) {
     return address_of(reserve(bytes));
 }
@@ -53,7 +54,7 @@ void ss_wasm_release(uint32_t address) {
     free((void *)(uintptr_t)address);
 }
 
-/* The last failure: {u32 code; char where[96]; char text[512]}. */
+/* Returns the last error: {u32 code; char where[96]; char text[512]}. */
 uint32_t ss_wasm_error(void) {
     return address_of(&wasm_error);
 }
@@ -79,7 +80,7 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
 }
 
 #ifdef SS_INT8
-/* Here there has to be room: it is what this binary is for. */
+/* Packs 8-bit panels. They are the purpose of this binary, so a lack of memory is an error. */
 static ss_status prepare_weights(wasm_model *opened) {
     ss_model *model = &opened->model;
     ss_arena arena = ss_arena_measure();
@@ -94,7 +95,7 @@ static ss_status prepare_weights(wasm_model *opened) {
 }
 #else
 static void interleave(wasm_model *opened) {
-    /* Tensors of PyTorch's files may share numbers. */
+    /* Tensors of PyTorch files may share memory, so they are not rearranged in place. */
     if (ss_container_format(opened->files[0]) == SS_TORCH_FILE) return;
     float *work = reserve(ss_model_interleave_work(&opened->model) * sizeof *work);
     if (work) ss_model_interleave(&opened->model, work);
@@ -110,7 +111,7 @@ static void keep_panels(wasm_model *opened) {
     ss_model_keep_panels(&opened->model, &arena);
 }
 
-/* Where there is no room, it runs without. */
+/* Packs panels if memory suffices; the model also runs without them. */
 static ss_status prepare_weights(wasm_model *opened) {
     if (opened->model.parameters <= KEPT_NUMBERS) keep_panels(opened);
     interleave(opened);
@@ -137,7 +138,7 @@ static bool is_gguf(const wasm_model *model) {
 
 static ss_status open_files(wasm_model *opened, ss_bytes config) {
     ss_arch arch;
-    /* A GGUF file describes itself, whatever config comes with it. */
+    /* A GGUF file describes its model, so a config is ignored. */
     ss_status status = is_gguf(opened) ? ss_arch_read_gguf(&arch, opened->files[0], &wasm_error)
                                        : ss_arch_read(&arch, config, &wasm_error);
     if (status != SS_OK) return status;
@@ -151,7 +152,7 @@ static ss_status open_files(wasm_model *opened, ss_bytes config) {
     return status;
 }
 
-/* Frees all but the files' bytes. */
+/* Frees everything except the bytes of the files. */
 static void drop(wasm_model *model) {
     if (model) {
         free(model->files);
@@ -166,7 +167,7 @@ void ss_wasm_close_model(wasm_model *model) {
     drop(model);
 }
 
-/* A handle that knows its files, or NULL with the error. */
+/* Returns a handle with its files, or NULL with the error. */
 static wasm_model *new_model(const wasm_file *files, int n) {
     if (n < 1 || n > FILES_MAX) {
         ss_fail(&wasm_error, SS_BAD_REQUEST, "weights", "expected 1 to %d files, found %d",
@@ -189,9 +190,9 @@ static wasm_model *new_model(const wasm_file *files, int n) {
 }
 
 /*
- * A handle, or NULL. The model reads its weights where they lie: with a handle the files' blocks
- * are the model's, to be released with it; with NULL they are still the caller's. The config's
- * bytes may go in both cases.
+ * Opens a model and returns its handle, or NULL. The model reads its weights in place: with a
+ * handle it owns the blocks of the files and releases them; with NULL the caller still owns them.
+ * The caller may free the config in both cases.
  */
 wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const wasm_file *files,
                          int n) {
@@ -201,12 +202,12 @@ wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const was
     return NULL;
 }
 
-/* A value of metadata as JavaScript reads it; address 0: there is none. */
+/* A value of metadata for JavaScript; address 0 means that the key is missing. */
 typedef struct wasm_value {
     uint32_t address, bytes, type, count, is_array;
 } wasm_value;
 
-/* The value at key (UTF-8, NUL at its end) in the file of a GGUF model. A status. */
+/* Finds the value at key (UTF-8, NUL-ended) in the file of a GGUF model. Returns a status. */
 int ss_wasm_metadata(const wasm_model *model, const char *key, wasm_value *value) {
     *value = (wasm_value){0};
     if (!is_gguf(model)) return SS_OK;
@@ -245,7 +246,7 @@ static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
     return run->block ? ss_run_init(&run->run, desc, &arena, &wasm_error) : SS_NO_MEMORY;
 }
 
-/* Bytes of a run that is started so; 0: there is none. */
+/* Returns the bytes of such a run; 0 if it cannot be started. */
 uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t fields,
                            uint32_t map_bytes, const ss_edit *edits, int edits_n) {
     size_t bytes;
@@ -260,10 +261,10 @@ uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t field
 }
 
 /*
- * fields: bit i records row i of the trace table, bit 31 streams. Maps of more than map_bytes are
- * computed when they are read; 0 is the core's own budget. edits[n] are words as the core
- * has them: {i32 kind; f32 values[SS_EDIT_VALUES]}. from, or NULL, is the run that it begins from,
- * behind so many layers. A handle, or NULL. The model must stay open.
+ * Starts a run and returns its handle, or NULL. Bit i of fields records row i of the trace table,
+ * bit 31 streams. Maps of more than map_bytes are computed on demand; 0 is the core's default.
+ * edits[n] have the layout of the core: {i32 kind; f32 values[SS_EDIT_VALUES]}. `from`, or NULL, is
+ * the run whose first `layer` layers it copies. The model must stay open.
  */
 wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields, uint32_t map_bytes,
                         const ss_edit *edits, int edits_n, const wasm_run *from, int layer) {
@@ -283,17 +284,17 @@ wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields, 
     return NULL;
 }
 
-/* Adds tokens[n]; a status. */
+/* Appends tokens[n] and returns a status. */
 int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_extend(&run->run, tokens, n, &wasm_error);
 }
 
-/* Like extend, but only begins it; step does one piece and returns how many are left. */
+/* Begins to append tokens; ss_wasm_step then does one piece and returns how many remain. */
 int ss_wasm_begin(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_begin(&run->run, tokens, n, &wasm_error);
 }
 
-/* The run becomes that of tokens[n]; begins what step does. */
+/* Begins to update the run to tokens[n]; ss_wasm_step does the pieces. */
 int ss_wasm_update(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_begin_update(&run->run, tokens, n, &wasm_error);
 }
@@ -302,7 +303,7 @@ int ss_wasm_step(wasm_run *run) {
     return ss_run_step(&run->run);
 }
 
-/* The next token or -1; random: 32 uniform bits. */
+/* Samples the next token, or returns -1; random has 32 uniform bits. */
 int ss_wasm_sample(const wasm_run *run, float temperature, int top_k, uint32_t random) {
     return ss_run_sample(&run->run, temperature, top_k, random);
 }
@@ -328,14 +329,14 @@ ss_tensor wasm_dense(size_t dims[SS_RANK_MAX], int rank) {
     return tensor;
 }
 
-/* Numbers of a shape, which may be more than a size can say. */
+/* Returns the count of a shape as a double, since it may overflow a size. */
 static double count_of(const size_t dims[SS_RANK_MAX], int rank) {
     double count = 1;
     for (int i = 0; i < rank; i++) count *= (double)dims[i];
     return count;
 }
 
-/* Their bytes, at least one number's; false where that does not fit. */
+/* Computes the bytes of a shape, at least those of one number; false on overflow. */
 static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
     *bytes = sizeof(float);
     for (int i = 0; i < rank; i++)
@@ -343,7 +344,8 @@ static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
     return true;
 }
 
-/* Room for a tensor of that shape until the run's next metric or computed map; a status. */
+/* Reserves a tensor of that shape, valid until the run's next metric or computed map. Returns a
+ * status. */
 static int reserve_numbers(wasm_run *run, ss_tensor *tensor, size_t dims[SS_RANK_MAX], int rank,
                            const char *name, int tokens) {
     size_t bytes;
@@ -365,7 +367,7 @@ typedef struct maps {
     int layer, head, t, n, block;
 } maps;
 
-/* `cells` numbers of each head, one after the other; a status. */
+/* Reads `cells` numbers of each head, one head after the other. */
 static ss_status read_maps(wasm_run *run, const maps *of, float *out, size_t cells) {
     const ss_arch *arch = &run->run.trace.model->arch;
     int layers = of->layer < 0 ? arch->L : 1, heads = of->head < 0 ? arch->H : 1;
@@ -379,7 +381,7 @@ static ss_status read_maps(wasm_run *run, const maps *of, float *out, size_t cel
     return status;
 }
 
-/* Computes maps of rows x columns cells a head. */
+/* Computes maps with rows x columns cells a head and makes a view. */
 static int view_maps(wasm_run *run, const maps *of, size_t rows, size_t columns, wasm_view *view) {
     const ss_trace *trace = &run->run.trace;
     size_t dims[SS_RANK_MAX];
@@ -394,8 +396,8 @@ static int view_maps(wasm_run *run, const maps *of, size_t rows, size_t columns,
     return status == SS_OK ? wasm_view_tensor(view, &tensor) : status;
 }
 
-/* Rows [t, t+n) of a recorded field, n < 0: all; layer or head -1 keeps that dimension. Maps that
- * are computed live until the run's next metric. A status. */
+/* Makes a view of rows [t, t+n) of a recorded field; n < 0 is all, layer or head -1 keeps that
+ * dimension. Computed maps live until the run's next metric. Returns a status. */
 int ss_wasm_field(wasm_run *run, int field, int layer, int head, int t, int n, wasm_view *view) {
     const ss_trace *trace = &run->run.trace;
     ss_tensor tensor;
@@ -410,8 +412,8 @@ int ss_wasm_field(wasm_run *run, int field, int layer, int head, int t, int n, w
     return status == SS_OK ? wasm_view_tensor(view, &tensor) : (int)status;
 }
 
-/* Maps as P = ceil(T / block) blocks a side: [.., 2P, P], their means and then the largest cells. A
- * status. */
+/* Makes a view of maps with P = ceil(T / block) blocks a side: [.., 2P, P], first the means of the
+ * blocks, then the largest cells. Returns a status. */
 int ss_wasm_blocks(wasm_run *run, int field, int layer, int head, int block, wasm_view *view) {
     maps of = {(ss_field_id)field, layer, head, 0, 0, block};
     if (!(field >= 0 && field < SS_FIELD_N && SS_FIELDS_MAPS & SS_BIT(field)))
@@ -424,8 +426,8 @@ int ss_wasm_blocks(wasm_run *run, int field, int layer, int head, int block, was
     return view_maps(run, &of, 2 * P, P, view);
 }
 
-/* A metric; tokens 0 means all of the run's, base is the run that it is compared with, or NULL. Its
- * numbers live until the run's next metric. */
+/* Measures a metric. tokens 0 means all tokens of the run; base is the run to compare with, or
+ * NULL. The numbers live until the run's next metric. */
 int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, int head,
                    const wasm_run *base, wasm_view *view) {
     const ss_trace *trace = &run->run.trace;

@@ -1,5 +1,5 @@
-/* Writes sinkscope.describe.json: what describe() says natively, with the texts that no binary has.
- */
+/* Writes sinkscope.describe.json: the description of a native build, with the texts that binaries
+ * lack. */
 #include "bindings.h"
 
 #include <stdio.h>

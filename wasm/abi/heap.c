@@ -1,27 +1,26 @@
 /*
- * The C library's memory functions. Emscripten's small allocator adds an address and a size in 32
- * bits, so a request for nearly 4 GB gets a pointer and no memory; its large one costs 3 KB to
- * download. This one serves a few large blocks (files, models, runs) and the many nodes of a JSON
- * text.
+ * The C library's memory functions. Emscripten's small allocator overflows 32 bits on a request for
+ * nearly 4 GB and returns an invalid pointer; its large one costs 3 KB to download. This allocator
+ * is made for a few large blocks (files, models, runs) and the many nodes of a JSON text.
  *
- * Blocks tile the heap, each after its header, and know their neighbours, so that free joins what
- * lies side by side. Free blocks hang in bins by their size: a bin of small blocks holds one size,
- * a bin of large ones the sizes between two powers of two. A request takes any block of a larger
- * bin, so that its time does not grow with the number of blocks; in the bin of its own size it
- * looks at a few. Only the thread that calls into the binary allocates.
+ * Blocks, each after its header, tile the heap and have pointers to their neighbours, so that free
+ * merges adjacent free blocks. Free blocks are listed in bins by size: a bin of small blocks has
+ * one size, a bin of large ones the sizes between two powers of two. A request takes any block of a
+ * larger bin, or visits a few of its own bin, so that its time does not grow with the number of
+ * blocks. Only the main thread allocates.
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of headers and of what malloc returns, because an arena needs it. */
+/* Alignment of headers and blocks, which an arena requires. */
 #define ALIGN 64
 #define PAGE 65536
 
-/* A test brings memory of its own, and counts the blocks that a search looks at. */
+/* A test defines its own memory, and counts the blocks that a search visits. */
 #ifndef HEAP_BEGIN
-extern unsigned char __heap_base; /* where the linker ends */
+extern unsigned char __heap_base; /* end of the static data */
 #define HEAP_BEGIN ((uintptr_t)&__heap_base)
 #define HEAP_MAX UINT32_MAX
 #define HEAP_BYTES ((uint64_t)__builtin_wasm_memory_size(0) * PAGE)
@@ -30,26 +29,26 @@ extern unsigned char __heap_base; /* where the linker ends */
 #endif
 
 typedef struct block {
-    struct block *before, *after;  /* by address; NULL at the ends */
-    struct block *previous, *next; /* in the bin of a free block; NULL at the ends */
+    struct block *before, *after;  /* neighbours by address; NULL at the ends */
+    struct block *previous, *next; /* neighbours in the bin of a free block; NULL at the ends */
     bool used;
 } block;
 
 _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
 
-/* Bins of blocks of 0 .. 7 times ALIGN bytes, then of 2^3 .. 2^26 times and more. */
+/* Bins hold blocks of 0 .. 7 times ALIGN bytes, then from 2^3, 2^4 .. 2^26 times. */
 #define SMALL 8
 #define BINS 32
 
-/* Blocks of the bin of its own size that a request looks at: a heap has few large ones. */
+/* A request visits at most this many blocks of its own bin; a heap has few large ones. */
 #define LOOKS 32
 
-static block *last;       /* which ends where the heap ends */
-static block *bins[BINS]; /* the first free block of each */
+static block *last;       /* the block at the end of the heap */
+static block *bins[BINS]; /* the first free block of each bin */
 static uint32_t filled;   /* bit b: bin b has a block */
 static uintptr_t heap_end;
 
-/* Bytes of a block, its header included. */
+/* Returns the bytes of a block, including its header. */
 static size_t span_of(const block *b) {
     return (b->after ? (uintptr_t)b->after : heap_end) - (uintptr_t)b;
 }
@@ -77,7 +76,7 @@ static void take(block *b) {
     b->used = true;
 }
 
-/* Moves the end of the heap; false, and nothing has moved, where memory cannot grow so far. */
+/* Moves the end of the heap; returns false, without effect, if memory cannot grow. */
 static bool extend(uint64_t bytes) {
     if (!heap_end) heap_end = (HEAP_BEGIN + ALIGN - 1) / ALIGN * ALIGN;
     uint64_t wanted = heap_end + bytes, size = HEAP_BYTES;
@@ -87,7 +86,7 @@ static bool extend(uint64_t bytes) {
     return true;
 }
 
-/* A free block of so many bytes or more, out of its bin; or NULL. */
+/* Takes a free block of at least `span` bytes from its bin; or returns NULL. */
 static block *find(uint64_t span) {
     int bin = bin_of(span);
     block *b = bins[bin];
@@ -101,7 +100,7 @@ static block *find(uint64_t span) {
     return b;
 }
 
-/* A block of so many bytes at the end of the heap, or NULL. */
+/* Makes a block of `span` bytes at the end of the heap; or returns NULL. */
 static block *append(uint64_t span) {
     block *b = last;
     if (b && !b->used) {
@@ -118,7 +117,7 @@ static block *append(uint64_t span) {
     return last = b;
 }
 
-/* A block of so many bytes, and what it has beyond them as a free block after it. */
+/* Cuts a block to `span` bytes and frees the rest as a block after it. */
 static void split(block *b, size_t span) {
     if (span_of(b) == span) return;
     block *rest = (block *)((uintptr_t)b + span);
@@ -128,7 +127,7 @@ static void split(block *b, size_t span) {
     put(rest);
 }
 
-/* Joins a block with the one after it. */
+/* Merges a block with the one after it. */
 static void join(block *b) {
     b->after = b->after->after;
     *(b->after ? &b->after->before : &last) = b;
@@ -174,7 +173,7 @@ void *calloc(size_t n, size_t bytes) {
     return pointer ? __builtin_memset(pointer, 0, (size_t)all) : NULL;
 }
 
-/* No caller needs more than ALIGN. */
+/* No caller needs a larger alignment than ALIGN. */
 void *aligned_alloc(size_t alignment, size_t bytes) {
     return alignment <= ALIGN ? malloc(bytes) : NULL;
 }

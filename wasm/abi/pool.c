@@ -2,13 +2,13 @@
 
 #include "sleep.h"
 
-/* Looks at a word before one falls asleep: to wake takes longer than most steps between two jobs.
- */
+/* A thread polls a word this often before it sleeps, since waking takes longer than most pauses
+ * between jobs. */
 #define LOOKS 4000
-/* Seconds without a sign. A piece takes milliseconds. */
+/* The pool is lost after this many seconds without progress; a piece takes milliseconds. */
 #define PATIENCE 30
 
-/* Does one piece of the job that is posted, if any is left. */
+/* Runs one piece of the posted job; returns false if none remains. */
 static bool do_piece(pool *p, size_t worker) {
     uint64_t ticket = atomic_load(&p->ticket);
     do {

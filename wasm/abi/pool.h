@@ -1,9 +1,9 @@
 /*
- * The pool of threads: who is idle takes the next piece of the job that is posted.
+ * The thread pool: an idle thread takes the next piece of the posted job.
  *
- * No thread waits for one that has taken nothing, so one that is late, or gone, only leaves more
- * for the others. It is plain C11 but for sleep.h, which each program that links it
- * defines: in wasm sleep.c does, in tests pthreads.
+ * No thread waits for a thread without a piece, so a late or dead one only leaves more work to the
+ * others. The code is C11 except for sleep.h, which each program implements: sleep.c in wasm,
+ * pthreads in tests.
  */
 #ifndef SS_WASM_POOL_H
 #define SS_WASM_POOL_H
@@ -17,27 +17,27 @@ typedef struct pool {
     ss_pool face;
     ss_piece *piece;
     const void *job;
-    _Atomic uint64_t ticket; /* of the posted job: pieces that no worker has taken; in the upper 32
-                                bits, its number */
-    _Atomic uint32_t posted; /* jobs so far: what helpers sleep on */
-    _Atomic uint32_t asleep; /* of them, at most */
-    _Atomic uint32_t done;   /* pieces: what the poster sleeps on, when it has nothing else to do */
+    _Atomic uint64_t ticket; /* pieces of the posted job that no worker has taken; the upper 32 bits
+                                number the job */
+    _Atomic uint32_t posted; /* number of jobs; helpers sleep on it */
+    _Atomic uint32_t asleep; /* upper bound of the sleeping helpers */
+    _Atomic uint32_t done;   /* finished pieces; the poster sleeps on it */
     uint32_t pieces;         /* of the job */
     _Atomic bool waits;      /* the poster sleeps */
-    _Atomic bool broken;     /* a piece will never be done */
+    _Atomic bool broken;     /* a piece will never finish */
     _Atomic bool closed;
 } pool;
 
-/* A pool of so many workers; all but the first need a thread that helps. */
+/* Initialises a pool of `workers` workers; each but the first needs a thread in pool_help. */
 void pool_init(pool *p, size_t workers, uint64_t least);
 
-/* A thread's life as worker 1, 2, ..: it does pieces until the pool is closed. */
+/* Runs pieces as worker 1, 2, .. until the pool is closed. */
 void pool_help(pool *p, size_t worker);
 
-/* A helper could not end its piece. */
+/* Reports that a helper could not finish its piece. */
 void pool_break(pool *p);
 
-/* Sends all helpers home. */
+/* Ends all helpers. */
 void pool_close(pool *p);
 
 #endif

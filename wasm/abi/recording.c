@@ -1,5 +1,5 @@
-/* Recordings as JavaScript has them: a handle on the file's block, tensors by name, and each kept
- * prompt as a run that is read like any other. */
+/* Recordings for JavaScript: a handle owns the block of the file, tensors are read by name, and a
+ * kept prompt is a run to read like any other. */
 #include "bindings.h"
 
 #include "../../core/math/unpack.h"
@@ -9,7 +9,7 @@
 typedef struct wasm_recording {
     void *block;
     ss_bytes file;
-    float *numbers; /* the last tensor */
+    float *numbers; /* numbers of the last tensor */
     ss_recording recording;
 } wasm_recording;
 
@@ -19,14 +19,13 @@ static void drop(wasm_recording *recording) {
     free(recording);
 }
 
-/* Its prompts must have been closed. */
+/* Closes a recording; its prompts must be closed before. */
 void ss_wasm_recording_close(wasm_recording *recording) {
     if (recording) free((void *)(uintptr_t)recording->file.data);
     drop(recording);
 }
 
-/* A handle, which owns the file's block from here on; or NULL, and the block is still the caller's.
- */
+/* Opens a recording. A handle owns the block of the file; with NULL the caller still owns it. */
 wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
     wasm_recording *made = calloc(1, sizeof *made);
     if (!made) {
@@ -42,8 +41,8 @@ wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
     return NULL;
 }
 
-/* The tensor of that name (UTF-8, NUL at its end) as floats or ids; first or second -1 keeps that
- * dimension. A status. Its numbers live until the recording's next tensor. */
+/* Makes a view of the tensor of that name (UTF-8, NUL-ended) as floats or ids; first or second -1
+ * keeps that dimension. The numbers live until the recording's next tensor. Returns a status. */
 int ss_wasm_recording_tensor(wasm_recording *recording, const char *name, int first, int second,
                              wasm_view *view) {
     ss_tensor tensor;
@@ -66,8 +65,8 @@ int ss_wasm_recording_tensor(wasm_recording *recording, const char *name, int fi
     return wasm_view_tensor(view, &tensor);
 }
 
-/* A kept prompt, to be read with ss_wasm_field and ss_wasm_metric and closed with
- * ss_wasm_close_run; NULL with the error. The recording must stay open. */
+/* Returns a kept prompt as a run for ss_wasm_field, ss_wasm_metric and ss_wasm_close_run; NULL with
+ * the error. The recording must stay open. */
 wasm_run *ss_wasm_recording_prompt(const wasm_recording *recording, int prompt) {
     size_t bytes;
     if (ss_recording_trace_size(&bytes, &recording->recording, prompt, &wasm_error) != SS_OK)

@@ -1,4 +1,4 @@
-/* Waiting by the atomic instructions of wasm. */
+/* Sleeps and wakes with the atomic instructions of wasm. */
 #include "sleep.h"
 
 bool pool_sleep(_Atomic uint32_t *word, uint32_t value) {

@@ -1,4 +1,4 @@
-/* How threads wait for each other: the part of a thread pool that C11 has no words for. */
+/* Sleeping and waking of threads, which C11 lacks. */
 #ifndef SS_WASM_SLEEP_H
 #define SS_WASM_SLEEP_H
 
@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The caller sleeps while the word has that value, and may wake for no reason. False: no
- * thread has woken it for a second. */
+/* Sleeps while the word has that value; may wake spuriously. Returns false after a second without a
+ * wake. */
 bool pool_sleep(_Atomic uint32_t *word, uint32_t value);
 
-/* Wakes all who sleep on the word. */
+/* Wakes all threads that sleep on the word. */
 void pool_wake(_Atomic uint32_t *word);
 
-/* A piece was broken off, or a helper has kept one for half a minute: the job cannot be saved. */
+/* Aborts: a piece failed, or a helper has not finished one for half a minute. */
 _Noreturn void pool_lost(void);
 
 #endif

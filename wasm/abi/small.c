@@ -1,7 +1,6 @@
 /*
- * Functions of the C library that are written for speed there and for size here: the core calls
- * them on names, on whitespace and on lists of tensors. Compared with the C library's in
- * tests/native/test_small.c.
+ * C library functions, written for size: the core calls them on names, white space and lists of
+ * tensors. tests/native/test_small.c compares them with the C library's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,7 @@ static void swap(char *a, char *b, size_t bytes) {
     }
 }
 
-/* Heapsort: items [0, end) are a heap from `root` on, and those behind it are in their places. */
+/* Heapsort: items [0, end) are a heap from `root` on, and later items are sorted. */
 void qsort(void *items, size_t n, size_t bytes, int (*order)(const void *, const void *)) {
     char *first = items;
     for (size_t root = n / 2, end = n; end > 1;) {

@@ -1,10 +1,10 @@
 /*
- * printf's family without 128-bit arithmetic and streams, for the binary alone, where the C
- * library's is a twentieth of the download. Numbers are printed from all their decimal digits,
- * rounded once, to the nearest and ties to even, as natively (tests/native/test_snprintf.c).
+ * The printf family without 128-bit arithmetic and streams, only for the binaries, where the C
+ * library's would be a twentieth of the download. Numbers are printed from all decimal digits and
+ * rounded once, to nearest, ties to even, as in native builds (tests/native/test_snprintf.c).
  *
- * It has what the core writes: %s %d %u %lu %ld %x %g %f %%, precisions (of %s, %g and %f; * of
- * %s), and widths of whole numbers without a sign. Anything else traps.
+ * It supports the formats that the core uses: %s %d %u %lu %ld %x %g %f %%, precisions of %s, %g
+ * and %f (* of %s), and widths of unsigned integers. Any other format traps.
  */
 #include "big_integer.h"
 
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where text goes: n counts what does not fit, too. */
+/* The output; n also counts text that does not fit. */
 typedef struct sink {
     char *text;
     size_t bytes, n;
@@ -48,7 +48,7 @@ static void strip(decimal *x) {
     while (x->n > 0 && !digit_at(x, x->n - 1)) x->n--;
 }
 
-/* All digits of a finite value. */
+/* Computes all digits of a finite value. */
 static void all_digits(decimal *out, double value) {
     uint64_t fraction;
     memcpy(&fraction, &value, sizeof value);
@@ -77,7 +77,7 @@ static void all_digits(decimal *out, double value) {
     strip(out);
 }
 
-/* The first `kept` digits. */
+/* Rounds to the first `kept` digits. */
 static void round_to(decimal *x, int kept) {
     if (kept >= x->n) return;
     char next = digit_at(x, kept);
@@ -95,8 +95,8 @@ static void round_to(decimal *x, int kept) {
     strip(x);
 }
 
-/* Digits [from, to), a point before the first of them unless there are none. */
-static void put_behind_point(sink *out, const decimal *x, int from, int to) {
+/* Writes digits [from, to) after a decimal point, or nothing if the range is empty. */
+static void put_fraction(sink *out, const decimal *x, int from, int to) {
     if (from < to) put(out, '.');
     for (; from < to; from++) put(out, (char)('0' + digit_at(x, from)));
 }
@@ -104,13 +104,13 @@ static void put_behind_point(sink *out, const decimal *x, int from, int to) {
 static void put_fixed(sink *out, const decimal *x, int decimals) {
     if (x->point < 1) put(out, '0');
     for (int i = 0; i < x->point; i++) put(out, (char)('0' + digit_at(x, i)));
-    put_behind_point(out, x, x->point, x->point + decimals);
+    put_fraction(out, x, x->point, x->point + decimals);
 }
 
 static void put_exponential(sink *out, const decimal *x) {
     int exponent = x->point - 1;
     put(out, (char)('0' + digit_at(x, 0)));
-    put_behind_point(out, x, 1, x->n);
+    put_fraction(out, x, 1, x->n);
     put(out, 'e');
     put(out, exponent < 0 ? '-' : '+');
     put_whole(out, (unsigned long)(exponent < 0 ? -exponent : exponent), 10, 2, '0');
@@ -120,7 +120,7 @@ static void put_text(sink *out, const char *text, size_t most) {
     for (; most > 0 && *text; most--) put(out, *text++);
 }
 
-/* %g and %f of so many digits, all of them or behind the point. */
+/* Writes %g (precision: all digits) or %f (precision: digits after the point). */
 static void put_number(sink *out, double value, bool general, int precision) {
     if (signbit(value) && !isnan(value)) put(out, '-');
     if (!isfinite(value)) {
@@ -139,7 +139,7 @@ static void put_number(sink *out, double value, bool general, int precision) {
         put_fixed(out, &x, x.n > x.point ? x.n - x.point : 0);
 }
 
-/* Digits of a format, or -1 without any. */
+/* Reads a number in a format; -1 without digits. */
 static int read_count(const char **at) {
     int count = -1;
     for (; **at >= '0' && **at <= '9'; ++*at) count = (count < 0 ? 0 : count) * 10 + **at - '0';

@@ -1,11 +1,11 @@
 /*
- * strtod without 128-bit arithmetic, for the binary alone.
+ * strtod without 128-bit arithmetic, only for the binaries.
  *
- * musl's reads numbers in long double, which wasm has none of: the routines that replace it
- * are a tenth of the download. This one computes with whole numbers of as many bits as it takes and
- * rounds once, to the nearest and ties to even, so that a config gives the same bits here and
- * natively (tests/native/test_strtod.c). Digits beyond the 40th count as "a little more". Neither
- * hexadecimal numbers nor the names of infinity are read: JSON has none.
+ * musl's reads numbers in long double, which wasm lacks: the routines that replace it are a tenth
+ * of the download. This one computes with large integers and rounds once, to nearest, ties to even,
+ * so that a config gives the same bits as in native builds (tests/native/test_strtod.c). Digits
+ * after the 40th only count as "a little more". It reads neither hexadecimal numbers nor infinity,
+ * which JSON lacks.
  */
 #include "big_integer.h"
 
@@ -16,7 +16,7 @@
 
 enum { DIGITS_MAX = 40, EXPONENT_MAX = 400 };
 
-/* digits * 10^exponent as it was read. */
+/* The parsed number, digits * 10^exponent. */
 typedef struct decimal {
     char digits[DIGITS_MAX];
     int n, exponent;
@@ -31,7 +31,7 @@ static bool bit_at(const whole *x, int i) {
     return i >= 0 && (x->words[i / 32] >> (i % 32) & 1);
 }
 
-/* x * 2^-shift, rounded to a double; rest: and a little more. */
+/* Rounds x * 2^-shift to a double; with `rest` the value is a little larger. */
 static double round_to_double(const whole *x, int shift, bool rest) {
     int bits = bits_of(x), exponent = bits - 1 - shift; /* 2^exponent <= value */
     if (bits == 0) return 0;
@@ -39,12 +39,12 @@ static double round_to_double(const whole *x, int shift, bool rest) {
     /* Subnormals have fewer than 53 bits. */
     int kept = exponent >= -1022 ? 53 : 53 - (-1022 - exponent);
     uint64_t fraction = 0;
-    int low = bits - kept; /* the lowest bit that is kept */
+    int low = bits - kept; /* index of the lowest remaining bit */
     for (int i = 0; i < kept; i++) fraction = fraction << 1 | bit_at(x, bits - 1 - i);
     bool half = kept >= 0 && bit_at(x, low - 1), more = rest;
     for (int i = 0; i < low - 1 && !more; i++) more = bit_at(x, i);
     if (half && (more || (fraction & 1))) fraction++;
-    /* A carry out of the fraction is a carry into the exponent, and that is right. */
+    /* A carry out of the fraction correctly increments the exponent. */
     uint64_t biased = exponent >= -1022 ? (uint64_t)(exponent + 1022) : 0, result;
     result = (biased << 52) + fraction;
     double value;
@@ -59,7 +59,8 @@ static double exact(const decimal *number) {
     for (int i = 0; i < number->n; i++) multiply_add(&x, 10, (uint32_t)number->digits[i]);
     for (; exponent > 0; exponent--) multiply_add(&x, 10, 0);
     if (exponent < 0) {
-        /* Enough bits that 64 are left after the division; 10/3 bits a decimal and a few more. */
+        /* The shift leaves 64 bits after the division: 10/3 bits a decimal digit, and a few more.
+         */
         shift = (64 + -exponent * 10 / 3 + 8) / 16 * 16;
         for (int i = 0; i < shift / 16; i++) multiply_add(&x, 1u << 16, 0);
     }
@@ -68,7 +69,7 @@ static double exact(const decimal *number) {
 }
 
 /* Up to 15 digits and 10^22 are exact in a double, so one product or quotient rounds once (Clinger
- * 1990). Nearly every number of a file is such a one. */
+ * 1990). Nearly all numbers in files are of this kind. */
 static double value_of(const decimal *number) {
     int exponent = number->exponent;
     if (number->n == 0) return 0;
@@ -86,7 +87,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Reads digits and a point; returns what is behind them. */
+/* Reads digits and a point and returns the address after them. */
 static const char *read_digits(const char *at, decimal *number) {
     for (bool point = false; is_digit(*at) || (*at == '.' && !point); at++) {
         if (*at == '.') {

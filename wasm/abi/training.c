@@ -1,18 +1,18 @@
-/* The calls of a lab: only the binaries that train export them. */
+/* Functions of the lab, which only the binaries with a trainer export. */
 #include "bindings.h"
 
 #include <stdlib.h>
 
 typedef struct wasm_train {
     void *block;
-    unsigned char *state; /* as it was asked for last, or NULL */
-    float numbers[32];    /* the last entry of the log */
+    unsigned char *state; /* the last state that was read, or NULL */
+    float numbers[32];    /* numbers of the last log entry */
     ss_arch arch;
     ss_recipe recipe;
     ss_train train;
 } wasm_train;
 
-/* Frees all but the text. */
+/* Frees a training, but not the text. */
 void ss_wasm_train_end(wasm_train *train) {
     if (train) free(train->block);
     if (train) free(train->state);
@@ -39,8 +39,9 @@ static ss_status begin_training(wasm_train *made, ss_train_desc *desc, const was
 }
 
 /*
- * A handle, or NULL. config and recipe are JSON; text[text_n], which must stay, is what the task
- * text draws from, or NULL; begin is a file of weights to begin with, or NULL, and may go after.
+ * Begins a training and returns its handle, or NULL. config and recipe are JSON; text[text_n], or
+ * NULL, are the tokens of the task text and must stay valid; begin, or NULL, is a file of initial
+ * weights, which may be freed afterwards.
  */
 wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const uint8_t *recipe,
                           uint32_t recipe_bytes, const int32_t *tokens, uint32_t tokens_n,
@@ -60,21 +61,24 @@ wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const ui
     return NULL;
 }
 
-/* One part of a step's batch, with back 0 only forwards: the bytes of its sums, which are good, and
- * may be changed to another's, until the next one. A status. */
+/* Computes a part of a step's batch (back 0: only the forward pass) and makes a view of its sums,
+ * which the caller may overwrite with those of another worker until the next part. Returns a
+ * status. */
 int ss_wasm_train_part(wasm_train *train, int part, int back, wasm_view *view) {
     ss_status status = ss_train_part(&train->train, part, back != 0, &wasm_error);
     if (status != SS_OK) return (int)status;
     return wasm_view_bytes(view, train->train.part, train->train.part_bytes);
 }
 
-/* Adds those bytes to the parts before, or with first 1 begins with them: the bytes of the sum. */
+/* Adds these sums to those of earlier parts (first 1: begins with them) and makes a view of the
+ * total. */
 int ss_wasm_train_add(wasm_train *train, int first, wasm_view *view) {
     ss_train_add(&train->train, first != 0);
     return wasm_view_bytes(view, train->train.totals, train->train.part_bytes);
 }
 
-/* What a step did, or with update 0 would begin with: the log's columns. A status. */
+/* Finishes a step (update 0: only measures) and makes a view of the columns of its log entry.
+ * Returns a status. */
 int ss_wasm_train_finish(wasm_train *train, int update, wasm_view *view) {
     ss_log_entry entry;
     ss_status status = ss_train_finish(&train->train, update != 0, &entry, &wasm_error);
@@ -88,13 +92,14 @@ int ss_wasm_train_finish(wasm_train *train, int update, wasm_view *view) {
     return wasm_view_tensor(view, &tensor);
 }
 
-/* The weights as they are: the bytes of a safetensors file. */
+/* Makes a view of the weights as the bytes of a safetensors file. */
 int ss_wasm_train_weights(const wasm_train *train, wasm_view *view) {
     ss_bytes file = train->train.weights.file;
     return wasm_view_bytes(view, file.data, file.n);
 }
 
-/* The state that a training continues from to the same bits, good until the next call. A status. */
+/* Makes a view of the state, from which a training continues with the same bits; valid until the
+ * next call. Returns a status. */
 int ss_wasm_train_state(wasm_train *train, wasm_view *view) {
     size_t bytes = ss_train_state_bytes(&train->train);
     free(train->state);
@@ -106,12 +111,12 @@ int ss_wasm_train_state(wasm_train *train, wasm_view *view) {
     return wasm_view_bytes(view, train->state, bytes);
 }
 
-/* Continues from such bytes. A status. */
+/* Resumes from such a state and returns a status. */
 int ss_wasm_train_resume(wasm_train *train, const uint8_t *state, uint32_t bytes) {
     return (int)ss_train_resume(&train->train, (ss_bytes){state, bytes}, &wasm_error);
 }
 
-/* Tokens that no step learns from. A status. */
+/* Makes a view of tokens that no step trains on. Returns a status. */
 int ss_wasm_train_sample(wasm_train *train, uint32_t number, wasm_view *view) {
     size_t dims[SS_RANK_MAX] = {(size_t)train->train.T};
     ss_tensor tensor = wasm_dense(dims, 1);

@@ -88,7 +88,6 @@ class Timeline {
   /** @type {TimelineShape['forget']} */
   forget() {
     for (const { job } of this.#files.values()) job.abort(abortError());
-    this.#files.clear();
     this.#last = { at: -1 };
   }
 

@@ -179,9 +179,12 @@ export function runsOf(
           ]),
         ),
       ),
-      ...(lacking.length > 0
-        ? [make('p', {}, [text(`Not trained yet: ${lacking.join(', ')}.`)])]
-        : []),
+      make('p', {}, [
+        text(
+          `${every.reduce((sum, { seeds }) => sum + seeds.length, 0)} runs so far.` +
+            (lacking.length > 0 ? ` Not trained yet: ${lacking.join(', ')}.` : ''),
+        ),
+      ]),
     ]),
   ];
 }

@@ -33,9 +33,18 @@ export interface Head {
   readonly head: number;
 }
 
+/** Exact rows of a long map, which is otherwise read in blocks: of some queries, and where the shown keys begin. */
+interface Rows {
+  readonly query: number;
+  readonly key: number;
+  /** [n, T] */
+  readonly att: Tensor;
+}
+
 /** What was read of one head of the first prompt, by the names in describe. */
 interface HeadFrame extends Head {
   readonly tensors: Readonly<Record<string, Tensor>>;
+  readonly rows?: Rows;
 }
 
 export interface Frame {
@@ -58,9 +67,9 @@ export interface Frame {
   readonly recording?: Conditions;
   /** Of a recording: the key that counts as the first token, and whether all prompts have the same token there. */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
-  /** Of a recording: names that it does not hold, each with the reason. */
+  /** Names that a recording does not hold, or that are not drawn of a long text, each with the reason. */
   readonly lacks?: Readonly<Record<string, string>>;
-  /** Of a recording of a long text: rows, and columns, of its maps, which hold means of blocks of tokens. */
+  /** Of a long text: rows, and columns, of its maps, which hold means of blocks of tokens. */
   readonly pooled?: number;
   readonly class: NumberClass;
   readonly architecture: Architecture;
@@ -141,7 +150,13 @@ export function seenBy(
   query: number,
 ): number {
   if (mask.kind === 'bidirectional') return T;
-  return Math.min(T, Math.max(query + 1, mask.prefix ?? 0));
+  const end = mask.prefix === undefined ? query + 1 : Math.max(query + 1, mask.prefix);
+  return Math.min(T, end);
+}
+
+/** Rows, and columns, of a map with at most so many; undefined where it has one for each token. */
+export function pooledSide(T: number, cells: number): number | undefined {
+  return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 }
 
 /** Rows, and columns, of a map, and how many tokens each of them covers. */
@@ -164,12 +179,29 @@ export function masked(
   return map;
 }
 
-/** The same map with NaN for keys that the head's cache had lost. */
-function withoutForgotten(frame: Frame, map: Float32Array, { layer, head }: Head) {
-  const { T, tensors, architecture } = frame;
-  const gone = tensors.evicted?.data.subarray((layer * architecture.H + head) * T);
-  for (let k = 0; gone && k < T; k++) for (let t = gone[k]!; t < T; t++) map[t * T + k] = NaN;
-  return map;
+/** The first query of each key that the head's cache had lost by then; undefined where it keeps all. */
+function goneIn({ T, tensors, architecture, head }: Frame): ArrayLike<number> | undefined {
+  return tensors.evicted?.data.subarray((head!.layer * architecture.H + head!.head) * T);
+}
+
+/** Rows of the queries from `query` on, [n, T], with NaN for keys that a query cannot see or that its cache had lost. */
+function visibleRows(frame: Frame, weights: ArrayLike<number>, query: number): Float32Array {
+  const { T } = frame;
+  const gone = goneIn(frame);
+  const rows = Float32Array.from(weights);
+  for (let r = 0; r * T < rows.length; r++) {
+    const seen = seenBy(frame, query + r);
+    for (let k = 0; k < T; k++)
+      if (k >= seen || (gone && query + r >= gone[k]!)) rows[r * T + k] = NaN;
+  }
+  return rows;
+}
+
+/** What block `place` of a pooled map covers: "8-11". */
+export function blockWords(frame: Pick<Frame, 'pooled' | 'T'>, place: number): string {
+  const { block } = gridOf(frame);
+  const [from, to] = [place * block, Math.min(frame.T, (place + 1) * block) - 1];
+  return from === to ? String(from) : `${from}-${to}`;
 }
 
 /** What a query attends in all, in a [T, T] map. */
@@ -181,7 +213,7 @@ export function massOfRow(map: Float32Array, T: number, query: number): number {
 /** The same map with every row divided by what it carries; signed weights by what they carry in all. */
 export function sharesOf(map: Float32Array, T: number): Float32Array {
   const shares = map.slice();
-  for (let t = 0; t < T; t++) {
+  for (let t = 0; t * T < map.length; t++) {
     const row = shares.subarray(t * T, (t + 1) * T);
     const size = row.reduce((sum, weight) => sum + (weight === weight ? Math.abs(weight) : 0), 0);
     if (size > 0) row.forEach((weight, i) => (row[i] = weight / size));
@@ -196,6 +228,8 @@ export interface Maps {
   readonly side: number;
   /** Tokens of a row, and of a column: 1, and more where the maps of a long text are pooled. */
   readonly block: number;
+  /** The largest cell of each block, where the model is at hand. */
+  readonly largest?: Float32Array;
 }
 
 const known = new WeakMap<Tensor, Maps>();
@@ -203,18 +237,59 @@ const known = new WeakMap<Tensor, Maps>();
 export function mapsOf(frame: Frame): Maps | undefined {
   const att = frame.head?.tensors.att;
   const { side, block } = gridOf(frame);
-  if (!att || att.shape[0] !== side) return undefined;
+  if (!att || att.shape.at(-1) !== side) return undefined;
   const found = known.get(att);
   if (found) return found;
-  const weights = withoutForgotten(frame, masked(frame, att.data), frame.head!);
+  const size = side * side;
+  const weights = frame.pooled
+    ? masked(frame, att.data.subarray(0, size))
+    : visibleRows(frame, att.data, 0);
   const maps = {
     weights,
     shares: frame.operation.normalises ? weights : sharesOf(weights, side),
     side,
     block,
+    ...(att.data.length > size ? { largest: masked(frame, att.data.subarray(size)) } : {}),
   };
   known.set(att, maps);
   return maps;
+}
+
+/** Rows, and columns, of the exact cells of a long map: as many as have room for a word each. */
+export const EXACT = 40;
+
+/** Exact cells of a long map, [side, side], from a query and a key on. */
+export interface Exact extends Pick<Maps, 'weights' | 'shares' | 'side'> {
+  readonly query: number;
+  readonly key: number;
+  /** What each of the queries attends in all. */
+  readonly sums: readonly number[];
+}
+
+const knownRows = new WeakMap<Rows, Exact>();
+
+export function exactOf(frame: Frame): Exact | undefined {
+  const { T, head } = frame;
+  const rows = head?.rows;
+  if (!rows || !frame.pooled) return undefined;
+  const found = knownRows.get(rows);
+  if (found) return found;
+  const { query, key, att } = rows;
+  const side = att.shape[0]!;
+  const all = visibleRows(frame, att.data, query);
+  const cut = (cells: Float32Array) =>
+    Float32Array.from(
+      { length: side * side },
+      (_, i) => cells[Math.floor(i / side) * T + key + (i % side)]!,
+    );
+  const weights = cut(all);
+  const exact = {
+    ...{ query, key, side, weights },
+    shares: frame.operation.normalises ? weights : cut(sharesOf(all, T)),
+    sums: Array.from({ length: side }, (_, row) => massOfRow(all, T, row)),
+  };
+  knownRows.set(rows, exact);
+  return exact;
 }
 
 /** The cells of the picture: raw weights, or shares of each row where the reader normalizes rows. */

@@ -99,6 +99,7 @@ describe('what is shown', () => {
       reads: ['x', 'y', 'z'],
       headReads: ['q'],
       head: { layer: 1, head: 2 },
+      ...{ cells: 512, zoom: { query: -1, key: -1 } },
       ...{ studies: [], heads: {}, isPreview: false },
     });
     state.value = { ...state.value, prompt: 'other' };
@@ -135,9 +136,4 @@ test('a view can be drawn of a frame that has what it reads and the model has', 
     of({ headReads: ['q'] }, { head }),
     of({ headReads: ['k'] }, { head }),
   ]).toEqual([...[false, true, false]]);
-  expect([
-    of({ needsWholeMaps: true }),
-    of({ needsWholeMaps: true }, { pooled: 2 }),
-    of({}, { pooled: 2 }),
-  ]).toEqual([...[true, false, true]]);
 });

@@ -67,7 +67,7 @@ describe('a number', () => {
       ...['1', '512', '1', 'number'],
     ]);
     expect(field('eps').enter('0.25')).toEqual(['0.25', 0.25]);
-    expect(field().enter('5000')).toEqual(['4096', 4096]);
+    expect(field().enter('9000')).toEqual(['8192', 8192]);
   });
 });
 
@@ -318,7 +318,7 @@ describe('the question', () => {
     expect([drawn.all('[aria-label=seed]').length, drawn.all('textarea').length]).toEqual([1, 0]);
     expect(of({ input: 'repeat' }).all('[aria-label=seed]')).toHaveLength(1);
     expect(of({ input: 'file' }).all('input[type=file]')).toHaveLength(1);
-    expect(of().all('[aria-label="T ≤"]')[0]!.getAttribute('max')).toBe('4096');
+    expect(of().all('[aria-label="T ≤"]')[0]!.getAttribute('max')).toBe('8192');
   });
 
   it('hides what an embed does, and cannot be put to a recording', () => {

@@ -30,6 +30,7 @@ interface Map_ {
   readonly events: {
     readonly onPoint?: (cell: Cell | undefined) => void;
     readonly onChoose?: (cell: Cell) => void;
+    readonly onBeyond?: (step: readonly [number, number]) => void;
   };
   data: MapData;
   lit: Cell | undefined;

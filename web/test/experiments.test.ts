@@ -232,7 +232,7 @@ describe('streaming', () => {
     expect(turn(1)).toEqual({ length: 4000, runs: 1, positions: 'cache' });
     const far = made(streaming, { length: 4000, firstKeys: 9, reread: 'yes' });
     expect(far.checks.map((one) => one.checked)).toEqual([true, true]);
-    expect(far.ranges).toEqual(['first keys 0..9: 9', 'recent keys 1..512: 23']);
+    expect(far.ranges).toEqual(['first keys 0..9: 9', 'recent keys 1..2048: 23']);
     expect([far.turn(0), far.turn(1)]).toEqual([
       { reread: 'no' },
       { length: 120, runs: 8, positions: 'text' },

@@ -254,7 +254,10 @@ describe('cells', () => {
     expect(texts('[data-lacks]')).toEqual([]);
     const { alpha: _, ...tensors } = frameOf().tensors;
     one.update(
-      of({ ...frameOf(), tensors, lacks: { alpha: 'needs the field att' } } as never, twin()),
+      of(
+        { ...frameOf(), tensors, recording: {}, lacks: { alpha: 'needs the field att' } } as never,
+        twin(),
+      ),
     );
     expect(texts('[data-lacks]')).toEqual([
       'Not in the recording of Softmax model: “My view” needs the field att.',

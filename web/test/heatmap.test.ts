@@ -32,8 +32,8 @@ const base = {
 function mapOf(change: object = {}) {
   const root = document.createElement('div');
   document.body.replaceChildren(root);
-  const [onPoint, onChoose] = [vi.fn(), vi.fn()];
-  const map = createHeatmap(root, { onPoint, onChoose });
+  const [onPoint, onChoose, onBeyond] = [vi.fn(), vi.fn(), vi.fn()];
+  const map = createHeatmap(root, { onPoint, onChoose, onBeyond });
   map.draw({ ...base, ...change });
   const one = (selector: string) => root.querySelector<HTMLElement>(selector)!;
   const plot = one('.heatmap');
@@ -48,6 +48,7 @@ function mapOf(change: object = {}) {
     plot,
     onPoint,
     onChoose,
+    onBeyond,
     pointer,
     said: () => one('.readout').textContent,
     key: (key: string) => {
@@ -235,11 +236,14 @@ describe('a reader', () => {
   });
 
   it('moves by the arrow keys from the chosen cell, within the map, and chooses by Enter and space', () => {
-    const { key, onPoint, onChoose, plot, said } = mapOf({ chosen: { row: -1, col: 2 } });
+    const { key, onPoint, onChoose, onBeyond, plot, said } = mapOf({ chosen: { row: -1, col: 2 } });
     const last = () => Object.values(onPoint.mock.lastCall![0]);
     expect([key('ArrowRight'), last()]).toEqual([true, [0, 3]]);
+    // What lies beyond the picture is another's to show.
+    expect(onBeyond).not.toHaveBeenCalled();
     key('ArrowRight');
     expect(onPoint).toHaveBeenCalledTimes(1);
+    expect(onBeyond.mock.calls).toEqual([[[0, 1]]]);
     expect([key('ArrowDown'), last(), key('ArrowLeft'), last()]).toEqual([
       true,
       [1, 3],

@@ -304,6 +304,9 @@ describe('what a lab says', () => {
     expect(sinceStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
     expect(sinceStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
     expect(sinceStep(log())).toBeUndefined();
+    // A step without the number has none of it.
+    expect(sinceStep(log(undefined, 0.5, 0.5))).toBe(20);
+    expect(sinceStep(log(...Array.from({ length: 20 }, () => undefined), 6.1))).toBe(200);
     const entries = log(9, ...of(20, 0.5));
     expect(recent({ log: entries }, 'first_most')).toBe(0.5);
     expect(recent({ log: log(undefined, 0.25) }, 'first_most')).toBe(0.25);

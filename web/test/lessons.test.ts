@@ -343,7 +343,11 @@ describe('the course', () => {
     );
     const count = (className: string) => drawn.split(`"className":["${className}"]`).length - 1;
     expect([count('run'), count('mean'), count('run-1'), count('run-2')]).toEqual([3, 2, 1, 1]);
-    for (const words of ['0.20 (0.10 to 0.30)', '3.60 (3.50 to 3.70)', 'Not trained yet: three.'])
+    for (const words of [
+      '0.20 (0.10 to 0.30)',
+      '3.60 (3.50 to 3.70)',
+      '3 runs so far. Not trained yet: three.',
+    ])
       expect(drawn).toContain(words);
     expect(() => runsOf(groupsOf('Third: three'), ['loss', 'alpha'], runs)).toThrow(
       '“Third”: expected a recipe with a run, found none.',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { OpenModel } from '../src/run/opened';
-import { exchangeOf, measurements } from '../src/run/measurements';
+import { exchangeOf, lengthsUpTo, measurements } from '../src/run/measurements';
 import { tensor } from './fixture';
 
 test('an early token is exchanged for another of the text, never the first one', () => {
@@ -73,4 +73,46 @@ test('a text without special tokens has one influence, and one of special tokens
   const special = await reachOf([0, 1, 2, 1, 0, 2, 1]);
   expect(special.compared).toEqual([]);
   expect(special.reports).toEqual(['1/1']);
+});
+
+test('alpha of the first key is read from one run that grows, and averaged over prompts', async () => {
+  expect(lengthsUpTo(64)).toEqual([16, 23, 32, 45, 64]);
+  expect(lengthsUpTo(20)).toEqual([16, 20]);
+  const acts: string[] = [];
+  const model = {
+    run: async (ids: readonly number[], { capacity }: { capacity: number }) => {
+      acts.push(`run ${ids.length} of ${capacity}`);
+      let T = ids.length;
+      return {
+        update: async (more: readonly number[]) => {
+          expect(more.slice(0, T)).toEqual(Array(T).fill(ids[0]));
+          T = more.length;
+          acts.push(`update ${T}`);
+        },
+        // Of two heads: the first key's is told from the others', and by the length.
+        metric: async () => {
+          const one = (head: number) => [T + head + ids[0]!, ...Array<number>(T - 1).fill(-1)];
+          return tensor([1, 2, T], [...one(0), ...one(0.5)]);
+        },
+        close: async () => void acts.push('close'),
+      };
+    },
+  };
+  const reports: string[] = [];
+  const { tensors, spread } = await measurements
+    .find(({ names }) => names.includes('alpha_by_length'))!
+    .measure({
+      opened: { model } as unknown as OpenModel,
+      ids: [Array(25).fill(1), Array(25).fill(3)],
+      edits: [],
+      signal: new AbortController().signal,
+      onProgress: (done, all) => reports.push(`${done}/${all}`),
+    });
+  // Prompts are measured side by side.
+  const each = ['close', 'run 16 of 25', 'update 23', 'update 25'];
+  expect(acts.toSorted()).toEqual(each.flatMap((act) => [act, act]));
+  expect([...tensors.lengths!.data]).toEqual([16, 23, 25]);
+  expect(tensors.alpha_by_length).toEqual(tensor([3, 2], [18, 18.5, 25, 25.5, 27, 27.5]));
+  expect(spread.alpha_by_length![0]).toBeCloseTo(Math.SQRT2);
+  expect(reports.at(-1)).toBe('6/6');
 });

@@ -413,6 +413,14 @@ describe('what a link asks for', () => {
     expect(opener.isShown).toBe(false);
   });
 
+  it('takes the place of a choice that is not made yet', async () => {
+    const { opener, text } = opening();
+    opener.show();
+    expect(opener.stage.name).toBe('choose');
+    await opener.admit('hub:owner/name', signal);
+    expect([opener.stage.name, text('strong')]).toEqual(['ask', 'owner/name']);
+  });
+
   it('opens by itself where all of it was kept on an earlier visit, or the reader walks through it', async () => {
     const { opener, models } = opening();
     const list = (complete: boolean, bytes = 5e6) =>

@@ -19,7 +19,9 @@ import { tensor } from './fixture';
 const recordStudy = vi.hoisted(() => vi.fn());
 vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), recordStudy }));
 
-const metric = (name: string, averaged = true) => ({ name, averaged, arguments: [], fields: [] });
+const metric = (name: string, averaged = true) => ({
+  ...{ name, averaged, arguments: [], fields: [], shape: [] },
+});
 const describe_ = {
   operations: [
     { name: 'softmax', label: 'softmax', parameters: [], normalises: true, features: 'none' },
@@ -77,7 +79,11 @@ interface Options {
 type Report = [what: string, done: number, total: number, more?: object];
 
 /** Models that can be made to wait, and remember what was done to them. */
-function stageOf(bytes: Record<string, number> = {}, layers = 1, turn?: () => Promise<() => void>) {
+function stageOf(
+  bytes: Record<string, number> = {},
+  context = 9,
+  turn?: () => Promise<() => void>,
+) {
   const log: string[] = [];
   const runs = () => log.filter((line) => /^(run|update)/.test(line));
   const gates = new Map<string, Promise<void>>();
@@ -104,11 +110,11 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1, turn?: () => Pr
       model: {
         describe: describe_,
         architecture: {
-          L: layers,
+          L: 1,
           H: 2,
           G: 1,
           E: 0,
-          context: 9,
+          context,
           mask: { kind: 'causal' },
           attention: { operation: 'softmax' },
         },
@@ -186,7 +192,7 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1, turn?: () => Pr
   const ask = (subjects: string[], change: Partial<Request> = {}, prompt = 'ab') =>
     queue.ask({
       subjects,
-      question: questionOf({ ...defaults, prompt }),
+      question: questionOf({ ...defaults, prompt, T: 512 }),
       reads: [],
       headReads: [],
       head: { layer: -1, head: -1 },
@@ -473,10 +479,12 @@ describe('the queue', () => {
   });
 
   it('closes the run that another replaces before that one begins, and reads nothing from it', async () => {
-    const { ask, of, queue, log, runs, hold, idle } = stageOf({}, 2 ** 20);
+    const { ask, of, queue, log, runs, hold, idle } = stageOf({}, 300);
+    // A run has room for 64 tokens more than its text.
+    const text = 'a'.repeat(70);
     ask(['a'], {}, 'ab');
     await idle();
-    ask(['a'], {}, 'abc');
+    ask(['a'], {}, text);
     await idle();
     expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual([
       'run a',
@@ -485,31 +493,31 @@ describe('the queue', () => {
     ]);
     // What is stopped has closed the run all the same; the frame is complete without it, and is an answer again.
     const open = hold('a');
-    ask(['a'], {}, 'abcd');
+    ask(['a'], {}, 'a'.repeat(140));
     await new Promise((done) => setTimeout(done, 5));
     queue.stop();
     open();
     await idle();
-    expect(of('a')).toMatchObject({ isStale: true, error: 'Stopped.', frame: { T: 3 } });
-    ask(['a'], {}, 'abc');
+    expect(of('a')).toMatchObject({ isStale: true, error: 'Stopped.', frame: { T: 70 } });
+    ask(['a'], {}, text);
     await idle();
     expect(of('a')).toMatchObject({ isStale: false, error: undefined });
     expect(runs()).toHaveLength(3);
-    ask(['a'], { reads: ['value_ratio'] }, 'abc');
+    ask(['a'], { reads: ['value_ratio'] }, text);
     await idle();
     expect(runs()).toHaveLength(4);
     expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
   it('generates more in a run with room for it, up to the context', async () => {
-    const { ask, of, queue, log, idle } = stageOf({}, 2 ** 20);
+    const { ask, of, queue, log, idle } = stageOf({}, 80);
     ask(['a']);
     await idle();
     const go = (count: number) =>
       queue.generate(['a'], { count, temperature: 0, topK: 0, seed: 1 });
-    await go(3);
-    await go(16);
-    expect(of('a')!.frame).toMatchObject({ T: 9, generated: 7 });
+    await go(60);
+    await go(30);
+    expect(of('a')!.frame).toMatchObject({ T: 80, generated: 78 });
     expect(of('a')!.error).toBeUndefined();
     expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
     await go(1);
@@ -538,12 +546,12 @@ describe('the queue', () => {
   });
 
   it('runs again what an update cannot follow: more fields, or a text beyond its room', async () => {
-    const { ask, log, idle } = stageOf({}, 2 ** 20);
+    const { ask, log, idle } = stageOf({}, 300);
     ask(['a'], {}, 'abc');
     await idle();
     ask(['a'], {}, 'ab');
     await idle();
-    ask(['a'], {}, 'abcd');
+    ask(['a'], {}, 'a'.repeat(70));
     await idle();
     ask(['a'], { headReads: ['scores'] }, 'abc');
     await idle();
@@ -561,7 +569,7 @@ describe('the queue', () => {
     const turns: (() => void)[] = [];
     let given = 0;
     const turn = () => new Promise<() => void>((go) => turns.push(() => go(() => void given++)));
-    const { ask, runs, idle } = stageOf({}, 1, turn);
+    const { ask, runs, idle } = stageOf({}, 9, turn);
     ask(['a', 'broken']);
     await new Promise((done) => setTimeout(done, 20));
     expect([runs(), turns.length]).toEqual([[], 1]);
@@ -775,6 +783,12 @@ describe('the queue', () => {
       model: { id: 'a', revision: null, sha256: null },
     });
     expect(options.strings([1, 1])).toEqual(['x', 'x']);
+    // Of a text that is drawn in blocks, no maps.
+    ask(['a'], { cells: 1 });
+    await idle();
+    await queue.record('a', 'your text');
+    expect(recordStudy.mock.lastCall![2].fields).toEqual([]);
+    ask(['a']);
     // With what the model wrote and the page shows.
     await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 0 });
     await idle();
@@ -783,7 +797,7 @@ describe('the queue', () => {
   });
 
   it('adds no more tokens once it is stopped', async () => {
-    const { queue, ask, idle, of } = stageOf({}, 2 ** 20);
+    const { queue, ask, idle, of } = stageOf();
     ask(['a']);
     await idle();
     const generating = queue.generate(['a'], { count: 7, temperature: 0, topK: 0, seed: 1 });

@@ -133,7 +133,26 @@ describe('what is read', () => {
 
   it('is recorded by its field or by those of its metric, beside the standard ones', () => {
     const wanted = { reads: ['entropy', 'loss_mean'], headReads: ['q', 'keeps_first'] };
-    expect(recordedFor(describe_, wanted)).toEqual(['att', 'next', 'loss', 'q']);
+    const short = { architecture: architectureOf({ L: 2 }), T: 8 };
+    expect(recordedFor(describe_, wanted, short)).toEqual(['att', 'next', 'loss', 'q']);
+  });
+
+  it('of a long text is recorded alone where the standard fields take much memory', () => {
+    const fields = [
+      field('hidden', { standard: true, shape: ['L+1', 'T', 'D'] }),
+      field('att', { standard: true, shape: ['L', 'H', 'T', 'T'] }),
+    ];
+    const table = { ...describe_, fields } as unknown as Describe;
+    const run = (D: number, T: number) =>
+      recordedFor(
+        table,
+        { reads: [], headReads: ['att'] },
+        { architecture: architectureOf({ L: 3, H: 2, D }), T },
+      );
+    expect(run(4096, 4096)).toEqual(['hidden', 'att']);
+    expect(run(4097, 4096)).toEqual(['att']);
+    // A short text has room for all that may be read of it later.
+    expect(run(2 ** 20, 512)).toEqual(['hidden', 'att']);
   });
 });
 
@@ -345,6 +364,51 @@ describe('a frame that is completed', () => {
       await completed(describe_, frame, { run, opened }, wanted, { headOf: strongest });
       expect(asked.flat()).toEqual(isOwn ? [] : [{ field: 'q', layer: 1, head: 0 }]);
     }
+  });
+
+  it('reads a long map in blocks, and exactly where the reader zooms', async () => {
+    const T = 100;
+    const table = {
+      ...describe_,
+      metrics: [
+        { ...metric('qk_cos', ['q']), shape: ['T', 'T'] },
+        ...describe_.metrics.map((one) => ({ ...one, shape: ['L', 'H', 'T'] })),
+      ],
+    } as unknown as Describe;
+    const { run, asked } = runOf({ att: nothing, qk_cos: nothing });
+    const raw = { alpha_raw: frameOf().tensors.alpha! };
+    const wanted = { reads: ['att'], headReads: ['att', 'qk_cos'], cells: 32 };
+    const of = (frame: Frame, change: object = {}) =>
+      completed(table, frame, { run, opened }, { ...wanted, ...change }, { headOf: strongest });
+    const at = { layer: 1, head: 0 };
+    const known = { ...frameOf({ T }, raw) };
+    const first = await of(known);
+    expect(asked.splice(0)).toEqual([
+      [
+        { field: 'att', block: 4 },
+        { field: 'att', ...at, block: 4 },
+      ],
+    ]);
+    expect(first.pooled).toBe(25);
+    // One number for each query and key is not read of a long text; a view says why.
+    expect(first.lacks!.qk_cos).toContain('up to 32 tokens, and this one has 100');
+    expect(first.head!.tensors).not.toHaveProperty('qk_cos');
+    expect(isAnswered(first, table, wanted, at)).toBe(true);
+    const zoom = { query: 90, key: 7 };
+    expect(isAnswered(first, table, { ...wanted, zoom }, at)).toBe(false);
+    const zoomed = await of(first, { zoom });
+    expect(asked.splice(0)).toEqual([[{ field: 'att', ...at, rows: [60, 100] }]]);
+    expect(zoomed.head!.rows).toEqual({ query: 60, key: 7, att: nothing });
+    expect(isAnswered(zoomed, table, { ...wanted, zoom }, at)).toBe(true);
+    expect(isAnswered(zoomed, table, wanted, at)).toBe(true);
+    await of(zoomed, { zoom });
+    expect(asked).toEqual([]);
+    // More cells than tokens: the map itself.
+    expect(isAnswered(zoomed, table, { ...wanted, cells: 100 }, at)).toBe(false);
+    const whole = await of(zoomed, { cells: 100 });
+    expect(asked.flat()).toContainEqual({ field: 'att', ...at });
+    expect(whole).not.toHaveProperty('pooled');
+    expect(whole.head!.tensors).toHaveProperty('qk_cos');
   });
 
   it('reads the numbers of another head than it had guessed', async () => {

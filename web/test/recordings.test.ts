@@ -348,9 +348,6 @@ describe('the frame of a recording', () => {
     expect(mapsOf(whole)).toMatchObject({ side: 2, block: 2 });
     const view = { title: 'A view', reads: ['att'] } as unknown as View;
     expect([isRead(view, whole, describe_), lackWords(view, whole)]).toEqual([true, '']);
-    const exact = { ...view, needsWholeMaps: true };
-    expect(isRead(exact, whole, describe_)).toBe(false);
-    expect(lackWords(exact, whole)).toContain('in full, kept here as maps pooled to 2 × 2');
   });
 
   it('has a bias key where weight goes to one, and none where it goes to a sink logit', async () => {

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { build } from '../src/rooms/start';
+import { build, lead } from '../src/rooms/start';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
 
@@ -136,6 +136,23 @@ describe('the first sentence', () => {
     const quick = { ...softmax(), model: { ...softmax().model, bits: 3.3 } };
     expect(room({ shown }, [quick]).text('.twin-0 span strong')).toBe('about 90%');
     expect(room({ shown }, [softmax()]).text('.twin-0 span strong')).toBe('90%');
+  });
+
+  it('says of the second model only what the first one does, and nothing where that is nothing', () => {
+    const said = (...kinds: ('all' | 'weak' | 'none')[]) =>
+      lead(
+        both(),
+        kinds.map((kind) => ({ kind }) as never),
+      ).replace(/^.*no meaning\./, '…');
+    const where = 'In the same model trained with sigmoid instead of softmax';
+    expect(said('all', 'none')).toBe(`… ${where}, they do not.`);
+    expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
+    expect(said('weak', 'none')).toBe(`… ${where}, it does not.`);
+    expect(said('all', 'weak')).toBe('…');
+    for (const other of ['none', 'all'] as const)
+      expect(said('none', other)).toBe(
+        'On this text, this head does not single out the first token.',
+      );
   });
 
   it('waits for the second model, and asks for it after the first', () => {

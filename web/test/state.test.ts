@@ -37,6 +37,10 @@ const EXAMPLES: Partial<State> = {
   head: 1,
   query: 5,
   key: 0,
+  cells: 64,
+  pool: 'largest',
+  zoomQuery: 2048,
+  zoomKey: 0,
   channel: 73,
   grip: 'head',
   scale: 'linear',
@@ -100,14 +104,14 @@ describe('the state', () => {
     ['an unknown key', 'nonsense=1'],
     ['__proto__', '__proto__=1'],
     ['a number out of its range', 'T=0'],
-    ['a number above its range', 'T=4097'],
+    ['a number above its range', 'T=8193'],
     ['no number', 'T=abc'],
     ['an empty number', 'eps='],
     ['a fraction', 'n=1.5'],
     ['another choice', 'theme=blue'],
     ['what is no subject', 'shown=softmax,a b'],
     ['a name that could break out', 'shown=hub:../x\\y'],
-    ['too long a text', `prompt=${'x'.repeat(20_001)}`],
+    ['too long a text', `prompt=${'x'.repeat(40_001)}`],
   ];
   for (const [name, hash] of bad)
     it(`keeps the default and says why: ${name}`, () => {
@@ -118,8 +122,8 @@ describe('the state', () => {
 
   it('says at most five problems, and reads no hash that is too long', () => {
     expect(parseHash('#a1=1&a2=1&a3=1&a4=1&a5=1&a6=1').problems).toHaveLength(5);
-    expect(parseHash(`#${'x'.repeat(200_000)}`).problems[0]).toMatch(/too long/);
-    expect(parseHash(`#${'x'.repeat(199_999)}`).problems[0]).toMatch(/does not know/);
+    expect(parseHash(`#${'x'.repeat(400_000)}`).problems[0]).toMatch(/too long/);
+    expect(parseHash(`#${'x'.repeat(399_999)}`).problems[0]).toMatch(/does not know/);
     const [short, long] = [40, 41].map((n) => parseHash(`#${'x'.repeat(n)}=1`).problems[0]);
     expect([short, long]).toEqual([
       `The link names “${'x'.repeat(40)}”, which this page does not know.`,
@@ -129,7 +133,7 @@ describe('the state', () => {
 
   it('carries the longest text, whatever its script, and no longer one', () => {
     const said = (prompt: string) => parseHash(`#${printHash({ ...defaults, prompt })}`);
-    const longest = '字'.repeat(20_000);
+    const longest = '字'.repeat(40_000);
     expect(said(longest)).toMatchObject({ problems: [], state: { prompt: longest } });
     expect(
       [longest, `${longest}x`].map((prompt) => linkable({ ...defaults, prompt }).prompt),
@@ -147,13 +151,16 @@ describe('the state', () => {
     why: [0, 0, 6],
     at: [0, 0, 5],
     seed: [1, 0, 4294967295],
-    T: [64, 1, 4096],
+    T: [64, 1, 8192],
     eps: [0.3, 0, 1, true],
     n: [1, 1, 1000],
     layer: [-1, -1, 1023],
     head: [-1, -1, 1023],
-    query: [-1, -1, 4095],
-    key: [-1, -1, 4095],
+    query: [-1, -1, 8191],
+    key: [-1, -1, 8191],
+    cells: [512, 8, 1024],
+    zoomQuery: [-1, -1, 8191],
+    zoomKey: [-1, -1, 8191],
     channel: [-1, -1, 65535],
     temperature: [0.8, 0, 5, true],
     topK: [40, 0, 100000],

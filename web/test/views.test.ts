@@ -7,6 +7,7 @@ import { attention } from '../src/views/attention';
 import { bias } from '../src/views/bias';
 import { change } from '../src/views/change';
 import { channels } from '../src/views/channels';
+import { context } from '../src/views/context';
 import { length, threshold } from '../src/views/curves';
 import { domains } from '../src/views/domains';
 import { effects } from '../src/views/effects';
@@ -114,6 +115,16 @@ describe('the attention map', () => {
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
+  it('says what the grey triangle is, where there is one', () => {
+    const remark = (change: Partial<Frame> = {}) =>
+      (drawn(attention, base(change)).map.data as { remark?: { text: string } }).remark?.text;
+    expect(remark()).toBe('later tokens: not visible');
+    const { architecture } = base();
+    const mask = { kind: 'bidirectional' } as never;
+    expect(remark({ architecture: { ...architecture, mask } })).toBeUndefined();
+    expect(drawn(attention, base(), { isPlain: true }).map.data).toHaveProperty('remark');
+  });
+
   it('is plain on the first screen', () => {
     const view = drawn(attention, base(), { isPlain: true });
     expect(view.map.data).toMatchObject({ rowTitle: '', colTitle: '' });
@@ -204,6 +215,71 @@ describe('the attention map', () => {
     expect(named(attention.numbers(base(pooled as never, { alpha }), at))).toEqual([
       ['mean_weight', 3, 3],
     ]);
+  });
+
+  it('of a long text shows the exact cells of a part, and the way there and back', () => {
+    const [T, n] = [100, 40];
+    const tokens = Array.from({ length: T }, (_, id) => ({ ...frameOf().tokens[1]!, id }));
+    const alpha = tensor([2, 2, T], new Float32Array(4 * T).fill(0.5));
+    // Blocks of 4 tokens: means, then the largest cells.
+    const att = tensor([2, 25, 25], [...Array(625).fill(0.25), ...Array(625).fill(0.75)]);
+    const long = { T, tokens, pooled: 25 };
+    const whole = base({ ...long, head: { ...at, tensors: { att } } } as never, { alpha });
+    const view = drawn(attention, whole);
+    expect(view.says('2,1')).toEqual([
+      'queries 8-11 → keys 4-7: mean weight 0.2500, largest 0.7500',
+    ]);
+    const one = (of: typeof view, selector: string) => of.all(selector)[0]!;
+    expect([one(view, '.lens').hidden, one(view, '.locator').hidden]).toEqual([false, true]);
+    view.map.events.onChoose!({ row: 20, col: 0 });
+    expect(view.set).toHaveBeenCalledWith({ query: 80, key: 0, zoomQuery: 60, zoomKey: 0 });
+    view.click('Largest');
+    expect(view.set).toHaveBeenLastCalledWith({ pool: 'largest' });
+    const most = drawn(attention, whole, { pool: 'largest' });
+    expect(most.map.data.data[0]).toBe(0.75);
+    expect(most.text('.subtitle')).toContain('each cell is the largest over 4 × 4 tokens');
+    expect(named(attention.numbers(whole, at))).toEqual([
+      ['mean_weight', 25, 25],
+      ['largest_weight', 25, 25],
+    ]);
+
+    const rows = tensor(
+      [n, T],
+      Float32Array.from({ length: n * T }, (_, i) => (i % T) / 1000),
+    );
+    const zoomed = { ...whole, head: { ...whole.head!, rows: { query: 60, key: 50, att: rows } } };
+    const exact = drawn(attention, zoomed as never, {
+      zoomQuery: 60,
+      zoomKey: 50,
+      query: 70,
+      key: 55,
+    });
+    expect(exact.map.data).toMatchObject({ rows: n, cols: n, chosen: { row: 10, col: 5 } });
+    expect(exact.map.data.data[3]).toBeCloseTo(0.053);
+    expect(exact.map.data.rowWords).toHaveLength(n);
+    expect(exact.map.data.label).toContain('Shown exactly: queries 60-99, keys 50-89.');
+    expect(exact.says('0,3 0,11')).toEqual([
+      'query 60 “a” → key 53 “a”: 0.0530',
+      'query 60 “a” → key 61 “a”: not visible (later token)',
+    ]);
+    exact.map.events.onBeyond!([1, 0]);
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 60, zoomKey: 50 });
+    exact.map.events.onBeyond!([-1, 1]);
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 59, zoomKey: 51 });
+    exact.map.events.onChoose!({ row: 0, col: 1 });
+    expect(exact.set).toHaveBeenLastCalledWith({ query: 60, key: 51 });
+    const locator = one(exact, '.locator');
+    locator.getBoundingClientRect = () => new DOMRect(0, 0, 100, 100);
+    locator.dispatchEvent(new MouseEvent('click', { clientX: 50, clientY: 30, bubbles: true }));
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 30 });
+    expect(one(exact, '.locator .mark').style.top).toBe('60%');
+    locator.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: -1, zoomKey: -1 });
+    expect(named(attention.numbers(zoomed as never, at))).toContainEqual([
+      ...['weight', n, n, 'from 60,50'],
+    ]);
+    // A link leads to what the frame has; without a part it shows the blocks.
+    expect(drawn(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
   });
 
   it('points, chooses, and is lit from elsewhere', () => {
@@ -570,6 +646,31 @@ describe('lines and bars', () => {
       ['alpha_of_even_attention', T],
       ['sink', T],
     ]);
+  });
+
+  it('Sink₁ up to the context: heads with a sink by the length of the text', () => {
+    const known = {
+      lengths: tensor([2], [16, 32]),
+      alpha_by_length: tensor([2, 4], [0.5, 0.2, 0.1, 0.4, 0.9, 0.8, 0.35, 0.3]),
+    };
+    const frame = base({ T: 32 }, known);
+    const view = drawn(context, frame);
+    // More than eps = 0.3: two heads of four, then three, one of which has just that.
+    expect(view.lines().map(([name, ...values]) => [name, ...values.slice(0, 2)])).toEqual([
+      ['Sink₁', 0.5, 0.75],
+      ['mean α₁', expect.closeTo(0.3), expect.closeTo(0.5875)],
+      ['uniform attention', expect.closeTo(0.2113, 3), expect.closeTo(0.1268, 3)],
+    ]);
+    expect(view.charts()[0]!.series[0]!.places).toEqual([16, 32]);
+    expect(context.says(frame, at)).toBe(
+      'Sink₁ is 50% with 16 tokens (mean α₁ 0.30, uniform 0.21), 75% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
+    );
+    expect(named(context.numbers(frame, at))).toEqual([
+      ['tokens', 2],
+      ['sink_1', 2],
+      ['mean_alpha_1', 2],
+    ]);
+    expect([context.fits!(frame), context.fits!(base())]).toEqual([true, false]);
   });
 
   it('Sink₁ by threshold: heads whose α₁ exceeds each', () => {
@@ -989,7 +1090,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
       'Ablating head L0H0 changes the loss most, by −0.750',
     );
-    expect(ends(view)).toBe('Δloss -0.50.5');
+    expect(ends(view)).toBe('Δloss −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
       'active 1 – 25% −0.250',
       'no-op 1 1 50% +0.004',
@@ -1012,7 +1113,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     };
     const faint = drawn(effects, weak);
     expect(faint.map.data.scale).toMatchObject({ high: 0.01 });
-    expect(ends(faint)).toBe('Δloss -0.0100.010');
+    expect(ends(faint)).toBe('Δloss −0.0100.010');
   });
 });
 
@@ -1401,7 +1502,6 @@ it('views say to figures what they need', () => {
   expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
   expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training', 'valley']);
   expect(named(({ compares }) => compares)).toEqual(['change']);
-  expect(named(({ needsWholeMaps }) => needsWholeMaps)).toEqual(['length']);
   const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
   const fitting = (change: object) =>
     views

@@ -50,10 +50,10 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const ss_entry *)a)->name, ((const ss_entry *)b)->name);
 }
 
-ss_status ss_entries_apart(ss_entries found, ss_error *err) {
-    ss_entry *entries = found.entries;
-    qsort(entries, found.n, sizeof *entries, by_place);
-    for (size_t i = 1; i < found.n; i++)
+ss_status ss_entries_apart(ss_entries table, ss_error *err) {
+    ss_entry *entries = table.entries;
+    qsort(entries, table.n, sizeof *entries, by_place);
+    for (size_t i = 1; i < table.n; i++)
         if (entries[i].begin < entries[i - 1].end)
             return ss_fail(err, SS_BAD_FILE, entries[i].name,
                            "expected its own bytes, but it begins at %lu inside %.80s",
@@ -61,22 +61,22 @@ ss_status ss_entries_apart(ss_entries found, ss_error *err) {
     return SS_OK;
 }
 
-static ss_status check_names(ss_entries found, ss_error *err) {
-    qsort(found.entries, found.n, sizeof *found.entries, by_name);
-    for (size_t i = 1; i < found.n; i++)
-        if (!strcmp(found.entries[i].name, found.entries[i - 1].name))
-            return ss_fail(err, SS_BAD_FILE, found.entries[i].name, "expected each name once");
+static ss_status check_names(ss_entries table, ss_error *err) {
+    qsort(table.entries, table.n, sizeof *table.entries, by_name);
+    for (size_t i = 1; i < table.n; i++)
+        if (!strcmp(table.entries[i].name, table.entries[i - 1].name))
+            return ss_fail(err, SS_BAD_FILE, table.entries[i].name, "expected each name once");
     return SS_OK;
 }
 
 /* Removes the prefixes that torch.compile and DistributedDataParallel add to every name. */
-static void drop_wrappers(ss_entries found) {
+static void drop_wrappers(ss_entries table) {
     static const char *const wrappers[] = {"_orig_mod.", "module."};
-    for (size_t i = 0; i < found.n; i++)
+    for (size_t i = 0; i < table.n; i++)
         for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++) {
             size_t length = strlen(wrappers[w]);
-            if (strncmp(found.entries[i].name, wrappers[w], length)) continue;
-            found.entries[i].name += length;
+            if (strncmp(table.entries[i].name, wrappers[w], length)) continue;
+            table.entries[i].name += length;
             w = (size_t)-1; /* a name may have both prefixes */
         }
 }
@@ -102,10 +102,10 @@ static ss_status read_shards(ss_entries *all, const ss_bytes *files, int n, ss_f
     *all = (ss_entries){ss_arena_take(arena, most, sizeof(ss_entry)), 0};
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "shards", "no room for their tensors");
     for (int i = 0; i < n; i++) {
-        ss_entries found;
-        ss_status status = read_file(&found, files[i], format, arena, err);
+        ss_entries table;
+        ss_status status = read_file(&table, files[i], format, arena, err);
         if (status != SS_OK) return status;
-        append(all, found);
+        append(all, table);
     }
     return SS_OK;
 }

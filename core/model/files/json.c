@@ -25,8 +25,8 @@ static int by_key(const void *a, const void *b) {
 
 /* Returns a duplicate key of the object itself, or NULL; sets *full if memory for the search ran
  * out. */
-static const char *twice_in(const cJSON *object, bool *full) {
-    const cJSON *item, **items, *found = NULL;
+static const char *own_duplicate(const cJSON *object, bool *full) {
+    const cJSON *item, **items, *duplicate = NULL;
     size_t n = 0;
     cJSON_ArrayForEach(item, object) n++;
     if (n < 2) return NULL;
@@ -36,18 +36,19 @@ static const char *twice_in(const cJSON *object, bool *full) {
     n = 0;
     cJSON_ArrayForEach(item, object) items[n++] = item;
     qsort(items, n, sizeof *items, by_key);
-    for (size_t i = 1; !found && i < n; i++)
-        if (!strcmp(items[i]->string, items[i - 1]->string)) found = items[i];
+    for (size_t i = 1; !duplicate && i < n; i++)
+        if (!strcmp(items[i]->string, items[i - 1]->string)) duplicate = items[i];
     cJSON_free((void *)items);
-    return found ? found->string : NULL;
+    return duplicate ? duplicate->string : NULL;
 }
 
 /* Returns a duplicate key of the object or of any object inside it. */
-static const char *twice(const cJSON *whole, bool *full) {
-    const char *found = cJSON_IsObject(whole) ? twice_in(whole, full) : NULL;
+static const char *find_duplicate(const cJSON *value, bool *full) {
+    const char *duplicate = cJSON_IsObject(value) ? own_duplicate(value, full) : NULL;
     const cJSON *item;
-    cJSON_ArrayForEach(item, whole) if (!found && item->child) found = twice(item, full);
-    return found;
+    cJSON_ArrayForEach(item, value) if (!duplicate && item->child) duplicate =
+        find_duplicate(item, full);
+    return duplicate;
 }
 
 /* ---- parsing ------------------------------------------------------------------------------ */
@@ -60,7 +61,7 @@ ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes te
     ss_status status = SS_OK;
     if (!root || read != text.n)
         status = fail_at(members, (size_t)(text.data - members->text.data) + read, err);
-    const char *key = status == SS_OK ? twice(root, &full) : NULL;
+    const char *key = status == SS_OK ? find_duplicate(root, &full) : NULL;
     if (full)
         status = ss_fail(err, SS_NO_MEMORY, members->file, "no room to read it");
     else if (key)
@@ -74,16 +75,16 @@ ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes te
 
 ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status code,
                         ss_error *err) {
-    ss_json_members whole = {.text = trimmed(text), .file = file, .code = code};
+    ss_json_members document = {.text = trimmed(text), .file = file, .code = code};
     cJSON *root;
-    ss_status status = ss_json_value(&root, &whole, whole.text, err);
+    ss_status status = ss_json_value(&root, &document, document.text, err);
     if (status != SS_OK) return status;
     if (cJSON_IsObject(root)) {
         *out = root;
         return SS_OK;
     }
     cJSON_Delete(root);
-    return fail_at(&whole, 0, err);
+    return fail_at(&document, 0, err);
 }
 
 /* ---- member by member --------------------------------------------------------------------- */
@@ -173,14 +174,14 @@ static const cJSON *find(const ss_json *json, const char *key) {
 static void fail_number(ss_json *json, const char *key, const char *what, const cJSON *item,
                         double low, double high) {
     if (json->status != SS_OK) return;
-    char found[48];
+    char actual[48];
     if (cJSON_IsNumber(item))
-        snprintf(found, sizeof found, "found %.10g", item->valuedouble);
+        snprintf(actual, sizeof actual, "found %.10g", item->valuedouble);
     else
-        snprintf(found, sizeof found, "%s",
+        snprintf(actual, sizeof actual, "%s",
                  item ? "found something else" : "but the key is missing");
     json->status = ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s from %.10g to %.10g, %s",
-                           json->file, what, low, high, found);
+                           json->file, what, low, high, actual);
 }
 
 int ss_json_int(ss_json *json, const char *key, int standard, int low, int high) {

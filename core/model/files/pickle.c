@@ -51,11 +51,11 @@ static ss_bytes code_of(const machine *m) {
     return m->pickle->code;
 }
 
-static void fail(machine *m, ss_status code, const char *expected, const char *found) {
+static void fail(machine *m, ss_status code, const char *expected, const char *actual) {
     char where[48];
     snprintf(where, sizeof where, "data.pkl byte %lu", (unsigned long)m->start);
     if (m->status == SS_OK)
-        m->status = ss_fail(m->err, code, where, "expected %s, found %s", expected, found);
+        m->status = ss_fail(m->err, code, where, "expected %s, found %s", expected, actual);
 }
 
 static void push(machine *m, ss_pickle_value value) {
@@ -199,11 +199,11 @@ static void push_name(machine *m, ss_bytes module, ss_bytes name) {
             push_number(m, SS_PICKLE_NAME, (int64_t)i);
             return;
         }
-    char found[128];
-    snprintf(found, sizeof found, "%.*s.%.*s, which is not called",
+    char actual[128];
+    snprintf(actual, sizeof actual, "%.*s.%.*s, which is not called",
              module.n < 48 ? (int)module.n : 48, (const char *)module.data,
              name.n < 48 ? (int)name.n : 48, (const char *)name.data);
-    fail(m, SS_UNSUPPORTED, "a table of plain tensors", found);
+    fail(m, SS_UNSUPPORTED, "a table of plain tensors", actual);
 }
 
 /* Reads a line of the code, without its line feed. */
@@ -325,10 +325,10 @@ static void op_set(machine *m, int code) {
 
 static void op_stop(machine *m, int code) {
     (void)code;
-    ss_pickle_value whole = pop(m);
-    if (whole.kind != SS_PICKLE_TABLE || m->depth)
+    ss_pickle_value result = pop(m);
+    if (result.kind != SS_PICKLE_TABLE || m->depth)
         fail(m, SS_BAD_FILE, "one table of tensors", "something else");
-    m->pickle->table = whole.number;
+    m->pickle->table = result.number;
     m->stopped = true;
 }
 
@@ -350,9 +350,9 @@ static void step(machine *m) {
     m->start = m->at;
     int code = (int)take(m, 1);
     if (m->status == SS_OK && !operations[code]) {
-        char found[32];
-        snprintf(found, sizeof found, "opcode 0x%02x", (unsigned)code);
-        fail(m, SS_UNSUPPORTED, "what a table of plain tensors is written in", found);
+        char actual[32];
+        snprintf(actual, sizeof actual, "opcode 0x%02x", (unsigned)code);
+        fail(m, SS_UNSUPPORTED, "what a table of plain tensors is written in", actual);
     }
     if (m->status == SS_OK) operations[code](m, code);
 }

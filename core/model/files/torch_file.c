@@ -96,18 +96,18 @@ static ss_status check_byte_order(const torch_file *file, ss_error *err) {
 
 /* Finds the record of the pickle, which must be unique. */
 static ss_status find_pickle(ss_bytes *code, torch_file *file, ss_error *err) {
-    const ss_zip_record *found = NULL;
+    const ss_zip_record *record = NULL;
     for (size_t i = 0; i < file->records_n; i++) {
         if (!is_pickle(file->records[i].name)) continue;
-        if (found)
+        if (record)
             return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected one in the zip file, found two");
-        found = &file->records[i];
+        record = &file->records[i];
     }
-    if (!found)
+    if (!record)
         return ss_fail(err, SS_BAD_FILE, "data.pkl",
                        "expected it in the zip file, as torch.save writes it, found none");
-    *code = found->data;
-    file->top = (ss_bytes){found->name.data, found->name.n - sizeof PICKLE_NAME + 2};
+    *code = record->data;
+    file->top = (ss_bytes){record->name.data, record->name.n - sizeof PICKLE_NAME + 2};
     return check_byte_order(file, err);
 }
 
@@ -253,11 +253,11 @@ static ss_status read(ss_entries *out, ss_bytes bytes, ss_arena *arena, ss_error
     if (status == SS_OK) status = find_pickle(&code, &file, err);
     if (status == SS_OK) status = ss_pickle_read(&file.pickle, code, arena, err);
     if (status != SS_OK) return status;
-    ss_entries found = {ss_arena_take(arena, entries_most(code.n), sizeof(ss_entry)), 0};
+    ss_entries table = {ss_arena_take(arena, entries_most(code.n), sizeof(ss_entry)), 0};
     char *names = ss_arena_take(arena, names_most(code.n), 1);
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "data.pkl", "no room for its tensors");
-    status = read_tensors(&found, &file, names, err);
-    if (status == SS_OK) *out = found;
+    status = read_tensors(&table, &file, names, err);
+    if (status == SS_OK) *out = table;
     return status;
 }
 

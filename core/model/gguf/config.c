@@ -106,42 +106,42 @@ static void copy(ss_gguf_source *source, const same_key *keys) {
 /* Refuses any other value of a key that is present. */
 static void must_be(ss_gguf_source *source, const char *key, double value) {
     const cJSON *item = ss_gguf_find(source, key);
-    double found = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
-    if (!(fabs(found - value) <= 1e-6 * fabs(value)) && source->status == SS_OK)
+    double actual = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
+    if (!(fabs(actual - value) <= 1e-6 * fabs(value)) && source->status == SS_OK)
         source->status =
             ss_fail(source->err, SS_UNSUPPORTED, ss_gguf_full(source, key).text,
-                    SS_GGUF_METADATA ": this build computes %g, the file says %g", value, found);
+                    SS_GGUF_METADATA ": this build computes %g, the file says %g", value, actual);
 }
 
 /* Keys that are read elsewhere, repeat facts of the tensors, or only name the origin of the file.
  */
-static const char *const known[] = {"block_count",
-                                    "embedding_length",
-                                    "feed_forward_length",
-                                    "context_length",
-                                    "attention.head_count",
-                                    "attention.head_count_kv",
-                                    "attention.key_length",
-                                    "attention.value_length",
-                                    "attention.layer_norm_rms_epsilon",
-                                    "attention.layer_norm_epsilon",
-                                    "attention.causal",
-                                    "rope.freq_base",
-                                    "rope.dimension_count",
-                                    "rope.scaling.type",
-                                    "rope.scaling.factor",
-                                    "rope.scaling.original_context_length",
-                                    "rope.scaling.attn_factor",
-                                    "rope.scaling.yarn_attn_factor",
-                                    "rope.scaling.yarn_beta_fast",
-                                    "rope.scaling.yarn_beta_slow",
-                                    "rope.scale_linear",
-                                    "rope.scaling.finetuned",
-                                    "expert_count",
-                                    "expert_used_count",
-                                    "use_parallel_residual",
-                                    "vocab_size",
-                                    "tensor_data_layout"};
+static const char *const accepted[] = {"block_count",
+                                       "embedding_length",
+                                       "feed_forward_length",
+                                       "context_length",
+                                       "attention.head_count",
+                                       "attention.head_count_kv",
+                                       "attention.key_length",
+                                       "attention.value_length",
+                                       "attention.layer_norm_rms_epsilon",
+                                       "attention.layer_norm_epsilon",
+                                       "attention.causal",
+                                       "rope.freq_base",
+                                       "rope.dimension_count",
+                                       "rope.scaling.type",
+                                       "rope.scaling.factor",
+                                       "rope.scaling.original_context_length",
+                                       "rope.scaling.attn_factor",
+                                       "rope.scaling.yarn_attn_factor",
+                                       "rope.scaling.yarn_beta_fast",
+                                       "rope.scaling.yarn_beta_slow",
+                                       "rope.scale_linear",
+                                       "rope.scaling.finetuned",
+                                       "expert_count",
+                                       "expert_used_count",
+                                       "use_parallel_residual",
+                                       "vocab_size",
+                                       "tensor_data_layout"};
 
 static const char *const known_gemma3[] = {"attention.sliding_window",
                                            "attention.sliding_window_pattern", "rope.freq_base_swa",
@@ -174,7 +174,7 @@ static void refuse_unknown(ss_gguf_source *source) {
     cJSON_ArrayForEach(item, source->pairs) {
         if (strncmp(item->string, source->architecture, n) != 0 || item->string[n] != '.') continue;
         const char *key = item->string + n + 1;
-        if (is_in(key, known, sizeof known / sizeof *known)) continue;
+        if (is_in(key, accepted, sizeof accepted / sizeof *accepted)) continue;
         if (gemma && is_in(key, known_gemma3, KNOWN_GEMMA3)) continue;
         if (is_moe(source) && is_in(key, known_moe, KNOWN_MOE)) continue;
         ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");

@@ -64,23 +64,23 @@ static ss_status read_head(gguf_head *head, ss_bytes file, ss_error *err) {
 
 /* Reads type and shape, slowest dimension first. */
 static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_error *err) {
-    size_t known = sizeof types / sizeof *types;
-    const char *name = tensor->type < known ? types[tensor->type].name : NULL;
+    size_t types_n = sizeof types / sizeof *types;
+    const char *name = tensor->type < types_n ? types[tensor->type].name : NULL;
     if (!name || types[tensor->type].type < 0)
         return ss_fail(err, SS_UNSUPPORTED, entry->name,
                        "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K "
                        "numbers, found %s (type %lu)",
                        name ? name : "others", (unsigned long)tensor->type);
-    ss_tensor *own = &entry->tensor;
-    *own = (ss_tensor){.type = (ss_dtype)types[tensor->type].type, .rank = tensor->rank};
-    size_t stride = 1, block = ss_dtype_block(own->type);
+    ss_tensor *view = &entry->tensor;
+    *view = (ss_tensor){.type = (ss_dtype)types[tensor->type].type, .rank = tensor->rank};
+    size_t stride = 1, block = ss_dtype_block(view->type);
     if ((tensor->rank ? tensor->dims[0] : 1) % block)
         return ss_fail(err, SS_BAD_FILE, entry->name,
                        "expected rows of whole %s blocks of %lu, found rows of %lu", name,
                        (unsigned long)block, (unsigned long)(tensor->rank ? tensor->dims[0] : 1));
     for (int i = 0; i < tensor->rank; i++) {
-        own->dims[tensor->rank - 1 - i] = tensor->dims[i];
-        own->strides[tensor->rank - 1 - i] = stride;
+        view->dims[tensor->rank - 1 - i] = tensor->dims[i];
+        view->strides[tensor->rank - 1 - i] = stride;
         stride *= tensor->dims[i];
     }
     entry->readable = true;

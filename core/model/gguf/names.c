@@ -163,15 +163,16 @@ static const name *find(const name *row, ss_bytes stem, ss_bytes *number) {
     return NULL;
 }
 
-void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family, ss_bytes whole) {
-    ss_bytes stem = whole, number;
+void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family,
+                       ss_bytes source) {
+    ss_bytes stem = source, number;
     while (stem.n && stem.data[stem.n - 1] != '.') stem.n--;
-    ss_bytes suffix = {stem.data + stem.n, whole.n - stem.n};
+    ss_bytes suffix = {stem.data + stem.n, source.n - stem.n};
     if (stem.n) stem.n--; /* drops the dot */
     const name *row = find(family->names, stem, &number);
     if (!row) row = find(family->others, stem, &number);
     if (!row) {
-        snprintf(out, SS_GGUF_NAME_BYTES, "%.*s", (int)whole.n, (const char *)whole.data);
+        snprintf(out, SS_GGUF_NAME_BYTES, "%.*s", (int)source.n, (const char *)source.data);
         return;
     }
     const char *hash = strchr(row->hugging_face, '#');

@@ -2,7 +2,7 @@
  * One face for each engine: open a file, read tokens, add one, say what comes next and show a part of a map.
  * A row that an engine cannot do it leaves out, by having no such method or by `can`.
  */
-import { SHAPES } from './gguf.mjs';
+import { SHAPES, hubFile, wordOf } from './gguf.mjs';
 
 /** What an explorer keeps of a run: maps and all they are made of. */
 const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
@@ -101,50 +101,54 @@ export async function ours(address) {
   };
 }
 
-/** A blob as far as wllama reads it: of more than 512 MB a page makes none. */
-const blobOf = (content, piece = 2 ** 22) => ({
-  size: content.length,
-  stream() {
-    let at = 0;
-    return new ReadableStream({
-      pull(controller) {
-        if (at === content.length) return controller.close();
-        const end = Math.min(at + piece, content.length);
-        controller.enqueue(content.slice(at, end));
-        at = end;
-      },
-    });
-  },
-});
-
-/** llama.cpp as wllama compiles it, one thread, its cache in floats. */
+/**
+ * llama.cpp as wllama compiles it, one thread, its cache in floats. It is its server: a text goes in, one token
+ * comes out. Its own clock is believed, of the prompt alone, which begins after the text is taken apart.
+ */
 export async function wllama({ type }) {
   const { Wllama } = await import('/wllama/index.js');
   const engine = new Wllama(
-    { 'single-thread/wllama.wasm': '/wllama/single-thread/wllama.wasm' },
-    { suppressNativeLog: true },
+    { default: '/wllama/wasm/wllama.wasm' },
+    { suppressNativeLog: true, skipVersionCheck: true },
   );
+  let text;
+  /** @param {string} asked @param {{ keeps: boolean, n_probs?: number }} options keeps: the prefix that it has read */
+  const complete = async (asked, { keeps, n_probs = 0 }) => {
+    text = asked;
+    const options = { prompt: text, max_tokens: 1, temperature: 0, cache_prompt: keeps, n_probs };
+    const { choices, timings } = await engine.createCompletion(options);
+    return { choices, timings };
+  };
+  const milliseconds = ({ timings }, n) => {
+    if (timings.prompt_n !== n) throw new Error(`it read ${timings.prompt_n} tokens of ${n}`);
+    return timings.prompt_ms;
+  };
+  const words = (tokens) => tokens.map(wordOf).join('');
   return {
     tolerance: type === 'f32' ? 'tabled' : 'rounded',
     can: ({ all, kind }) => !all && kind !== 'measure',
     async open(content) {
-      await engine.loadModel([content instanceof Blob ? content : blobOf(content)], {
-        ...{ n_ctx: 512, n_batch: 512, n_threads: 1 },
+      await engine.loadModel([content instanceof Blob ? content : new Blob([content])], {
+        ...{
+          n_ctx: 512,
+          n_batch: 512,
+          n_ubatch: 512,
+          n_threads: 1,
+          n_parallel: 1,
+          n_gpu_layers: 0,
+        },
         ...{ cache_type_k: 'f32', cache_type_v: 'f32' },
       });
     },
-    async read(tokens) {
-      await engine.kvClear();
-      await engine.decode(tokens, {});
+    read: async (tokens) =>
+      milliseconds(await complete(words(tokens), { keeps: false }), tokens.length),
+    step: async (token) => milliseconds(await complete(text + wordOf(token), { keeps: true }), 1),
+    update: async (tokens) => milliseconds(await complete(words(tokens), { keeps: true }), 1),
+    async top(n) {
+      const { choices } = await complete(text, { keeps: true, n_probs: n });
+      const [{ top_logprobs }] = choices[0].logprobs.content;
+      return top_logprobs.map(({ id, logprob }) => ({ token: id, p: Math.exp(logprob) }));
     },
-    async step(token) {
-      await engine.decode([token], {});
-    },
-    async update(tokens) {
-      await engine.kvRemove(tokens.length - 1, -1);
-      await engine.decode(tokens.slice(-1), {});
-    },
-    top: (n) => engine.getLogits(n),
     close: () => engine.exit(),
   };
 }
@@ -266,6 +270,13 @@ export function makersFor(file, { hasOld }) {
     made[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance } });
   };
   add('ours', '/new/sinkscope.simd.wasm');
+  if (file === 'gpt2.f32')
+    made['ours, safetensors'] = async () => {
+      const engine = await ours('/new/sinkscope.simd.wasm');
+      const open = ({ config, weights }) => engine.open(weights, config);
+      const own = { ...engine, tolerance: 'exact', prepare: async (gguf) => hubFile(gguf), open };
+      return { 'ours, safetensors': own };
+    };
   if (hasOld) add('old', '/old/sinkscope.simd.wasm');
   if (type === 'f32') add('ours, relaxed', '/new/sinkscope.relaxed.wasm');
   if (type === 'q8_0') {

@@ -16,8 +16,8 @@ interface Row<Value> {
   readonly print: (value: Value) => string;
 }
 
-/** Longest prompt, in UTF-16 units, that a link carries or the page accepts. */
-export const PROMPT_MAX = 20_000;
+/** Longest prompt, in UTF-16 units, that a link carries or the page accepts: some 8,192 tokens of English. */
+export const PROMPT_MAX = 40_000;
 
 function text(standard: string, longest: number): Row<string> {
   const parse = (t: string) => (t.length <= longest ? t : undefined);
@@ -102,7 +102,7 @@ export const table = {
    */
   first: text('', 64),
   /** Tokens that are run and measured, at most. */
-  T: number(64, 1, 4096),
+  T: number(64, 1, 8192),
   eps: number(0.3, 0, 1, 0.05),
   /** Prompts that are averaged. */
   n: number(1, 1, 1000),
@@ -110,8 +110,14 @@ export const table = {
   layer: number(-1, -1, 1023),
   head: number(-1, -1, 1023),
   /** The selected cell of the attention map; -1: none. */
-  query: number(-1, -1, 4095),
-  key: number(-1, -1, 4095),
+  query: number(-1, -1, 8191),
+  key: number(-1, -1, 8191),
+  /** Most rows and columns of a map: a longer text is drawn in blocks, as the mean or the largest of their cells. */
+  cells: number(512, 8, 1024),
+  pool: choice('mean', 'mean', 'largest'),
+  /** The first query and key of the exact cells that are shown in place of the blocks; -1: the whole map. */
+  zoomQuery: number(-1, -1, 8191),
+  zoomKey: number(-1, -1, 8191),
   /** Of the residual stream; -1: none. */
   channel: number(-1, -1, 65535),
   /** In which heads a key is hidden and a value dropped. */

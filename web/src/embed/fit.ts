@@ -38,9 +38,14 @@ const PLAIN: Layout = {
 };
 
 /** From the fullest layout to the barest. */
-function layoutsFor({ width, height }: DOMRect, cells: number): readonly Layout[] {
+function layoutsFor(
+  { width, height }: DOMRect,
+  cells: number,
+  pictures: number,
+): readonly Layout[] {
+  const columns = pictures > cells ? [false, true] : [false];
   const arranged = (change: Partial<Layout>) =>
-    [false, true].flatMap((hasColumns) =>
+    columns.flatMap((hasColumns) =>
       [false, true].map((isSide) => ({ ...PLAIN, isSide, hasColumns, ...change })),
     );
   const larger = ZOOMS.filter((zoom) => Math.min(width, height) >= zoom * SMALL_SCREEN);
@@ -181,7 +186,7 @@ export function fitting(
       look();
     });
     const now = [box.width, box.height, cells, pictures].map(Math.round).join(' ');
-    const layouts = layoutsFor(box, cells);
+    const layouts = layoutsFor(box, cells, pictures);
     const isOther = now !== fitted;
     if (!isOther && !isCut(room, layouts[place]!)) return;
     fitted = now;

@@ -161,7 +161,7 @@ export const streaming: Experiment = {
     const { state, set } = context;
     const { positions, reread, length } = state.value;
     return html`${slider('first keys', 'firstKeys', [0, 8], context)}
-    ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 512))], context)}
+    ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 2048))], context)}
     ${choices(
       'positions',
       positions,

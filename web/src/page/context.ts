@@ -124,6 +124,8 @@ export function asks(
       ],
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
+      cells: state.cells,
+      zoom: { query: state.zoomQuery, key: state.zoomKey },
       isPreview,
       isFixed,
       heads,

@@ -425,14 +425,18 @@ export function askBar(
   </div>`;
 }
 
-/** Every token of the first prompt: one tab stop; the arrow keys move through them. */
+/** More tokens than this are not listed one by one: no reader goes through them. */
+const CHIPS = 1024;
+
+/** The tokens of the first prompt: one tab stop; the arrow keys move through them. */
 export function chips(
   frame: Frame,
   { state, set, point }: Context,
   isPlain = false,
 ): TemplateResult {
   const { query } = state.value;
-  const stop = Math.min(Math.max(0, query), frame.T - 1);
+  const count = Math.min(frame.T, CHIPS);
+  const stop = Math.min(Math.max(0, query), count - 1);
   const move = (event: KeyboardEvent) => {
     const steps: Record<string, number> = {
       ArrowLeft: -1,
@@ -465,6 +469,10 @@ export function chips(
   const cut = frame.dropped
     ? html`<span class="cut">… ${frame.dropped} more not run (T = ${frame.T})</span>`
     : nothing;
+  const rest =
+    count < frame.T
+      ? html`<span class="cut">… and ${(frame.T - count).toLocaleString('en')} more tokens</span>`
+      : nothing;
   return html`<div
     class="chips"
     role="group"
@@ -473,7 +481,7 @@ export function chips(
     @pointerleave=${() => point({})}
     @focusout=${() => point({})}
   >
-    ${Array.from({ length: frame.T }, (_, t) => chip(t))}${cut}
+    ${Array.from({ length: count }, (_, t) => chip(t))}${rest}${cut}
   </div>`;
 }
 

@@ -76,8 +76,6 @@ export interface View {
   readonly isOfMany?: boolean;
   /** Needs the frame without what-ifs beside each that has some, as its `base`. */
   readonly compares?: boolean;
-  /** Whether the pooled maps of a long text do not suffice. */
-  readonly needsWholeMaps?: boolean;
   /** Whether there is anything of a frame to show; absent: of any. */
   readonly fits?: (frame: Frame) => boolean;
   /** What the line of conditions says otherwise than of the frame, where settings of the view change what is run. */
@@ -96,8 +94,8 @@ export interface View {
 
 /** Whether the frame has every name that the view reads and the model has; it may be another view's frame. */
 export function isRead(
-  { reads, headReads = [], needsWholeMaps }: View,
-  { tensors, head, architecture, pooled }: Frame,
+  { reads, headReads = [] }: View,
+  { tensors, head, architecture }: Frame,
   { fields }: Pick<Describe, 'fields'>,
 ): boolean {
   const isOwn = (name: string) => {
@@ -105,23 +103,18 @@ export function isRead(
     return !needs || Boolean(architecture[needs]);
   };
   return (
-    !(needsWholeMaps && pooled) &&
     reads.every((name) => name in tensors || !isOwn(name)) &&
     headReads.every((name) => head && name in head.tensors)
   );
 }
 
-/** Which of a view's numbers a recording does not hold, in a sentence; empty where there is nothing to say. */
-export function lackWords(
-  { title, reads, headReads = [], needsWholeMaps, fits }: View,
-  frame: Frame,
-): string {
-  const { pooled, lacks } = frame;
+/** Which of a view's numbers a frame cannot have, in a sentence; empty where there is nothing to say. */
+export function lackWords({ title, reads, headReads = [], fits }: View, frame: Frame): string {
+  const { recording, lacks } = frame;
   const reasons = [...reads, ...headReads].flatMap((name) => lacks?.[name] ?? []);
-  if (needsWholeMaps && pooled)
-    reasons.push(`needs the field att in full, kept here as maps pooled to ${pooled} × ${pooled}`);
   if (!reasons.length || (fits && !fits(frame))) return '';
-  return `Not in the recording of ${frame.title}: “${title}” ${reasons[0]}.`;
+  const where = recording ? `Not in the recording of ${frame.title}: ` : '';
+  return `${where}“${title}” ${reasons[0]}.`;
 }
 
 export function part(root: Element, name: string, tag = 'div'): HTMLElement {

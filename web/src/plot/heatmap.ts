@@ -39,6 +39,8 @@ interface HeatmapEvents {
   /** undefined when the pointer leaves. */
   readonly onPoint?: (cell: Cell | undefined) => void;
   readonly onChoose?: (cell: Cell) => void;
+  /** An arrow key leads out of the picture: rows down, and columns to the right. */
+  readonly onBeyond?: (step: readonly [number, number]) => void;
 }
 
 export interface Heatmap {
@@ -198,11 +200,15 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     const step = ARROWS[event.key];
     const isChoice = event.key === 'Enter' || event.key === ' ';
     if (isChoice) events.onChoose?.(start);
-    if (step)
-      point({
-        row: Math.min(shown.rows - 1, Math.max(0, start.row + step[0])),
-        col: Math.min(shown.cols - 1, Math.max(0, start.col + step[1])),
-      });
+    if (step) {
+      const inside = (i: number, n: number) => Math.min(n - 1, Math.max(0, i));
+      const next = {
+        row: inside(start.row + step[0], shown.rows),
+        col: inside(start.col + step[1], shown.cols),
+      };
+      if (at && next.row === at.row && next.col === at.col) events.onBeyond?.(step);
+      else point(next);
+    }
     if (step || isChoice) event.preventDefault();
   });
   plot.addEventListener('blur', () => point(undefined));

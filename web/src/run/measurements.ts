@@ -131,6 +131,51 @@ const reach: Measurement = {
   },
 };
 
+/** The first of these texts has so many tokens, and each further one 2^(1/2) times as many. */
+const SHORTEST = 16;
+
+/** Lengths of the texts that a prompt begins with, up to its own. */
+export function lengthsUpTo(T: number): number[] {
+  const all: number[] = [];
+  for (let n = SHORTEST; n < T; n *= Math.SQRT2) all.push(Math.round(n));
+  return [...all, T];
+}
+
+/** alpha_1 of every head after ever more tokens of a prompt: the run grows, and nothing is computed twice. */
+const lengths: Measurement = {
+  names: ['alpha_by_length', 'lengths'],
+  steps: 'lengths',
+  fits: (model) => !isBidirectional(model),
+  measure: async ({ opened, ids, edits, signal, onProgress }) => {
+    const T = ids[0]!.length;
+    const all = lengthsUpTo(T);
+    let done = 0;
+    const work = async (replica: Replica, one: readonly number[]) => {
+      const fields = ['att'];
+      const begun = one.slice(0, all[0]);
+      const run = await replica.run(begun, { edits, signal, fields, capacity: T });
+      try {
+        const found: number[] = [];
+        for (const n of all) {
+          if (n > begun.length) await run.update(one.slice(0, n), { signal });
+          const { data } = await run.metric('alpha');
+          for (let at = 0; at < data.length; at += n) found.push(data[at]!);
+          onProgress(++done, ids.length * all.length);
+        }
+        const shape = [all.length, found.length / all.length];
+        return { shape, data: Float32Array.from(found) };
+      } finally {
+        await run.close();
+      }
+    };
+    const found: Tensor[] = [];
+    for await (const one of spread(opened.model, ids, work, { signal })) found.push(one);
+    const { tensors, spread: deviations } = averaged({ alpha_by_length: found });
+    const texts = { shape: [all.length], data: Float32Array.from(all) };
+    return { tensors: { ...tensors, lengths: texts }, spread: deviations };
+  },
+};
+
 /** Over prompts; what none of them has is empty. */
 function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
   const over = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
@@ -144,7 +189,7 @@ function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Measured 
   };
 }
 
-export const measurements: readonly Measurement[] = [effects, reach];
+export const measurements: readonly Measurement[] = [effects, reach, lengths];
 
 export function isMeasurement(name: string): boolean {
   return measurements.some(({ names }) => names.includes(name));

@@ -1,4 +1,4 @@
-/** How far a download is, in words. */
+/** How far a download or a long run is, in words. */
 
 /** Decimal units, as disks and hubs count. */
 export function size(bytes: number): string {
@@ -23,6 +23,17 @@ export interface Loaded {
   /** Seconds; NaN until known. */
   readonly remaining?: number;
   readonly note?: string;
+}
+
+/** What a run of a long text takes: memory, and time as far as it can be told from what is done. */
+export function runWords(
+  T: number,
+  bytes: number,
+  { done, total, since }: { readonly done: number; readonly total: number; readonly since: number },
+): string {
+  const left = ((performance.now() - since) / 1000) * ((total - done) / done);
+  const time = done > 0 && left >= 1 ? `, about ${duration(left)} left` : '';
+  return `Running ${T.toLocaleString('en')} tokens in ${size(bytes)} of memory${time}`;
 }
 
 /** How far a download is: bytes, rate, what remains, and why it pauses. */

@@ -367,8 +367,9 @@ export class Queue {
     const frame = this.#entries.get(subject)?.frame;
     const isRecorded =
       isOpen(known) &&
-      recordedFor(this.#models.describe, request).every((name) => known.fields.has(name));
-    if (frame && isRecorded && known.key === key && !this.#isToBeExact(frame, known))
+      frame &&
+      recordedFor(this.#models.describe, request, frame).every((name) => known.fields.has(name));
+    if (isRecorded && known.key === key && !this.#isToBeExact(frame, known))
       return this.#readOn(subject, frame, known, request, watch);
     const named = parseSubject(subject);
     if (named && isOfRecording(named.id))
@@ -384,7 +385,7 @@ export class Queue {
     if (isOpen(this.#runs.get(subject))) this.stopGenerating();
     const before = this.#entries.get(subject)?.frame;
     const T = prompts.tokens.length;
-    const names = recordedFor(describe, request);
+    const names = recordedFor(describe, request, { architecture, T });
     const last = this.#runs.take(subject, (run) => canFollow(run, opened, T, names));
     const base = this.#runs.baseOf(opened, prompts.ids[0]!);
     const given = {

@@ -11,9 +11,10 @@ import {
 } from 'sinkscope';
 import { OTHERS } from '../ask/arithmetic';
 import { ALWAYS, notePrompt } from './averages';
-import { isBidirectional, type Frame, type Head } from '../frame';
+import { EXACT, isBidirectional, pooledSide, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';
 import { isMeasurement } from './measurements';
+import type { Request } from './request';
 import { firstTokens, specialWords, type Prompts, type Question } from '../ask/question';
 import {
   atStep,
@@ -25,11 +26,8 @@ import {
   type Subject,
 } from '../ask/subject';
 
-/** Names of the metrics, fields and measurements that are shown, and those of one head. */
-interface Wanted {
-  readonly reads: readonly string[];
-  readonly headReads: readonly string[];
-}
+/** Names of the metrics, fields and measurements that are shown, those of one head, and how long maps are read. */
+type Wanted = Pick<Request, 'reads' | 'headReads' | 'cells' | 'zoom'>;
 
 /** An eviction that holds in every head and decides query by query. */
 function evictionOf(edits: Frame['edits']) {
@@ -97,32 +95,73 @@ export function namesFor(
   });
 }
 
+/** Rows, and columns, of the maps as they are wanted; those of a recording are as they are. */
+function sideOf({ recording, pooled, T }: Frame, { cells = Infinity }: Wanted) {
+  return recording ? pooled : pooledSide(T, cells);
+}
+
+/** Where the exact rows of a long map begin, as far as the text goes; undefined where none are wanted. */
+function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
+  const { recording, T } = frame;
+  if (recording || T <= cells || !zoom || zoom.query < 0 || !headReads.includes('att'))
+    return undefined;
+  const fit = (place: number) => Math.max(0, Math.min(place, T - EXACT));
+  return { query: fit(zoom.query), key: fit(zoom.key) };
+}
+
 /**
  * Whether a frame holds all that is wanted and can be had; measurements apart.
  * @param at the head that is shown; absent: there is no run to read one of
  */
-export function isAnswered(
-  { tensors, head, lacks = {}, ...frame }: Frame,
-  describe: Describe,
-  { reads, headReads }: Wanted,
-  at?: Head,
-): boolean {
-  const ofHead = headReads.filter((name) => !(name in lacks));
-  const own = head && at && head.layer === at.layer && head.head === at.head ? head.tensors : {};
+export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?: Head): boolean {
+  const { tensors, head, lacks = {} } = frame;
+  const ofHead = wanted.headReads.filter((name) => !(name in lacks));
+  const own = head && at && head.layer === at.layer && head.head === at.head ? head : undefined;
+  const zoom = at && zoomOf(frame, wanted);
+  const { query, key } = own?.rows ?? {};
   return (
-    namesFor(describe, frame, reads).every((name) => name in tensors || name in lacks) &&
-    ofHead.every((name) => name in own)
+    frame.pooled === sideOf(frame, wanted) &&
+    (!zoom || (zoom.query === query && zoom.key === key)) &&
+    namesFor(describe, frame, wanted.reads).every((name) => name in tensors || name in lacks) &&
+    ofHead.every((name) => name in (own?.tensors ?? {}))
   );
 }
 
-/** Fields that a run must record for the wanted names. */
-export function recordedFor(describe: Describe, { reads, headReads }: Wanted): string[] {
+/** Standard fields of more bytes are recorded only where they are read. */
+const STANDARD_BYTES = 2 ** 28;
+
+/** Whether a run can record what views that are opened later may read; maps are computed when they are read. */
+function hasRoom({ fields }: Describe, architecture: Frame['architecture'], T: number): boolean {
+  const sizes = { ...architecture, T, 'L+1': architecture.L + 1 } as unknown as Record<
+    string,
+    number
+  >;
+  const bytes = fields
+    .filter(({ standard, shape }) => standard && !isOfPairs(shape))
+    .map(({ shape }) => shape.reduce((product, letter) => product * (sizes[letter] ?? 1), 4));
+  return bytes.reduce((a, b) => a + b, 0) <= STANDARD_BYTES;
+}
+
+/** Whether it has a number for each query and key. */
+const isOfPairs = (shape: readonly string[]): boolean =>
+  shape.filter((letter) => letter === 'T').length > 1;
+
+/**
+ * Fields that a run must record for the wanted names.
+ * @param run of which model, and how long
+ */
+export function recordedFor(
+  describe: Describe,
+  { reads, headReads }: Pick<Wanted, 'reads' | 'headReads'>,
+  run: { readonly architecture: Frame['architecture']; readonly T: number },
+): string[] {
   const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
   const own = [...reads, ...headReads].filter((name) => !isMeasurement(name));
   const asked = own.map((name): Read =>
     describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
   );
-  const standard = describe.fields.filter((one) => one.standard).map(({ name }) => name);
+  const isRoomy = run.T <= LONG || hasRoom(describe, run.architecture, run.T);
+  const standard = describe.fields.filter((one) => one.standard && isRoomy).map(({ name }) => name);
   return [...new Set([...standard, ...fieldsFor(describe, asked)])].filter(
     (name) => !isOfEdit(name),
   );
@@ -217,15 +256,19 @@ export async function emptyFrame(
  */
 export async function completed(
   describe: Describe,
-  frame: Frame,
+  given: Frame,
   { run, opened }: { readonly run?: Run | undefined; readonly opened: OpenModel },
-  { reads, headReads }: Wanted,
+  wanted: Wanted,
   look: { readonly before?: Frame; readonly headOf: (frame: Frame) => Head },
 ): Promise<Frame> {
   const { before, headOf } = look;
+  const { reads, headReads } = wanted;
+  const frame = asPooled(given, describe, wanted);
   const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
   const read = (name: string, at: Partial<Head> = {}): Read =>
-    isMetric(name) ? { metric: name, eps: frame.eps, ...at } : { field: name, ...at };
+    isMetric(name)
+      ? { metric: name, eps: frame.eps, ...at }
+      : { field: name, ...at, ...(name === 'att' ? blocksOf(frame, at) : {}) };
   const names = namesFor(describe, frame, reads).filter(
     (name) => !(name in frame.tensors) && !(name in (frame.lacks ?? {})),
   );
@@ -250,8 +293,51 @@ export async function completed(
   const isAsGuessed = guess?.layer === at.layer && guess.head === at.head;
   const had = { ...hadAt(at), ...(isAsGuessed ? named(early, found.slice(names.length)) : {}) };
   const left = missing(had);
-  const own = left.length ? await run!.read(left.map((name) => read(name, at))) : [];
-  return { ...whole, head: { ...at, tensors: { ...had, ...named(left, own) } } };
+  const zoom = zoomOf(frame, wanted);
+  const known = frame.head && frame.head.layer === at.layer && frame.head.head === at.head;
+  const rows = known && isAt(frame.head.rows, zoom) ? frame.head.rows : undefined;
+  const more = zoom && !rows ? [exactRead(frame.T, at, zoom)] : [];
+  const asks = [...left.map((name) => read(name, at)), ...more];
+  const own = asks.length ? await run!.read(asks) : [];
+  const att = more.length ? own.at(-1) : rows?.att;
+  return {
+    ...whole,
+    head: {
+      ...at,
+      tensors: { ...had, ...named(left, own) },
+      ...(zoom && att ? { rows: { ...zoom, att } } : {}),
+    },
+  };
+}
+
+const isAt = (
+  rows: NonNullable<Frame['head']>['rows'],
+  zoom: { query: number; key: number } | undefined,
+): boolean => rows?.query === zoom?.query && rows?.key === zoom?.key;
+
+function exactRead(T: number, at: Head, { query }: { query: number }): Read {
+  return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT)] };
+}
+
+/** Rows and columns of the small map of each head, where all are shown. */
+const SMALL = 64;
+
+/** Of a run's long maps blocks are read: small ones of a head, large ones of all. */
+function blocksOf({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
+  if (recording || !pooled) return {};
+  return { block: Math.ceil(T / (head === undefined ? Math.min(SMALL, pooled) : pooled)) };
+}
+
+/** The frame with its maps to be read in blocks, or exactly; what was read of them otherwise is left out. */
+function asPooled(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
+  const pooled = sideOf(frame, wanted);
+  if (pooled === frame.pooled) return frame;
+  const { head: _, pooled: __, lacks: ___, ...rest } = frame;
+  const { att: ____, ...tensors } = frame.tensors;
+  const pairs = metrics.filter(({ shape }) => isOfPairs(shape)).map(({ name }) => name);
+  const reason = `is drawn of texts of up to ${wanted.cells} tokens, and this one has ${frame.T}`;
+  const lacks = Object.fromEntries(pairs.map((name) => [name, reason]));
+  return { ...rest, tensors, ...(pooled ? { pooled, lacks } : {}) };
 }
 
 const SHOWN = 8;

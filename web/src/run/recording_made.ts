@@ -21,7 +21,8 @@ export async function recordedFrom(
   return recordStudy(opened.model, own, {
     edits,
     eps: [eps],
-    fields: KEPT,
+    // Of a long text all maps would take gigabytes: their numbers stay.
+    fields: frame.pooled ? [] : KEPT,
     strings: (list) => list.map((id) => opened.tokenizer.piece(id)),
     model: { id: model.title, revision: model.commit ?? null, sha256: model.sha256 ?? null },
     source,

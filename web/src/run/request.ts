@@ -24,6 +24,10 @@ export interface Request {
   /** Names that are read of one head. */
   readonly headReads: readonly string[];
   readonly head: Head;
+  /** Most rows and columns of a map; absent: as many as there are tokens. */
+  readonly cells?: number;
+  /** Where the exact cells begin that are read of a longer map; negative: none are. */
+  readonly zoom?: { readonly query: number; readonly key: number };
   /** Heads of single subjects, in place of `head`. */
   readonly heads?: Readonly<Record<string, Head>>;
   /** Whether a quantized preview may answer where the exact weights are not loaded. */

@@ -6,15 +6,14 @@ import type { Frame } from '../frame';
 import { allAverages } from './averages';
 import { isMeasurement, type Measurement } from './measurements';
 import type { OpenModel, Watch } from './opened';
-import { contextOf, emptyFrame, isAnswered, recordedFor } from './reading';
+import { runWords } from './progress';
+import { contextOf, emptyFrame, isAnswered, LONG, recordedFor } from './reading';
 import type { Request } from './request';
 
 /** A shorter run waits for its end, and reports no progress. */
 export const QUICK_MS = 300;
 /** Tokens for which a run reserves memory beyond its text at once. */
 export const ROOM = 64;
-/** Most bytes of maps of a run that has room to grow, or that others may begin from. */
-const SPARE_BYTES = 2 ** 26;
 
 export interface CachedRun {
   /** The subject and its question. */
@@ -40,12 +39,6 @@ export const idsOf = (tokens: Frame['tokens']) => tokens.map(({ id }) => id);
 
 function close(cached: CachedRun | undefined): void {
   void cached?.run?.close().catch(() => {});
-}
-
-/** Bytes of the attention maps of so many tokens. */
-function mapBytes({ model }: OpenModel, T: number): number {
-  const { L, H } = model.architecture;
-  return 4 * L * H * T * T;
 }
 
 /** Whether a run is of these tokens. */
@@ -78,9 +71,9 @@ export class CachedRuns {
     return undefined;
   }
 
-  /** Whether what-ifs of the same model, which are wanted, can begin from that run. */
+  /** Whether what-ifs of the same model, which are wanted, can begin from that run; a long one takes too much memory. */
   #isBase({ run, opened, capacity }: CachedRun, wanted: ReadonlySet<string>): boolean {
-    if (run?.edits.length !== 0 || mapBytes(opened, capacity) > SPARE_BYTES) return false;
+    if (run?.edits.length !== 0 || capacity > LONG + ROOM) return false;
     return [...wanted].some((subject) => {
       const parsed = parseSubject(subject);
       return (
@@ -156,15 +149,20 @@ export async function runSubject(
   const edits = editsOf(subject, describe);
   const ids = prompts.ids[0]!;
   const T = prompts.tokens.length;
-  const fields = recordedFor(describe, request);
+  const fields = recordedFor(describe, request, { architecture, T });
   // A run that was quick before reports no progress: while a text is typed, each message costs time.
   const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
-  const onProgress = ({ done, total }: Progress) => watch.onProgress('Running', done, total);
-  const job = { signal: watch.signal, ...(isQuick ? {} : { onProgress }) };
   // An edit may name a token beyond the end of this text; and a text that is typed grows.
-  const roomy = Math.min(contextOf(architecture, edits), T + ROOM);
-  const isRoomy = edits.length > 0 || mapBytes(opened, roomy) <= SPARE_BYTES;
-  const capacity = last?.capacity ?? (isRoomy ? roomy : T);
+  const capacity = last?.capacity ?? Math.min(contextOf(architecture, edits), T + ROOM);
+  const options = { edits, fields, capacity };
+  const bytes = T > LONG ? await opened.model.runBytes(T, options) : 0;
+  const onProgress = ({ done, total }: Progress) =>
+    watch.onProgress(
+      bytes ? runWords(T, bytes, { done, total, since: began }) : 'Running',
+      done,
+      total,
+    );
+  const job = { signal: watch.signal, ...(isQuick ? {} : { onProgress }) };
   try {
     const means =
       prompts.ids.length > 1
@@ -181,8 +179,7 @@ export async function runSubject(
     }
     await last?.run.update(ids, job);
     const from = base && edits.length ? { from: { run: base } } : {};
-    const run =
-      last?.run ?? (await opened.model.run(ids, { edits, fields, capacity, ...from, ...job }));
+    const run = last?.run ?? (await opened.model.run(ids, { ...options, ...from, ...job }));
     const milliseconds = performance.now() - began;
     const recorded = last?.fields ?? new Set(fields);
     return {

@@ -1,22 +1,27 @@
 /** The attention map of the chosen head: queries down, keys across. */
+import { html, render, type TemplateResult } from 'lit';
 import {
+  blockWords,
   cellsOf,
+  EXACT,
+  exactOf,
   firstKey,
   gridOf,
-  isBidirectional,
   largest,
   mapsOf,
   massOfRow,
   seenBy,
+  type Exact,
   type Frame,
   type Maps,
 } from '../frame';
-import { defaults } from '../ask/state';
+import { defaults, type State } from '../ask/state';
 import { claimOf } from '../claims';
 import { diverging, sequential } from '../plot/color';
-import { createHeatmap, type Cell } from '../plot/heatmap';
+import { segmented } from '../page/controls';
+import { createHeatmap, paint, type Cell } from '../plot/heatmap';
 import { drawLegend, drawScale, scaleName } from '../plot/legend';
-import { quantity } from '../save/numbers';
+import { quantity, type Quantity } from '../save/numbers';
 import {
   givenWords,
   headWords,
@@ -34,9 +39,9 @@ import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
 /** @param pooled cells that are means over blocks: their scale ends at the largest, for all are small */
 export function weightScale(
   { frames, state, theme }: Pick<DrawOptions, 'frames' | 'state' | 'theme'>,
-  pooled?: ArrayLike<number>,
+  pooled?: readonly ArrayLike<number>[],
 ) {
-  const high = pooled ? largest([pooled]) : 1;
+  const high = pooled ? largest(pooled) : 1;
   const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');
   return isSigned ? diverging(theme, high) : sequential(theme, high, state.scale === 'root');
 }
@@ -46,49 +51,120 @@ export function axesOf({ pooled }: Frame): readonly [string, string, string] {
   return pooled ? ['mean_weight', 'query_block', 'key_block'] : ['weight', 'query', 'key'];
 }
 
-/** The tokens of a row or column of a pooled map: "tokens 8-11". */
-function blockWords({ T }: Frame, { block }: Maps, place: number): string {
-  const [from, to] = [place * block, Math.min(T, (place + 1) * block) - 1];
-  return from === to ? String(from) : `${from}-${to}`;
-}
-
-/** What a cell of a pooled map says: a mean over the keys that its queries see. */
-function sayBlock(frame: Frame, maps: Maps, { row, col }: Cell): string {
-  const [queries, keys] = [row, col].map((place) => blockWords(frame, maps, place));
+/** What a cell of a pooled map says: a mean over the keys that its queries see, and the largest weight. */
+function sayBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, col }: Cell) {
+  const [queries, keys] = [row, col].map((place) => blockWords(frame, place));
   if (row < 0 && col < 0) return '';
   if (col < 0) return `queries ${queries}`;
   if (row < 0) return `keys ${keys}`;
-  const mean = maps.weights[row * maps.side + col]!;
+  const mean = weights[row * side + col]!;
   const said = Number.isNaN(mean) ? 'not visible (later tokens)' : `mean weight ${show(mean, 4)}`;
-  return `queries ${queries} → keys ${keys}: ${said}`;
+  const more = most && !Number.isNaN(mean) ? `, largest ${show(most[row * side + col]!, 4)}` : '';
+  return `queries ${queries} → keys ${keys}: ${said}${more}`;
 }
 
+/** What a drawn cell is called, and its numbers: of a whole map, or of the exact cells of a long one. */
 function sayCell(
   frame: Frame,
-  maps: Maps,
+  drawn: Pick<Maps, 'weights' | 'shares' | 'side'> & Partial<Exact>,
   cell: Cell,
   { state, isPlain }: Pick<DrawOptions, 'state' | 'isPlain'>,
 ): string {
-  if (frame.pooled) return sayBlock(frame, maps, cell);
-  const { weights, shares } = maps;
-  const { row, col } = cell;
+  const { weights, shares, side, query = 0, key = 0 } = drawn;
+  const [row, col] = [cell.row < 0 ? -1 : cell.row + query, cell.col < 0 ? -1 : cell.col + key];
+  const at = cell.row * side + cell.col;
   if (row < 0 && col < 0) return '';
   if (row >= 0 && col < 0)
     return isPlain ? `${quote(frame, row)} attends to` : `query ${row} ${quote(frame, row)}`;
   if (row < 0)
     return isPlain ? `attention on ${quote(frame, col)}` : `key ${col} ${quote(frame, col)}`;
-  const share = percent(shares[row * frame.T + col]!, 1);
+  const share = percent(shares[at]!, 1);
   if (isPlain) {
     const [who, what] = [quote(frame, row), quote(frame, col)];
     if (col >= seenBy(frame, row)) return `${who} cannot attend to ${what}, a later token`;
-    return `${who} attends to ${what}: ${percent(cellsOf(maps, state)[row * frame.T + col]!)}`;
+    return `${who} attends to ${what}: ${percent(cellsOf(drawn, state)[at]!)}`;
   }
   const names = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
   if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
-  if (Number.isNaN(shares[row * frame.T + col])) return `${names}: forgotten (not in the cache)`;
-  const weight = show(weights[row * frame.T + col]!, 4);
+  if (Number.isNaN(shares[at])) return `${names}: forgotten (not in the cache)`;
+  const weight = show(weights[at]!, 4);
   if (frame.operation.normalises) return `${names}: ${weight}`;
-  return `${names}: ${share} of the row, weight ${weight} of row sum ${show(massOfRow(weights, frame.T, row), 3)}`;
+  const sum = drawn.sums?.[cell.row] ?? massOfRow(weights, frame.T, row);
+  return `${names}: ${share} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
+}
+
+/** A small picture of the whole map with a frame where the exact cells lie: a click moves them. */
+function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
+  const place = part(root, 'locator');
+  // The keyboard moves through the exact cells themselves.
+  place.setAttribute('aria-hidden', 'true');
+  const canvas = part(place, '', 'canvas') as HTMLCanvasElement;
+  const frame = part(place, 'mark');
+  place.addEventListener('click', (event) => {
+    const { left, top, width, height } = place.getBoundingClientRect();
+    onMove((event.clientY - top) / height, (event.clientX - left) / width);
+  });
+  return (
+    T: number,
+    maps: Omit<Parameters<typeof paint>[1], 'rows' | 'cols'> & Maps,
+    at?: Exact,
+  ) => {
+    place.hidden = !at;
+    if (!at) return;
+    paint(canvas, { ...maps, rows: maps.side, cols: maps.side });
+    const percentOf = (tokens: number) => `${(100 * tokens) / T}%`;
+    Object.assign(frame.style, {
+      left: percentOf(at.key),
+      top: percentOf(at.query),
+      width: percentOf(at.side),
+      height: percentOf(at.side),
+    });
+  };
+}
+
+const exactWords = ({ query, key, side }: Exact): string =>
+  `Shown exactly: queries ${query}-${query + side - 1}, keys ${key}-${key + side - 1}.`;
+
+/** What a long map shows: means or largest weights of blocks, or the exact cells of a part and the way back. */
+function lensControls(
+  exact: Exact | undefined,
+  { pool }: State,
+  set: (change: Partial<State>) => void,
+  leave: () => void,
+): TemplateResult {
+  if (exact)
+    return html`<button type="button" @click=${leave}>Whole map</button>
+      <span class="hint">${exactWords(exact)} Arrow keys move on.</span>`;
+  const choose = (name: State['pool']) => set({ pool: name });
+  return html`${segmented(
+      'Blocks',
+      [
+        ['mean', 'Mean'],
+        ['largest', 'Largest'],
+      ] as const,
+      pool,
+      choose,
+    )} <span class="hint">Select a block to see its exact cells.</span>`;
+}
+
+/** Of a long text: the largest weight of each block, and the exact cells that are shown. */
+function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
+  const exact = exactOf(frame);
+  const [, ...axes] = axesOf(frame);
+  return [
+    ...(data ? [quantity('largest_weight', axes, { shape: [side, side], data })] : []),
+    ...(exact
+      ? [
+          {
+            ...quantity('weight', ['query', 'key'], {
+              shape: [exact.side, exact.side],
+              data: exact.weights,
+            }),
+            from: [exact.query, exact.key],
+          },
+        ]
+      : []),
+  ];
 }
 
 /** What the grey triangle is. */
@@ -101,7 +177,8 @@ export const attention: View = {
   how:
     'Row: query. Column: key. A sink is a column that nearly every row attends to. Point at a cell, or use ' +
     'the arrow keys, to read its weight. Colors are raw weights: where rows need not sum to 1, a row may be ' +
-    'nearly empty; “normalize rows” shows shares of each row instead. Of a long text a cell may be the mean over a block of tokens; numbers in the text are exact.',
+    'nearly empty; “normalize rows” shows shares of each row instead. Of a long text a cell is the mean, or the largest, of a block; select ' +
+    'a block to see its exact cells, move on with the arrow keys, and go back with Escape. Numbers in the text are exact.',
   formula: 'A = softmax(q·k / √K), or what the operation says',
   source: 'Vaswani et al., 2017, section 3.2.1',
   reads: [],
@@ -113,7 +190,7 @@ export const attention: View = {
     const { weights, side } = maps;
     const [name, ...axes] = axesOf(frame);
     const map = quantity(name, axes, { shape: [side, side], data: weights });
-    if (frame.pooled) return [map];
+    if (frame.pooled) return [map, ...blockNumbers(frame, maps)];
     const masses = Float32Array.from({ length: T }, (_, t) => massOfRow(weights, T, t));
     return [map, quantity('row_mass', ['query'], { shape: [T], data: masses })];
   },
@@ -151,16 +228,46 @@ export const attention: View = {
     const key = part(head, 'map-key', 'span');
     const what = part(key, 'scale-name', 'span');
     const legend = part(key, 'legend-place', 'span');
-    /** Tokens of a row, and of a column; elsewhere on the page the first one of a block represents it. */
-    let block = 1;
-    const tokensOf = ({ row, col }: Cell) => ({ query: row * block, key: col * block });
-    const cellOf = (query: number, key: number): Cell | undefined =>
-      query < 0 && key < 0
-        ? undefined
-        : { row: Math.floor(query / block), col: Math.floor(key / block) };
+    const lens = part(root, 'lens');
+    const controls = part(lens, '');
+    /**
+     * Tokens of a row, and of a column, where the first ones are, and how many there are; elsewhere on the page the first
+     * token of a block represents it.
+     */
+    let grid = { block: 1, query: 0, key: 0, side: 0, isExact: false, canZoom: false };
+    const tokensOf = ({ row, col }: Cell) => ({
+      query: grid.query + row * grid.block,
+      key: grid.key + col * grid.block,
+    });
+    const cellOf = (query: number, key: number): Cell | undefined => {
+      const place = (t: number, from: number) => (t < 0 ? -1 : Math.floor((t - from) / grid.block));
+      const [row, col] = [place(query, grid.query), place(key, grid.key)];
+      const isInside = (t: number, i: number) => t < 0 || (i >= 0 && i < grid.side);
+      const isSeen = (query >= 0 || key >= 0) && isInside(query, row) && isInside(key, col);
+      return isSeen ? { row, col } : undefined;
+    };
+    let T = 0;
+    const zoom = (query: number, key: number): Partial<State> => {
+      const fit = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT));
+      return { zoomQuery: fit(query), zoomKey: fit(key) };
+    };
+    const leave = () => set({ zoomQuery: -1, zoomKey: -1 });
     const heatmap = createHeatmap(part(root, 'plot'), {
       onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
-      onChoose: (cell) => set(tokensOf(cell)),
+      onChoose: (cell) => {
+        const { query, key } = tokensOf(cell);
+        const before = (EXACT - grid.block) / 2;
+        set({ query, key, ...(grid.canZoom ? zoom(query - before, key - before) : {}) });
+      },
+      onBeyond: ([down, right]) => {
+        if (grid.isExact) set(zoom(grid.query + down, grid.key + right));
+      },
+    });
+    const locate = createLocator(lens, (row, col) => {
+      set(zoom(row * T - EXACT / 2, col * T - EXACT / 2));
+    });
+    root.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape' && grid.isExact) leave();
     });
     effect(() => {
       const { query = -1, key = -1 } = pointed.value;
@@ -173,35 +280,56 @@ export const attention: View = {
       const { state, isPlain } = options;
       // While another head is read, or where its text cannot be, the picture is of the head before, and so are its words.
       const at = frame.head ?? options.at;
-      block = maps.block;
-      const cells = frame.pooled ? maps.weights : cellsOf(maps, state);
-      const scale = weightScale(options, frame.pooled ? maps.weights : undefined);
-      const of = !frame.pooled
+      T = frame.T;
+      const canZoom = Boolean(frame.pooled && maps.largest);
+      const exact = state.zoomQuery >= 0 && canZoom ? exactOf(frame) : undefined;
+      const isBlocks = Boolean(frame.pooled) && !exact;
+      const isMost = state.pool === 'largest' && maps.largest !== undefined;
+      const { block } = maps;
+      grid = exact
+        ? { ...exact, block: 1, isExact: true, canZoom: false }
+        : { query: 0, key: 0, block, side: maps.side, isExact: false, canZoom };
+      const blocks = isMost ? maps.largest! : maps.weights;
+      const cells = isBlocks ? blocks : cellsOf(exact ?? maps, state);
+      const overview = weightScale(options, frame.pooled && !isMost ? [blocks] : undefined);
+      const scale = isBlocks ? overview : weightScale(options);
+      const of = !isBlocks
         ? ''
         : block > 1
-          ? ` · each cell is the mean over ${block} × ${block} tokens`
+          ? ` · each cell is the ${isMost ? 'largest' : 'mean'} over ${block} × ${block} tokens`
           : ' · weights rounded to 8 bits';
       say(title, `${headWords(at, frame)} · ${frame.operation.label}${of}`);
       title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
-      say(what, frame.pooled ? '' : scaleName(scale, 'weight'));
-      if (frame.pooled) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
+      say(
+        what,
+        isBlocks && !isMost ? '' : scaleName(scale, isBlocks ? 'largest weight' : 'weight'),
+      );
+      if (isBlocks && !isMost) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
       else drawScale(legend, scale);
-      const words = frame.pooled ? undefined : wordsOf(frame.tokens);
+      lens.hidden = !canZoom;
+      if (canZoom) render(lensControls(exact, state, set, leave), controls);
+      locate(T, { ...maps, data: blocks, scale: overview }, exact);
+      const words = isBlocks ? undefined : wordsOf(frame.tokens);
+      const wordsFrom = (from: number) => (exact ? words?.slice(from, from + exact.side) : words);
       const isQuiet = isPlain && !frame.pooled;
-      const axis = (name: string) => (block > 1 ? `${name} (blocks of ${block} tokens)` : name);
+      const axis = (name: string) =>
+        isBlocks && block > 1 ? `${name} (blocks of ${block} tokens)` : name;
+      const shown = exact ? ` ${exactWords(exact)}` : '';
       heatmap.draw({
-        rows: maps.side,
-        cols: maps.side,
+        rows: grid.side,
+        cols: grid.side,
         data: cells,
         scale,
         rowTitle: isQuiet ? '' : axis('query'),
         colTitle: isQuiet ? '' : axis('key'),
-        rowWords: words,
-        colWords: words,
-        remark: options.remark ?? (isBidirectional(frame) || maps.side < 2 ? undefined : LATER),
-        label: attention.says(frame, at, state),
+        rowWords: wordsFrom(grid.query),
+        colWords: wordsFrom(grid.key),
+        // A window far below the diagonal hides nothing.
+        remark: options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER : undefined),
+        label: `${attention.says(frame, at, state)}${shown}`,
         chosen: cellOf(state.query, state.key),
-        describe: (cell) => sayCell(frame, maps, cell, options),
+        describe: (cell) =>
+          isBlocks ? sayBlock(frame, maps, cell) : sayCell(frame, exact ?? maps, cell, options),
       });
     };
   },

@@ -1,5 +1,15 @@
 /** What a what-if changes: the same question to the same model with it and without, the one minus the other. */
-import { alphaOfKey, firstWeights, indexOfMost, largest, mean, type Frame, mapsOf } from '../frame';
+import {
+  alphaOfKey,
+  blockWords,
+  firstWeights,
+  gridOf,
+  indexOfMost,
+  largest,
+  mean,
+  type Frame,
+  mapsOf,
+} from '../frame';
 import { drawChart } from '../plot/chart';
 import { diverging } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
@@ -47,6 +57,14 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
   return `${loss}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
 }
 
+function mapNumbers(frame: Frame, data: Float32Array) {
+  const { side } = gridOf(frame);
+  const [name, ...axes] = frame.pooled
+    ? ['mean_weight_change', 'query_block', 'key_block']
+    : ['weight_change', 'query', 'key'];
+  return quantity(name!, axes, { shape: [side, side], data });
+}
+
 export const change: View = {
   name: 'change',
   title: 'What changes',
@@ -68,7 +86,7 @@ export const change: View = {
     return [
       quantity('loss_change_at', ['token'], { shape: [T], data: lossChange(frame, base) }),
       quantity('alpha_1_change', ['layer', 'head'], { shape: [L, H], data: alpha }),
-      ...(map ? [quantity('weight_change', ['query', 'key'], { shape: [T, T], data: map })] : []),
+      ...(map ? [mapNumbers(frame, map)] : []),
     ];
   },
   says: (frame, at) => {
@@ -82,9 +100,11 @@ export const change: View = {
     const left = part(columns, 'change-map');
     const title = part(left, 'subtitle', 'p');
     const legend = part(left, 'legend-place');
+    let block = 1;
     const heatmap = createHeatmap(part(left, 'plot'), {
-      onPoint: (cell) => reach.point(cell ? { query: cell.row, key: cell.col } : {}),
-      onChoose: (cell) => reach.set({ query: cell.row, key: cell.col }),
+      onPoint: (cell) =>
+        reach.point(cell ? { query: cell.row * block, key: cell.col * block } : {}),
+      onChoose: (cell) => reach.set({ query: cell.row * block, key: cell.col * block }),
     });
     const right = part(columns, 'change-map');
     say(part(right, 'subtitle', 'p'), 'α₁ of all heads');
@@ -116,10 +136,14 @@ export const change: View = {
         const scale = diverging(theme, largest([map], 0.01));
         say(title, `Attention of ${headWords(at, frame)}`);
         drawLegend(legend, scale, [signed(scale.low), signed(scale.high)]);
-        const named = frame.tokens.map(({ text }) => word(text));
+        const { side } = gridOf(frame);
+        block = gridOf(frame).block;
+        const named = frame.pooled ? undefined : frame.tokens.map(({ text }) => word(text));
+        const nameOf = (place: number) =>
+          frame.pooled ? blockWords(frame, place) : `${place} ${quote(frame, place)}`;
         heatmap.draw({
-          rows: frame.T,
-          cols: frame.T,
+          rows: side,
+          cols: side,
           data: map,
           scale,
           rowTitle: 'query',
@@ -130,8 +154,7 @@ export const change: View = {
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}: ` +
-                signed(map[row * frame.T + col]!, 3),
+              : `query ${nameOf(row)} → key ${nameOf(col)}: ${signed(map[row * side + col]!, 3)}`,
         });
       }
       const alpha = minus(alphaOfKey(frame, 0), alphaOfKey(base, 0));

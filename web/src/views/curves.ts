@@ -128,10 +128,9 @@ export const length: View = {
   formula: 'α₁(T) = mean over t ≤ T of A[t, 1]',
   source: 'Gu et al., ICLR 2025, section 3.2',
   reads: ['att'],
-  needsWholeMaps: true,
   fits: (frame) => {
     const { L, H } = frame.architecture;
-    return !isBidirectional(frame) && L * H * frame.T ** 2 <= MOST_WEIGHTS;
+    return !frame.pooled && !isBidirectional(frame) && L * H * frame.T ** 2 <= MOST_WEIGHTS;
   },
   numbers: (frame) => {
     const { sink, mean, uniform } = byLength(frame);

@@ -1,15 +1,22 @@
 /** Every head's map as a thumbnail: layers down, heads across. */
-import { firstWeights, gridOf, layerNumber, masked, sharesOf, type Frame } from '../frame';
+import { firstWeights, layerNumber, masked, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import { headName, wholePercent } from '../words';
 import { isAbout } from '../claims';
 import { axesOf, weightScale } from './attention';
-import { part, say, type View } from '../page/view';
+import { lastOf, part, say, type View } from '../page/view';
 
+/** Rows, and columns, of each map: fewer than the chosen head's of a long text. */
+const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
+
+/** Of a long text, means over blocks; the largest cells of the blocks follow them. */
 function mapOf(frame: Frame, i: number): Float32Array {
-  const size = gridOf(frame).side ** 2;
-  return masked(frame, frame.tensors.att!.data.subarray(i * size, (i + 1) * size));
+  const { shape, data } = frame.tensors.att!;
+  const side = sideOf(frame);
+  const from = i * side * side * (shape.length > 4 ? 2 : 1);
+  const pooled = frame.pooled && side;
+  return masked({ ...frame, ...(pooled ? { pooled } : {}) }, data.subarray(from, from + side ** 2));
 }
 
 export const heads: View = {
@@ -20,7 +27,7 @@ export const heads: View = {
   reads: ['att'],
   numbers: (frame) => {
     const { L, H } = frame.architecture;
-    const { side } = gridOf(frame);
+    const side = sideOf(frame);
     const data = new Float32Array(L * H * side * side);
     for (let i = 0; i < L * H; i++) data.set(mapOf(frame, i), i * side * side);
     const [name, ...axes] = axesOf(frame);
@@ -45,6 +52,10 @@ export const heads: View = {
       event.preventDefault();
     });
     let drawn: unknown[] = [];
+    const mapsOf = lastOf((frame: Frame) => {
+      const { L, H } = frame.architecture;
+      return Array.from({ length: L * H }, (_, i) => mapOf(frame, i));
+    });
     const of = (event: Event) => {
       const found = (event.target as Element).closest<HTMLElement>('.thumb');
       return found && { layer: Number(found.dataset.layer), head: Number(found.dataset.head) };
@@ -64,8 +75,9 @@ export const heads: View = {
     });
     return (frame, options) => {
       const { L, H } = frame.architecture;
-      const scale = weightScale(options, frame.pooled ? frame.tensors.att!.data : undefined);
-      const { side } = gridOf(frame);
+      const maps = mapsOf(frame);
+      const scale = weightScale(options, frame.pooled ? maps : undefined);
+      const side = sideOf(frame);
       if (
         grid.childElementCount !== L * H ||
         grid.style.getPropertyValue('--heads') !== String(H)
@@ -102,7 +114,7 @@ export const heads: View = {
         child.setAttribute('aria-label', name);
         child.setAttribute('title', name);
         if (!again) return;
-        const map = mapOf(frame, i);
+        const map = maps[i]!;
         paint(child.firstElementChild as HTMLCanvasElement, {
           rows: side,
           cols: side,

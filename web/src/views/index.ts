@@ -8,6 +8,7 @@ import { attention } from './attention';
 import { bias } from './bias';
 import { change } from './change';
 import { channels } from './channels';
+import { context } from './context';
 import { length, threshold } from './curves';
 import { domains } from './domains';
 import { effects } from './effects';
@@ -122,6 +123,10 @@ export const RESEARCH: Question = {
   tabs: [
     research(parts, 'Which layers make the first key attractive: each layer’s part of the score.'),
     research(tags, 'Whether the sink adds one and the same vector to every token.'),
+    research(
+      context,
+      'Whether the sink depends on the length of the text, up to the model’s context.',
+    ),
     research(valley, 'In which layers all hidden states point in nearly the same directions.'),
     research(suffix, 'A search for a few tokens that move the sink or spoil what follows.'),
     research(gate, 'A factor by which each head scales what it writes.'),

@@ -1,0 +1,90 @@
+/**
+ * A long text: its map is drawn in blocks and read exactly where the reader zooms, by mouse, keyboard and touch. Fewer
+ * cells than tokens make the text of a small model a long one.
+ */
+import assert from 'node:assert/strict';
+import { pictures, settled, until } from './stage.mjs';
+
+const TEXT = 'room=explore&shown=softmax&input=random&T=120&cells=32&layer=1&head=2';
+const MAP = '[data-view="attention"] .heatmap';
+
+const readout = (page) => page.locator('[data-view="attention"] .readout').textContent();
+const lens = (page) => page.locator('[data-view="attention"] .lens');
+const zoomOf = (page) =>
+  page.evaluate(() => {
+    const state = new URLSearchParams(location.hash.slice(1));
+    return ['zoomQuery', 'zoomKey'].map((name) => Number(state.get(name) ?? -1));
+  });
+
+/** Waits until the map has so many rows. */
+async function rows(page, count) {
+  await page.waitForFunction(
+    ([map, n]) => document.querySelector(`${map} canvas`)?.height === n,
+    [MAP, count],
+  );
+  await settled(page);
+}
+
+export const long = {
+  async 'a long text is drawn in blocks, exactly where one zooms, and whole again'(stage) {
+    const page = await stage.open(TEXT);
+    await rows(page, 30);
+    const map = page.locator(MAP);
+    const { width, height } = await map.boundingBox();
+    // Small maps of all heads are read in blocks, too.
+    const side = await page.evaluate(() => document.querySelector('.thumb canvas').height);
+    assert.ok(side <= 32, `a small map has ${side} rows`);
+    await map.hover({ position: { x: 0.02 * width, y: 0.98 * height } });
+    assert.match(
+      await readout(page),
+      /^queries 116-119 → keys 0-3: mean weight [\d.e-]+, largest [\d.e-]+$/,
+    );
+    await lens(page).getByRole('button', { name: 'Largest' }).click();
+    await page.waitForFunction(() =>
+      /the largest over 4 × 4/.test(document.querySelector('.subtitle').textContent),
+    );
+    await page.screenshot({ path: `${pictures}/long-blocks.png` });
+
+    await map.click({ position: { x: 0.02 * width, y: 0.98 * height } });
+    await rows(page, 40);
+    assert.match(await lens(page).textContent(), /Shown exactly: queries 80-119, keys 0-39\./);
+    const box = await map.boundingBox();
+    await map.hover({ position: { x: 0.01 * box.width, y: 0.99 * box.height } });
+    // A cell says what the command line's numbers are: the exact weight.
+    assert.match(await readout(page), /^query 119 “.*” → key 0 “.*”: [\d.e-]+$/);
+    await page.screenshot({ path: `${pictures}/long-exact.png` });
+    await page.getByRole('button', { name: 'Whole map' }).click();
+    await rows(page, 30);
+
+    await map.focus();
+    await page.keyboard.press('Enter');
+    await rows(page, 40);
+    await until(async () => (await zoomOf(page))[0] >= 0);
+    const from = await zoomOf(page);
+    for (let i = 0; i < 45; i++) await page.keyboard.press('ArrowUp');
+    await until(async () => (await zoomOf(page))[0] < from[0]);
+    await page.keyboard.press('Escape');
+    await rows(page, 30);
+    await until(async () => (await zoomOf(page)).join() === '-1,-1');
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'a long text is zoomed by touch on a phone, and the small map moves the part'(stage) {
+    const page = await stage.open(TEXT, { width: 390 });
+    await rows(page, 30);
+    const map = page.locator(MAP);
+    await map.click({ position: { x: 5, y: 100 } });
+    await rows(page, 40);
+    await until(async () => (await zoomOf(page))[0] >= 0);
+    const before = await zoomOf(page);
+    const locator = page.locator('[data-view="attention"] .locator');
+    await locator.click({ position: { x: 30, y: 60 } });
+    await until(async () => (await zoomOf(page))[0] !== before[0]);
+    // The part is there before the next act.
+    await until(async () => /queries 80-119/.test(await lens(page).textContent()));
+    await page.screenshot({ path: `${pictures}/long-phone.png`, fullPage: true });
+    await page.getByRole('button', { name: 'Whole map' }).click();
+    await rows(page, 30);
+    assert.deepEqual(page.troubles, []);
+  },
+};

@@ -1,0 +1,54 @@
+"""A text of 1,024 tokens: Sink_1 and alpha_1 of the engine, which stores no map of it, against transformers in float32."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+from sinkscope.__main__ import main
+from transformers import LlamaConfig, LlamaForCausalLM
+
+ROOT = Path(__file__).resolve().parents[2]
+TWIN = ROOT / "models" / "zoo" / "softmax"
+T = 1024
+EPS = [0.005, 0.01, 0.02, 0.05, 0.1]
+
+
+def write_model(folder: Path) -> None:
+    """Writes a random model with a twin's tokenizer; large weights make its heads differ."""
+    torch.manual_seed(1)
+    config = LlamaConfig(
+        vocab_size=1024, hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=2 * T, initializer_range=0.4, bos_token_id=0, eos_token_id=1)
+    LlamaForCausalLM(config).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(TWIN / name, folder)
+
+
+@pytest.mark.skipif(not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
+                    reason="the engine is not built")
+def test_sinks_of_a_long_text_equal_those_of_transformers(tmp_path: Path) -> None:
+    model, texts, out = tmp_path / "model", tmp_path / "texts.json", tmp_path / "r.safetensors"
+    write_model(model)
+    passages = json.loads((ROOT / "models" / "zoo" / "heldout-long.json").read_text())
+    texts.write_text(json.dumps([" ".join(passages)]))
+    eps = ",".join(map(str, EPS))
+    assert main(["record", str(model), "--texts", str(texts), "--tokens", str(T), "--eps", eps, "--out", str(out),
+                 "--device", "cpu"]) == 0
+    run = subprocess.run(
+        ["node", "wasm/cli.js", "measure", model, "--text-file", texts, "--lines", "--tokens", str(T), "--eps", eps,
+         "--sequences", "1", "--workers", "1", "--json"],
+        cwd=ROOT, capture_output=True, text=True, check=True)
+    found, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
+    assert engine["metrics"]["alpha"]["shape"] == [3, 4, T]
+    alpha = np.array(engine["metrics"]["alpha"]["mean"]).reshape(12, T)[:, 0]
+    assert np.abs(alpha - found["mean.alpha"].reshape(12, T)[:, 0]).max() <= 1e-6
+    # The thresholds tell heads apart, and none of them is so close that rounding decides.
+    assert np.abs(alpha[:, None] - EPS).min() > 1e-6
+    sinks = [at["metrics"]["sink_ratio"]["mean"][0] for at in engine["byEps"]]
+    assert len(set(sinks)) >= 3
+    assert np.abs(np.array(sinks) - found["mean.sink_ratio"][:, 0]).max() <= 1e-6

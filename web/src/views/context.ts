@@ -1,0 +1,85 @@
+/** Sink_1 of texts of 16, 23, 32, ... tokens, up to the whole prompt: how far the model's context changes it. */
+import { isBidirectional, mean, type Frame } from '../frame';
+import { drawChart } from '../plot/chart';
+import { quantity } from '../save/numbers';
+import { percent, show } from '../words';
+import { part, say, type View } from '../page/view';
+
+interface Course {
+  /** Tokens of each text. */
+  readonly lengths: readonly number[];
+  /** Share of heads whose mean alpha_1 exceeds eps, and the mean over the heads. */
+  readonly sink: readonly number[];
+  readonly alpha: readonly number[];
+  /** What uniform attention gives the first token. */
+  readonly uniform: readonly number[];
+}
+
+function courseOf({ tensors, eps }: Frame): Course {
+  const { data, shape } = tensors.alpha_by_length!;
+  const [n, heads] = shape as [number, number];
+  const lengths = Array.from(tensors.lengths!.data);
+  const each = Array.from({ length: n }, (_, i) =>
+    Array.from(data.subarray(i * heads, (i + 1) * heads)),
+  );
+  const harmonic = (T: number) =>
+    Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b, 0);
+  return {
+    lengths,
+    sink: each.map((alphas) => alphas.filter((alpha) => alpha > Math.fround(eps)).length / heads),
+    alpha: each.map((alphas) => mean(alphas)),
+    uniform: lengths.map((T) => harmonic(T) / T),
+  };
+}
+
+export const context: View = {
+  name: 'context',
+  title: 'Sink₁ up to the context',
+  question: 'Does the sink depend on how long the text is?',
+  how:
+    'Sink₁ and the mean α₁ of the first 16, 23, 32, … tokens of each prompt, averaged over prompts, up to T: a T as large ' +
+    'as the model’s context shows all of it. Uniform attention gives the first token ever less.',
+  formula: 'α₁(T) = mean over t ≤ T of A[t, 1]',
+  source: 'Gu et al., ICLR 2025, figure 3',
+  reads: ['alpha_by_length', 'lengths'],
+  fits: (frame) => !isBidirectional(frame) && frame.T > 16,
+  numbers: (frame) => {
+    const { lengths, sink, alpha } = courseOf(frame);
+    const of = (name: string, data: readonly number[]) =>
+      quantity(name, ['text'], { shape: [lengths.length], data: Float32Array.from(data) });
+    return [of('tokens', lengths), of('sink_1', sink), of('mean_alpha_1', alpha)];
+  },
+  says: (frame) => {
+    const { lengths, sink, alpha, uniform } = courseOf(frame);
+    const last = lengths.length - 1;
+    const places = [...new Set([0, Math.floor(last / 2), last])];
+    const each = places.map(
+      (i) =>
+        `${percent(sink[i]!, 0)} with ${lengths[i]!.toLocaleString('en')} tokens (mean α₁ ${show(alpha[i]!, 2)}, uniform ${show(uniform[i]!, 2)})`,
+    );
+    return `Sink₁ is ${each.join(', ')}.`;
+  },
+  draw(root) {
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (frame, { at }) => {
+      const { lengths: places, sink, alpha, uniform } = courseOf(frame);
+      const says = context.says(frame, at);
+      say(words, says);
+      drawChart(place, {
+        kind: 'lines',
+        doubling: true,
+        xLabel: 'T, tokens',
+        yLabel: 'share',
+        reach: [0, 1],
+        percent: true,
+        label: `Sink₁ by length of the text, ${frame.title}. ${says}`,
+        series: [
+          { name: 'Sink₁', color: '--sink', places, values: sink },
+          { name: 'mean α₁', color: '--query', places, values: alpha },
+          { name: 'uniform attention', color: '--ink-2', places, values: uniform, dash: '3,3' },
+        ],
+      });
+    };
+  },
+};
