@@ -25,6 +25,7 @@ import { losing } from './lost.mjs';
 import { conditions } from './conditions.mjs';
 import { long } from './long.mjs';
 import { recording } from './recording.mjs';
+import { packed } from './packed.mjs';
 
 /** Ends what hangs; a busy machine may take long. */
 const LIMIT_MS = 300_000;
@@ -51,7 +52,7 @@ const lists = [
   recording,
   { ...few, ...saving, ...printing },
   story,
-  { ...installed, ...trouble },
+  { ...installed, ...trouble, ...packed },
 ];
 
 /** Takes lists until none is left, in a browser of its own. */

@@ -1,0 +1,113 @@
+/** The npm package `sinkscope-page`, as npm packs it and as a CDN serves it to a page of another origin. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createServer } from 'node:http';
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { extname, join, normalize } from 'node:path';
+import { root, TYPES } from './stage.mjs';
+
+const HOME = 'https://sinkscope.example/0.2.0/';
+const MOST_BYTES = 20e6;
+const MODELS = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
+
+/** Builds the package and unpacks what npm makes of it; the bytes of the file, and of what it holds. */
+function pack(folder) {
+  const env = { ...process.env, SINKSCOPE_HOME: HOME, SINKSCOPE_PACKAGE: join(folder, 'built') };
+  const npm = { cwd: folder, env, encoding: 'utf8' };
+  const vite = join(root, 'web/node_modules/vite/bin/vite.js');
+  const config = ['build', '--config', join(root, 'web/npm.config.ts'), '--logLevel', 'warn'];
+  execFileSync(process.execPath, [vite, ...config], { cwd: join(root, 'web'), env });
+  const [made] = JSON.parse(execFileSync('npm', ['pack', '--json', './built'], npm));
+  const { filename, unpackedSize } = made;
+  execFileSync('tar', ['xzf', filename], npm);
+  return { packed: statSync(join(folder, filename)).size, unpacked: unpackedSize };
+}
+
+/** A host that serves `folder` below /npm/sinkscope-page@VERSION/ with CORS, and leads to it without a version. */
+async function serve(folder, version, pages = {}) {
+  const server = createServer(async (request, response) => {
+    const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
+    response.setHeader('Access-Control-Allow-Origin', '*');
+    const [, given, file] = /^\/npm\/sinkscope-page(@[\d.]+)?\/(.*)$/.exec(path) ?? [];
+    if (pages[path])
+      return response.writeHead(200, { 'content-type': 'text/html' }).end(pages[path]);
+    if (file && !given)
+      return response.writeHead(302, { location: `/npm/sinkscope-page@${version}/${file}` }).end();
+    try {
+      const type = TYPES[extname(file)] ?? 'application/octet-stream';
+      const bytes = await readFile(join(folder, file));
+      response.writeHead(200, { 'content-type': type }).end(bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return { origin: `http://127.0.0.1:${server.address().port}`, close: () => server.close() };
+}
+
+const courseOf = (
+  origin,
+) => `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,">
+<script type="module" src="${origin}/npm/sinkscope-page/sink-scope.js"></script>
+<main>${MODELS.map((model) => `<sink-scope view="sinks" shown="${model}"></sink-scope>`).join('\n')}</main>`;
+
+export const packed = {
+  async 'the package sinkscope-page: one script tag of a CDN draws figures of six models in a page of another origin'(
+    stage,
+  ) {
+    const folder = join(root, '.build/packed');
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    const { packed: bytes, unpacked } = pack(folder);
+    assert.ok(unpacked <= MOST_BYTES, `${unpacked} bytes`);
+    const { version } = JSON.parse(readFileSync(join(folder, 'package/package.json'), 'utf8'));
+    const cdn = await serve(join(folder, 'package'), version);
+    const host = await serve('', '', { '/': courseOf(cdn.origin) });
+    const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
+    try {
+      const page = await context.newPage();
+      const troubles = [];
+      page.on('console', (said) => said.type() === 'error' && troubles.push(said.text()));
+      page.on('pageerror', (error) => troubles.push(error.message));
+      page.on('request', (one) => {
+        const isKnown = [cdn.origin, host.origin, `blob:${host.origin}`, 'data:'].some((from) =>
+          one.url().startsWith(from),
+        );
+        if (!isKnown) troubles.push(`asks ${one.url()}`);
+      });
+      await page.addInitScript(() => {
+        globalThis.runs = [];
+        addEventListener('run', ({ detail }) => {
+          globalThis.runs.push(...detail.results.map(({ subject, says }) => ({ subject, says })));
+        });
+        addEventListener('error', ({ detail }) => detail && console.error(detail.message));
+      });
+      await page.goto(host.origin);
+      for (const one of await page.locator('sink-scope').all()) await one.scrollIntoViewIfNeeded();
+      await page.waitForFunction(
+        (n) => new Set(globalThis.runs.map(({ subject }) => subject)).size >= n,
+        MODELS.length,
+      );
+      const runs = await page.evaluate(() => globalThis.runs);
+      const seen = new Set(runs.map(({ subject }) => subject));
+      assert.deepEqual([...seen].sort(), MODELS.toSorted());
+      const { says } = runs.find(({ subject }) => subject === 'softmax');
+      assert.match(says, /^15 of the 24 heads/, 'the numbers of the page');
+      const workers = page.workers().map((worker) => worker.url());
+      assert.ok(workers.length && workers.every((url) => url.startsWith(`blob:${host.origin}/`)));
+      // The package holds no page: its figures lead to the one that the build named.
+      const link = await page.locator('sink-scope a[part=link]').first().getAttribute('href');
+      assert.ok(link.startsWith(`${HOME}#`), link);
+      const picture = await fetch(`${cdn.origin}/npm/sinkscope-page@${version}/pictures/1-map.svg`);
+      assert.match(await picture.text(), /^<svg/);
+      assert.deepEqual(troubles, []);
+      return `${(bytes / 1e6).toFixed(1)} MB, ${(unpacked / 1e6).toFixed(1)} MB unpacked`;
+    } finally {
+      await context.close();
+      cdn.close();
+      host.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+};

@@ -1,0 +1,189 @@
+// @vitest-environment happy-dom
+/**
+ * Every link, snippet, recording and command that a release froze gives the numbers of then, which lie in
+ * tests/frozen/VERSION. What is frozen is never edited; tests/frozen/freeze adds the set of a release.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cards } from '../ship/cards';
+import { parseHash, type Parsed } from '../src/ask/state';
+import { stateOf } from '../src/embed/attributes';
+import { snippets } from '../src/embed/snippets';
+import { selectedHead } from '../src/frame';
+import { plain } from '../src/save/numbers';
+import { viewNamed } from '../src/views/index';
+import { bytesOf, openPage, standsForScreen } from './engine';
+import { isBuilt, PATIENCE, UNBUILT } from './fixture';
+import {
+  changes,
+  COMMANDS,
+  EMBEDDED,
+  HOME,
+  LINKS,
+  showsOf,
+  type Frozen,
+  type Shows,
+} from './frozen';
+
+const root = join(import.meta.dirname, '../..');
+const FOLDER = 'tests/frozen';
+/** The release that is to be frozen, if any. */
+const next = process.env.SINKSCOPE_FREEZE;
+
+let page: Awaited<ReturnType<typeof openPage>>;
+beforeAll(async () => {
+  standsForScreen();
+  if (isBuilt) page = await openPage();
+}, PATIENCE.timeout);
+afterAll(() => page?.close());
+
+/** The numbers of the figure that a link or the attributes of an element ask for. */
+async function figureOf({ state, problems }: Parsed, recording?: string): Promise<Shows> {
+  expect(problems, 'what of it is not understood').toEqual([]);
+  const view = viewNamed(state.view);
+  expect(view.name).toBe(state.view);
+  const shown = recording ? [recording] : state.shown;
+  const frames = await page.framesOf(shown, state, [view]);
+  const found = frames.map((frame, i) => [
+    recording ? 'recording' : state.shown[i]!,
+    {
+      ...{ T: frame.T, eps: frame.eps, sequences: frame.sequences },
+      tokens: frame.tokens.map(({ id }) => id),
+      ...Object.fromEntries(
+        view
+          .numbers(frame, selectedHead(frame, state))
+          .map(({ name, data }) => [name, plain(data)]),
+      ),
+    },
+  ]);
+  return showsOf(Object.fromEntries(found));
+}
+
+/** Addresses below the page's own that are kept. */
+const FILES = ['sink-scope.js', 'sink-widget.js', 'embed.html', ...cards().map((one) => one.page)];
+
+function expectKept(path: string): void {
+  const isPicture = path.startsWith('cards/') && existsSync(join(root, 'web', path));
+  if (!isPicture) expect(FILES).toContain(path);
+}
+
+function openLink(address: string): Promise<Shows> {
+  const [path, hash = ''] = address.split('#');
+  expectKept(path!);
+  return figureOf(parseHash(hash));
+}
+
+/** What a host makes of the code that is pasted: an element with attributes, or the frame of an address. */
+function openSnippet(code: string): Promise<Shows> {
+  for (const [, path] of code.matchAll(RegExp(`${HOME}([\\w./-]+\\w)`, 'g'))) expectKept(path!);
+  const place = document.createElement('div');
+  place.innerHTML = code.replaceAll('<script', '<x-script');
+  const element = place.querySelector('sink-scope');
+  if (element) return figureOf(stateOf(element));
+  const [widget] = /^\{[^]*^\}/m.exec(code) ?? [];
+  if (widget) {
+    const made = document.createElement('x-figure');
+    const { attributes } = JSON.parse(widget) as { attributes: Record<string, string> };
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    return figureOf(stateOf(made));
+  }
+  const [, hash = ''] = /embed\.html#([^"\s]+)/.exec(code) ?? [];
+  return figureOf(parseHash(hash.replaceAll('&amp;', '&')));
+}
+
+async function openRecording(path: string): Promise<Shows> {
+  const id = await page.openRecording('frozen', bytesOf(path));
+  return figureOf(parseHash('view=sinks'), id);
+}
+
+async function run(given: readonly string[], folder: string): Promise<Shows> {
+  const all = given.map((one) => one.replace(/^\.\//, `${folder}/`));
+  const options = { cwd: root, maxBuffer: 2 ** 26 };
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['wasm/cli.js', ...all, '--json'],
+    options,
+  );
+  return showsOf(JSON.parse(stdout));
+}
+
+const setOf = (release: string): Frozen =>
+  JSON.parse(readFileSync(join(root, FOLDER, release, 'set.json'), 'utf8')) as Frozen;
+
+const releases = readdirSync(join(root, FOLDER), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && entry.name !== next)
+  .map(({ name }) => name);
+
+describe.each(releases)('of release %s', (release) => {
+  const set = setOf(release);
+  const folder = `${FOLDER}/${release}`;
+  const holds = (name: string, then: Shows, now: () => Promise<Shows>) =>
+    it(name, PATIENCE, async ({ skip }) => {
+      skip(!isBuilt, UNBUILT);
+      expect(Object.keys(then).length).toBeGreaterThan(3);
+      expect(changes(then, await now())).toEqual([]);
+    });
+
+  it('there are twenty links, ten snippets and three recordings', () => {
+    const { links, snippets: codes, recordings, commands } = set;
+    expect([links, codes, recordings].map(({ length }) => length)).toEqual([20, 10, 3]);
+    expect(commands.length).toBeGreaterThan(2);
+  });
+  for (const { address, shows } of set.links) holds(address, shows, () => openLink(address));
+  for (const { host, code, shows } of set.snippets) holds(host, shows, () => openSnippet(code));
+  for (const { file, shows } of set.recordings)
+    holds(file, shows, () => openRecording(`${folder}/${file}`));
+  for (const { given, shows } of set.commands)
+    holds(given.join(' '), shows, () => run(given, folder));
+});
+
+if (next)
+  it(`freezes release ${next}`, { timeout: 300_000 }, async () => {
+    const folder = `${FOLDER}/${next}`;
+    const { state } = parseHash(EMBEDDED);
+    const made = snippets.map(({ label, make }) => [label, make(state, new URL(HOME))] as const);
+    const files = readdirSync(join(root, folder)).filter((file) => file.endsWith('.safetensors'));
+    const links = [];
+    for (const address of LINKS) links.push({ address, shows: await openLink(address) });
+    const codes = [];
+    for (const [host, code] of made) codes.push({ host, code, shows: await openSnippet(code) });
+    const recordings = [];
+    for (const file of files)
+      recordings.push({ file, shows: await openRecording(`${folder}/${file}`) });
+    const commands = [];
+    for (const given of COMMANDS) commands.push({ given, shows: await run(given, folder) });
+    const set: Frozen = { links, snippets: codes, recordings, commands };
+    writeFileSync(join(root, folder, 'set.json'), JSON.stringify(set));
+  });
+
+describe('a change', () => {
+  const values = Float32Array.from({ length: 200 }, (_, i) => Math.sin(i) / (1 + i));
+  const shows = (data: ArrayLike<number>) => showsOf({ alpha: plain(data), T: 26 });
+  const changed = (edit: (all: Float32Array) => void) => {
+    const other = values.slice();
+    edit(other);
+    return changes(shows(values), shows(other));
+  };
+
+  it('is the third digit of one value, not the last bit of all', () => {
+    const bits = new Uint32Array(values.slice().buffer).map((one) => one + 1);
+    expect(changed((all) => all.set(new Float32Array(bits.buffer)))).toEqual([]);
+    expect(changed((all) => (all[1]! *= 1.001))[0]).toMatch(/^alpha: mean .* is now/);
+  });
+
+  it('is two values that change places, and one that is undefined', () => {
+    expect(changed((all) => ([all[3], all[90]] = [all[90]!, all[3]!]))[0]).toMatch(/sum by place/);
+    expect(changed((all) => (all[7] = NaN))[0]).toMatch(/undefined 0 is now 1/);
+  });
+
+  it('is what is gone and another condition, not what is new', () => {
+    const before = shows(values);
+    expect(changes(before, { T: before.T! })[0]).toMatch(/^alpha is gone/);
+    expect(changes(before, { ...before, beta: [1, 0, 1, 1, 1, 1] })).toEqual([]);
+    const other = { ...before, ...showsOf({ T: 27 }) };
+    expect(changes(before, other)[0]).toMatch(/^T: .*26 is now 27/);
+  });
+});

@@ -1,0 +1,124 @@
+/**
+ * What a release freezes, and what it shows as a few numbers for each quantity: how many values there are, how many are
+ * undefined, their mean, the smallest, the largest, and a sum that changes when two of them change places.
+ */
+
+/**
+ * Of the largest value. A change of the order of a sum changes the seventh digit of all values, and of their mean; a
+ * change in the third digit of one value of some hundred, as a page prints it, changes the mean by more.
+ */
+const EQUAL = 2e-6;
+const DIGITS = 9;
+/** Multiples of it lie everywhere between 0 and 1, so that every place has a weight of its own. */
+const GOLDEN = (Math.sqrt(5) - 1) / 2;
+const NAMES = ['count', 'undefined', 'mean', 'smallest', 'largest', 'sum by place'];
+
+type Value = number | null;
+/** Of each quantity, by its name: a number for each of NAMES. */
+export type Shows = Readonly<Record<string, readonly number[]>>;
+
+const rounded = (value: number) => Number(value.toPrecision(DIGITS));
+
+function summary(values: readonly Value[]): number[] {
+  const known = values.filter((value): value is number => Number.isFinite(value));
+  const sum = (of: (value: number, i: number) => number) =>
+    known.reduce((all, value, i) => all + of(value, i), 0) / Math.max(known.length, 1);
+  const [low, high] = known.reduce(
+    ([a, b], value) => [Math.min(a!, value), Math.max(b!, value)],
+    known.length ? [Infinity, -Infinity] : [0, 0],
+  );
+  const means = [sum((value) => value), low!, high!, sum((value, i) => value * ((i * GOLDEN) % 1))];
+  return [values.length, values.length - known.length, ...means.map(rounded)];
+}
+
+/** All numbers of a JSON value by the keys that lead to them; those of a list are one quantity. */
+function quantitiesOf(value: unknown, path = '', found: Record<string, Value[]> = {}) {
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null)
+    (found[path] ??= []).push(value === null ? null : Number(value));
+  else if (Array.isArray(value)) for (const one of value) quantitiesOf(one, path, found);
+  else if (typeof value === 'object')
+    for (const [key, one] of Object.entries(value as object))
+      quantitiesOf(one, path ? `${path} ${key}` : key, found);
+  return found;
+}
+
+export const showsOf = (value: unknown): Shows =>
+  Object.fromEntries(
+    Object.entries(quantitiesOf(value)).map(([name, values]) => [name, summary(values)]),
+  );
+
+/**
+ * What has changed, a line each. A quantity that an address shows now and did not show then is no change.
+ * @param before what the release showed
+ * @param now what is shown today
+ */
+export function changes(before: Shows, now: Shows): string[] {
+  return Object.entries(before).flatMap(([name, was]) => {
+    const is = now[name];
+    if (!is) return [`${name} is gone; it was ${was.join(', ')}`];
+    const size = Math.max(...[was, is].flatMap((one) => one.slice(2).map(Math.abs)));
+    const isSame = (value: number, i: number) =>
+      i < 2 ? value === is[i] : Math.abs(value - is[i]!) <= EQUAL * size;
+    return was.flatMap((value, i) =>
+      isSame(value, i) ? [] : `${name}: ${NAMES[i]} ${value} is now ${is[i]}`,
+    );
+  });
+}
+
+/** Stands for the address of the release. */
+export const HOME = 'https://sinkscope.example/';
+
+/** Of a release: what each address, code, file or command showed. */
+export interface Frozen {
+  readonly links: readonly { readonly address: string; readonly shows: Shows }[];
+  readonly snippets: readonly {
+    readonly host: string;
+    readonly code: string;
+    readonly shows: Shows;
+  }[];
+  readonly recordings: readonly { readonly file: string; readonly shows: Shows }[];
+  readonly commands: readonly { readonly given: readonly string[]; readonly shows: Shows }[];
+}
+
+const PROMPT = encodeURIComponent('The old man sat at the door and looked over the water.');
+
+/** Links of the next release, with what readers change in them: text, models, edits, start token, kind of prompts. */
+export const LINKS = [
+  'index.html',
+  `index.html#prompt=${PROMPT}`,
+  'index.html#room=explore&shown=softmax',
+  `explore/index.html#room=explore&shown=softmax&prompt=${PROMPT}&layer=2&head=1`,
+  'explore/index.html#room=explore&shown=sigmoid&view=mass&normalize=yes',
+  'explore/index.html#room=explore&shown=softmax,softmax1&view=sinks&T=32&eps=0.2',
+  'explore/index.html#room=explore&shown=softmax&view=norms&first=none',
+  'explore/index.html#room=explore&shown=softmax&view=scores&input=repeat&seed=7',
+  'explore/index.html#room=explore&shown=softmax&view=geometry&map=dot',
+  'explore/index.html#room=explore&shown=softmax~evict(window,24)&view=loss&input=heldout&n=4',
+  'explore/index.html#room=explore&shown=key-bias&view=bias',
+  'explore/index.html#room=explore&shown=softmax~hide_key(0)&view=change',
+  'compare/index.html#room=compare&shown=softmax,sigmoid,sink-logit&view=mass',
+  'compare/index.html#room=compare&shown=softmax,gated&view=norms&input=random&n=4&seed=3',
+  'embed.html#view=attention&shown=softmax~sigmoid',
+  'embed.html#view=gives&shown=sink-logit',
+  'embed.html#view=outputs&shown=softmax',
+  'embed.html#view=arrows&shown=softmax&theme=dark',
+  'embed.html#view=ratios&shown=softmax,sigmoid&controls=text',
+  'embed.html#view=channels&shown=softmax&channel=73',
+];
+
+/** The figure whose code is frozen for each host of the dialog. */
+export const EMBEDDED = 'shown=softmax&view=sinks&T=16&layer=2&head=1';
+
+const TEXT =
+  'The old man sat at the door and looked over the water. He thought of his child, and every night was long.';
+
+/** Commands of the next release whose JSON is frozen; `./` is the folder of the release. */
+export const COMMANDS: readonly (readonly string[])[] = [
+  ['measure', 'models/zoo/softmax', '--text', TEXT, '--tokens', '24'],
+  ['measure', 'models/zoo/softmax@1400', '--text', TEXT, '--tokens', '16', '--eps', '0.2,0.3'],
+  [
+    ...['measure', 'models/zoo/gated', '--text', TEXT, '--tokens', '24'],
+    ...['--edit', 'evict:policy=window,budget=8'],
+  ],
+  ['measure', './softmax.safetensors'],
+];
