@@ -100,6 +100,8 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
   place.setAttribute('aria-hidden', 'true');
   const canvas = part(place, '', 'canvas') as HTMLCanvasElement;
   const frame = part(place, 'mark');
+  // It is in the page only beside the exact cells: elsewhere the map is the one picture of its figure.
+  place.remove();
   place.addEventListener('click', (event) => {
     const { left, top, width, height } = place.getBoundingClientRect();
     onMove((event.clientY - top) / height, (event.clientX - left) / width);
@@ -109,8 +111,8 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
     maps: Omit<Parameters<typeof paint>[1], 'rows' | 'cols'> & Maps,
     at?: Exact,
   ) => {
-    place.hidden = !at;
-    if (!at) return;
+    if (!at) return place.remove();
+    root.append(place);
     paint(canvas, { ...maps, rows: maps.side, cols: maps.side });
     const percentOf = (tokens: number) => `${(100 * tokens) / T}%`;
     Object.assign(frame.style, {
