@@ -253,7 +253,7 @@ describe('the story', () => {
     };
     expect(await words(0.75)).toEqual([
       'Most of the model does it.',
-      'The model has 2 layers (rows) of 2 heads, and each head has a map of its own. 3 of the 4 heads give the first token more than 30%.',
+      'The model has 2 layers (rows) of 2 heads, and each head has a map of its own. 3 of the 4 heads give the first token more than 30%: such a head has an attention sink.',
     ]);
     expect((await words(0.5))[0]).toBe('Several heads do it, most do not.');
     expect((await words(0.25))[0]).toBe('Only one head does it.');
@@ -288,7 +288,7 @@ describe('the story', () => {
     expect(first).toBe(
       'Every token’s query points towards the first key and away from the others.',
     );
-    expect(intro).toMatch(/^Each token asks with one arrow, its query/);
+    expect(intro).toMatch(/^A score is the dot product of a query and a key/);
     expect(numbers).toMatch(/^In head L1H0 the cosine of query and key is \+0\.50/);
     expect(wants().views.map(({ name }) => name)).toEqual(['arrows']);
     const one = storyOf(3, [{ ...keyed(), T: 1 } as Frame]);
@@ -314,7 +314,7 @@ describe('the story', () => {
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
       'What is it for? With softmax every row must sum to 100%, even where a token needs nothing from this head. The value of the start token “<s>” is short (0.25× the mean), so attention on it adds little.',
       'Does the model use it? With the output of this head set to 0, the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
-      'Does a model need it? The same model trained with sigmoid has no such column and predicts about as well: over 100 other passages its loss is 3.49 nats per token, with softmax 3.41 (lower is better).',
+      'Does a model need it? The same model trained with sigmoid, whose rows need not sum to 100%, has no such column and predicts about as well: over 100 other passages its loss is 3.49 nats per token, with softmax 3.41 (lower is better).',
     ]);
     // A value that is not short is no place for attention that is not needed, and another model is no twin.
     expect((await words([frame(0.5)], { losses: [2, 2.25] }))[0]).toBe('');

@@ -97,7 +97,7 @@ function countWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}.`;
+  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}: such a head has an attention sink.`;
 }
 
 /** 1: all heads; the selected one is drawn beside them. */
@@ -228,9 +228,11 @@ function ofView(
 const keys = ofView(
   arrows,
   html`<p>
-    Each token asks with one arrow, its query, and is found by another, its key. A key that reaches
-    far along the query gets a high score, and with it the attention. Choose a token: its query lies
-    to the right, and each key has its measured length and its measured angle to it.
+    A score is the dot product of a query and a key: how far the key reaches along the query.
+    Softmax makes the scores of a row into shares that sum to 100%, so every query must attend
+    somewhere; sigmoid weighs each key alone, and a row may sum to little. Choose a token: its query
+    points to the right, and each key is drawn with its measured length and its measured angle to
+    that query.
   </p>`,
 );
 
@@ -291,7 +293,7 @@ function twinWords(shown: readonly Shown[], context: Context): string {
   if (!Number.isFinite(own + other)) return '';
   const near = Math.abs(own - other) < NEAR ? 'about as well' : 'otherwise';
   return (
-    `Does a model need it? The same model trained with sigmoid has no such column and predicts ${near}: over 100 other passages ` +
+    `Does a model need it? The same model trained with sigmoid, whose rows need not sum to 100%, has no such column and predicts ${near}: over 100 other passages ` +
     `its loss is ${show(other)} nats per token, with softmax ${show(own)} (lower is better).`
   );
 }
@@ -301,8 +303,8 @@ const output: Build = (place, given) => {
   const step = ofView(
     outputs,
     html`<p>
-      A bar is the mean length of what a head writes, red for heads with a sink at the first token.
-      Select one.
+      A bar is the mean length of the vector that a head adds for a token, red for heads with a sink
+      at the first token. Select one.
     </p>`,
     (shown, context) => {
       const [first] = framesOf(shown);
