@@ -26,6 +26,7 @@ import { conditions } from './conditions.mjs';
 import { long } from './long.mjs';
 import { recording } from './recording.mjs';
 import { packed } from './packed.mjs';
+import { releases } from './releases.mjs';
 
 /** Ends what hangs; a busy machine may take long. */
 const LIMIT_MS = 300_000;
@@ -52,7 +53,7 @@ const lists = [
   recording,
   { ...few, ...saving, ...printing },
   story,
-  { ...installed, ...trouble, ...packed },
+  { ...installed, ...trouble, ...releases, ...packed },
 ];
 
 /** Takes lists until none is left, in a browser of its own. */

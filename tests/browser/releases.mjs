@@ -1,0 +1,101 @@
+/** Two releases beside each other on a plain file server: each keeps its address, latest/ and the root lead to the newer. */
+import assert from 'node:assert/strict';
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { filesOf } from '../../web/ship/parts.ts';
+import { writeSite } from '../../web/ship/site.ts';
+import { createHost, pageRoot, root, until } from './stage.mjs';
+
+const OLDER = '0.1.0';
+const NEWER = '0.2.0';
+
+/** A release of the built page, whose models have other titles where `change` writes them. */
+function release(site, version, change) {
+  for (const file of filesOf(pageRoot)) {
+    const to = join(site, version, file);
+    mkdirSync(dirname(to), { recursive: true });
+    if (change && /^zoo\/\w+\/index\.json$/.test(file))
+      writeFileSync(to, change(readFileSync(join(pageRoot, file), 'utf8')));
+    else linkSync(join(pageRoot, file), to);
+  }
+}
+
+const COURSE = `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,">
+<iframe src="/${OLDER}/embed.html#view=sinks&shown=softmax"></iframe>
+<iframe src="/latest/embed.html#view=sinks&shown=softmax"></iframe>
+<script type="module" src="/latest/sink-scope.js"></script><sink-scope view="sinks" shown="softmax"></sink-scope>`;
+
+export const releases = {
+  async 'two releases on a plain file server: links into an older one stay, latest/ leads to the newest'(
+    stage,
+  ) {
+    const site = join(root, '.build/releases');
+    rmSync(site, { recursive: true, force: true });
+    release(site, OLDER, (text) => text.replaceAll('"Softmax model"', '"Older softmax model"'));
+    release(site, NEWER);
+    writeSite(site);
+    writeFileSync(join(site, 'course.html'), COURSE);
+    // As GitHub Pages does: without this header the dialog offers frames alone.
+    const sent = { 'Access-Control-Allow-Origin': '*' };
+    const server = createHost({ folder: () => site, sent });
+    await new Promise((done) => server.listen(0, '127.0.0.1', done));
+    const at = `http://127.0.0.1:${server.address().port}`;
+    const context = await stage.browser.newContext({
+      viewport: { width: 1280, height: 900 },
+      permissions: ['clipboard-read', 'clipboard-write'],
+      serviceWorkers: 'block',
+    });
+    try {
+      const page = await context.newPage();
+      const title = () => page.locator('[data-view="sinks"] .cell').first();
+      const hash = '#room=explore&view=sinks&shown=softmax';
+      // The hash and the query go along, from the root, from latest/ and from a page below them.
+      for (const from of ['/', '/latest/', '/latest/explore/']) {
+        await page.goto('about:blank');
+        await page.goto(`${at}${from}?utm_source=book${hash}`);
+        await page.waitForURL(`${at}/${NEWER}/**`);
+        await page.locator('[data-view="sinks"] .stamp').waitFor();
+        assert.match(page.url(), /view=sinks/);
+        assert.match(await title().textContent(), /Softmax model/);
+      }
+      // What the page writes for others names its version.
+      await page.getByRole('button', { name: 'Share', exact: true }).click();
+      const link = () => page.evaluate(() => navigator.clipboard.readText());
+      await until(async () => /^http/.test(await link()));
+      assert.ok((await link()).startsWith(`${at}/${NEWER}/explore/index.html#`), await link());
+      await page.locator('[data-view="sinks"] .code').click();
+      const dialog = page.locator('.embed-dialog');
+      const code = dialog.locator('textarea');
+      await code.waitFor();
+      const kinds = await dialog.getByLabel('for').locator('option').count();
+      for (let i = 0; i < kinds; i++) {
+        await dialog.getByLabel('for').selectOption(String(i));
+        const addresses = (await code.inputValue()).match(/http:[^"\s)#]+/g);
+        for (const address of addresses) assert.ok(address.startsWith(`${at}/${NEWER}/`), address);
+      }
+      // An older link stays where it leads.
+      await page.goto('about:blank');
+      await page.goto(`${at}/${OLDER}/explore/index.html${hash}`);
+      await page.locator('[data-view="sinks"] .stamp').waitFor();
+      assert.ok(page.url().startsWith(`${at}/${OLDER}/`), page.url());
+      assert.match(await title().textContent(), /Older softmax model/);
+      // In another page both are beside each other, and the element is the newest release's.
+      await page.goto(`${at}/course.html`);
+      const frames = await page.locator('iframe').elementHandles();
+      const [older, newer] = await Promise.all(frames.map((one) => one.contentFrame()));
+      // In a frame of the usual size the figure hides its title.
+      const attached = { state: 'attached' };
+      await older.getByText('Older softmax model').first().waitFor(attached);
+      await newer.getByText('Softmax model').first().waitFor(attached);
+      assert.ok(newer.url().startsWith(`${at}/${NEWER}/embed.html#`), newer.url());
+      assert.match(newer.url(), /view=sinks/);
+      await page.locator('sink-scope[data-live]').waitFor();
+      const opens = await page.locator('sink-scope a[part=link]').getAttribute('href');
+      assert.ok(opens.startsWith(`${at}/${NEWER}/`), opens);
+    } finally {
+      await context.close();
+      server.close();
+      rmSync(site, { recursive: true, force: true });
+    }
+  },
+};
