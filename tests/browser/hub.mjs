@@ -77,8 +77,9 @@ export const hub = {
     hub.fault({ host: 'cdn', path: WEIGHTS, times: 1, cut: 1_000_000 });
     assert.deepEqual(await load(page, 'sinkscope/softmax', { cache: false }), await expected(page));
     const ranges = hub.seen(WEIGHTS, 'cdn').map(({ headers }) => headers.range);
-    assert.equal(ranges.length, 2);
-    assert.match(ranges[1], /^bytes=[1-9]\d*-/);
+    // A browser may ask once more for a range whose connection ended; nothing is asked from its beginning again.
+    assert.ok(ranges.length >= 2, ranges.join());
+    for (const range of ranges.slice(1)) assert.match(range, /^bytes=[1-9]\d*-/);
     assert.equal(await kept(page), 0);
   },
 
