@@ -6,8 +6,9 @@
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "models" / "record" / "src")]
+if __name__ == "__main__":
+    ROOT = Path(__file__).resolve().parents[2]
+    sys.path[:0] = [str(ROOT / "models" / "record" / "src")]
 
 import sinkscope
 import torch
