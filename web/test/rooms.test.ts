@@ -215,6 +215,7 @@ describe('Explore', () => {
       unmasking: of(mask),
       masked: { ...of(mask), maskToken: 7 } as never,
       kept: { ...of({}), edits: evict },
+      context: { ...of({}), T: 17 },
       change: { ...of({}), base: { ...of({}) } } as never,
       domains: { ...of({}), groups: ['a', 'b', 'a'] } as never,
     };
