@@ -162,7 +162,7 @@ const FITTING = {
   ...Object.fromEntries(
     (
       'attention sinks arrows outputs geometry scores threshold length gives norms ratios channels firsts mass heads ' +
-      'effects reach loss next suffix tasks training parts valley secondary tags'
+      'effects reach loss next suffix tasks training parts context valley secondary tags'
     )
       .split(' ')
       .map((view) => [view, 'softmax,sigmoid']),
@@ -205,7 +205,7 @@ const SIZES = [
 /** Of the frame's smaller side, and in pixels. */
 const [LEAST_PICTURE, LEAST_LETTERS] = [0.65, 11];
 /** Views that a button of theirs starts. */
-const NOT_STARTED = '.view-suffix, .view-tasks, .view-unmasking, .view-masked';
+const NOT_STARTED = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';
 /** Views are looked at in so many tests. */
 const PARTS = 3;
 

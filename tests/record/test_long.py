@@ -1,4 +1,4 @@
-"""A text of 1,024 tokens: Sink_1 and alpha_1 of the engine, which stores no map of it, against transformers in float32."""
+"""A text of 1,024 tokens: Sink_1 and alpha_1 of the engine, which stores no map, against transformers in float32."""
 
 import json
 import shutil

@@ -290,7 +290,7 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
     ],
     [
       ['grow'],
-      /command: expected one of measure, record, compare, suffix, tasks, unmask, train, describe, got "grow"/,
+      /command: expected one of measure, map, ablate, generate, record, compare, suffix, tasks, unmask, train, describe, got "grow"/,
     ],
   ];
   for (const [args, message] of cases) {

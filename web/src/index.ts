@@ -8,7 +8,6 @@ import { textsOf } from './ask/question';
 import { areRecordings } from './ask/recordings';
 import { heldOutFile, openZoo, type Zoo } from './ask/zoo';
 import { base } from './base';
-import { startFrame } from './embed/frame';
 import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
 import type { Picker } from './open/picker';
@@ -191,5 +190,10 @@ effect(() => {
 acceptDrops(opener);
 void start();
 enter(place('main'), isEmbed ? [figure] : rooms, context);
-if (isEmbed) startFrame((said) => (hostTheme.value = said));
+// Fetched only there: the first screen of the page itself waits for as few files as can be.
+if (isEmbed && parent !== window)
+  void import('./embed/frame').then(
+    ({ startFrame }) => startFrame((said) => (hostTheme.value = said)),
+    fail,
+  );
 keepForOffline(offer);
