@@ -191,7 +191,7 @@ acceptDrops(opener);
 void start();
 enter(place('main'), isEmbed ? [figure] : rooms, context);
 // Fetched only there: the first screen of the page itself waits for as few files as can be.
-if (isEmbed && parent !== window)
+if (isEmbed)
   void import('./embed/frame').then(
     ({ startFrame }) => startFrame((said) => (hostTheme.value = said)),
     fail,

@@ -14,6 +14,7 @@ const { body } = document;
 
 /** @param onTheme called with the theme of the holder's page */
 export function startFrame(onTheme: (theme: Theme) => void): void {
+  if (parent === window) return;
   body.classList.add('fit-page');
   const tell = (said: object) => parent.postMessage(said, '*');
   const fit = fitting(
