@@ -7,6 +7,7 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
+import { buildInto, SHARED } from './ship/build.ts';
 import { home } from './ship/home.ts';
 import { writeNotices } from './ship/notices.ts';
 import { Part, seedsAmong } from './ship/parts.ts';
@@ -101,31 +102,10 @@ function ship(): Plugin {
 }
 
 export default defineConfig({
-  root,
-  base: './',
-  publicDir: false,
-  resolve: { alias: { sinkscope: resolve(root, '../wasm/index.js') } },
-  worker: { format: 'es' },
-  build: {
-    outDir: out,
-    emptyOutDir: true,
-    target: 'es2022',
-    modulePreload: { polyfill: false },
-    license: { fileName: 'NOTICES.page.md' },
-    rollupOptions: {
-      checks: { ineffectiveDynamicImport: false },
-      input: {
-        'sink-scope': resolve(root, 'src/embed/element.ts'),
-        'sink-widget': resolve(root, 'src/embed/widget.ts'),
-      },
-      preserveEntrySignatures: 'exports-only',
-      output: {
-        entryFileNames: ({ name }: { name: string }) =>
-          name.startsWith('sink-') ? '[name].js' : 'assets/[name]-[hash].js',
-        // It says where the package lies, from a file in the folder of the others.
-        codeSplitting: { groups: [{ name: 'base', test: /src\/base\.ts$/ }] },
-      },
-    },
-  },
+  ...SHARED,
+  build: buildInto(out, {
+    // It says where the package lies, from a file in the folder of the others.
+    groups: [{ name: 'base', test: /src\/base\.ts$/ }],
+  }),
   plugins: [ship()],
 } as never);

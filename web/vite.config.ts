@@ -1,6 +1,7 @@
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
+import { buildInto, SHARED } from './ship/build.ts';
 import { shareable } from './ship/cards.ts';
 import { home, source } from './ship/home.ts';
 import { course, isLesson } from './ship/lessons.ts';
@@ -90,51 +91,28 @@ function ship(): Plugin {
 }
 
 export default defineConfig({
-  root,
-  base: './',
-  publicDir: false,
-  resolve: { alias: { sinkscope: resolve(root, '../wasm/index.js') } },
-  worker: { format: 'es' },
+  ...SHARED,
   preview: { headers: APART },
-  build: {
-    outDir: out,
-    emptyOutDir: true,
-    target: 'es2022',
-    modulePreload: { polyfill: false },
-    license: { fileName: 'NOTICES.page.md' },
-    rollupOptions: {
-      // The worker fetches the cache when a model is kept; the page has it from the start.
-      checks: { ineffectiveDynamicImport: false },
-      input: {
-        index: resolve(root, 'index.html'),
-        embed: resolve(root, 'embed.html'),
-        'sink-scope': resolve(root, 'src/embed/element.ts'),
-        'sink-widget': resolve(root, 'src/embed/widget.ts'),
-      },
-      // What a host imports of the widget is its export.
-      preserveEntrySignatures: 'exports-only',
-      output: {
-        entryFileNames: ({ name }: { name: string }) =>
-          name.startsWith('sink-') ? '[name].js' : 'assets/[name]-[hash].js',
-        // What the first screen is made of comes as one file, not as a dozen. What it shares with a
-        // later one, as the cache is, would be a file of its own and make the bundler's runtime another.
-        codeSplitting: {
-          groups: [
-            {
-              name: 'first',
-              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$/,
-            },
-            // A host's page shares that code, and must not get the page's styles with it.
-            {
-              name: 'style',
-              priority: 1,
-              test: /src\/(page\/(base|page|controls|figure|print)|plot\/(heatmap|chart|rose)|views\/views|rooms\/start)\.css$/,
-            },
-          ],
+  build: buildInto(
+    out,
+    {
+      // What the first screen is made of comes as one file, not as a dozen. What it shares with a
+      // later one, as the cache is, would be a file of its own and make the bundler's runtime another.
+      groups: [
+        {
+          name: 'first',
+          test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$/,
         },
-      },
+        // A host's page shares that code, and must not get the page's styles with it.
+        {
+          name: 'style',
+          priority: 1,
+          test: /src\/(page\/(base|page|controls|figure|print)|plot\/(heatmap|chart|rose)|views\/views|rooms\/start)\.css$/,
+        },
+      ],
     },
-  },
+    { index: resolve(root, 'index.html'), embed: resolve(root, 'embed.html') },
+  ),
   plugins: [course(), policy(), shareable(home), plain(), ship()],
   // A busy machine takes its time; no test waits for a limit to pass.
   test: {

@@ -1,0 +1,47 @@
+/** What the builds of the page and of the package sinkscope-page have in common. */
+import { resolve } from 'node:path';
+import type { BuildOptions, UserConfig } from 'vite';
+
+const root = resolve(import.meta.dirname, '..');
+
+export const SHARED = {
+  root,
+  base: './',
+  publicDir: false,
+  resolve: { alias: { sinkscope: resolve(root, '../wasm/index.js') } },
+  worker: { format: 'es' },
+} satisfies UserConfig;
+
+type Output = BuildOptions['rollupOptions'];
+
+/** The entries that a host imports: the element, and the widget with its export. */
+const ENTRIES = {
+  'sink-scope': resolve(root, 'src/embed/element.ts'),
+  'sink-widget': resolve(root, 'src/embed/widget.ts'),
+};
+
+/**
+ * @param out the folder that is written
+ * @param pages further entries, by name
+ * @param codeSplitting which modules share a file
+ */
+export function buildInto(out: string, codeSplitting: object, pages: object = {}): BuildOptions {
+  return {
+    outDir: out,
+    emptyOutDir: true,
+    target: 'es2022',
+    modulePreload: { polyfill: false },
+    license: { fileName: 'NOTICES.page.md' },
+    rollupOptions: {
+      // The worker fetches the cache when a model is kept; the page has it from the start.
+      checks: { ineffectiveDynamicImport: false },
+      input: { ...pages, ...ENTRIES },
+      preserveEntrySignatures: 'exports-only',
+      output: {
+        entryFileNames: ({ name }: { name: string }) =>
+          name.startsWith('sink-') ? '[name].js' : 'assets/[name]-[hash].js',
+        codeSplitting,
+      },
+    } as Output,
+  };
+}
