@@ -8,7 +8,7 @@ import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { leastTokens } from '../study/judge.js';
 import { parseHubId } from '../loading/hub.js';
 import { groupsOf } from '../study/labels.js';
-import { cutText, measure } from '../study/measure.js';
+import { cutText, finite, measure } from '../study/measure.js';
 import { modelFiles } from '../loading/plan.js';
 import { LoadedModel } from '../load/loaded_model.js';
 import { compareRecordings } from '../recording/study.js';
@@ -533,7 +533,7 @@ async function measureModel(engine, name, values) {
 
 /** What is undefined is null in JSON. @param {import('../sinkscope.js').Tensor} tensor */
 function plain({ shape, data }) {
-  return { shape, values: Array.from(data, (x) => (Number.isFinite(x) ? x : null)) };
+  return { shape, values: Array.from(data, finite) };
 }
 
 /**

@@ -2,6 +2,7 @@
 import { SinkscopeError } from '../abi/errors.js';
 import { oneLine } from './output.js';
 import { csvOf } from './sheet.js';
+import { percent } from './tasks.js';
 
 /** @typedef {import('../sinkscope.js').LoadedModel} LoadedModel */
 /** @typedef {import('../sinkscope.js').TextOptions} TextOptions */
@@ -16,7 +17,6 @@ import { csvOf } from './sheet.js';
 const brief = ({ T, eps, sink, uniform, conclusive, loss }) => ({
   ...{ T, eps, sink, uniform, conclusive, loss },
 });
-const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(1)}%`;
 const nats = (/** @type {number | null} */ loss) =>
   loss === null ? 'no token is predicted' : `${loss.toFixed(4)} nats`;
 

@@ -3,7 +3,7 @@ import { JOB, check, checkOptions } from '../abi/arguments.js';
 import { expect, expectInteger } from '../abi/errors.js';
 import { readEdit } from '../engine/edits.js';
 import { judge } from '../study/judge.js';
-import { fieldsFor } from '../study/measure.js';
+import { fieldsFor, finite } from '../study/measure.js';
 
 /** @typedef {import('../sinkscope.js').Run} Run */
 /** @typedef {import('../sinkscope.js').Read} Read */
@@ -66,7 +66,7 @@ export class LoadedModel {
         sink: judged.sink,
         uniform: even,
         conclusive: judged.conclusive,
-        loss: architecture.mask.kind === 'bidirectional' ? null : numberOf(loss.data[0]),
+        loss: architecture.mask.kind === 'bidirectional' ? null : finite(loss.data[0]),
         alpha: { shape: [L, H], data: first },
         ...at,
         map: await run.field('att', at),
@@ -93,12 +93,10 @@ export class LoadedModel {
     const whole = { ...options, capacity: count };
     return this.#withRun(text, whole, [], async (run) => {
       const { length } = await this.tokenizer.decode(run.tokens);
-      let written = '';
-      for await (const _ of run.generate({ count, temperature, topK, seed, signal })) {
-        written = (await this.tokenizer.decode(run.tokens)).slice(length);
-        onText?.(written);
-      }
-      return written;
+      const written = async () => (await this.tokenizer.decode(run.tokens)).slice(length);
+      for await (const _ of run.generate({ count, temperature, topK, seed, signal }))
+        onText?.(await written());
+      return written();
     });
   }
 
@@ -177,12 +175,4 @@ export class LoadedModel {
       await run.close();
     }
   }
-}
-
-/**
- * What is undefined is null.
- * @param {number} x
- */
-function numberOf(x) {
-  return Number.isFinite(x) ? x : null;
 }

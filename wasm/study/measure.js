@@ -261,8 +261,8 @@ export function meansOf(sums, n) {
     name,
     {
       shape,
-      mean: Array.from(sum, (x) => number(x / n)),
-      deviation: Array.from(sum, (x, i) => number(deviationOf(x / n, squares[i] / n, n))),
+      mean: Array.from(sum, (x) => finite(x / n)),
+      deviation: Array.from(sum, (x, i) => finite(deviationOf(x / n, squares[i] / n, n))),
     },
   ]);
   return Object.fromEntries(measured);
@@ -313,6 +313,6 @@ function deviationOf(mean, square, n) {
  * What is undefined is null in JSON.
  * @param {number} x
  */
-function number(x) {
+export function finite(x) {
   return Number.isFinite(x) ? x : null;
 }
