@@ -360,7 +360,7 @@ class _Gpt2:
         return self.product(self._norm(x, "ln_f"), self.weights["wte.weight"].T)
 
 
-_FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
+FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
 
 
 def _features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> Tensor:
@@ -444,7 +444,7 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
     """tokens [..., T] -> everything the model computed on the way to its logits. The product is that
     of all matrices but routers' and feature maps'. `visit` sees "stream" (the residual stream before
     each layer), "input" (what its attention reads) and "values" [..., G, T, K], and may add hooks."""
-    model = _FAMILIES[arch.family](arch, weights, product)
+    model = FAMILIES[arch.family](arch, weights, product)
     x = model.embed(tokens)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(arch.L):
