@@ -109,7 +109,7 @@ static void keep_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, c
     }
 }
 
-/* Rows and outputs of a tile of |W_O v|: its products are a few kilobytes and stay in the L1
+/* Rows and outputs of a tile of |W_O v|: its products take under 10 KB and stay in the L1
  * cache. */
 #define NORM_ROWS (12 * SS_TILE)
 #define NORM_OUTPUTS (4 * SS_PANEL)
