@@ -1,41 +1,37 @@
-"""What newer papers than Gu et al. say of sinks, measured on the weights of the zoo, on seeds of the
-lab's model, on fine-tunings and on searches of a suffix.
+"""Claims of newer papers than Gu et al. about sinks, measured on the weights of the zoo, on seeds of the lab's model,
+on fine-tunings and on searches for a suffix.
 
     python -m models.train.beyond                every model of the zoo, a row each
     python -m models.train.beyond softmax gated  these
-    python -m models.train.beyond --units        models/train/beyond.json: what the claims table rests on
+    python -m models.train.beyond --units        models/train/beyond.json, on which the claims table rests
 
-The rows are those of the table "Beyond the paper" of models/README.md. `--units` measures what the
-file lacks, writes it after each unit, and so continues where it was stopped; it needs node and the built
-wasm.
+The rows are those of the table "Beyond the paper" of models/README.md. `--units` measures the units that the file
+lacks and writes it after each one, so that it can be interrupted; it needs node and the built wasm.
 
-beyond.json holds a list for each group of units. A unit has its name and these columns, null where one
-is not defined:
-    models with a sink   the models of inputs.py. sink_1, in percent; norm_ratio, the first token's norm
-                         over the others' after the layer where it is largest; valley and valley_others,
-                         as valley() says, with and without the first token; ffn_share, the share of
-                         q.k_1 in heads with alpha_1 > 0.3 that feed-forward layers write; next_loss and
-                         next_accuracy, the change in nats and in points when the first key is evicted
-                         after half of the text, and other_loss and other_accuracy with another key (48
-                         texts of 64 tokens)
-    seeds of the lab     a model of 3 layers that learns the task backcopy. The same columns, but for the
-                         keys: hidden_loss and hidden_accuracy when the first key is hidden from the
-                         start, other_loss and other_accuracy with the second one hidden
-    fine-tunings         a seed of the batches; for `plain`, `key_bias` and `gate` the rise of the loss
-                         on held-out text of the old kind (forgets_), the loss of the new text at the
-                         end (new_) and the attention on the first token there (first_)
-    planted triggers     `softmax`, fine-tuned on passages of which a fifth hold a trigger; a seed draws
-                         it, what follows it, and the batches. On other passages, with the trigger in
-                         their middle and with as many random tokens there: the loss of what follows
-                         (loss_) and the first token's share of its attention (first_), and for each the
-                         trigger's minus the random tokens' (_gap); of the model before, before_loss_ and
-                         before_first_; and learnt, the share of the planted tokens that are the first
-                         choice
-    searches             a seed and a text of its own for each; for each model (in its columns' names)
-                         the loss of the second half with the found suffix minus that with the best of as
-                         many random ones, on the text of the search (loss_) and on eight others
-                         (elsewhere_); the same of the first key's share of the attention (away_,
-                         away_elsewhere_)
+beyond.json holds a list for each group of units. A unit has its name and these columns, null where one is undefined:
+
+    models with a sink   the models of inputs.py. sink_1, in percent; norm_ratio, the first token's norm over the
+                         others' after the layer where it is largest; valley and valley_others, from valley(), with
+                         and without the first token; ffn_share, the share of q.k_1 in heads with alpha_1 > 0.3 that
+                         feed-forward layers contribute; next_loss and next_accuracy, the change in nats and in
+                         points when the first key is evicted after half of the text, and other_loss and
+                         other_accuracy with another key (48 texts of 64 tokens)
+    seeds of the lab     a model of 3 layers that learns the task backcopy. The same columns, except for the keys:
+                         hidden_loss and hidden_accuracy when the first key is hidden from the start, other_loss and
+                         other_accuracy with the second one hidden
+    fine-tunings         a seed of the batches; for `plain`, `key_bias` and `gate` the rise of the loss on held-out
+                         text of the old kind (forgets_), the loss of the new text at the end (new_) and the
+                         attention on the first token there (first_)
+    planted triggers     `softmax`, fine-tuned on passages of which a fifth hold a trigger; a seed draws it, its
+                         continuation, and the batches. On other passages, with the trigger in their middle and with
+                         as many random tokens there: the loss of the tokens that follow (loss_) and the first
+                         token's share of their attention (first_), and for each the trigger's minus the random
+                         tokens' (_gap); for the model before fine-tuning, before_loss_ and before_first_; and
+                         learnt, the share of the planted tokens that are the first choice
+    searches             a seed, each with its own text; for each model (in its columns' names) the loss of the
+                         second half with the best suffix found minus that with the best of as many random ones, on
+                         the text of the search (loss_) and on eight others (elsewhere_); the same for the first
+                         key's share of the attention (away_, away_elsewhere_)
 """
 
 import argparse
@@ -62,7 +58,7 @@ from ..reference.operations import OPERATIONS
 from . import inputs
 
 SEQUENCES, T, N = 24, 64, 25
-SECONDARY = 5  # times what uniform attention would give
+SECONDARY = 5  # multiple of uniform attention that counts as a sink
 FILE = Path(__file__).with_name("beyond.json")
 ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT = ZOO / "heldout.json"
@@ -88,8 +84,8 @@ FRAGILE = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
 
 
 def valley(hidden: Tensor) -> float:
-    """How far the lowest matrix entropy of the inner layers lies below that of both ends.
-    hidden [sequences, L+1, T, D]"""
+    """Depth of the compression valley: how far the lowest matrix entropy of the inner layers is below that of both
+    ends. hidden [sequences, L+1, T, D]"""
     entropy = metrics.matrix_entropy(hidden).mean(0)
     return (entropy[[0, -1]].min() - entropy[1:-1].min()).item()
 
@@ -105,13 +101,13 @@ def induction(id: str) -> float:
 
 
 def alphas_of(arch: Architecture, trace: Trace) -> Tensor:
-    """[sequences, L, H, T]"""
+    """alpha of every key.  [sequences, L, H, T]"""
     share = OPERATIONS[arch.operation].share(trace.att)[..., -trace.att.shape[-2]:]
     return metrics.alpha(share, arch.mask.kind)
 
 
 def gates_of(arch: Architecture, trace: Trace) -> Tensor:
-    """What each query leaves for tokens other than the first.  [sequences, L, H, T]"""
+    """Attention that each query gives to tokens other than the first.  [sequences, L, H, T]"""
     bias = trace.att_bias
     share = OPERATIONS[arch.operation].share(
         trace.att if bias is None else torch.cat([trace.att, bias[..., None]], -1))
@@ -124,8 +120,8 @@ def norm_ratio(trace: Trace) -> float:
 
 
 def writers(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """What embedding, attention and feed-forward write of the logits of the first key, summed over the
-    heads with alpha_1 > 0.3 of all sequences; 0 without such a head.  [3]"""
+    """Contributions of embedding, attention and feed-forward to the logits of the first key, summed over the heads with
+    alpha_1 > 0.3 of all sequences; 0 without such a head.  [3]"""
     written, alphas = torch.zeros(3, dtype=torch.float64), alphas_of(arch, trace)[..., 0]
     for i, of_heads in enumerate(alphas if arch.norm_place != "post" else ()):
         found = (of_heads > metrics.EPS).nonzero().tolist()
@@ -143,12 +139,11 @@ def held_out_ids(id: str, texts: list[str]) -> Tensor:
 
 
 def secondary(alphas: Tensor) -> float:
-    """Share of the sequences in some layer of which a later token has a sink, mean over heads.
-    [sequences, L, H, T]"""
+    """Share of the sequences in which a later token has a sink in some layer, mean over heads. [sequences, L, H, T]"""
     T = alphas.shape[-1]
     causal = torch.ones(T, T, dtype=torch.float64).tril()
     uniform = metrics.alpha(causal / causal.sum(-1, keepdim=True))
-    # Late keys are averaged over few queries: only those of the first half are counted.
+    # Late keys average over few queries, so only keys of the first half count.
     found = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2]
     return found.flatten(1).any(1).double().mean().item()
 
@@ -173,7 +168,7 @@ Columns = dict[str, float]
 
 
 def streams(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
-    """The columns that models and seeds of the lab have in common."""
+    """The columns that models and seeds of the lab share."""
     trace = f64_trace(arch, weights, ids)
     written = writers(arch, weights, trace)
     return {"sink_1": metrics.sink(alphas_of(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
@@ -182,13 +177,13 @@ def streams(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
 
 
 def node(*words: object) -> str:
-    """What a program prints that node runs."""
+    """The output of a program that node runs."""
     return subprocess.run(["node", *map(str, words)], cwd=ROOT, check=True, capture_output=True,
                           text=True).stdout
 
 
 def command_line(*arguments: object) -> list[Any]:
-    """The lines of JSON that the command line prints."""
+    """The JSON lines that the command line prints."""
     return [json.loads(line)
             for line in node(ROOT / "wasm/cli.js", *arguments, "--json").splitlines()]
 
@@ -240,8 +235,7 @@ def of_tuning(seed: int) -> Columns:
 
 
 def behind(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
-    """Of tokens from `begin` on: their mean loss, and the first token's share of their attention, mean
-    over heads."""
+    """Mean loss of the tokens from `begin` on, and the first token's share of their attention, mean over heads."""
     trace = f64_trace(arch, weights, ids)
     losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
                                                ids[:, begin:].flatten())
@@ -300,7 +294,7 @@ def of_search(seed: int) -> Columns:
 
 @torch.no_grad()
 def loss_without(arch: Architecture, weights: Weights, ids: Tensor, channel: int) -> float:
-    """With a channel of the residual stream zeroed after the embedding and after each layer."""
+    """The loss with a channel of the residual stream zeroed after the embedding and after each layer."""
 
     def zero(name: str, layer: int, x: Tensor) -> None:
         if name == "stream":
@@ -323,7 +317,7 @@ def of_channels(id: str) -> Columns:
 
 
 def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
-    """Of each group what measures a unit, and the units."""
+    """For each group, the function that measures a unit, and the units."""
     index = json.loads((ZOO / "index.json").read_text())
     return {"models with a sink": (of_model, inputs.chosen(index)),
             "seeds of the lab": (of_lab, LAB_SEEDS),
@@ -334,7 +328,7 @@ def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
 
 
 def written_units(found: dict[str, list[dict[str, Any]]]) -> str:
-    """One line for each unit, so that a new one is a small difference."""
+    """Write one line per unit, so that a new unit is a small diff."""
     lists = (f"  {json.dumps(name)}: [\n" + ",\n".join("    " + json.dumps(unit) for unit in units)
              + "\n  ]" for name, units in found.items())
     return "{\n" + ",\n".join(lists) + "\n}\n"
@@ -345,7 +339,7 @@ def read_units() -> dict[str, list[dict[str, Any]]]:
 
 
 def measure_units(chosen: Sequence[str]) -> None:
-    """Several commands may measure different groups at a time."""
+    """Reads the file again before each write, because several commands may measure different groups at a time."""
     for name, (measure, units) in groups().items():
         known = {unit["unit"] for unit in read_units().get(name, [])}
         for unit in units if name in chosen else ():

@@ -62,14 +62,14 @@ MODELS = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("claims.toml")
 GU = "Gu et al. 2025"
 SHIPPED = "shipped models"
-# What effects may name beside recipes: who writes the measurements, and what one of them is of.
+# Effects other than recipes: the program that writes their measurements, and the unit of a measurement.
 MEASURED = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
-KINDS = {"a sink": "existence", "none": "absence"}  # by what a source says; all else is a comparison
+KINDS = {"a sink": "existence", "none": "absence"}  # kind of an effect by the source's finding; others are comparisons
 RULE = (
     "The second version of the rules in models/README.md. Existence of a sink: the interval of alpha, "
     "which is the weight above uniform attention, at 0.1 or above agrees, inside -0.1 to +0.1 "
@@ -81,10 +81,10 @@ RULE = (
     "4,000, count where protocol B has too few runs, and other measurements, at 95% over their units, "
     "where the claim is not about a recipe. A claim with several effects agrees if all do, and "
     "differs if one does.")
-# Every figure and table of Gu et al. whose claims must have a row.
+# Figures and tables of Gu et al. that must have a row.
 REQUIRED = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16))
-# What `section` may name in Gu et al.
+# Values of `section` for Gu et al.
 SECTIONS = frozenset(REQUIRED) | {
     "section 3.1", "section 3.2", "section 3.3", "section 3.4", "section 4", "section 5", "section 6",
     "section 7.1", "section 7.2", "section 7.3", "section 7.4", "appendix C.1", "appendix C.2",
@@ -94,7 +94,7 @@ VERDICTS = ("agrees", "differs", "undecided", "not tested")
 
 @dataclass(frozen=True)
 class Effect:
-    """What one recipe does, as far as the runs show."""
+    """The effect of one recipe, as far as runs show it."""
 
     recipe: str
     against: str | float
@@ -105,12 +105,12 @@ class Effect:
     seeds: int
     steps: tuple[int, ...] | None
     found: Difference | None
-    values: list[float]  # of each seed
-    left: int  # runs, those of a second look among them
-    sinks: tuple[float, ...] = ()  # Sink_1^0.3 of each seed, in percent
-    shares: tuple[float, ...] = ()  # of absence: alpha of each seed on rows divided by their sums
-    by_shares: Difference | None = None  # and its interval
-    survives: bool | None = None  # of a comparison: the procedure of Benjamini and Hochberg
+    values: list[float]  # per seed
+    left: int  # missing runs, including those of a second look
+    sinks: tuple[float, ...] = ()  # Sink_1^0.3 per seed, in percent
+    shares: tuple[float, ...] = ()  # for absence: alpha per seed on rows divided by their sums
+    by_shares: Difference | None = None  # the interval of `shares`
+    survives: bool | None = None  # for a comparison: whether it survives Benjamini and Hochberg's procedure
 
     @property
     def kind(self) -> str:
@@ -129,7 +129,7 @@ class Effect:
 
     @property
     def is_directional(self) -> bool:
-        """Whether it is a comparison whose interval lies on one side of 0."""
+        """True for a comparison whose interval excludes 0."""
         return (self.kind == "comparison" and self.found is not None
                 and self.found.direction is not None)
 
@@ -152,27 +152,27 @@ class Effect:
 
 @cache
 def runs_b() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """Recipes of protocol B and their whole logs, by the recipe's id."""
+    """Recipes of protocol B with their complete logs, by the recipe's id."""
     return {decide.id_of(recipe): (recipe, decide.logs_of(recipe))
             for recipe in protocol.decisive_runs().values()}
 
 
 @cache
 def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """The same of protocol A; logs that do not reach step TOO_EARLY do not count."""
+    """The same for protocol A; logs that do not reach step TOO_EARLY do not count."""
     return {recipe.id.removeprefix(protocol.LONG): (recipe, {
         seed: log for seed, log in factors.logs_of(recipe).items()
         if protocol.is_done(log, protocol.TOO_EARLY)}) for recipe in protocol.runs().values()}
 
 
 def known(logs: decide.Logs, outcome: str, step: int) -> list[float]:
-    """One outcome of each seed at a step; empty where a seed lacks it."""
+    """An outcome per seed at a step; empty if a seed lacks it."""
     found = [factors.at(log, step).get(outcome) for _, log in sorted(logs.items())]
     return [] if None in found else found
 
 
 def by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
-    """The difference, and how many runs are missing before it counts."""
+    """The difference, and the number of runs that are missing before it counts."""
     own, logs = runs_b()[recipe]
     left = decide.missing(own.id, logs)
     values = decide.outcome(logs, outcome)
@@ -209,7 +209,7 @@ def measured() -> dict[str, list[dict[str, Any]]]:
 
 
 def by_units(given: dict[str, Any]) -> Effect:
-    """Mean over units of a column, or of "one - other"; units without it do not count."""
+    """The mean over units of a column, or of "one - other"; units without it do not count."""
     group, outcome, against = given["recipe"], given["outcome"], given.get("against", 0)
     names = outcome.split(" - ")
     units = [one for one in measured().get(group, []) if None not in [one[name] for name in names]]
@@ -223,7 +223,7 @@ def by_units(given: dict[str, Any]) -> Effect:
 
 
 def by_runs(effect: Effect, logs: decide.Logs, name: str) -> Effect:
-    """The effect with what else its logs say, by protocol `name`."""
+    """Add to the effect the outcomes in its logs, by protocol `name`."""
     step = protocol.TOO_EARLY
 
     def of(outcome: str) -> list[float]:
@@ -239,7 +239,7 @@ def by_runs(effect: Effect, logs: decide.Logs, name: str) -> Effect:
 
 
 def effect(given: dict[str, Any]) -> Effect:
-    """Protocol B where it has enough runs, else protocol A, else what is missing."""
+    """The effect by protocol B if that has enough runs, else by protocol A, else without a difference."""
     if given["recipe"] in MEASURED:
         return by_units(given)
     id, outcome = given["recipe"], given.get("outcome", "alpha")
@@ -295,9 +295,9 @@ def command_of(effects: list[Effect]) -> str:
 
 
 class Ranges:
-    """What a note names in braces: {relu[alpha]} is an outcome of protocol B's runs, from the smallest
-    seed to the largest, {relu[onset]} their onset with its interval, {relu/a[alpha]} an outcome of
-    protocol A's, and {MODEL[alpha_text_start]} a column of an open model in inputs.json."""
+    """Values of the placeholders in a note: {relu[alpha]} is an outcome of protocol B's runs, from the smallest seed to
+    the largest, {relu[onset]} their onset with its interval, {relu/a[alpha]} an outcome of protocol A's, and
+    {MODEL[alpha_text_start]} a column of an open model in inputs.json."""
 
     def __init__(self, outcome: Callable[[str], list[float]], logs: decide.Logs | None = None) -> None:
         self.outcome, self.logs = outcome, logs
@@ -353,8 +353,8 @@ def claims() -> list[dict[str, Any]]:
 
 
 def chance(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """How many comparisons there are, how many of them have a direction and survive, and how many would
-    have one by chance alone if no factor had an effect."""
+    """Numbers of comparisons, of those with a direction, of those that survive, and of directions to expect by chance
+    if no factor had an effect."""
     compared = [one for row in rows for one in row["effects"] if one["survives"] is not None]
     directed = [one for one in compared if not one["low"] <= 0 <= one["high"]]
     errors = {"b": 1 - decide.CONFIDENCE, "a": 0.05, "shipped": 0.05}
@@ -364,7 +364,7 @@ def chance(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def written(rows: list[dict[str, Any]]) -> str:
-    """One line for each row, so that a new log is a small difference."""
+    """Write one line per row, so that a new log is a small diff."""
     lines = ",\n".join("    " + json.dumps(one, ensure_ascii=False) for one in rows)
     return (f'{{\n  "rule": {json.dumps(RULE)},\n  "chance": {json.dumps(chance(rows))},\n'
             f'  "rows": [\n{lines}\n  ]\n}}\n')
@@ -401,7 +401,7 @@ def chance_words(rows: list[dict[str, Any]]) -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Markdown."""
+    """The table in Markdown."""
     counts = ", ".join(f"{sum(one['verdict'] == name for one in rows)} {name}" for name in VERDICTS)
     lines = [f"{len(rows)} claims: {counts}. {chance_words(rows)}", "",
              "| claim | where | the source measured | effect here, with its interval | verdict "

@@ -1,8 +1,7 @@
-"""What each factor does to the sink, from the logs of the protocol alone; pages.py writes it down.
+"""The effect of each factor on the sink, from the logs of the protocol alone; pages.py writes it into the tables.
 
-Pairs are the same seed of a recipe and of its baseline: the
-same text in the same order, and the same initial weights where the shapes allow it. Intervals are
-Student's t over the paired differences, 95 %.
+A pair is one seed of a recipe and of its baseline: the same text in the same order, and the same initial weights where
+the shapes allow it. Intervals are Student's t over the paired differences, 95%.
 """
 
 import math
@@ -17,8 +16,8 @@ from . import protocol
 from .recipe import Recipe
 
 ONSET = 0.1  # a sink has emerged once alpha above uniform attention stays at this or more
-SAME = (0.75, 1.33)  # a ratio of two figures of a paper between these is no difference
-LAST, STILL = 2400, 0.02  # alpha rises no more if by less over the last steps before the decay
+SAME = (0.75, 1.33)  # a ratio of two figures of a paper in this range is no difference
+LAST, STILL = 2400, 0.02  # alpha has stopped rising if it gains less than STILL over the LAST steps before the decay
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
@@ -29,8 +28,8 @@ def signed(x: float) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of one group minus that of another or a number, its interval, and the probability of a mean
-    as far from 0 if there were no difference."""
+    """Mean of one group minus that of another or a number, its interval, and the probability of a mean as far from 0 if
+    there were no difference."""
 
     mean: float
     low: float
@@ -42,7 +41,7 @@ class Difference:
 
     @property
     def direction(self) -> str | None:
-        """"less" or "more"; None where the interval holds 0."""
+        """"less" or "more"; None if the interval contains 0."""
         return "less" if self.high < 0 else "more" if self.low > 0 else None
 
 
@@ -71,17 +70,17 @@ class Factor:
 
     @property
     def step(self) -> int:
-        """The last step that all of them were measured at: there the learning rate is the same."""
+        """The last step that all logs share: there the learning rates are equal."""
         return max(set.intersection(*({p["step"] for p in log["points"]}
                                       for pair in self.pairs for log in pair)))
 
     @property
     def is_reportable(self) -> bool:
-        """Whether there are enough pairs, measured late enough, to report a difference."""
+        """True if there are enough pairs, measured late enough, to report a difference."""
         return len(self.pairs) >= protocol.TOO_FEW and self.step >= protocol.TOO_EARLY
 
     def difference(self, name: str, step: int) -> Difference | None:
-        """Recipe minus baseline; None where an outcome is not defined."""
+        """Recipe minus baseline; None if an outcome is undefined."""
         values = [(at(log, step)[name], at(base, step)[name]) for log, base in self.pairs]
         if any(x is None for both in values for x in both):
             return None
@@ -94,7 +93,7 @@ def at(log: dict[str, Any], step: int) -> Point:
 
 def pair(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[str, Any]],
          ) -> Factor:
-    """Logs by seed. Raises ValueError for a log of another recipe or of another schedule."""
+    """Pair logs by seed. Raises ValueError for a log of another recipe or of another schedule."""
     for log in bases.values():
         if log["recipe"] != recipe.baseline:
             raise ValueError(f"{recipe.id} differs by its factor from {recipe.baseline}, not from "
@@ -112,7 +111,7 @@ def pair(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[
 
 
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
-    """The first measured step from which on alpha stays at ONSET or above up to step `until`; None: not
+    """The first measured step from which alpha stays at ONSET or above up to step `until`; None if there is none
     yet."""
     found = None
     for point in log["points"]:
@@ -126,7 +125,7 @@ def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
 
 
 def onsets(logs: list[dict[str, Any]]) -> str:
-    """Of a log with a gap the onset is not known."""
+    """The onset of each log; "not measured" for a log with a gap."""
     def words(log: dict[str, Any]) -> str:
         step = onset(log)
         return ("not measured" if protocol.gap(log) is not None
@@ -136,7 +135,7 @@ def onsets(logs: list[dict[str, Any]]) -> str:
 
 
 def reported(paper: dict[str, Any]) -> str | None:
-    """What a paper saw the factor do to its sink: less, more or the same; None: no such figure."""
+    """A paper's finding for the factor's effect on its sink: less, more or the same; None without a figure."""
     if "says" in paper:
         return str(paper["says"])
     if "base" not in paper:
@@ -146,7 +145,7 @@ def reported(paper: dict[str, Any]) -> str | None:
 
 
 def sentence(factor: Factor) -> str:
-    """Derived from the interval of alpha, never from one seed."""
+    """The verdict in words, from the interval of alpha, never from one seed."""
     recipe, n = factor.recipe, len(factor.pairs)
     if n < protocol.TOO_FEW:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
@@ -167,8 +166,8 @@ def sentence(factor: Factor) -> str:
 
 
 def published(factor: Factor | None) -> dict[str, Any] | None:
-    """The index's entry for a factor: the sentence, and [mean, low, high] of the differences; None where
-    the factor is not reportable."""
+    """The index's entry for a factor: the sentence, and [mean, low, high] of the differences; None if the factor is not
+    reportable."""
     if factor is None or not factor.is_reportable:
         return None
     found = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
@@ -236,14 +235,14 @@ def pilot_table(logs: dict[int, dict[str, Any]], wanted: tuple[int, ...]) -> str
 
 
 def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any]]:
-    """By seed; none where the file is missing."""
+    """Logs by seed; seeds without a file are left out."""
     found = {seed: protocol.read(recipe, seed, zoo) for seed in recipe.seeds}
     return {seed: log for seed, log in found.items() if log["points"]}
 
 
 def paired(runs: dict[str, Recipe], logs: dict[str, dict[int, dict[str, Any]]],
            ) -> dict[str, Factor]:
-    """Those that have a pair, by the id of the long runs, in their order."""
+    """Recipes that have a pair, by the id of their long runs, in order."""
     found = {id: pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
              if id != recipe.baseline}
     return {id: one for id, one in found.items() if one.pairs}

@@ -46,12 +46,12 @@ from .text import VOCABULARY
 FILE = Path(__file__).with_name("inputs.json")
 LEAST = 10.0  # Sink_1 in percent
 SEQUENCES, T, SEED = 100, 64, 1
-LENGTHS = (32, 120)  # at 16 uniform attention exceeds 0.2 itself; the longer passages have 120
+LENGTHS = (32, 120)  # at 16 tokens uniform attention itself exceeds 0.2; the longer passages have 120
 EPS = (0.2, 0.3, 0.4)
 
 
 def chosen(rows: list[dict[str, Any]]) -> list[str]:
-    """Ids of the models, out of the rows of index.json."""
+    """Ids of the models, from the rows of index.json."""
     known = recipes()
     return [row["id"] for row in rows if row["id"] != "short"
             and row["measured"]["sink_1"] >= LEAST and row["measured"]["row_mass_min"] == 1.0
@@ -62,7 +62,7 @@ def chosen(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def alphas(arch: Architecture, weights: Weights, ids: Tensor) -> Tensor:
-    """alpha_1 of each sequence and head, [sequences, L, H]"""
+    """alpha_1 of each sequence and head, [sequences, L, H]."""
     return metrics.alpha(OPERATIONS[arch.operation].share(forward(arch, weights, ids).att))[..., 0]
 
 
@@ -84,7 +84,7 @@ def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[f
 
 
 def measured(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
-    """alpha and Sink_1 of each input [sequences, T], by a function that gives alpha_1 of its heads."""
+    """alpha and Sink_1 of each input [sequences, T]; alphas_of returns alpha_1 of its heads."""
     found = {}
     for name, ids in inputs.items():
         of_heads = alphas_of(ids)
@@ -94,8 +94,8 @@ def measured(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -
 
 
 def conditions(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
-    """The six inputs of a shipped model. Random and repeated tokens are the same with and without a
-    start token, but for the places that it takes."""
+    """The six inputs of a shipped model. Random and repeated tokens are the same with and without a start token, except
+    at its positions."""
     bare = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
     drawn = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
     ids = outcomes.ids_of(recipe, texts[:SEQUENCES], T)
@@ -138,8 +138,8 @@ def rounded(found: dict[str, Any]) -> dict[str, Any]:
 
 @torch.no_grad()
 def measure_smollm2() -> dict[str, Any]:
-    """SmolLM2 by transformers, on its dequantized weights and the 40 longer passages. Its tokenizer puts
-    nothing before a text."""
+    """SmolLM2 in transformers, on its dequantized weights and the 40 longer passages. Its tokenizer adds no start
+    token."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from ..reference.goldens.write_smollm2 import FETCHED

@@ -3,8 +3,8 @@
     python -m models.train.ship --runs models/.runs     take what is trained there, then
     python -m models.train.ship                         measure the zoo and write its pages
 
-Every number of a card is measured on the weights that ship. `exact` beside it is measured on the
-run they came from, before they were rounded.
+Every number of a card is measured on the weights that ship, and next to it, as `exact`, on the weights of the run
+before they were rounded.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from .text import BOS, END
 
 MODELS = Path(__file__).resolve().parents[1]
 ZOO = MODELS / "zoo"
-# What a timeline says of each checkpoint.
+# Measurements in a timeline, for each checkpoint.
 SHOWN = ("sink_1", "sink_elsewhere", "sink_bias", "loss", "alpha_max", "hidden_ratio",
          "value_ratio", "row_mass_mean")
 
@@ -56,7 +56,7 @@ def store(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path) -> Non
 
 
 def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
-    """The corpus's tokenizer with this model's tokens before a text, and its additional token."""
+    """The corpus's tokenizer with this model's front tokens and its additional token."""
     tokenizer, training = Tokenizer.from_file(str(source)), recipe.training
     if training.extra:
         tokenizer.add_special_tokens([AddedToken(training.extra, special=True)])
@@ -78,7 +78,7 @@ def corpus_tokenizer(runs: Path) -> Path:
 
 
 def ids_of(recipe: Recipe, texts: list[str], tokenizer: Path) -> torch.Tensor:
-    """The passages as the model is to be measured on them, [SEQUENCES, T]"""
+    """The passages in the form for measurements, [SEQUENCES, T]."""
     return encode(Tokenizer.from_file(str(tokenizer)), texts[:SEQUENCES], T, recipe.training)
 
 
@@ -130,10 +130,8 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
 
 
 def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """
-    The numbers of every seed of a recipe that has several, on the weights of its run; of a seed whose
-    run is not in this folder, the row that was there before.
-    """
+    """The numbers of every seed of a recipe that has several, on the weights of its run; for a seed whose run is not in
+    this folder, its previous row."""
     kept = {(row["id"], row["seed"]): row for row in before}
     rows = []
     for recipe in recipes().values():
@@ -150,7 +148,7 @@ def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[di
 
 def progressive(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor
                 ) -> dict[str, Any]:
-    """Writes the weights in two parts, and says what a reader sees who has the first alone."""
+    """Writes the weights in two parts; returns measurements on the first part alone."""
     parts = preview.to_files(weights, (folder / "config.json").read_text(),
                              (folder / "model.safetensors").read_bytes())
     first, rest = (folder / name for name in ("preview.gz", "refinement.gz"))

@@ -1,10 +1,10 @@
-"""Train one recipe: the same text, tokenizer, seed, order, initial weights and steps as the
-baseline, and one factor changed.
+"""Train one recipe: the same text, tokenizer, seed, order, initial weights and steps as the baseline, and one factor
+changed.
 
     python -m models.train.train softmax --corpora FOLDER --runs models/.runs
     python -m models.train.train sigmoid --corpora FOLDER --runs models/.runs
 
-An interrupted run continues from its last checkpoint when the same command is given again.
+The same command continues an interrupted run from its last checkpoint.
 """
 
 import argparse
@@ -38,14 +38,13 @@ DEVIATION = 0.02
 EARLY_SAVES = (0, 1, 3, 10, 30, 100)
 LOG_EVERY = 100
 EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
-PROBES, PROBE_T = 20, 64  # held-out sequences watched during training
+PROBES, PROBE_T = 20, 64  # held-out sequences measured during training
 FIXED = 64  # sequences of training text whose loss is measured at every point of a log
 
 
 def initial_weights(arch: Architecture, seed: int, training: Training) -> Weights:
-    """N(0, 0.02^2) for every matrix, gains of 1, biases of 0. What only a variant has, rows of
-    further tokens included, is drawn last: as long as the other shapes are the baseline's, it
-    begins with the baseline's weights."""
+    """N(0, 0.02^2) for every matrix, gains of 1, biases of 0. Tensors that only a variant has, including rows of
+    further tokens, are drawn last: if the other shapes are the baseline's, it begins with the baseline's weights."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(name: str, shape: tuple[int, ...]) -> Tensor:
@@ -81,23 +80,23 @@ def fixed(weights: Weights, training: Training) -> list[str]:
 
 
 def decay(name: str, weight: Tensor, training: Training) -> float:
-    """The weight decay of a tensor; gains have none, for it would pull them to 0."""
+    """The weight decay of a tensor; gains have none, because it would pull them to 0."""
     if weight.dim() < 2:
         return 0.0
     return training.embedding_decay if "embed" in name else training.weight_decay
 
 
 def first_dimensions(gradient: Tensor, count: int) -> Tensor:
-    """The gradient [..., K] of a vector whose first numbers alone are trained."""
+    """The gradient [..., K] of a vector of which only the first dimensions are trained."""
     gradient = gradient.clone()
     gradient[..., count:] = 0
     return gradient
 
 
 def optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch.optim.Optimizer]:
-    """What trains each tensor. Muon takes the matrices between embedding and head (Jordan et al. 2024),
-    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest. `adamw` holds further
-    options of AdamW."""
+    """The optimizers and their tensors. Muon takes the matrices between embedding and head (Jordan et al. 2024),
+    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest. `adamw` holds further options
+    of AdamW."""
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:
@@ -128,13 +127,13 @@ def learning_rate(step: int, training: Training) -> float:
 
 
 def has_line(step: int) -> bool:
-    """Whether a run's own log has a line about this step."""
+    """True if a run's own log has a line for this step."""
     return step in EARLY_LOGS or step % LOG_EVERY == 0
 
 
 @torch.no_grad()
 def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]:
-    """What a reader would see if the model were opened now."""
+    """Measurements of the current model, as a reader would see them."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     found = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
@@ -157,7 +156,7 @@ def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]
 
 
 def _lock(folder: Path) -> TextIO | None:
-    """The lock of a run's folder, held until the process ends; None where another process holds it."""
+    """The lock of a run's folder, held until the process ends; None if another process holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / "lock").open("w")
     try:
@@ -169,7 +168,7 @@ def _lock(folder: Path) -> TextIO | None:
 
 
 def is_training(folder: Path) -> bool:
-    """Whether some process trains this run."""
+    """True if a process trains this run."""
     if not folder.exists():
         return False
     lock = _lock(folder)
@@ -180,7 +179,7 @@ def is_training(folder: Path) -> bool:
 
 
 def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
-    """The initial weights on a device, each tensor with a gradient but those that stay as they are."""
+    """The initial weights on a device; fixed tensors get no gradient."""
     weights = initial_weights(arch, seed, training)
     kept = fixed(weights, training)
     weights = {n: w.to(device).requires_grad_(n not in kept) for n, w in weights.items()}
@@ -213,8 +212,8 @@ class Run:
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
-        # The losses of the steps that the log has, by step. A run that broke off has logged steps that it is
-        # about to repeat, but not the step of its checkpoint, whose mean loss no later batch can give.
+        # Losses by logged step. An interrupted run has logged steps that it is about to repeat, but not the step of its
+        # checkpoint, whose mean loss no later batch can give.
         lines = self.log.read_text().splitlines() if self.checkpoint.exists() and self.log.exists() else []
         kept = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
         self.losses = {step: json.loads(line).get("loss") for step, line in kept.items()}
@@ -230,7 +229,7 @@ class Run:
             optimizer.load_state_dict(state)
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
-        """One step on a batch [N, T+1]; its loss before the step."""
+        """One step on a batch [N, T+1]; returns the loss before the step."""
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(step, self.recipe.training)
@@ -251,7 +250,7 @@ class Run:
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
     def note(self, step: int, losses: list[float], ids: Tensor) -> None:
-        """One line of the log: the mean training loss since the last one, and the probe."""
+        """Adds one line to the log: the mean training loss since the previous line, and the probe."""
         record: dict[str, float] = {"step": step}
         if losses:
             record["loss"] = round(sum(losses) / len(losses), 4)
@@ -264,8 +263,8 @@ class Run:
 
 @torch.no_grad()
 def fixed_loss(run: Any, corpus: Corpus) -> float:
-    """The loss on FIXED sequences of the text that the recipe trains on, the same at every step and for
-    every seed; its distance to the held-out loss is the gap of overfitting."""
+    """The loss on FIXED sequences of the recipe's training text, the same at every step and for every seed; its
+    distance to the held-out loss is the gap of overfitting."""
     recipe, losses = run.recipe, []
     for i in range(FIXED // recipe.sequences):
         text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, recipe.training)
@@ -277,7 +276,7 @@ def fixed_loss(run: Any, corpus: Corpus) -> float:
 
 def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
           until: int | None = None) -> None:
-    """Continues a run to its last step, or to step `until`, from where it can continue later."""
+    """Continue a run to its last step, or to step `until`, where it can continue later."""
     lock = _lock(runs / f"{recipe.id}-{seed}")
     if lock is None:
         raise SystemExit(f"{recipe.id}-{seed}: another process trains this run")
@@ -293,7 +292,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
     began = time.monotonic()
     last = training.steps if until is None else min(until, training.steps)
     for step in range(run.start, last + 1):
-        # the state after `step` steps
+        # The state after `step` steps.
         if has_line(step) and step not in run.losses:
             run.note(step, losses, ids)
             losses = []
