@@ -115,6 +115,8 @@ describe('what is drawn on it', () => {
     const file = await pictureOf(own, at, { version: '1.2.3', link });
     expect([file.name, file.type, file.size]).toEqual(['sinkscope.png', 'image/png', 3]);
     make.mockImplementation((done) => done(null));
-    await expect(pictureOf(own, at, { version: '', link: '' })).rejects.toThrow('The picture was not made.');
+    await expect(pictureOf(own, at, { version: '', link: '' })).rejects.toThrow(
+      'The picture was not made.',
+    );
   });
 });

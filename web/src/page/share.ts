@@ -101,7 +101,10 @@ export function drawPictureOffer(place: HTMLElement, context: Context): void {
       frame
         ? html`<p class="message" role="status">
             Your sentence, its number and the link, as a picture:
-            <button type="button" @click=${() => void sharePicture(frame, context).catch(context.fail)}>
+            <button
+              type="button"
+              @click=${() => void sharePicture(frame, context).catch(context.fail)}
+            >
               Share picture
             </button>
             <button type="button" aria-label="Close" @click=${() => (isOffered.value = false)}>

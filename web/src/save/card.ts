@@ -96,7 +96,12 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
   const [site, hash = ''] = link.split('#');
   const shown = hash.length > 70 ? site! : link;
   context.font = `600 20px ${FONT}`;
-  context.fillText(`Sinkscope ${version} · ${shown}`, MARGIN, HEIGHT - MARGIN - 4, WIDTH - 2 * MARGIN);
+  context.fillText(
+    `Sinkscope ${version} · ${shown}`,
+    MARGIN,
+    HEIGHT - MARGIN - 4,
+    WIDTH - 2 * MARGIN,
+  );
   return card;
 }
 
