@@ -160,7 +160,7 @@ function previewMark(
     .flatMap((frame) =>
       context.engine.peek()!.models.zoo.cards.filter(({ id }) => id === frame.subject),
     );
-  const bytes = cards.reduce((sum, { preview }) => sum + (preview?.refinement.bytes ?? 0), 0);
+  const bytes = cards.reduce((sum, { preview }) => sum + (preview?.refinement?.bytes ?? 0), 0);
   if (!bytes) return nothing;
   const bits = Math.max(...frames.map(({ model }) => model.bits ?? 0)).toFixed(1);
   return html`<p class="hint preview">
