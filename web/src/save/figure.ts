@@ -201,7 +201,8 @@ function texts(cell: Element, origin: Place): SVGElement[] {
     const isChosen = parent.closest('.segmented [aria-pressed="true"]');
     if (parent.closest('.row-words, .col-words') || !parent.checkVisibility()) continue;
     // A word that is explained on the page is a button there, and so is a head's small map or bar.
-    if (!isChosen && !parent.closest('.term, .thumb, .output') && parent.closest(CONTROLS)) continue;
+    if (!isChosen && !parent.closest('.term, .thumb, .output') && parent.closest(CONTROLS))
+      continue;
     const { fontSize, fontWeight } = getComputedStyle(parent);
     const { color } = getComputedStyle(isChosen ? cell : parent);
     for (const { text, range } of linesOf(node)) {
