@@ -41,8 +41,8 @@ def test_what_the_other_models_of_the_zoo_differ_in() -> None:
     assert len(INDEX) - 2 == 33 and others["gated"] == others["gated-value"]
     half = sum(recipes()[id].training.steps == 2000 for id in INDEX)
     assert half == 13
-    stated("README.md", "Thirty-three more models differ from the baseline in one factor each")
-    stated("README.md", f"within 2%; `gated` and `gated-value` have {others['gated']} more, `experts` "
+    stated("web/README.md", "Thirty-three more models differ from the baseline in one factor each")
+    stated("web/README.md", f"within 2%; `gated` and `gated-value` have {others['gated']} more, `experts` "
            f"has {others['experts']} more and `plain-ffn` {others['plain-ffn']} fewer. Thirteen of them "
            "were trained for 2,000 steps in place of 4,000")
 
@@ -96,5 +96,5 @@ def test_what_a_small_cache_costs_the_softmax_model() -> None:
 
     whole = loss(arch.mask)
     without, kept = loss(Mask("window", 24)) - whole, loss(Mask("window", 23, first=1)) - whole
-    stated("README.md", f"rises by {without:.3f} nats over 40 passages of 120 tokens, with the first "
+    stated("web/README.md", f"rises by {without:.3f} nats over 40 passages of 120 tokens, with the first "
            f"token kept by {kept:.3f}")
