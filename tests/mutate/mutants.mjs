@@ -789,8 +789,8 @@ export default [
   [
     'a row in eight bits has no zero of its own',
     'math/int8.c',
-    'float zero = s.nothing == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;',
-    'float zero = s.nothing == 0.0f ? -s.low * by : 0.0f;',
+    'float zero = s.not_finite == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;',
+    'float zero = s.not_finite == 0.0f ? -s.low * by : 0.0f;',
     'int8',
   ],
   ['sums of whole numbers are cut', 'math/fixed.c', '+ low + 16384', '+ low', 'kernels'],
