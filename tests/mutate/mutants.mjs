@@ -10,7 +10,7 @@
  * @type {[string, string, string, string, string][]}
  */
 export default [
-  // metrics: what is measured, over what, divided by what
+  // metrics: fields, ranges and divisors
   [
     'value_norm reads keys',
     'metrics/norm.c',
@@ -393,7 +393,7 @@ export default [
     'golden',
   ],
 
-  // what is read from files
+  // model files
   [
     'shapes of more than the file',
     'model/files/safetensors.c',
@@ -490,7 +490,7 @@ export default [
     'variants',
   ],
   ['a token of V', 'run/run.c', 'tokens[i] >= V', 'tokens[i] > V', 'run'],
-  // two runs beside each other
+  // comparisons of two runs
   [
     'KL of the other direction',
     'metrics/compare.c',
@@ -603,7 +603,7 @@ export default [
     'ss_read_rotary(&arch->rotary, json, 2048);',
     'families',
   ],
-  // bits
+  // quantization, eviction and other edits
   [
     'a symmetric scale has a bit too many',
     'run/edits/quantise.c',
@@ -822,7 +822,7 @@ export default [
     '&layer->o, &layer->router};',
     'int8',
   ],
-  // what is made of a run: the package, the page, the logs of training
+  // the package, the page, the logs of training
   [
     'a deviation between sequences divides by n',
     'wasm/study/measure.js',
