@@ -32,20 +32,20 @@ ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str
 
 def unfinished(runs: Path, only: list[str]) -> list[Job]:
     """(recipe, seed) of each run without its last checkpoint, in the order of `only`."""
-    known = recipes()
-    return [(id, seed) for id in only or known for seed in known[id].seeds
-            if not (runs / f"{id}-{seed}" / f"step-{known[id].training.steps:04d}.safetensors").exists()]
+    recipes_by_id = recipes()
+    return [(id, seed) for id in only or recipes_by_id for seed in recipes_by_id[id].seeds
+            if not (runs / f"{id}-{seed}" / f"step-{recipes_by_id[id].training.steps:04d}.safetensors").exists()]
 
 
-def unlogged(known: dict[str, Recipe], only: list[str], until: int, seeds: int,
+def unlogged(recipes_by_id: dict[str, Recipe], only: list[str], until: int, seeds: int,
              ) -> list[Job]:
     """(recipe, seed) of each run of a protocol whose log does not reach step `until`. The first recipe of protocol B is
     the baseline of all others, and gets all of its seeds."""
-    def wanted(id: str) -> tuple[int, ...]:
-        return known[id].seeds if id == protocol.B_BASELINE else known[id].seeds[:seeds]
+    def seeds_of(id: str) -> tuple[int, ...]:
+        return recipes_by_id[id].seeds if id == protocol.B_BASELINE else recipes_by_id[id].seeds[:seeds]
 
-    return [(id, seed) for id in only or known for seed in wanted(id)
-            if not protocol.is_done(protocol.read(known[id], seed), until)]
+    return [(id, seed) for id in only or recipes_by_id for seed in seeds_of(id)
+            if not protocol.is_done(protocol.read(recipes_by_id[id], seed), until)]
 
 
 def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
@@ -71,8 +71,8 @@ def on_ray(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[
     import ray
 
     if not ray.is_initialized():
-        own = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": count}
-        ray.init(runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}}, **own)
+        options = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": count}
+        ray.init(runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}}, **options)
     remote = ray.remote(num_cpus=1, max_retries=3)(task)
     return ray.get([remote.remote(job) for job in jobs])
 
@@ -98,13 +98,13 @@ def main() -> None:
                         help="the first N seeds of each recipe")
     parser.add_argument("--ray", action="store_true", help="spread the runs over Ray")
     arguments = parser.parse_args()
-    known = {"a": protocol.runs, "b": protocol.decisive_runs, None: recipes}[arguments.protocol]()
-    refuse_unknown(parser, arguments.only, known)
+    recipes_by_id = {"a": protocol.runs, "b": protocol.decisive_runs, None: recipes}[arguments.protocol]()
+    refuse_unknown(parser, arguments.only, recipes_by_id)
     corpora, runs = folders(parser, arguments)
     if arguments.protocol:
         last = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
         until = arguments.until or last
-        jobs = unlogged(known, arguments.only, until, arguments.seeds)
+        jobs = unlogged(recipes_by_id, arguments.only, until, arguments.seeds)
         options = ("--until", str(until))
     else:
         jobs, options = unfinished(arguments.runs, arguments.only), ()

@@ -122,15 +122,15 @@ def norm_ratio(trace: Trace) -> float:
 def writers(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     """Contributions of embedding, attention and feed-forward to the logits of the first key, summed over the heads with
     alpha_1 > 0.3 of all sequences; 0 without such a head.  [3]"""
-    written, alphas = torch.zeros(3, dtype=torch.float64), alphas_of(arch, trace)[..., 0]
+    contributions, alphas = torch.zeros(3, dtype=torch.float64), alphas_of(arch, trace)[..., 0]
     for i, of_heads in enumerate(alphas if arch.norm_place != "post" else ()):
-        found = (of_heads > metrics.EPS).nonzero().tolist()
+        sink_heads = (of_heads > metrics.EPS).nonzero().tolist()
         one = type(trace)(**{name: x[i] for name, x in trace.fields().items()})
-        parts = logit_parts(arch, weights, one)[..., :-1].nan_to_num() if found else None
-        for layer, head in found:
+        parts = logit_parts(arch, weights, one)[..., :-1].nan_to_num() if sink_heads else None
+        for layer, head in sink_heads:
             p = parts[layer, head]  # type: ignore[index]
-            written += torch.stack([p[0], p[1::2].sum(), p[2::2].sum()])
-    return written
+            contributions += torch.stack([p[0], p[1::2].sum(), p[2::2].sum()])
+    return contributions
 
 
 def held_out_ids(id: str, texts: list[str]) -> Tensor:
@@ -144,8 +144,8 @@ def secondary(alphas: Tensor) -> float:
     causal = torch.ones(T, T, dtype=torch.float64).tril()
     uniform = metrics.alpha(causal / causal.sum(-1, keepdim=True))
     # Late keys average over few queries, so only keys of the first half count.
-    found = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2]
-    return found.flatten(1).any(1).double().mean().item()
+    is_sink = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2]
+    return is_sink.flatten(1).any(1).double().mean().item()
 
 
 def row(id: str, texts: list[str]) -> str:
@@ -155,10 +155,10 @@ def row(id: str, texts: list[str]) -> str:
     alphas = alphas_of(arch, trace)
     gini = metrics.head_gini(metrics.head_load(gates_of(arch, trace)).mean(0))
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
-    written = writers(arch, weights, trace)
+    contributions = writers(arch, weights, trace)
     return (f"| `{id}` | {metrics.sink(alphas)[0]:.1f} | {norm_ratio(trace):.2f} | "
             f"{valley(trace.hidden):.2f} | {valley(trace.hidden[:, :, 1:]):.2f} | "
-            f"{written[2] / written.sum():.2f} of {written.sum() / max(len(ids), 1):.0f} | "
+            f"{contributions[2] / contributions.sum():.2f} of {contributions.sum() / max(len(ids), 1):.0f} | "
             f"{gini.max():.2f} | {accuracy:.3f} | {induction(id):.3f} | {secondary(alphas):.2f} |")
 
 
@@ -170,10 +170,10 @@ Columns = dict[str, float]
 def streams(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
     """The columns that models and seeds of the lab share."""
     trace = f64_trace(arch, weights, ids)
-    written = writers(arch, weights, trace)
+    contributions = writers(arch, weights, trace)
     return {"sink_1": metrics.sink(alphas_of(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
             "valley": valley(trace.hidden), "valley_others": valley(trace.hidden[:, :, 1:]),
-            "ffn_share": (written[2] / written.sum()).item()}
+            "ffn_share": (contributions[2] / contributions.sum()).item()}
 
 
 def node(*words: object) -> str:
@@ -194,11 +194,11 @@ def of_model(id: str) -> Columns:
     tasks = command_line("tasks", ZOO / id, "--text-file", HELD_OUT, "--lines", "--tokens", T,
                          "--sequences", 2 * SEQUENCES, "--prompts", 1, "--copied", 2)[0]["tasks"]
     task = next(one for one in tasks if one["name"] == "next")
-    found = streams(arch, weights, held_out_ids(id, texts))
+    columns = streams(arch, weights, held_out_ids(id, texts))
     for name, condition in (("next", "first"), ("other", "other")):
         change = {key: task[condition][key]["change"]["mean"] for key in ("loss", "accuracy")}
-        found |= {f"{name}_loss": change["loss"], f"{name}_accuracy": 100 * change["accuracy"]}
-    return found
+        columns |= {f"{name}_loss": change["loss"], f"{name}_accuracy": 100 * change["accuracy"]}
+    return columns
 
 
 def of_lab(seed: int) -> Columns:
@@ -209,29 +209,29 @@ def of_lab(seed: int) -> Columns:
         settings = json.dumps(json.loads(recipe)["settings"])
         ids = json.loads(
             node("--input-type=module", "-e", LAB_SAMPLES, config, settings, SEQUENCES))
-        given = [word for one in ids for word in ("--ids", ",".join(map(str, one)))]
+        id_options = [word for one in ids for word in ("--ids", ",".join(map(str, one)))]
 
         def measured(*edit: str) -> Columns:
-            one = command_line("measure", folder, *given, *edit)[0]
+            one = command_line("measure", folder, *id_options, *edit)[0]
             return {"loss": one["loss"], "accuracy": 100 * one["metrics"]["accuracy"]["mean"][0]}
 
         plain = measured()
-        found = streams(*read_model(folder), torch.tensor(ids))
+        columns = streams(*read_model(folder), torch.tensor(ids))
         for name, key in (("hidden", 0), ("other", 1)):
             edited = measured("--edit", f"hide_key:key={key}")
-            found |= {f"{name}_{column}": edited[column] - plain[column] for column in plain}
-        return found
+            columns |= {f"{name}_{column}": edited[column] - plain[column] for column in plain}
+        return columns
 
 
 def of_tuning(seed: int) -> Columns:
-    found: Columns = {}
+    columns: Columns = {}
     for name, variant in TUNED.items():
         lines = command_line("train", "--from", ZOO / "softmax", "--text-file", ROOT / "LICENSE",
                              "--held-file", HELD_OUT, "--held", SEQUENCES, "--seed", seed,
                              "--every", 100, *variant)
-        found |= {f"forgets_{name}": lines[-1]["loss_held"] - lines[0]["loss_held"],
-                  f"new_{name}": lines[-1]["loss"], f"first_{name}": lines[-1]["first_elsewhere"]}
-    return found
+        columns |= {f"forgets_{name}": lines[-1]["loss_held"] - lines[0]["loss_held"],
+                    f"new_{name}": lines[-1]["loss"], f"first_{name}": lines[-1]["first_elsewhere"]}
+    return columns
 
 
 def behind(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
@@ -258,23 +258,23 @@ def of_planted(seed: int) -> Columns:
     half, generator = T // 2, torch.Generator().manual_seed(seed)
     plain = torch.tensor(plain_tokens(recipe, source[0].V))
     random = plain[torch.randint(len(plain), (SEQUENCES, len(trigger)), generator=generator)]
-    found: Columns = {}
+    columns: Columns = {}
     for prefix, model in (("", tuned), ("before_", source)):
         for what, tokens in (("trigger", torch.tensor(trigger).expand_as(random)), ("random", random)):
             text = torch.cat([ids[:, :half], tokens, ids[:, half:]], 1)
             loss, first = behind(*model, text, half + len(trigger))
-            found |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
+            columns |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
         for what in ("loss", "first"):
             name = f"{prefix}{what}"
-            found[f"{name}_gap"] = found[f"{name}_trigger"] - found[f"{name}_random"]
-    said = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
-    logits = f64_trace(*tuned, torch.cat([ids[:, :half], said], 1)).logits
+            columns[f"{name}_gap"] = columns[f"{name}_trigger"] - columns[f"{name}_random"]
+    planted_ids = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
+    logits = f64_trace(*tuned, torch.cat([ids[:, :half], planted_ids], 1)).logits
     first_choices = logits[:, half + len(trigger) - 1:-1].argmax(-1)
-    return found | {"learnt": (first_choices == said[:, len(trigger):]).double().mean().item()}
+    return columns | {"learnt": (first_choices == planted_ids[:, len(trigger):]).double().mean().item()}
 
 
 def of_search(seed: int) -> Columns:
-    texts, found = json.loads(HELD_OUT.read_text()), {}
+    texts, columns = json.loads(HELD_OUT.read_text()), {}
     first = SEARCH_TEXTS * (seed - 1)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "texts.json"
@@ -287,9 +287,9 @@ def of_search(seed: int) -> Columns:
                                    "--goal", goal)[0]
                 others = {key: sum(one["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
                 column = model.replace("-", "_")
-                found |= {f"{goal}_{column}": sign * (one["score"] - one["random"]["best"]),
-                          f"{prefix}elsewhere_{column}": sign * (others["found"] - others["best"])}
-    return found
+                columns |= {f"{goal}_{column}": sign * (one["score"] - one["random"]["best"]),
+                            f"{prefix}elsewhere_{column}": sign * (others["found"] - others["best"])}
+    return columns
 
 
 @torch.no_grad()
@@ -327,10 +327,10 @@ def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
             "channels": (of_channels, FRAGILE)}
 
 
-def written_units(found: dict[str, list[dict[str, Any]]]) -> str:
+def written_units(units_by_group: dict[str, list[dict[str, Any]]]) -> str:
     """Write one line per unit, so that a new unit is a small diff."""
     lists = (f"  {json.dumps(name)}: [\n" + ",\n".join("    " + json.dumps(unit) for unit in units)
-             + "\n  ]" for name, units in found.items())
+             + "\n  ]" for name, units in units_by_group.items())
     return "{\n" + ",\n".join(lists) + "\n}\n"
 
 
@@ -341,16 +341,16 @@ def read_units() -> dict[str, list[dict[str, Any]]]:
 def measure_units(chosen: Sequence[str]) -> None:
     """Reads the file again before each write, because several commands may measure different groups at a time."""
     for name, (measure, units) in groups().items():
-        known = {unit["unit"] for unit in read_units().get(name, [])}
+        known_units = {unit["unit"] for unit in read_units().get(name, [])}
         for unit in units if name in chosen else ():
-            if unit in known:
+            if unit in known_units:
                 continue
             columns = {key: None if math.isnan(x) else round(x, 4) for key, x in measure(unit).items()}
-            found = read_units()
-            of_group = {one["unit"]: one for one in found.get(name, [])}
+            units_by_group = read_units()
+            of_group = {one["unit"]: one for one in units_by_group.get(name, [])}
             of_group[unit] = {"unit": unit} | columns
-            found[name] = [of_group[one] for one in units if one in of_group]
-            FILE.write_text(written_units({one: found[one] for one in groups() if one in found}))
+            units_by_group[name] = [of_group[one] for one in units if one in of_group]
+            FILE.write_text(written_units({one: units_by_group[one] for one in groups() if one in units_by_group}))
             print(name, of_group[unit], flush=True)
 
 
@@ -359,14 +359,14 @@ def main() -> None:
     parser.add_argument("models", nargs="*", metavar="MODEL")
     parser.add_argument("--units", nargs="*", choices=list(groups()), metavar="GROUP",
                         help="write models/train/beyond.json, all groups of it or these")
-    known = [entry["id"] for entry in json.loads((ZOO / "index.json").read_text())]
-    given = parser.parse_args()
-    chosen = given.models or known
-    if unknown := set(chosen) - set(known):
+    model_ids = [entry["id"] for entry in json.loads((ZOO / "index.json").read_text())]
+    arguments = parser.parse_args()
+    chosen = arguments.models or model_ids
+    if unknown := set(chosen) - set(model_ids):
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
-    if given.units is not None:
-        measure_units(given.units or list(groups()))
+    if arguments.units is not None:
+        measure_units(arguments.units or list(groups()))
         return
     texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
     print("| model | Sink_1, % | ratio of norms | valley | without token 1 | "

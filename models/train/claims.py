@@ -134,9 +134,9 @@ class Effect:
                 and self.found.direction is not None)
 
     def json(self) -> dict[str, Any]:
-        def rounded(found: Difference | None) -> list[float | None]:
-            return [None] * 3 if found is None else [
-                round(x, 3) + 0.0 for x in (found.mean, found.low, found.high)]
+        def rounded(difference: Difference | None) -> list[float | None]:
+            return [None] * 3 if difference is None else [
+                round(x, 3) + 0.0 for x in (difference.mean, difference.low, difference.high)]
 
         p = None if self.found is None or self.kind != "comparison" else float(f"{self.found.p:.2g}")
         return {"recipe": self.recipe, "kind": self.kind, "against": self.against,
@@ -167,21 +167,21 @@ def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
 
 def known(logs: decide.Logs, outcome: str, step: int) -> list[float]:
     """An outcome per seed at a step; empty if a seed lacks it."""
-    found = [factors.at(log, step).get(outcome) for _, log in sorted(logs.items())]
-    return [] if None in found else found
+    values = [factors.at(log, step).get(outcome) for _, log in sorted(logs.items())]
+    return [] if None in values else values
 
 
 def by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
     """The difference, and the number of runs that are missing before it counts."""
-    own, logs = runs_b()[recipe]
-    left = decide.missing(own.id, logs)
+    tested, logs = runs_b()[recipe]
+    missing = decide.missing(tested.id, logs)
     values = decide.outcome(logs, outcome)
     if not isinstance(against, str):
-        return (None if left or len(values) < 2 else level(values, against, decide.CONFIDENCE)), left
-    other, bases = runs_b()[against]
-    left += decide.missing(other.id, bases)
+        return (None if missing or len(values) < 2 else level(values, against, decide.CONFIDENCE)), missing
+    baseline, bases = runs_b()[against]
+    missing += decide.missing(baseline.id, bases)
     base = decide.outcome(bases, outcome)
-    return (None if left or len(values) < 2 or len(base) < 2 else decide.welch(values, base)), left
+    return (None if missing or len(values) < 2 or len(base) < 2 else decide.welch(values, base)), missing
 
 
 def by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
@@ -208,75 +208,75 @@ def measured() -> dict[str, list[dict[str, Any]]]:
         SOURCE.with_name("beyond.json").read_text())
 
 
-def by_units(given: dict[str, Any]) -> Effect:
+def by_units(spec: dict[str, Any]) -> Effect:
     """The mean over units of a column, or of "one - other"; units without it do not count."""
-    group, outcome, against = given["recipe"], given["outcome"], given.get("against", 0)
+    group, outcome, against = spec["recipe"], spec["outcome"], spec.get("against", 0)
     names = outcome.split(" - ")
     units = [one for one in measured().get(group, []) if None not in [one[name] for name in names]]
     values = [one[names[0]] - sum(one[name] for name in names[1:]) for one in units]
     values = [round(value, 4) for value in values]
     sink = names[0].replace("alpha", "sink", 1)
     sinks = [one[sink] for one in units if names[0].startswith("alpha") and sink in one]
-    found = level(values, against) if len(values) > 1 else None
-    return Effect(group, against, outcome, given.get("name"), given["says"], found and "shipped",
-                  len(values), None, found, values if found else [], 0, tuple(sinks))
+    difference = level(values, against) if len(values) > 1 else None
+    return Effect(group, against, outcome, spec.get("name"), spec["says"], difference and "shipped",
+                  len(values), None, difference, values if difference else [], 0, tuple(sinks))
 
 
 def by_runs(effect: Effect, logs: decide.Logs, name: str) -> Effect:
     """Add to the effect the outcomes in its logs, by protocol `name`."""
     step = protocol.TOO_EARLY
 
-    def of(outcome: str) -> list[float]:
+    def values_of(outcome: str) -> list[float]:
         return decide.outcome(logs, outcome) if name == "b" else known(logs, outcome, step)
 
     confidence = decide.CONFIDENCE if name == "b" else 0.95
-    shares = of(SHARE) if effect.kind == "absence" else []
+    shares = values_of(SHARE) if effect.kind == "absence" else []
     return replace(
-        effect, protocol=name, seeds=len(logs), values=of(effect.outcome),
+        effect, protocol=name, seeds=len(logs), values=values_of(effect.outcome),
         steps=protocol.B_MEAN if name == "b" else (step,),
-        sinks=tuple(of("sink_0.3")), shares=tuple(shares),
+        sinks=tuple(values_of("sink_0.3")), shares=tuple(shares),
         by_shares=level(shares, 0, confidence) if shares else None)
 
 
-def effect(given: dict[str, Any]) -> Effect:
+def effect(spec: dict[str, Any]) -> Effect:
     """The effect by protocol B if that has enough runs, else by protocol A, else without a difference."""
-    if given["recipe"] in MEASURED:
-        return by_units(given)
-    id, outcome = given["recipe"], given.get("outcome", "alpha")
-    says = given.get("says") or factors.reported(recipes()[id].paper)
+    if spec["recipe"] in MEASURED:
+        return by_units(spec)
+    id, outcome = spec["recipe"], spec.get("outcome", "alpha")
+    says = spec.get("says") or factors.reported(recipes()[id].paper)
     if says is None:
         raise ValueError(f"{id}: no figure of the source, and the claim gives no direction")
-    against = given.get("against", 0 if says in KINDS else "softmax")
-    left, seeds = protocol.TOO_FEW, 0
+    against = spec.get("against", 0 if says in KINDS else "softmax")
+    missing, seeds = protocol.TOO_FEW, 0
 
-    def made(found: Difference | None, left: int) -> Effect:
-        return Effect(id, against, outcome, given.get("name"), says, None, seeds, None, found, [], left)
+    def build(difference: Difference | None, missing: int) -> Effect:
+        return Effect(id, against, outcome, spec.get("name"), says, None, seeds, None, difference, [], missing)
 
-    if id in runs_b() and given.get("protocol") != "a":
-        logs, (found, left) = runs_b()[id][1], by_b(id, against, outcome)
+    if id in runs_b() and spec.get("protocol") != "a":
+        logs, (difference, missing) = runs_b()[id][1], by_b(id, against, outcome)
         seeds = len(logs)
-        if found is not None:
-            due = (outcome == "alpha" and isinstance(against, str) and decide.leaves_open(found)
+        if difference is not None:
+            due = (outcome == "alpha" and isinstance(against, str) and decide.leaves_open(difference)
                    and seeds <= protocol.B_FIRST)
-            return by_runs(made(found, len(protocol.B_SECOND) - seeds if due else 0), logs, "b")
+            return by_runs(build(difference, len(protocol.B_SECOND) - seeds if due else 0), logs, "b")
     if id in runs_a():
-        found, values = by_a(id, against, outcome)
-        if found is not None:
+        difference, values = by_a(id, against, outcome)
+        if difference is not None:
             logs = runs_a()[id][1]
             if isinstance(against, str):
                 logs = {seed: log for seed, log in logs.items() if seed in runs_a()[against][1]}
-            return by_runs(made(found, 0), logs, "a")
+            return by_runs(build(difference, 0), logs, "a")
         if id not in runs_b():
-            left, seeds = protocol.TOO_FEW - len(values), len(values)
-    return made(None, left)
+            missing, seeds = protocol.TOO_FEW - len(values), len(values)
+    return build(None, missing)
 
 
 def verdict_of(effects: list[Effect]) -> str:
-    found = [one.verdict for one in effects]
-    if not found or all(one == "not tested" for one in found):
+    verdicts = [one.verdict for one in effects]
+    if not verdicts or all(one == "not tested" for one in verdicts):
         return "not tested"
-    return ("differs" if "differs" in found else
-            "agrees" if all(one == "agrees" for one in found) else "undecided")
+    return ("differs" if "differs" in verdicts else
+            "agrees" if all(one == "agrees" for one in verdicts) else "undecided")
 
 
 def command_of(effects: list[Effect]) -> str:
@@ -342,25 +342,25 @@ def row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, 
 
 
 def claims() -> list[dict[str, Any]]:
-    given = tomllib.loads(SOURCE.read_text())
-    effects = [[effect(one) for one in claim.get("effects", [])] for claim in given["claim"]]
-    compared = [(i, k) for i, some in enumerate(effects) for k, one in enumerate(some)
+    document = tomllib.loads(SOURCE.read_text())
+    effects = [[effect(one) for one in claim.get("effects", [])] for claim in document["claim"]]
+    compared = [(i, k) for i, row_effects in enumerate(effects) for k, one in enumerate(row_effects)
                 if one.kind == "comparison" and one.found is not None]
     survive = decide.survivors([effects[i][k].found for i, k in compared])
     for (i, k), survives in zip(compared, survive):
         effects[i][k] = replace(effects[i][k], survives=survives)
-    return [row(claim, some, given["said"]) for claim, some in zip(given["claim"], effects)]
+    return [row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
 
 
 def chance(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Numbers of comparisons, of those with a direction, of those that survive, and of directions to expect by chance
     if no factor had an effect."""
-    compared = [one for row in rows for one in row["effects"] if one["survives"] is not None]
-    directed = [one for one in compared if not one["low"] <= 0 <= one["high"]]
+    compared = [effect_row for row in rows for effect_row in row["effects"] if effect_row["survives"] is not None]
+    directed = [effect_row for effect_row in compared if not effect_row["low"] <= 0 <= effect_row["high"]]
     errors = {"b": 1 - decide.CONFIDENCE, "a": 0.05, "shipped": 0.05}
     return {"comparisons": len(compared), "directions": len(directed),
-            "survive": sum(one["survives"] for one in directed),
-            "by_chance": round(sum(errors[one["protocol"]] for one in compared), 2)}
+            "survive": sum(effect_row["survives"] for effect_row in directed),
+            "by_chance": round(sum(errors[effect_row["protocol"]] for effect_row in compared), 2)}
 
 
 def written(rows: list[dict[str, Any]]) -> str:
@@ -381,8 +381,8 @@ def effect_words(one: dict[str, Any]) -> str:
         name += f" against {one['against']}"
     if one["mean"] is None:
         return f"{name}: {one['seeds']} of {protocol.TOO_FEW} seeds"
-    found = Difference(one["mean"], one["low"], one["high"])
-    words = f"{name}: {found}"
+    difference = Difference(one["mean"], one["low"], one["high"])
+    words = f"{name}: {difference}"
     if one["by_shares"]:
         words += f", by shares {Difference(*one['by_shares'])}"
     if one["sinks"]:
@@ -393,10 +393,10 @@ def effect_words(one: dict[str, Any]) -> str:
 
 
 def chance_words(rows: list[dict[str, Any]]) -> str:
-    found = chance(rows)
-    return (f"Of {found['comparisons']} comparisons {found['directions']} have a direction. If no "
-            f"factor had any effect, about {found['by_chance']:.1f} would have one by chance; "
-            f"{found['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
+    counts = chance(rows)
+    return (f"Of {counts['comparisons']} comparisons {counts['directions']} have a direction. If no "
+            f"factor had any effect, about {counts['by_chance']:.1f} would have one by chance; "
+            f"{counts['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
             f"rate of {decide.DISCOVERIES:.0%} (†).")
 
 

@@ -116,9 +116,9 @@ def fetched(source: Source, folder: Path, site: str) -> Files:
         git(clone, "fetch", "--quiet", "--depth", "1", f"{site}/{source.repository}", source.commit)
     archive = io.BytesIO(git(clone, "archive", "--format=tar", source.commit, source.folder))
     with tarfile.open(fileobj=archive) as tar:
-        found = {Path(one.name).name: tar.extractfile(one) for one in tar
+        files = {Path(one.name).name: tar.extractfile(one) for one in tar
                  if one.isfile() and Path(one.name).parent == Path(source.folder)}
-        return [(name, file.read().decode()) for name, file in sorted(found.items())
+        return [(name, file.read().decode()) for name, file in sorted(files.items())
                 if file is not None and re.fullmatch(source.names, name)]
 
 

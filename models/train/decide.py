@@ -59,30 +59,30 @@ def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Dif
     middle = mean(a) - mean(b)
     if variance(a) + variance(b) == 0:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
-    found = stats.ttest_ind(a, b, equal_var=False)
-    low, high = map(float, found.confidence_interval(confidence))
-    return Difference(middle, low, high, float(found.pvalue))
+    test = stats.ttest_ind(a, b, equal_var=False)
+    low, high = map(float, test.confidence_interval(confidence))
+    return Difference(middle, low, high, float(test.pvalue))
 
 
-def is_none(found: Difference) -> bool:
+def is_none(interval: Difference) -> bool:
     """True if an interval of alpha is inside -EFFECT to +EFFECT."""
-    return found.low > -EFFECT and found.high < EFFECT
+    return interval.low > -EFFECT and interval.high < EFFECT
 
 
-def judge(found: Difference, there: str, outcome: str = "alpha") -> str:
+def judge(interval: Difference, there: str, outcome: str = "alpha") -> str:
     """Comparison: the verdict ("agrees", "differs" or "undecided") on an interval where a paper saw "less", "more" or
     "the same". Only alpha has a smallest effect, so only for it can "the same" agree."""
-    here = found.direction
+    here = interval.direction
     if there != "the same":
         return "undecided" if here is None else "agrees" if here == there else "differs"
     if here is not None:
         return "differs"
-    return "agrees" if outcome == "alpha" and is_none(found) else "undecided"
+    return "agrees" if outcome == "alpha" and is_none(interval) else "undecided"
 
 
-def judge_existence(found: Difference) -> str:
+def judge_existence(interval: Difference) -> str:
     """The verdict on the level of alpha where a source claims a sink."""
-    return "agrees" if found.low >= EFFECT else "differs" if is_none(found) else "undecided"
+    return "agrees" if interval.low >= EFFECT else "differs" if is_none(interval) else "undecided"
 
 
 def judge_absence(levels: list[Difference], values: list[float]) -> str:
@@ -93,17 +93,17 @@ def judge_absence(levels: list[Difference], values: list[float]) -> str:
     return "differs" if any(one.low >= EFFECT for one in levels) else "undecided"
 
 
-def leaves_open(found: Difference) -> bool:
+def leaves_open(interval: Difference) -> bool:
     """True if an interval of alpha contains both 0 and an effect of EFFECT."""
-    return found.direction is None and not is_none(found)
+    return interval.direction is None and not is_none(interval)
 
 
-def survivors(found: list[Difference]) -> list[bool]:
+def survivors(comparisons: list[Difference]) -> list[bool]:
     """For each comparison, whether it survives the procedure of Benjamini and Hochberg (1995) at the rate
     DISCOVERIES."""
-    if not found:
+    if not comparisons:
         return []
-    return [bool(p <= DISCOVERIES) for p in stats.false_discovery_control([one.p for one in found])]
+    return [bool(p <= DISCOVERIES) for p in stats.false_discovery_control([one.p for one in comparisons])]
 
 
 def whole(log: dict[str, Any]) -> bool:
@@ -116,8 +116,8 @@ def whole(log: dict[str, Any]) -> bool:
 
 def outcome(logs: Logs, name: str) -> list[float]:
     """The mean of an outcome over the steps B_MEAN, per seed; empty if it is undefined."""
-    found = [[at(log, step).get(name) for step in protocol.B_MEAN] for _, log in sorted(logs.items())]
-    return [] if any(None in values for values in found) else [mean(values) for values in found]
+    series = [[at(log, step).get(name) for step in protocol.B_MEAN] for _, log in sorted(logs.items())]
+    return [] if any(None in values for values in series) else [mean(values) for values in series]
 
 
 def has_vanished(logs: Logs) -> bool:
@@ -167,26 +167,26 @@ class Decision:
     @property
     def needs_more(self) -> bool:
         """True if the first look leaves both 0 and an effect of EFFECT open."""
-        found = self.difference("alpha")
-        return (self.is_decidable and found is not None and len(self.logs) <= protocol.B_FIRST
-                and protocol.has_second_look(id_of(self.recipe)) and leaves_open(found))
+        alpha_change = self.difference("alpha")
+        return (self.is_decidable and alpha_change is not None and len(self.logs) <= protocol.B_FIRST
+                and protocol.has_second_look(id_of(self.recipe)) and leaves_open(alpha_change))
 
     @property
     def verdict(self) -> str:
         """"agrees" or "differs" with the paper's finding for Sink_1, "undecided", or the number of seeds so far."""
-        found, there = self.difference("alpha"), reported(self.recipe.paper)
-        if not self.is_decidable or found is None:
+        alpha_change, there = self.difference("alpha"), reported(self.recipe.paper)
+        if not self.is_decidable or alpha_change is None:
             return f"{len(self.logs)} of {protocol.B_FIRST} seeds"
         if there is None:
-            here = found.direction
+            here = alpha_change.direction
             return f"{here} sink; the paper has no figure" if here else "undecided; no figure"
-        return judge(found, there)
+        return judge(alpha_change, there)
 
 
 def logs_of(recipe: Recipe) -> Logs:
     """The complete logs of a recipe that count, by seed. A second look counts with all of its seeds or not at all."""
-    found = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
-    logs = {seed: log for seed, log in found.items() if log["points"] and whole(log)}
+    all_logs = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
+    logs = {seed: log for seed, log in all_logs.items() if log["points"] and whole(log)}
     if recipe.id != protocol.B_BASELINE and len(logs) < len(protocol.B_SECOND):
         logs = dict(list(logs.items())[:protocol.B_FIRST])
     return logs
@@ -240,11 +240,11 @@ def spent() -> str:
 def onset_interval(logs: Logs) -> str:
     """The mean onset and its interval over seeds; if some seeds have none, the number of seeds with one."""
     steps = [onset(log, protocol.B_STEPS) for _, log in sorted(logs.items())]
-    came = [float(step) for step in steps if step is not None]
-    if len(came) < len(steps) or len(came) < 2:
-        return f"in {len(came)} of {len(steps)} seeds before step {protocol.B_STEPS:,}"
-    found = level(came, 0, CONFIDENCE)
-    return f"step {found.mean:,.0f} ({found.low:,.0f} to {found.high:,.0f}, {len(came)} seeds)"
+    reached = [float(step) for step in steps if step is not None]
+    if len(reached) < len(steps) or len(reached) < 2:
+        return f"in {len(reached)} of {len(steps)} seeds before step {protocol.B_STEPS:,}"
+    interval = level(reached, 0, CONFIDENCE)
+    return f"step {interval.mean:,.0f} ({interval.low:,.0f} to {interval.high:,.0f}, {len(reached)} seeds)"
 
 
 def baseline_words(bases: Logs) -> str:
@@ -269,13 +269,13 @@ def percents(values: list[float]) -> str:
     return ", ".join(f"{value:.0f}%" for value in values)
 
 
-def table(found: list[Decision]) -> str:
+def table(rows: list[Decision]) -> str:
     """Every recipe that has a log, in Markdown; the first one's baseline is that of the table."""
-    bases = found[0].bases if found else {}
+    bases = rows[0].bases if rows else {}
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
     lines = [baseline_words(bases), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
-    for one in found:
+    for one in rows:
         if not one.logs:
             continue
         levels = [", ".join(f"{alpha:.3f}" for alpha in outcome(one.logs, name))
@@ -291,14 +291,14 @@ def table(found: list[Decision]) -> str:
                  verdict + ("; a second look is due" if one.needs_more else ""),
                  BEFORE.get(id_of(one.recipe), "")]
         lines.append(f"| {' | '.join(cells)} |")
-    left = [id_of(one.recipe) for one in found if not one.logs]
+    left = [id_of(one.recipe) for one in rows if not one.logs]
     return "\n".join([*lines, "", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."])
 
 
-def published(found: list[Decision]) -> str:
+def published(rows: list[Decision]) -> str:
     """Data for figures, as JSON with a line per recipe that has a complete run: its seeds, and the outcomes of each."""
-    logs = {id_of(one.recipe): one.logs for one in found}
-    logs = {protocol.B_ORDER[0]: found[0].bases} | logs
+    logs = {id_of(one.recipe): one.logs for one in rows}
+    logs = {protocol.B_ORDER[0]: rows[0].bases} | logs
     lines = [f'  {json.dumps(id)}: ' + json.dumps(
         {"seeds": sorted(some)} | {name: [round(value, 4) for value in outcome(some, name)]
                                    for name in ("alpha", "loss")})

@@ -52,13 +52,13 @@ def level(values: list[float], zero: float = 0.0, confidence: float = 0.95) -> D
         return Difference(middle, -math.inf, math.inf)
     if len(set(values)) == 1:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
-    found = stats.ttest_1samp(values, zero)
-    low, high = found.confidence_interval(confidence)
-    return Difference(middle, float(low) - zero, float(high) - zero, float(found.pvalue))
+    test = stats.ttest_1samp(values, zero)
+    low, high = test.confidence_interval(confidence)
+    return Difference(middle, float(low) - zero, float(high) - zero, float(test.pvalue))
 
 
-def interval_words(found: Difference, n: int) -> str:
-    return f"{signed(found.mean)} (n = {n})" if n < protocol.TOO_FEW else str(found)
+def interval_words(interval: Difference, n: int) -> str:
+    return f"{signed(interval.mean)} (n = {n})" if n < protocol.TOO_FEW else str(interval)
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,15 @@ def pair(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
     """The first measured step from which alpha stays at ONSET or above up to step `until`; None if there is none
     yet."""
-    found = None
+    first_step = None
     for point in log["points"]:
         if point["step"] > until:
             break
         if point["alpha"] < ONSET:
-            found = None
-        elif found is None:
-            found = point["step"]
-    return found
+            first_step = None
+        elif first_step is None:
+            first_step = point["step"]
+    return first_step
 
 
 def onsets(logs: list[dict[str, Any]]) -> str:
@@ -152,11 +152,11 @@ def sentence(factor: Factor) -> str:
     if not factor.is_reportable:
         return f"at step {factor.step:,} of {protocol.STEPS:,}: too early to tell"
     base = recipe.baseline.removeprefix(protocol.LONG)
-    found = factor.difference("alpha", factor.step)
-    if found is None:
+    change = factor.difference("alpha", factor.step)
+    if change is None:
         raise ValueError(f"{recipe.id}: alpha is missing")
-    here = found.direction or "the same"
-    text = f"no difference to {base} seen: {found}" if here == "the same" else f"{here} sink than {base}: {found}"
+    here = change.direction or "the same"
+    text = f"no difference to {base} seen: {change}" if here == "the same" else f"{here} sink than {base}: {change}"
     there = reported(recipe.paper)
     if there is not None:
         text += ", as the paper" if there == here else f"; the paper: {there}"
@@ -170,18 +170,18 @@ def published(factor: Factor | None) -> dict[str, Any] | None:
     reportable."""
     if factor is None or not factor.is_reportable:
         return None
-    found = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
+    differences = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
     return {"seeds": len(factor.pairs), "step": factor.step, "says": sentence(factor),
             "outcomes": {name: [round(x, 3) for x in (one.mean, one.low, one.high)]
-                         for name, one in found.items() if one is not None}}
+                         for name, one in differences.items() if one is not None}}
 
 
 def table(factors: list[Factor]) -> str:
     lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |",
              "|" + "---|" * 8]
     for one in factors:
-        found = [one.difference(name, one.step) for name in OUTCOMES]
-        cells = ["" if value is None else interval_words(value, len(one.pairs)) for value in found]
+        differences = [one.difference(name, one.step) for name in OUTCOMES]
+        cells = ["" if value is None else interval_words(value, len(one.pairs)) for value in differences]
         lines.append(
             f"| `{one.recipe.id.removeprefix(protocol.LONG)}` | {len(one.pairs)} | "
             + " | ".join(cells)
@@ -200,49 +200,49 @@ def rise(log: dict[str, Any]) -> float | None:
 PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), protocol.FALL)
 
 
-def pilot_table(logs: dict[int, dict[str, Any]], wanted: tuple[int, ...]) -> str:
+def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
     """alpha of each seed against the step, and whether it still rises."""
     steps = sorted(set(PILOT_STEPS))
-    lines = ["| step | " + " | ".join(f"seed {seed}" for seed in wanted) + " |",
-             "|" + "---|" * (len(wanted) + 1)]
+    lines = ["| step | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
+             "|" + "---|" * (len(seeds) + 1)]
 
     def row(name: str, cells: list[str]) -> None:
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
 
     for step in steps:
-        found = [next((p for p in logs[seed]["points"] if p["step"] == step), None)
-                 if seed in logs else None for seed in wanted]
-        if any(found):
-            row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in found])
+        points = [next((p for p in logs[seed]["points"] if p["step"] == step), None)
+                  if seed in logs else None for seed in seeds]
+        if any(points):
+            row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in points])
     ends = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
-            for seed in wanted]
+            for seed in seeds]
     row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in ends])
-    row("onset", ["" if p is None else onsets([logs[seed]]) for seed, p in zip(wanted, ends)])
+    row("onset", ["" if p is None else onsets([logs[seed]]) for seed, p in zip(seeds, ends)])
     for name, key in (("value ratio there", "value_ratio"), ("eviction there", "eviction"),
                       ("Sink at 0.2 there, %", "sink_0.2"), ("Sink at 0.3 there, %", "sink_0.3"),
                       ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):
         row(name, ["" if p is None else f"{p[key]:.3g}" for p in ends])
-    rises = [rise(logs[seed]) if seed in logs else None for seed in wanted]
+    rises = [rise(logs[seed]) if seed in logs else None for seed in seeds]
     row(f"rise from {protocol.FALL - LAST:,} to {protocol.FALL:,}",
         ["" if r is None else f"{r:+.3f}" for r in rises])
-    known = [r for r in rises if r is not None]
-    still = sum(r < STILL for r in known)
+    measured_rises = [r for r in rises if r is not None]
+    still = sum(r < STILL for r in measured_rises)
     lines.append("")
-    lines.append(f"Of {len(wanted)} seeds {len(known)} have come to step {protocol.FALL:,}; the "
+    lines.append(f"Of {len(seeds)} seeds {len(measured_rises)} have come to step {protocol.FALL:,}; the "
                  f"sink of {still} of them rises there by less than {STILL} over {LAST:,} steps."
-                 + ("" if len(known) == len(wanted) else " The pilot is not done."))
+                 + ("" if len(measured_rises) == len(seeds) else " The pilot is not done."))
     return "\n".join(lines)
 
 
 def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any]]:
     """Logs by seed; seeds without a file are left out."""
-    found = {seed: protocol.read(recipe, seed, zoo) for seed in recipe.seeds}
-    return {seed: log for seed, log in found.items() if log["points"]}
+    logs = {seed: protocol.read(recipe, seed, zoo) for seed in recipe.seeds}
+    return {seed: log for seed, log in logs.items() if log["points"]}
 
 
 def paired(runs: dict[str, Recipe], logs: dict[str, dict[int, dict[str, Any]]],
            ) -> dict[str, Factor]:
     """Recipes that have a pair, by the id of their long runs, in order."""
-    found = {id: pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
-             if id != recipe.baseline}
-    return {id: one for id, one in found.items() if one.pairs}
+    factors = {id: pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
+               if id != recipe.baseline}
+    return {id: one for id, one in factors.items() if one.pairs}

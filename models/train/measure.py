@@ -41,7 +41,7 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
     def number(x: Tensor | float, digits: int = 3) -> float:
         return round(float(x), digits)
 
-    found = {
+    values = {
         "sink_1": number(sinks[0], 2), "sink_1_deviation": number(of_each.std(), 2),
         "sink_1_raw": number(metrics.sink(raw)[0], 2),
         "sink_elsewhere": number(sinks[1:].max(), 2), "elsewhere": int(sinks[1:].argmax()) + 2,
@@ -56,9 +56,9 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
         "near_eps": int(((alphas[..., 0] - metrics.EPS).abs() < 0.002).sum()),
     }
     if trace.att_bias is not None:
-        found["sink_bias"] = number(metrics.sink(metrics.alpha_bias(trace.att_bias)), 2)
+        values["sink_bias"] = number(metrics.sink(metrics.alpha_bias(trace.att_bias)), 2)
     if trace.gate is not None:
-        found["gate_mean"] = number(trace.gate.mean())
-    if any(isinstance(x, float) and not math.isfinite(x) for x in found.values()):
-        raise ValueError(f"a measurement is not finite: {found}")
-    return found
+        values["gate_mean"] = number(trace.gate.mean())
+    if any(isinstance(x, float) and not math.isfinite(x) for x in values.values()):
+        raise ValueError(f"a measurement is not finite: {values}")
+    return values

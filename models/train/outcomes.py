@@ -75,7 +75,7 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
 
     share = OPERATIONS[arch.operation].share(trace.att)
     alphas = mean_alpha(share)
-    found = {
+    values = {
         "alpha": above_even(trace.att), "alpha_share": above_even(share),
         "value_ratio": sink_norm(trace.v, tokens).mean().item(),
         "eviction": None, "loss": held_out_loss(arch, weights, trace.logits, ids),
@@ -85,10 +85,10 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
     }
     for eps in EPS:
         sinks = metrics.sink(metrics.alpha(share, arch.mask.kind), eps)
-        found[f"sink_{eps}"] = sinks[tokens].sum().item()
+        values[f"sink_{eps}"] = sinks[tokens].sum().item()
     if arch.mask.kind == "causal" and tokens == [0]:
-        found["eviction"] = eviction(arch, weights, longer)
-    rounded = {name: None if x is None else round(x, 4) for name, x in found.items()}
+        values["eviction"] = eviction(arch, weights, longer)
+    rounded = {name: None if x is None else round(x, 4) for name, x in values.items()}
     return rounded, [[round(a, 3) for a in layer] for layer in alphas.mean(0).tolist()]
 
 
@@ -120,9 +120,9 @@ class Log:
         training text that is the same at every step; None leaves it out."""
         if not self.lacks(step):
             return
-        found, alpha_map = outcomes(self.recipe, self.arch, weights, self.ids, self.longer)
+        values, alpha_map = outcomes(self.recipe, self.arch, weights, self.ids, self.longer)
         fixed = {} if batch_loss is None else {"batch_loss": round(batch_loss, 4)}
-        point = {"step": step, "train_loss": train_loss} | fixed | found
+        point = {"step": step, "train_loss": train_loss} | fixed | values
         self.log["points"] = sorted([*self.log["points"], point], key=lambda p: p["step"])
         if step == self.log["points"][-1]["step"]:
             self.log["alpha_map"] = alpha_map

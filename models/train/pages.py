@@ -163,9 +163,9 @@ def table(rows: list[dict[str, Any]]) -> str:
             "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
             "|" + "---|" * 13)
     lines = [head]
-    known = recipes()
+    recipes_by_id = recipes()
     for row in rows:
-        m, recipe = row["measured"], known[row["id"]]
+        m, recipe = row["measured"], recipes_by_id[row["id"]]
         elsewhere = f"{m['sink_elsewhere']} (k = {m['elsewhere']})" if m["sink_elsewhere"] else "0"
         if "sink_bias" in m:
             elsewhere = f"**{m['sink_bias']} (\\*)**, {elsewhere}"
@@ -225,19 +225,19 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
           zoo: Path) -> dict[Path, str]:
     """The text of every file that is written from the measurements: rows of index.json, which get their texts here,
     those of seeds.json, and the logs of the long runs."""
-    known, found = recipes(), {}
+    recipes_by_id, text_by_file = recipes(), {}
     runs = protocol.runs()
     logs = {id: factors.logs_of(recipe, zoo) for id, recipe in runs.items()}
     paired = factors.paired(runs, logs)
     for row in rows:
-        recipe = known[row["id"]]
+        recipe = recipes_by_id[row["id"]]
         row |= described(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
         row["tokenizer_config"] = json.loads((zoo / recipe.id / "tokenizer_config.json").read_text())
         row["further_seeds"] = further(recipe, more)
         row["differs"] = factors.published(paired.get(protocol.LONG + recipe.id))
-        found[zoo / recipe.id / "card.md"] = card(recipe, row)
-    found[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
+        text_by_file[zoo / recipe.id / "card.md"] = card(recipe, row)
+    text_by_file[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
     base = runs[protocol.LONG + protocol.HEADLINE[0]]
     text, decisions = readme.read_text(), decide.decisions()
     for name, lines in {
@@ -247,9 +247,9 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
             "hours": decide.spent(), "factors": factors.table(list(paired.values())),
             "decisions": decide.table(decisions)}.items():
         text = claims.with_table(text, name, lines)
-    found[readme] = text
-    found[zoo / "decisive.json"] = decide.published(decisions)
-    return found
+    text_by_file[readme] = text
+    text_by_file[zoo / "decisive.json"] = decide.published(decisions)
+    return text_by_file
 
 
 def main() -> None:

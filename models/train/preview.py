@@ -66,8 +66,8 @@ def refinement(model: bytes, stored: Weights) -> bytes:
             others.append(model[start:end])
             continue
         sizes = stored[name].numpy().ravel().astype(np.int32)
-        own, numbers = bounded(np.frombuffer(model[start:end], "<u2").astype(np.int32), np.abs(sizes))
-        bounds.append(own.astype("<u2").tobytes())
+        matrix_bounds, numbers = bounded(np.frombuffer(model[start:end], "<u2").astype(np.int32), np.abs(sizes))
+        bounds.append(matrix_bounds.astype("<u2").tobytes())
         steps.append(np.abs(sizes))
         above.append(numbers)
     numbers = np.concatenate(above)[np.argsort(np.concatenate(steps), kind="stable")]
@@ -81,8 +81,8 @@ def bounded(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarr
     for size in np.unique(sizes):
         group = m[sizes == size]
         bounds[size] = group.min() if size else group.max()
-    apart = np.where(sizes, m - bounds[sizes], 2 * (bounds[0] - m) + (halves >> 15))
-    return bounds, apart
+    differences = np.where(sizes, m - bounds[sizes], 2 * (bounds[0] - m) + (halves >> 15))
+    return bounds, differences
 
 
 def gzip(data: bytes) -> bytes:

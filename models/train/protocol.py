@@ -102,10 +102,10 @@ def long(recipe: Recipe) -> Recipe:
 
 def runs() -> dict[str, Recipe]:
     """Every recipe of the protocol by the id of its long runs, in the order of training."""
-    known = [recipe for recipe in recipes().values() if recipe.id not in REPLACED]
-    known.sort(key=lambda r: (HEADLINE.index(r.id) if r.id in HEADLINE else len(HEADLINE),
-                              FACTORS[r.factor], r.order, r.id))
-    return {LONG + recipe.id: long(recipe) for recipe in known}
+    compared = [recipe for recipe in recipes().values() if recipe.id not in REPLACED]
+    compared.sort(key=lambda r: (HEADLINE.index(r.id) if r.id in HEADLINE else len(HEADLINE),
+                                 FACTORS[r.factor], r.order, r.id))
+    return {LONG + recipe.id: long(recipe) for recipe in compared}
 
 
 def decisive(recipe: Recipe) -> Recipe:
@@ -122,12 +122,12 @@ def decisive(recipe: Recipe) -> Recipe:
 
 def decisive_runs() -> dict[str, Recipe]:
     """Every recipe of protocol B by the id of its runs, in the order of training; the baseline first."""
-    known, long_runs = recipes(), runs()
-    found = [dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=known[id].paper)
-             if id in B_SAME
-             else decisive(known[id] if id in known else laid_over(*id.split("+"))) for id in B_ORDER]
-    found[0] = dataclasses.replace(found[0], seeds=B_BASELINE_SEEDS)
-    return {recipe.id: recipe for recipe in found}
+    recipes_by_id, long_runs = recipes(), runs()
+    decisive_recipes = [dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=recipes_by_id[id].paper)
+                        if id in B_SAME
+                        else decisive(recipes_by_id[id] if id in recipes_by_id else laid_over(*id.split("+"))) for id in B_ORDER]
+    decisive_recipes[0] = dataclasses.replace(decisive_recipes[0], seeds=B_BASELINE_SEEDS)
+    return {recipe.id: recipe for recipe in decisive_recipes}
 
 
 def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
@@ -140,8 +140,8 @@ def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
 def gap(log: dict[str, Any]) -> int | None:
     """The first step that a log lacks between its first and its last one; None without a gap."""
     steps = [point["step"] for point in log["points"]]
-    wanted = [step for step in POINTS if steps and steps[0] <= step <= steps[-1]]
-    return next((step for step in wanted if step not in steps), None)
+    expected = [step for step in POINTS if steps and steps[0] <= step <= steps[-1]]
+    return next((step for step in expected if step not in steps), None)
 
 
 def plain(training: Training) -> dict[str, Any]:

@@ -36,16 +36,16 @@ def due(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
     """The seeds that a recipe lacks by its logs: two, then a third unless two suffice, then two more for a second
     look."""
     if recipe.id == protocol.B_BASELINE:
-        wanted = recipe.seeds
+        seeds = recipe.seeds
     else:
-        wanted = recipe.seeds[:2]
+        seeds = recipe.seeds[:2]
         logs = decide.logs_of(recipe)
-        if set(wanted) <= logs.keys() and not decide.two_suffice(logs):
-            wanted = recipe.seeds[:protocol.B_FIRST]
+        if set(seeds) <= logs.keys() and not decide.two_suffice(logs):
+            seeds = recipe.seeds[:protocol.B_FIRST]
             first_look = decide.Decision(recipe, logs, decide.logs_of(known[recipe.baseline]))
             if first_look.needs_more:
-                wanted = protocol.B_SECOND
-    return tuple(seed for seed in wanted if steps_left(recipe, seed))
+                seeds = protocol.B_SECOND
+    return tuple(seed for seed in seeds if steps_left(recipe, seed))
 
 
 def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
@@ -65,11 +65,11 @@ def parameters(recipe: Recipe) -> int:
 
 def seconds_a_step(runs: Path) -> dict[str, float]:
     """Seconds per step of each recipe, by its id: the median over its measured runs."""
-    file, found = runs / "seconds.jsonl", {}
+    file, times = runs / "seconds.jsonl", {}
     lines = file.read_text().splitlines() if file.exists() else []
     for one in map(json.loads, lines):
-        found.setdefault(one["recipe"], []).append(one["seconds"] / one["steps"])
-    return {id: median(values) for id, values in found.items()}
+        times.setdefault(one["recipe"], []).append(one["seconds"] / one["steps"])
+    return {id: median(values) for id, values in times.items()}
 
 
 def left(runs: Path, only: list[str]) -> str:
@@ -87,11 +87,11 @@ def left(runs: Path, only: list[str]) -> str:
         rows.setdefault(number, []).append(
             (f"{decide.id_of(recipe)} {seed}", tuple(steps * one / 3600 for one in a_step)))
 
-    def hours_of(found: list[tuple[float, ...]]) -> str:
+    def sum_of(found: list[tuple[float, ...]]) -> str:
         return " to ".join(f"{sum(times):.1f}" for times in zip(*found)) or "0"
 
     def hours(found: list[tuple[str, tuple[float, ...]]]) -> str:
-        return f"{len(found)} runs, {hours_of([times for _, times in found])} core hours"
+        return f"{len(found)} runs, {sum_of([times for _, times in found])} core hours"
 
     lines = [f"{number}. {protocol.B_ROWS[number].decides}: {hours(found)}: "
              + ", ".join(name for name, _ in found) for number, found in rows.items()]
@@ -99,7 +99,7 @@ def left(runs: Path, only: list[str]) -> str:
     # A recipe whose sink may still vanish lacks its second seed.
     thirds = [times for name, times in all if name.endswith(" 2")]
     return "\n".join([*lines, f"In all {hours(all)}. Their logs may ask for {len(thirds)} third seeds "
-                              f"({hours_of(thirds)}) and for second looks."])
+                              f"({sum_of(thirds)}) and for second looks."])
 
 
 def run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:

@@ -119,43 +119,43 @@ class Recipe:
         return self.training.batch // self.context
 
 
-def _check(file: str, given: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
-    for name in choices.keys() & given.keys():
-        if given[name] not in choices[name]:
-            raise ValueError(f"{file}: {name} is {given[name]!r}, expected one of "
+def _check(file: str, values: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
+    for name in choices.keys() & values.keys():
+        if values[name] not in choices[name]:
+            raise ValueError(f"{file}: {name} is {values[name]!r}, expected one of "
                              f"{', '.join(choices[name])}")
 
 
-def _known(file: str, given: dict[str, Any], known: Iterable[str]) -> None:
-    for name in given.keys() - set(known):
-        raise ValueError(f"{file}: expected one of {', '.join(known)}, found {name!r}")
+def _known(file: str, names: dict[str, Any], allowed: Iterable[str]) -> None:
+    for name in names.keys() - set(allowed):
+        raise ValueError(f"{file}: expected one of {', '.join(allowed)}, found {name!r}")
 
 
 def _contents(path: Path) -> dict[str, Any]:
     """The contents of a recipe's file. Raises ValueError, which lists the possible names, for an unknown name or
     word."""
-    given = tomllib.loads(path.read_text())
-    changed = given.setdefault("training", {})
-    own = given.setdefault("config", {}).get("sinkscope", {})
-    _known(path.name, given, [one.name for one in fields(Recipe) if one.name != "id"])
+    contents = tomllib.loads(path.read_text())
+    changed = contents.setdefault("training", {})
+    variant = contents.setdefault("config", {}).get("sinkscope", {})
+    _known(path.name, contents, [one.name for one in fields(Recipe) if one.name != "id"])
     _known(path.name, changed, [one.name for one in fields(Training)])
-    _check(path.name, given | changed, CHOICES)
-    _known(path.name, own, (*ARCHITECTURE, "attention", "mask", "mask_token"))
-    _check(path.name, own, ARCHITECTURE)
-    _check(path.name, own.get("mask", {}), MASKS)
-    return given
+    _check(path.name, contents | changed, CHOICES)
+    _known(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
+    _check(path.name, variant, ARCHITECTURE)
+    _check(path.name, variant.get("mask", {}), MASKS)
+    return contents
 
 
-def _made(id: str, given: dict[str, Any]) -> Recipe:
+def _made(id: str, contents: dict[str, Any]) -> Recipe:
     """The recipe with these contents."""
-    given = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
-             for name, value in given.items()}
-    changed = given.pop("training")
+    contents = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
+                for name, value in contents.items()}
+    changed = contents.pop("training")
     if "front" in changed:
         changed = changed | {"front": tuple(changed["front"])}
     training = Training(**changed)
-    config = BASE | given.pop("config") | {"bos_token_id": next(iter(training.front_ids), None)}
-    return Recipe(id=id, config=config, training=training, **given)
+    config = BASE | contents.pop("config") | {"bos_token_id": next(iter(training.front_ids), None)}
+    return Recipe(id=id, config=config, training=training, **contents)
 
 
 def read(path: Path) -> Recipe:
@@ -165,29 +165,29 @@ def read(path: Path) -> Recipe:
 def laid_over(factor: str, other: str) -> Recipe:
     """FACTOR+OTHER: the changes of one recipe applied to another one, which is its baseline. No paper has a figure for
     it."""
-    one, base = (_contents(RECIPES / f"{id}.toml") for id in (factor, other))
-    config = base["config"] | one["config"]
-    own = base["config"].get("sinkscope", {}) | one["config"].get("sinkscope", {})
+    change, base = (_contents(RECIPES / f"{id}.toml") for id in (factor, other))
+    config = base["config"] | change["config"]
+    variant = base["config"].get("sinkscope", {}) | change["config"].get("sinkscope", {})
     return _made(f"{factor}+{other}", {
-        "title": f"{one['title']}, {base['title']}", "what": f"{one['what']} {base['what']}",
-        "factor": one["factor"], "baseline": other,
-        "config": config | ({"sinkscope": own} if own else {}),
-        "training": base["training"] | one["training"]})
+        "title": f"{change['title']}, {base['title']}", "what": f"{change['what']} {base['what']}",
+        "factor": change["factor"], "baseline": other,
+        "config": config | ({"sinkscope": variant} if variant else {}),
+        "training": base["training"] | change["training"]})
 
 
 def recipes() -> dict[str, Recipe]:
     """All recipes by id, in the order of the table."""
-    found = [read(path) for path in RECIPES.glob("*.toml")]
-    found.sort(key=lambda r: (list(FACTORS).index(r.factor), r.order, r.id))
-    return {recipe.id: recipe for recipe in found}
+    all_recipes = [read(path) for path in RECIPES.glob("*.toml")]
+    all_recipes.sort(key=lambda r: (list(FACTORS).index(r.factor), r.order, r.id))
+    return {recipe.id: recipe for recipe in all_recipes}
 
 
-def refuse_unknown(parser: argparse.ArgumentParser, given: Iterable[str], known: Collection[str],
+def refuse_unknown(parser: argparse.ArgumentParser, ids: Iterable[str], known_ids: Collection[str],
                    ) -> None:
     """Ends the program if an id is unknown, and suggests similar ids."""
-    for id in given:
-        if id not in known:
-            near = difflib.get_close_matches(id, known, 4, 0.5)
-            near = [*(one for one in known if one.endswith(f"-{id}") and one not in near), *near]
-            some = ", ".join((near or list(known))[:4])
-            parser.error(f"expected an id such as {some}, found {id!r}")
+    for id in ids:
+        if id not in known_ids:
+            near = difflib.get_close_matches(id, known_ids, 4, 0.5)
+            near = [*(one for one in known_ids if one.endswith(f"-{id}") and one not in near), *near]
+            suggestions = ", ".join((near or list(known_ids))[:4])
+            parser.error(f"expected an id such as {suggestions}, found {id!r}")

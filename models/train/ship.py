@@ -132,7 +132,7 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
 def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The numbers of every seed of a recipe that has several, on the weights of its run; for a seed whose run is not in
     this folder, its previous row."""
-    kept = {(row["id"], row["seed"]): row for row in before}
+    previous = {(row["id"], row["seed"]): row for row in before}
     rows = []
     for recipe in recipes().values():
         for seed in recipe.seeds if len(recipe.seeds) > 1 else ():
@@ -141,8 +141,8 @@ def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[di
                 measured = measure(architecture(recipe.config), weights,
                                    ids_of(recipe, texts, corpus_tokenizer(runs)))
                 rows.append({"id": recipe.id, "seed": seed, "measured": measured})
-            elif (recipe.id, seed) in kept:
-                rows.append(kept[recipe.id, seed])
+            elif (recipe.id, seed) in previous:
+                rows.append(previous[recipe.id, seed])
     return rows
 
 
@@ -189,12 +189,12 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="take the weights from these runs first")
     parser.add_argument("only", nargs="*", metavar="RECIPE", help="take these alone")
     arguments = parser.parse_args()
-    known, runs = recipes(), arguments.runs
-    refuse_unknown(parser, arguments.only, known)
+    recipes_by_id, runs = recipes(), arguments.runs
+    refuse_unknown(parser, arguments.only, recipes_by_id)
     if runs is not None:
         held_out = json.loads((runs / "corpus" / "heldout.json").read_text())
         (ZOO / "heldout.json").write_text(json.dumps(held_out, indent=0) + "\n")
-        for recipe in known.values():
+        for recipe in recipes_by_id.values():
             chosen = not arguments.only or recipe.id in arguments.only
             if chosen and last(recipe, recipe.seeds[0], runs).exists():
                 take(recipe, runs, held_out)
@@ -204,13 +204,13 @@ def main() -> None:
     if runs is not None:
         more = seeds(runs, texts, more)
         write_json(known_seeds, more)
-    rows = {id: facts(recipe, texts) for id, recipe in known.items()
+    rows = {id: facts(recipe, texts) for id, recipe in recipes_by_id.items()
             if (ZOO / id / "model.safetensors").exists()}
     for file, text in pages(list(rows.values()), more, MODELS / "README.md", ZOO).items():
         file.write_text(text)
     for id, row in rows.items():
         print(id, row["measured"]["sink_1"], row["differs"] and row["differs"]["says"])
-    missing = [id for id in known if id not in rows]
+    missing = [id for id in recipes_by_id if id not in rows]
     total = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
     lines = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))
     print(f"{len(rows)} models, {total:,} bytes of weights; timelines {lines:,} bytes")

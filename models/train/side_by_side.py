@@ -232,7 +232,7 @@ def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs
 
 
 def main() -> None:
-    known = protocol.decisive_runs()
+    recipes_by_id = protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("only", nargs="*", metavar="RECIPE", help="these alone, b-ID")
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
@@ -245,14 +245,14 @@ def main() -> None:
                         help="train the recipes given again and write their logs to this folder")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="with --again")
     arguments = parser.parse_args()
-    refuse_unknown(parser, arguments.only, known)
+    refuse_unknown(parser, arguments.only, recipes_by_id)
     ends = time.monotonic() + 60 * arguments.minutes
     corpora, runs = folders(parser, arguments)
     zoo = (arguments.again or protocol.ZOO).resolve()
 
     def wanted() -> Iterator[tuple[Recipe, int]]:
         if arguments.again:
-            yield from ((known[id], seed) for id in arguments.only for seed in arguments.seeds)
+            yield from ((recipes_by_id[id], seed) for id in arguments.only for seed in arguments.seeds)
         else:
             yield from ((recipe, seed) for _, recipe, seed in queue.jobs(arguments.only))
 
@@ -260,7 +260,7 @@ def main() -> None:
     broken_off = work(wanted, corpora, runs, measurer, arguments.device, arguments.width, ends)
     measurer.end()
     for id, seed in broken_off:
-        protocol.log_file(known[id], seed, zoo).unlink()
+        protocol.log_file(recipes_by_id[id], seed, zoo).unlink()
     print(f"not ended: {sorted(broken_off)}" if broken_off else "nothing is left")
 
 

@@ -22,15 +22,15 @@ LONG_CHARACTERS = 640  # at least 120
 
 def read(corpora: Path) -> dict[str, list[str]]:
     """The documents of each file, in order. Raises ValueError if a file differs."""
-    found = {}
+    texts_by_file = {}
     for name, expected in SHA256.items():
         data = (corpora / name).read_bytes()
         digest = hashlib.sha256(data).hexdigest()
         if digest != expected:
             raise ValueError(f"{name}: sha256 is {digest}, expected {expected}")
         texts = data.decode("ascii").split(END)
-        found[name] = [text.strip() for text in texts if text.strip()]
-    return found
+        texts_by_file[name] = [text.strip() for text in texts if text.strip()]
+    return texts_by_file
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

@@ -104,17 +104,17 @@ def optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch
             kind = "adamw" if training.optimizer == "muon" and not inner else training.optimizer
             groups.setdefault((kind, decay(name, w, training)), []).append(w)
 
-    def of(kind: str) -> list[dict[str, Any]]:
+    def groups_of(kind: str) -> list[dict[str, Any]]:
         return [{"params": params, "weight_decay": rate}
                 for (own, rate), params in groups.items() if own == kind]
 
-    made: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
+    makers: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
         "adamw": partial(torch.optim.AdamW,
                          **{"lr": training.learning_rate, "betas": (0.9, 0.95), "fused": True} | adamw),
         "muon": partial(torch.optim.Muon, lr=training.learning_rate, momentum=0.95,
                         adjust_lr_fn="match_rms_adamw"),
         "sgd": partial(torch.optim.SGD, lr=training.learning_rate, momentum=0.9)}
-    return [make(of(kind)) for kind, make in made.items() if of(kind)]
+    return [make(groups_of(kind)) for kind, make in makers.items() if groups_of(kind)]
 
 
 def learning_rate(step: int, training: Training) -> float:
@@ -136,12 +136,12 @@ def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]
     """Measurements of the current model, as a reader would see them."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
-    found = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
+    values = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
     if arch.mask.kind == "bidirectional":
         noise = torch.rand(len(ids), ids.shape[1] + 1, generator=torch.Generator().manual_seed(0))
-        found["held_out_loss"] = round(unmask_loss(arch, weights, ids, noise, Training()).item(), 4)
+        values["held_out_loss"] = round(unmask_loss(arch, weights, ids, noise, Training()).item(), 4)
     sinks = metrics.sink(alphas)
-    found |= {
+    values |= {
         "sink_1": round(sinks[0].item(), 2),
         "alpha_max": round(alphas.mean(0)[..., 0].max().item(), 4),
         "hidden_ratio": round(
@@ -151,8 +151,8 @@ def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]
         "sink_k": round(sinks[1:].max().item(), 2),
     }
     if trace.att_bias is not None:
-        found["sink_bias"] = round(metrics.sink(metrics.alpha_bias(trace.att_bias)).item(), 2)
-    return found
+        values["sink_bias"] = round(metrics.sink(metrics.alpha_bias(trace.att_bias)).item(), 2)
+    return values
 
 
 def _lock(folder: Path) -> TextIO | None:
@@ -181,8 +181,8 @@ def is_training(folder: Path) -> bool:
 def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
     """The initial weights on a device; fixed tensors get no gradient."""
     weights = initial_weights(arch, seed, training)
-    kept = fixed(weights, training)
-    weights = {n: w.to(device).requires_grad_(n not in kept) for n, w in weights.items()}
+    fixed_names = fixed(weights, training)
+    weights = {n: w.to(device).requires_grad_(n not in fixed_names) for n, w in weights.items()}
     for name, w in weights.items():
         if name.endswith("bias_key") and training.bias_dimensions is not None:
             w.register_hook(partial(first_dimensions, count=training.bias_dimensions))
@@ -309,7 +309,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
 
 
 def main() -> None:
-    known = recipes() | protocol.runs() | protocol.decisive_runs()
+    recipes_by_id = recipes() | protocol.runs() | protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("recipe", metavar="RECIPE",
                         help=f"{', '.join(recipes())}; long-RECIPE, b-RECIPE: as protocol A "
@@ -324,13 +324,13 @@ def main() -> None:
                         help="a step to break off at, one at which checkpoints are written")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    refuse_unknown(parser, [arguments.recipe], known)
+    refuse_unknown(parser, [arguments.recipe], recipes_by_id)
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     if arguments.until is not None and arguments.until % SAVE_EVERY:
         parser.error(f"--until is {arguments.until}, expected a multiple of {SAVE_EVERY}")
     torch.set_num_threads(arguments.threads)
-    train(known[arguments.recipe], arguments.seed, arguments.corpora, arguments.runs,
+    train(recipes_by_id[arguments.recipe], arguments.seed, arguments.corpora, arguments.runs,
           arguments.device, arguments.until)
 
 

@@ -1008,8 +1008,8 @@ export default [
   [
     'an effect of exactly the smallest is none',
     'models/train/decide.py',
-    'found.high < EFFECT',
-    'found.high <= EFFECT',
+    'interval.high < EFFECT',
+    'interval.high <= EFFECT',
     'decide',
   ],
 ];
