@@ -123,9 +123,11 @@ def decisive(recipe: Recipe) -> Recipe:
 def decisive_runs() -> dict[str, Recipe]:
     """Every recipe of protocol B by the id of its runs, in the order of training; the baseline first."""
     recipes_by_id, long_runs = recipes(), runs()
-    decisive_recipes = [dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=recipes_by_id[id].paper)
-                        if id in B_SAME
-                        else decisive(recipes_by_id[id] if id in recipes_by_id else laid_over(*id.split("+"))) for id in B_ORDER]
+    decisive_recipes = [
+        dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=recipes_by_id[id].paper)
+        if id in B_SAME
+        else decisive(recipes_by_id[id] if id in recipes_by_id else laid_over(*id.split("+")))
+        for id in B_ORDER]
     decisive_recipes[0] = dataclasses.replace(decisive_recipes[0], seeds=B_BASELINE_SEEDS)
     return {recipe.id: recipe for recipe in decisive_recipes}
 
