@@ -6,7 +6,7 @@ from statistics import mean
 
 from test_claims import INDEX, prose
 
-from models.train import claims, decide, protocol
+from models.train import beyond, claims, decide, protocol
 from models.train.factors import at
 from models.train.recipe import recipes
 
@@ -50,6 +50,20 @@ def test_what_the_other_models_of_the_zoo_differ_in() -> None:
 def test_the_sink_of_the_key_bias_model_is_on_its_bias_key() -> None:
     share = INDEX["key-bias"]["measured"]["sink_bias"]
     stated("web/src/experiments/fragility.ts", f"whose sink is on the bias key (Sink∗ {share:.0f}%)")
+
+
+def test_what_zeroing_one_channel_costs() -> None:
+    units = json.loads(beyond.FILE.read_text())["channels"]
+    cost = {one["unit"]: f"{one['worst']:.2f}" for one in units}
+    assert [one["unit"] for one in sorted(units, key=lambda one: -one["worst"])] == list(beyond.FRAGILE)
+    assert all(one["median"] < 0.01 for one in units)
+    assert beyond.read_model(beyond.ZOO / "key-bias")[0].D == 128
+    stated("web/src/experiments/fragility.ts",
+           f"with the worst one of 128 zeroed, the loss rises by {cost['key-bias']} nats in the key-bias "
+           f"model")
+    stated("web/src/experiments/fragility.ts",
+           f"by {cost['softmax']} with softmax, {cost['sigmoid']} with sigmoid, {cost['gated']} with a gate "
+           f"and {cost['sink-logit']} with sink logits ({beyond.SEQUENCES} passages, T = {beyond.T})")
 
 
 def test_what_softmax1_and_normalized_sigmoid_leave_undecided() -> None:
