@@ -269,6 +269,11 @@ export interface Architecture {
   readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'clamped_swiglu';
   /** Scores are q.k times this factor. */
   readonly score_scale: number;
+  /** What attention and feed-forward add is multiplied by this; absent where it is 1, as is the factor of logits. */
+  readonly branch_scale?: number;
+  readonly logit_scale?: number;
+  /** Layers whose queries and keys are not rotated; absent where all are. */
+  readonly unrotated?: readonly number[];
   /** Embeddings are multiplied by this factor. */
   readonly embedding_scale: number;
   /**
