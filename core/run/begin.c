@@ -51,7 +51,7 @@ static uint32_t lacking(const ss_trace *trace, const ss_trace *from, uint32_t ne
     uint32_t known =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
     /* A map that this run stores cannot be copied from one that computes its own. */
-    uint32_t stored = from->fields & ~(from->computed & ~trace->computed);
+    uint32_t stored = from->fields & ~from->summed & ~(from->computed & ~trace->computed);
     return needed & ~stored & ~(from->edited ? 0 : known);
 }
 
@@ -148,7 +148,7 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     int kept = ss_min(ended || streams ? alike : alike - 1, replayed_tokens(pass));
     /* Those that were computed together stay together. */
     int together = prefix > pass->together ? prefix : pass->together;
-    bool forgets = pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT));
+    bool forgets = trace->summed || (pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT)));
     return kept < together || kept < 0 || forgets ? 0 : kept;
 }
 

@@ -22,7 +22,8 @@ typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
     int capacity;          /* tokens there must be room for, 1 .. context; more where a rotary model
                               evicts within the context, positions as in the cache */
-    uint32_t fields;       /* mask of SS_BIT(field); SS_FIELDS_ALWAYS is added, or SS_STREAMS */
+    uint32_t fields;       /* mask of SS_BIT(field); SS_FIELDS_ALWAYS is added; SS_STREAMS or
+                              SS_MEASURES beside them */
     const ss_edit *edits;  /* applied in order; of two that say one thing the last one wins */
     int edits_n;
     /* A run of the same model that this one begins from: its residual stream after `layer` layers
@@ -57,6 +58,7 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err);
  * if the arena is too small. SS_BAD_REQUEST if the run to begin from is another model's, is longer
  * than the capacity, or has not recorded hidden and all that this one records of the layers below;
  * if a run that streams has no eviction of every head, or is asked for what it forgets.
+ * SS_UNSUPPORTED if a run that measures begins from another.
  */
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err);
 
@@ -85,8 +87,8 @@ int ss_run_step(ss_run *run);
  * of the first tokens that both have is kept; the last of them is computed again where its logits
  * are needed and neither they nor its last hidden state were recorded. Where a token depends on
  * later ones, or an eviction has begun, all are: a prefix, a bidirectional mask, an edit that looks
- * at many tokens, a run that streams. Errors as of ss_run_extend of a new run; the run is then as
- * before. Time as of ss_run_extend for the tokens that are computed.
+ * at many tokens, a run that streams or measures. Errors as of ss_run_extend of a new run; the run
+ * is then as before. Time as of ss_run_extend for the tokens that are computed.
  */
 ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);

@@ -3,7 +3,8 @@
  *
  * A map is the largest thing that a run leaves, and most questions need only sums over its rows and
  * columns. The rows of a head are added in the order of their queries, whether they come from the
- * pass, from a stored map, or are computed again (maps.h): the bits are the same.
+ * pass, from a stored map, or are computed again (maps.h): the bits are the same. So are those of
+ * queries, of which a run that measures keeps nothing else.
  */
 #ifndef SS_RUN_STATISTICS_H
 #define SS_RUN_STATISTICS_H
@@ -17,12 +18,19 @@
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
                        const float *x, size_t stride);
 
-/* Groups that can be found from what the trace has recorded. */
+/* The same of the vectors q of queries [t, t+n), whose keys the trace holds: SS_OF_COSINES. */
+void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
+                               size_t stride);
+
+/* Groups of maps that can be found from what the trace has recorded. */
 unsigned ss_statistics_of(const ss_trace *trace);
 
 /* Forgets all rows, or those of a head that has more than n. */
 void ss_statistics_clear(const ss_trace *trace);
 void ss_statistics_rewind(const ss_trace *trace, int n);
+
+/* True if groups of every head have the first T queries, and no more. */
+bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T);
 
 /* Brings groups of every head to the first T queries; reads the rows that are missing. */
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T);

@@ -52,6 +52,12 @@ typedef enum ss_field_id {
  * none of SS_FIELDS_STREAMED's others.
  */
 #define SS_STREAMS (1u << 31)
+/*
+ * Beside the bits of fields, a run measures: of maps and queries it keeps what metrics accumulate
+ * (statistics.h), over all of its tokens, and no rows. Its memory is without q's 4 L H K bytes a
+ * token.
+ */
+#define SS_MEASURES (1u << 30)
 #define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
 /* What it has slots for. */
 #define SS_FIELDS_SLOTS (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V) | SS_BIT(SS_FIELD_EVICTED))
@@ -78,17 +84,24 @@ typedef struct ss_field {
 const ss_field *ss_fields(void);
 
 /* Groups of row statistics: which metrics each serves is a column of their table. */
-enum { SS_OF_SHARES = 1, SS_OF_ENTROPY = 2, SS_OF_VALUES = 4, SS_OF_OUTPUTS = 8 };
-#define SS_STATISTICS 4
+enum {
+    SS_OF_SHARES = 1,
+    SS_OF_ENTROPY = 2,
+    SS_OF_VALUES = 4,
+    SS_OF_OUTPUTS = 8,
+    SS_OF_COSINES = 16 /* of queries and keys; the others are of maps */
+};
+#define SS_STATISTICS 5
 
 /*
- * What is found in one reading of the maps (statistics.h), [L][H][capacity] each. A row has its
+ * What is found in one reading of maps, or queries (statistics.h), [L][H][capacity] where no shape
+ * is given. A row has its
  * mass and the factor that makes a weight, or that of the bias key, a share of attention,
  * P = weight * factor (of the absolute value where the operation has signs): section 1.3 of the
  * metrics, the authors' proxy. A key has sums over its column.
  */
 typedef struct ss_row_statistics {
-    int *queries;   /* [SS_STATISTICS][L][H] first queries whose rows are in; NULL: no maps */
+    int *queries;   /* [SS_STATISTICS][L][H] first queries whose rows are in; NULL: none are read */
     int *lengths_n; /* [L][H] keys whose lengths are known */
     float *mass, *factor, *first; /* of a query; first: |weight| of the first token */
     float *entropy;
@@ -96,6 +109,10 @@ typedef struct ss_row_statistics {
     double *alpha, *alpha_raw; /* of a key: sum of shares, and of weights */
     double *values, *outputs;  /* of a key: sum of |weight| over what the query mixes, by |v| and
                                   by |W_O v| */
+    int *directions_n;         /* [L][H] keys that the last query sees */
+    float *directions; /* [L][H][K] the sum of their unit vectors, without the first token's */
+    double *cosines;   /* [L][H][2] sums over queries of the cosine with the first key, and of those
+                          with the other keys that they see */
 } ss_row_statistics;
 
 /*
@@ -120,8 +137,9 @@ typedef struct ss_trace {
     ss_choice *choices;   /* [L][H] what each head computes */
     bool edited;          /* it is a run of something else than the model */
     uint32_t computed;    /* of its fields, maps whose rows are computed when they are read */
+    uint32_t summed;      /* of its fields, those of which only statistics are kept */
     struct ss_pass *pass; /* of a run, which computes them */
-    ss_row_statistics statistics; /* of att, where that is recorded */
+    ss_row_statistics statistics; /* of att and q, where these are recorded */
     ss_pool *pool;                /* whose threads share a metric; or NULL */
     double *spectrum;             /* where hidden is: room that metrics of it work in, */
     size_t spectrum_n;            /*     so many numbers for each of the pool's workers */
@@ -197,6 +215,9 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
  * there are, and for rows of a field that has none. */
 ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                              int t, int n, ss_error *err);
+
+/* The error of rows of a field of which a run that measures keeps statistics only. */
+ss_status ss_trace_refuse_summed(int field, ss_error *err);
 
 /* Checks that rows [t, t+n) of a field are there. */
 ss_status ss_trace_check_rows(const ss_trace *trace, int field, int t, int n, ss_error *err);

@@ -54,6 +54,8 @@ export interface Metric {
   readonly arguments: readonly string[];
   /** Which trace fields the run must have recorded. */
   readonly fields: readonly string[];
+  /** Accumulated while a run is computed, so that a run with `measuring` has it although it keeps no map and no query. */
+  readonly accumulated: boolean;
   /** A mean over sequences says something; else it belongs to one sequence. */
   readonly averaged: boolean;
   /** Part of a summary: `measure` takes these metrics unless its options name others. */

@@ -23,7 +23,7 @@ import { randomBits } from './random.js';
 const BY_EDITS = -1;
 
 /** The options that describe a run. */
-const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
+const WANTED = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag' };
 
 /** The options that go with the address of a remote file. */
 const REMOTE = {
@@ -392,7 +392,7 @@ class Model {
    * @param {number} n
    * @param {import('../sinkscope.js').RunOptions} options
    */
-  #wanted(n, { fields, edits = [], streaming, maps, from, ...options }) {
+  #wanted(n, { fields, edits = [], streaming, measuring, maps, from, ...options }) {
     const { context } = this.architecture;
     // An edit may lead beyond the context; the core knows which.
     const most = edits.length > 0 ? MOST_TOKENS : context;
@@ -401,7 +401,7 @@ class Model {
     const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
     expectInteger(capacity, n, most, 'capacity');
     if (maps !== undefined) expectInteger(maps, 0, MOST_BYTES, 'maps');
-    return { fields, edits, capacity, streaming, maps };
+    return { fields, edits, capacity, streaming, measuring, maps };
   }
 
   /**

@@ -119,6 +119,12 @@ export interface RunOptions extends Options {
    */
   readonly maps?: number;
   /**
+   * Of `att`, `scores` and `q` the run keeps what `accumulated` metrics need, over all of its tokens, and no rows:
+   * a third less memory of a long text. Other metrics of these fields, and the fields themselves, are refused; such a
+   * run begins from no other one, and no other begins from it.
+   */
+  readonly measuring?: boolean;
+  /**
    * Of keys and values only what an eviction keeps is held, so that memory grows with its budget and,
    * by 12 bytes a token, with the text. Every head must evict, query by query (not snapkv); fields are
    * those that are `streamed`. The losses have the same bits.
