@@ -93,7 +93,10 @@ def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
     mask[..., 0] = False
     zeros = torch.zeros(1, 1, 4, 2)
     call = Call(0, nn.Identity(), query=zeros, key=zeros, value=zeros, mask=mask)
-    att = torch.cat([chunk.att for chunk in call.chunks(cells=8)], 2)
+    chunks = list(call.chunks(cells=8, scores=True))
+    # A mask of truths hides, and adds nothing to what is seen.
+    assert all(chunk.scores is not None and chunk.scores[..., 1:].eq(0).all() for chunk in chunks)
+    att = torch.cat([chunk.att for chunk in chunks], 2)
     assert torch.allclose(att, torch.tensor([0, 1 / 3, 1 / 3, 1 / 3], dtype=att.dtype).expand(1, 1, 4, 4))
 
 

@@ -177,9 +177,11 @@ def test_measure_gives_sink_and_map_in_the_words_of_the_package(name: str) -> No
 def test_measure_counts_layers_as_the_model_does_and_first_tokens_where_they_stand() -> None:
     make, layers = HYBRIDS["jamba"]
     prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
-    recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, keep=0, progress=False)
+    recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, eps=[0.03], keep=0, progress=False)
     found = recording.measure()
-    assert found["layer"] in layers
-    assert np.array_equal(found["alpha"], recording["mean.alpha"][..., 2])
-    assert found["sink"] == recording["mean.sink_ratio"][0, 2]
+    alpha, sink = recording["mean.alpha"][..., 2], recording["mean.sink_ratio"][0]
+    row, head = np.unravel_index(alpha.argmax(), alpha.shape)
+    assert (found["layer"], found["head"]) == (layers[row], head)
+    assert np.array_equal(found["alpha"], alpha)
+    assert found["sink"] == sink[2] != sink[0]
     assert found["map"] is None and found["tokens"] is None
