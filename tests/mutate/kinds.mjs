@@ -123,7 +123,7 @@ const OF_LINES = {
   key: [
     [
       RegExp(
-        String.raw` (?:&&|\|\||and|or) ${TERM} (?:==|!=|is(?: not)?) ${TERM}(?=[ ;:)]|$)`,
+        String.raw` (?:&&|\|\||and|or) ${TERM} (?:==|!=|is(?: not)?) ${TERM}(?=[ ;:),\]]|$)`,
         'gm',
       ),
       '',

@@ -36,10 +36,11 @@ const tracked = (name, ...folders) =>
 
 /**
  * A room: its files, and the test that an edit fails; undefined: none; null: the edit is no program. Killers
- * are tests that are tried first.
+ * are tests that are tried first. Where `isNear`, the nearest tests alone are asked.
  * @typedef {{
  *   files: string[],
- *   killerOf: (file: string, text: string, name: string, killers?: string[]) => Promise<string | null | undefined>,
+ *   killerOf: (file: string, text: string, name: string, killers?: string[], isNear?: boolean) =>
+ *     Promise<string | null | undefined>,
  * }} Room
  */
 
@@ -99,19 +100,16 @@ async function wasm() {
     });
   /** A test that waits for what an edit took away never ends. @param {string} test @param {NodeJS.ProcessEnv} env */
   const passesEdited = (test, env) => passes(test, env, '--test-timeout=120000');
-  /** Taken at the first edit; each test must pass then. @type {ReturnType<typeof coverageOf> | undefined} */
+  /** Taken at the first edit that the nearest tests do not notice; each test must pass then. @type {ReturnType<typeof coverageOf> | undefined} */
   let covered;
   /** Whether a test passes without an edit; asked when it has noticed one, for its coverage may be of an earlier day. @type {Map<string, Promise<boolean>>} */
   const passed = new Map();
   return {
     files,
-    async killerOf(file, text, name, killers = []) {
+    async killerOf(file, text, name, killers = [], isNear = false) {
       const own = written(`${name}.mjs`, text);
       if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
       if (!(await hasTypes(name, file, text))) return 'types';
-      const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
-      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
-      const coverage = await covered;
       const unedited = readFileSync(file, 'utf8');
       if (text === unedited) return undefined;
       let at = 0;
@@ -121,25 +119,29 @@ async function wasm() {
         MUTANT_TEXT: own,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
+      /** The first of some tests that fails. @param {readonly string[]} some */
+      const failing = async (some) => {
+        for (const test of some) {
+          if (await passesEdited(test, env)) continue;
+          const own = passed.get(test) ?? passes(test, {});
+          passed.set(test, own);
+          if (!(await own)) throw new Error(`${test} fails without any edit`);
+          return test;
+        }
+        return undefined;
+      };
+      const words = [...killers, stemOf(file).slice(0, 5)];
+      const near = likelyFirst(nearestFirst(tests, file), words).slice(0, NEAR);
+      const killer = await failing(near);
+      if (killer || isNear) return killer;
+      const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
+      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
+      const coverage = await covered;
       // An operator counts as run where its right side did; the letter before it, where it did itself.
       const reaching = tests.filter((test) => hasRun(coverage.get(test)?.ran[file], at - 1));
       const seconds = (/** @type {string} */ test) => coverage.get(test)?.seconds ?? 0;
-      const words = [...killers, stemOf(file).slice(0, 5)];
-      // What a signal ended has counted nothing.
-      const near = likelyFirst(nearestFirst(reaching.length ? reaching : tests, file), words).slice(
-        0,
-        NEAR,
-      );
       const others = reaching.filter((test) => !near.includes(test));
-      for (const some of [near, others])
-        for (const test of some.sort((a, b) => seconds(a) - seconds(b)))
-          if (!(await passesEdited(test, env))) {
-            const own = passed.get(test) ?? passes(test, {});
-            passed.set(test, own);
-            if (!(await own)) throw new Error(`${test} fails without any edit`);
-            return test;
-          }
-      return undefined;
+      return failing(others.sort((a, b) => seconds(a) - seconds(b)));
     },
   };
 }
@@ -158,7 +160,7 @@ async function web() {
     files: [...new Set(imported)].map((file) =>
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
-    async killerOf(file, text, name, killers = []) {
+    async killerOf(file, text, name, killers = [], isNear = false) {
       const env = {
         ...process.env,
         MUTANT: file,
@@ -187,7 +189,7 @@ async function web() {
       const words = nearestFirst(reaching, file).map((test) => basename(test, '.test.ts'));
       const first = killers.length ? killers : words.slice(0, NEAR);
       if (!(await passes(first, 40))) return first.join(' ');
-      const others = words.filter((word) => !first.includes(word));
+      const others = isNear ? [] : words.filter((word) => !first.includes(word));
       return !others.length || (await passes(others, 120)) ? undefined : 'vitest';
     },
   };
@@ -257,7 +259,7 @@ async function models() {
     files: tracked(/\.py$/, ...folders).filter(
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
-    async killerOf(file, text, name, killers = []) {
+    async killerOf(file, text, name, killers = [], isNear = false) {
       const edited = written(`${name}.py`, text);
       if (!(await run(python, ['-m', 'py_compile', edited], { isQuiet: true }))) return null;
       forks ??= openForks(python);
@@ -289,7 +291,7 @@ async function models() {
       // A cluster takes longer to begin than all else.
       const slow = isRecorder ? ['tests/record/test_study.py', '-k', SLOW] : [];
       const [near, far] = [sorted.slice(0, NEAR), sorted.slice(NEAR)];
-      for (const some of [near, far, slow]) {
+      for (const some of isNear ? [near] : [near, far, slow]) {
         const quick = some === slow ? [] : ['-k', `not (${SLOW})`];
         if (some.length && !(await pytest([...some, ...quick])))
           return some.length === 1 ? some[0] : 'pytest';
