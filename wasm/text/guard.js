@@ -72,7 +72,7 @@ function sizeOf(source) {
   const parts = 'gguf' in source ? [...source.gguf.values()] : Object.values(source);
   const sizes = parts.map((part) => {
     if (typeof part === 'string') return part.length;
-    return ENTRY * (Object(part).length ?? 0);
+    return ENTRY * (Object(part).length || 0);
   });
   return sizes.reduce((sum, size) => sum + size, 0);
 }

@@ -84,8 +84,7 @@ function stages(stage) {
 
 /** @param {string} token */
 function readLetters(token) {
-  const bytes = Uint8Array.from(token, (letter) => letters.get(letter) ?? 0);
-  return bytes;
+  return Uint8Array.from(token, (letter) => Number(letters.get(letter)));
 }
 
 /**
