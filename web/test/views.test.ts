@@ -436,9 +436,9 @@ describe('query-key geometry', () => {
   });
 
   it('says the mean cosines and the norm of the first key', () => {
-    // (1 + 0.5 + 0) / 3, and (-0.5 - 1 - 1) / 3.
+    // The first query sees no other key: (0.5 + 0) / 2, and (-0.5 - 1 - 1) / 3.
     expect(geometry.says(frame, at)).toBe(
-      'Cosine of query and key: +0.50 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
+      'Cosine of query and key: +0.25 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
     );
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(base(), at)).toBe('');
@@ -475,10 +475,10 @@ describe('query-key geometry', () => {
     const degrees = (angles: readonly number[]) =>
       angles.map((one) => Math.round((one * 180) / Math.PI));
     expect([degrees(first!.angles), degrees(others!.angles)]).toEqual([
-      [0, 60, 90],
+      [60, 90],
       [120, 180, 180],
     ]);
-    expect(view.text('.chart-key')).toBe('first key, mean 50°other keys, mean 160°');
+    expect(view.text('.chart-key')).toBe('first key, mean 75°other keys, mean 160°');
     expect(view.all('.plot, .rose').map((one) => one.hidden)).toEqual([true, false]);
     view.draw(frame, { map: 'angle' });
     expect(roses).toHaveLength(1);
@@ -1061,14 +1061,14 @@ describe('one number of every head, and the chosen head along the text', () => {
     );
     const view = drawn(effects, frame);
     expect(view.text('.caption')).toBe(
-      '2 of 4 heads are dormant on this text. Ablating head L1H0 changes the loss most, by +0.500 nats per token. ' +
-        'Head L1H0 is no no-op, for the model uses it: 50% of its attention goes to the first token, and ablating it ' +
-        'changes the loss by +0.500.',
+      '2 of 4 heads are dormant on this text: each has a sink, and the model predicts as well without it. ' +
+        'Head L1H0 has a sink, and the model uses it: it gives the first token 50% of its attention, and ablating it ' +
+        'changes the loss by +0.500. Ablating head L1H0 changes the loss most, by +0.500 nats per token.',
     );
     expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
-      /Head L0H1 is a broadcast head and dormant: 75% .* changes the loss by \+0\.008\.$/,
+      /Head L0H1 is dormant: .* 75% .* changes the loss by \+0\.008\. Ablating/,
     );
-    expect(effects.says(frame, { layer: 0, head: 0 })).toMatch(/Head L0H0 is active: 25%/);
+    expect(effects.says(frame, { layer: 0, head: 0 })).toMatch(/Head L0H0 has no sink: .* 25%/);
     expect(view.map.data).toMatchObject({
       outlined: [
         { row: 0, col: 1 },
@@ -1078,12 +1078,12 @@ describe('one number of every head, and the chosen head along the text', () => {
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
-      'L0H1: Δloss = +0.008, dormant, broadcast',
-      'L1H0: Δloss = +0.500, on the first token, yet used',
+      'L0H1: Δloss = +0.008, sink, dormant',
+      'L1H0: Δloss = +0.500, sink, used',
     ]);
     // What costs the model something when it is ablated is no no-op, however it is shared.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
-      /is a broadcast head:/,
+      /has a sink, and the model uses it:/,
     );
     // The largest change may be a fall.
     const fall = { ...frame.tensors, effect: tensor([2, 2], [-0.75, 0, 0.5, 0]) };
@@ -1092,10 +1092,9 @@ describe('one number of every head, and the chosen head along the text', () => {
     );
     expect(ends(view)).toBe('Δloss −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
-      'active 1 – 25% −0.250',
-      'no-op 1 1 50% +0.004',
-      'on the first token, yet used 1 0 50% +0.500',
-      'broadcast 1 1 75% +0.008',
+      'sink, dormant 2 63% +0.006',
+      'sink, used 1 50% +0.500',
+      'no sink 1 25% −0.250',
     ]);
     const kinds = effects.numbers(frame, at)[3]!;
     expect([kinds.name, ...Array.from(kinds.data)]).toEqual([
