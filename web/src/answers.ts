@@ -110,7 +110,7 @@ function when(frame: Frame): string {
   if (!found) return '';
   if (found.isNone) return 'At no step of the training did many heads have a sink.';
   const step = found.step.toLocaleString('en');
-  const half = 'half as many heads have one as at the end of training.';
+  const half = 'half as many have one as at the end.';
   return found.from > 0
     ? `Some heads have a sink from the first step on; by step ${step} ${half}`
     : `At first no head has a sink; by step ${step} ${half}`;

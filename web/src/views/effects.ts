@@ -97,9 +97,9 @@ export const effects: View = {
     ];
   },
   says: sentence,
-  draw(root, reach) {
+  draw(root, api) {
     const words = part(root, 'caption', 'p');
-    const draw = createHeadMap(root, reach);
+    const draw = createHeadMap(root, api);
     const table = part(root, 'table-place');
     table.tabIndex = 0;
     table.setAttribute('role', 'region');
