@@ -18,7 +18,7 @@ const [COUNT, SEEDS] = [64, 8];
 const options = { configFile: false, root: join(here, '..') };
 const load = async (file) => (await runnerImport(join(here, '../src/run', file), options)).module;
 const { NAMES, tryOnce } = await load('without_first.ts');
-const { GREEDY, promptOf } = await load('writing.ts');
+const { promptOf } = await load('writing.ts');
 
 const engine = await createEngine();
 const path = join(here, '../../models/.fetched', FILE);
@@ -26,7 +26,8 @@ const [plan] = await planFiles([{ path: FILE, file: await openAsBlob(path) }]);
 const model = await engine.open(modelFiles(plan));
 const writer = { model, tokenizer: await planTokenizer(plan, model) };
 const prompt = await promptOf(writer, PROMPT, model.architecture.context);
-const greedy = await tryOnce(writer, { prompt, count: COUNT, seed: 1, sampling: GREEDY });
+const likeliest = { temperature: 0, topK: 1 };
+const greedy = await tryOnce(writer, { prompt, count: COUNT, seed: 1, sampling: likeliest });
 const trials = [];
 for (let seed = 1; seed <= SEEDS; seed++) {
   trials.push(await tryOnce(writer, { prompt, count: COUNT, seed }));

@@ -5,14 +5,12 @@
 import type { AnyTokenizer, Edit, Model } from 'sinkscope';
 
 /** How a token is chosen. */
-export interface Sampling {
+interface Sampling {
   readonly temperature: number;
   readonly topK: number;
 }
 
 const SAMPLED: Sampling = { temperature: 0.6, topK: 40 };
-/** The likeliest token, each time. */
-export const GREEDY: Sampling = { temperature: 0, topK: 1 };
 
 /** What is done to the model while it writes. */
 export interface Condition {
