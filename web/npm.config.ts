@@ -9,7 +9,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defineConfig, type Plugin } from 'vite';
 import { buildInto, SHARED } from './ship/build.ts';
-import { home } from './ship/home.ts';
+import { home, source } from './ship/home.ts';
 import { writeNotices } from './ship/notices.ts';
 import { Part, seedsAmong } from './ship/parts.ts';
 
@@ -55,6 +55,12 @@ Figures of attention sinks, computed in the reader's browser, by one script tag:
 Any site that serves the files of npm packages as they are will do, such as https://unpkg.com/sinkscope-page@${version}/sink-scope.js.
 Name the version: a figure then shows the same numbers for ever.
 
+The same files run in programs, such as notebooks:
+
+    import { load } from 'https://cdn.jsdelivr.net/npm/sinkscope-page@${version}/sink-load.js';
+    const model = await load('softmax'); // or a model of Hugging Face: 'owner/name'
+    const { sink, map } = await model.measure('The old man sat at the door.');
+
 Models: ${ZOO.join(', ')}. Pictures of the course's figures lie in \`pictures\`. Views, attributes, and all other models:
 ${home}
 `;
@@ -96,6 +102,8 @@ function ship(): Plugin {
         keywords: ['attention', 'attention sink', 'language model', 'web component'],
         author: 'The Sinkscope authors',
         homepage: home,
+        // npm's provenance compares it with the repository whose workflow publishes.
+        ...(source && { repository: { type: 'git', url: `git+${source}.git`, directory: 'web' } }),
         exports: { '.': './sink-scope.js', './*': './*' },
       };
       writeFileSync(`${out}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`);
@@ -106,9 +114,13 @@ function ship(): Plugin {
 
 export default defineConfig({
   ...SHARED,
-  build: buildInto(out, {
-    // It says where the package lies, from a file in the folder of the others.
-    groups: [{ name: 'base', test: /src\/base\.ts$/ }],
-  }),
+  build: buildInto(
+    out,
+    {
+      // It says where the package lies, from a file in the folder of the others.
+      groups: [{ name: 'base', test: /src\/base\.ts$/ }],
+    },
+    { 'sink-load': resolve(root, 'src/embed/load.ts') },
+  ),
   plugins: [ship()],
 } as never);

@@ -56,8 +56,43 @@ const courseOf = (
 <script type="module" src="${origin}/npm/sinkscope-page/sink-scope.js"></script>
 <main>${ZOO.map((model) => `<sink-scope view="sinks" shown="${model}"></sink-scope>`).join('\n')}</main>`;
 
+/** The programs of the README's ten lines, which import from a CDN: HTML of a CodePen, a cell of an Observable notebook. */
+function programs(origin, version) {
+  const readme = readFileSync(join(root, 'wasm/README.md'), 'utf8');
+  return [/^```html\n(<canvas[^]*?)^```/m, /^```js observable\n([^]*?)^```/m].map((block) => {
+    const [, program] = block.exec(readme);
+    assert.ok(program.trim().split('\n').length <= 12, program);
+    assert.ok(program.includes(`https://cdn.jsdelivr.net/npm/sinkscope-page@${version}/`), program);
+    return program.replaceAll('https://cdn.jsdelivr.net', origin);
+  });
+}
+
+async function expectPrograms(page, host, cell) {
+  await page.goto(`${host.origin}/codepen`);
+  await page.waitForFunction(() => !/Measuring/.test(document.querySelector('#sink').textContent));
+  assert.match(await page.textContent('#sink'), /^79\.2% of the heads have a sink$/);
+  const drawn = await page.evaluate(() => {
+    const { width, height } = document.querySelector('#map');
+    const context = document.querySelector('#map').getContext('2d');
+    return [width, height, ...context.getImageData(0, 0, 2, 1).data];
+  });
+  assert.deepEqual(drawn, [14, 14, 176, 48, 90, 255, 0, 0, 0, 0], 'row 0 gives key 0 all');
+  // The notebook has `display` and `Plot`; the cell is a module's body.
+  const shown = await page.evaluate(async (body) => {
+    const AsyncFunction = (async () => {}).constructor;
+    let displayed;
+    const Plot = { plot: (options) => options, cell: (data, channels) => ({ data, channels }) };
+    await new AsyncFunction('display', 'Plot', body)((one) => (displayed = one), Plot);
+    const { title, marks } = displayed;
+    return { title, cells: marks[0].data, channels: marks[0].channels };
+  }, cell);
+  assert.match(shown.title, /^L\dH\d: rows attend to columns$/);
+  assert.deepEqual(shown.cells[0], { query: 0, key: 0, weight: 1 });
+  assert.ok(Object.values(shown.channels).every((name) => name in shown.cells[0]));
+}
+
 export const packed = {
-  async 'the package sinkscope-page: one script tag of a CDN draws figures of six models in a page of another origin'(
+  async 'the package sinkscope-page: one script tag of a CDN draws figures of six models in a page of another origin, and the programs of the README run'(
     stage,
   ) {
     const folder = join(root, '.build/packed');
@@ -67,7 +102,11 @@ export const packed = {
     assert.ok(unpacked <= MOST_BYTES, `${unpacked} bytes`);
     const { version } = JSON.parse(readFileSync(join(folder, 'package/package.json'), 'utf8'));
     const cdn = await serve(join(folder, 'package'), version);
-    const host = await serve('', '', { '/': courseOf(cdn.origin) });
+    const [pen, cell] = programs(cdn.origin, version);
+    const host = await serve('', '', {
+      '/': courseOf(cdn.origin),
+      '/codepen': `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">${pen}`,
+    });
     const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
     try {
       const page = await context.newPage();
@@ -119,6 +158,7 @@ export const packed = {
       for (const file of files) assert.doesNotMatch(file, /probe\.html/);
       const picture = await fetch(`${cdn.origin}/npm/sinkscope-page@${version}/pictures/1-map.svg`);
       assert.match(await picture.text(), /^<svg/);
+      await expectPrograms(page, host, cell);
       assert.deepEqual(troubles, []);
       return `${(bytes / 1e6).toFixed(1)} MB, ${(unpacked / 1e6).toFixed(1)} MB unpacked`;
     } finally {

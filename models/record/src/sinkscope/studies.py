@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -181,7 +182,7 @@ def _bytes(job: Job, name: str) -> float:
     from .loading import sizes_of_name
 
     sizes = sizes_of_name(*address_of(job, name))
-    if sizes is None or job.settings.tokens is None:
+    if sizes is None:
         return float("nan")
     L, H, G = sizes
     T, P = job.settings.tokens, min(job.settings.tokens, 128)
@@ -264,6 +265,7 @@ def digest_of_text(text: Any) -> str:
     return sha256(data).hexdigest()
 
 
+@cache
 def settings_text(settings: Settings) -> str:
     return json.dumps(asdict(settings), sort_keys=True)
 
