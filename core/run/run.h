@@ -87,8 +87,8 @@ int ss_run_step(ss_run *run);
  * keeps the rows of their common first tokens; it computes the last of these again if its logits
  * are needed and neither they nor its last hidden state were recorded. It computes all tokens if
  * some depend on later ones (a prefix, a bidirectional mask, an edit that reads many tokens), if an
- * eviction has begun, or if the run streams or measures. Errors are those of ss_run_extend for a new run; the
- * run is then unchanged. Time is that of ss_run_extend for the computed tokens.
+ * eviction has begun, or if the run streams or measures. Errors are those of ss_run_extend for a
+ * new run; the run is then unchanged. Time is that of ss_run_extend for the computed tokens.
  */
 ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);

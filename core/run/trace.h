@@ -98,9 +98,9 @@ enum {
 
 /*
  * Statistics gathered in one reading of the maps or queries (statistics.h), [L][H][capacity] unless
- * a shape is given. A row has its mass and the factor that turns a weight, or the bias key's, into a
- * share of attention, P = weight * factor (|weight| * factor if the operation has signs): the proxy
- * of Gu et al.'s evaluation code. A key has sums over its column.
+ * a shape is given. A row has its mass and the factor that turns a weight, or the bias key's, into
+ * a share of attention, P = weight * factor (|weight| * factor if the operation has signs): the
+ * proxy of Gu et al.'s evaluation code. A key has sums over its column.
  */
 typedef struct ss_row_statistics {
     int *queries; /* [SS_STATISTICS][L][H] number of first queries that were added; NULL: no maps */
