@@ -678,7 +678,7 @@ def _refuse_what_has_no_prompt(model: nn.Module) -> None:
     names = {n.rpartition(".")[2] for n, _ in model.named_modules()}
     if (
         getattr(getattr(model, "config", None), "is_encoder_decoder", False)
-        and {"encoder", "decoder"} <= names
+        and all(any(n.endswith(end) for n in names) for end in ("encoder", "decoder"))
     ):
         raise UnsupportedModel(
             f"{name}: expected one stack of layers, found an encoder and a decoder; record the "
