@@ -7,9 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Columns that the rows of a tile are added to together, so that their sums stay in the L1 cache.
- */
+/* Columns per block when rows of a tile are added: 256 doubles of sums stay in the L1 cache. */
 #define COLUMNS 256
+/* The number of the group of queries. */
+#define COSINES 4
 
 /* Rows of one head. */
 typedef struct tile {
@@ -35,7 +36,7 @@ static size_t at(const tile *rows, int i) {
     return ss_statistic_at(rows->trace, rows->head, i);
 }
 
-/* What makes a weight of row r, or that of the bias key, a share of attention. */
+/* The factor that turns a weight of row r, or that of the bias key, into a share of attention. */
 static float share_factor(const tile *rows, int r, float mass) {
     float bias = ss_bias_weight(rows->trace, rows->head, rows->t + r);
     if (proxy_of(rows) == SS_PROXY_WEIGHTS) return 1.0f;
@@ -46,7 +47,7 @@ static float share_factor(const tile *rows, int r, float mass) {
     return 1.0f / ((float)sum + SS_PROXY_GUARD);
 }
 
-/* sums[k] += factors[r] A_rk, or its absolute value, of every row r that sees key k. */
+/* sums[k] += factors[r] A_rk, or factors[r] |A_rk|, over every row r that sees key k. */
 static void add_columns(const tile *rows, double *sums, const double *factors, bool absolute) {
     int end = end_of(rows, rows->n - 1);
     for (int k = 0; k < end; k += COLUMNS)
@@ -72,19 +73,19 @@ static void add_shares(const tile *rows) {
         ones[r] = 1.0;
     }
     add_columns(rows, of->alpha + at(rows, 0), factors, proxy_of(rows) == SS_PROXY_SHARE_ABS);
-    /* Where rows sum to 1 a weight is its share. */
+    /* If rows sum to 1, the weights are the shares. */
     if (proxy_of(rows) != SS_PROXY_WEIGHTS)
         add_columns(rows, of->alpha_raw + at(rows, 0), ones, false);
 }
 
-/* Does a row, or its bias key, have any weight? */
+/* True if any weight of a row, or its bias key's, is not 0. */
 static bool has_mass(const float *row, int end, float bias) {
     bool found = bias != 0.0f;
     for (int j = 0; j < end && !found; j++) found = row[j] != 0.0f;
     return found;
 }
 
-/* -sum P ln P over the visible keys, a bias key among them, over ln n; NaN without any mass. */
+/* -sum P ln P over the visible keys and the bias key, divided by ln n; NaN if all weights are 0. */
 static float row_entropy(const tile *rows, int r) {
     const ss_trace *trace = rows->trace;
     int t = rows->t + r, end = end_of(rows, r);
@@ -102,7 +103,7 @@ static void add_entropies(const tile *rows) {
         rows->trace->statistics.entropy[at(rows, rows->t + r)] = row_entropy(rows, r);
 }
 
-/* Of row r the sum of |A_rj| lengths_j. */
+/* Sum of |A_rj| lengths_j over row r. */
 static double mixed(const tile *rows, int r, const float *lengths) {
     bool absolute = proxy_of(rows) == SS_PROXY_SHARE_ABS;
     float sizes[COLUMNS];
@@ -116,7 +117,7 @@ static double mixed(const tile *rows, int r, const float *lengths) {
     return sum;
 }
 
-/* sums[k] += |A_rk| over what row r mixes; NaN where it mixes nothing. */
+/* sums[k] += |A_rk| / (sum_j |A_rj| lengths_j); NaN if that sum is 0. */
 static void add_parts(const tile *rows, double *sums, const float *lengths) {
     double factors[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
@@ -126,7 +127,7 @@ static void add_parts(const tile *rows, double *sums, const float *lengths) {
     add_columns(rows, sums, factors, true);
 }
 
-/* [T] the norms of a head's values, those of new keys found. */
+/* Norms of a head's values, [T]; computes those of new keys. */
 static const float *value_lengths(const tile *rows) {
     const ss_row_statistics *of = &rows->trace->statistics;
     int *known = &of->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
@@ -168,7 +169,7 @@ static int heads_of(const ss_trace *trace) {
     return trace->model->arch.L * trace->model->arch.H;
 }
 
-/* First queries of a head whose rows a group has. */
+/* Number of first queries of a head whose rows are in a group. */
 static int *queries_of(const ss_trace *trace, int group, int head) {
     return &trace->statistics.queries[group * heads_of(trace) + head];
 }
@@ -187,11 +188,48 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
 
 unsigned ss_statistics_of(const ss_trace *trace) {
     unsigned groups = SS_OF_SHARES;
-    if (!trace->statistics.queries) return 0;
+    if (!trace->statistics.alpha) return 0;
     if (trace->fields & SS_BIT(SS_FIELD_SEEN)) groups |= SS_OF_ENTROPY;
     if (trace->fields & SS_BIT(SS_FIELD_V) || trace->kept.norms[SS_FIELD_V]) groups |= SS_OF_VALUES;
     if (trace->fields & SS_BIT(SS_FIELD_OUT_NORM)) groups |= SS_OF_OUTPUTS;
     return groups;
+}
+
+/* ---- queries ------------------------------------------------------------------------------- */
+
+/* out[K] += k / |k|. */
+static void add_direction(float *out, const float *k, size_t K) {
+    float scale = (float)(1.0 / sqrt((double)ss_dot(k, k, K)));
+    ss_times_columns(out, &scale, k, 0, K, 1);
+}
+
+void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
+                               size_t stride) {
+    const ss_arch *arch = &trace->model->arch;
+    const ss_row_statistics *of = &trace->statistics;
+    int *queries = queries_of(trace, COSINES, head), *known = &of->directions_n[head];
+    int g = head / (arch->H / arch->G);
+    size_t K = (size_t)arch->K;
+    float *others = of->directions + (size_t)head * K;
+    double *cosines = of->cosines + 2 * (size_t)head;
+    const float *first = ss_row(trace, SS_FIELD_K, g, trace->first);
+    if (*queries != t) return;
+    if (t == 0) {
+        *known = 0;
+        cosines[0] = cosines[1] = 0.0;
+        memset(others, 0, K * sizeof *others);
+    }
+    double first_norm = sqrt((double)ss_dot(first, first, K));
+    for (int r = 0; r < n; r++, q += stride) {
+        int end = ss_mask_end(&trace->choices[head].mask, t + r, T);
+        for (; *known < end; ++*known)
+            if (*known != trace->first)
+                add_direction(others, ss_row(trace, SS_FIELD_K, g, *known), K);
+        double norm = sqrt((double)ss_dot(q, q, K));
+        cosines[0] += (double)ss_dot(q, first, K) / (norm * first_norm);
+        cosines[1] += (double)ss_dot(q, others, K) / norm;
+    }
+    *queries = t + n;
 }
 
 void ss_statistics_rewind(const ss_trace *trace, int n) {
@@ -201,14 +239,16 @@ void ss_statistics_rewind(const ss_trace *trace, int n) {
 }
 
 void ss_statistics_clear(const ss_trace *trace) {
-    ss_statistics_rewind(trace, -1);
+    /* The room may hold any bits, numbers below 0 too. */
+    size_t bytes = (size_t)(SS_STATISTICS * heads_of(trace)) * sizeof *trace->statistics.queries;
+    if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
 
-/* ---- what is missing ----------------------------------------------------------------------- */
+/* ---- rows that are missing ----------------------------------------------------------------- */
 
 typedef struct search {
     const ss_trace *trace;
-    unsigned groups;
+    unsigned groups; /* of maps */
     int T;
 } search;
 
@@ -223,7 +263,8 @@ static void add_rows(void *context, int t, int n, const float *x, size_t stride)
     ss_statistics_add(trace, of->search->groups, of->head, t, n, trace->T, x, stride);
 }
 
-/* First queries that all groups of a head have; 0, and all forgotten, where they differ. */
+/* Number of first queries that all groups of a head have. If the groups differ, resets them all
+ * and returns 0. */
 static int common_queries(const search *of, int head) {
     int least = of->T, most = 0;
     for (int i = 0; i < SS_STATISTICS; i++) {
@@ -246,7 +287,17 @@ static void find_piece(const void *shared, size_t head, size_t worker) {
         ss_map_read(of->trace, SS_FIELD_ATT, (int)head, t, of->T - t, worker, add_rows, &reads);
 }
 
-static bool is_found(const ss_trace *trace, unsigned groups, int T) {
+static void find_cosines(const void *shared, size_t head, size_t worker) {
+    const search *of = shared;
+    const ss_trace *trace = of->trace;
+    (void)worker;
+    *queries_of(trace, COSINES, (int)head) = 0;
+    ss_statistics_add_queries(trace, (int)head, 0, of->T, of->T,
+                              ss_row(trace, SS_FIELD_Q, (int)head, 0),
+                              (size_t)trace->model->arch.K);
+}
+
+bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
     for (int i = 0; i < SS_STATISTICS; i++)
         for (int head = 0; groups & 1u << i && head < heads_of(trace); head++)
             if (*queries_of(trace, i, head) != T) return false;
@@ -255,9 +306,20 @@ static bool is_found(const ss_trace *trace, unsigned groups, int T) {
 
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     uint64_t heads = (uint64_t)heads_of(trace), cells = (uint64_t)T * (uint64_t)T;
-    if (!groups || !trace->statistics.queries || is_found(trace, groups, T)) return;
+    bool of_queries = groups == SS_OF_COSINES;
+    bool has_room =
+        of_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
+    if (!groups || !has_room || ss_statistics_are_found(trace, groups, T)) return;
+    SS_ASSERT(!trace->summed); /* what is missing there cannot be found */
+    if (of_queries) {
+        search queries = {trace, 0, T};
+        ss_pool_run(trace->pool, find_cosines, &queries, (size_t)heads,
+                    heads * (uint64_t)T * (uint64_t)(4 * trace->model->arch.K));
+        return;
+    }
     bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
-    /* Rows that are computed again are dear, and serve all groups. An entropy reads the factors. */
+    /* Computing rows again is expensive, so it serves all groups at once. An entropy reads the
+     * factors. */
     groups =
         computed ? ss_statistics_of(trace) : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
     search of = {trace, groups, T};
@@ -266,7 +328,7 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     ss_pool_run(ss_map_pool(trace), find_piece, &of, (size_t)heads, work);
 }
 
-/* ---- lengths ------------------------------------------------------------------------------- */
+/* ---- norms --------------------------------------------------------------------------------- */
 
 float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width) {
     const float *kept = trace->kept.norms[field];

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASKED 0 /* recorded only where its name is given */
+#define ASKED 0 /* recorded only by name */
 #define STANDARD SS_FIELD_STANDARD
 #define AVERAGED SS_FIELD_AVERAGED
 
 #define SHAPE(...) .shape = {__VA_ARGS__}
-/* Numbers are floats where `.type` does not say otherwise, and every model has them where `.needs`
- * names nothing. */
+/* Fields have floats unless `.type` is given, and every model has them unless `.needs` is given. */
 #define FIELD(id, key, when_recorded, of, text, ...)                                               \
     [SS_FIELD_##id] = {                                                                            \
         .name = key, .when = when_recorded, .unit = of, .meaning = SS_DOC(text), __VA_ARGS__}
@@ -120,12 +119,12 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     return size_of(trace, letter) + (more ? ss_trace_size_of(trace, more + 1) : 0);
 }
 
-/* The buffer's extent along a dimension, which for T is the capacity. */
+/* The buffer's extent along a dimension; for T it is the capacity. */
 static size_t extent(const ss_trace *trace, const char *letter) {
     return *letter == 'T' ? (size_t)trace->capacity : ss_trace_size_of(trace, letter);
 }
 
-/* Numbers of so many dimensions; SIZE_MAX where they do not fit. */
+/* Product of the remaining dimensions; SIZE_MAX if it overflows. */
 static size_t count_from(const ss_trace *trace, const char *const *shape) {
     size_t count = 1;
     for (; *shape; shape++)
@@ -133,7 +132,7 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
     return count;
 }
 
-/* [L][H][capacity] numbers of a size. */
+/* Takes [L][H][capacity] numbers of `size` bytes. */
 static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
     if (!ss_mul_size(&numbers, heads, (size_t)trace->capacity)) numbers = SIZE_MAX;
@@ -144,6 +143,13 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
     ss_row_statistics *of = &trace->statistics;
     of->queries = ss_arena_take(arena, SS_STATISTICS * heads, sizeof *of->queries);
+    if (trace->fields & SS_BIT(SS_FIELD_Q)) {
+        of->cosines = ss_arena_take(arena, 2 * heads, sizeof *of->cosines);
+        of->directions_n = ss_arena_take(arena, heads, sizeof *of->directions_n);
+        of->directions =
+            ss_arena_take(arena, heads * (size_t)trace->model->arch.K, sizeof *of->directions);
+    }
+    if (!(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
     of->lengths_n = ss_arena_take(arena, heads, sizeof *of->lengths_n);
     of->mass = take_heads(trace, arena, sizeof *of->mass);
     of->factor = take_heads(trace, arena, sizeof *of->factor);
@@ -161,10 +167,13 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
     size_t numbers;
-    if (trace->fields & SS_BIT(SS_FIELD_ATT)) take_statistics(trace, arena);
-    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side, and where there are
-     * more rows than columns, floats for the products of some of them; or a vector for each head,
-     * as many numbers for each two, one for each, and two rows of a matrix. */
+    if (trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q))) take_statistics(trace, arena);
+    /*
+     * Working memory is the larger of two. A spectrum: half a square matrix and three vectors, side
+     * (side + 1) / 2 + 3 side, and for more rows than columns floats for a tile of products.
+     * Contributions of heads: a vector per head, a number per pair of heads and per head, and two
+     * rows of a matrix.
+     */
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, K = (size_t)arch->K;
@@ -191,7 +200,7 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         sized.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
         trace->rooms[field] = (size_t)sized.capacity;
         trace->widths[field] = count_from(&sized, *own ? own + 1 : shape);
-        if (there & ~trace->computed & SS_BIT(field))
+        if (there & ~(trace->computed | trace->summed) & SS_BIT(field))
             trace->buffers[field] = ss_arena_take(arena, count_from(&sized, shape), sizeof(float));
     }
     ss_trace_take_room(trace, arena);
@@ -205,7 +214,8 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
     for (int i = 0; i < n; i++, out += width, rows += stride) ss_copy(out, rows, width);
 }
 
-/* Rows [index][T] of a field that lie below so many layers; 0 where it has no layers or tokens. */
+/* Number of rows [index][T] of a field below layer `layer`; 0 for a field without layers or
+ * tokens. */
 static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     const char *const *shape = table[field].shape;
     if (**shape != 'L') return 0;
@@ -217,7 +227,7 @@ static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!trace->buffers[field] || !from->buffers[field]) continue;
-        /* Rows of keys are as wide as the capacity, and zeros beyond the text. */
+        /* Rows of keys have the width of the capacity, with zeros after the text. */
         size_t width = trace->widths[field], there = from->widths[field],
                both = width < there ? width : there;
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
@@ -236,10 +246,15 @@ void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int 
         memset(rows + 4 * i + first, 0, (size_t)(4 - first) * sizeof *rows);
 }
 
-/* Which of the view's arguments selects along this dimension, or -1. */
+/* The argument of the view, layer or head, that selects along this dimension, or -1. */
 static int selected(const char *letter, int layer, int head) {
     if (*letter == 'L') return layer;
     return *letter == 'H' || *letter == 'G' ? head : -1;
+}
+
+ss_status ss_trace_refuse_summed(int field, ss_error *err) {
+    return ss_fail(err, SS_BAD_REQUEST, table[field].name,
+                   "expected a run that keeps the field; this one only measures");
 }
 
 ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
@@ -254,6 +269,7 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
                        strcmp(row->needs, "E") ? row->needs : "experts", trace->model->arch.family);
     if (!(trace->fields & SS_BIT(field)))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "this run did not record the field");
+    if (trace->summed & SS_BIT(field)) return ss_trace_refuse_summed(field, err);
     if (trace->computed & SS_BIT(field))
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected maps that this run has stored: these are computed, row by row");

@@ -1,11 +1,11 @@
-"""Time a study of tests/bench/study.mjs beside eager PyTorch, of one thread and of all cores.
+"""Time a study of tests/bench/study.mjs and eager PyTorch, on one thread and on all cores.
 
     python -m models.reference.time_study [--node PATH] [--rounds 3]
 
-Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once
-alone and once with the mean over heads of Sink_1, the entropy of rows and the loss, of one sequence at
-a time and of all 100 at once; a study prints the whole summary, or the same three. Sequences a second of
-wall time: the best of all rounds, which alternate.
+Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once without metrics
+and once with the mean over heads of Sink_1, the entropy of rows and the loss, one sequence at a time and all 100 at
+once; a study computes the whole summary, or the same three metrics. The result is sequences per second of wall time,
+the best of all rounds; the rounds alternate between the two.
 """
 
 import re
@@ -42,14 +42,14 @@ def by_study(node: str, *options: str) -> list[float]:
 
 def main() -> None:
     cores = torch.get_num_threads()
-    given = begin(__doc__)
+    arguments = begin(__doc__)
     model = shipped(ROOT / "models/zoo/softmax").eval()
     sequences = torch.randint(0, V, (N, T), generator=torch.Generator().manual_seed(1))
     rates: dict[str, list[float]] = {}
-    for _ in range(given.rounds):
+    for _ in range(arguments.rounds):
         for what, options in (("a study", ()), ("its three metrics", ("--three",)),
                               ("the same in relaxed floats", ("--three", "--relaxed"))):
-            for workers, rate in zip(("one worker", "two"), by_study(given.node, *options)):
+            for workers, rate in zip(("one worker", "two"), by_study(arguments.node, *options)):
                 rates.setdefault(f"{what}, {workers}", []).append(rate)
         for what, measures in (("maps alone", False), ("three metrics", True)):
             for threads, batch in ((1, 1), (cores, 1), (cores, N)):

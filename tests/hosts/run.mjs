@@ -19,6 +19,8 @@ const require = createRequire(join(root, 'web/package.json'));
 const { build } = await import(pathToFileURL(require.resolve('vite')).href);
 const tools = join(root, '.build/hosts');
 const work = join(tools, 'work');
+/** Milliseconds that a tool may build. */
+const PATIENCE = 1_200_000;
 const bin = (path) => join(tools, path);
 
 /**
@@ -183,7 +185,7 @@ async function serve(folder) {
   return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
-/** The figure is drawn, has a height, and follows the theme where the host has a button for it. */
+/** The figure is drawn and fills its place, and follows the theme where the host has a button for it. */
 async function look(stage, name, { toggle }, folder) {
   const site = await serve(folder);
   const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
@@ -193,11 +195,14 @@ async function look(stage, name, { toggle }, folder) {
   await figure.scrollIntoViewIfNeeded();
   const isElement = (await figure.evaluate((one) => one.localName)) === 'sink-scope';
   const inside = isElement ? page : await (await figure.elementHandle()).contentFrame();
-  const stamp = isElement ? figure.locator('.stamp') : inside.locator('.stamp');
-  await stamp.first().waitFor();
-  assert.match(await stamp.first().textContent(), /T = \d+/);
-  const { height } = await figure.boundingBox();
-  assert.ok(height > 250, `${height} px high`);
+  const within = isElement ? figure : inside;
+  // Conditions give way to the picture, to a button; they are there.
+  const stamp = within.locator('.stamp', { hasText: /T = \d+/ });
+  await stamp.first().waitFor({ state: 'attached' });
+  const { width, height } = await figure.boundingBox();
+  const picture = await within.locator('canvas').first().boundingBox();
+  const share = Math.min(picture.width, picture.height) / Math.min(width, height);
+  assert.ok(share >= 0.65, `the picture has ${(100 * share).toFixed()}% of the smaller side`);
   if (isElement && toggle) {
     const themed = () => figure.getAttribute('data-theme');
     const before = await themed();
@@ -211,7 +216,8 @@ async function look(stage, name, { toggle }, folder) {
   await page.screenshot({ path: `${pictures}/host-${name.replace(/\W+/g, '-')}.png` });
   await context.close();
   site.close();
-  return `${isElement ? 'element' : 'iframe'}, ${Math.round(height)} px high${toggle ? ', theme followed' : ''}`;
+  const sizes = `${Math.round(width)} × ${Math.round(height)} px, picture ${(100 * share).toFixed()}% of the smaller side`;
+  return `${isElement ? 'element' : 'iframe'}, ${sizes}${isElement && toggle ? ', theme followed' : ''}`;
 }
 
 const stage = await openStage();
@@ -231,11 +237,13 @@ for (const [name, host] of Object.entries(HOSTS)) {
     }
     const [command, ...argv] = host.build;
     const env = { ...process.env, CI: '1', DOCUSAURUS_NO_PERSISTENT_CACHE: '1' };
-    await run(command, argv, { cwd: folder, env, timeout: 240_000 }).catch((error) => {
+    await run(command, argv, { cwd: folder, env, timeout: PATIENCE }).catch((error) => {
       // MyST has written what it read before it asks for its theme.
       if (!host.finish) throw error;
     });
     await host.finish?.(folder);
+    // A tool that is stopped may end as if it had built.
+    await stat(join(folder, host.built, 'index.html'));
     const said = await look(stage, name, host, join(folder, host.built));
     console.log(`ok   ${name}: ${said}`);
   } catch (error) {

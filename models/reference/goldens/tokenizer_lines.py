@@ -1,8 +1,8 @@
 # ruff: noqa: E501
-"""The thousand lines on which tokenizers are compared: many scripts, and what breaks tokenizers.
+"""The thousand lines on which tokenizers are compared: many scripts, and edge cases that break tokenizers.
 
-Only characters of Unicode 14 occur: of later ones, libraries that were built earlier do not know
-whether they are letters, and each is right by its own tables.
+All characters are in Unicode 14: libraries with older tables do not know whether later ones are letters, and would
+rightly differ.
 """
 
 import random
@@ -130,7 +130,7 @@ def assigned(low: int, high: int) -> list[str]:
 
 
 def lines(corpus: Path) -> list[str]:
-    """The lines, with English prose from a plain text file of the public domain."""
+    """The lines; English prose comes from `corpus`, a plain text file in the public domain."""
     rng = random.Random(7)
     natural = NATURAL.splitlines()
     scripts = [assigned(*bounds) for bounds in RANGES.values()]
@@ -164,11 +164,11 @@ def lines(corpus: Path) -> list[str]:
         printable = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \nab1"
         return "".join(rng.choices(printable, k=rng.randint(2, 24)))
 
-    made = [*EDGES, *natural, *CODE]
-    made += [rng.choice(prose)[:90] for _ in range(150)]
+    texts = [*EDGES, *natural, *CODE]
+    texts += [rng.choice(prose)[:90] for _ in range(150)]
     kinds = [(mixed, 5), (one_script, 5), (any_script, 3), (emoji, 2), (marks, 2), (figures, 2),
              (signs, 2)]
     chosen = [make for make, weight in kinds for _ in range(weight)]
-    while len(made) < COUNT:
-        made.append(rng.choice(chosen)())
-    return made
+    while len(texts) < COUNT:
+        texts.append(rng.choice(chosen)())
+    return texts

@@ -1,9 +1,9 @@
-"""Write tests/golden/defaults.json: what transformers takes for a key that a config leaves out.
+"""Write tests/golden/defaults.json: the values that transformers uses for keys that a config omits.
 
     python -m models.reference.goldens.write_defaults
 
-Of every family: the sizes that are given, and every other key with its value after transformers has
-filled in the rest. A config with such a key must say the same as one without it.
+For every family: the given sizes, and every other key with the value that transformers fills in. A config with such a
+key must mean the same as one without it.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ import transformers
 from ..files import write_json
 from . import GOLDEN
 
-# Large enough for every default of heads and experts; no weight is made.
+# Large enough for every default of heads and experts; the script creates no weights.
 SIZES: dict[str, Any] = dict(hidden_size=8192, num_hidden_layers=3, num_attention_heads=64,
                              intermediate_size=44, vocab_size=61)
 GPT2 = dict(n_embd=8192, n_layer=3, n_head=64, vocab_size=61)
@@ -34,6 +34,16 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "qwen3_moe": (transformers.Qwen3MoeConfig, SIZES),
     "olmo2": (transformers.Olmo2Config, SIZES),
     "olmo3": (transformers.Olmo3Config, SIZES),
+    "seed_oss": (transformers.SeedOssConfig, SIZES),
+    "ernie4_5": (transformers.Ernie4_5Config, SIZES),
+    # Its default of 20 groups of queries needs as many heads.
+    "helium": (transformers.HeliumConfig, SIZES | {"hidden_size": 2560, "num_attention_heads": 20}),
+    "stablelm": (transformers.StableLmConfig, SIZES),
+    "starcoder2": (transformers.Starcoder2Config, SIZES),
+    "phi3": (transformers.Phi3Config, SIZES),
+    "olmo": (transformers.OlmoConfig, SIZES),
+    "smollm3": (transformers.SmolLM3Config, SIZES),
+    "granite": (transformers.GraniteConfig, SIZES),
     "hunyuan_v1_dense": (transformers.HunYuanDenseV1Config, SIZES),
     "hunyuan_v1_moe": (transformers.HunYuanMoEV1Config, SIZES),
     "gemma2": (transformers.Gemma2Config, SIZES),
@@ -41,7 +51,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "falcon": (transformers.FalconConfig, WITHOUT_F),
     "bloom": (transformers.BloomConfig,
               dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61)),
-    # The core asks for how positions rotate here; a file without it is refused.
+    # The core refuses a gpt_oss config without rotary parameters.
     "gpt_oss": (transformers.GptOssConfig, SIZES | {
         "rope_parameters": {"rope_type": "default", "rope_theta": 150000.0}}),
     "bert": (transformers.BertConfig, SIZES),
@@ -51,11 +61,11 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
 def main() -> None:
     defaults: dict[str, Any] = {}
     of_all = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
-    for family, (config, given) in FAMILIES.items():
-        filled = config(**given).to_dict()
+    for family, (config, sizes) in FAMILIES.items():
+        filled = config(**sizes).to_dict()
         rest = {key: value for key, value in filled.items()
-                if key not in given and key not in of_all}
-        defaults[family] = {"given": {"model_type": family} | given, "defaults": rest}
+                if key not in sizes and key not in of_all}
+        defaults[family] = {"given": {"model_type": family} | sizes, "defaults": rest}
     write_json(GOLDEN / "defaults.json",
                {"written_by": {"script": "models/reference/goldens/write_defaults.py",
                                "transformers": transformers.__version__}, "families": defaults})

@@ -3,10 +3,9 @@
     python -m models.reference.goldens.write_families                       every case
     python -m models.reference.goldens.write_families hf-qwen3 hf-mixtral   these cases
 
-(hf-llama-gqa and its like, and hf-gpt2-*, which the reference can recompute, come from
-write_goldens.) A case is made so that whatever its family adds can be seen in its numbers: windows
-are shorter than T, scaled rotary pairs rotate visibly within T, gains and biases are
-random. Weights are read back from the file that save_pretrained wrote, and computed in F32.
+(write_goldens writes hf-llama-gqa and its relatives, and hf-gpt2-*, which the reference can recompute.) Each case makes
+its family's features visible in the numbers: windows are shorter than T, scaled rotary pairs rotate visibly within T,
+gains and biases are random. The script reads the weights back from the saved file, and computes in F32.
 """
 
 import json
@@ -25,7 +24,7 @@ from .write_goldens import describe, hf_trace, scaled_error, store, write_cases
 T = 20
 CONTEXT = 48
 
-# What every configuration here has; H*K = D unless a case says otherwise.
+# Sizes of every config here; H*K = D unless a case overrides that.
 SIZES: dict[str, Any] = dict(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
     intermediate_size=40, vocab_size=61, max_position_embeddings=CONTEXT,
@@ -36,7 +35,7 @@ Edit = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def lively(name: str, shape: torch.Size, generator: torch.Generator, centre: float) -> Tensor:
-    """Weights large enough that attention is far from uniform, and nothing is 0 or 1."""
+    """Weights large enough that attention is far from uniform; no number is 0 or 1."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise + 1
@@ -46,7 +45,7 @@ def lively(name: str, shape: torch.Size, generator: torch.Generator, centre: flo
         return noise * 0.2 + centre
     if any(part in name for part in ("wte", "wpe", "embed", "lm_head")):
         return noise * 0.5
-    # The smaller side is near the width in all of them; experts stand in a third dimension.
+    # The smaller side is near the model's width; experts have a third dimension.
     return noise * 1.2 * min(shape[-2:]) ** -0.5
 
 
@@ -63,7 +62,7 @@ def routers_of(model: transformers.PreTrainedModel) -> list[torch.nn.Module]:
 
 def trace_of(model: transformers.PreTrainedModel, final_norm: str,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Like hf_trace, with router [L, T, E]: the weight each expert had, 0 where not chosen."""
+    """Like hf_trace, plus router [L, T, E]: the weight of each expert, 0 if not selected."""
     weights: list[Tensor] = []
 
     def record(_: torch.nn.Module, __: Any, output: tuple[Tensor, ...]) -> None:
@@ -86,8 +85,8 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
          final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, centre: float = 1.0,
          part: str = "", edit: Edit | None = None,
          rename: Callable[[str], str] | None = None, has_head: bool = True) -> None:
-    """Stores `part` of the model (all of it), and what it computes; rename gives the names that
-    tensors have in the file; has_head says whether that part has the weights of the logits."""
+    """Store `part` of the model (default: all) and its trace. `rename` maps tensor names to those in the file;
+    has_head: that part has the weights of the logits."""
     generator = torch.Generator().manual_seed(23)
     model.eval()
     fill(model, generator, centre)
@@ -124,18 +123,18 @@ def eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedConfi
     return config
 
 
-# --- what published configurations look like ------------------------------------------------------
+# --- configs in the form of published files -------------------------------------------------------
 
 
 def old_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """rope_theta and rope_scaling, as files before transformers 5 have them."""
+    """rope_theta and rope_scaling, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     theta = rope.pop("rope_theta")
     return config | {"rope_theta": theta, "rope_scaling": rope}
 
 
 def old_beside_new(config: dict[str, Any]) -> dict[str, Any]:
-    """Both forms: transformers reads the older one, and nothing of the other."""
+    """Both forms: transformers reads the older one and ignores the other."""
     return old_rope(config) | {"rope_parameters": {"rope_type": "linear", "factor": 4.0}}
 
 
@@ -165,7 +164,7 @@ def old_gemma(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def old_qwen(config: dict[str, Any]) -> dict[str, Any]:
-    """No layer_types; sliding_window stands there whether it is used or not."""
+    """No layer_types; published configs have sliding_window even if it is unused."""
     del config["layer_types"]
     return config | {"sliding_window": config["sliding_window"] or 5}
 
@@ -359,7 +358,7 @@ def olmo3(**more: Any) -> transformers.PreTrainedModel:
     return transformers.Olmo3ForCausalLM(eager(transformers.Olmo3Config(**sizes | more)))
 
 
-# From flat keys transformers 5 gives layers with a window this base, whatever rope_theta says.
+# With flat keys transformers 5 gives windowed layers this base, whatever rope_theta is.
 OLMO_ROPE = {
     "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
                        "original_max_position_embeddings": 64},
@@ -368,7 +367,7 @@ OLMO_ROPE = {
 
 
 def old_olmo(config: dict[str, Any]) -> dict[str, Any]:
-    """The layers with a window keep the base of the others, and are not scaled."""
+    """Windowed layers keep the base of the others, without scaling."""
     del config["layer_types"]
     full = config.pop("rope_parameters")["full_attention"]
     return config | {"rope_theta": full.pop("rope_theta"), "rope_scaling": full}
@@ -393,7 +392,7 @@ HUNYUAN_ROPE = {"rope_type": "dynamic", "rope_theta": 100.0, "alpha": 50.0, "fac
 
 
 def old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
-    """With the keys that published files have and nobody reads."""
+    """Adds keys that published files have and that no implementation reads."""
     config = old_linear(config)
     config["rope_scaling"] |= {"beta_fast": 32, "beta_slow": 1, "mscale": 1.0}
     return config
@@ -414,6 +413,93 @@ def hunyuan_moe() -> None:
                                         rope_parameters=HUNYUAN_ROPE))),
         "2 of 5 experts whose weights sum to 1, and an expert for all tokens as it is.",
         dtype=torch.bfloat16)
+
+
+def seed_oss() -> None:
+    case("hf-seed_oss", transformers.SeedOssForCausalLM(eager(transformers.SeedOssConfig(
+        **SIZES | {"head_dim": 12}, mlp_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "q, k and v have biases, o has none, the feed-forward has them; H*K != D.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def ernie() -> None:
+    case("hf-ernie4_5", transformers.Ernie4_5ForCausalLM(eager(transformers.Ernie4_5Config(
+        **SIZES | {"head_dim": 10}, use_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "The two numbers of a rotary pair are neighbours; biases everywhere; H*K != D; tied.",
+        dtype=torch.bfloat16)
+
+
+def helium() -> None:
+    case("hf-helium", transformers.HeliumForCausalLM(eager(transformers.HeliumConfig(
+        **SIZES | {"head_dim": 8}, attention_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "The two numbers of a rotary pair are neighbours; q, k and v have biases.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def partial_rotary(config: dict[str, Any]) -> dict[str, Any]:
+    """Flat keys, as files before transformers 5 have them."""
+    rope = config.pop("rope_parameters")
+    return config | {"rope_theta": rope["rope_theta"],
+                     "partial_rotary_factor": rope["partial_rotary_factor"]}
+
+
+HALF_ROTARY = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
+
+
+def stablelm(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.StableLmForCausalLM(eager(transformers.StableLmConfig(
+        **SIZES | more, rope_parameters=HALF_ROTARY)))
+
+
+def stablelm_serial() -> None:
+    case("hf-stablelm", stablelm(use_qkv_bias=True),
+         "LayerNorm, a gated feed-forward, half of each head is rotated; q, k and v have biases.",
+         dtype=torch.float16, edit=partial_rotary)
+
+
+def stablelm_parallel() -> None:
+    case("hf-stablelm-parallel", stablelm(use_parallel_residual=True),
+         "Attention and feed-forward side by side read one norm.", dtype=torch.float16)
+
+
+def starcoder2() -> None:
+    case("hf-starcoder2", transformers.Starcoder2ForCausalLM(eager(transformers.Starcoder2Config(
+        **SIZES, sliding_window=6,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "LayerNorm, a feed-forward without gate, biases; a window of 6 keys; tied.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def phi3() -> None:
+    case("hf-phi3", transformers.Phi3ForCausalLM(eager(transformers.Phi3Config(
+        **SIZES, sliding_window=6, rope_parameters=HALF_ROTARY))),
+        "q, k and v in one matrix, gate and up in another; half of each head is rotated; a window "
+        "of 6 keys.", dtype=torch.bfloat16, edit=partial_rotary)
+
+
+def olmo() -> None:
+    case("hf-olmo", transformers.OlmoForCausalLM(eager(transformers.OlmoConfig(
+        **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "LayerNorm without gain and bias.", dtype=torch.bfloat16, edit=old_rope)
+
+
+def smollm3() -> None:
+    case("hf-smollm3", transformers.SmolLM3ForCausalLM(eager(transformers.SmolLM3Config(
+        **SIZES | {"num_hidden_layers": 3}, no_rope_layer_interval=2, use_sliding_window=True,
+        sliding_window=6, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "The second of three layers does not rotate, and has a window of 6 keys; tied.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def granite() -> None:
+    case("hf-granite", transformers.GraniteForCausalLM(eager(transformers.GraniteConfig(
+        **SIZES, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
+        logits_scaling=2.0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Factors of embeddings, scores, both branches and logits.",
+        dtype=torch.bfloat16, edit=old_rope)
 
 
 def gemma3(**more: Any) -> transformers.PreTrainedModel:
@@ -553,6 +639,16 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-qwen2-window": qwen2_window,
     "hf-qwen3": qwen3,
     "hf-qwen3_moe": qwen3_moe,
+    "hf-seed_oss": seed_oss,
+    "hf-ernie4_5": ernie,
+    "hf-helium": helium,
+    "hf-stablelm": stablelm_serial,
+    "hf-stablelm-parallel": stablelm_parallel,
+    "hf-starcoder2": starcoder2,
+    "hf-phi3": phi3,
+    "hf-olmo": olmo,
+    "hf-smollm3": smollm3,
+    "hf-granite": granite,
     "hf-olmo2": olmo2,
     "hf-olmo3": olmo3_pattern,
     "hf-olmo3-types": olmo3_types,

@@ -1,11 +1,11 @@
-"""Write tests/golden/peers.json: what PyTorch says about the files that engines are timed on.
+"""Write tests/golden/peers.json: PyTorch's results for the files on which engines are timed.
 
     python -m models.reference.goldens.write_peers                every file
     python -m models.reference.goldens.write_peers gpt2.f32       these files
 
-The bench writes its files of random weights, transformers reads them (which means: dequantises them to
-float32) and runs them with eager attention. Of each text are kept the likeliest next tokens with log p,
-and the first weights that the last row of the last head gives.
+The bench writes its files of random weights; transformers dequantizes them to float32 and runs them with eager
+attention. For each text the file keeps the likeliest next tokens with log p, and the first attention weights in the
+last row of the last head.
 """
 
 import json
@@ -46,9 +46,9 @@ def main() -> None:
     file = GOLDEN / "peers.json"
     files = json.loads(file.read_text())["files"] if file.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
-        wrote = subprocess.run(["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True,
-                               capture_output=True, text=True).stdout
-        works = json.loads(wrote)
+        stdout = subprocess.run(["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True,
+                                capture_output=True, text=True).stdout
+        works = json.loads(stdout)
         for one in works["asked"]:
             if "path" in one:
                 path = Path(one["path"])
@@ -59,9 +59,9 @@ def main() -> None:
             files[one["file"]] = {name: answer(model, text) for name, text in one["texts"].items()}
             print(one["file"], flush=True)
     about = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
-    written = {"written_by": "models/reference/goldens/write_peers.py",
-               "computed_by": f"{about}, float32 on dequantised weights", "files": files}
-    file.write_text(json.dumps(written) + "\n")
+    document = {"written_by": "models/reference/goldens/write_peers.py",
+                "computed_by": f"{about}, float32 on dequantised weights", "files": files}
+    file.write_text(json.dumps(document) + "\n")
 
 
 if __name__ == "__main__":

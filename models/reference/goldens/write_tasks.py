@@ -1,10 +1,10 @@
-"""Write tests/golden/tasks: what a tiny model does on tasks, with every key, with the first or
-another evicted once the prompt was read, and with the first hidden from the start.
+"""Write tests/golden/tasks: a tiny model's scores on tasks in four conditions: with every key, with the first or
+another key evicted after the prompt, and with the first key hidden from the start.
 
     python -m models.reference.goldens.write_tasks
 
-The model is hf-llama-gqa, computed in F64. Its weights are random, so that it can do no task: what
-counts is that accuracies, losses, choices and their errors are those of the definitions.
+The model is hf-llama-gqa, computed in F64. Its random weights can solve no task; the golden checks the definitions of
+accuracies, losses, choices and their errors.
 """
 
 from collections.abc import Callable
@@ -32,38 +32,35 @@ def picker(seed: int) -> Callable[[int], int]:
 
 
 def copies(V: int) -> list[dict[str, Any]]:
-    """Two copies of LENGTH different tokens, of which the second is predicted from its second
-    token on."""
+    """Two copies of LENGTH different tokens; the second copy is predicted from its second token on."""
     pick = picker(SEED)
     allowed = [id for id in range(V) if id not in {*FIRST, *NEVER}]
     prompts = []
     for _ in range(PROMPTS):
-        left = list(allowed)
-        drawn = []
+        pool = list(allowed)
+        tokens = []
         for i in range(LENGTH + 1):
-            j = i + pick(len(left) - i)
-            left[i], left[j] = left[j], left[i]
-            drawn.append(left[i])
-        own = drawn[1:]
-        prompts.append({"ids": FIRST + own + own, "from": len(FIRST) + LENGTH + 1})
+            j = i + pick(len(pool) - i)
+            pool[i], pool[j] = pool[j], pool[i]
+            tokens.append(pool[i])
+        copy = tokens[1:]
+        prompts.append({"ids": FIRST + copy + copy, "from": len(FIRST) + LENGTH + 1})
     return prompts
 
 
 def texts(model: Model) -> list[dict[str, Any]]:
-    """Each text and five tokens more: some are the first choice of the model, so that it is right
-    now and then."""
-    made = []
+    """Each text and five more tokens, some of them the model's first choice, so that it is right now and then."""
+    prompts = []
     for ids in TEXTS:
         for more in range(5):
             best = edited(model, torch.tensor(ids), [])["logits"][-1].argmax().item()
-            ids = [*ids, int(best) if (more + len(made)) % 3 else 20 + more]
-        made.append({"ids": ids, "from": 5})
-    return made
+            ids = [*ids, int(best) if (more + len(prompts)) % 3 else 20 + more]
+        prompts.append({"ids": ids, "from": 5})
+    return prompts
 
 
 def recalls() -> list[dict[str, Any]]:
-    """The last token is one of CHOICES. Keys are evicted after its first appearance, which the
-    control keeps."""
+    """The last token is one of CHOICES. Eviction follows its first appearance, which the control keeps."""
     return [
         {
             "ids": [0, 9, 22, answer, 6, 31, 9, 22, answer],
@@ -81,7 +78,7 @@ def mean_of(values: Tensor) -> dict[str, float]:
 
 
 def scores(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
-    """Accuracy, mean loss and whether the best of the choices is the answer (0 where there are none)."""
+    """Accuracy, mean loss, and whether the best choice is the answer (0 without choices)."""
     ids, begin = torch.tensor(prompt["ids"]), prompt["from"]
     before, targets = logits[begin - 1 : -1], ids[begin:]
     accuracy = (before.argmax(-1) == targets).double().mean().item()
@@ -107,17 +104,17 @@ def task(model: Model, name: str, prompts: list[dict[str, Any]], chance: float) 
             [{"kind": "hide_key", "key": 0}],
         ]
         rows.append([scores(edited(model, ids, edits)["logits"], prompt) for edits in cases])
-    found = torch.tensor(rows, dtype=torch.float64)  # [prompts, conditions, scores]
+    values = torch.tensor(rows, dtype=torch.float64)  # [prompts, conditions, scores]
     conditions = {}
     for i, condition in enumerate(("baseline", "first", "other", "unseen")):
-        own = [
-            mean_of(found[:, i, s]) | {"change": mean_of(found[:, i, s] - found[:, 0, s])}
+        summaries = [
+            mean_of(values[:, i, s]) | {"change": mean_of(values[:, i, s] - values[:, 0, s])}
             for s in range(3)
         ]
         conditions[condition] = {
-            "accuracy": own[0],
-            "loss": own[1],
-            "choice": own[2] if "choices" in prompts[0] else None,
+            "accuracy": summaries[0],
+            "loss": summaries[1],
+            "choice": summaries[2] if "choices" in prompts[0] else None,
         }
     best = conditions["baseline"]["choice"] or conditions["baseline"]["accuracy"]
     return {

@@ -38,7 +38,7 @@ export interface ChartData {
   /** Steps of training: even up to 100, logarithmic above, so that there is a place for 0. */
   readonly steps?: boolean;
   /** What the axis shows at least; more where the values need it. */
-  readonly reach?: readonly [number, number];
+  readonly domain?: readonly [number, number];
   readonly percent?: boolean;
   /** Whether the axis begins near the smallest value instead of 0. */
   readonly tight?: boolean;
@@ -166,7 +166,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     ...Array.from(band?.high ?? []),
   ]);
   // A logarithm has no place for what is not positive, be it the end of an error bar.
-  const ys = [...points.map(([, y]) => y), ...ends, ...(data.reach ?? [])].filter(
+  const ys = [...points.map(([, y]) => y), ...ends, ...(data.domain ?? [])].filter(
     (value) => Number.isFinite(value) && (!log || value > 0),
   );
   const pad = kind === 'bars' ? 0.6 : isOfPoints ? 0.4 : 0;

@@ -107,7 +107,8 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const first = firstBare(frame);
   const number = html`<strong>${givenWords(claim)}</strong>`;
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}; this head gives it the most.`;
+    return html`No head gives ${first} more than ${number}; this head gives it the most. With
+    softmax every row must sum to 100%; with ${frame.operation.label} a token may attend to little.`;
   if (!claim.isShare) return html`This head gives ${first} a mean weight of ${number}.`;
   return html`${explained('This head')} gives ${first} ${number} ${shareWords(frame)}; spread evenly
   over the tokens that each row can see, it would be ${percent(claim.even, 0)}.`;
@@ -161,7 +162,7 @@ function previewMark(
       context.engine.peek()!.models.zoo.cards.filter(({ id }) => id === frame.subject),
     );
   const bytes = cards
-    .flatMap(({ preview }) => preview?.refinement.bytes ?? [])
+    .flatMap(({ preview }) => preview?.refinement?.bytes ?? [])
     .reduce((a, b) => a + b, 0);
   if (!bytes) return nothing;
   const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
