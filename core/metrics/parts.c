@@ -47,7 +47,7 @@ static double scale_of(const ss_arch *arch, const ss_norm *norm, const float *x,
 /* At position 0 rotary positions rotate by no angle; YaRN still scales the dims that they rotate.
  */
 static double rotary_size(const ss_arch *arch, int l, size_t j) {
-    if (arch->positions != SS_POSITIONS_ROTARY || (int)j >= arch->rotary_width) return 1.0;
+    if (!ss_arch_rotates(arch, l) || (int)j >= arch->rotary_width) return 1.0;
     bool is_windowed = arch->own_rotary && arch->windowed[l];
     return (double)(is_windowed ? arch->window_rotary : arch->rotary).size;
 }
@@ -191,6 +191,7 @@ static void add_heads(const workspace *work, const ss_trace *trace, int below) {
             const float *bias = ss_owned(layer->value_biases, arch->value_bias, (int)i, arch->K);
             double written = (double)ss_dot(w, mixed, K);
             if (bias) written += (double)ss_dot(w, bias, K);
+            written *= (double)arch->branch_scale;
             for (size_t h = 0; h < H; h++)
                 work->sums[h * H + i] += work->directions[h * D + d] * written;
         }

@@ -53,9 +53,9 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
     if (family) {
         snprintf(read.family, sizeof read.family, "%s", family->name);
         snprintf(read.attention.operation, sizeof read.attention.operation, "softmax");
-        read.embedding_scale = 1.0f;
+        read.embedding_scale = read.branch_scale = read.logit_scale = 1.0f;
         read.mask_token = -1;
-        ss_family_refuse(&json, family->caps);
+        ss_family_refuse(&json, family->reads);
         family->read(&read, &json);
         if (!read.embedding_width) read.embedding_width = read.D;
         ss_read_variant(&read, &json, family->variants);

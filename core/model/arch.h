@@ -117,6 +117,7 @@ typedef struct ss_arch {
     ss_rotary rotary; /* of layers that see all keys, and of all layers */
     ss_rotary window_rotary; /* of layers with a window, where own_rotary says so */
     bool own_rotary;
+    bool unrotated[SS_LAYERS_MAX]; /* [L] layers whose queries and keys have no positions */
     int window;                   /* keys that a query of a windowed layer sees, its own included */
     bool windowed[SS_LAYERS_MAX]; /* [L] */
     int prefix;                   /* first keys that every query sees; SS_EVERY_KEY, usually 0 */
@@ -127,6 +128,7 @@ typedef struct ss_arch {
     int token_types;              /* rows of the table of token types; 0: there is none */
     ss_norm_kind norm;            /* before attention, before feed-forward, and at the end */
     float norm_eps;
+    bool bare_norm;    /* LayerNorm has neither gain nor bias */
     bool post_norm;    /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
     bool branch_norms; /* attention and feed-forward are normed again before they are added */
     bool branch_only;  /* branch norms, and none before attention and feed-forward */
@@ -136,6 +138,8 @@ typedef struct ss_arch {
     ss_activation activation;
     float gate_limit, gate_slope; /* of the clamped SwiGLU */
     float score_scale;            /* x = q.k * score_scale, usually 1/sqrt(K) */
+    float branch_scale;           /* of what attention and feed-forward add; usually 1 */
+    float logit_scale;            /* of logits; usually 1 */
     float score_cap, logit_cap;   /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
     bool attention_bias;          /* q, k, v have biases */
     bool output_bias;             /* o has one */
@@ -177,6 +181,11 @@ static inline int ss_arch_gated_heads(const ss_arch *arch) {
 static inline int ss_arch_gate_width(const ss_arch *arch) {
     bool head = arch->gate == SS_GATE_OUTPUT_HEAD || arch->gate == SS_GATE_VALUE_HEAD;
     return head ? 1 : arch->K;
+}
+
+/* Whether queries and keys of layer l are rotated. */
+static inline bool ss_arch_rotates(const ss_arch *arch, int l) {
+    return arch->positions == SS_POSITIONS_ROTARY && !arch->unrotated[l];
 }
 
 /* Keys that a query of layer l sees at most, its own included; 0: all before it. */

@@ -162,6 +162,12 @@ float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t 
     return numbers;
 }
 
+float *ss_load_ones(ss_loader *loader, size_t n) {
+    float *ones = take(loader, n);
+    for (size_t i = 0; ones && i < n; i++) ones[i] = 1.0f;
+    return ones;
+}
+
 /* The numbers of the outputs that linear has, out of a bias of all outputs of the tensor. */
 static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_place *place,
                               const char *name) {
@@ -229,7 +235,7 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
     /* Parts of one tensor are proved once, with the part that holds its first output. */
     if (loader->arena->block && place->first == 0 && place->slice == 0)
         check_finite(loader, name, tensor, 0, ss_tensor_count(tensor));
-    if (loader->container->live && linear->w.group != linear->w.out)
+    if (loader->container->live && (linear->w.group != linear->w.out || linear->w.pair))
         loader->status = ss_fail(loader->err, SS_UNSUPPORTED, full_name(loader, name).text,
                                  "expected outputs side by side that can be changed in place");
     if (bias) linear->bias = load_bias(loader, &linear->w, place, bias);

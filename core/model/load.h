@@ -79,6 +79,9 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
 /* Numbers of shape [rows][n], or [n] where rows is 0, as floats in the arena. */
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
 
+/* n ones in the arena: the gain of a norm that has none. */
+float *ss_load_ones(ss_loader *loader, size_t n);
+
 /*
  * [heads][n] numbers of attention, or [1][n] where they are shared (ss_owned). NULL where no owner
  * is.

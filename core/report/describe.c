@@ -100,6 +100,7 @@ static void write_metrics(ss_writer *writer) {
         ss_write_end(writer, ']');
         write_bits(writer, "arguments", metrics[i].args, arguments);
         write_needs(writer, metrics[i].fields);
+        ss_write_bool(writer, "accumulated", metrics[i].statistics != 0);
         ss_write_bool(writer, "averaged", metrics[i].averaged);
         ss_write_bool(writer, "summary", metrics[i].summary);
         ss_write_text(writer, "topic", metrics[i].topic);
@@ -359,12 +360,29 @@ static void write_cap(ss_writer *writer, const char *key, float cap) {
     write_number_or_null(writer, key, cap > 0.0f, (double)cap);
 }
 
+/* Writes the factors that few models have, where they are not 1. */
+static void write_factor(ss_writer *writer, const char *key, float factor) {
+    if (factor < 1.0f || factor > 1.0f) ss_write_number(writer, key, (double)factor);
+}
+
+/* Writes the layers whose queries and keys are not rotated, where there are some. */
+static void write_unrotated(ss_writer *writer, const ss_arch *arch) {
+    bool any = false;
+    for (int l = 0; l < arch->L; l++) any |= arch->unrotated[l];
+    if (!any) return;
+    ss_write_begin(writer, "unrotated", '[');
+    for (int l = 0; l < arch->L; l++)
+        if (arch->unrotated[l]) ss_write_number(writer, NULL, l);
+    ss_write_end(writer, ']');
+}
+
 static void write_features(ss_writer *writer, const ss_arch *arch) {
     ss_write_text(writer, "positions", ss_positions_name(arch->positions));
     if (arch->positions == SS_POSITIONS_ROTARY) {
         ss_write_number(writer, "rotary_width", arch->rotary_width);
         write_rotary(writer, "rotary", &arch->rotary);
         if (arch->own_rotary) write_rotary(writer, "window_rotary", &arch->window_rotary);
+        write_unrotated(writer, arch);
     }
     write_mask(writer, arch);
     write_windows(writer, arch);
@@ -384,6 +402,8 @@ static void write_features(ss_writer *writer, const ss_arch *arch) {
     ss_write_number(writer, "score_scale", (double)arch->score_scale);
     write_cap(writer, "score_cap", arch->score_cap);
     write_cap(writer, "logit_cap", arch->logit_cap);
+    write_factor(writer, "branch_scale", arch->branch_scale);
+    write_factor(writer, "logit_scale", arch->logit_scale);
     ss_write_number(writer, "embedding_scale", (double)arch->embedding_scale);
     ss_write_number(writer, "embedding_width", arch->embedding_width);
     ss_write_bool(writer, "embedding_norm", arch->embedding_norm);

@@ -76,7 +76,7 @@ static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_n
     size_t K = (size_t)arch->K, H = (size_t)heads, pairs = (size_t)arch->rotary_width / 2;
     if (arch->qk_norm == SS_QK_NORM_HEAD) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->qk_norm == SS_QK_NORM_ALL_HEADS) norm(rows, rows, head_norm, arch, (size_t)n, H * K);
-    if (arch->positions != SS_POSITIONS_ROTARY) return;
+    if (!ss_arch_rotates(arch, l)) return;
     const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[l]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
         size_t at = i / H * pairs;
@@ -280,6 +280,7 @@ static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
     finish_heads(pass, l, head_out, t0, n);
     float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, l, t0, pass->attn_out);
     ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);
+    ss_scale(out, arch->branch_scale, (size_t)n * D);
     if (layer->attention_out_norm.gain)
         norm(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
     return out;
@@ -295,6 +296,7 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     before_block(pass, &layer->ffn_norm, n);
     float *out = ss_row_or(trace, SS_FIELD_MLP_OUT, l, t0, pass->ffn_out);
     ss_feed_forward(pass, out, l, n);
+    ss_scale(out, arch->branch_scale, (size_t)n * D);
     if (arch->E) ss_record(trace, SS_FIELD_ROUTER, l, t0, n, pass->router, (size_t)arch->E);
     if (layer->ffn_out_norm.gain) norm(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
     return out;
@@ -378,6 +380,7 @@ static void head_rows(ss_pass *pass, const float *y, int t0, int first, int rows
         ss_linear_rows(pass, out, y + (size_t)first * width, &model->head, (size_t)rows);
     else
         for (size_t i = 0; i < (size_t)rows * V; i++) out[i] = NAN;
+    ss_scale(out, model->arch.logit_scale, (size_t)rows * V);
     ss_soft_cap(out, model->arch.logit_cap, (size_t)rows * V);
     for (int i = 0; i < rows; i++) {
         int t = t0 + first + i;

@@ -38,6 +38,15 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define QWEN2_MOE "\"model_type\":\"qwen2_moe\"," SIZES
 #define QWEN3 "\"model_type\":\"qwen3\"," SIZES
 #define QWEN3_MOE "\"model_type\":\"qwen3_moe\"," SIZES
+#define SMOLLM3 "\"model_type\":\"smollm3\"," SIZES
+#define PHI3 "\"model_type\":\"phi3\"," SIZES
+#define GRANITE "\"model_type\":\"granite\"," SIZES
+#define STABLELM "\"model_type\":\"stablelm\",\"partial_rotary_factor\":0.5," SIZES
+#define STARCODER2 "\"model_type\":\"starcoder2\"," SIZES
+#define SEED_OSS "\"model_type\":\"seed_oss\"," SIZES
+#define ERNIE "\"model_type\":\"ernie4_5\"," SIZES
+#define HELIUM "\"model_type\":\"helium\"," SIZES
+#define OLMO "\"model_type\":\"olmo\"," SIZES
 #define OLMO2 "\"model_type\":\"olmo2\"," SIZES
 #define OLMO3 "\"model_type\":\"olmo3\"," SIZES
 #define HUNYUAN "\"model_type\":\"hunyuan_v1_dense\"," SIZES
@@ -167,8 +176,9 @@ static void refused_by_all(void) {
     CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
     static const char gemma2[] = GEMMA2;
     static const char *const families[] = {
-        NEOX, NEO,       OPT,   LLAMA, MISTRAL, MIXTRAL,     QWEN2,  QWEN2_MOE, QWEN3, GEMMA,
-        OSS,  QWEN3_MOE, OLMO2, OLMO3, HUNYUAN, HUNYUAN_MOE, FALCON, BLOOM,     BERT,  gemma2};
+        NEOX,  NEO,  OPT,       LLAMA,      MISTRAL,  MIXTRAL, QWEN2,       QWEN2_MOE, QWEN3,
+        GEMMA, OSS,  QWEN3_MOE, OLMO2,      OLMO3,    HUNYUAN, HUNYUAN_MOE, FALCON,    BLOOM,
+        BERT,  PHI3, STABLELM,  STARCODER2, SEED_OSS, ERNIE,   OLMO,        gemma2};
     static const struct {
         const char *key, *on, *off;
     } keys[] = {
@@ -289,6 +299,17 @@ static void refused_by_some(void) {
         {QWEN3_MOE ",\"decoder_sparse_step\":2", SS_UNSUPPORTED, "decoder_sparse_step"},
         {QWEN3_MOE ",\"num_experts\":4,\"num_experts_per_tok\":5", SS_BAD_CONFIG,
          "num_experts_per_tok"},
+        {SMOLLM3 ",\"no_rope_layers\":[1,1,1]", SS_UNSUPPORTED, "no_rope_layers"},
+        {SMOLLM3 ",\"no_rope_layers\":[2]", SS_UNSUPPORTED, "no_rope_layers"},
+        {SMOLLM3 ",\"no_rope_layers\":[\"1\"]", SS_UNSUPPORTED, "no_rope_layers"},
+        {SMOLLM3 ",\"no_rope_layer_interval\":0", SS_BAD_CONFIG, "no_rope_layer_interval"},
+        {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\"}", SS_UNSUPPORTED, "rope_type"},
+        {GRANITE ",\"logits_scaling\":0", SS_BAD_CONFIG, "logits_scaling"},
+        {GRANITE ",\"residual_multiplier\":-1", SS_BAD_CONFIG, "residual_multiplier"},
+        {STABLELM ",\"qk_layernorm\":true", SS_UNSUPPORTED, "qk_layernorm"},
+        {STARCODER2 ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
+        {HELIUM, SS_UNSUPPORTED, "head_dim"},
+        {OLMO ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
         {OLMO2 ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
         {OLMO3 ",\"layer_types\":[\"full_attention\"]", SS_UNSUPPORTED, "layer_types"},
         {OLMO3 ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"dynamic\"}}",
@@ -458,18 +479,52 @@ static const int32_t prompt[T_MAX] = {3, 14, 15, 9, 26, 5, 35, 8, 9,  7,
                                       9, 32, 38, 4, 6,  2, 6,  4, 33, 8};
 
 static const char *const folders[] = {
-    "hf-gpt_neox",     "hf-gpt_neox-serial", "hf-gpt_neo",
-    "hf-opt",          "hf-opt-bare",        "hf-mistral",
-    "hf-qwen2",        "hf-qwen2-window",    "hf-qwen3",
-    "hf-gemma3",       "hf-gemma3-types",    "hf-gpt_oss",
-    "hf-mixtral",      "hf-qwen2_moe",       "hf-qwen2_moe-norm",
-    "hf-llama-linear", "hf-llama-llama3",    "hf-qwen3_moe",
-    "hf-olmo2",        "hf-olmo3",           "hf-olmo3-types",
-    "hf-hunyuan",      "hf-hunyuan_moe",     "hf-opt-350m",
-    "hf-falcon",       "hf-falcon-groups",   "hf-falcon-serial",
-    "hf-bloom",        "hf-bloom-bare",      "hf-gemma2",
-    "hf-gemma2-plain", "hf-gemma3-whole",    "hf-bert",
-    "hf-bert-bare",    "hf-bert-old",        "hf-bert-untied", /* the encoders, behind all others */
+    "hf-gpt_neox",
+    "hf-gpt_neox-serial",
+    "hf-gpt_neo",
+    "hf-opt",
+    "hf-opt-bare",
+    "hf-mistral",
+    "hf-qwen2",
+    "hf-qwen2-window",
+    "hf-qwen3",
+    "hf-gemma3",
+    "hf-gemma3-types",
+    "hf-gpt_oss",
+    "hf-mixtral",
+    "hf-qwen2_moe",
+    "hf-qwen2_moe-norm",
+    "hf-llama-linear",
+    "hf-llama-llama3",
+    "hf-qwen3_moe",
+    "hf-olmo2",
+    "hf-olmo3",
+    "hf-olmo3-types",
+    "hf-hunyuan",
+    "hf-hunyuan_moe",
+    "hf-opt-350m",
+    "hf-falcon",
+    "hf-falcon-groups",
+    "hf-falcon-serial",
+    "hf-bloom",
+    "hf-bloom-bare",
+    "hf-gemma2",
+    "hf-gemma2-plain",
+    "hf-gemma3-whole",
+    "hf-smollm3",
+    "hf-phi3",
+    "hf-granite",
+    "hf-stablelm",
+    "hf-stablelm-parallel",
+    "hf-starcoder2",
+    "hf-seed_oss",
+    "hf-ernie4_5",
+    "hf-helium",
+    "hf-olmo",
+    "hf-bert",
+    "hf-bert-bare",
+    "hf-bert-old",
+    "hf-bert-untied", /* the encoders, behind all others */
 };
 #define FOLDERS (sizeof folders / sizeof *folders)
 #define ENCODERS 4
@@ -852,6 +907,31 @@ static void every_key_counts(void) {
         {"hf-olmo3", "\"factor\": 4.0", "\"factor\": 2.0"},
         {"hf-olmo3-types", "\"rope_theta\": 50.0", "\"rope_theta\": 500.0"},
         {"hf-olmo3-types", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-smollm3", "\"no_rope_layer_interval\": 2,\n  \"no_rope_layers\": [\n    1,\n    0",
+         "\"no_rope_layers\": [\n    0,\n    0"},
+        {"hf-smollm3", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-smollm3", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-phi3", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 1.0"},
+        {"hf-phi3", "\"sliding_window\": 6", "\"sliding_window\": null"},
+        {"hf-phi3", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-granite", "\"embedding_multiplier\": 3.0", "\"embedding_multiplier\": 1.0"},
+        {"hf-granite", "\"residual_multiplier\": 0.5", "\"residual_multiplier\": 1.0"},
+        {"hf-granite", "\"attention_multiplier\": 0.25", "\"attention_multiplier\": 0.5"},
+        {"hf-granite", "\"logits_scaling\": 2.0", "\"logits_scaling\": 4.0"},
+        {"hf-stablelm", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 0.25"},
+        {"hf-stablelm", "\"layer_norm_eps\": 1e-05", "\"layer_norm_eps\": 1e-01"},
+        {"hf-stablelm", "\"use_qkv_bias\": true", "\"use_qkv_bias\": false"},
+        {"hf-starcoder2", "\"norm_epsilon\": 1e-05", "\"norm_epsilon\": 1e-01"},
+        {"hf-starcoder2", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-starcoder2", "\"use_bias\": true", "\"use_bias\": false"},
+        {"hf-seed_oss", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-seed_oss", "\"mlp_bias\": true", "\"mlp_bias\": false"},
+        {"hf-seed_oss", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-ernie4_5", "\"use_bias\": true", "\"use_bias\": false"},
+        {"hf-ernie4_5", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-helium", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-helium", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-olmo", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
         {"hf-hunyuan", "\"alpha\": 50.0", "\"alpha\": 5.0"},
         {"hf-hunyuan", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
         {"hf-hunyuan_moe", "\"moe_topk\": 2", "\"moe_topk\": 3"},
@@ -937,6 +1017,13 @@ static void missing_tensors(void) {
          "model.layers.1.post_feedforward_mronreyal.weight"},
         {"hf-olmo2", "model.layers.0.self_attn.k_norm.weight",
          "model.layers.0.self_attn.k_mron.weight"},
+        {"hf-phi3", "model.layers.1.self_attn.qkv_proj.weight",
+         "model.layers.1.self_attn.qkv_jorp.weight"},
+        {"hf-phi3", "model.layers.0.mlp.gate_up_proj.weight",
+         "model.layers.0.mlp.gate_up_jorp.weight"},
+        {"hf-starcoder2", "model.layers.1.mlp.c_proj.bias", "model.layers.1.mlp.c_proj.sabi"},
+        {"hf-stablelm", "model.layers.1.post_attention_layernorm.bias",
+         "model.layers.1.post_attention_layernorm.sabi"},
         {"hf-hunyuan", "model.layers.1.self_attn.query_layernorm.weight",
          "model.layers.1.self_attn.query_mronreyal.weight"},
         {"hf-hunyuan_moe", "model.layers.1.mlp.shared_mlp.down_proj.weight",

@@ -1025,6 +1025,10 @@ static void divergence(void) {
     "8,"                                                                                           \
     "\"intermediate_size\":8,\"vocab_size\":20,\"sinkscope\":{" own "}}"
 
+#define LIKE_LLAMA(family, own)                                                                    \
+    "{\"model_type\":\"" family "\",\"num_hidden_layers\":1,\"num_attention_heads\":1,"            \
+    "\"hidden_size\":8,\"intermediate_size\":8,\"vocab_size\":20," own "}"
+
 static void refusals(void) {
     CASE("an untrainable model or recipe is refused with a place and the expected value");
     static const struct {
@@ -1045,6 +1049,16 @@ static void refusals(void) {
          "\"hidden_size\":8,\"head_dim\":8,\"intermediate_size\":8,\"vocab_size\":20}",
          "{}", "train", "norms of queries and keys", SS_UNSUPPORTED},
         {LLAMA_WITH("\"norm\":\"sandwich\""), "{}", "train", "branch norms", SS_UNSUPPORTED},
+        {LIKE_LLAMA("granite", "\"residual_multiplier\":0.5"), "{}", "train", "scaled branches",
+         SS_UNSUPPORTED},
+        {LIKE_LLAMA("granite", "\"logits_scaling\":2"), "{}", "train", "scaled logits",
+         SS_UNSUPPORTED},
+        {LIKE_LLAMA("smollm3", "\"no_rope_layers\":[0]"), "{}", "train",
+         "layers without rotary positions", SS_UNSUPPORTED},
+        {LIKE_LLAMA("olmo", "\"attention_bias\":false"), "{}", "train", "norms without gain",
+         SS_UNSUPPORTED},
+        {LIKE_LLAMA("ernie4_5", "\"head_dim\":8"), "{}", "self_attn.q_proj", "side by side",
+         SS_UNSUPPORTED},
         {LLAMA_WITH("\"feed_forward\":\"none\""), "{}", "train", "no feed-forward", SS_UNSUPPORTED},
         {"{\"model_type\":\"bloom\",\"n_layer\":1,\"n_head\":1,\"hidden_size\":8,\"vocab_size\":"
          "20}",

@@ -59,6 +59,8 @@ export interface Metric {
   readonly arguments: readonly string[];
   /** Trace fields that the run must have recorded. */
   readonly fields: readonly string[];
+  /** True if a run accumulates the metric, so that one with `measuring` has it although it keeps no map and no query. */
+  readonly accumulated: boolean;
   /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
   readonly averaged: boolean;
   /** True if `measure` computes the metric by default. */
@@ -269,6 +271,11 @@ export interface Architecture {
   readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'clamped_swiglu';
   /** Scores are q.k times this factor. */
   readonly score_scale: number;
+  /** What attention and feed-forward add is multiplied by this; absent where it is 1, as is the factor of logits. */
+  readonly branch_scale?: number;
+  readonly logit_scale?: number;
+  /** Layers whose queries and keys are not rotated; absent where all are. */
+  readonly unrotated?: readonly number[];
   /** Embeddings are multiplied by this factor. */
   readonly embedding_scale: number;
   /**

@@ -4,29 +4,41 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CAPS "attn_logit_softcapping final_logit_softcapping"
+#define FACTORS "embedding_multiplier residual_multiplier attention_multiplier logits_scaling"
+
 static const ss_family families[] = {
-    {"llama", true, ss_llama_read, ss_llama_load, false},
-    {"gpt2", false, ss_gpt2_read, ss_gpt2_load, false},
-    {"gpt_neox", false, ss_gpt_neox_read, ss_gpt_neox_load, false},
-    {"gpt_neo", false, ss_gpt_neo_read, ss_gpt_neo_load, false},
-    {"opt", false, ss_opt_read, ss_opt_load, false},
-    {"mistral", true, ss_mistral_read, ss_llama_load, false},
-    {"mixtral", true, ss_mixtral_read, ss_mixtral_load, false},
-    {"qwen2", false, ss_qwen2_read, ss_llama_load, false},
-    {"qwen2_moe", false, ss_qwen2_moe_read, ss_qwen_moe_load, false},
-    {"qwen3", false, ss_qwen3_read, ss_llama_load, false},
-    {"qwen3_moe", false, ss_qwen3_moe_read, ss_qwen_moe_load, false},
-    {"olmo2", false, ss_olmo2_read, ss_llama_load, false},
-    {"olmo3", false, ss_olmo3_read, ss_llama_load, false},
-    {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_llama_load, false},
-    {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_hunyuan_moe_load, false},
-    {"gemma2", false, ss_gemma2_read, ss_gemma_load, true},
-    {"gemma3_text", false, ss_gemma3_read, ss_gemma_load, false},
-    {"gemma3", false, ss_gemma3_whole_read, ss_gemma3_whole_load, false},
-    {"falcon", false, ss_falcon_read, ss_falcon_load, false},
-    {"bloom", false, ss_bloom_read, ss_falcon_load, false},
-    {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load, false},
-    {"bert", false, ss_bert_read, ss_bert_load, false},
+    {"llama", true, ss_llama_read, ss_llama_load, NULL},
+    {"gpt2", false, ss_gpt2_read, ss_gpt2_load, NULL},
+    {"gpt_neox", false, ss_gpt_neox_read, ss_gpt_neox_load, NULL},
+    {"gpt_neo", false, ss_gpt_neo_read, ss_gpt_neo_load, NULL},
+    {"opt", false, ss_opt_read, ss_opt_load, NULL},
+    {"mistral", true, ss_mistral_read, ss_llama_load, NULL},
+    {"mixtral", true, ss_mixtral_read, ss_mixtral_load, NULL},
+    {"qwen2", false, ss_qwen2_read, ss_llama_load, NULL},
+    {"qwen2_moe", false, ss_qwen2_moe_read, ss_qwen_moe_load, NULL},
+    {"qwen3", false, ss_qwen3_read, ss_llama_load, NULL},
+    {"qwen3_moe", false, ss_qwen3_moe_read, ss_qwen_moe_load, NULL},
+    {"smollm3", false, ss_smollm3_read, ss_llama_load, "no_rope_layers"},
+    {"phi3", false, ss_phi3_read, ss_phi3_load, NULL},
+    {"granite", false, ss_granite_read, ss_llama_load, FACTORS},
+    {"stablelm", false, ss_stablelm_read, ss_llama_load, NULL},
+    {"starcoder2", false, ss_starcoder2_read, ss_starcoder2_load, NULL},
+    {"seed_oss", false, ss_seed_oss_read, ss_llama_load, NULL},
+    {"ernie4_5", false, ss_ernie_read, ss_llama_load, NULL},
+    {"helium", false, ss_helium_read, ss_llama_load, NULL},
+    {"olmo", false, ss_olmo_read, ss_llama_load, NULL},
+    {"olmo2", false, ss_olmo2_read, ss_llama_load, NULL},
+    {"olmo3", false, ss_olmo3_read, ss_llama_load, NULL},
+    {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_llama_load, NULL},
+    {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_hunyuan_moe_load, NULL},
+    {"gemma2", false, ss_gemma2_read, ss_gemma_load, CAPS},
+    {"gemma3_text", false, ss_gemma3_read, ss_gemma_load, NULL},
+    {"gemma3", false, ss_gemma3_whole_read, ss_gemma3_whole_load, NULL},
+    {"falcon", false, ss_falcon_read, ss_falcon_load, NULL},
+    {"bloom", false, ss_bloom_read, ss_falcon_load, NULL},
+    {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load, NULL},
+    {"bert", false, ss_bert_read, ss_bert_load, NULL},
 };
 
 const ss_family *ss_family_find(const char *name) {
@@ -64,6 +76,8 @@ static const off_feature features[] = {
     {"attention_multiplier", (double)NAN},
     {"logits_scaling", 1.0},
     {"rope_interleaved", (double)NAN},
+    {"attn_logit_softcapping", (double)NAN},
+    {"final_logit_softcapping", (double)NAN},
 };
 
 static bool is_off(const cJSON *item, double off) {
@@ -94,21 +108,13 @@ static bool is_int8_by_rows(const cJSON *quantization) {
     return right;
 }
 
-static const off_feature caps_of_gemma2[] = {
-    {"attn_logit_softcapping", (double)NAN},
-    {"final_logit_softcapping", (double)NAN},
-};
-
-static void refuse_features(ss_json *json, const off_feature *rows, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (!is_off(cJSON_GetObjectItemCaseSensitive(json->object, rows[i].key), rows[i].off))
-            ss_json_refuse(json, rows[i].key, "a model without it", "otherwise");
-}
-
-void ss_family_refuse(ss_json *json, bool caps) {
-    refuse_features(json, features, sizeof features / sizeof *features);
-    if (!caps)
-        refuse_features(json, caps_of_gemma2, sizeof caps_of_gemma2 / sizeof *caps_of_gemma2);
+void ss_family_refuse(ss_json *json, const char *reads) {
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
+        const char *key = features[i].key;
+        if (reads && strstr(reads, key)) continue;
+        if (!is_off(cJSON_GetObjectItemCaseSensitive(json->object, key), features[i].off))
+            ss_json_refuse(json, key, "a model without it", "otherwise");
+    }
     const cJSON *quantization = ss_json_object(json, "quantization_config");
     if (!quantization || is_int8_by_rows(quantization)) return;
     ss_json inner = {quantization, json->file, json->status, json->err};

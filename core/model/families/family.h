@@ -17,7 +17,8 @@ typedef struct ss_family {
     void (*read)(ss_arch *arch, ss_json *json);
     /* Asks the loader for every tensor; errors stay in the loader. */
     void (*load)(ss_model *model, ss_loader *loader);
-    bool caps; /* it reads the keys of soft caps, which all other families refuse */
+    /* Keys that it reads and all others refuse: "attn_logit_softcapping ..."; NULL: none. */
+    const char *reads;
 } ss_family;
 
 /* The row with that name, or NULL. */
@@ -26,13 +27,14 @@ const ss_family *ss_family_find(const char *name);
 /* "llama, gpt2, ...": all names, for an error. */
 void ss_family_names(char *text, size_t bytes);
 
-/* Refuses, by name, keys that change the arithmetic to one that no family computes, and the keys
- * of soft caps unless `caps` says that the family reads them. */
-void ss_family_refuse(ss_json *json, bool caps);
+/* Refuses, by name, keys of any family that change the arithmetic to what no family computes;
+ * reads lists those that this family computes, or is NULL. */
+void ss_family_refuse(ss_json *json, const char *reads);
 
 void ss_bert_load(ss_model *model, ss_loader *loader);
 void ss_bert_read(ss_arch *arch, ss_json *json);
 void ss_bloom_read(ss_arch *arch, ss_json *json);
+void ss_ernie_read(ss_arch *arch, ss_json *json);
 void ss_falcon_load(ss_model *model, ss_loader *loader);
 void ss_falcon_read(ss_arch *arch, ss_json *json);
 void ss_gemma_load(ss_model *model, ss_loader *loader);
@@ -48,6 +50,8 @@ void ss_gpt_neox_load(ss_model *model, ss_loader *loader);
 void ss_gpt_neox_read(ss_arch *arch, ss_json *json);
 void ss_gpt_oss_load(ss_model *model, ss_loader *loader);
 void ss_gpt_oss_read(ss_arch *arch, ss_json *json);
+void ss_granite_read(ss_arch *arch, ss_json *json);
+void ss_helium_read(ss_arch *arch, ss_json *json);
 void ss_hunyuan_read(ss_arch *arch, ss_json *json);
 void ss_hunyuan_moe_load(ss_model *model, ss_loader *loader);
 void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json);
@@ -56,15 +60,23 @@ void ss_llama_read(ss_arch *arch, ss_json *json);
 void ss_mistral_read(ss_arch *arch, ss_json *json);
 void ss_mixtral_load(ss_model *model, ss_loader *loader);
 void ss_mixtral_read(ss_arch *arch, ss_json *json);
+void ss_olmo_read(ss_arch *arch, ss_json *json);
 void ss_olmo2_read(ss_arch *arch, ss_json *json);
 void ss_olmo3_read(ss_arch *arch, ss_json *json);
 void ss_opt_load(ss_model *model, ss_loader *loader);
 void ss_opt_read(ss_arch *arch, ss_json *json);
+void ss_phi3_load(ss_model *model, ss_loader *loader);
+void ss_phi3_read(ss_arch *arch, ss_json *json);
 void ss_qwen2_read(ss_arch *arch, ss_json *json);
 void ss_qwen_moe_load(ss_model *model, ss_loader *loader);
 void ss_qwen2_moe_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_moe_read(ss_arch *arch, ss_json *json);
+void ss_seed_oss_read(ss_arch *arch, ss_json *json);
+void ss_smollm3_read(ss_arch *arch, ss_json *json);
+void ss_stablelm_read(ss_arch *arch, ss_json *json);
+void ss_starcoder2_load(ss_model *model, ss_loader *loader);
+void ss_starcoder2_read(ss_arch *arch, ss_json *json);
 
 /* ---- config keys that several families share ---------------------------------------------- */
 

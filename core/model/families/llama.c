@@ -81,9 +81,10 @@ void ss_llama_read(ss_arch *arch, ss_json *json) {
     arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
 }
 
-/* For these families, converters to GGUF permute q and k into the order of Meta's original
- * files. */
+/* For some families, converters to GGUF permute q and k into the order of Meta's original files;
+ * two families rotate neighbours in every format. */
 static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch) {
+    if (!strcmp(arch->family, "ernie4_5") || !strcmp(arch->family, "helium")) return true;
     return ss_load_is(loader, SS_GGUF) &&
            (!strcmp(arch->family, "llama") || !strcmp(arch->family, "mistral") ||
             !strcmp(arch->family, "mixtral"));
@@ -121,6 +122,15 @@ static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arc
                  false, all ? G * K : K);
 }
 
+/* A norm of D numbers, which a bare one does not have in its file. */
+static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch) {
+    size_t D = (size_t)arch->D;
+    if (arch->bare_norm)
+        norm->gain = ss_load_ones(loader, D);
+    else
+        ss_load_norm(loader, norm, name, arch->norm == SS_NORM_LAYER, D);
+}
+
 void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
@@ -128,7 +138,7 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
     size_t pair = has_pairs_side_by_side(loader, arch) ? K : 0;
     ss_place q = {.in = D, .out = HK, .pair = pair}, k = {.in = D, .out = GK, .pair = pair};
     if (!arch->branch_only)
-        ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", norm_bias, D);
+        load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", arch);
     ss_load_place(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
     ss_load_place(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
     ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, GK);
@@ -147,7 +157,10 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
         ss_load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm",
                      norm_bias, D);
     }
-    if (!arch->branch_only) ss_load_norm(loader, &layer->ffn_norm, before_ffn, norm_bias, D);
+    if (arch->parallel)
+        layer->ffn_norm = layer->attention_norm;
+    else if (!arch->branch_only)
+        load_norm(loader, &layer->ffn_norm, before_ffn, arch);
 }
 
 /* `place` selects the slice of a three-dimensional tensor; zero for a plain one. */
@@ -195,8 +208,7 @@ void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
     if (model->arch.positions == SS_POSITIONS_LEARNED)
         model->positions =
             ss_load_numbers(loader, "embed_positions.weight", (size_t)model->arch.context, D);
-    if (!model->arch.post_norm)
-        ss_load_norm(loader, &model->norm, "norm", model->arch.norm == SS_NORM_LAYER, D);
+    if (!model->arch.post_norm) load_norm(loader, &model->norm, "norm", &model->arch);
 }
 
 void ss_llama_load(ss_model *model, ss_loader *loader) {

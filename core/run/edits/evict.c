@@ -312,7 +312,8 @@ static size_t rotary_row(const ss_pass *pass, int back) {
 /* out[K] = the query rotated to a position that is `back` earlier. */
 static void rotate_query(const ss_hook *hook, int back, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
-    size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
+    size_t K = (size_t)arch->K;
+    size_t pairs = ss_arch_rotates(arch, hook->l) ? (size_t)arch->rotary_width / 2 : 0;
     const ss_angles *rotary =
         &hook->pass->cache.rotary[arch->own_rotary && arch->windowed[hook->l]];
     size_t row = rotary_row(hook->pass, back) * pairs;

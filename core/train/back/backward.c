@@ -18,10 +18,24 @@ uint32_t ss_backward_fields(const ss_arch *arch) {
     return arch->ffn == SS_FFN_GATED ? mask | SS_BIT(SS_FIELD_FFN_GATE) : mask;
 }
 
+static bool is_other(float scale) {
+    return scale < 1.0f || scale > 1.0f;
+}
+
+static bool any_unrotated(const ss_arch *arch) {
+    bool any = false;
+    for (int l = 0; l < arch->L; l++) any |= arch->unrotated[l];
+    return any;
+}
+
 ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
     const char *what = arch->E                           ? "experts"
                        : arch->ffn == SS_FFN_NONE        ? "no feed-forward"
                        : arch->branch_norms              ? "branch norms"
+                       : is_other(arch->branch_scale)    ? "scaled branches"
+                       : is_other(arch->logit_scale)     ? "scaled logits"
+                       : arch->bare_norm                 ? "norms without gain"
+                       : any_unrotated(arch)             ? "layers without rotary positions"
                        : arch->parallel                  ? "parallel blocks"
                        : arch->qk_norm                   ? "norms of queries and keys"
                        : arch->score_cap > 0.0f          ? "soft caps"

@@ -415,6 +415,93 @@ def hunyuan_moe() -> None:
         dtype=torch.bfloat16)
 
 
+def seed_oss() -> None:
+    case("hf-seed_oss", transformers.SeedOssForCausalLM(eager(transformers.SeedOssConfig(
+        **SIZES | {"head_dim": 12}, mlp_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "q, k and v have biases, o has none, the feed-forward has them; H*K != D.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def ernie() -> None:
+    case("hf-ernie4_5", transformers.Ernie4_5ForCausalLM(eager(transformers.Ernie4_5Config(
+        **SIZES | {"head_dim": 10}, use_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "The two numbers of a rotary pair are neighbours; biases everywhere; H*K != D; tied.",
+        dtype=torch.bfloat16)
+
+
+def helium() -> None:
+    case("hf-helium", transformers.HeliumForCausalLM(eager(transformers.HeliumConfig(
+        **SIZES | {"head_dim": 8}, attention_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "The two numbers of a rotary pair are neighbours; q, k and v have biases.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def partial_rotary(config: dict[str, Any]) -> dict[str, Any]:
+    """Flat keys, as files before transformers 5 have them."""
+    rope = config.pop("rope_parameters")
+    return config | {"rope_theta": rope["rope_theta"],
+                     "partial_rotary_factor": rope["partial_rotary_factor"]}
+
+
+HALF_ROTARY = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
+
+
+def stablelm(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.StableLmForCausalLM(eager(transformers.StableLmConfig(
+        **SIZES | more, rope_parameters=HALF_ROTARY)))
+
+
+def stablelm_serial() -> None:
+    case("hf-stablelm", stablelm(use_qkv_bias=True),
+         "LayerNorm, a gated feed-forward, half of each head is rotated; q, k and v have biases.",
+         dtype=torch.float16, edit=partial_rotary)
+
+
+def stablelm_parallel() -> None:
+    case("hf-stablelm-parallel", stablelm(use_parallel_residual=True),
+         "Attention and feed-forward side by side read one norm.", dtype=torch.float16)
+
+
+def starcoder2() -> None:
+    case("hf-starcoder2", transformers.Starcoder2ForCausalLM(eager(transformers.Starcoder2Config(
+        **SIZES, sliding_window=6,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "LayerNorm, a feed-forward without gate, biases; a window of 6 keys; tied.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def phi3() -> None:
+    case("hf-phi3", transformers.Phi3ForCausalLM(eager(transformers.Phi3Config(
+        **SIZES, sliding_window=6, rope_parameters=HALF_ROTARY))),
+        "q, k and v in one matrix, gate and up in another; half of each head is rotated; a window "
+        "of 6 keys.", dtype=torch.bfloat16, edit=partial_rotary)
+
+
+def olmo() -> None:
+    case("hf-olmo", transformers.OlmoForCausalLM(eager(transformers.OlmoConfig(
+        **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "LayerNorm without gain and bias.", dtype=torch.bfloat16, edit=old_rope)
+
+
+def smollm3() -> None:
+    case("hf-smollm3", transformers.SmolLM3ForCausalLM(eager(transformers.SmolLM3Config(
+        **SIZES | {"num_hidden_layers": 3}, no_rope_layer_interval=2, use_sliding_window=True,
+        sliding_window=6, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "The second of three layers does not rotate, and has a window of 6 keys; tied.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def granite() -> None:
+    case("hf-granite", transformers.GraniteForCausalLM(eager(transformers.GraniteConfig(
+        **SIZES, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
+        logits_scaling=2.0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Factors of embeddings, scores, both branches and logits.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
 def gemma3(**more: Any) -> transformers.PreTrainedModel:
     sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
                      "sliding_window": 5}
@@ -552,6 +639,16 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-qwen2-window": qwen2_window,
     "hf-qwen3": qwen3,
     "hf-qwen3_moe": qwen3_moe,
+    "hf-seed_oss": seed_oss,
+    "hf-ernie4_5": ernie,
+    "hf-helium": helium,
+    "hf-stablelm": stablelm_serial,
+    "hf-stablelm-parallel": stablelm_parallel,
+    "hf-starcoder2": starcoder2,
+    "hf-phi3": phi3,
+    "hf-olmo": olmo,
+    "hf-smollm3": smollm3,
+    "hf-granite": granite,
     "hf-olmo2": olmo2,
     "hf-olmo3": olmo3_pattern,
     "hf-olmo3-types": olmo3_types,

@@ -33,6 +33,9 @@ NAME = "sinkscope"  # how the model's config calls our attention function while 
 # Weights of one chunk: 1 MB in float32 on a CPU, which stays in its cache; 32 MB on a GPU, to be worth
 # its calls.
 CPU_CELLS, GPU_CELLS = 2**18, 2**23
+# What a mask adds to hide a key: -inf, the least number of a dtype, -1e9 or -1e4 (-9984 in bfloat16). The bias of
+# ALiBi gets there in no head but the steepest, 18,000 tokens away.
+MASKED = -9000.0
 
 
 class UnsupportedModel(ValueError):
@@ -68,7 +71,8 @@ class Call:
     module: nn.Module
     order: int = 0  # calls before this one in its forward pass
     path: tuple[Place, ...] = ()  # the numbered containers around the call, the outermost first
-    query: Tensor | None = None  # [B, H, T, K], after rotary positions and QK-norm
+    # [B, H, T, K], after rotary positions and QK-norm; given together with the keys, or neither
+    query: Tensor | None = None
     key: Tensor | None = None  # [B, G, S, K]
     value: Tensor | None = None  # [B, G, S, K]; its width may differ from the keys'
     out: Tensor | None = None  # [B, T, H, K]
@@ -92,10 +96,11 @@ class Call:
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """B, H, T, S"""
-        if self.query is None or self.key is None:
+        if self.query is None:
             assert self.weights is not None
             B, H, T, S = self.weights.shape
             return B, H, T, S
+        assert self.key is not None
         B, H, T, _ = self.query.shape
         return B, H, T, self.key.shape[2]
 
@@ -134,7 +139,7 @@ class Call:
         if self.bias is not None:
             scores += self.bias[..., rows, :S]
         visible = self._visible(rows)
-        if self.mask is not None and self.mask.dim() == 4 and self.mask.dtype != torch.bool:
+        if self.mask is not None and self.mask.dim() == 4 and self.mask.is_floating_point():
             added = self.mask[..., self._mask_rows(rows), :S]
             scores = scores + added.to(scores.dtype)
         scores = scores.masked_fill_(~visible, -torch.inf)
@@ -165,7 +170,7 @@ class Call:
         _, _, T, S = self.shape
         if self.mask is not None and self.mask.dim() == 4:
             mask = self.mask[..., self._mask_rows(rows), :S]
-            return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+            return mask if mask.dtype == torch.bool else mask > MASKED
         key = torch.arange(S, device=self.device)
         query = torch.arange(T, device=self.device)[rows, None] + (S - T if self.aligned else 0)
         visible = torch.ones(1, 1, query.shape[0], S, dtype=torch.bool, device=self.device)

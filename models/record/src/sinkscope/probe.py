@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
-from .attention import Call, Chunk, Place, UnsupportedModel
+from .attention import MASKED, Call, Chunk, Place, UnsupportedModel
 from .settings import Settings
 
 # How far recomputed weights may give another output than the model's attention, in units of the dtype's
@@ -17,6 +18,7 @@ from .settings import Settings
 OF_WEIGHT, OF_SCORE, OF_PRODUCT = 2.0, 1.0, 1.0
 IN_DTYPE = 2.0  # times that where the softmax itself runs in the dtype, as with sink logits
 LEAST = 1e-4  # of the largest value: float32 products may run in TF32
+UNSEEN = 1e-20  # a weight that no model gives: a mask that is not -inf
 ROW_SUM_ROUNDING = 1e-4  # of rows that are said to sum to 1, in float32
 
 
@@ -40,7 +42,7 @@ class Facts:
     blocks: int  # layers of the model, with attention or not
     members: list[nn.Module]  # the modules that are the blocks, each once
     wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
-    from_weights: bool = False  # the model returned its weights; queries, keys and values are unknown
+    from_weights: bool = False  # somebody's maps, whose rows may lack the share of a sink logit
 
     @property
     def sinks(self) -> bool:
@@ -84,8 +86,9 @@ class Probe:
         self.calls: list[_Seen] = []
         self.T = 0
         self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []  # first and last visible key, their number
-        self.sinks = self.weights = False
+        self.sinks = False
         self.softcap: float | None = None
+        self.later = 0.0  # the largest weight of a key behind its query
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
@@ -107,21 +110,25 @@ class Probe:
         V = 0 if call.value is None else call.value.shape[-1]
         self.calls.append(_Seen(H, call.G, K, V, where, call.layer_idx, call.path))
         self.T, self.sinks, self.softcap = T, self.sinks or call.sinks is not None, call.softcap
-        self.weights = self.weights or call.weights is not None
         first, last, count = torch.empty(3, T, dtype=torch.long)
         key = torch.arange(T, device=call.device)
         for chunk in call.chunks(scores=True):
             self._compare(call, chunk)
             check_rows(call, chunk)
             seen = chunk.visible[0, 0]
+            self.later = max(self.later, chunk.att.triu(chunk.rows.start + 1).max().item())
             first[chunk.rows] = torch.where(seen, key, T).amin(-1).cpu()
             last[chunk.rows] = torch.where(seen, key, -1).amax(-1).cpu()
             count[chunk.rows] = seen.sum(-1).cpu()
         self.ranges.append((first, last, count))
 
     def _compare(self, call: Call, chunk: Chunk) -> None:
-        if call.value is None or call.out is None or call.query is None or call.key is None:
+        if call.out is None:
             return
+        # Whoever hands over the output has handed over what it was made of.
+        assert call.query is not None
+        assert call.key is not None
+        assert call.value is not None
         B, H, t, S = chunk.att.shape
         value = call.value.to(chunk.att)
 
@@ -198,7 +205,6 @@ class Probe:
             blocks,
             members,
             wide,
-            self.weights,
         )
 
     def _layers(
@@ -253,6 +259,11 @@ class Probe:
         ahead = [last for _, last, _ in self.ranges if (last > t).any()]
         prefix = int(ahead[0][0]) + 1 if ahead else 0
         kind = "causal"
+        if ahead and self.later < UNSEEN:
+            raise UnsupportedModel(
+                f"mask: expected keys that are visible, found that no query gives a later key more than "
+                f"{self.later:.0e}: what hides them is added to scores and above {MASKED:g}; add -inf"
+            )
         if ahead:
             is_prefix = all(torch.equal(last, t.clamp_min(prefix - 1)) for last in ahead)
             kind = "prefix" if is_prefix and prefix < self.T else "bidirectional"
@@ -293,8 +304,11 @@ def _window(first: Tensor, last: Tensor, kind: str) -> int | None:
 
 
 def config_of(model: nn.Module) -> Any:
-    """The config of the text model in the tree, or None."""
-    found = next((m.config for m in model.modules() if getattr(m, "config", None) is not None), None)
+    """The config of the text model in the tree, or None. What transformers made goes before what somebody calls
+    `config` in a module of one's own around it."""
+    having = [m for m in model.modules() if getattr(m, "config", None) is not None]
+    having.sort(key=lambda m: not isinstance(m, PreTrainedModel))
+    found: Any = having[0].config if having else None
     return found.get_text_config() if hasattr(found, "get_text_config") else found
 
 

@@ -1,0 +1,181 @@
+/*
+ * Llama with one field more: biases of their own (seed_oss), rotary pairs of neighbours (ernie4_5,
+ * helium), layers that do not rotate (smollm3), factors of embeddings, scores, branches and logits
+ * (granite), LayerNorm without gain (olmo), LayerNorm and heads that rotate in part (stablelm),
+ * fused matrices (phi3), a feed-forward without gate (starcoder2).
+ */
+#include "family.h"
+
+#include <math.h>
+
+void ss_seed_oss_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 8, .K = 128, .context = 524288});
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", true);
+    arch->output_bias = ss_json_bool(json, "attention_out_bias", false);
+    arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
+}
+
+/* llama.c pairs the neighbours when it loads q and k. */
+void ss_ernie_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {
+        .G = 2, .K = 128, .context = 131072, .theta = 500000.0, .norm_eps = 1e-5, .tied = true};
+    ss_read_llama_like(arch, json, &defaults);
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "use_bias", false);
+    arch->output_bias = arch->ffn_bias = arch->attention_bias;
+}
+
+void ss_helium_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {
+        .G = 20, .K = 128, .context = 4096, .theta = 100000.0, .norm_eps = 1e-8};
+    ss_read_llama_like(arch, json, &defaults);
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
+    if (arch->H * arch->K != arch->D)
+        ss_json_refuse(json, "head_dim", "hidden_size / num_attention_heads", "another number");
+}
+
+/* 1 for each layer that rotates, 0 for one that does not; else every interval-th does not. */
+static void read_unrotated(ss_arch *arch, ss_json *json) {
+    int interval = ss_json_int(json, "no_rope_layer_interval", 4, 1, SS_LAYERS_MAX);
+    for (int l = 0; l < arch->L; l++) arch->unrotated[l] = (l + 1) % interval == 0;
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "no_rope_layers"), *item;
+    if (!list || cJSON_IsNull(list)) return;
+    int l = 0;
+    cJSON_ArrayForEach(item, list) {
+        if (!cJSON_IsNumber(item) || (item->valueint != 0 && item->valueint != 1)) l = arch->L;
+        if (l < arch->L) arch->unrotated[l] = item->valueint == 0;
+        l++;
+    }
+    if (l != arch->L)
+        ss_json_refuse(json, "no_rope_layers", "0 or 1 for each layer", "something else");
+}
+
+/* The window, where it is used, is that of the layers that do not rotate. */
+void ss_smollm3_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {.G = 4, .context = 32768, .theta = 2000000.0, .tied = true};
+    ss_read_llama_like(arch, json, &defaults);
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
+    read_unrotated(arch, json);
+    if (ss_json_bool(json, "use_sliding_window", false)) arch->window = ss_read_window(json, 0);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && arch->unrotated[l];
+    ss_read_layer_types(arch, json);
+}
+
+void ss_granite_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
+    arch->embedding_scale = (float)ss_json_number(json, "embedding_multiplier", 1.0, 1e-6, 1e6);
+    arch->score_scale = (float)ss_json_number(json, "attention_multiplier", 1.0, 1e-6, 1e6);
+    arch->branch_scale = (float)ss_json_number(json, "residual_multiplier", 1.0, 1e-6, 1e6);
+    arch->logit_scale = (float)(1.0 / ss_json_number(json, "logits_scaling", 1.0, 1e-6, 1e6));
+}
+
+/* These have no head_dim of their own. */
+static void divide_width(ss_arch *arch, ss_json *json) {
+    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+    arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
+    ss_check_width(arch, json, "num_attention_heads", "hidden_size");
+}
+
+/* The first `part` of each head is rotated; its width is rounded down. */
+static void read_partial_rotary(ss_arch *arch, ss_json *json, double part) {
+    arch->rotary.part = part;
+    ss_read_rotary(&arch->rotary, json, arch->context);
+    arch->rotary_width = (int)(arch->K * arch->rotary.part);
+    if (arch->rotary_width == 0) arch->positions = SS_POSITIONS_NONE;
+}
+
+void ss_olmo_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
+    ss_read_llama_rotary(arch, json);
+    arch->norm = SS_NORM_LAYER;
+    arch->norm_eps = 1e-5f;
+    arch->bare_norm = true;
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+}
+
+void ss_stablelm_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .context = 4096});
+    divide_width(arch, json);
+    read_partial_rotary(arch, json, 0.25);
+    arch->norm = SS_NORM_LAYER;
+    arch->norm_eps = (float)ss_json_number(json, "layer_norm_eps", 1e-5, 0.0, 1.0);
+    arch->attention_bias = ss_json_bool(json, "use_qkv_bias", false);
+    arch->parallel = ss_json_bool(json, "use_parallel_residual", false);
+    if (ss_json_bool(json, "qk_layernorm", false))
+        ss_json_refuse(json, "qk_layernorm", "queries and keys without norms", "true");
+}
+
+/* All layers have the window. */
+static void read_one_window(ss_arch *arch, ss_json *json) {
+    arch->window = ss_read_window(json, 0);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window > 0;
+}
+
+void ss_phi3_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .norm_eps = 1e-5});
+    read_partial_rotary(arch, json, 1.0);
+    read_one_window(arch, json);
+}
+
+/* q, k and v lie one after the other in one matrix, gate and up in another. */
+static void load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, F = (size_t)arch->F, K = (size_t)arch->K;
+    size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K, total = HK + 2 * GK;
+    ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
+    const char *qkv = "layers.%d.self_attn.qkv_proj", *ffn = "layers.%d.mlp.gate_up_proj";
+    ss_place q = {.in = D, .out = HK, .total = total};
+    ss_place k = {.in = D, .out = GK, .total = total, .first = HK};
+    ss_place v = {.in = D, .out = GK, .total = total, .first = HK + GK};
+    ss_load_place(loader, &layer->q, qkv, false, &q);
+    ss_load_place(loader, &layer->k, qkv, false, &k);
+    ss_load_place(loader, &layer->v, qkv, false, &v);
+    ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", false, HK, D);
+    ss_load_norm(loader, &layer->ffn_norm, "layers.%d.post_attention_layernorm", false, D);
+    ss_place gate = {.in = D, .out = F, .total = 2 * F};
+    ss_place up = {.in = D, .out = F, .total = 2 * F, .first = F};
+    ss_load_place(loader, &layer->ffn.gate, ffn, false, &gate);
+    ss_load_place(loader, &layer->ffn.up, ffn, false, &up);
+    ss_load_linear(loader, &layer->ffn.down, "layers.%d.mlp.down_proj", false, F, D);
+}
+
+void ss_phi3_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_phi3_layer);
+}
+
+void ss_starcoder2_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {
+        .G = 2, .context = 4096, .tied = true, .activation = "gelu_pytorch_tanh"};
+    ss_read_llama_like(arch, json, &defaults);
+    ss_read_llama_rotary(arch, json);
+    arch->norm = SS_NORM_LAYER;
+    arch->norm_eps = (float)ss_json_number(json, "norm_epsilon", 1e-5, 0.0, 1.0);
+    arch->ffn = SS_FFN_PLAIN;
+    ss_check_plain(arch, json, "hidden_act");
+    arch->attention_bias = ss_json_bool(json, "use_bias", true);
+    arch->output_bias = arch->ffn_bias = arch->attention_bias;
+    read_one_window(arch, json);
+}
+
+static void load_starcoder2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, F = (size_t)arch->F;
+    ss_load_llama_attention(layer, loader, arch);
+    ss_load_linear(loader, &layer->ffn.up, "layers.%d.mlp.c_fc", arch->ffn_bias, D, F);
+    ss_load_linear(loader, &layer->ffn.down, "layers.%d.mlp.c_proj", arch->ffn_bias, F, D);
+}
+
+void ss_starcoder2_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_starcoder2_layer);
+}
