@@ -57,17 +57,17 @@ UNWRITTEN = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
 # --- the converter's changes -----------------------------------------------------------------------
 
 
-def permuted(w: Tensor, heads: int) -> Tensor:
+def permute(w: Tensor, heads: int) -> Tensor:
     """Permute rows so that those of a rotary pair, j and K/2 + j, are adjacent."""
     return w.reshape(heads, 2, -1, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
 
 
-def converted(name: str, w: Tensor, config: Any) -> Tensor:
+def convert(name: str, w: Tensor, config: Any) -> Tensor:
     kind = config.model_type
     if kind == "llama" and ".q_proj." in name:
-        return permuted(w, config.num_attention_heads)
+        return permute(w, config.num_attention_heads)
     if kind == "llama" and ".k_proj." in name:
-        return permuted(w, config.num_key_value_heads)
+        return permute(w, config.num_key_value_heads)
     if kind == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         return w.T
     if ".query_key_value." in name:
@@ -270,7 +270,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) ->
             if gguf_name is None:
                 raise SystemExit(f"{part}: GGUF has no name for it")
             names[gguf_name] = part
-            raw, kind = pack(converted(part, part_w, config).contiguous().numpy(), wanted, rng)
+            raw, kind = pack(convert(part, part_w, config).contiguous().numpy(), wanted, rng)
             writer.add_tensor(gguf_name, raw, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
