@@ -58,52 +58,19 @@ void ss_measure_qk_norm(const ss_trace *trace, const ss_metric_args *args, float
     write_map(trace, args, norms, out);
 }
 
-static double norm_of(const float *x, size_t K) {
-    return sqrt((double)ss_dot(x, x, K));
-}
-
-/* The weighted sum of keys is computed this many dims at a time, on the stack. */
-#define DIMS 256
-
-/* keys[n] += part of dims d.. of the unit vector of k. */
-static void add_direction(float *keys, const float *k, double part, size_t d, size_t n, size_t K) {
-    float scale = (float)(part / norm_of(k, K));
-    ss_times_columns(keys, &scale, k + d, 0, n, 1);
-}
-
-/* Returns how many of the first T keys query t sees. */
-static int seen_of(const ss_trace *trace, int head, int t, int T) {
-    int end = ss_row_end(trace, head, t);
-    return end < T ? end : T;
-}
-
 /*
  * mean_t cos(q_t, k_1) - mean_{t, j != 1} cos(q_t, k_j), j visible to t; NaN for T = 1 or where a
- * vector is zero and has no direction. The keys' unit vectors are summed first, each weighted by
- * its part in the gap, so that each query is multiplied with one vector.
+ * vector is zero and has no direction. The keys' unit vectors are summed, so that each query is
+ * multiplied with two vectors (run/statistics.h).
  */
 static float gap_of(const ss_trace *trace, int head, int T) {
-    size_t K = (size_t)trace->model->arch.K;
-    int g = ss_group_of(trace, head);
-    const float *first = ss_row(trace, SS_FIELD_K, g, trace->first);
-    double gap = 0.0, pairs = 0.0;
+    const double *cosines = trace->statistics.cosines + 2 * (size_t)head;
+    double pairs = 0.0;
     for (int t = 0; t < T; t++) {
-        int seen = seen_of(trace, head, t, T);
+        int end = ss_row_end(trace, head, t), seen = end < T ? end : T;
         pairs += (double)(seen - (seen > trace->first));
     }
-    for (size_t d = 0; d < K; d += DIMS) {
-        size_t n = K - d < DIMS ? K - d : DIMS;
-        float keys[DIMS] = {0};
-        for (int t = 0, j = 0; t < T; t++) {
-            if (t == 0) add_direction(keys, first, 1.0 / (double)T, d, n, K);
-            for (; j < seen_of(trace, head, t, T); j++)
-                if (j != trace->first)
-                    add_direction(keys, ss_row(trace, SS_FIELD_K, g, j), -1.0 / pairs, d, n, K);
-            const float *q = ss_row(trace, SS_FIELD_Q, head, t);
-            gap += (double)ss_dot(q + d, keys, n) / norm_of(q, K);
-        }
-    }
-    return pairs > 0.0 ? (float)gap : NAN;
+    return pairs > 0.0 ? (float)(cosines[0] / (double)T - cosines[1] / pairs) : NAN;
 }
 
 void ss_measure_cos_gap(const ss_trace *trace, const ss_metric_args *args, float *out) {

@@ -40,6 +40,7 @@
 #define READS_VALUES                                                                               \
     .fields = FIELD(ATT) | FIELD(V), .reduced = FIELD(V), .statistics = SS_OF_VALUES
 #define READS_OUTPUTS .fields = FIELD(ATT) | FIELD(OUT_NORM), .statistics = SS_OF_OUTPUTS
+#define READS_COSINES .fields = FIELD(Q) | FIELD(K), .statistics = SS_OF_COSINES
 #define READS_WEIGHTS(mask) .fields = mask, .weights = true
 
 #define SHAPE(...) .shape = {__VA_ARGS__}
@@ -101,7 +102,7 @@ static const ss_metric table[] = {
     METRIC(cos_gap, "cosine gap", "geometry",
            "How much better is the first key aligned with the queries than the other keys?",
            "mean cos(q_t, k_1) - mean cos(q_t, k_j), j > 1", SHAPE("L", "H"),
-           RANGE("cosine", -2, 2), SUMMARY, TOKENS, READS(FIELD(Q) | FIELD(K))),
+           RANGE("cosine", -2, 2), SUMMARY, TOKENS, READS_COSINES),
     METRIC(logit_parts, "parts of q.k_1", "geometry",
            "Which components of the residual stream make the first key's logit? The embedding, "
            "attention and feed-forward of each layer below, biases",
@@ -273,6 +274,13 @@ static ss_status fail_missing(const ss_trace *trace, const ss_metric *row, int f
     return ss_fail(err, SS_BAD_REQUEST, row->name, "needs the field %s, not recorded", name);
 }
 
+/* The name of the first of some fields. */
+static const char *name_of(uint32_t fields) {
+    int field = 0;
+    while (!(fields & SS_BIT(field))) field++;
+    return ss_fields()[field].name;
+}
+
 static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *args,
                        ss_error *err) {
     int n = (int)(sizeof table / sizeof *table);
@@ -286,6 +294,10 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
     for (int field = 0; field < SS_FIELD_N; field++)
         if ((missing & ~(row->reduced & trace->kept.fields)) & SS_BIT(field))
             return fail_missing(trace, row, field, err);
+    if ((row->fields & trace->summed) && !row->statistics)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "needs the field %s, of which a run that measures keeps sums only",
+                       name_of(row->fields & trace->summed));
     if (row->weights && trace->kept.recorded)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the model's weights, and a recording has none");
@@ -296,6 +308,11 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected all %d tokens, since att was not kept for fewer; found %d",
                        trace->T, args->T);
+    if ((row->fields & trace->summed) && !ss_statistics_are_found(trace, row->statistics, args->T))
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "expected all %d tokens of a whole extension, since a run that measures "
+                       "keeps no rows of %s; found %d",
+                       trace->T, name_of(row->fields & trace->summed), args->T);
     if ((row->args & SS_ARG_LAYER) && (args->layer < 0 || args->layer >= arch->L))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "expected a layer below %d, found %d",
                        arch->L, args->layer);

@@ -212,6 +212,13 @@ static void reduce_rows(const ss_trace *trace, int head, int t, int rows, int T,
                           bias + (size_t)trace->slots);
 }
 
+/* The same of queries that are not stored. */
+static void reduce_queries(const ss_trace *trace, int head, int t, int rows, int T, const float *q,
+                           size_t stride) {
+    if (trace->summed & SS_BIT(SS_FIELD_Q))
+        ss_statistics_add_queries(trace, head, t, rows, T, q, stride);
+}
+
 /* Rows [t, t+rows) of head h: scores, weights, outputs. */
 static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0, int t, int rows,
                         int T, int gone) {
@@ -224,6 +231,7 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
         (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* that any of the rows sees */
     float *q = pass->q + (size_t)(t - t0) * width + (size_t)h * K;
 
+    reduce_queries(trace, l * arch->H + h, t, rows, T, q, width);
     score_rows(pass, scratch, l, h, q, width, (size_t)rows, keys);
     for (int r = 0; r < rows; r++) {
         float *x = scratch->scores + (size_t)r * stride;
@@ -261,6 +269,7 @@ static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     size_t K = (size_t)arch->K, keys = (size_t)(ss_mask_end(mask, t, t + 1) - gone);
     int group = l * arch->G + h / (arch->H / arch->G);
     float *q = pass->q + (size_t)h * K;
+    reduce_queries(trace, l * arch->H + h, t, 1, t + 1, q, K);
     score_alone(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
     attend_row(pass, scratch, l, h, t, gone, q, scratch->scores, keys);
     reduce_rows(trace, l * arch->H + h, t, 1, t + 1, scratch->scores);

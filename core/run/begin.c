@@ -51,8 +51,8 @@ static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
 static uint32_t lacking(const ss_trace *trace, const ss_trace *from, uint32_t needed) {
     uint32_t known =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
-    /* A run that computes its maps on demand has no stored map to copy. */
-    uint32_t stored = from->fields & ~(from->computed & ~trace->computed);
+    /* A run that computes its maps on demand, or keeps only their statistics, has no map to copy. */
+    uint32_t stored = from->fields & ~from->summed & ~(from->computed & ~trace->computed);
     return needed & ~stored & ~(from->edited ? 0 : known);
 }
 
@@ -149,7 +149,7 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     int kept = ss_min(ended || streams ? alike : alike - 1, replayed_tokens(pass));
     /* Tokens that an edit or a prefix reads together must stay in one chunk. */
     int together = prefix > pass->together ? prefix : pass->together;
-    bool forgets = pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT));
+    bool forgets = trace->summed || (pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT)));
     return kept < together || kept < 0 || forgets ? 0 : kept;
 }
 

@@ -33,6 +33,7 @@ static ss_status check_map(const ss_trace *trace, ss_field_id field, int l, int 
     const char *name = ss_fields()[field].name;
     if (!(SS_FIELDS_MAPS & trace->fields & SS_BIT(field)))
         return ss_fail(err, SS_BAD_REQUEST, name, "this run did not record the field");
+    if (trace->summed & SS_BIT(field)) return ss_trace_refuse_summed((int)field, err);
     if (l < 0 || l >= arch->L || h < 0 || h >= arch->H)
         return ss_fail(err, SS_BAD_REQUEST, name,
                        "expected a layer below %d and a head below %d, found %d and %d", arch->L,

@@ -178,13 +178,19 @@ static void find_slots(ss_trace *trace, ss_pass *pass) {
     if (pass->keeps < trace->capacity - pass->chunk) trace->slots = pass->keeps + pass->chunk;
 }
 
-/* Maps beyond the budget are computed on demand from stored queries. */
+/* Maps beyond the budget are computed on demand from stored queries; a run that measures stores
+ * neither. */
 static void choose_maps(ss_trace *trace, const ss_run_desc *desc) {
     uint32_t maps = trace->fields & SS_FIELDS_MAPS;
     size_t T = (size_t)trace->capacity, most = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;
     size_t bytes = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * sizeof(float);
     if (maps == SS_FIELDS_MAPS) bytes *= 2;
     bool fits = ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= most;
+    if (desc->fields & SS_MEASURES) {
+        trace->computed = maps;
+        trace->summed = maps | (trace->fields & SS_BIT(SS_FIELD_Q));
+        return;
+    }
     if (!maps || fits) return;
     trace->computed = maps;
     trace->fields |= SS_BIT(SS_FIELD_Q);
@@ -226,6 +232,10 @@ static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
         return ss_fail(err, SS_BAD_REQUEST, "from",
                        "expected a run of the same model, of 1 to %d tokens, found %d",
                        desc->capacity, from->T);
+    if (desc->fields & SS_MEASURES)
+        return ss_fail(err, SS_UNSUPPORTED, "from",
+                       "expected a run that keeps its maps and queries, "
+                       "since this one begins with another's");
     if (desc->layer < SS_BY_EDITS || desc->layer > desc->model->arch.L)
         return ss_fail(err, SS_BAD_REQUEST, "layer", "expected a layer from 0 to %d, found %d",
                        desc->model->arch.L, desc->layer);
@@ -234,7 +244,7 @@ static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
 
 static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
     if (desc->capacity < 1 || desc->capacity > TOKENS_MAX) return refuse_capacity(desc, err);
-    if (desc->fields & ~(SS_FIELDS_ALL | SS_STREAMS))
+    if (desc->fields & ~(SS_FIELDS_ALL | SS_STREAMS | SS_MEASURES))
         return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
     return desc->from ? check_from(desc, err) : SS_OK;
 }

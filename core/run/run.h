@@ -22,7 +22,8 @@ typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
     int capacity; /* most tokens of the run, 1 .. context; more if a rotary model evicts within the
                      context and positions are those in the cache */
-    uint32_t fields;      /* mask of SS_BIT(field); the run adds SS_FIELDS_ALWAYS, or SS_STREAMS */
+    uint32_t fields;      /* mask of SS_BIT(field), with SS_STREAMS or SS_MEASURES; the run adds
+                             SS_FIELDS_ALWAYS */
     const ss_edit *edits; /* applied in order; if two conflict, the last one wins */
     int edits_n;
     /* A run of the same model to begin from, or NULL to begin from the tokens. This run copies
@@ -57,7 +58,7 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err);
  * SS_NO_MEMORY if the arena is too small. SS_BAD_REQUEST if desc->from is a run of another model,
  * is longer than the capacity, or has not recorded hidden and all fields that this run records of
  * the layers below; if a streaming run has no eviction of every head, or must record fields that it
- * cannot keep.
+ * cannot keep. SS_UNSUPPORTED if a run that measures begins from another.
  */
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err);
 
@@ -86,8 +87,8 @@ int ss_run_step(ss_run *run);
  * keeps the rows of their common first tokens; it computes the last of these again if its logits
  * are needed and neither they nor its last hidden state were recorded. It computes all tokens if
  * some depend on later ones (a prefix, a bidirectional mask, an edit that reads many tokens), if an
- * eviction has begun, or if the run streams. Errors are those of ss_run_extend for a new run; the
- * run is then unchanged. Time is that of ss_run_extend for the computed tokens.
+ * eviction has begun, or if the run streams or measures. Errors are those of ss_run_extend for a
+ * new run; the run is then unchanged. Time is that of ss_run_extend for the computed tokens.
  */
 ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);

@@ -9,6 +9,8 @@
 
 /* Columns per block when rows of a tile are added: 256 doubles of sums stay in the L1 cache. */
 #define COLUMNS 256
+/* The number of the group of queries. */
+#define COSINES 4
 
 /* Rows of one head. */
 typedef struct tile {
@@ -186,11 +188,48 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
 
 unsigned ss_statistics_of(const ss_trace *trace) {
     unsigned groups = SS_OF_SHARES;
-    if (!trace->statistics.queries) return 0;
+    if (!trace->statistics.alpha) return 0;
     if (trace->fields & SS_BIT(SS_FIELD_SEEN)) groups |= SS_OF_ENTROPY;
     if (trace->fields & SS_BIT(SS_FIELD_V) || trace->kept.norms[SS_FIELD_V]) groups |= SS_OF_VALUES;
     if (trace->fields & SS_BIT(SS_FIELD_OUT_NORM)) groups |= SS_OF_OUTPUTS;
     return groups;
+}
+
+/* ---- queries ------------------------------------------------------------------------------- */
+
+/* out[K] += k / |k|. */
+static void add_direction(float *out, const float *k, size_t K) {
+    float scale = (float)(1.0 / sqrt((double)ss_dot(k, k, K)));
+    ss_times_columns(out, &scale, k, 0, K, 1);
+}
+
+void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
+                               size_t stride) {
+    const ss_arch *arch = &trace->model->arch;
+    const ss_row_statistics *of = &trace->statistics;
+    int *queries = queries_of(trace, COSINES, head), *known = &of->directions_n[head];
+    int g = head / (arch->H / arch->G);
+    size_t K = (size_t)arch->K;
+    float *others = of->directions + (size_t)head * K;
+    double *cosines = of->cosines + 2 * (size_t)head;
+    const float *first = ss_row(trace, SS_FIELD_K, g, trace->first);
+    if (*queries != t) return;
+    if (t == 0) {
+        *known = 0;
+        cosines[0] = cosines[1] = 0.0;
+        memset(others, 0, K * sizeof *others);
+    }
+    double first_norm = sqrt((double)ss_dot(first, first, K));
+    for (int r = 0; r < n; r++, q += stride) {
+        int end = ss_mask_end(&trace->choices[head].mask, t + r, T);
+        for (; *known < end; ++*known)
+            if (*known != trace->first)
+                add_direction(others, ss_row(trace, SS_FIELD_K, g, *known), K);
+        double norm = sqrt((double)ss_dot(q, q, K));
+        cosines[0] += (double)ss_dot(q, first, K) / (norm * first_norm);
+        cosines[1] += (double)ss_dot(q, others, K) / norm;
+    }
+    *queries = t + n;
 }
 
 void ss_statistics_rewind(const ss_trace *trace, int n) {
@@ -200,14 +239,16 @@ void ss_statistics_rewind(const ss_trace *trace, int n) {
 }
 
 void ss_statistics_clear(const ss_trace *trace) {
-    ss_statistics_rewind(trace, -1);
+    /* The room may hold any bits, numbers below 0 too. */
+    size_t bytes = (size_t)(SS_STATISTICS * heads_of(trace)) * sizeof *trace->statistics.queries;
+    if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
 
 /* ---- rows that are missing ----------------------------------------------------------------- */
 
 typedef struct search {
     const ss_trace *trace;
-    unsigned groups;
+    unsigned groups; /* of maps */
     int T;
 } search;
 
@@ -246,7 +287,17 @@ static void find_piece(const void *shared, size_t head, size_t worker) {
         ss_map_read(of->trace, SS_FIELD_ATT, (int)head, t, of->T - t, worker, add_rows, &reads);
 }
 
-static bool is_found(const ss_trace *trace, unsigned groups, int T) {
+static void find_cosines(const void *shared, size_t head, size_t worker) {
+    const search *of = shared;
+    const ss_trace *trace = of->trace;
+    (void)worker;
+    *queries_of(trace, COSINES, (int)head) = 0;
+    ss_statistics_add_queries(trace, (int)head, 0, of->T, of->T,
+                              ss_row(trace, SS_FIELD_Q, (int)head, 0),
+                              (size_t)trace->model->arch.K);
+}
+
+bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
     for (int i = 0; i < SS_STATISTICS; i++)
         for (int head = 0; groups & 1u << i && head < heads_of(trace); head++)
             if (*queries_of(trace, i, head) != T) return false;
@@ -255,7 +306,17 @@ static bool is_found(const ss_trace *trace, unsigned groups, int T) {
 
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     uint64_t heads = (uint64_t)heads_of(trace), cells = (uint64_t)T * (uint64_t)T;
-    if (!groups || !trace->statistics.queries || is_found(trace, groups, T)) return;
+    bool of_queries = groups == SS_OF_COSINES;
+    bool has_room =
+        of_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
+    if (!groups || !has_room || ss_statistics_are_found(trace, groups, T)) return;
+    SS_ASSERT(!trace->summed); /* what is missing there cannot be found */
+    if (of_queries) {
+        search queries = {trace, 0, T};
+        ss_pool_run(trace->pool, find_cosines, &queries, (size_t)heads,
+                    heads * (uint64_t)T * (uint64_t)(4 * trace->model->arch.K));
+        return;
+    }
     bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
     /* Computing rows again is expensive, so it serves all groups at once. An entropy reads the
      * factors. */

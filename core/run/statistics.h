@@ -3,7 +3,8 @@
  *
  * A map is the largest part of a trace, and most metrics need only such sums. The rows of a head
  * are added in the order of their queries, whether they come from the pass, from a stored map, or
- * are computed again (maps.h): the bits are the same.
+ * are computed again (maps.h): the bits are the same. So are those of queries, of which a run that
+ * measures keeps only these sums.
  */
 #ifndef SS_RUN_STATISTICS_H
 #define SS_RUN_STATISTICS_H
@@ -17,12 +18,19 @@
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
                        const float *x, size_t stride);
 
+/* Adds the vectors q of queries [t, t+n), whose keys the trace holds, to SS_OF_COSINES. */
+void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
+                               size_t stride);
+
 /* Groups that the trace's fields suffice for. */
 unsigned ss_statistics_of(const ss_trace *trace);
 
 /* Resets all heads, or those whose groups have more than n rows. */
 void ss_statistics_clear(const ss_trace *trace);
 void ss_statistics_rewind(const ss_trace *trace, int n);
+
+/* True if groups of every head include the first T queries, and no more. */
+bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T);
 
 /* Brings groups of every head to the first T queries by reading the missing rows. */
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T);

@@ -143,6 +143,13 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
     ss_row_statistics *of = &trace->statistics;
     of->queries = ss_arena_take(arena, SS_STATISTICS * heads, sizeof *of->queries);
+    if (trace->fields & SS_BIT(SS_FIELD_Q)) {
+        of->cosines = ss_arena_take(arena, 2 * heads, sizeof *of->cosines);
+        of->directions_n = ss_arena_take(arena, heads, sizeof *of->directions_n);
+        of->directions =
+            ss_arena_take(arena, heads * (size_t)trace->model->arch.K, sizeof *of->directions);
+    }
+    if (!(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
     of->lengths_n = ss_arena_take(arena, heads, sizeof *of->lengths_n);
     of->mass = take_heads(trace, arena, sizeof *of->mass);
     of->factor = take_heads(trace, arena, sizeof *of->factor);
@@ -160,7 +167,7 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
     size_t numbers;
-    if (trace->fields & SS_BIT(SS_FIELD_ATT)) take_statistics(trace, arena);
+    if (trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q))) take_statistics(trace, arena);
     /*
      * Working memory is the larger of two. A spectrum: half a square matrix and three vectors, side
      * (side + 1) / 2 + 3 side, and for more rows than columns floats for a tile of products.
@@ -193,7 +200,7 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         sized.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
         trace->rooms[field] = (size_t)sized.capacity;
         trace->widths[field] = count_from(&sized, *own ? own + 1 : shape);
-        if (there & ~trace->computed & SS_BIT(field))
+        if (there & ~(trace->computed | trace->summed) & SS_BIT(field))
             trace->buffers[field] = ss_arena_take(arena, count_from(&sized, shape), sizeof(float));
     }
     ss_trace_take_room(trace, arena);
@@ -245,6 +252,11 @@ static int selected(const char *letter, int layer, int head) {
     return *letter == 'H' || *letter == 'G' ? head : -1;
 }
 
+ss_status ss_trace_refuse_summed(int field, ss_error *err) {
+    return ss_fail(err, SS_BAD_REQUEST, table[field].name,
+                   "expected a run that keeps the field; this one only measures");
+}
+
 ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                         ss_error *err) {
     if (field < 0 || field >= SS_FIELD_N)
@@ -257,6 +269,7 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
                        strcmp(row->needs, "E") ? row->needs : "experts", trace->model->arch.family);
     if (!(trace->fields & SS_BIT(field)))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "this run did not record the field");
+    if (trace->summed & SS_BIT(field)) return ss_trace_refuse_summed(field, err);
     if (trace->computed & SS_BIT(field))
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected maps that this run has stored: these are computed, row by row");

@@ -52,6 +52,12 @@ typedef enum ss_field_id {
  * text. It can record SS_FIELDS_STREAMED only.
  */
 #define SS_STREAMS (1u << 31)
+/*
+ * Beside the bits of fields, a run measures: of maps and queries it keeps what metrics accumulate
+ * (statistics.h), over all of its tokens, and no rows. Its memory is without q's 4 L H K bytes a
+ * token.
+ */
+#define SS_MEASURES (1u << 30)
 #define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
 /* Fields that a streaming run stores per cache slot. */
 #define SS_FIELDS_SLOTS (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V) | SS_BIT(SS_FIELD_EVICTED))
@@ -81,14 +87,20 @@ const ss_field *ss_fields(void);
 
 /* Groups of row statistics; a column of the metric table names the groups that each metric
  * reads. */
-enum { SS_OF_SHARES = 1, SS_OF_ENTROPY = 2, SS_OF_VALUES = 4, SS_OF_OUTPUTS = 8 };
-#define SS_STATISTICS 4
+enum {
+    SS_OF_SHARES = 1,
+    SS_OF_ENTROPY = 2,
+    SS_OF_VALUES = 4,
+    SS_OF_OUTPUTS = 8,
+    SS_OF_COSINES = 16 /* of queries and keys; the others are of maps */
+};
+#define SS_STATISTICS 5
 
 /*
- * Statistics gathered in one reading of the maps (statistics.h), [L][H][capacity] each. A row has
- * its mass and the factor that turns a weight, or the bias key's, into a share of attention, P =
- * weight * factor (|weight| * factor if the operation has signs): the proxy of Gu et al.'s
- * evaluation code. A key has sums over its column.
+ * Statistics gathered in one reading of the maps or queries (statistics.h), [L][H][capacity] unless
+ * a shape is given. A row has its mass and the factor that turns a weight, or the bias key's, into
+ * a share of attention, P = weight * factor (|weight| * factor if the operation has signs): the
+ * proxy of Gu et al.'s evaluation code. A key has sums over its column.
  */
 typedef struct ss_row_statistics {
     int *queries; /* [SS_STATISTICS][L][H] number of first queries that were added; NULL: no maps */
@@ -99,6 +111,10 @@ typedef struct ss_row_statistics {
     double *alpha, *alpha_raw; /* per key: sum of shares, and of weights */
     double *values, *outputs;  /* per key: sum of |weight| over the sum of |weight| |v| in its row,
                                   and over that of |weight| |W_O v| */
+    int *directions_n;         /* [L][H] number of keys that the last query sees */
+    float *directions; /* [L][H][K] the sum of their unit vectors, without the first token's */
+    double *cosines;   /* [L][H][2] sums over queries of the cosine with the first key, and of those
+                          with the other keys that they see */
 } ss_row_statistics;
 
 /*
@@ -123,8 +139,9 @@ typedef struct ss_trace {
     ss_choice *choices;           /* [L][H] operation and mask of each head */
     bool edited;                  /* the run has edits */
     uint32_t computed;            /* recorded maps whose rows are computed on demand */
+    uint32_t summed;              /* recorded fields of which the run keeps only statistics */
     struct ss_pass *pass;         /* of a run: computes these maps */
-    ss_row_statistics statistics; /* of att, if it is recorded */
+    ss_row_statistics statistics; /* of att and q, if they are recorded */
     ss_pool *pool;                /* shared by metrics; or NULL */
     double *spectrum;             /* if hidden is recorded: working memory of its metrics, */
     size_t spectrum_n;            /*     this many numbers per worker of the pool */
@@ -201,6 +218,9 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
  * out of range, and for fields without a dimension T. */
 ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                              int t, int n, ss_error *err);
+
+/* The error of rows of a field of which a run that measures keeps only statistics. */
+ss_status ss_trace_refuse_summed(int field, ss_error *err);
 
 /* Checks that rows [t, t+n) of a field exist. */
 ss_status ss_trace_check_rows(const ss_trace *trace, int field, int t, int n, ss_error *err);

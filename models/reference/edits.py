@@ -150,11 +150,11 @@ def _integer(edit: Edit, key: str, standard: int | None = None) -> int:
 
 def _rounded(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None) -> Tensor:
     """Round x with one scale, computed from `makers`, or from x without them."""
-    made = x if makers is None else makers
+    source = x if makers is None else makers
     if symmetric:
-        low, most, levels = x.new_zeros(()), made.abs().max(), 2 ** (bits - 1) - 1
+        low, most, levels = x.new_zeros(()), source.abs().max(), 2 ** (bits - 1) - 1
     else:
-        low, most, levels = made.min(), made.max() - made.min(), 2**bits - 1
+        low, most, levels = source.min(), source.max() - source.min(), 2**bits - 1
     if most == 0:
         return low.expand_as(x)
     steps = ((x - low) / (most / levels)).round().clamp(-levels if symmetric else 0, levels)
@@ -218,15 +218,15 @@ def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
 
 def layer_of(name: str) -> int | None:
     """Layer index in a tensor's name."""
-    found = re.search(r"\.(\d+)\.", "." + name)
-    return int(found[1]) if found else None
+    match = re.search(r"\.(\d+)\.", "." + name)
+    return int(match[1]) if match else None
 
 
 def quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
     """Round the matrices of the layers; q, k and v count as three, even if a file fuses them."""
-    made = dict(weights)
+    quantised = dict(weights)
     for edit in _of(edits, "quantise"):
-        for name, w in made.items() if edit["what"] == "weights" else ():
+        for name, w in quantised.items() if edit["what"] == "weights" else ():
             layer = layer_of(name)
             if w.dim() != 2 or layer is None or not _holds(edit, "layer", layer):
                 continue
@@ -237,12 +237,12 @@ def quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weig
                 parts = list(rows.unflatten(0, (model.arch.H, 3, -1)).unbind(1))
             else:
                 parts = [rows]
-            done = [_quantised_matrix(part.reshape(-1, rows.shape[1]), edit).reshape(part.shape)
-                    for part in parts]
-            whole = torch.stack(done, 1) if "query_key_value" in name else torch.cat(done)
-            whole = whole.reshape(rows.shape)
-            made[name] = whole.T if model.family == "gpt2" else whole
-    return made
+            rounded = [_quantised_matrix(part.reshape(-1, rows.shape[1]), edit).reshape(part.shape)
+                       for part in parts]
+            merged = torch.stack(rounded, 1) if "query_key_value" in name else torch.cat(rounded)
+            merged = merged.reshape(rows.shape)
+            quantised[name] = merged.T if model.family == "gpt2" else merged
+    return quantised
 
 
 # --- eviction -------------------------------------------------------------------------------------
@@ -294,8 +294,8 @@ class _Cache:
         budget, pool = _integer(self.edit, "budget"), _integer(self.edit, "pool", 5)
         if t != p:
             return
-        looked = sum((self.rows[i][: p - w] for i in range(p - w, p)), torch.zeros(p - w))
-        pooled = torch.nn.functional.avg_pool1d(looked[None].double(), pool, 1, pool // 2)[0]
+        attention = sum((self.rows[i][: p - w] for i in range(p - w, p)), torch.zeros(p - w))
+        pooled = torch.nn.functional.avg_pool1d(attention[None].double(), pool, 1, pool // 2)[0]
         for key in pooled.argsort(stable=True)[: max(p - budget, 0)].tolist():
             self._drop(t, key)
 
@@ -310,8 +310,8 @@ class _Cache:
         half = budget // 2 if policy in ("h2o", "vatp") else 0
         recent = min(_integer(self.edit, "recent", 0) or max(half, 1), budget - first)
         while len(self.kept) > budget:
-            may_go = [key for key in self.kept if first <= key <= t - recent]
-            self._drop(t, min(may_go, key=self._merit))
+            candidates = [key for key in self.kept if first <= key <= t - recent]
+            self._drop(t, min(candidates, key=self._merit))
         return list(self.kept)
 
 
@@ -362,21 +362,21 @@ def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tenso
 
 def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor | None]:
     """The directions that an edit projects out, one per head; None for heads that it does not select. v [H, T, K]"""
-    arch, found = model.arch, []
+    arch, directions = model.arch, []
     for h in range(arch.H):
         if not (_holds(edit, "layer", layer) and _holds(edit, "head", h)):
-            found.append(None)
+            directions.append(None)
             continue
         alone = torch.zeros_like(v)
         alone[h] = v[h]
-        own = v[h] if edit.get("from") == "heads" else model.without_biases().merge(alone, layer)
-        direction = own[_integer(edit, "key", 0)]
+        outputs = v[h] if edit.get("from") == "heads" else model.without_biases().merge(alone, layer)
+        direction = outputs[_integer(edit, "key", 0)]
         if edit.get("direction") == "random":
             seed, head = _integer(edit, "seed", 1), layer * arch.H + h
             drawn = [_drawn(seed, head, i) - 0.5 for i in range(len(direction))]
             direction = torch.tensor(drawn, dtype=v.dtype)
-        found.append(direction)
-    return found
+        directions.append(direction)
+    return directions
 
 
 def _projected(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:

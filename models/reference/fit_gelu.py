@@ -51,8 +51,8 @@ def main() -> None:
         sum_ = np.zeros_like(t)
         for value in c[::-1]:
             sum_ = (sum_ + kind(value)) * t
-        found = np.maximum(x, 0).astype(kind) - u * (np.exp(-u * u * kind(0.5)) * sum_)
-        print(kind.__name__, "largest error", f"{np.abs(found - exact).max():.2g}")
+        gelu = np.maximum(x, 0).astype(kind) - u * (np.exp(-u * u * kind(0.5)) * sum_)
+        print(kind.__name__, "largest error", f"{np.abs(gelu - exact).max():.2g}")
 
 
 if __name__ == "__main__":

@@ -59,13 +59,13 @@ def seconds(who: int) -> float:
 
 def of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> Followed:
     zoo = recipes()[name]
-    own = zoo.training
+    training = zoo.training
     recipe = {"task": "text", "seed": 1, "steps": steps, "batch": zoo.sequences,
               "length": zoo.context, "first": 0, "optimiser": "adamw",
-              "learning_rate": own.learning_rate, "beta1": 0.9, "beta2": 0.95,
-              "weight_decay": own.weight_decay, "embedding_decay": own.embedding_decay,
+              "learning_rate": training.learning_rate, "beta1": 0.9, "beta2": 0.95,
+              "weight_decay": training.weight_decay, "embedding_decay": training.embedding_decay,
               "clip": 1.0, "warm_up": WARM_UP, "fall": 0.2}
-    weights = initial_weights(architecture(zoo.config), 1, own)
+    weights = initial_weights(architecture(zoo.config), 1, training)
     text = (corpora / "children_lit.txt").read_text()[:CHARACTERS].replace("<|endoftext|>", "")
     (folder / "config.json").write_text(json.dumps(zoo.config))
     save_file(weights, folder / "model.safetensors")
@@ -96,14 +96,14 @@ def main() -> None:
     parser.add_argument("--onward", metavar="MODEL")
     parser.add_argument("--operation", default="softmax")
     parser.add_argument("--steps", type=int, default=200)
-    given = parser.parse_args()
-    if not given.corpora and not given.onward:
+    arguments = parser.parse_args()
+    if not arguments.corpora and not arguments.onward:
         parser.error("expected --corpora or --onward")
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        case = (onward(given.onward, given.operation, given.steps) if given.onward
-                else of_recipe(given.recipe, given.steps, given.corpora, folder))
+        case = (onward(arguments.onward, arguments.operation, arguments.steps) if arguments.onward
+                else of_recipe(arguments.recipe, arguments.steps, arguments.corpora, folder))
         (folder / "text.txt").write_text(case.text)
         core = by_core(case.recipe, [*case.files, "--text-file", folder / "text.txt"])
     ids = torch.tensor(
@@ -112,10 +112,10 @@ def main() -> None:
     theirs = train(Case(case.recipe, {}), case.config,
                    {name: w.clone().requires_grad_() for name, w in case.weights.items()}, ids)
     ours, torchs = seconds(resource.RUSAGE_CHILDREN), seconds(resource.RUSAGE_SELF) - began
-    print(f"seconds of CPU a step: core {ours / given.steps:.3f}, PyTorch {torchs / given.steps:.3f}")
-    every = max(1, given.steps // 10)
+    print(f"seconds of CPU a step: core {ours / arguments.steps:.3f}, PyTorch {torchs / arguments.steps:.3f}")
+    every = max(1, arguments.steps // 10)
     for step, (a, b) in enumerate(zip(core, theirs, strict=False)):
-        if step % every == 0 or step == given.steps - 1:
+        if step % every == 0 or step == arguments.steps - 1:
             print(f"step {step:4d}  core {a:.6f}  PyTorch {b:.6f}  apart {a - b:+.1e}")
     print("largest difference:", max(abs(a - b) for a, b in zip(core, theirs, strict=False)))
 

@@ -99,8 +99,8 @@ class Trace:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def _unknown(given: Collection[str], known: Collection[str], what: str) -> None:
-    if unknown := set(given) - set(known):
+def _unknown(names: Collection[str], allowed: Collection[str], what: str) -> None:
+    if unknown := set(names) - set(allowed):
         raise ValueError(f"{what} has no {', '.join(sorted(unknown))}")
 
 
@@ -108,22 +108,22 @@ _OWN = {"attention", "bias_key", "bias_key_value", "value_bias", "gate", "positi
         "norm_kind", "feed_forward", "heads", "mask", "mask_token"}
 
 
-def _mask(config: dict[str, Any], own: dict[str, Any]) -> Mask:
+def _mask(config: dict[str, Any], variant: dict[str, Any]) -> Mask:
     if window := config.get("sliding_window"):
         return Mask("window", window)
-    mask = own.get("mask", {"kind": "causal"})
+    mask = variant.get("mask", {"kind": "causal"})
     return Mask(mask["kind"], mask.get(mask["kind"], 0))
 
 
 def architecture(config: dict[str, Any]) -> Architecture:
     """Read a config.json into this project's letters."""
-    own = config.get("sinkscope", {})
-    _unknown(own, _OWN, "sinkscope")
-    attention = own.get("attention", {})
+    variant = config.get("sinkscope", {})
+    _unknown(variant, _OWN, "sinkscope")
+    attention = variant.get("attention", {})
     operation = attention.get("operation", "softmax")
-    standard, given = OPERATIONS[operation].standard, attention.get("parameters", {})
-    _unknown(given, standard, operation)
-    parameters = {**standard, **given}
+    standard, values = OPERATIONS[operation].standard, attention.get("parameters", {})
+    _unknown(values, standard, operation)
+    parameters = {**standard, **values}
     if config["model_type"] in ("llama", "mistral", "mixtral", "qwen3"):
         D, H = config["hidden_size"], config["num_attention_heads"]
         # transformers 5 moved rope_theta into this object.
@@ -134,10 +134,10 @@ def architecture(config: dict[str, Any]) -> Architecture:
             config["max_position_embeddings"], config["rms_norm_eps"],
             config["tie_word_embeddings"], operation, parameters,
             rope.get("rope_theta", config.get("rope_theta", 10000.0)),
-            own.get("positions", "rotary"), _mask(config, own), own.get("norm", "pre"),
-            own.get("norm_kind", "rms"), own.get("feed_forward", "gated"), config["hidden_act"],
-            own.get("heads", "joined"),
-            *(own.get(key, "none") for key in ("bias_key", "bias_key_value", "value_bias", "gate")),
+            variant.get("positions", "rotary"), _mask(config, variant), variant.get("norm", "pre"),
+            variant.get("norm_kind", "rms"), variant.get("feed_forward", "gated"), config["hidden_act"],
+            variant.get("heads", "joined"),
+            *(variant.get(key, "none") for key in ("bias_key", "bias_key_value", "value_bias", "gate")),
             config.get("num_local_experts", 0), config.get("num_experts_per_tok", 0),
             config["model_type"] == "qwen3",
         )
@@ -299,8 +299,8 @@ class _Llama:
             return self._expert(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
         at += "block_sparse_moe."
         share = self._linear(y, at + "gate", torch.matmul).softmax(-1)
-        kept = share.topk(self.arch.top_k, -1)
-        weight = torch.zeros_like(share).scatter(-1, kept.indices, kept.values)
+        selected = share.topk(self.arch.top_k, -1)
+        weight = torch.zeros_like(share).scatter(-1, selected.indices, selected.values)
         weight = weight / weight.sum(-1, keepdim=True)
         # Every expert computes every token; weight 0 removes the tokens that the router sent elsewhere.
         out = sum((weight[..., e, None] * self._expert(y, f"{at}experts.{e}.", "w1", "w3", "w2")

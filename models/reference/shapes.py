@@ -34,8 +34,8 @@ def _added(arch: Architecture) -> Shapes:
     if arch.operation == "sink_logit":
         shapes["sinks"] = (H,)
     for name, heads in (("bias_key", G), ("bias_key_value", G), ("value_bias", H)):
-        if (whose := getattr(arch, name)) != "none":
-            shapes[name] = (1 if whose == "shared" else heads, K)
+        if (owner := getattr(arch, name)) != "none":
+            shapes[name] = (1 if owner == "shared" else heads, K)
     if arch.gate != "none":
         heads = H if arch.gate.startswith("output") else G
         reads = G * K if arch.gate == "value_state" else D

@@ -42,14 +42,14 @@ def by_study(node: str, *options: str) -> list[float]:
 
 def main() -> None:
     cores = torch.get_num_threads()
-    given = begin(__doc__)
+    arguments = begin(__doc__)
     model = shipped(ROOT / "models/zoo/softmax").eval()
     sequences = torch.randint(0, V, (N, T), generator=torch.Generator().manual_seed(1))
     rates: dict[str, list[float]] = {}
-    for _ in range(given.rounds):
+    for _ in range(arguments.rounds):
         for what, options in (("a study", ()), ("its three metrics", ("--three",)),
                               ("the same in relaxed floats", ("--three", "--relaxed"))):
-            for workers, rate in zip(("one worker", "two"), by_study(given.node, *options)):
+            for workers, rate in zip(("one worker", "two"), by_study(arguments.node, *options)):
                 rates.setdefault(f"{what}, {workers}", []).append(rate)
         for what, measures in (("maps alone", False), ("three metrics", True)):
             for threads, batch in ((1, 1), (cores, 1), (cores, N)):

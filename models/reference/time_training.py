@@ -96,11 +96,11 @@ def by_core(node: str) -> dict[str, float]:
 
 
 def main() -> None:
-    given = begin(__doc__)
+    arguments = begin(__doc__)
     torch.manual_seed(0)
     core, theirs = [], []
-    for _ in range(given.rounds):
-        core.append(by_core(given.node))
+    for _ in range(arguments.rounds):
+        core.append(by_core(arguments.node))
         theirs.append({shape.name: by_torch(shape) for shape in SHAPES})
     for shape in SHAPES:
         for who, rounds in (("core", core), (f"PyTorch {torch.__version__}", theirs)):

@@ -5,9 +5,9 @@
     python -m models.train.all --protocol a --until 4000 --seeds 3     those of protocol A, so far
     python -m models.train.all --protocol b --ray     on the Ray of RAY_ADDRESS, or on this machine
 
-On a cluster the folders lie where every node has them, and so does this repository. An interrupted run
-continues when the command is given again; a long run whose log in the zoo is complete is not repeated.
-The output of each run goes to RUNS/RECIPE-SEED.out.
+On a cluster every node must see the folders, and this repository, under the same paths. The same command continues an
+interrupted run; it skips a long run whose log in the zoo is complete. The output of each run goes to
+RUNS/RECIPE-SEED.out.
 """
 
 import argparse
@@ -25,28 +25,27 @@ from .recipe import Recipe, recipes, refuse_unknown
 ROOT = Path(__file__).resolve().parents[2]
 Job = tuple[str, int]  # recipe, seed
 
-# For glibc: a step's tensors come from memory that it has touched before. Else a fifth of a run is
-# page faults.
+# Makes glibc reuse the memory of a step's tensors; otherwise page faults take a fifth of a run.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
              "MALLOC_TOP_PAD_": str(2**27)}
 
 
 def unfinished(runs: Path, only: list[str]) -> list[Job]:
-    """(recipe, seed) of what lacks its last checkpoint, in the order of `only`."""
-    known = recipes()
-    return [(id, seed) for id in only or known for seed in known[id].seeds
-            if not (runs / f"{id}-{seed}" / f"step-{known[id].training.steps:04d}.safetensors").exists()]
+    """(recipe, seed) of each run without its last checkpoint, in the order of `only`."""
+    recipes_by_id = recipes()
+    return [(id, seed) for id in only or recipes_by_id for seed in recipes_by_id[id].seeds
+            if not (runs / f"{id}-{seed}" / f"step-{recipes_by_id[id].training.steps:04d}.safetensors").exists()]
 
 
-def unlogged(known: dict[str, Recipe], only: list[str], until: int, seeds: int,
+def unlogged(recipes_by_id: dict[str, Recipe], only: list[str], until: int, seeds: int,
              ) -> list[Job]:
-    """(recipe, seed) of the runs of a protocol whose log does not reach to step `until`. The first
-    recipe of protocol B is what all others are compared with, and has all of its seeds."""
-    def wanted(id: str) -> tuple[int, ...]:
-        return known[id].seeds if id == protocol.B_BASELINE else known[id].seeds[:seeds]
+    """(recipe, seed) of each run of a protocol whose log does not reach step `until`. The first recipe of protocol B is
+    the baseline of all others, and gets all of its seeds."""
+    def seeds_of(id: str) -> tuple[int, ...]:
+        return recipes_by_id[id].seeds if id == protocol.B_BASELINE else recipes_by_id[id].seeds[:seeds]
 
-    return [(id, seed) for id in only or known for seed in wanted(id)
-            if not protocol.is_done(protocol.read(known[id], seed), until)]
+    return [(id, seed) for id in only or recipes_by_id for seed in seeds_of(id)
+            if not protocol.is_done(protocol.read(recipes_by_id[id], seed), until)]
 
 
 def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
@@ -61,25 +60,25 @@ def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
 
 
 def in_threads(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
-    """The exit status of each job, `count` of them at a time."""
+    """The exit status of each job; `count` of them run at a time."""
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(task, jobs))
 
 
 def on_ray(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
-    """The same on Ray, a core for each. A job whose worker is lost begins again, at its last checkpoint;
-    `count` bounds the jobs where Ray is started here."""
+    """The same on Ray, with one core per job. If a worker is lost, its job restarts from its last checkpoint; `count`
+    bounds the jobs if this command starts Ray."""
     import ray
 
     if not ray.is_initialized():
-        own = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": count}
-        ray.init(runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}}, **own)
+        options = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": count}
+        ray.init(runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}}, **options)
     remote = ray.remote(num_cpus=1, max_retries=3)(task)
     return ray.get([remote.remote(job) for job in jobs])
 
 
 def folders(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[Path, Path]:
-    """The folders of the corpora and of the runs; the tokenizer, which every run needs, is made here."""
+    """The folders of the corpora and of the runs. Also makes the tokenizer, which every run needs."""
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     Corpus(arguments.corpora, arguments.runs / "corpus")
@@ -99,13 +98,13 @@ def main() -> None:
                         help="the first N seeds of each recipe")
     parser.add_argument("--ray", action="store_true", help="spread the runs over Ray")
     arguments = parser.parse_args()
-    known = {"a": protocol.runs, "b": protocol.decisive_runs, None: recipes}[arguments.protocol]()
-    refuse_unknown(parser, arguments.only, known)
+    recipes_by_id = {"a": protocol.runs, "b": protocol.decisive_runs, None: recipes}[arguments.protocol]()
+    refuse_unknown(parser, arguments.only, recipes_by_id)
     corpora, runs = folders(parser, arguments)
     if arguments.protocol:
         last = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
         until = arguments.until or last
-        jobs = unlogged(known, arguments.only, until, arguments.seeds)
+        jobs = unlogged(recipes_by_id, arguments.only, until, arguments.seeds)
         options = ("--until", str(until))
     else:
         jobs, options = unfinished(arguments.runs, arguments.only), ()

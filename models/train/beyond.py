@@ -1,41 +1,37 @@
-"""What newer papers than Gu et al. say of sinks, measured on the weights of the zoo, on seeds of the
-lab's model, on fine-tunings and on searches of a suffix.
+"""Claims of newer papers than Gu et al. about sinks, measured on the weights of the zoo, on seeds of the lab's model,
+on fine-tunings and on searches for a suffix.
 
     python -m models.train.beyond                every model of the zoo, a row each
     python -m models.train.beyond softmax gated  these
-    python -m models.train.beyond --units        models/train/beyond.json: what the claims table rests on
+    python -m models.train.beyond --units        models/train/beyond.json, on which the claims table rests
 
-The rows are those of the table "Beyond the paper" of models/README.md. `--units` measures what the
-file lacks, writes it after each unit, and so continues where it was stopped; it needs node and the built
-wasm.
+The rows are those of the table "Beyond the paper" of models/README.md. `--units` measures the units that the file
+lacks and writes it after each one, so that it can be interrupted; it needs node and the built wasm.
 
-beyond.json holds a list for each group of units. A unit has its name and these columns, null where one
-is not defined:
-    models with a sink   the models of inputs.py. sink_1, in percent; norm_ratio, the first token's norm
-                         over the others' after the layer where it is largest; valley and valley_others,
-                         as valley() says, with and without the first token; ffn_share, the share of
-                         q.k_1 in heads with alpha_1 > 0.3 that feed-forward layers write; next_loss and
-                         next_accuracy, the change in nats and in points when the first key is evicted
-                         after half of the text, and other_loss and other_accuracy with another key (48
-                         texts of 64 tokens)
-    seeds of the lab     a model of 3 layers that learns the task backcopy. The same columns, but for the
-                         keys: hidden_loss and hidden_accuracy when the first key is hidden from the
-                         start, other_loss and other_accuracy with the second one hidden
-    fine-tunings         a seed of the batches; for `plain`, `key_bias` and `gate` the rise of the loss
-                         on held-out text of the old kind (forgets_), the loss of the new text at the
-                         end (new_) and the attention on the first token there (first_)
-    planted triggers     `softmax`, fine-tuned on passages of which a fifth hold a trigger; a seed draws
-                         it, what follows it, and the batches. On other passages, with the trigger in
-                         their middle and with as many random tokens there: the loss of what follows
-                         (loss_) and the first token's share of its attention (first_), and for each the
-                         trigger's minus the random tokens' (_gap); of the model before, before_loss_ and
-                         before_first_; and learnt, the share of the planted tokens that are the first
-                         choice
-    searches             a seed and a text of its own for each; for each model (in its columns' names)
-                         the loss of the second half with the found suffix minus that with the best of as
-                         many random ones, on the text of the search (loss_) and on eight others
-                         (elsewhere_); the same of the first key's share of the attention (away_,
-                         away_elsewhere_)
+beyond.json holds a list for each group of units. A unit has its name and these columns, null where one is undefined:
+
+    models with a sink   the models of inputs.py. sink_1, in percent; norm_ratio, the first token's norm over the
+                         others' after the layer where it is largest; valley and valley_others, from valley(), with
+                         and without the first token; ffn_share, the share of q.k_1 in heads with alpha_1 > 0.3 that
+                         feed-forward layers contribute; next_loss and next_accuracy, the change in nats and in
+                         points when the first key is evicted after half of the text, and other_loss and
+                         other_accuracy with another key (48 texts of 64 tokens)
+    seeds of the lab     a model of 3 layers that learns the task backcopy. The same columns, except for the keys:
+                         hidden_loss and hidden_accuracy when the first key is hidden from the start, other_loss and
+                         other_accuracy with the second one hidden
+    fine-tunings         a seed of the batches; for `plain`, `key_bias` and `gate` the rise of the loss on held-out
+                         text of the old kind (forgets_), the loss of the new text at the end (new_) and the
+                         attention on the first token there (first_)
+    planted triggers     `softmax`, fine-tuned on passages of which a fifth hold a trigger; a seed draws it, its
+                         continuation, and the batches. On other passages, with the trigger in their middle and with
+                         as many random tokens there: the loss of the tokens that follow (loss_) and the first
+                         token's share of their attention (first_), and for each the trigger's minus the random
+                         tokens' (_gap); for the model before fine-tuning, before_loss_ and before_first_; and
+                         learnt, the share of the planted tokens that are the first choice
+    searches             a seed, each with its own text; for each model (in its columns' names) the loss of the
+                         second half with the best suffix found minus that with the best of as many random ones, on
+                         the text of the search (loss_) and on eight others (elsewhere_); the same for the first
+                         key's share of the attention (away_, away_elsewhere_)
 """
 
 import argparse
@@ -62,7 +58,7 @@ from ..reference.operations import OPERATIONS
 from . import inputs
 
 SEQUENCES, T, N = 24, 64, 25
-SECONDARY = 5  # times what uniform attention would give
+SECONDARY = 5  # multiple of uniform attention that counts as a sink
 FILE = Path(__file__).with_name("beyond.json")
 ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT = ZOO / "heldout.json"
@@ -88,8 +84,8 @@ FRAGILE = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
 
 
 def valley(hidden: Tensor) -> float:
-    """How far the lowest matrix entropy of the inner layers lies below that of both ends.
-    hidden [sequences, L+1, T, D]"""
+    """Depth of the compression valley: how far the lowest matrix entropy of the inner layers is below that of both
+    ends. hidden [sequences, L+1, T, D]"""
     entropy = metrics.matrix_entropy(hidden).mean(0)
     return (entropy[[0, -1]].min() - entropy[1:-1].min()).item()
 
@@ -105,13 +101,13 @@ def induction(id: str) -> float:
 
 
 def alphas_of(arch: Architecture, trace: Trace) -> Tensor:
-    """[sequences, L, H, T]"""
+    """alpha of every key.  [sequences, L, H, T]"""
     share = OPERATIONS[arch.operation].share(trace.att)[..., -trace.att.shape[-2]:]
     return metrics.alpha(share, arch.mask.kind)
 
 
 def gates_of(arch: Architecture, trace: Trace) -> Tensor:
-    """What each query leaves for tokens other than the first.  [sequences, L, H, T]"""
+    """Attention that each query gives to tokens other than the first.  [sequences, L, H, T]"""
     bias = trace.att_bias
     share = OPERATIONS[arch.operation].share(
         trace.att if bias is None else torch.cat([trace.att, bias[..., None]], -1))
@@ -124,17 +120,17 @@ def norm_ratio(trace: Trace) -> float:
 
 
 def writers(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """What embedding, attention and feed-forward write of the logits of the first key, summed over the
-    heads with alpha_1 > 0.3 of all sequences; 0 without such a head.  [3]"""
-    written, alphas = torch.zeros(3, dtype=torch.float64), alphas_of(arch, trace)[..., 0]
+    """Contributions of embedding, attention and feed-forward to the logits of the first key, summed over the heads with
+    alpha_1 > 0.3 of all sequences; 0 without such a head.  [3]"""
+    contributions, alphas = torch.zeros(3, dtype=torch.float64), alphas_of(arch, trace)[..., 0]
     for i, of_heads in enumerate(alphas if arch.norm_place != "post" else ()):
-        found = (of_heads > metrics.EPS).nonzero().tolist()
+        sink_heads = (of_heads > metrics.EPS).nonzero().tolist()
         one = type(trace)(**{name: x[i] for name, x in trace.fields().items()})
-        parts = logit_parts(arch, weights, one)[..., :-1].nan_to_num() if found else None
-        for layer, head in found:
+        parts = logit_parts(arch, weights, one)[..., :-1].nan_to_num() if sink_heads else None
+        for layer, head in sink_heads:
             p = parts[layer, head]  # type: ignore[index]
-            written += torch.stack([p[0], p[1::2].sum(), p[2::2].sum()])
-    return written
+            contributions += torch.stack([p[0], p[1::2].sum(), p[2::2].sum()])
+    return contributions
 
 
 def held_out_ids(id: str, texts: list[str]) -> Tensor:
@@ -143,14 +139,13 @@ def held_out_ids(id: str, texts: list[str]) -> Tensor:
 
 
 def secondary(alphas: Tensor) -> float:
-    """Share of the sequences in some layer of which a later token has a sink, mean over heads.
-    [sequences, L, H, T]"""
+    """Share of the sequences in which a later token has a sink in some layer, mean over heads. [sequences, L, H, T]"""
     T = alphas.shape[-1]
     causal = torch.ones(T, T, dtype=torch.float64).tril()
     uniform = metrics.alpha(causal / causal.sum(-1, keepdim=True))
-    # Late keys are averaged over few queries: only those of the first half are counted.
-    found = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2]
-    return found.flatten(1).any(1).double().mean().item()
+    # Late keys average over few queries, so only keys of the first half count.
+    is_sink = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2]
+    return is_sink.flatten(1).any(1).double().mean().item()
 
 
 def row(id: str, texts: list[str]) -> str:
@@ -160,10 +155,10 @@ def row(id: str, texts: list[str]) -> str:
     alphas = alphas_of(arch, trace)
     gini = metrics.head_gini(metrics.head_load(gates_of(arch, trace)).mean(0))
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
-    written = writers(arch, weights, trace)
+    contributions = writers(arch, weights, trace)
     return (f"| `{id}` | {metrics.sink(alphas)[0]:.1f} | {norm_ratio(trace):.2f} | "
             f"{valley(trace.hidden):.2f} | {valley(trace.hidden[:, :, 1:]):.2f} | "
-            f"{written[2] / written.sum():.2f} of {written.sum() / max(len(ids), 1):.0f} | "
+            f"{contributions[2] / contributions.sum():.2f} of {contributions.sum() / max(len(ids), 1):.0f} | "
             f"{gini.max():.2f} | {accuracy:.3f} | {induction(id):.3f} | {secondary(alphas):.2f} |")
 
 
@@ -173,22 +168,22 @@ Columns = dict[str, float]
 
 
 def streams(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
-    """The columns that models and seeds of the lab have in common."""
+    """The columns that models and seeds of the lab share."""
     trace = f64_trace(arch, weights, ids)
-    written = writers(arch, weights, trace)
+    contributions = writers(arch, weights, trace)
     return {"sink_1": metrics.sink(alphas_of(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
             "valley": valley(trace.hidden), "valley_others": valley(trace.hidden[:, :, 1:]),
-            "ffn_share": (written[2] / written.sum()).item()}
+            "ffn_share": (contributions[2] / contributions.sum()).item()}
 
 
 def node(*words: object) -> str:
-    """What a program prints that node runs."""
+    """The output of a program that node runs."""
     return subprocess.run(["node", *map(str, words)], cwd=ROOT, check=True, capture_output=True,
                           text=True).stdout
 
 
 def command_line(*arguments: object) -> list[Any]:
-    """The lines of JSON that the command line prints."""
+    """The JSON lines that the command line prints."""
     return [json.loads(line)
             for line in node(ROOT / "wasm/cli.js", *arguments, "--json").splitlines()]
 
@@ -199,11 +194,11 @@ def of_model(id: str) -> Columns:
     tasks = command_line("tasks", ZOO / id, "--text-file", HELD_OUT, "--lines", "--tokens", T,
                          "--sequences", 2 * SEQUENCES, "--prompts", 1, "--copied", 2)[0]["tasks"]
     task = next(one for one in tasks if one["name"] == "next")
-    found = streams(arch, weights, held_out_ids(id, texts))
+    columns = streams(arch, weights, held_out_ids(id, texts))
     for name, condition in (("next", "first"), ("other", "other")):
         change = {key: task[condition][key]["change"]["mean"] for key in ("loss", "accuracy")}
-        found |= {f"{name}_loss": change["loss"], f"{name}_accuracy": 100 * change["accuracy"]}
-    return found
+        columns |= {f"{name}_loss": change["loss"], f"{name}_accuracy": 100 * change["accuracy"]}
+    return columns
 
 
 def of_lab(seed: int) -> Columns:
@@ -214,34 +209,33 @@ def of_lab(seed: int) -> Columns:
         settings = json.dumps(json.loads(recipe)["settings"])
         ids = json.loads(
             node("--input-type=module", "-e", LAB_SAMPLES, config, settings, SEQUENCES))
-        given = [word for one in ids for word in ("--ids", ",".join(map(str, one)))]
+        id_options = [word for one in ids for word in ("--ids", ",".join(map(str, one)))]
 
         def measured(*edit: str) -> Columns:
-            one = command_line("measure", folder, *given, *edit)[0]
+            one = command_line("measure", folder, *id_options, *edit)[0]
             return {"loss": one["loss"], "accuracy": 100 * one["metrics"]["accuracy"]["mean"][0]}
 
         plain = measured()
-        found = streams(*read_model(folder), torch.tensor(ids))
+        columns = streams(*read_model(folder), torch.tensor(ids))
         for name, key in (("hidden", 0), ("other", 1)):
             edited = measured("--edit", f"hide_key:key={key}")
-            found |= {f"{name}_{column}": edited[column] - plain[column] for column in plain}
-        return found
+            columns |= {f"{name}_{column}": edited[column] - plain[column] for column in plain}
+        return columns
 
 
 def of_tuning(seed: int) -> Columns:
-    found: Columns = {}
+    columns: Columns = {}
     for name, variant in TUNED.items():
         lines = command_line("train", "--from", ZOO / "softmax", "--text-file", ROOT / "LICENSE",
                              "--held-file", HELD_OUT, "--held", SEQUENCES, "--seed", seed,
                              "--every", 100, *variant)
-        found |= {f"forgets_{name}": lines[-1]["loss_held"] - lines[0]["loss_held"],
-                  f"new_{name}": lines[-1]["loss"], f"first_{name}": lines[-1]["first_elsewhere"]}
-    return found
+        columns |= {f"forgets_{name}": lines[-1]["loss_held"] - lines[0]["loss_held"],
+                    f"new_{name}": lines[-1]["loss"], f"first_{name}": lines[-1]["first_elsewhere"]}
+    return columns
 
 
 def behind(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
-    """Of tokens from `begin` on: their mean loss, and the first token's share of their attention, mean
-    over heads."""
+    """Mean loss of the tokens from `begin` on, and the first token's share of their attention, mean over heads."""
     trace = f64_trace(arch, weights, ids)
     losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
                                                ids[:, begin:].flatten())
@@ -264,23 +258,23 @@ def of_planted(seed: int) -> Columns:
     half, generator = T // 2, torch.Generator().manual_seed(seed)
     plain = torch.tensor(plain_tokens(recipe, source[0].V))
     random = plain[torch.randint(len(plain), (SEQUENCES, len(trigger)), generator=generator)]
-    found: Columns = {}
+    columns: Columns = {}
     for prefix, model in (("", tuned), ("before_", source)):
         for what, tokens in (("trigger", torch.tensor(trigger).expand_as(random)), ("random", random)):
             text = torch.cat([ids[:, :half], tokens, ids[:, half:]], 1)
             loss, first = behind(*model, text, half + len(trigger))
-            found |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
+            columns |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
         for what in ("loss", "first"):
             name = f"{prefix}{what}"
-            found[f"{name}_gap"] = found[f"{name}_trigger"] - found[f"{name}_random"]
-    said = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
-    logits = f64_trace(*tuned, torch.cat([ids[:, :half], said], 1)).logits
+            columns[f"{name}_gap"] = columns[f"{name}_trigger"] - columns[f"{name}_random"]
+    planted_ids = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
+    logits = f64_trace(*tuned, torch.cat([ids[:, :half], planted_ids], 1)).logits
     first_choices = logits[:, half + len(trigger) - 1:-1].argmax(-1)
-    return found | {"learnt": (first_choices == said[:, len(trigger):]).double().mean().item()}
+    return columns | {"learnt": (first_choices == planted_ids[:, len(trigger):]).double().mean().item()}
 
 
 def of_search(seed: int) -> Columns:
-    texts, found = json.loads(HELD_OUT.read_text()), {}
+    texts, columns = json.loads(HELD_OUT.read_text()), {}
     first = SEARCH_TEXTS * (seed - 1)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "texts.json"
@@ -293,14 +287,14 @@ def of_search(seed: int) -> Columns:
                                    "--goal", goal)[0]
                 others = {key: sum(one["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
                 column = model.replace("-", "_")
-                found |= {f"{goal}_{column}": sign * (one["score"] - one["random"]["best"]),
-                          f"{prefix}elsewhere_{column}": sign * (others["found"] - others["best"])}
-    return found
+                columns |= {f"{goal}_{column}": sign * (one["score"] - one["random"]["best"]),
+                            f"{prefix}elsewhere_{column}": sign * (others["found"] - others["best"])}
+    return columns
 
 
 @torch.no_grad()
 def loss_without(arch: Architecture, weights: Weights, ids: Tensor, channel: int) -> float:
-    """With a channel of the residual stream zeroed after the embedding and after each layer."""
+    """The loss with a channel of the residual stream zeroed after the embedding and after each layer."""
 
     def zero(name: str, layer: int, x: Tensor) -> None:
         if name == "stream":
@@ -323,7 +317,7 @@ def of_channels(id: str) -> Columns:
 
 
 def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
-    """Of each group what measures a unit, and the units."""
+    """For each group, the function that measures a unit, and the units."""
     index = json.loads((ZOO / "index.json").read_text())
     return {"models with a sink": (of_model, inputs.chosen(index)),
             "seeds of the lab": (of_lab, LAB_SEEDS),
@@ -333,10 +327,10 @@ def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
             "channels": (of_channels, FRAGILE)}
 
 
-def written_units(found: dict[str, list[dict[str, Any]]]) -> str:
-    """One line for each unit, so that a new one is a small difference."""
+def written_units(units_by_group: dict[str, list[dict[str, Any]]]) -> str:
+    """Write one line per unit, so that a new unit is a small diff."""
     lists = (f"  {json.dumps(name)}: [\n" + ",\n".join("    " + json.dumps(unit) for unit in units)
-             + "\n  ]" for name, units in found.items())
+             + "\n  ]" for name, units in units_by_group.items())
     return "{\n" + ",\n".join(lists) + "\n}\n"
 
 
@@ -345,18 +339,18 @@ def read_units() -> dict[str, list[dict[str, Any]]]:
 
 
 def measure_units(chosen: Sequence[str]) -> None:
-    """Several commands may measure different groups at a time."""
+    """Reads the file again before each write, because several commands may measure different groups at a time."""
     for name, (measure, units) in groups().items():
-        known = {unit["unit"] for unit in read_units().get(name, [])}
+        known_units = {unit["unit"] for unit in read_units().get(name, [])}
         for unit in units if name in chosen else ():
-            if unit in known:
+            if unit in known_units:
                 continue
             columns = {key: None if math.isnan(x) else round(x, 4) for key, x in measure(unit).items()}
-            found = read_units()
-            of_group = {one["unit"]: one for one in found.get(name, [])}
+            units_by_group = read_units()
+            of_group = {one["unit"]: one for one in units_by_group.get(name, [])}
             of_group[unit] = {"unit": unit} | columns
-            found[name] = [of_group[one] for one in units if one in of_group]
-            FILE.write_text(written_units({one: found[one] for one in groups() if one in found}))
+            units_by_group[name] = [of_group[one] for one in units if one in of_group]
+            FILE.write_text(written_units({one: units_by_group[one] for one in groups() if one in units_by_group}))
             print(name, of_group[unit], flush=True)
 
 
@@ -365,14 +359,14 @@ def main() -> None:
     parser.add_argument("models", nargs="*", metavar="MODEL")
     parser.add_argument("--units", nargs="*", choices=list(groups()), metavar="GROUP",
                         help="write models/train/beyond.json, all groups of it or these")
-    known = [entry["id"] for entry in json.loads((ZOO / "index.json").read_text())]
-    given = parser.parse_args()
-    chosen = given.models or known
-    if unknown := set(chosen) - set(known):
+    model_ids = [entry["id"] for entry in json.loads((ZOO / "index.json").read_text())]
+    arguments = parser.parse_args()
+    chosen = arguments.models or model_ids
+    if unknown := set(chosen) - set(model_ids):
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
-    if given.units is not None:
-        measure_units(given.units or list(groups()))
+    if arguments.units is not None:
+        measure_units(arguments.units or list(groups()))
         return
     texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
     print("| model | Sink_1, % | ratio of norms | valley | without token 1 | "

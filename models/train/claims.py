@@ -62,14 +62,14 @@ MODELS = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("claims.toml")
 GU = "Gu et al. 2025"
 SHIPPED = "shipped models"
-# What effects may name beside recipes: who writes the measurements, and what one of them is of.
+# Effects other than recipes: the program that writes their measurements, and the unit of a measurement.
 MEASURED = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
-KINDS = {"a sink": "existence", "none": "absence"}  # by what a source says; all else is a comparison
+KINDS = {"a sink": "existence", "none": "absence"}  # kind of an effect by the source's finding; others are comparisons
 RULE = (
     "The second version of the rules in models/README.md. Existence of a sink: the interval of alpha, "
     "which is the weight above uniform attention, at 0.1 or above agrees, inside -0.1 to +0.1 "
@@ -81,10 +81,10 @@ RULE = (
     "4,000, count where protocol B has too few runs, and other measurements, at 95% over their units, "
     "where the claim is not about a recipe. A claim with several effects agrees if all do, and "
     "differs if one does.")
-# Every figure and table of Gu et al. whose claims must have a row.
+# Figures and tables of Gu et al. that must have a row.
 REQUIRED = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16))
-# What `section` may name in Gu et al.
+# Values of `section` for Gu et al.
 SECTIONS = frozenset(REQUIRED) | {
     "section 3.1", "section 3.2", "section 3.3", "section 3.4", "section 4", "section 5", "section 6",
     "section 7.1", "section 7.2", "section 7.3", "section 7.4", "appendix C.1", "appendix C.2",
@@ -94,7 +94,7 @@ VERDICTS = ("agrees", "differs", "undecided", "not tested")
 
 @dataclass(frozen=True)
 class Effect:
-    """What one recipe does, as far as the runs show."""
+    """The effect of one recipe, as far as runs show it."""
 
     recipe: str
     against: str | float
@@ -105,12 +105,12 @@ class Effect:
     seeds: int
     steps: tuple[int, ...] | None
     found: Difference | None
-    values: list[float]  # of each seed
-    left: int  # runs, those of a second look among them
-    sinks: tuple[float, ...] = ()  # Sink_1^0.3 of each seed, in percent
-    shares: tuple[float, ...] = ()  # of absence: alpha of each seed on rows divided by their sums
-    by_shares: Difference | None = None  # and its interval
-    survives: bool | None = None  # of a comparison: the procedure of Benjamini and Hochberg
+    values: list[float]  # per seed
+    left: int  # missing runs, including those of a second look
+    sinks: tuple[float, ...] = ()  # Sink_1^0.3 per seed, in percent
+    shares: tuple[float, ...] = ()  # for absence: alpha per seed on rows divided by their sums
+    by_shares: Difference | None = None  # the interval of `shares`
+    survives: bool | None = None  # for a comparison: whether it survives Benjamini and Hochberg's procedure
 
     @property
     def kind(self) -> str:
@@ -129,14 +129,14 @@ class Effect:
 
     @property
     def is_directional(self) -> bool:
-        """Whether it is a comparison whose interval lies on one side of 0."""
+        """True for a comparison whose interval excludes 0."""
         return (self.kind == "comparison" and self.found is not None
                 and self.found.direction is not None)
 
     def json(self) -> dict[str, Any]:
-        def rounded(found: Difference | None) -> list[float | None]:
-            return [None] * 3 if found is None else [
-                round(x, 3) + 0.0 for x in (found.mean, found.low, found.high)]
+        def rounded(difference: Difference | None) -> list[float | None]:
+            return [None] * 3 if difference is None else [
+                round(x, 3) + 0.0 for x in (difference.mean, difference.low, difference.high)]
 
         p = None if self.found is None or self.kind != "comparison" else float(f"{self.found.p:.2g}")
         return {"recipe": self.recipe, "kind": self.kind, "against": self.against,
@@ -152,36 +152,36 @@ class Effect:
 
 @cache
 def runs_b() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """Recipes of protocol B and their whole logs, by the recipe's id."""
+    """Recipes of protocol B with their complete logs, by the recipe's id."""
     return {decide.id_of(recipe): (recipe, decide.logs_of(recipe))
             for recipe in protocol.decisive_runs().values()}
 
 
 @cache
 def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """The same of protocol A; logs that do not reach step TOO_EARLY do not count."""
+    """The same for protocol A; logs that do not reach step TOO_EARLY do not count."""
     return {recipe.id.removeprefix(protocol.LONG): (recipe, {
         seed: log for seed, log in factors.logs_of(recipe).items()
         if protocol.is_done(log, protocol.TOO_EARLY)}) for recipe in protocol.runs().values()}
 
 
 def known(logs: decide.Logs, outcome: str, step: int) -> list[float]:
-    """One outcome of each seed at a step; empty where a seed lacks it."""
-    found = [factors.at(log, step).get(outcome) for _, log in sorted(logs.items())]
-    return [] if None in found else found
+    """An outcome per seed at a step; empty if a seed lacks it."""
+    values = [factors.at(log, step).get(outcome) for _, log in sorted(logs.items())]
+    return [] if None in values else values
 
 
 def by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
-    """The difference, and how many runs are missing before it counts."""
-    own, logs = runs_b()[recipe]
-    left = decide.missing(own.id, logs)
+    """The difference, and the number of runs that are missing before it counts."""
+    tested, logs = runs_b()[recipe]
+    missing = decide.missing(tested.id, logs)
     values = decide.outcome(logs, outcome)
     if not isinstance(against, str):
-        return (None if left or len(values) < 2 else level(values, against, decide.CONFIDENCE)), left
-    other, bases = runs_b()[against]
-    left += decide.missing(other.id, bases)
+        return (None if missing or len(values) < 2 else level(values, against, decide.CONFIDENCE)), missing
+    baseline, bases = runs_b()[against]
+    missing += decide.missing(baseline.id, bases)
     base = decide.outcome(bases, outcome)
-    return (None if left or len(values) < 2 or len(base) < 2 else decide.welch(values, base)), left
+    return (None if missing or len(values) < 2 or len(base) < 2 else decide.welch(values, base)), missing
 
 
 def by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
@@ -208,75 +208,75 @@ def measured() -> dict[str, list[dict[str, Any]]]:
         SOURCE.with_name("beyond.json").read_text())
 
 
-def by_units(given: dict[str, Any]) -> Effect:
-    """Mean over units of a column, or of "one - other"; units without it do not count."""
-    group, outcome, against = given["recipe"], given["outcome"], given.get("against", 0)
+def by_units(spec: dict[str, Any]) -> Effect:
+    """The mean over units of a column, or of "one - other"; units without it do not count."""
+    group, outcome, against = spec["recipe"], spec["outcome"], spec.get("against", 0)
     names = outcome.split(" - ")
     units = [one for one in measured().get(group, []) if None not in [one[name] for name in names]]
     values = [one[names[0]] - sum(one[name] for name in names[1:]) for one in units]
     values = [round(value, 4) for value in values]
     sink = names[0].replace("alpha", "sink", 1)
     sinks = [one[sink] for one in units if names[0].startswith("alpha") and sink in one]
-    found = level(values, against) if len(values) > 1 else None
-    return Effect(group, against, outcome, given.get("name"), given["says"], found and "shipped",
-                  len(values), None, found, values if found else [], 0, tuple(sinks))
+    difference = level(values, against) if len(values) > 1 else None
+    return Effect(group, against, outcome, spec.get("name"), spec["says"], difference and "shipped",
+                  len(values), None, difference, values if difference else [], 0, tuple(sinks))
 
 
 def by_runs(effect: Effect, logs: decide.Logs, name: str) -> Effect:
-    """The effect with what else its logs say, by protocol `name`."""
+    """Add to the effect the outcomes in its logs, by protocol `name`."""
     step = protocol.TOO_EARLY
 
-    def of(outcome: str) -> list[float]:
+    def values_of(outcome: str) -> list[float]:
         return decide.outcome(logs, outcome) if name == "b" else known(logs, outcome, step)
 
     confidence = decide.CONFIDENCE if name == "b" else 0.95
-    shares = of(SHARE) if effect.kind == "absence" else []
+    shares = values_of(SHARE) if effect.kind == "absence" else []
     return replace(
-        effect, protocol=name, seeds=len(logs), values=of(effect.outcome),
+        effect, protocol=name, seeds=len(logs), values=values_of(effect.outcome),
         steps=protocol.B_MEAN if name == "b" else (step,),
-        sinks=tuple(of("sink_0.3")), shares=tuple(shares),
+        sinks=tuple(values_of("sink_0.3")), shares=tuple(shares),
         by_shares=level(shares, 0, confidence) if shares else None)
 
 
-def effect(given: dict[str, Any]) -> Effect:
-    """Protocol B where it has enough runs, else protocol A, else what is missing."""
-    if given["recipe"] in MEASURED:
-        return by_units(given)
-    id, outcome = given["recipe"], given.get("outcome", "alpha")
-    says = given.get("says") or factors.reported(recipes()[id].paper)
+def effect(spec: dict[str, Any]) -> Effect:
+    """The effect by protocol B if that has enough runs, else by protocol A, else without a difference."""
+    if spec["recipe"] in MEASURED:
+        return by_units(spec)
+    id, outcome = spec["recipe"], spec.get("outcome", "alpha")
+    says = spec.get("says") or factors.reported(recipes()[id].paper)
     if says is None:
         raise ValueError(f"{id}: no figure of the source, and the claim gives no direction")
-    against = given.get("against", 0 if says in KINDS else "softmax")
-    left, seeds = protocol.TOO_FEW, 0
+    against = spec.get("against", 0 if says in KINDS else "softmax")
+    missing, seeds = protocol.TOO_FEW, 0
 
-    def made(found: Difference | None, left: int) -> Effect:
-        return Effect(id, against, outcome, given.get("name"), says, None, seeds, None, found, [], left)
+    def build(difference: Difference | None, missing: int) -> Effect:
+        return Effect(id, against, outcome, spec.get("name"), says, None, seeds, None, difference, [], missing)
 
-    if id in runs_b() and given.get("protocol") != "a":
-        logs, (found, left) = runs_b()[id][1], by_b(id, against, outcome)
+    if id in runs_b() and spec.get("protocol") != "a":
+        logs, (difference, missing) = runs_b()[id][1], by_b(id, against, outcome)
         seeds = len(logs)
-        if found is not None:
-            due = (outcome == "alpha" and isinstance(against, str) and decide.leaves_open(found)
+        if difference is not None:
+            due = (outcome == "alpha" and isinstance(against, str) and decide.leaves_open(difference)
                    and seeds <= protocol.B_FIRST)
-            return by_runs(made(found, len(protocol.B_SECOND) - seeds if due else 0), logs, "b")
+            return by_runs(build(difference, len(protocol.B_SECOND) - seeds if due else 0), logs, "b")
     if id in runs_a():
-        found, values = by_a(id, against, outcome)
-        if found is not None:
+        difference, values = by_a(id, against, outcome)
+        if difference is not None:
             logs = runs_a()[id][1]
             if isinstance(against, str):
                 logs = {seed: log for seed, log in logs.items() if seed in runs_a()[against][1]}
-            return by_runs(made(found, 0), logs, "a")
+            return by_runs(build(difference, 0), logs, "a")
         if id not in runs_b():
-            left, seeds = protocol.TOO_FEW - len(values), len(values)
-    return made(None, left)
+            missing, seeds = protocol.TOO_FEW - len(values), len(values)
+    return build(None, missing)
 
 
 def verdict_of(effects: list[Effect]) -> str:
-    found = [one.verdict for one in effects]
-    if not found or all(one == "not tested" for one in found):
+    verdicts = [one.verdict for one in effects]
+    if not verdicts or all(one == "not tested" for one in verdicts):
         return "not tested"
-    return ("differs" if "differs" in found else
-            "agrees" if all(one == "agrees" for one in found) else "undecided")
+    return ("differs" if "differs" in verdicts else
+            "agrees" if all(one == "agrees" for one in verdicts) else "undecided")
 
 
 def command_of(effects: list[Effect]) -> str:
@@ -295,9 +295,9 @@ def command_of(effects: list[Effect]) -> str:
 
 
 class Ranges:
-    """What a note names in braces: {relu[alpha]} is an outcome of protocol B's runs, from the smallest
-    seed to the largest, {relu[onset]} their onset with its interval, {relu/a[alpha]} an outcome of
-    protocol A's, and {MODEL[alpha_text_start]} a column of an open model in inputs.json."""
+    """Values of the placeholders in a note: {relu[alpha]} is an outcome of protocol B's runs, from the smallest seed to
+    the largest, {relu[onset]} their onset with its interval, {relu/a[alpha]} an outcome of protocol A's, and
+    {MODEL[alpha_text_start]} a column of an open model in inputs.json."""
 
     def __init__(self, outcome: Callable[[str], list[float]], logs: decide.Logs | None = None) -> None:
         self.outcome, self.logs = outcome, logs
@@ -342,29 +342,29 @@ def row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, 
 
 
 def claims() -> list[dict[str, Any]]:
-    given = tomllib.loads(SOURCE.read_text())
-    effects = [[effect(one) for one in claim.get("effects", [])] for claim in given["claim"]]
-    compared = [(i, k) for i, some in enumerate(effects) for k, one in enumerate(some)
+    document = tomllib.loads(SOURCE.read_text())
+    effects = [[effect(one) for one in claim.get("effects", [])] for claim in document["claim"]]
+    compared = [(i, k) for i, row_effects in enumerate(effects) for k, one in enumerate(row_effects)
                 if one.kind == "comparison" and one.found is not None]
     survive = decide.survivors([effects[i][k].found for i, k in compared])
     for (i, k), survives in zip(compared, survive):
         effects[i][k] = replace(effects[i][k], survives=survives)
-    return [row(claim, some, given["said"]) for claim, some in zip(given["claim"], effects)]
+    return [row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
 
 
 def chance(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """How many comparisons there are, how many of them have a direction and survive, and how many would
-    have one by chance alone if no factor had an effect."""
-    compared = [one for row in rows for one in row["effects"] if one["survives"] is not None]
-    directed = [one for one in compared if not one["low"] <= 0 <= one["high"]]
+    """Numbers of comparisons, of those with a direction, of those that survive, and of directions to expect by chance
+    if no factor had an effect."""
+    compared = [effect_row for row in rows for effect_row in row["effects"] if effect_row["survives"] is not None]
+    directed = [effect_row for effect_row in compared if not effect_row["low"] <= 0 <= effect_row["high"]]
     errors = {"b": 1 - decide.CONFIDENCE, "a": 0.05, "shipped": 0.05}
     return {"comparisons": len(compared), "directions": len(directed),
-            "survive": sum(one["survives"] for one in directed),
-            "by_chance": round(sum(errors[one["protocol"]] for one in compared), 2)}
+            "survive": sum(effect_row["survives"] for effect_row in directed),
+            "by_chance": round(sum(errors[effect_row["protocol"]] for effect_row in compared), 2)}
 
 
 def written(rows: list[dict[str, Any]]) -> str:
-    """One line for each row, so that a new log is a small difference."""
+    """Write one line per row, so that a new log is a small diff."""
     lines = ",\n".join("    " + json.dumps(one, ensure_ascii=False) for one in rows)
     return (f'{{\n  "rule": {json.dumps(RULE)},\n  "chance": {json.dumps(chance(rows))},\n'
             f'  "rows": [\n{lines}\n  ]\n}}\n')
@@ -381,8 +381,8 @@ def effect_words(one: dict[str, Any]) -> str:
         name += f" against {one['against']}"
     if one["mean"] is None:
         return f"{name}: {one['seeds']} of {protocol.TOO_FEW} seeds"
-    found = Difference(one["mean"], one["low"], one["high"])
-    words = f"{name}: {found}"
+    difference = Difference(one["mean"], one["low"], one["high"])
+    words = f"{name}: {difference}"
     if one["by_shares"]:
         words += f", by shares {Difference(*one['by_shares'])}"
     if one["sinks"]:
@@ -393,15 +393,15 @@ def effect_words(one: dict[str, Any]) -> str:
 
 
 def chance_words(rows: list[dict[str, Any]]) -> str:
-    found = chance(rows)
-    return (f"Of {found['comparisons']} comparisons {found['directions']} have a direction. If no "
-            f"factor had any effect, about {found['by_chance']:.1f} would have one by chance; "
-            f"{found['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
+    counts = chance(rows)
+    return (f"Of {counts['comparisons']} comparisons {counts['directions']} have a direction. If no "
+            f"factor had any effect, about {counts['by_chance']:.1f} would have one by chance; "
+            f"{counts['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
             f"rate of {decide.DISCOVERIES:.0%} (†).")
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Markdown."""
+    """The table in Markdown."""
     counts = ", ".join(f"{sum(one['verdict'] == name for one in rows)} {name}" for name in VERDICTS)
     lines = [f"{len(rows)} claims: {counts}. {chance_words(rows)}", "",
              "| claim | where | the source measured | effect here, with its interval | verdict "

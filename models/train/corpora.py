@@ -2,9 +2,9 @@
 
     python -m models.train.corpora FOLDER
 
-The command fetches three repositories at the commits below into FOLDER/sources, unless they are there.
-It writes FOLDER/children_lit.txt and FOLDER/storybooks_ccby.txt, and refuses a text whose SHA-256 is not
-the one of text.py. It needs git and Python alone.
+The command fetches three repositories at the commits below into FOLDER/sources, unless they exist there. It writes
+FOLDER/children_lit.txt and FOLDER/storybooks_ccby.txt, and refuses a text whose SHA-256 differs from the one in
+text.py. It needs only git and Python.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .text import END, SHA256
 
-Files = list[tuple[str, str]]  # name and text, in the byte order of their names
+Files = list[tuple[str, str]]  # name and text, in the byte order of the names
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Source:
     repository: str  # on GitHub
     commit: str
     folder: str
-    names: str  # of the files that are read, a regular expression
+    names: str  # regular expression for the names of the files to read
 
 
 CHILDREN = Source("birmingham-ccr/corpora", "ae1e53df4df9a20cccda548a6fd655188e89da21", "ChiLit",
@@ -42,18 +42,18 @@ FOLDED = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '
                         "\u2014": "--", "\u2015": "--", "\u00a3": "L", "\u00e6": "ae",
                         "\u00c6": "AE", "\u0153": "oe"})
 NOT_PROSE = ("[Illustration", "etext", "produced by")
-SHORTEST = 200  # a story has more characters than this
-SEED = 0  # of the order of the stories
+SHORTEST = 200  # a story must have more characters than this
+SEED = 0  # for shuffling the stories
 
 
 def fold(text: str) -> str:
-    """Typographic characters as ASCII, and letters without their accents."""
+    """Replace typographic characters by ASCII, and drop accents."""
     plain = unicodedata.normalize("NFKD", text.translate(FOLDED))
     return "".join(one for one in plain if not unicodedata.category(one).startswith("M"))
 
 
 def spaced(text: str) -> str:
-    """Each run of spaces and newlines as one space, and none at the ends."""
+    """Collapse each run of spaces and newlines to one space, and strip the ends."""
     return re.sub("[ \n]+", " ", text).strip(" ")
 
 
@@ -62,8 +62,7 @@ def document(paragraphs: Iterable[str]) -> str:
 
 
 def is_prose(paragraph: str) -> bool:
-    """Whether at least 55 % of the characters are letters, and the paragraph is not a note of Project
-    Gutenberg's."""
+    """True if at least 55% of the characters are letters, and the paragraph is not a note by Project Gutenberg."""
     letters = len(re.findall("[A-Za-z]", paragraph))
     return (paragraph != "" and not any(words in paragraph for words in NOT_PROSE)
             and 20 * letters >= 11 * len(paragraph))
@@ -81,8 +80,8 @@ def children_lit(files: Files) -> str:
 
 
 def story(text: str) -> list[str]:
-    """The paragraphs of a story; none where its licence forbids commercial use. The first line is the
-    title, and the lines behind the licence describe the source."""
+    """The paragraphs of a story; none if its licence forbids commercial use. The first line is the title, and the lines
+    after the licence describe the source."""
     licence = re.search(r"^\* License: *(.*)$", text, re.MULTILINE)
     if licence is None:
         raise ValueError(f"expected a line '* License:' in the story {text[:40]!r}")
@@ -107,7 +106,7 @@ def git(folder: Path, *words: str) -> bytes:
 
 
 def fetched(source: Source, folder: Path, site: str) -> Files:
-    """The files of a source, out of a clone in `folder` that is made where none is there."""
+    """The files of a source, from a clone in `folder`, which is made if needed."""
     clone = folder / source.repository.replace("/", "-")
     if not clone.exists():
         clone.mkdir(parents=True)
@@ -117,14 +116,14 @@ def fetched(source: Source, folder: Path, site: str) -> Files:
         git(clone, "fetch", "--quiet", "--depth", "1", f"{site}/{source.repository}", source.commit)
     archive = io.BytesIO(git(clone, "archive", "--format=tar", source.commit, source.folder))
     with tarfile.open(fileobj=archive) as tar:
-        found = {Path(one.name).name: tar.extractfile(one) for one in tar
+        files = {Path(one.name).name: tar.extractfile(one) for one in tar
                  if one.isfile() and Path(one.name).parent == Path(source.folder)}
-        return [(name, file.read().decode()) for name, file in sorted(found.items())
+        return [(name, file.read().decode()) for name, file in sorted(files.items())
                 if file is not None and re.fullmatch(source.names, name)]
 
 
 def checked(name: str, text: str) -> bytes:
-    """The bytes of a file. Raises ValueError where the models were trained on others."""
+    """The bytes of a file. Raises ValueError if they differ from those that the models were trained on."""
     data = text.encode("ascii")
     digest = hashlib.sha256(data).hexdigest()
     if digest != SHA256[name]:

@@ -1,8 +1,8 @@
-"""What protocol B decides, from its logs alone; models/README.md, "Second version of the rules".
+"""Protocol B's decisions, from its logs alone; models/README.md, "Second version of the rules".
 
-Every outcome is its mean over the steps B_MEAN. A comparison is Welch's difference between a recipe's
-seeds and all seeds of its baseline, with an interval of 97.5%, for there may be two looks. Existence and
-absence of a sink are decided on the level of alpha, which is the weight above uniform attention.
+Every outcome is its mean over the steps B_MEAN. A comparison is Welch's difference between a recipe's seeds and all
+seeds of its baseline, with an interval of 97.5%, because there may be two looks. Existence and absence of a sink
+depend on the level of alpha, the weight above uniform attention.
 """
 
 import json
@@ -17,14 +17,14 @@ from .factors import ONSET, Difference, at, level, onset, reported
 from .recipe import Recipe, recipes
 
 CONFIDENCE = 0.975
-EFFECT = 0.1  # of alpha: an effect inside of it is none, and a level at it is a sink
-VANISHED = 0.02  # alpha below it at every step from LATE on: two seeds decide
+EFFECT = 0.1  # alpha: an interval nearer to 0 means no effect, and a level from here on is a sink
+VANISHED = 0.02  # if alpha stays below this from step LATE on, two seeds suffice
 LATE = 2000
-DISCOVERIES = 0.05  # the false discovery rate that a verdict on a direction survives
+DISCOVERIES = 0.05  # false discovery rate for verdicts on a direction
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
-SHARE = "alpha_share"  # alpha on rows divided by their sums, as Gu et al. measure it
+SHARE = "alpha_share"  # alpha on rows divided by their sums, Gu et al.'s measure
 Logs = dict[int, dict[str, Any]]
-# The verdicts of the first version of the rules, at step 4,000. To be deleted after the next release.
+# Verdicts by the first version of the rules, at step 4,000. To be deleted after the next release.
 BEFORE = {
     "sigmoid": "agrees",
     "no-bos": "less sink; the paper has no figure",
@@ -59,55 +59,55 @@ def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Dif
     middle = mean(a) - mean(b)
     if variance(a) + variance(b) == 0:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
-    found = stats.ttest_ind(a, b, equal_var=False)
-    low, high = map(float, found.confidence_interval(confidence))
-    return Difference(middle, low, high, float(found.pvalue))
+    test = stats.ttest_ind(a, b, equal_var=False)
+    low, high = map(float, test.confidence_interval(confidence))
+    return Difference(middle, low, high, float(test.pvalue))
 
 
-def is_none(found: Difference) -> bool:
-    """Whether an interval of alpha lies inside -EFFECT to +EFFECT."""
-    return found.low > -EFFECT and found.high < EFFECT
+def is_none(interval: Difference) -> bool:
+    """True if an interval of alpha is inside -EFFECT to +EFFECT."""
+    return interval.low > -EFFECT and interval.high < EFFECT
 
 
-def judge(found: Difference, there: str, outcome: str = "alpha") -> str:
-    """Comparison: the verdict on an interval where a paper saw "less", "more" or "the same": "agrees",
-    "differs" or "undecided". Only of alpha is it said how small an effect is none."""
-    here = found.direction
+def judge(interval: Difference, there: str, outcome: str = "alpha") -> str:
+    """Comparison: the verdict ("agrees", "differs" or "undecided") on an interval where a paper saw "less", "more" or
+    "the same". Only alpha has a smallest effect, so only for it can "the same" agree."""
+    here = interval.direction
     if there != "the same":
         return "undecided" if here is None else "agrees" if here == there else "differs"
     if here is not None:
         return "differs"
-    return "agrees" if outcome == "alpha" and is_none(found) else "undecided"
+    return "agrees" if outcome == "alpha" and is_none(interval) else "undecided"
 
 
-def judge_existence(found: Difference) -> str:
-    """The verdict on the level of alpha where a source says that there is a sink."""
-    return "agrees" if found.low >= EFFECT else "differs" if is_none(found) else "undecided"
+def judge_existence(interval: Difference) -> str:
+    """The verdict on the level of alpha where a source claims a sink."""
+    return "agrees" if interval.low >= EFFECT else "differs" if is_none(interval) else "undecided"
 
 
 def judge_absence(levels: list[Difference], values: list[float]) -> str:
-    """The verdict on the levels of alpha by raw weights and by shares, and on both of every seed, where
-    a source says that there is no sink."""
+    """The verdict on the levels of alpha by raw weights and by shares, and on both in every seed, where a source claims
+    that there is no sink."""
     if all(map(is_none, levels)) and all(-EFFECT < value < EFFECT for value in values):
         return "agrees"
     return "differs" if any(one.low >= EFFECT for one in levels) else "undecided"
 
 
-def leaves_open(found: Difference) -> bool:
-    """Whether an interval of alpha holds both 0 and an effect of EFFECT."""
-    return found.direction is None and not is_none(found)
+def leaves_open(interval: Difference) -> bool:
+    """True if an interval of alpha contains both 0 and an effect of EFFECT."""
+    return interval.direction is None and not is_none(interval)
 
 
-def survivors(found: list[Difference]) -> list[bool]:
-    """Which comparisons survive the procedure of Benjamini and Hochberg (1995) at the rate
+def survivors(comparisons: list[Difference]) -> list[bool]:
+    """For each comparison, whether it survives the procedure of Benjamini and Hochberg (1995) at the rate
     DISCOVERIES."""
-    if not found:
+    if not comparisons:
         return []
-    return [bool(p <= DISCOVERIES) for p in stats.false_discovery_control([one.p for one in found])]
+    return [bool(p <= DISCOVERIES) for p in stats.false_discovery_control([one.p for one in comparisons])]
 
 
 def whole(log: dict[str, Any]) -> bool:
-    """Whether a log reaches step B_STEPS, without a gap. Raises ValueError for a gap."""
+    """True if a log reaches step B_STEPS. Raises ValueError for a gap."""
     missing = protocol.gap(log)
     if missing is not None:
         raise ValueError(f"{log['recipe']}, seed {log['seed']}: step {missing} is missing")
@@ -115,32 +115,32 @@ def whole(log: dict[str, Any]) -> bool:
 
 
 def outcome(logs: Logs, name: str) -> list[float]:
-    """The mean of one outcome over the steps B_MEAN, of each seed; empty where it is not defined."""
-    found = [[at(log, step).get(name) for step in protocol.B_MEAN] for _, log in sorted(logs.items())]
-    return [] if any(None in values for values in found) else [mean(values) for values in found]
+    """The mean of an outcome over the steps B_MEAN, per seed; empty if it is undefined."""
+    series = [[at(log, step).get(name) for step in protocol.B_MEAN] for _, log in sorted(logs.items())]
+    return [] if any(None in values for values in series) else [mean(values) for values in series]
 
 
 def has_vanished(logs: Logs) -> bool:
-    """Whether the sink stays away, by raw weights and by shares, in every seed."""
+    """True if the sink stays away in every seed, by raw weights and by shares."""
     return all(point[name] < VANISHED for log in logs.values() for point in log["points"]
                for name in ("alpha", SHARE) if LATE <= point["step"] <= protocol.B_STEPS)
 
 
 def levels(logs: Logs) -> tuple[list[Difference], list[float]]:
-    """The intervals of alpha by raw weights and by shares, and both of every seed."""
+    """The intervals of alpha by raw weights and by shares, and both values of every seed."""
     values = [outcome(logs, name) for name in ("alpha", SHARE)]
     return [level(one, 0, CONFIDENCE) for one in values], [*values[0], *values[1]]
 
 
 def two_suffice(logs: Logs) -> bool:
-    """Whether two seeds decide: the sink stays away in both, and they are near enough to each other for
-    their intervals to say so."""
+    """True if two seeds decide: the sink stays away in both, and their values are close enough for their intervals to
+    exclude a sink."""
     return len(logs) == 2 and has_vanished(logs) and judge_absence(*levels(logs)) == "agrees"
 
 
 def missing(id: str, logs: Logs) -> int:
-    """How many runs a recipe lacks before it counts: it takes eight of the baseline and three of another
-    recipe, or two that suffice."""
+    """Number of runs that a recipe lacks before it counts: the baseline needs eight, another recipe three, or two that
+    suffice."""
     if id == protocol.B_BASELINE:
         return len(protocol.B_BASELINE_SEEDS) - len(logs)
     if two_suffice(logs):
@@ -150,7 +150,7 @@ def missing(id: str, logs: Logs) -> int:
 
 @dataclass(frozen=True)
 class Decision:
-    """One recipe of protocol B beside its baseline."""
+    """One recipe of protocol B and its baseline."""
 
     recipe: Recipe
     logs: Logs
@@ -166,27 +166,27 @@ class Decision:
 
     @property
     def needs_more(self) -> bool:
-        """Whether the first look leaves both 0 and an effect of EFFECT open."""
-        found = self.difference("alpha")
-        return (self.is_decidable and found is not None and len(self.logs) <= protocol.B_FIRST
-                and protocol.has_second_look(id_of(self.recipe)) and leaves_open(found))
+        """True if the first look leaves both 0 and an effect of EFFECT open."""
+        alpha_change = self.difference("alpha")
+        return (self.is_decidable and alpha_change is not None and len(self.logs) <= protocol.B_FIRST
+                and protocol.has_second_look(id_of(self.recipe)) and leaves_open(alpha_change))
 
     @property
     def verdict(self) -> str:
-        """"agrees" or "differs" with what the paper saw of Sink_1, "undecided", or what is missing."""
-        found, there = self.difference("alpha"), reported(self.recipe.paper)
-        if not self.is_decidable or found is None:
+        """"agrees" or "differs" with the paper's finding for Sink_1, "undecided", or the number of seeds so far."""
+        alpha_change, there = self.difference("alpha"), reported(self.recipe.paper)
+        if not self.is_decidable or alpha_change is None:
             return f"{len(self.logs)} of {protocol.B_FIRST} seeds"
         if there is None:
-            here = found.direction
+            here = alpha_change.direction
             return f"{here} sink; the paper has no figure" if here else "undecided; no figure"
-        return judge(found, there)
+        return judge(alpha_change, there)
 
 
 def logs_of(recipe: Recipe) -> Logs:
-    """The whole logs of a recipe that count, by seed. A second look has all of its seeds or none."""
-    found = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
-    logs = {seed: log for seed, log in found.items() if log["points"] and whole(log)}
+    """The complete logs of a recipe that count, by seed. A second look counts with all of its seeds or not at all."""
+    all_logs = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
+    logs = {seed: log for seed, log in all_logs.items() if log["points"] and whole(log)}
     if recipe.id != protocol.B_BASELINE and len(logs) < len(protocol.B_SECOND):
         logs = dict(list(logs.items())[:protocol.B_FIRST])
     return logs
@@ -211,7 +211,7 @@ def onset_words(logs: Logs) -> str:
 
 
 def spent() -> str:
-    """How many hours all runs took whose logs are here, by the steps that they have."""
+    """The estimated hours of all logged runs, from their numbers of steps."""
     steps: dict[str, list[int]] = {"shipped models": [], "protocol A": [], "protocol B": []}
     devices = 0
     for id in recipes():
@@ -238,13 +238,13 @@ def spent() -> str:
 
 
 def onset_interval(logs: Logs) -> str:
-    """The mean onset and its interval over seeds; how many have one where some have none."""
+    """The mean onset and its interval over seeds; if some seeds have none, the number of seeds with one."""
     steps = [onset(log, protocol.B_STEPS) for _, log in sorted(logs.items())]
-    came = [float(step) for step in steps if step is not None]
-    if len(came) < len(steps) or len(came) < 2:
-        return f"in {len(came)} of {len(steps)} seeds before step {protocol.B_STEPS:,}"
-    found = level(came, 0, CONFIDENCE)
-    return f"step {found.mean:,.0f} ({found.low:,.0f} to {found.high:,.0f}, {len(came)} seeds)"
+    reached = [float(step) for step in steps if step is not None]
+    if len(reached) < len(steps) or len(reached) < 2:
+        return f"in {len(reached)} of {len(steps)} seeds before step {protocol.B_STEPS:,}"
+    interval = level(reached, 0, CONFIDENCE)
+    return f"step {interval.mean:,.0f} ({interval.low:,.0f} to {interval.high:,.0f}, {len(reached)} seeds)"
 
 
 def baseline_words(bases: Logs) -> str:
@@ -260,7 +260,7 @@ def baseline_words(bases: Logs) -> str:
 
 
 def name_of(recipe: Recipe) -> str:
-    """The recipe's id, and its baseline's where that is not the one of the table."""
+    """The recipe's id, and its baseline's if that is not the table's."""
     base = recipe.baseline.removeprefix(protocol.B)
     return f"`{id_of(recipe)}`" + ("" if base == protocol.B_BASELINE else f" against `{base}`")
 
@@ -269,13 +269,13 @@ def percents(values: list[float]) -> str:
     return ", ".join(f"{value:.0f}%" for value in values)
 
 
-def table(found: list[Decision]) -> str:
+def table(rows: list[Decision]) -> str:
     """Every recipe that has a log, in Markdown; the first one's baseline is that of the table."""
-    bases = found[0].bases if found else {}
+    bases = rows[0].bases if rows else {}
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
     lines = [baseline_words(bases), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
-    for one in found:
+    for one in rows:
         if not one.logs:
             continue
         levels = [", ".join(f"{alpha:.3f}" for alpha in outcome(one.logs, name))
@@ -291,15 +291,14 @@ def table(found: list[Decision]) -> str:
                  verdict + ("; a second look is due" if one.needs_more else ""),
                  BEFORE.get(id_of(one.recipe), "")]
         lines.append(f"| {' | '.join(cells)} |")
-    left = [id_of(one.recipe) for one in found if not one.logs]
+    left = [id_of(one.recipe) for one in rows if not one.logs]
     return "\n".join([*lines, "", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."])
 
 
-def published(found: list[Decision]) -> str:
-    """What figures draw, as JSON with a line for each recipe that has a whole run: its seeds, and the
-    outcomes of each."""
-    logs = {id_of(one.recipe): one.logs for one in found}
-    logs = {protocol.B_ORDER[0]: found[0].bases} | logs
+def published(rows: list[Decision]) -> str:
+    """Data for figures, as JSON with a line per recipe that has a complete run: its seeds, and the outcomes of each."""
+    logs = {id_of(one.recipe): one.logs for one in rows}
+    logs = {protocol.B_ORDER[0]: rows[0].bases} | logs
     lines = [f'  {json.dumps(id)}: ' + json.dumps(
         {"seeds": sorted(some)} | {name: [round(value, 4) for value in outcome(some, name)]
                                    for name in ("alpha", "loss")})

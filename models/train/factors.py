@@ -1,8 +1,7 @@
-"""What each factor does to the sink, from the logs of the protocol alone; pages.py writes it down.
+"""The effect of each factor on the sink, from the logs of the protocol alone; pages.py writes it into the tables.
 
-Pairs are the same seed of a recipe and of its baseline: the
-same text in the same order, and the same initial weights where the shapes allow it. Intervals are
-Student's t over the paired differences, 95 %.
+A pair is one seed of a recipe and of its baseline: the same text in the same order, and the same initial weights where
+the shapes allow it. Intervals are Student's t over the paired differences, 95%.
 """
 
 import math
@@ -17,8 +16,8 @@ from . import protocol
 from .recipe import Recipe
 
 ONSET = 0.1  # a sink has emerged once alpha above uniform attention stays at this or more
-SAME = (0.75, 1.33)  # a ratio of two figures of a paper between these is no difference
-LAST, STILL = 2400, 0.02  # alpha rises no more if by less over the last steps before the decay
+SAME = (0.75, 1.33)  # a ratio of two figures of a paper in this range is no difference
+LAST, STILL = 2400, 0.02  # alpha has stopped rising if it gains less than STILL over the LAST steps before the decay
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
@@ -29,8 +28,8 @@ def signed(x: float) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of one group minus that of another or a number, its interval, and the probability of a mean
-    as far from 0 if there were no difference."""
+    """Mean of one group minus that of another or a number, its interval, and the probability of a mean as far from 0 if
+    there were no difference."""
 
     mean: float
     low: float
@@ -42,7 +41,7 @@ class Difference:
 
     @property
     def direction(self) -> str | None:
-        """"less" or "more"; None where the interval holds 0."""
+        """"less" or "more"; None if the interval contains 0."""
         return "less" if self.high < 0 else "more" if self.low > 0 else None
 
 
@@ -53,13 +52,13 @@ def level(values: list[float], zero: float = 0.0, confidence: float = 0.95) -> D
         return Difference(middle, -math.inf, math.inf)
     if len(set(values)) == 1:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
-    found = stats.ttest_1samp(values, zero)
-    low, high = found.confidence_interval(confidence)
-    return Difference(middle, float(low) - zero, float(high) - zero, float(found.pvalue))
+    test = stats.ttest_1samp(values, zero)
+    low, high = test.confidence_interval(confidence)
+    return Difference(middle, float(low) - zero, float(high) - zero, float(test.pvalue))
 
 
-def interval_words(found: Difference, n: int) -> str:
-    return f"{signed(found.mean)} (n = {n})" if n < protocol.TOO_FEW else str(found)
+def interval_words(interval: Difference, n: int) -> str:
+    return f"{signed(interval.mean)} (n = {n})" if n < protocol.TOO_FEW else str(interval)
 
 
 @dataclass(frozen=True)
@@ -71,17 +70,17 @@ class Factor:
 
     @property
     def step(self) -> int:
-        """The last step that all of them were measured at: there the learning rate is the same."""
+        """The last step that all logs share: there the learning rates are equal."""
         return max(set.intersection(*({p["step"] for p in log["points"]}
                                       for pair in self.pairs for log in pair)))
 
     @property
     def is_reportable(self) -> bool:
-        """Whether there are enough pairs, measured late enough, to report a difference."""
+        """True if there are enough pairs, measured late enough, to report a difference."""
         return len(self.pairs) >= protocol.TOO_FEW and self.step >= protocol.TOO_EARLY
 
     def difference(self, name: str, step: int) -> Difference | None:
-        """Recipe minus baseline; None where an outcome is not defined."""
+        """Recipe minus baseline; None if an outcome is undefined."""
         values = [(at(log, step)[name], at(base, step)[name]) for log, base in self.pairs]
         if any(x is None for both in values for x in both):
             return None
@@ -94,7 +93,7 @@ def at(log: dict[str, Any], step: int) -> Point:
 
 def pair(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[str, Any]],
          ) -> Factor:
-    """Logs by seed. Raises ValueError for a log of another recipe or of another schedule."""
+    """Pair logs by seed. Raises ValueError for a log of another recipe or of another schedule."""
     for log in bases.values():
         if log["recipe"] != recipe.baseline:
             raise ValueError(f"{recipe.id} differs by its factor from {recipe.baseline}, not from "
@@ -112,21 +111,21 @@ def pair(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[
 
 
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
-    """The first measured step from which on alpha stays at ONSET or above up to step `until`; None: not
+    """The first measured step from which alpha stays at ONSET or above up to step `until`; None if there is none
     yet."""
-    found = None
+    first_step = None
     for point in log["points"]:
         if point["step"] > until:
             break
         if point["alpha"] < ONSET:
-            found = None
-        elif found is None:
-            found = point["step"]
-    return found
+            first_step = None
+        elif first_step is None:
+            first_step = point["step"]
+    return first_step
 
 
 def onsets(logs: list[dict[str, Any]]) -> str:
-    """Of a log with a gap the onset is not known."""
+    """The onset of each log; "not measured" for a log with a gap."""
     def words(log: dict[str, Any]) -> str:
         step = onset(log)
         return ("not measured" if protocol.gap(log) is not None
@@ -136,7 +135,7 @@ def onsets(logs: list[dict[str, Any]]) -> str:
 
 
 def reported(paper: dict[str, Any]) -> str | None:
-    """What a paper saw the factor do to its sink: less, more or the same; None: no such figure."""
+    """A paper's finding for the factor's effect on its sink: less, more or the same; None without a figure."""
     if "says" in paper:
         return str(paper["says"])
     if "base" not in paper:
@@ -146,18 +145,18 @@ def reported(paper: dict[str, Any]) -> str | None:
 
 
 def sentence(factor: Factor) -> str:
-    """Derived from the interval of alpha, never from one seed."""
+    """The verdict in words, from the interval of alpha, never from one seed."""
     recipe, n = factor.recipe, len(factor.pairs)
     if n < protocol.TOO_FEW:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
     if not factor.is_reportable:
         return f"at step {factor.step:,} of {protocol.STEPS:,}: too early to tell"
     base = recipe.baseline.removeprefix(protocol.LONG)
-    found = factor.difference("alpha", factor.step)
-    if found is None:
+    change = factor.difference("alpha", factor.step)
+    if change is None:
         raise ValueError(f"{recipe.id}: alpha is missing")
-    here = found.direction or "the same"
-    text = f"no difference to {base} seen: {found}" if here == "the same" else f"{here} sink than {base}: {found}"
+    here = change.direction or "the same"
+    text = f"no difference to {base} seen: {change}" if here == "the same" else f"{here} sink than {base}: {change}"
     there = reported(recipe.paper)
     if there is not None:
         text += ", as the paper" if there == here else f"; the paper: {there}"
@@ -167,22 +166,22 @@ def sentence(factor: Factor) -> str:
 
 
 def published(factor: Factor | None) -> dict[str, Any] | None:
-    """The index's entry for a factor: the sentence, and [mean, low, high] of the differences; None where
-    the factor is not reportable."""
+    """The index's entry for a factor: the sentence, and [mean, low, high] of the differences; None if the factor is not
+    reportable."""
     if factor is None or not factor.is_reportable:
         return None
-    found = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
+    differences = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
     return {"seeds": len(factor.pairs), "step": factor.step, "says": sentence(factor),
             "outcomes": {name: [round(x, 3) for x in (one.mean, one.low, one.high)]
-                         for name, one in found.items() if one is not None}}
+                         for name, one in differences.items() if one is not None}}
 
 
 def table(factors: list[Factor]) -> str:
     lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |",
              "|" + "---|" * 8]
     for one in factors:
-        found = [one.difference(name, one.step) for name in OUTCOMES]
-        cells = ["" if value is None else interval_words(value, len(one.pairs)) for value in found]
+        differences = [one.difference(name, one.step) for name in OUTCOMES]
+        cells = ["" if value is None else interval_words(value, len(one.pairs)) for value in differences]
         lines.append(
             f"| `{one.recipe.id.removeprefix(protocol.LONG)}` | {len(one.pairs)} | "
             + " | ".join(cells)
@@ -201,49 +200,49 @@ def rise(log: dict[str, Any]) -> float | None:
 PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), protocol.FALL)
 
 
-def pilot_table(logs: dict[int, dict[str, Any]], wanted: tuple[int, ...]) -> str:
+def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
     """alpha of each seed against the step, and whether it still rises."""
     steps = sorted(set(PILOT_STEPS))
-    lines = ["| step | " + " | ".join(f"seed {seed}" for seed in wanted) + " |",
-             "|" + "---|" * (len(wanted) + 1)]
+    lines = ["| step | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
+             "|" + "---|" * (len(seeds) + 1)]
 
     def row(name: str, cells: list[str]) -> None:
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
 
     for step in steps:
-        found = [next((p for p in logs[seed]["points"] if p["step"] == step), None)
-                 if seed in logs else None for seed in wanted]
-        if any(found):
-            row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in found])
+        points = [next((p for p in logs[seed]["points"] if p["step"] == step), None)
+                  if seed in logs else None for seed in seeds]
+        if any(points):
+            row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in points])
     ends = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
-            for seed in wanted]
+            for seed in seeds]
     row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in ends])
-    row("onset", ["" if p is None else onsets([logs[seed]]) for seed, p in zip(wanted, ends)])
+    row("onset", ["" if p is None else onsets([logs[seed]]) for seed, p in zip(seeds, ends)])
     for name, key in (("value ratio there", "value_ratio"), ("eviction there", "eviction"),
                       ("Sink at 0.2 there, %", "sink_0.2"), ("Sink at 0.3 there, %", "sink_0.3"),
                       ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):
         row(name, ["" if p is None else f"{p[key]:.3g}" for p in ends])
-    rises = [rise(logs[seed]) if seed in logs else None for seed in wanted]
+    rises = [rise(logs[seed]) if seed in logs else None for seed in seeds]
     row(f"rise from {protocol.FALL - LAST:,} to {protocol.FALL:,}",
         ["" if r is None else f"{r:+.3f}" for r in rises])
-    known = [r for r in rises if r is not None]
-    still = sum(r < STILL for r in known)
+    measured_rises = [r for r in rises if r is not None]
+    still = sum(r < STILL for r in measured_rises)
     lines.append("")
-    lines.append(f"Of {len(wanted)} seeds {len(known)} have come to step {protocol.FALL:,}; the "
+    lines.append(f"Of {len(seeds)} seeds {len(measured_rises)} have come to step {protocol.FALL:,}; the "
                  f"sink of {still} of them rises there by less than {STILL} over {LAST:,} steps."
-                 + ("" if len(known) == len(wanted) else " The pilot is not done."))
+                 + ("" if len(measured_rises) == len(seeds) else " The pilot is not done."))
     return "\n".join(lines)
 
 
 def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any]]:
-    """By seed; none where the file is missing."""
-    found = {seed: protocol.read(recipe, seed, zoo) for seed in recipe.seeds}
-    return {seed: log for seed, log in found.items() if log["points"]}
+    """Logs by seed; seeds without a file are left out."""
+    logs = {seed: protocol.read(recipe, seed, zoo) for seed in recipe.seeds}
+    return {seed: log for seed, log in logs.items() if log["points"]}
 
 
 def paired(runs: dict[str, Recipe], logs: dict[str, dict[int, dict[str, Any]]],
            ) -> dict[str, Factor]:
-    """Those that have a pair, by the id of the long runs, in their order."""
-    found = {id: pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
-             if id != recipe.baseline}
-    return {id: one for id, one in found.items() if one.pairs}
+    """Recipes that have a pair, by the id of their long runs, in order."""
+    factors = {id: pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
+               if id != recipe.baseline}
+    return {id: one for id, one in factors.items() if one.pairs}

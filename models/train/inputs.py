@@ -46,23 +46,23 @@ from .text import VOCABULARY
 FILE = Path(__file__).with_name("inputs.json")
 LEAST = 10.0  # Sink_1 in percent
 SEQUENCES, T, SEED = 100, 64, 1
-LENGTHS = (32, 120)  # at 16 uniform attention exceeds 0.2 itself; the longer passages have 120
+LENGTHS = (32, 120)  # at 16 tokens uniform attention itself exceeds 0.2; the longer passages have 120
 EPS = (0.2, 0.3, 0.4)
 
 
 def chosen(rows: list[dict[str, Any]]) -> list[str]:
-    """Ids of the models, out of the rows of index.json."""
-    known = recipes()
+    """Ids of the models, from the rows of index.json."""
+    recipes_by_id = recipes()
     return [row["id"] for row in rows if row["id"] != "short"
             and row["measured"]["sink_1"] >= LEAST and row["measured"]["row_mass_min"] == 1.0
-            and known[row["id"]].sink_tokens == (1,)
-            and known[row["id"]].training.objective == "next"
-            and "mask" not in known[row["id"]].config.get("sinkscope", {})
-            and "sliding_window" not in known[row["id"]].config]
+            and recipes_by_id[row["id"]].sink_tokens == (1,)
+            and recipes_by_id[row["id"]].training.objective == "next"
+            and "mask" not in recipes_by_id[row["id"]].config.get("sinkscope", {})
+            and "sliding_window" not in recipes_by_id[row["id"]].config]
 
 
 def alphas(arch: Architecture, weights: Weights, ids: Tensor) -> Tensor:
-    """alpha_1 of each sequence and head, [sequences, L, H]"""
+    """alpha_1 of each sequence and head, [sequences, L, H]."""
     return metrics.alpha(OPERATIONS[arch.operation].share(forward(arch, weights, ids).att))[..., 0]
 
 
@@ -74,30 +74,30 @@ def uniform(length: int) -> float:
 def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[float, float]:
     """key_ratio and cos_gap over the sink heads."""
     trace = forward(arch, weights, ids)
-    found = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))[..., 0].mean(0) > metrics.EPS
+    is_sink = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))[..., 0].mean(0) > metrics.EPS
     keys = trace.k.repeat_interleave(arch.H // arch.G, -3)
     ratio = metrics.first_to_others(keys).mean(0)
     visible = arch.mask.visible(ids.shape[1], ids.device)
     gap = torch.stack([metrics.geometry(q, k, visible)["cos_gap"]
                        for q, k in zip(trace.q, keys)]).mean(0)
-    return ratio[found].mean().item(), gap[found].mean().item()
+    return ratio[is_sink].mean().item(), gap[is_sink].mean().item()
 
 
 def measured(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
-    """alpha and Sink_1 of each input [sequences, T], by a function that gives alpha_1 of its heads."""
-    found = {}
+    """alpha and Sink_1 of each input [sequences, T]; alphas_of returns alpha_1 of its heads."""
+    columns = {}
     for name, ids in inputs.items():
         of_heads = alphas_of(ids)
-        found[f"alpha_{name}"] = of_heads.mean().item() - uniform(ids.shape[1])
-        found[f"sink_{name}"] = 100 * (of_heads > metrics.EPS).float().mean().item()
-    return found
+        columns[f"alpha_{name}"] = of_heads.mean().item() - uniform(ids.shape[1])
+        columns[f"sink_{name}"] = 100 * (of_heads > metrics.EPS).float().mean().item()
+    return columns
 
 
 def conditions(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
-    """The six inputs of a shipped model. Random and repeated tokens are the same with and without a
-    start token, but for the places that it takes."""
+    """The six inputs of a shipped model. Random and repeated tokens are the same with and without a start token, except
+    at its positions."""
     bare = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
-    drawn = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
+    random_ids = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
     ids = outcomes.ids_of(recipe, texts[:SEQUENCES], T)
     starts = [*range(len(recipe.training.front)), *([recipe.training.fixed_at - 1]
                                                     if recipe.training.fixed_at else [])]
@@ -107,9 +107,9 @@ def conditions(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
         tokens[:, starts] = ids[:, starts]
         return tokens
 
-    repeated = drawn[:, :1].expand(-1, T)
+    repeated = random_ids[:, :1].expand(-1, T)
     return {"text_start": ids, "text_none": outcomes.ids_of(bare, texts[:SEQUENCES], T),
-            "random_start": begun(drawn), "random_none": drawn,
+            "random_start": begun(random_ids), "random_none": random_ids,
             "repeat_start": begun(repeated), "repeat_none": repeated}
 
 
@@ -120,26 +120,26 @@ def measure(id: str) -> dict[str, Any]:
     short, long = (json.loads((protocol.ZOO / name).read_text())
                    for name in ("heldout.json", "heldout-long.json"))
     inputs = conditions(recipe, short)
-    found: dict[str, Any] = {"model": id} | measured(inputs, lambda ids: alphas(arch, weights, ids))
+    columns: dict[str, Any] = {"model": id} | measured(inputs, lambda ids: alphas(arch, weights, ids))
     for length in LENGTHS:
         of_heads = alphas(arch, weights, outcomes.ids_of(recipe, long, length))
         for eps in EPS:
-            found[f"sink_{eps}_{length}"] = 100 * (of_heads > eps).float().mean().item()
+            columns[f"sink_{eps}_{length}"] = 100 * (of_heads > eps).float().mean().item()
     for eps in EPS:
-        before, after = (found[f"sink_{eps}_{length}"] for length in LENGTHS)
-        found[f"fall_{eps}"] = 1 - after / before if before else None
-    found["key_ratio"], found["cos_gap"] = heads_geometry(arch, weights, inputs["text_start"])
-    return rounded(found)
+        before, after = (columns[f"sink_{eps}_{length}"] for length in LENGTHS)
+        columns[f"fall_{eps}"] = 1 - after / before if before else None
+    columns["key_ratio"], columns["cos_gap"] = heads_geometry(arch, weights, inputs["text_start"])
+    return rounded(columns)
 
 
-def rounded(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: round(x, 4) if isinstance(x, float) else x for name, x in found.items()}
+def rounded(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: round(x, 4) if isinstance(x, float) else x for name, x in columns.items()}
 
 
 @torch.no_grad()
 def measure_smollm2() -> dict[str, Any]:
-    """SmolLM2 by transformers, on its dequantized weights and the 40 longer passages. Its tokenizer puts
-    nothing before a text."""
+    """SmolLM2 in transformers, on its dequantized weights and the 40 longer passages. Its tokenizer adds no start
+    token."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from ..reference.goldens.write_smollm2 import FETCHED
@@ -149,9 +149,9 @@ def measure_smollm2() -> dict[str, Any]:
     model = AutoModelForCausalLM.from_pretrained(
         FETCHED, gguf_file=WEIGHTS, dtype=torch.float32, attn_implementation="eager")
     texts = json.loads((protocol.ZOO / "heldout-long.json").read_text())
-    drawn = torch.randint(len(tokenizer), (len(texts), T), generator=torch.Generator().manual_seed(SEED))
-    bare = {"text": torch.tensor([tokenizer(text).input_ids[:T] for text in texts]), "random": drawn,
-            "repeat": drawn[:, :1].expand(-1, T)}
+    random_ids = torch.randint(len(tokenizer), (len(texts), T), generator=torch.Generator().manual_seed(SEED))
+    bare = {"text": torch.tensor([tokenizer(text).input_ids[:T] for text in texts]), "random": random_ids,
+            "repeat": random_ids[:, :1].expand(-1, T)}
     first = torch.full((len(texts), 1), tokenizer.bos_token_id)
     inputs = {}
     for name, ids in bare.items():
@@ -170,11 +170,11 @@ def main() -> None:
     parser.add_argument("--smollm2", action="store_true", help="the open model, which is fetched first")
     torch.set_num_threads(1)
     if parser.parse_args().smollm2:
-        found = {"open models": [measure_smollm2()]}
+        group = {"open models": [measure_smollm2()]}
     else:
         rows = json.loads((protocol.ZOO / "index.json").read_text())
-        found = {"shipped models": [measure(id) for id in chosen(rows)]}
-    groups = (json.loads(FILE.read_text()) if FILE.exists() else {}) | found
+        group = {"shipped models": [measure(id) for id in chosen(rows)]}
+    groups = (json.loads(FILE.read_text()) if FILE.exists() else {}) | group
     lists = ",\n".join(f'"{name}": [\n' + ",\n".join(map(json.dumps, units)) + "\n]"
                        for name, units in groups.items())
     FILE.write_text(f"{{\n{lists}\n}}\n")

@@ -1,4 +1,4 @@
-"""What is trained for: next tokens, or the bound of a masked diffusion model."""
+"""The training objectives: next tokens, or the bound of a masked diffusion model."""
 
 from collections.abc import Callable
 
@@ -9,13 +9,13 @@ from ..reference.model import Architecture, Weights, forward
 from .recipe import Training
 from .text import VOCABULARY
 
-# (model, weights, text [N, T+1], noise [N, T+2] in 0..1, training) -> a number
+# (model, weights, text [N, T+1], noise [N, T+2] in 0..1, training) -> scalar loss
 Loss = Callable[[Architecture, Weights, Tensor, Tensor, Training], Tensor]
 
 
 def replace(text: Tensor, noise: Tensor, share: float) -> Tensor:
-    """text [N, T] with that share of its tokens after the first drawn from the vocabulary, by noise
-    [N, T] in 0..1."""
+    """text [N, T], in which a share of the tokens after the first is drawn from the vocabulary, by noise [N, T] in
+    0..1."""
     if share == 0:
         return text
     replaced = noise < share
@@ -25,8 +25,8 @@ def replace(text: Tensor, noise: Tensor, share: float) -> Tensor:
 
 def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
                     training: Training) -> Tensor:
-    """Mean loss of text [N, T+1], every token after the first predicted from those before it. A
-    prefix is given, not predicted."""
+    """Mean loss of text [N, T+1], every token after the first predicted from those before it. A prefix is not
+    predicted."""
     read = text[:, :-1]
     trace = forward(arch, weights, replace(read, noise[:, : read.shape[1]], training.replaced))
     first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
@@ -34,7 +34,7 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected.flatten())
     if trace.router is None:
         return loss
-    # Fedus et al. (2022), section 2.2: the sum is smallest under even load: 1 per layer.
+    # Fedus et al. (2022), section 2.2: even load minimizes the sum, at 1 per layer.
     share = trace.router.flatten(0, 2).mean(0)
     load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.top_k
     return loss + training.balance * arch.E * (share * load).sum()
@@ -42,8 +42,8 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
 
 def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
                 training: Training) -> Tensor:
-    """The bound of a masked diffusion model in nats per token (Sahoo et al. 2024): sequence n hides
-    each token after the first with probability p_n and pays 1/p_n for each hidden one."""
+    """The bound of a masked diffusion model in nats per token (Sahoo et al. 2024): sequence n masks each token after
+    the first with probability p_n and weighs each masked token's loss by 1/p_n."""
     p, hidden = hide(text, noise)
     logits = forward(arch, weights, torch.where(hidden, arch.V - 1, text)).logits
     surprise = torch.nn.functional.cross_entropy(logits.transpose(1, 2), text, reduction="none")
@@ -51,8 +51,8 @@ def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tenso
 
 
 def hide(text: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """noise [N, T+1] in 0..1 -> p [N, 1] and which tokens are hidden [N, T]. The p of a batch are
-    spread evenly over 0..1, which keeps the loss steady."""
+    """noise [N, T+1] in 0..1 -> p [N, 1] and which tokens are masked [N, T]. The p of a batch are spread evenly over
+    0..1, which keeps the loss steady."""
     N = len(text)
     at = torch.arange(N, dtype=noise.dtype, device=noise.device)[:, None]
     p = ((at + noise[:1, :1]) / N).clamp_min(0.02)

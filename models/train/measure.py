@@ -1,4 +1,4 @@
-"""The numbers of a card: over held-out passages, on the weights that are given."""
+"""The numbers of a card, measured over held-out passages."""
 
 import math
 from typing import Any
@@ -13,8 +13,8 @@ from .loss import unmask_loss
 from .recipe import Training
 
 SEQUENCES, T = 100, 64
-SINK_K = 10  # tokens whose Sink_k is kept, as many as the paper prints
-NOISES = 8  # times that a diffusion model's loss is drawn for each passage
+SINK_K = 10  # number of Sink_k that are kept, as many as the paper prints
+NOISES = 8  # noise draws per passage for a diffusion model's loss
 
 
 def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Tensor) -> float:
@@ -28,20 +28,20 @@ def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Ten
 
 @torch.no_grad()
 def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]:
-    """ids [sequences, T], the tokens before the text included."""
+    """Measure ids [sequences, T], which include the tokens before the text."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)
     sinks = metrics.sink(alphas)[:SINK_K]
     of_each = (alphas[..., 0] > metrics.EPS).float().flatten(1).mean(1) * 100  # [sequences]
-    hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], embedding left out
+    hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], without the embedding
     value = metrics.first_to_others(trace.v).mean(0)  # [L, G]
     mass = metrics.row_mass(trace.att)
 
     def number(x: Tensor | float, digits: int = 3) -> float:
         return round(float(x), digits)
 
-    found = {
+    values = {
         "sink_1": number(sinks[0], 2), "sink_1_deviation": number(of_each.std(), 2),
         "sink_1_raw": number(metrics.sink(raw)[0], 2),
         "sink_elsewhere": number(sinks[1:].max(), 2), "elsewhere": int(sinks[1:].argmax()) + 2,
@@ -56,9 +56,9 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
         "near_eps": int(((alphas[..., 0] - metrics.EPS).abs() < 0.002).sum()),
     }
     if trace.att_bias is not None:
-        found["sink_bias"] = number(metrics.sink(metrics.alpha_bias(trace.att_bias)), 2)
+        values["sink_bias"] = number(metrics.sink(metrics.alpha_bias(trace.att_bias)), 2)
     if trace.gate is not None:
-        found["gate_mean"] = number(trace.gate.mean())
-    if any(isinstance(x, float) and not math.isfinite(x) for x in found.values()):
-        raise ValueError(f"a measurement is not finite: {found}")
-    return found
+        values["gate_mean"] = number(trace.gate.mean())
+    if any(isinstance(x, float) and not math.isfinite(x) for x in values.values()):
+        raise ValueError(f"a measurement is not finite: {values}")
+    return values

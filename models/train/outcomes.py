@@ -1,9 +1,9 @@
 """The outcomes of the protocol, measured by the reference and added to the log of a run.
 
-    python -m models.train.outcomes --runs models/.runs          every long run that lies there
+    python -m models.train.outcomes --runs models/.runs          every long run in that folder
     python -m models.train.outcomes --runs models/.runs long-softmax-3
 
-`train` does the same during a run; a checkpoint that is in the log is not measured again.
+`train` does the same during a run; checkpoints that are in the log are not measured again.
 """
 
 import argparse
@@ -31,14 +31,14 @@ EPS = (0.2, 0.3, 0.4)
 
 
 def ids_of(recipe: Recipe, texts: list[str], T: int) -> Tensor:
-    """Held-out texts as the recipe's training shows them, [len(texts), T]"""
+    """Held-out texts in the form of the recipe's training, [len(texts), T]."""
     tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
     return encode(tokenizer, texts, T, recipe.training)
 
 
 def eviction(arch: Architecture, weights: Weights, ids: Tensor) -> float:
-    """What it costs to lose token 1 from the cache: the loss with the last 24 keys minus that with
-    the first and the last 23, over the tokens that are predicted without it. Xiao et al. (2024)."""
+    """Loss rise when token 1 leaves the cache: the loss with the last 24 keys minus that with the first and the last
+    23, over the tokens that are predicted without it. Xiao et al. (2024)."""
     def loss(mask: Mask) -> float:
         logits = forward(replace(arch, mask=mask), weights, ids).logits
         return metrics.loss(logits, ids)[:, KEPT:].mean().item()
@@ -58,9 +58,9 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
              ) -> tuple[dict[str, Any], list[list[float]]]:
     """One point of the log, and the sink's alpha of each head [L][H].
 
-    alpha: mean over heads of the weight that the sink's tokens get, as the model uses it, above what
-    they would get if each row spread its mass evenly; for rows that sum to 1, alpha_1 above even
-    attention. alpha_share: the same on rows made to sum to 1 (the proxy).
+    alpha: mean over heads of the weight that the sink's tokens get, as the model uses it, above their weight if each
+    row spread its mass evenly; for rows that sum to 1, alpha_1 above uniform attention. alpha_share: the same on rows
+    divided by their sums (the proxy).
     """
     tokens = [k - 1 for k in recipe.sink_tokens]
     trace = forward(arch, weights, ids)
@@ -75,7 +75,7 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
 
     share = OPERATIONS[arch.operation].share(trace.att)
     alphas = mean_alpha(share)
-    found = {
+    values = {
         "alpha": above_even(trace.att), "alpha_share": above_even(share),
         "value_ratio": sink_norm(trace.v, tokens).mean().item(),
         "eviction": None, "loss": held_out_loss(arch, weights, trace.logits, ids),
@@ -85,15 +85,15 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
     }
     for eps in EPS:
         sinks = metrics.sink(metrics.alpha(share, arch.mask.kind), eps)
-        found[f"sink_{eps}"] = sinks[tokens].sum().item()
+        values[f"sink_{eps}"] = sinks[tokens].sum().item()
     if arch.mask.kind == "causal" and tokens == [0]:
-        found["eviction"] = eviction(arch, weights, longer)
-    rounded = {name: None if x is None else round(x, 4) for name, x in found.items()}
+        values["eviction"] = eviction(arch, weights, longer)
+    rounded = {name: None if x is None else round(x, 4) for name, x in values.items()}
     return rounded, [[round(a, 3) for a in layer] for layer in alphas.mean(0).tolist()]
 
 
 class Log:
-    """The log of one long run, and what it is measured on."""
+    """The log of one long run, and the texts for its measurements."""
 
     def __init__(self, recipe: Recipe, seed: int, zoo: Path = protocol.ZOO) -> None:
         self.recipe, self.arch = recipe, architecture(recipe.config)
@@ -111,18 +111,18 @@ class Log:
         return any(point["step"] == step for point in self.log["points"])
 
     def lacks(self, step: int) -> bool:
-        """Whether it is a step of the protocol that is not in the log."""
+        """True if a step of the protocol is missing from the log."""
         return step in protocol.POINTS and not self.has(step)
 
     def add(self, step: int, weights: Weights, train_loss: float | None,
             batch_loss: float | None = None) -> None:
-        """Measures a step that the log lacks, and writes the log. batch_loss: the loss on a batch of
-        training text that is the same at every step, in nats a token; absent where it is None."""
+        """Measures a step that the log lacks, and writes the log. batch_loss: the loss in nats per token on a batch of
+        training text that is the same at every step; None leaves it out."""
         if not self.lacks(step):
             return
-        found, alpha_map = outcomes(self.recipe, self.arch, weights, self.ids, self.longer)
+        values, alpha_map = outcomes(self.recipe, self.arch, weights, self.ids, self.longer)
         fixed = {} if batch_loss is None else {"batch_loss": round(batch_loss, 4)}
-        point = {"step": step, "train_loss": train_loss} | fixed | found
+        point = {"step": step, "train_loss": train_loss} | fixed | values
         self.log["points"] = sorted([*self.log["points"], point], key=lambda p: p["step"])
         if step == self.log["points"][-1]["step"]:
             self.log["alpha_map"] = alpha_map

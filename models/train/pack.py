@@ -1,9 +1,8 @@
-"""Pack the checkpoints of a run into a timeline: about three bits a weight.
+"""Pack the checkpoints of a run into a timeline: about three bits per weight.
 
-Each checkpoint is coded against the decoded one before it. A matrix is a whole number of steps of
-rms / STEPS_PER_RMS away from its prediction, so the error of a number is at most half a step, and it
-does not add up over the checkpoints. What that does to the sink is measured and written beside
-what was measured on the exact weights (ship.py). No torch.
+Each checkpoint is coded as a difference from the decoded one before it. A matrix is an integer number of steps of rms /
+STEPS_PER_RMS away from its prediction, so a number's error is at most half a step and does not accumulate over the
+checkpoints. ship.py measures the effect on the sink and stores it with the measurements on the exact weights. No torch.
 
     timeline/index.json    names, shapes, step sizes, measurements, the log of the run
     timeline/0400.gz       int8 steps of each matrix in order, then the F32 numbers of the others
@@ -12,8 +11,8 @@ what was measured on the exact weights (ship.py). No torch.
 import numpy as np
 
 STEPS = (0, 10, 30, 100, 200, 400, 600, 800, 1000, 1200, 1400, 1600, 2000, 2400, 3200, 4000)
-# Steps per root mean square of a matrix. What a coarse step does was measured tensor by tensor: the
-# head is the most easily hurt (loss, not sink), then the embedding.
+# Steps per root mean square of a matrix. We measured the effect of a coarse step tensor by tensor: the head is the most
+# sensitive (in loss, not in sink), then the embedding.
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 2.0}
 OTHERS_PER_RMS = 1.25
 
@@ -21,13 +20,13 @@ Arrays = dict[str, np.ndarray]
 
 
 def coded(array: np.ndarray) -> bool:
-    """Vectors (gains, biases) are few, and kept as they are."""
+    """True for matrices; vectors (gains, biases) are few and stay exact."""
     return array.ndim == 2
 
 
 def encode(arrays: Arrays, before: Arrays | None) -> tuple[bytes, list[float], list[bool], Arrays]:
-    """The bytes of one checkpoint, step size and kind of prediction of each matrix, and what a
-    reader decodes. All arithmetic in F32, for a reader has no other."""
+    """The bytes of one checkpoint, step size and kind of prediction of each matrix, and the weights that a reader
+    decodes. All arithmetic is in F32, like a reader's."""
     codes, plain = [], []
     scales: list[float] = []
     from_previous: list[bool] = []

@@ -2,7 +2,7 @@
 
     python -m models.train.pages
 
-`ship` measures and does this, too; alone it needs neither torch nor the weights.
+`ship` also does this after measuring; on its own this needs neither torch nor the weights.
 """
 
 import json
@@ -14,7 +14,7 @@ from . import claims, decide, factors, protocol
 from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
-# Those that others measure themselves against keep the precision they were published with.
+# Models that others compare with keep the precision in which they were published.
 IN_F16 = ("softmax", "sigmoid")
 LICENCE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
            "CC BY, attributed in card.md.")
@@ -53,7 +53,7 @@ def reported(paper: dict[str, Any]) -> str:
 
 
 def changes(recipe: Recipe) -> str:
-    """The sections of a recipe's file: what it changes."""
+    """The sections of a recipe's file: the changes that it makes."""
     text = (RECIPES / f"{recipe.id}.toml").read_text()
     sections = [part for part in text.split("\n[")[1:] if part.startswith(("config", "training"))]
     return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
@@ -163,9 +163,9 @@ def table(rows: list[dict[str, Any]]) -> str:
             "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
             "|" + "---|" * 13)
     lines = [head]
-    known = recipes()
+    recipes_by_id = recipes()
     for row in rows:
-        m, recipe = row["measured"], known[row["id"]]
+        m, recipe = row["measured"], recipes_by_id[row["id"]]
         elsewhere = f"{m['sink_elsewhere']} (k = {m['elsewhere']})" if m["sink_elsewhere"] else "0"
         if "sink_bias" in m:
             elsewhere = f"**{m['sink_bias']} (\\*)**, {elsewhere}"
@@ -200,7 +200,7 @@ def untrained(ids: set[str]) -> str:
 
 
 def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
-    """The first model whose tokenizer is the same, byte for byte: a page fetches it once."""
+    """The first model with the same tokenizer, byte for byte, so that a page fetches it once."""
     def files(one: str) -> list[bytes]:
         return [(zoo / one / name).read_bytes()
                 for name in ("tokenizer.json", "tokenizer_config.json")]
@@ -209,35 +209,35 @@ def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
 
 
 def further(recipe: Recipe, more: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the index says of the runs of a recipe whose weights do not ship, out of seeds.json."""
+    """The index's entries for a recipe's runs without shipped weights, from seeds.json."""
     names = ("sink_1", "sink", "value_ratio", "loss")
     return [{"seed": row["seed"]} | {name: row["measured"][name] for name in names}
             for row in more if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]]
 
 
 def described(recipe: Recipe) -> dict[str, Any]:
-    """The keys of the index that the recipe itself gives."""
+    """The keys of the index that the recipe itself provides."""
     return {"title": recipe.title, "what": recipe.what, "factor": recipe.factor,
             "baseline": recipe.baseline, "paper": recipe.paper or None, "licence": LICENCE}
 
 
 def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
           zoo: Path) -> dict[Path, str]:
-    """The text of every file that is written from the measurements: rows of index.json, whose words
-    are set here, those of seeds.json, and the logs of the long runs."""
-    known, found = recipes(), {}
+    """The text of every file that is written from the measurements: rows of index.json, which get their texts here,
+    those of seeds.json, and the logs of the long runs."""
+    recipes_by_id, text_by_file = recipes(), {}
     runs = protocol.runs()
     logs = {id: factors.logs_of(recipe, zoo) for id, recipe in runs.items()}
     paired = factors.paired(runs, logs)
     for row in rows:
-        recipe = known[row["id"]]
+        recipe = recipes_by_id[row["id"]]
         row |= described(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
         row["tokenizer_config"] = json.loads((zoo / recipe.id / "tokenizer_config.json").read_text())
         row["further_seeds"] = further(recipe, more)
         row["differs"] = factors.published(paired.get(protocol.LONG + recipe.id))
-        found[zoo / recipe.id / "card.md"] = card(recipe, row)
-    found[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
+        text_by_file[zoo / recipe.id / "card.md"] = card(recipe, row)
+    text_by_file[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
     base = runs[protocol.LONG + protocol.HEADLINE[0]]
     text, decisions = readme.read_text(), decide.decisions()
     for name, lines in {
@@ -247,9 +247,9 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
             "hours": decide.spent(), "factors": factors.table(list(paired.values())),
             "decisions": decide.table(decisions)}.items():
         text = claims.with_table(text, name, lines)
-    found[readme] = text
-    found[zoo / "decisive.json"] = decide.published(decisions)
-    return found
+    text_by_file[readme] = text
+    text_by_file[zoo / "decisive.json"] = decide.published(decisions)
+    return text_by_file
 
 
 def main() -> None:

@@ -1,24 +1,20 @@
-"""A preview of a model's weights, about three bits each, and what turns it into the exact ones,
-bit by bit.
+"""A preview of a model's weights, about three bits each, and the refinement that restores the exact ones, bit by bit.
 
-    preview.gz      a safetensors file: matrices in I8 with one scale, repeated for each row; the
-                    others in F16; config.json in its metadata, so that a page asks for one file
-    refinement.gz   what model.safetensors, whose numbers are F16, has beyond that
+    preview.gz      a safetensors file: matrices in I8 with one scale, repeated for each row; the others in F16;
+                    config.json in its metadata, so that a page asks for one file
+    refinement.gz   the bytes of model.safetensors, whose numbers are F16, that a preview lacks
 
-A refinement takes the matrices one after the other, in the order of their bytes in
-model.safetensors, as one list of numbers, and groups the numbers by the size |n| of their steps n;
-in each group they keep their
-order. Numbers of a group are near one another, so that few bits distinguish them. With m, the size
-of a number as the integer
-that its lower 15 bits are:
+A refinement takes the matrices one after the other, in the order of their bytes in model.safetensors, as one list of
+numbers, and groups the numbers by the size |n| of their steps n, keeping their order within a group. Numbers of a group
+are close to each other, so that few bits distinguish them. With m, the size of a number as the integer of its lower 15
+bits:
 
     n ≠ 0:  m - bound(|n|)            the sign is that of n
     n = 0:  2 (bound(0) - m) + sign   bit 15
 
-where bound is, in each matrix, the lowest m of a group, for n = 0 the highest. The file has the
-header of model.safetensors; 129 bounds of each matrix, U16, 0 where there is no group; the high
-bytes of all
-those integers, then their low bytes; the other tensors as they are.
+where bound is, in each matrix, the lowest m of a group, for n = 0 the highest. The file has the header of
+model.safetensors; 129 bounds of each matrix, U16, 0 for an empty group; the high bytes of all those integers, then
+their low bytes; the other tensors unchanged.
 """
 
 import json
@@ -31,15 +27,15 @@ from safetensors.torch import save
 from ..reference.files import SCALE
 from ..reference.model import Weights
 
-# Steps per root mean square of a matrix. What a coarse step does was measured: the embedding and
-# the head are the most easily hurt (loss, not sink).
+# Steps per root mean square of a matrix. We measured the effect of a coarse step: the embedding and the head are the
+# most sensitive (in loss, not in sink).
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 4.0}
 OTHERS_PER_RMS = 2.0
-SIZES = 129  # of steps: 0 to 128
+SIZES = 129  # possible |n|: 0 to 128
 
 
 def to_steps(weights: Weights) -> Weights:
-    """Matrices in I8 steps of one size, the others in F16. `weights` are in F32."""
+    """Quantize matrices to I8 steps of one size, the others to F16. `weights` are in F32."""
     stored: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
@@ -52,14 +48,14 @@ def to_steps(weights: Weights) -> Weights:
 
 
 def to_files(weights: Weights, config: str, model: bytes) -> tuple[bytes, bytes]:
-    """preview.gz and refinement.gz of the bytes of model.safetensors, which holds these weights."""
+    """preview.gz and refinement.gz for the bytes of model.safetensors, which holds these weights."""
     stored = to_steps(weights)
     first = save(stored, metadata={"format": "pt", "config": config})
     return gzip(first), gzip(refinement(model, stored))
 
 
 def refinement(model: bytes, stored: Weights) -> bytes:
-    """What model.safetensors has beyond a preview."""
+    """The part of model.safetensors that a preview lacks."""
     begin = 8 + int.from_bytes(model[:8], "little")
     entries = json.loads(model[8:begin])
     entries.pop("__metadata__", None)
@@ -70,8 +66,8 @@ def refinement(model: bytes, stored: Weights) -> bytes:
             others.append(model[start:end])
             continue
         sizes = stored[name].numpy().ravel().astype(np.int32)
-        own, numbers = bounded(np.frombuffer(model[start:end], "<u2").astype(np.int32), np.abs(sizes))
-        bounds.append(own.astype("<u2").tobytes())
+        matrix_bounds, numbers = bounded(np.frombuffer(model[start:end], "<u2").astype(np.int32), np.abs(sizes))
+        bounds.append(matrix_bounds.astype("<u2").tobytes())
         steps.append(np.abs(sizes))
         above.append(numbers)
     numbers = np.concatenate(above)[np.argsort(np.concatenate(steps), kind="stable")]
@@ -80,16 +76,16 @@ def refinement(model: bytes, stored: Weights) -> bytes:
 
 
 def bounded(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The bounds of a matrix, and what its numbers, F16 in bits, are above or below them."""
+    """The bounds of a matrix, and the differences of its numbers (F16 bits) from them."""
     m, bounds = halves & 0x7FFF, np.zeros(SIZES, np.int32)
     for size in np.unique(sizes):
         group = m[sizes == size]
         bounds[size] = group.min() if size else group.max()
-    apart = np.where(sizes, m - bounds[sizes], 2 * (bounds[0] - m) + (halves >> 15))
-    return bounds, apart
+    differences = np.where(sizes, m - bounds[sizes], 2 * (bounds[0] - m) + (halves >> 15))
+    return bounds, differences
 
 
 def gzip(data: bytes) -> bytes:
-    """With no time in it. Numbers repeat little: zlib's "filtered" refers back only where that pays."""
+    """Compress without a timestamp. The numbers repeat little: zlib's "filtered" refers back only where that pays."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)
     return packer.compress(data) + packer.flush()

@@ -1,11 +1,11 @@
-"""What a claim about training rests on, fixed before the runs: models/README.md, "Seeds". No torch.
+"""The rules for claims about training, fixed before the runs: models/README.md, "Seeds". No torch.
 
-Protocol A: a long run of a recipe is named long-ID: the recipe's factor laid over 16,000 steps, with as
-many seeds as are listed here. Its log is models/zoo/ID/seeds/SEED.json.
+Protocol A: a long run of a recipe is named long-ID: the recipe's factor with 16,000 steps and the seeds listed here.
+Its log is models/zoo/ID/seeds/SEED.json.
 
-Protocol B: a run is named b-ID: the recipe's factor at a learning rate of 1e-3, on the schedule of
-protocol A, up to step 3,000. Its log is models/zoo/ID/b/SEED.json. Two recipes of protocol A are such
-runs already, and protocol B reads their logs.
+Protocol B: a run is named b-ID: the recipe's factor at a learning rate of 1e-3, on the schedule of protocol A, up to
+step 3,000. Its log is models/zoo/ID/b/SEED.json. Two recipes of protocol A already are such runs, and protocol B reads
+their logs.
 """
 
 import dataclasses
@@ -20,34 +20,32 @@ ZOO = Path(__file__).resolve().parents[1] / "zoo"
 LONG = "long-"
 STEPS = 16_000
 FALL = Training(steps=STEPS).decay[0]  # the last step before the learning rate falls
-# When a run is measured: often while a sink may emerge, then every 800 steps.
+# Steps at which a run is measured: densely while a sink may emerge, then every 800 steps.
 POINTS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
 HEADLINE = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
             "elu1")
 SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)
-TOO_FEW = 3  # with fewer pairs no difference is reported
-TOO_EARLY = 4000  # nor is one before this step
-REPLACED = {"short": "softmax"}  # what had fewer steps is compared at the same steps
+TOO_FEW = 3  # fewer pairs report no difference
+TOO_EARLY = 4000  # nor does an earlier step
+REPLACED = {"short": "softmax"}  # a baseline that replaces one with fewer steps
 
 B = "b-"
-B_RATE = 1e-3  # where seeds differ least; a recipe of the learning rate keeps its own
-B_STEPS = 3000  # where a run ends; no rate has fallen by then
-B_MEAN = (2400, 2600, 2800, 3000)  # the steps that an outcome is averaged over
-# Seconds of a step where no run was measured: on a Zen 5 with the library of models/README.md and on an
-# older EPYC.
+B_RATE = 1e-3  # seeds differ least at this rate; a recipe of the learning rate keeps its own
+B_STEPS = 3000  # last step of a run; no rate has fallen by then
+B_MEAN = (2400, 2600, 2800, 3000)  # steps over which outcomes are averaged
+# Seconds per step if no run was measured: on a Zen 5 with the library of models/README.md, and on an older EPYC.
 STEP_SECONDS = (0.13, 0.4)
 B_BASELINE = LONG + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
-# What the paper compares with a run that has no fixed token is compared with one here, too.
+# The paper compares these with a run without a fixed token, and so do we.
 B_BASES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
-# A run of protocol A that is a recipe's run of protocol B, up to step B_STEPS.
+# Runs of protocol A that are, up to step B_STEPS, a recipe's runs of protocol B.
 B_SAME = {"softmax": B_BASELINE, "sigmoid": LONG + "sigmoid-lr-1e-3"}
-B_FIRST, B_SECOND = 3, (1, 2, 3, 4, 5)  # how many seeds a first look has; the seeds of a second
+B_FIRST, B_SECOND = 3, (1, 2, 3, 4, 5)  # number of seeds in a first look; the seeds of a second one
 @dataclass(frozen=True)
 class Row:
-    """A row of protocol B's queue: what its runs decide, and its recipes in the order of training. A+B
-    is recipe A laid over recipe B and compared with B. Without a second look there are three seeds at
-    most."""
+    """A row of protocol B's queue: what its runs decide, and its recipes in the order of training. A+B is recipe A
+    applied to recipe B and compared with B. Without a second look a recipe has at most three seeds."""
 
     decides: str
     recipes: tuple[str, ...]
@@ -94,7 +92,7 @@ def has_second_look(id: str) -> bool:
 
 
 def long(recipe: Recipe) -> Recipe:
-    """The recipe as the protocol trains it."""
+    """The recipe in the form that the protocol trains."""
     return dataclasses.replace(
         recipe, id=LONG + recipe.id, timeline=False,
         training=dataclasses.replace(recipe.training, steps=STEPS),
@@ -104,14 +102,14 @@ def long(recipe: Recipe) -> Recipe:
 
 def runs() -> dict[str, Recipe]:
     """Every recipe of the protocol by the id of its long runs, in the order of training."""
-    known = [recipe for recipe in recipes().values() if recipe.id not in REPLACED]
-    known.sort(key=lambda r: (HEADLINE.index(r.id) if r.id in HEADLINE else len(HEADLINE),
-                              FACTORS[r.factor], r.order, r.id))
-    return {LONG + recipe.id: long(recipe) for recipe in known}
+    compared = [recipe for recipe in recipes().values() if recipe.id not in REPLACED]
+    compared.sort(key=lambda r: (HEADLINE.index(r.id) if r.id in HEADLINE else len(HEADLINE),
+                                 FACTORS[r.factor], r.order, r.id))
+    return {LONG + recipe.id: long(recipe) for recipe in compared}
 
 
 def decisive(recipe: Recipe) -> Recipe:
-    """The recipe as protocol B trains it."""
+    """The recipe in the form that protocol B trains."""
     rate = recipe.training.learning_rate
     base = recipe.baseline if "+" in recipe.id else B_BASES.get(recipe.id)
     return dataclasses.replace(
@@ -124,12 +122,14 @@ def decisive(recipe: Recipe) -> Recipe:
 
 def decisive_runs() -> dict[str, Recipe]:
     """Every recipe of protocol B by the id of its runs, in the order of training; the baseline first."""
-    known, long_runs = recipes(), runs()
-    found = [dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=known[id].paper)
-             if id in B_SAME
-             else decisive(known[id] if id in known else laid_over(*id.split("+"))) for id in B_ORDER]
-    found[0] = dataclasses.replace(found[0], seeds=B_BASELINE_SEEDS)
-    return {recipe.id: recipe for recipe in found}
+    recipes_by_id, long_runs = recipes(), runs()
+    decisive_recipes = [
+        dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=recipes_by_id[id].paper)
+        if id in B_SAME
+        else decisive(recipes_by_id[id] if id in recipes_by_id else laid_over(*id.split("+")))
+        for id in B_ORDER]
+    decisive_recipes[0] = dataclasses.replace(decisive_recipes[0], seeds=B_BASELINE_SEEDS)
+    return {recipe.id: recipe for recipe in decisive_recipes}
 
 
 def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
@@ -140,14 +140,14 @@ def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
 
 
 def gap(log: dict[str, Any]) -> int | None:
-    """The first step that a log lacks between its first and its last one; None: it lacks none."""
+    """The first step that a log lacks between its first and its last one; None without a gap."""
     steps = [point["step"] for point in log["points"]]
-    wanted = [step for step in POINTS if steps and steps[0] <= step <= steps[-1]]
-    return next((step for step in wanted if step not in steps), None)
+    expected = [step for step in POINTS if steps and steps[0] <= step <= steps[-1]]
+    return next((step for step in expected if step not in steps), None)
 
 
 def plain(training: Training) -> dict[str, Any]:
-    """As JSON gives it back."""
+    """The training as JSON reads it back."""
     return json.loads(json.dumps(dataclasses.asdict(training)))
 
 
@@ -158,12 +158,12 @@ def begin(recipe: Recipe, seed: int) -> dict[str, Any]:
 
 
 def read(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
-    """The log of a run, or an empty one. Raises ValueError where it is not of this recipe."""
+    """The log of a run, or an empty one. Raises ValueError for a log of another recipe."""
     file, empty = log_file(recipe, seed, zoo), begin(recipe, seed)
     if not file.exists():
         return empty
     log = json.loads(file.read_text())
-    # A log from before an option existed was made with what is now the option's default.
+    # A log that predates an option was made with what is now its default.
     log["training"] = plain(Training()) | log["training"]
     for name in ("recipe", "baseline", "seed", "training", "sink_tokens"):
         if log[name] != empty[name]:
@@ -172,7 +172,7 @@ def read(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
 
 
 def write(log: dict[str, Any], file: Path) -> None:
-    """One line for each point, so that a longer log is a small difference."""
+    """Write one line per point, so that a longer log is a small diff."""
     file.parent.mkdir(parents=True, exist_ok=True)
     points = ",\n".join("    " + json.dumps(point) for point in log["points"])
     rest = {name: value for name, value in log.items() if name != "points"}
@@ -181,5 +181,5 @@ def write(log: dict[str, Any], file: Path) -> None:
 
 
 def is_done(log: dict[str, Any], until: int = STEPS) -> bool:
-    """Whether the run was measured up to its last step, or up to `until` where that is earlier."""
+    """True if the run was measured up to its last step, or up to `until` if that is earlier."""
     return bool(log["points"]) and log["points"][-1]["step"] >= min(until, log["training"]["steps"])

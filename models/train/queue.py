@@ -1,13 +1,12 @@
 """Train what protocol B still needs, in the order of protocol.B_ROWS, each run up to step B_STEPS.
 
     python -m models.train.queue --corpora FOLDER --runs models/.runs --jobs 2
-    python -m models.train.queue --left     what is left and what all runs so far took, in hours; trains
-                                            nothing
+    python -m models.train.queue --left     the remaining runs and the time of all runs so far, in hours; trains nothing
 
-Logs go to models/zoo/ID/b/SEED.json while the runs train. The queue reads them again before each run
-begins, because they tell whether a recipe needs a third seed or a second look. When the command is given
-again, an interrupted run continues from its checkpoint. A run that another process trains is left to it.
-Of a run that ended, RUNS keeps the last checkpoint, and RUNS/seconds.jsonl says how long it took.
+Logs go to models/zoo/ID/b/SEED.json while the runs train. The queue reads them again before each run begins, because
+they decide whether a recipe needs a third seed or a second look. The same command continues an interrupted run from
+its checkpoint, and leaves a run that another process trains to that process. RUNS keeps the last checkpoint of a
+finished run, and RUNS/seconds.jsonl its duration.
 """
 
 import argparse
@@ -34,19 +33,19 @@ def steps_left(recipe: Recipe, seed: int) -> int:
 
 
 def due(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
-    """The seeds that a recipe lacks, as far as its logs tell: two, then a third unless two suffice, then
-    two more for a second look."""
+    """The seeds that a recipe lacks by its logs: two, then a third unless two suffice, then two more for a second
+    look."""
     if recipe.id == protocol.B_BASELINE:
-        wanted = recipe.seeds
+        seeds = recipe.seeds
     else:
-        wanted = recipe.seeds[:2]
+        seeds = recipe.seeds[:2]
         logs = decide.logs_of(recipe)
-        if set(wanted) <= logs.keys() and not decide.two_suffice(logs):
-            wanted = recipe.seeds[:protocol.B_FIRST]
+        if set(seeds) <= logs.keys() and not decide.two_suffice(logs):
+            seeds = recipe.seeds[:protocol.B_FIRST]
             first_look = decide.Decision(recipe, logs, decide.logs_of(known[recipe.baseline]))
             if first_look.needs_more:
-                wanted = protocol.B_SECOND
-    return tuple(seed for seed in wanted if steps_left(recipe, seed))
+                seeds = protocol.B_SECOND
+    return tuple(seed for seed in seeds if steps_left(recipe, seed))
 
 
 def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
@@ -65,17 +64,17 @@ def parameters(recipe: Recipe) -> int:
 
 
 def seconds_a_step(runs: Path) -> dict[str, float]:
-    """The median over the measured runs of each recipe, by its id."""
-    file, found = runs / "seconds.jsonl", {}
+    """Seconds per step of each recipe, by its id: the median over its measured runs."""
+    file, times = runs / "seconds.jsonl", {}
     lines = file.read_text().splitlines() if file.exists() else []
     for one in map(json.loads, lines):
-        found.setdefault(one["recipe"], []).append(one["seconds"] / one["steps"])
-    return {id: median(values) for id, values in found.items()}
+        times.setdefault(one["recipe"], []).append(one["seconds"] / one["steps"])
+    return {id: median(values) for id, values in times.items()}
 
 
 def left(runs: Path, only: list[str]) -> str:
-    """What is left, row by row. A step of a recipe that was not measured is taken to last as long for
-    each parameter as the steps that were."""
+    """The remaining runs, row by row. A step of a recipe that was not measured is assumed to take as long per parameter
+    as the measured steps."""
     known, measured = protocol.decisive_runs(), seconds_a_step(runs)
     rates = [seconds / parameters(known[id]) for id, seconds in measured.items() if id in known]
     base = parameters(known[protocol.B_BASELINE])
@@ -88,23 +87,23 @@ def left(runs: Path, only: list[str]) -> str:
         rows.setdefault(number, []).append(
             (f"{decide.id_of(recipe)} {seed}", tuple(steps * one / 3600 for one in a_step)))
 
-    def hours_of(found: list[tuple[float, ...]]) -> str:
+    def sum_of(found: list[tuple[float, ...]]) -> str:
         return " to ".join(f"{sum(times):.1f}" for times in zip(*found)) or "0"
 
     def hours(found: list[tuple[str, tuple[float, ...]]]) -> str:
-        return f"{len(found)} runs, {hours_of([times for _, times in found])} core hours"
+        return f"{len(found)} runs, {sum_of([times for _, times in found])} core hours"
 
     lines = [f"{number}. {protocol.B_ROWS[number].decides}: {hours(found)}: "
              + ", ".join(name for name, _ in found) for number, found in rows.items()]
     all = [one for found in rows.values() for one in found]
-    # A recipe that has not shown whether its sink vanishes lacks its second seed.
+    # A recipe whose sink may still vanish lacks its second seed.
     thirds = [times for name, times in all if name.endswith(" 2")]
     return "\n".join([*lines, f"In all {hours(all)}. Their logs may ask for {len(thirds)} third seeds "
-                              f"({hours_of(thirds)}) and for second looks."])
+                              f"({sum_of(thirds)}) and for second looks."])
 
 
 def run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
-    """Trains one run; returns the exit status."""
+    """Train one run; return its exit status."""
     before, began = steps_left(recipe, seed), time.monotonic()
     code = train(recipe.id, seed, corpora, runs, "--until", str(protocol.B_STEPS))
     seconds, steps = time.monotonic() - began, before - steps_left(recipe, seed)
@@ -119,7 +118,7 @@ def run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
 
 
 def work(corpora: Path, runs: Path, count: int, only: list[str]) -> list[Job]:
-    """Trains until nothing can begin; returns what failed."""
+    """Train until nothing can begin; return the failed runs."""
     failed: list[Job] = []
     with ThreadPoolExecutor(count) as pool:
         running: dict[Future[int], Job] = {}

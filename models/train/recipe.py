@@ -1,7 +1,7 @@
-"""The recipes: one file each in recipes/, what it changes and nothing else.
+"""The recipes: one file each in recipes/, which contains only what the recipe changes.
 
-A recipe is the baseline (the softmax twin) with one factor changed: `config` is laid over the
-baseline's config.json, `training` over the defaults below.
+A recipe is the baseline (the softmax twin) with one factor changed: `config` overrides the baseline's config.json,
+`training` the defaults below.
 """
 
 import argparse
@@ -15,15 +15,15 @@ from typing import Any
 from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
-T = 128  # tokens of a training sequence, and the context, where a recipe's config says no other
-TOKENS = 16 * T  # of all sequences of a step, where a recipe says no other
-# The factors in the order of the table, whose sections they are, and each one's place in the order of
-# protocol A, which begins with those that the paper stresses.
+T = 128  # tokens per training sequence, and the context, unless a recipe's config overrides it
+TOKENS = 16 * T  # tokens per step over all sequences, unless a recipe overrides it
+# The factors in the order of the table's sections, and the place of each in the order of protocol A, which begins with
+# those that the paper stresses.
 FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimization": 5, "data": 0,
            "loss": 1, "blocks": 7, "experts": 8, "diffusion": 9}
 _IDS = {BOS: BOS_ID, END: END_ID}
 OWNERS = ("none", "head", "shared")
-# What a recipe may say where it chooses among words: of itself and its training, then of its model.
+# Words that a recipe may choose from: for itself and its training, then for its model.
 CHOICES: dict[str, Collection[str]] = {
     "factor": FACTORS, "optimizer": ("adamw", "muon", "sgd"), "objective": ("next", "unmask"),
 }
@@ -63,34 +63,33 @@ BASE: dict[str, Any] = {
 class Training:
     steps: int = 4000
     learning_rate: float = 3e-3
-    # Strong decay of the matrices brings the sink. The embedding is spared: a rare token's vector
-    # would decay between its few appearances while that of the first token, which is in every
-    # sequence, would not, and the first token would be the longest vector of the stream whatever
-    # the attention does.
+    # Strong decay of the matrices causes the sink. The embedding decays less: otherwise a rare token's vector would
+    # decay between its few appearances while that of the first token, which is in every sequence, would not, and the
+    # first token would be the longest vector of the stream whatever the attention does.
     weight_decay: float = 1.0
     embedding_decay: float = 0.1
-    embedding_deviation: float = 0.02  # what its numbers are drawn with; those of matrices: 0.02
+    embedding_deviation: float = 0.02  # standard deviation of its initial numbers; matrices have 0.02
     front: tuple[str, ...] = (BOS,)  # tokens before every sequence
-    extra: str | None = None  # a token beside the vocabulary, id 1,024
-    batch: int = TOKENS  # tokens of all sequences of a step
+    extra: str | None = None  # a token outside the vocabulary, id 1,024
+    batch: int = TOKENS  # tokens per step over all sequences
     optimizer: str = "adamw"  # or "muon", "sgd"
-    replaced: float = 0.0  # share of the tokens read, not of those predicted, that are drawn at random
+    replaced: float = 0.0  # share of the input tokens (not the targets) that are replaced at random
     random_first: bool = False  # the first token of the text is drawn from the vocabulary
-    fixed_at: int = 0  # the token at this place of a sequence, from 1, is always <|endoftext|>
+    fixed_at: int = 0  # the token at this position of a sequence, from 1, is always <|endoftext|>
     bias_value: float | None = None  # a bias key's value is [this, 0, ..., 0] and is not trained
-    bias_dimensions: int | None = None  # so many numbers of a bias key are trained; the others are 0
-    tokens: int | None = None  # only so many tokens of the text are ever read
+    bias_dimensions: int | None = None  # trained dimensions of a bias key; the others are 0
+    tokens: int | None = None  # number of text tokens that are ever read; None: all
     objective: str = "next"  # or "unmask": a masked diffusion model
     balance: float = 0.0  # weight of the loss that spreads tokens over experts
 
     @property
     def front_ids(self) -> list[int]:
-        """The ids of `front`; a token that the vocabulary lacks is the one beside it."""
+        """The ids of `front`; a token outside the vocabulary has the next id."""
         return [_IDS.get(token, VOCABULARY) for token in self.front]
 
     @property
     def decay(self) -> tuple[int, int]:
-        """The learning rate falls to a tenth between these steps: the last fifth."""
+        """The steps between which the learning rate falls to a tenth: the last fifth."""
         return self.steps * 4 // 5, self.steps
 
 
@@ -100,63 +99,63 @@ class Recipe:
     title: str
     what: str
     factor: str
-    config: dict[str, Any]  # the whole config.json
+    config: dict[str, Any]  # the complete config.json
     training: Training
     baseline: str  # the recipe that differs by the factor alone
-    sink_tokens: tuple[int, ...] = (1,)  # the tokens that hold the sink, from 1
-    seeds: tuple[int, ...] = (1,)  # weights of the first one ship
-    timeline: bool = False  # its checkpoints ship, too
+    sink_tokens: tuple[int, ...] = (1,)  # positions of the tokens that hold the sink, from 1
+    seeds: tuple[int, ...] = (1,)  # the weights of the first one ship
+    timeline: bool = False  # its checkpoints ship as well
     order: int = 0  # within the factor
     paper: dict[str, Any] = field(default_factory=dict)
 
     @property
     def context(self) -> int:
-        """Tokens of a training sequence, one to predict not counted."""
+        """Tokens per training sequence, without the one to predict."""
         return int(self.config["max_position_embeddings"])
 
     @property
     def sequences(self) -> int:
-        """Of a step: a longer context does not see more text."""
+        """Sequences per step: a longer context does not read more text."""
         return self.training.batch // self.context
 
 
-def _check(file: str, given: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
-    for name in choices.keys() & given.keys():
-        if given[name] not in choices[name]:
-            raise ValueError(f"{file}: {name} is {given[name]!r}, expected one of "
+def _check(file: str, values: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
+    for name in choices.keys() & values.keys():
+        if values[name] not in choices[name]:
+            raise ValueError(f"{file}: {name} is {values[name]!r}, expected one of "
                              f"{', '.join(choices[name])}")
 
 
-def _known(file: str, given: dict[str, Any], known: Iterable[str]) -> None:
-    for name in given.keys() - set(known):
-        raise ValueError(f"{file}: expected one of {', '.join(known)}, found {name!r}")
+def _known(file: str, names: dict[str, Any], allowed: Iterable[str]) -> None:
+    for name in names.keys() - set(allowed):
+        raise ValueError(f"{file}: expected one of {', '.join(allowed)}, found {name!r}")
 
 
 def _contents(path: Path) -> dict[str, Any]:
-    """Of a recipe's file. Raises ValueError, with the names that are possible, for a name or a word that
-    no recipe has."""
-    given = tomllib.loads(path.read_text())
-    changed = given.setdefault("training", {})
-    own = given.setdefault("config", {}).get("sinkscope", {})
-    _known(path.name, given, [one.name for one in fields(Recipe) if one.name != "id"])
+    """The contents of a recipe's file. Raises ValueError, which lists the possible names, for an unknown name or
+    word."""
+    contents = tomllib.loads(path.read_text())
+    changed = contents.setdefault("training", {})
+    variant = contents.setdefault("config", {}).get("sinkscope", {})
+    _known(path.name, contents, [one.name for one in fields(Recipe) if one.name != "id"])
     _known(path.name, changed, [one.name for one in fields(Training)])
-    _check(path.name, given | changed, CHOICES)
-    _known(path.name, own, (*ARCHITECTURE, "attention", "mask", "mask_token"))
-    _check(path.name, own, ARCHITECTURE)
-    _check(path.name, own.get("mask", {}), MASKS)
-    return given
+    _check(path.name, contents | changed, CHOICES)
+    _known(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
+    _check(path.name, variant, ARCHITECTURE)
+    _check(path.name, variant.get("mask", {}), MASKS)
+    return contents
 
 
-def _made(id: str, given: dict[str, Any]) -> Recipe:
+def _made(id: str, contents: dict[str, Any]) -> Recipe:
     """The recipe with these contents."""
-    given = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
-             for name, value in given.items()}
-    changed = given.pop("training")
+    contents = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
+                for name, value in contents.items()}
+    changed = contents.pop("training")
     if "front" in changed:
         changed = changed | {"front": tuple(changed["front"])}
     training = Training(**changed)
-    config = BASE | given.pop("config") | {"bos_token_id": next(iter(training.front_ids), None)}
-    return Recipe(id=id, config=config, training=training, **given)
+    config = BASE | contents.pop("config") | {"bos_token_id": next(iter(training.front_ids), None)}
+    return Recipe(id=id, config=config, training=training, **contents)
 
 
 def read(path: Path) -> Recipe:
@@ -164,31 +163,31 @@ def read(path: Path) -> Recipe:
 
 
 def laid_over(factor: str, other: str) -> Recipe:
-    """FACTOR+OTHER: what one recipe changes, laid over another one, which is its baseline. No paper has
-    a figure of it."""
-    one, base = (_contents(RECIPES / f"{id}.toml") for id in (factor, other))
-    config = base["config"] | one["config"]
-    own = base["config"].get("sinkscope", {}) | one["config"].get("sinkscope", {})
+    """FACTOR+OTHER: the changes of one recipe applied to another one, which is its baseline. No paper has a figure for
+    it."""
+    change, base = (_contents(RECIPES / f"{id}.toml") for id in (factor, other))
+    config = base["config"] | change["config"]
+    variant = base["config"].get("sinkscope", {}) | change["config"].get("sinkscope", {})
     return _made(f"{factor}+{other}", {
-        "title": f"{one['title']}, {base['title']}", "what": f"{one['what']} {base['what']}",
-        "factor": one["factor"], "baseline": other,
-        "config": config | ({"sinkscope": own} if own else {}),
-        "training": base["training"] | one["training"]})
+        "title": f"{change['title']}, {base['title']}", "what": f"{change['what']} {base['what']}",
+        "factor": change["factor"], "baseline": other,
+        "config": config | ({"sinkscope": variant} if variant else {}),
+        "training": base["training"] | change["training"]})
 
 
 def recipes() -> dict[str, Recipe]:
-    """All of them by id, in the order of the table."""
-    found = [read(path) for path in RECIPES.glob("*.toml")]
-    found.sort(key=lambda r: (list(FACTORS).index(r.factor), r.order, r.id))
-    return {recipe.id: recipe for recipe in found}
+    """All recipes by id, in the order of the table."""
+    all_recipes = [read(path) for path in RECIPES.glob("*.toml")]
+    all_recipes.sort(key=lambda r: (list(FACTORS).index(r.factor), r.order, r.id))
+    return {recipe.id: recipe for recipe in all_recipes}
 
 
-def refuse_unknown(parser: argparse.ArgumentParser, given: Iterable[str], known: Collection[str],
+def refuse_unknown(parser: argparse.ArgumentParser, ids: Iterable[str], known_ids: Collection[str],
                    ) -> None:
-    """Ends the program where an id is not known, with the ids that are near it."""
-    for id in given:
-        if id not in known:
-            near = difflib.get_close_matches(id, known, 4, 0.5)
-            near = [*(one for one in known if one.endswith(f"-{id}") and one not in near), *near]
-            some = ", ".join((near or list(known))[:4])
-            parser.error(f"expected an id such as {some}, found {id!r}")
+    """Ends the program if an id is unknown, and suggests similar ids."""
+    for id in ids:
+        if id not in known_ids:
+            near = difflib.get_close_matches(id, known_ids, 4, 0.5)
+            near = [*(one for one in known_ids if one.endswith(f"-{id}") and one not in near), *near]
+            suggestions = ", ".join((near or list(known_ids))[:4])
+            parser.error(f"expected an id such as {suggestions}, found {id!r}")

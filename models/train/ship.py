@@ -3,8 +3,8 @@
     python -m models.train.ship --runs models/.runs     take what is trained there, then
     python -m models.train.ship                         measure the zoo and write its pages
 
-Every number of a card is measured on the weights that ship. `exact` beside it is measured on the
-run they came from, before they were rounded.
+Every number of a card is measured on the weights that ship, and next to it, as `exact`, on the weights of the run
+before they were rounded.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from .text import BOS, END
 
 MODELS = Path(__file__).resolve().parents[1]
 ZOO = MODELS / "zoo"
-# What a timeline says of each checkpoint.
+# Measurements in a timeline, for each checkpoint.
 SHOWN = ("sink_1", "sink_elsewhere", "sink_bias", "loss", "alpha_max", "hidden_ratio",
          "value_ratio", "row_mass_mean")
 
@@ -56,7 +56,7 @@ def store(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path) -> Non
 
 
 def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
-    """The corpus's tokenizer with this model's tokens before a text, and its additional token."""
+    """The corpus's tokenizer with this model's front tokens and its additional token."""
     tokenizer, training = Tokenizer.from_file(str(source)), recipe.training
     if training.extra:
         tokenizer.add_special_tokens([AddedToken(training.extra, special=True)])
@@ -78,7 +78,7 @@ def corpus_tokenizer(runs: Path) -> Path:
 
 
 def ids_of(recipe: Recipe, texts: list[str], tokenizer: Path) -> torch.Tensor:
-    """The passages as the model is to be measured on them, [SEQUENCES, T]"""
+    """The passages in the form for measurements, [SEQUENCES, T]."""
     return encode(Tokenizer.from_file(str(tokenizer)), texts[:SEQUENCES], T, recipe.training)
 
 
@@ -130,11 +130,9 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
 
 
 def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """
-    The numbers of every seed of a recipe that has several, on the weights of its run; of a seed whose
-    run is not in this folder, the row that was there before.
-    """
-    kept = {(row["id"], row["seed"]): row for row in before}
+    """The numbers of every seed of a recipe that has several, on the weights of its run; for a seed whose run is not in
+    this folder, its previous row."""
+    previous = {(row["id"], row["seed"]): row for row in before}
     rows = []
     for recipe in recipes().values():
         for seed in recipe.seeds if len(recipe.seeds) > 1 else ():
@@ -143,14 +141,14 @@ def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[di
                 measured = measure(architecture(recipe.config), weights,
                                    ids_of(recipe, texts, corpus_tokenizer(runs)))
                 rows.append({"id": recipe.id, "seed": seed, "measured": measured})
-            elif (recipe.id, seed) in kept:
-                rows.append(kept[recipe.id, seed])
+            elif (recipe.id, seed) in previous:
+                rows.append(previous[recipe.id, seed])
     return rows
 
 
 def progressive(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor
                 ) -> dict[str, Any]:
-    """Writes the weights in two parts, and says what a reader sees who has the first alone."""
+    """Writes the weights in two parts; returns measurements on the first part alone."""
     parts = preview.to_files(weights, (folder / "config.json").read_text(),
                              (folder / "model.safetensors").read_bytes())
     first, rest = (folder / name for name in ("preview.gz", "refinement.gz"))
@@ -191,12 +189,12 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="take the weights from these runs first")
     parser.add_argument("only", nargs="*", metavar="RECIPE", help="take these alone")
     arguments = parser.parse_args()
-    known, runs = recipes(), arguments.runs
-    refuse_unknown(parser, arguments.only, known)
+    recipes_by_id, runs = recipes(), arguments.runs
+    refuse_unknown(parser, arguments.only, recipes_by_id)
     if runs is not None:
         held_out = json.loads((runs / "corpus" / "heldout.json").read_text())
         (ZOO / "heldout.json").write_text(json.dumps(held_out, indent=0) + "\n")
-        for recipe in known.values():
+        for recipe in recipes_by_id.values():
             chosen = not arguments.only or recipe.id in arguments.only
             if chosen and last(recipe, recipe.seeds[0], runs).exists():
                 take(recipe, runs, held_out)
@@ -206,13 +204,13 @@ def main() -> None:
     if runs is not None:
         more = seeds(runs, texts, more)
         write_json(known_seeds, more)
-    rows = {id: facts(recipe, texts) for id, recipe in known.items()
+    rows = {id: facts(recipe, texts) for id, recipe in recipes_by_id.items()
             if (ZOO / id / "model.safetensors").exists()}
     for file, text in pages(list(rows.values()), more, MODELS / "README.md", ZOO).items():
         file.write_text(text)
     for id, row in rows.items():
         print(id, row["measured"]["sink_1"], row["differs"] and row["differs"]["says"])
-    missing = [id for id in known if id not in rows]
+    missing = [id for id in recipes_by_id if id not in rows]
     total = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
     lines = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))
     print(f"{len(rows)} models, {total:,} bytes of weights; timelines {lines:,} bytes")

@@ -3,12 +3,11 @@
     python -m models.train.side_by_side --corpora FOLDER --runs models/.runs --minutes 30
     python -m models.train.side_by_side long-lr-1e-3 --seeds 1 2 3 --again FOLDER ...     a control
 
-A step of these models is a thousand small kernels that leave a large device idle. So the step of each run
-is captured once as a CUDA graph, and the graphs of many runs are replayed on streams of their own. The
-arithmetic is that of `train` in float32. Outcomes are measured as `train` measures them, on the CPU, by
-processes of their own; a log names the device that trained it. A run that the minutes do not suffice for
-leaves no log. With --again the logs of runs that were trained before go to another folder, and
-show how far one device is from another.
+A step of these models is a thousand small kernels that leave a large device idle. So the step of each run is captured
+once as a CUDA graph, and the graphs of many runs replay on streams of their own. The arithmetic is that of `train` in
+float32. Processes on the CPU measure the outcomes as `train` does; a log names the device that trained it. A run that
+does not finish within the minutes leaves no log. With --again, the logs of runs that were trained before go to another
+folder, to compare devices.
 """
 
 import argparse
@@ -45,7 +44,7 @@ from .train import (
     trained_weights,
 )
 
-WARM_UP_STEPS = 3  # before a capture, so that every library has allocated what it needs
+WARM_UP_STEPS = 3  # before a capture, so that every library has allocated its memory
 
 
 def name_of(device: str) -> str:
@@ -56,13 +55,13 @@ def name_of(device: str) -> str:
 
 @cache
 def compiled(objective: str) -> Loss:
-    """A loss compiled for each architecture that it meets, every size a constant."""
+    """A loss compiled once per architecture, with every size a constant."""
     torch._dynamo.config.recompile_limit = len(protocol.B_ORDER)
     return torch.compile(LOSSES[objective], dynamic=False)
 
 
 class GraphRun:
-    """A run whose step is one CUDA graph: it reads step `at` of its texts, and then counts on."""
+    """A run whose step is one CUDA graph, which reads step `at` of its texts and increments it."""
 
     def __init__(self, recipe: Recipe, seed: int, corpus: Corpus, device: str) -> None:
         training = recipe.training
@@ -91,7 +90,7 @@ class GraphRun:
         self.at += 1
 
     def _capture(self) -> None:
-        """Steps before a capture change the run; its beginning is laid back."""
+        """Capture the step. The steps before a capture change the run, so its initial state is restored afterwards."""
         self.stream, self.graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
@@ -111,7 +110,7 @@ class GraphRun:
             self.at.zero_()
 
     def advance(self) -> None:
-        """Begins one step; the device may end it later."""
+        """Begins one step; the device may finish it later."""
         if self.graph is None:
             self._advance()
         else:
@@ -120,12 +119,12 @@ class GraphRun:
         self.step += 1
 
     def train_loss(self) -> float | None:
-        """The mean over the steps since the line before this one in the log of `train`."""
+        """The mean since the previous line in the log of `train`."""
         before = next((step for step in range(self.step - 1, -1, -1) if has_line(step)), None)
         return None if before is None else round(self.losses[before : self.step].mean().item(), 4)
 
     def snapshot(self) -> tuple[Weights, float | None]:
-        """The weights as they are now, on the CPU, and the training loss."""
+        """The current weights, copied to the CPU, and the training loss."""
         if self.graph is not None:
             self.stream.synchronize()
         return {name: w.detach().cpu().clone() for name, w in self.weights.items()}, self.train_loss()
@@ -143,7 +142,7 @@ def _log(id: str, seed: int, zoo: Path) -> Log:
 
 def measure(job: Job, step: int, file: Path, train_loss: float | None, device: str, zoo: Path,
             corpora: Path, runs: Path) -> None:
-    """Adds a point to the log of a run, of the weights in a file, which goes."""
+    """Adds a point to the log of a run, measured on the weights in a file, which it deletes."""
     torch.set_num_threads(1)
     log = _log(*job, zoo)
     run = SimpleNamespace(recipe=log.recipe, arch=log.arch, weights=load_file(file), device="cpu")
@@ -155,7 +154,7 @@ def measure(job: Job, step: int, file: Path, train_loss: float | None, device: s
 
 
 class Measurer:
-    """Measures points of many runs by several processes, those of a run by one of them."""
+    """Measures points of many runs in several processes; each run has one process."""
 
     def __init__(self, processes: int, device: str, zoo: Path, corpora: Path, runs: Path) -> None:
         spawn = multiprocessing.get_context("spawn")
@@ -163,7 +162,7 @@ class Measurer:
         self.rest = name_of(device), zoo, corpora, runs
         self.next, self.pool_of = count(), {}
         self.left: list[Future[None]] = []
-        # Weights that wait lie in memory.
+        # Pending weights are kept in memory.
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 
     def add(self, job: Job, step: int, weights: Weights, train_loss: float | None) -> None:
@@ -183,31 +182,30 @@ class Measurer:
 
 
 def is_capturable(recipe: Recipe) -> bool:
-    """Whether a step can be a CUDA graph: Muon and SGD read their rate on the CPU, and ALiBi its slopes."""
+    """True if a step can be a CUDA graph: Muon and SGD read their rate on the CPU, and ALiBi its slopes."""
     return recipe.training.optimizer == "adamw" and architecture(recipe.config).positions != "alibi"
 
 
 @cache
 def batches(corpus: Corpus, seed: int, sequences: int, T: int, reads: Training, device: str,
             ) -> tuple[Tensor, Tensor]:
-    """The texts [S, N, T+1] and the noise [S, N, T+2] of all steps of a run; runs that read the same share
-    them."""
+    """The texts [S, N, T+1] and the noise [S, N, T+2] of all steps of a run; runs with the same options share them."""
     pairs = [corpus.batch(seed, step, sequences, T, reads) for step in range(protocol.B_STEPS)]
     text, noise = (torch.stack(tensors).to(device) for tensors in zip(*pairs))
     return text, noise
 
 
 def reads(training: Training) -> Training:
-    """A training with the options alone that Corpus.batch reads."""
+    """A training with only the options that Corpus.batch reads."""
     return Training(front=training.front, tokens=training.tokens, random_first=training.random_first,
                     fixed_at=training.fixed_at)
 
 
 def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
          measurer: Measurer, device: str, width: int, ends: float) -> set[Job]:
-    """Trains until nothing can begin or the clock is at `ends`; returns the runs that were not ended."""
+    """Trains until nothing can begin or the clock passes `ends`; returns the unfinished runs."""
     corpus, active, taken = _corpus(corpora, runs), [], set[Job]()
-    longest = 0.0  # seconds that a whole run would last at the slowest pace so far
+    longest = 0.0  # seconds of a complete run at the slowest pace so far
     while True:
         for recipe, seed in wanted() if len(active) < width else ():
             if len(active) == width or time.monotonic() + longest > ends:
@@ -234,7 +232,7 @@ def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs
 
 
 def main() -> None:
-    known = protocol.decisive_runs()
+    recipes_by_id = protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("only", nargs="*", metavar="RECIPE", help="these alone, b-ID")
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
@@ -247,14 +245,14 @@ def main() -> None:
                         help="train the recipes given again and write their logs to this folder")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="with --again")
     arguments = parser.parse_args()
-    refuse_unknown(parser, arguments.only, known)
+    refuse_unknown(parser, arguments.only, recipes_by_id)
     ends = time.monotonic() + 60 * arguments.minutes
     corpora, runs = folders(parser, arguments)
     zoo = (arguments.again or protocol.ZOO).resolve()
 
     def wanted() -> Iterator[tuple[Recipe, int]]:
         if arguments.again:
-            yield from ((known[id], seed) for id in arguments.only for seed in arguments.seeds)
+            yield from ((recipes_by_id[id], seed) for id in arguments.only for seed in arguments.seeds)
         else:
             yield from ((recipe, seed) for _, recipe, seed in queue.jobs(arguments.only))
 
@@ -262,7 +260,7 @@ def main() -> None:
     broken_off = work(wanted, corpora, runs, measurer, arguments.device, arguments.width, ends)
     measurer.end()
     for id, seed in broken_off:
-        protocol.log_file(known[id], seed, zoo).unlink()
+        protocol.log_file(recipes_by_id[id], seed, zoo).unlink()
     print(f"not ended: {sorted(broken_off)}" if broken_off else "nothing is left")
 
 

@@ -1,4 +1,4 @@
-"""The text: which files, which documents are held out, which passages are measured. No torch."""
+"""The text: its files, the held-out documents and the measured passages. No torch."""
 
 import hashlib
 import re
@@ -8,33 +8,33 @@ BOS, END = "<s>", "<|endoftext|>"  # ids 0 and 1
 BOS_ID, END_ID = 0, 1
 VOCABULARY = 1024
 
-# The folder with these files is the recipe's argument; a file that differs is refused, because the
-# numbers on the cards were measured on models trained on exactly these bytes.
+# SHA-256 of the corpora. Other files are refused, because the numbers on the cards come from models trained on exactly
+# these bytes.
 SHA256 = {
     "children_lit.txt": "9a87cc6bf98456e564b2d36b0a87985ad4db17a2f96ed4eeca0c4574ab5d8c1f",
     "storybooks_ccby.txt": "3d45cb1d288af8d3e3b875717af246d324f8433b7b735880fc2ba0eb70893a56",
 }
 HELD_OUT_EVERY = 12  # every 12th document is never trained on
-SHARED_WORDS = 13  # so many in a row are no accident (Brown et al. 2020, appendix C)
+SHARED_WORDS = 13  # this many equal words in a row are no accident (Brown et al. 2020, appendix C)
 PASSAGE_CHARACTERS = 320  # at least 64 tokens of the tokenizer, whatever the prose
 LONG_CHARACTERS = 640  # at least 120
 
 
 def read(corpora: Path) -> dict[str, list[str]]:
-    """The documents of each file, in order. Raises ValueError where a file is another one."""
-    found = {}
+    """The documents of each file, in order. Raises ValueError if a file differs."""
+    texts_by_file = {}
     for name, expected in SHA256.items():
         data = (corpora / name).read_bytes()
         digest = hashlib.sha256(data).hexdigest()
         if digest != expected:
             raise ValueError(f"{name}: sha256 is {digest}, expected {expected}")
         texts = data.decode("ascii").split(END)
-        found[name] = [text.strip() for text in texts if text.strip()]
-    return found
+        texts_by_file[name] = [text.strip() for text in texts if text.strip()]
+    return texts_by_file
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    """Every SHARED_WORDS words in a row, whatever their case and the characters between them."""
+    """Every run of SHARED_WORDS words, ignoring case and the characters between them."""
     words = re.findall(r"[a-z0-9']+", text.lower())
     return set(zip(*(words[i:] for i in range(SHARED_WORDS)), strict=False))
 
@@ -42,8 +42,7 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 def split(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
     """Training documents, and the held-out documents of each file.
 
-    A story that occurs twice may fall on both sides. The training side keeps it; the held-out side
-    drops it.
+    A story that occurs twice may fall on both sides. The training side keeps it; the held-out side drops it.
     """
     last = HELD_OUT_EVERY - 1
     train = [text for texts in files.values() for i, text in enumerate(texts)
@@ -57,14 +56,13 @@ def split(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]
 
 
 def documents(corpora: Path) -> tuple[list[str], list[str]]:
-    """Training documents, and the held-out documents that are in the public domain."""
+    """Training documents, and the held-out documents in the public domain."""
     train, held = split(read(corpora))
     return train, held["children_lit.txt"]
 
 
 def passages(texts: list[str], count: int, characters: int = PASSAGE_CHARACTERS) -> list[str]:
-    """`count` passages, evenly spread over the texts, each starting with a paragraph of at least
-    so many characters."""
+    """`count` passages, evenly spread over the texts, each from a paragraph of at least `characters` characters."""
     starts = [
         paragraph
         for text in texts
@@ -73,5 +71,5 @@ def passages(texts: list[str], count: int, characters: int = PASSAGE_CHARACTERS)
     ]
     step = len(starts) / count
     chosen = [starts[int((i + 0.5) * step)] for i in range(count)]
-    # cut at the last space, so that no passage ends inside a word
+    # Cut at the last space, so that no passage ends inside a word.
     return [p[: characters + 1].rsplit(" ", 1)[0] for p in chosen]

@@ -1,10 +1,10 @@
-"""Train one recipe: the same text, tokenizer, seed, order, initial weights and steps as the
-baseline, and one factor changed.
+"""Train one recipe: the same text, tokenizer, seed, order, initial weights and steps as the baseline, and one factor
+changed.
 
     python -m models.train.train softmax --corpora FOLDER --runs models/.runs
     python -m models.train.train sigmoid --corpora FOLDER --runs models/.runs
 
-An interrupted run continues from its last checkpoint when the same command is given again.
+The same command continues an interrupted run from its last checkpoint.
 """
 
 import argparse
@@ -38,14 +38,13 @@ DEVIATION = 0.02
 EARLY_SAVES = (0, 1, 3, 10, 30, 100)
 LOG_EVERY = 100
 EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
-PROBES, PROBE_T = 20, 64  # held-out sequences watched during training
+PROBES, PROBE_T = 20, 64  # held-out sequences measured during training
 FIXED = 64  # sequences of training text whose loss is measured at every point of a log
 
 
 def initial_weights(arch: Architecture, seed: int, training: Training) -> Weights:
-    """N(0, 0.02^2) for every matrix, gains of 1, biases of 0. What only a variant has, rows of
-    further tokens included, is drawn last: as long as the other shapes are the baseline's, it
-    begins with the baseline's weights."""
+    """N(0, 0.02^2) for every matrix, gains of 1, biases of 0. Tensors that only a variant has, including rows of
+    further tokens, are drawn last: if the other shapes are the baseline's, it begins with the baseline's weights."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(name: str, shape: tuple[int, ...]) -> Tensor:
@@ -81,23 +80,23 @@ def fixed(weights: Weights, training: Training) -> list[str]:
 
 
 def decay(name: str, weight: Tensor, training: Training) -> float:
-    """The weight decay of a tensor; gains have none, for it would pull them to 0."""
+    """The weight decay of a tensor; gains have none, because it would pull them to 0."""
     if weight.dim() < 2:
         return 0.0
     return training.embedding_decay if "embed" in name else training.weight_decay
 
 
 def first_dimensions(gradient: Tensor, count: int) -> Tensor:
-    """The gradient [..., K] of a vector whose first numbers alone are trained."""
+    """The gradient [..., K] of a vector of which only the first dimensions are trained."""
     gradient = gradient.clone()
     gradient[..., count:] = 0
     return gradient
 
 
 def optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch.optim.Optimizer]:
-    """What trains each tensor. Muon takes the matrices between embedding and head (Jordan et al. 2024),
-    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest. `adamw` holds further
-    options of AdamW."""
+    """The optimizers and their tensors. Muon takes the matrices between embedding and head (Jordan et al. 2024),
+    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest. `adamw` holds further options
+    of AdamW."""
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:
@@ -105,17 +104,17 @@ def optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch
             kind = "adamw" if training.optimizer == "muon" and not inner else training.optimizer
             groups.setdefault((kind, decay(name, w, training)), []).append(w)
 
-    def of(kind: str) -> list[dict[str, Any]]:
+    def groups_of(kind: str) -> list[dict[str, Any]]:
         return [{"params": params, "weight_decay": rate}
                 for (own, rate), params in groups.items() if own == kind]
 
-    made: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
+    makers: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
         "adamw": partial(torch.optim.AdamW,
                          **{"lr": training.learning_rate, "betas": (0.9, 0.95), "fused": True} | adamw),
         "muon": partial(torch.optim.Muon, lr=training.learning_rate, momentum=0.95,
                         adjust_lr_fn="match_rms_adamw"),
         "sgd": partial(torch.optim.SGD, lr=training.learning_rate, momentum=0.9)}
-    return [make(of(kind)) for kind, make in made.items() if of(kind)]
+    return [make(groups_of(kind)) for kind, make in makers.items() if groups_of(kind)]
 
 
 def learning_rate(step: int, training: Training) -> float:
@@ -128,21 +127,21 @@ def learning_rate(step: int, training: Training) -> float:
 
 
 def has_line(step: int) -> bool:
-    """Whether a run's own log has a line about this step."""
+    """True if a run's own log has a line for this step."""
     return step in EARLY_LOGS or step % LOG_EVERY == 0
 
 
 @torch.no_grad()
 def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]:
-    """What a reader would see if the model were opened now."""
+    """Measurements of the current model, as a reader would see them."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
-    found = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
+    values = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
     if arch.mask.kind == "bidirectional":
         noise = torch.rand(len(ids), ids.shape[1] + 1, generator=torch.Generator().manual_seed(0))
-        found["held_out_loss"] = round(unmask_loss(arch, weights, ids, noise, Training()).item(), 4)
+        values["held_out_loss"] = round(unmask_loss(arch, weights, ids, noise, Training()).item(), 4)
     sinks = metrics.sink(alphas)
-    found |= {
+    values |= {
         "sink_1": round(sinks[0].item(), 2),
         "alpha_max": round(alphas.mean(0)[..., 0].max().item(), 4),
         "hidden_ratio": round(
@@ -152,12 +151,12 @@ def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]
         "sink_k": round(sinks[1:].max().item(), 2),
     }
     if trace.att_bias is not None:
-        found["sink_bias"] = round(metrics.sink(metrics.alpha_bias(trace.att_bias)).item(), 2)
-    return found
+        values["sink_bias"] = round(metrics.sink(metrics.alpha_bias(trace.att_bias)).item(), 2)
+    return values
 
 
 def _lock(folder: Path) -> TextIO | None:
-    """The lock of a run's folder, held until the process ends; None where another process holds it."""
+    """The lock of a run's folder, held until the process ends; None if another process holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / "lock").open("w")
     try:
@@ -169,7 +168,7 @@ def _lock(folder: Path) -> TextIO | None:
 
 
 def is_training(folder: Path) -> bool:
-    """Whether some process trains this run."""
+    """True if a process trains this run."""
     if not folder.exists():
         return False
     lock = _lock(folder)
@@ -180,10 +179,10 @@ def is_training(folder: Path) -> bool:
 
 
 def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
-    """The initial weights on a device, each tensor with a gradient but those that stay as they are."""
+    """The initial weights on a device; fixed tensors get no gradient."""
     weights = initial_weights(arch, seed, training)
-    kept = fixed(weights, training)
-    weights = {n: w.to(device).requires_grad_(n not in kept) for n, w in weights.items()}
+    fixed_names = fixed(weights, training)
+    weights = {n: w.to(device).requires_grad_(n not in fixed_names) for n, w in weights.items()}
     for name, w in weights.items():
         if name.endswith("bias_key") and training.bias_dimensions is not None:
             w.register_hook(partial(first_dimensions, count=training.bias_dimensions))
@@ -213,8 +212,8 @@ class Run:
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
-        # The losses of the steps that the log has, by step. A run that broke off has logged steps that it is
-        # about to repeat, but not the step of its checkpoint, whose mean loss no later batch can give.
+        # Losses by logged step. An interrupted run has logged steps that it is about to repeat, but not the step of its
+        # checkpoint, whose mean loss no later batch can give.
         lines = self.log.read_text().splitlines() if self.checkpoint.exists() and self.log.exists() else []
         kept = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
         self.losses = {step: json.loads(line).get("loss") for step, line in kept.items()}
@@ -230,7 +229,7 @@ class Run:
             optimizer.load_state_dict(state)
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
-        """One step on a batch [N, T+1]; its loss before the step."""
+        """One step on a batch [N, T+1]; returns the loss before the step."""
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(step, self.recipe.training)
@@ -251,7 +250,7 @@ class Run:
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
     def note(self, step: int, losses: list[float], ids: Tensor) -> None:
-        """One line of the log: the mean training loss since the last one, and the probe."""
+        """Adds one line to the log: the mean training loss since the previous line, and the probe."""
         record: dict[str, float] = {"step": step}
         if losses:
             record["loss"] = round(sum(losses) / len(losses), 4)
@@ -264,8 +263,8 @@ class Run:
 
 @torch.no_grad()
 def fixed_loss(run: Any, corpus: Corpus) -> float:
-    """The loss on FIXED sequences of the text that the recipe trains on, the same at every step and for
-    every seed; its distance to the held-out loss is the gap of overfitting."""
+    """The loss on FIXED sequences of the recipe's training text, the same at every step and for every seed; its
+    distance to the held-out loss is the gap of overfitting."""
     recipe, losses = run.recipe, []
     for i in range(FIXED // recipe.sequences):
         text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, recipe.training)
@@ -277,7 +276,7 @@ def fixed_loss(run: Any, corpus: Corpus) -> float:
 
 def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
           until: int | None = None) -> None:
-    """Continues a run to its last step, or to step `until`, from where it can continue later."""
+    """Continue a run to its last step, or to step `until`, where it can continue later."""
     lock = _lock(runs / f"{recipe.id}-{seed}")
     if lock is None:
         raise SystemExit(f"{recipe.id}-{seed}: another process trains this run")
@@ -293,7 +292,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
     began = time.monotonic()
     last = training.steps if until is None else min(until, training.steps)
     for step in range(run.start, last + 1):
-        # the state after `step` steps
+        # The state after `step` steps.
         if has_line(step) and step not in run.losses:
             run.note(step, losses, ids)
             losses = []
@@ -310,7 +309,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
 
 
 def main() -> None:
-    known = recipes() | protocol.runs() | protocol.decisive_runs()
+    recipes_by_id = recipes() | protocol.runs() | protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("recipe", metavar="RECIPE",
                         help=f"{', '.join(recipes())}; long-RECIPE, b-RECIPE: as protocol A "
@@ -325,13 +324,13 @@ def main() -> None:
                         help="a step to break off at, one at which checkpoints are written")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    refuse_unknown(parser, [arguments.recipe], known)
+    refuse_unknown(parser, [arguments.recipe], recipes_by_id)
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     if arguments.until is not None and arguments.until % SAVE_EVERY:
         parser.error(f"--until is {arguments.until}, expected a multiple of {SAVE_EVERY}")
     torch.set_num_threads(arguments.threads)
-    train(known[arguments.recipe], arguments.seed, arguments.corpora, arguments.runs,
+    train(recipes_by_id[arguments.recipe], arguments.seed, arguments.corpora, arguments.runs,
           arguments.device, arguments.until)
 
 

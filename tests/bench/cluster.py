@@ -1,9 +1,9 @@
 """A study of many small models on Ray, whose workers and driver are killed at random times.
 
-    python tests/bench/cluster.py [--models 1000] [--prompts 2000] [--kills 10] [--workers 2]
+    python tests/bench/cluster.py [--models 1000] [--prompts 2000] [--kills 10] [--workers 2] [--out FOLDER]
 
-A forward pass takes 1 ms a prompt. Prints the driver's memory, the files of a checkpoint, what was lost or doubled,
-and how much faster two workers are than one.
+FOLDER stays, and a study that was begun in it goes on. A forward pass takes 1 ms a prompt. Prints the driver's memory,
+the files of a checkpoint, what was lost or doubled, and how much faster two workers are than one.
 """
 
 import argparse
@@ -83,12 +83,15 @@ class Driver:
         return True
 
 
+def parts_of(out: Path) -> int:
+    return sum(len(files) for _, _, files in os.walk(out / "rows"))
+
+
 def kill_at_random(driver: Driver, out: Path, kills: int, parts: int, ended: threading.Event) -> None:
-    """Kills are spread over the study: each waits for some more parts, then for a random while."""
-    done = 0
+    """Kills are spread over what is to be done: each waits for some more parts, then for a random while."""
+    begun, done = parts_of(out), 0
     while done < kills and not ended.is_set():
-        there = sum(len(files) for _, _, files in os.walk(out / "rows"))
-        if there >= parts * (done + 0.5) / (kills + 1):
+        if parts_of(out) - begun >= (parts - begun) * (done + 0.5) / (kills + 1):
             time.sleep(random.uniform(0, 2))
             if driver.kill("driver" if done % 3 == 1 else "worker"):
                 done += 1
@@ -101,6 +104,7 @@ def main() -> None:
     parser.add_argument("--drive", metavar="OUT", help=argparse.SUPPRESS)
     for name, number in (("models", 1000), ("prompts", 2000), ("kills", 10), ("workers", 2), ("timed", 8)):
         parser.add_argument(f"--{name}", type=int, default=number)
+    parser.add_argument("--out", metavar="FOLDER", type=Path)
     given = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     if given.drive:
@@ -111,7 +115,7 @@ def main() -> None:
     from sinkscope import Recording, studies
 
     folder = Path(tempfile.mkdtemp())
-    out, parts = folder / "study", given.models * studies.PARTS
+    out, parts = given.out or folder / "study", given.models * studies.PARTS
     driver, ended = Driver(out, given.models, given.prompts, given.workers), threading.Event()
     killer = threading.Thread(target=kill_at_random, args=(driver, out, given.kills, parts, ended))
     killer.start()

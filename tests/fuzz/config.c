@@ -1,7 +1,8 @@
-/* config.json, against tiny weights with all that a variant may have, so that what it says runs. */
+/* Fuzzes config.json against tiny weights with the tensors of every variant, so that accepted
+ * configs run. */
 #include "target.h"
 
-/* Additions of each head, or shared by all; without any, what they are for is missing. */
+/* Without additions, with one per head, and with those that the heads share. */
 static const char *const names[] = {"llama", "own", "shared"};
 #define FILES (sizeof names / sizeof *names)
 

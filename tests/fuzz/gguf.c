@@ -1,4 +1,4 @@
-/* GGUF: metadata, tensors, and a model of what the metadata says. */
+/* Fuzzes GGUF: metadata, tensors, and a model with that metadata. */
 #include "target.h"
 
 #include "model/gguf/gguf.h"
@@ -8,7 +8,7 @@ static void read_values(ss_bytes file) {
     ss_gguf_pair pair = {0};
     ss_error err;
     ss_status status = ss_gguf_begin(&gguf, file, &err);
-    /* All of a value is the file's: the sanitizer sees a byte beyond it. */
+    /* Reads every byte of each value, so that the sanitizer reports one beyond the file. */
     volatile unsigned sum = 0;
     for (uint64_t p = 0; status == SS_OK && p < gguf.pairs_n; p++) {
         status = ss_gguf_next_pair(&gguf, &pair, &err);

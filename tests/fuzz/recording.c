@@ -1,12 +1,13 @@
 /*
- * Recordings: open one, make the traces of its kept prompts, and measure what they allow. An input
- * that begins with '{' is a header without its length, as for safetensors; one that begins with '['
- * is the conditions in a list, put behind tensors that fit the seed.
+ * Fuzzes recordings: opens one, makes the traces of its kept prompts, and computes every metric
+ * that these allow. An input that begins with '{' is a header without its length, as for
+ * safetensors; one that begins with '[' is a list of conditions, which the fuzzer combines with the
+ * seed's tensors.
  */
 #include "../native/recordings.h"
 #include "target.h"
 
-/* Numbers that a metric may have here. */
+/* Largest metric that is computed. */
 #define NUMBERS_MOST 65536
 
 static void measure_all(const ss_trace *trace) {
@@ -60,7 +61,7 @@ static void try_recording(ss_bytes file) {
     free(arena.block);
 }
 
-/* The seed's tensors, with these conditions. */
+/* Tries the seed's tensors with these conditions. */
 static void with_conditions(const uint8_t *data, size_t size) {
     static const float numbers[8] = {1, 0, 0.5f, 0.5f, 1, 0, 0.25f, 0.75f};
     char *text = calloc(1, size + 1);

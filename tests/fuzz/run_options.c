@@ -1,7 +1,6 @@
 /*
- * What comes after opening: options of a run, edits out of their table, then whatever order of
- * tokens, samples, views and metrics, on three tiny models. Sizes are those that the core says, in
- * blocks of just these sizes.
+ * Fuzzes open models: options of a run, edits from the table, then tokens, samples, views and
+ * metrics in any order, on three tiny models. Arenas have exactly the sizes that the core asks for.
  */
 #include "target.h"
 
@@ -16,7 +15,7 @@ static const char *const names[] = {"llama", "own", "shared"};
 
 /* ---- models ------------------------------------------------------------------------------- */
 
-/* Opens the model once and keeps it with all that it reads from. */
+/* Opens the model once and keeps it, with the data that it reads. */
 static const ss_model *model_of(size_t i) {
     static struct opened {
         ss_bytes config, weights;
@@ -57,7 +56,7 @@ static uint32_t take_bits(input *in) {
     return bits;
 }
 
-/* Mostly a small number, which is in range more often than not; else any 32 bits. */
+/* Mostly a small number, which is often in range; else any 32 bits. */
 static int32_t take_int(input *in) {
     uint8_t byte = take_byte(in);
     return byte < 0xf0 ? byte % 48 - 2 : (int32_t)take_bits(in);
@@ -74,7 +73,7 @@ static float take_float(input *in) {
     return number;
 }
 
-/* ---- what a caller does ------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 static void extend(ss_run *run, input *in) {
     int32_t tokens[TOKENS_MAX];
@@ -92,7 +91,7 @@ static void sample(const ss_run *run, input *in) {
     if (token < -1 || token >= run->trace.model->arch.V) abort();
 }
 
-/* Reads every number of the view: the sanitizer sees one beyond its buffer. */
+/* Reads every number of the view, so that the sanitizer reports one beyond its buffer. */
 static void view(const ss_run *run, input *in) {
     int field = take_int(in), layer = take_int(in), head = take_int(in);
     ss_tensor tensor;
@@ -146,7 +145,8 @@ static ss_edit take_edit(input *in) {
     return edit;
 }
 
-/* A run of such options, or false; the arena is freed in both cases. */
+/* Begins a run with fuzzed options; false if these are refused. The caller frees the arena in
+ * both cases. */
 static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     ss_edit edits[EDITS_MAX];
     desc->edits = edits;
@@ -154,7 +154,7 @@ static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     uint8_t fields = take_byte(in);
     desc->fields = fields < 0x80   ? SS_FIELDS_ALL
                    : fields < 0xa0 ? SS_FIELDS_STREAMED | SS_STREAMS
-                                   : take_bits(in) & (SS_FIELDS_ALL | SS_STREAMS);
+                                   : take_bits(in) & (SS_FIELDS_ALL | SS_STREAMS | SS_MEASURES);
     desc->edits_n = take_byte(in) % (EDITS_MAX + 1);
     for (int i = 0; i < desc->edits_n; i++) edits[i] = take_edit(in);
     ss_error err;
@@ -170,7 +170,7 @@ static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     return status == SS_OK;
 }
 
-/* One that begins behind a layer of the other, with its tokens, or others. */
+/* Begins a run after a layer of the other run, with the same tokens or others. */
 static void use_from(const ss_run *from, input *in) {
     ss_run run;
     ss_arena arena;

@@ -1,7 +1,7 @@
 /*
- * safetensors. An input that begins with '{' is a header without its length: a mutation that
- * changes the number of bytes would else be refused at byte 0, and nothing behind it would be
- * tried.
+ * Fuzzes safetensors. An input that begins with '{' is a header without its length: otherwise the
+ * reader would refuse every mutation that changes the number of bytes at byte 0, and the rest of
+ * the header would never be tried.
  */
 #include "target.h"
 
@@ -16,7 +16,7 @@ static void with_length(const uint8_t *data, size_t size, const ss_arch *arch) {
     free(file);
 }
 
-/* Everything that belongs to a head. */
+/* All optional tensors of a head. */
 #define ADDITIONS                                                                                  \
     ",\"sinkscope\":{\"attention\":{\"operation\":\"mlp_kernel\"},\"bias_key\":\"head\","          \
     "\"bias_key_value\":\"head\",\"value_bias\":\"head\",\"gate\":\"output_element\"}"

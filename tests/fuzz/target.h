@@ -1,9 +1,8 @@
 /*
- * What every fuzzer does with a model file: open it, open a model on it, run two tokens.
+ * Shared by the fuzzers of model files: open the file, open a model on it, run two tokens.
  *
- * A reader may refuse anything, with its code, a place and a sentence. It may not crash, read a
- * byte beyond the file, forget memory, hang, or ask for memory that the file's size does not
- * justify.
+ * A reader may refuse anything, with a code, a place and a sentence. It may not crash, read a byte
+ * beyond the file, leak memory, hang, or ask for memory that the file's size does not justify.
  */
 #ifndef SS_FUZZ_TARGET_H
 #define SS_FUZZ_TARGET_H
@@ -16,18 +15,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The model of seeds/, with more keys, each after a comma. */
+/* The config of the model in seeds/; `more` adds keys, each after a comma. */
 #define TINY_CONFIG(more)                                                                          \
     "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"                 \
     "\"num_key_value_heads\":1,\"hidden_size\":4,\"intermediate_size\":6,\"vocab_size\":8,"        \
     "\"max_position_embeddings\":16,\"tie_word_embeddings\":true" more "}"
 
-/* Bytes of arena that a container may ask for: some for each of its file, which holds the names. */
+/* Bytes of arena that a container may ask for: in proportion to its file, which holds the names. */
 #define ARENA_BYTES(file_bytes) (65536 + 512 * (file_bytes))
 
 #define SEED_BYTES_MAX 65536
 
-/* A file of seeds/, read from the repository's root. */
+/* Reads a file of seeds/; the working directory is the repository's root. */
 static inline ss_bytes read_seed(const char *folder, const char *name, const char *end) {
     char path[96];
     snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
@@ -39,7 +38,7 @@ static inline ss_bytes read_seed(const char *folder, const char *name, const cha
     return (ss_bytes){data, n};
 }
 
-/* A refusal must say what and where. */
+/* Every refusal must have a code, a place and a sentence. */
 static inline void check(ss_status status, const ss_error *err) {
     if (status != SS_OK && (status != err->code || !err->where[0] || strlen(err->text) < 10))
         abort();
@@ -58,7 +57,8 @@ static inline void fuzz_run(const ss_model *model) {
     size_t bytes;
     ss_status status = ss_run_size(&bytes, &desc, &err);
     check(status, &err);
-    /* Sizes that a config alone gives, like the context, may be large; weights were proved. */
+    /* Sizes that only the config determines, like the context, may be large; weights were
+     * checked. */
     if (status != SS_OK || bytes > 1 << 26) return;
     ss_arena arena = fuzz_arena(bytes);
     ss_run run;
@@ -68,8 +68,8 @@ static inline void fuzz_run(const ss_model *model) {
     free(arena.block);
 }
 
-/* Leaves out the tensor that an error names, if that is why a model was refused: the seeds have the
- * tensors of every variant, and a model is opened with those that its config reads. */
+/* Removes the tensor that an error names, if that is why a model was refused: the seeds have the
+ * tensors of every variant, and a model must not have tensors that its config does not use. */
 static inline bool leave_out(ss_container *container, const ss_error *err) {
     ss_entry *entries = (ss_entry *)container->entries; /* in the arena of fuzz_file */
     for (size_t i = 0; err->code == SS_UNSUPPORTED && i < container->n; i++) {
@@ -81,7 +81,7 @@ static inline bool leave_out(ss_container *container, const ss_error *err) {
     return false;
 }
 
-/* Opens the model in an arena of its own, which the caller frees, or has no block. */
+/* Opens the model in an arena of its own, which the caller frees; its block is NULL on failure. */
 static inline ss_arena fuzz_open(ss_model *model, const ss_arch *arch, ss_container *container) {
     ss_error err;
     do {
@@ -111,7 +111,7 @@ static inline void fuzz_model(const ss_arch *arch, ss_container *container) {
     free(arena.block);
 }
 
-/* arch is NULL where the file alone is to be read. */
+/* arch is NULL if only the file is to be read. */
 static inline void fuzz_file(ss_bytes file, const ss_arch *arch) {
     size_t bytes = ss_container_size(&file, 1);
     if (bytes > ARENA_BYTES(file.n)) abort();

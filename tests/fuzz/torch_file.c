@@ -1,7 +1,7 @@
 /*
- * pytorch_model.bin: the zip file and the pickle in it. An input that begins like a pickle is one
- * without its zip file: a mutation that changes the number of bytes would else move the directory
- * away from where the file's end says that it is, and nothing in the pickle would be tried.
+ * Fuzzes pytorch_model.bin: the zip file and the pickle in it. An input that begins like a pickle
+ * is one without its zip file: otherwise a mutation that changes the number of bytes would move the
+ * directory, the zip reader would refuse the file, and the pickle would never be tried.
  */
 #include "target.h"
 
@@ -9,12 +9,12 @@
 
 #define PROTOCOL 0x80
 
-/* Storages "0" to "11", each as large as the largest matrix of seeds/. */
+/* Storages "0" to "11", each with the size of the largest matrix in seeds/. */
 #define STORAGES_N 12
 #define STORAGE_BYTES 128
 #define RECORDS_N (STORAGES_N + 1)
 
-/* The fixed parts and the name of a record, in its header and in the directory. */
+/* Bytes of a record besides its data: fixed parts and name, in its header and in the directory. */
 #define RECORD_BYTES (30 + 46 + 2 * 16)
 #define END_BYTES 22
 
@@ -32,7 +32,7 @@ static void put_uint(zip_writer *w, uint64_t value, int width) {
     for (int i = 0; i < width; i++, value >>= 8) w->bytes[w->n++] = (uint8_t)value;
 }
 
-/* The directory's record of n stored bytes, whose own header lies at `local`. */
+/* Writes the directory entry of n stored bytes whose own header is at `local`. */
 static void put_directory(zip_writer *w, const char *name, size_t n, size_t local) {
     put(w, "PK\1\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
     put_uint(w, n, 4);
@@ -50,7 +50,8 @@ static void put_record(zip_writer *w, const char *name, const void *data, size_t
     put(w, data, n);
 }
 
-/* The pickle lies in a file of exactly its bytes, so that the sanitizer sees any beyond them. */
+/* The file buffer ends with the zip's last byte, so that the sanitizer reports any read beyond
+ * it. */
 static void with_zip(const uint8_t *pickle, size_t size, const ss_arch *arch) {
     static const uint8_t storage[STORAGE_BYTES];
     zip_writer w = {

@@ -1,5 +1,6 @@
-// Which test files of the package run a place of its code: an edit that no test runs is noticed by none. V8
-// counts in every process and worker that a test starts; what a signal ended has counted nothing.
+// Finds the test files of the package that run a given place in its code, since only these can
+// notice an edit there. V8 counts in every process and worker that a test starts; a process killed
+// by a signal writes no counts.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
@@ -7,12 +8,15 @@ import { fileURLToPath } from 'node:url';
 import { each } from './work.mjs';
 
 /**
- * Where each file ran: from, and up to; `hashes` of the files and of the test as they were then.
+ * Ranges [from, to) of each file that ran; `hashes` of the files and of the test at that time.
  * @typedef {{ hashes: Record<string, string>, seconds: number, ran: Record<string, [number, number][]> }} Coverage
  */
 /** @typedef {{ url: string, functions: { ranges: { startOffset: number, endOffset: number, count: number }[] }[] }} Script */
 
-/** What ran in any process of a test. @param {string} folder of V8's counts @param {readonly string[]} files */
+/**
+ * The ranges that ran in any process of a test; `folder` holds V8's counts.
+ * @param {string} folder of V8's counts @param {readonly string[]} files
+ */
 export function ranOf(folder, files) {
   /** @type {Map<string, Uint8Array>} */
   const all = new Map();
@@ -23,7 +27,7 @@ export function ranOf(folder, files) {
       const file = url.startsWith('file:') ? relative('.', fileURLToPath(url.split('?')[0])) : '';
       if (!files.includes(file)) continue;
       const own = new Uint8Array(functions[0].ranges[0].endOffset);
-      // A range comes before those inside of it.
+      // V8 lists a range before the ranges inside it.
       for (const { ranges } of functions)
         for (const { startOffset, endOffset, count } of ranges)
           own.fill(Math.min(count, 1), startOffset, endOffset);
@@ -40,15 +44,15 @@ export function ranOf(folder, files) {
   return ran;
 }
 
-/** Whether a place of a file ran. @param {[number, number][] | undefined} ran @param {number} at */
+/** True if a place in a file ran. @param {[number, number][] | undefined} ran @param {number} at */
 export const hasRun = (ran, at) => !!ran?.some(([from, to]) => from <= at && at < to);
 
 /** @param {string} file */
 const hashOf = (file) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 /**
- * The coverage of each test, kept in a folder until the test changes. Of a file that has changed since, all that a test ran
- * any part of counts as run.
+ * The coverage of each test, cached in a folder until the test changes. If a file has changed
+ * since, a test that ran any part of it counts as running all of it.
  * @param {string} kept @param {readonly string[]} tests @param {readonly string[]} files
  * @param {(test: string, env: NodeJS.ProcessEnv) => Promise<boolean>} passes
  * @returns {Promise<Map<string, Coverage>>}

@@ -1,16 +1,15 @@
 /**
- * Draws small edits of a source text: one operator, constant or statement of one line is changed, as a slip
- * of a programmer would. Edits that change nothing for anybody are not drawn: those of comments, texts
- * (also where one is written over several lines), imports and types, of the border of a comparison that takes
- * the larger or the smaller of two (they are equal there), of when Python's output is flushed, whether its
- * objects are frozen and how a command describes itself, of the room for a text in C, of a pixel more or less
- * in a picture, of how long a timer waits, of a -1 that means none, and of what an assertion says.
+ * Draws small edits of a source text: each changes one operator, constant or statement in one line, like a
+ * programmer's slip. Edits without an observable effect are not drawn: comments, texts (also those written over
+ * several lines), imports and types; the bound in a comparison that takes the larger or the smaller of two (they
+ * are equal there); flushing of Python's output, frozen dataclasses and the description of a command; the size of
+ * a text buffer in C; a pixel more or less in a picture; the delay of a timer; a -1 that means none; assertions.
  */
 import { createRequire } from 'node:module';
 
 /** @typedef {{ at: number, from: string, to: string }} Slip */
 
-/** What an operator is taken for. */
+/** Operators that are easily confused. */
 const SIGNS = Object.fromEntries(
   ['< <=', '> >=', '=== !==', '== !=', '+ -', '* /', '+= -=', '&& ||']
     .map((pair) => pair.split(' '))
@@ -21,7 +20,10 @@ const SIGNS = Object.fromEntries(
 );
 const escaped = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
 
-/** What is replaced by what in C and in Python; each stands for one kind of slip. @type {[RegExp, string | ((found: string) => string)][]} */
+/**
+ * Replacements in C and in Python, one row per kind of slip.
+ * @type {[RegExp, string | ((found: string) => string)][]}
+ */
 const SLIPS = [
   ...Object.entries(SIGNS).map(
     ([from, to]) =>
@@ -44,20 +46,25 @@ const MASKS = {
   py: /"""[\s\S]*?"""|#.*|^(?:from|import) .*|\b(?:flush|frozen)=\w+|\bdescription=.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'/gm,
 };
 
-/** The larger or the smaller of two, each of which may be a sum, a difference or a product. */
+/**
+ * The larger or the smaller of two operands, each of which may be a sum, a difference or a product.
+ */
 const EITHER =
   /((?:[\w.]+ [-+*] )?[\w.]+(?:\[\w+\])?)( [<>]=? )((?:[\w.]+ [-+*] )?[\w.]+(?:\[\w+\])?) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
-/** In C, the last column of a row, or what is returned. */
+/** In C, the last column of a row, or a returned -1. */
 const NONE = /(?<=, )-1(?= ?\})|(?<=return )-1(?=;)/g;
-/** Room for a text, of which one more is not noticed, and what is always true. */
+/** Text buffers, where one more byte is not noticed, and assertions, which are always true. */
 const ROOM = /\bchar(?: \w+\[\d+\],?)+;|\bSS_ASSERT\(.*\);/g;
 
-/** The code of C or Python, with zeros in place of comments and texts. @param {string} file @param {string} text */
+/**
+ * The code of C or Python, with zeros in place of comments and texts.
+ * @param {string} file @param {string} text
+ */
 export const masked = (file, text) =>
   text.replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (found) => found.replace(/[^\n]/g, '\0'));
 
 /**
- * Every edit that a text allows.
+ * Every edit that a text allows; the name of the file determines the language.
  * @param {string} file its name says the language @param {string} text
  * @returns {Slip[]}
  */
@@ -80,19 +87,19 @@ export function slips(file, text) {
 
 /** @type {Record<string, string>} */
 const OTHERS = { max: 'min', min: 'max', floor: 'ceil' };
-/** What a canvas draws at, and how long a timer waits. */
+/** Canvas calls, whose arguments are pixels, and timers. */
 const PAINTS =
   /^(fillRect|clearRect|strokeRect|rect|fillText|strokeText|moveTo|lineTo|arc|arcTo|quadraticCurveTo|bezierCurveTo|roundRect|drawImage|putImageData|translate|setLineDash)$/;
 const WAITS = /^(setTimeout|setInterval)$/;
-/** A property of a picture that is a size. */
+/** Properties that are sizes of a picture. */
 const SIZES = /^(cellShape|width|height)$/;
-/** An attribute of a template that says where something is drawn, as far as its value. */
+/** Template attributes that place or size something, up to their value. */
 const PLACED =
   /\b(d|x|y|[xy][12]|[dc][xy]|r[xy]?|width|height|points|transform|viewBox|style|stroke-width|font-size)=("[^"]*|'[^']*)?$/;
 
 /**
- * The edits of JavaScript and of TypeScript, whose own parser knows what is a type, a text, or an expression
- * inside of one.
+ * The edits of JavaScript and TypeScript. TypeScript's parser recognizes types, texts, and
+ * expressions inside texts.
  * @param {string} file @param {string} text
  */
 function slipsOfScript(file, text) {
@@ -114,13 +121,17 @@ function slipsOfScript(file, text) {
     [textOf(left), textOf(right)].sort().join() ===
       [textOf(parent.whenTrue), textOf(parent.whenFalse)].sort().join();
 
-  /** A text that is written over several lines. @param {Node} node @returns {boolean} */
+  /** True for a text, also one written over several lines. @param {Node} node @returns {boolean} */
   const isText = (node) =>
     ts.isStringLiteralLike(node) ||
     ts.isTemplateExpression(node) ||
     (ts.isBinaryExpression(node) && isText(node.left) && isText(node.right));
 
-  /** { layer: -1 }, key = -1, ?? -1 and return -1 mean none, and so would -2. @param {Node} node */
+  /**
+   * True if -1 means none, as in { layer: -1 }, key = -1, ?? -1 and return -1; there -2 would mean
+   * the same.
+   * @param {Node} node
+   */
   const isNone = ({ parent }) =>
     ts.isReturnStatement(parent) ||
     ('initializer' in parent && 'name' in parent) ||
@@ -181,7 +192,7 @@ function slipsOfScript(file, text) {
   return found;
 }
 
-/** A generator of numbers in 0..1 (mulberry32). @param {number} seed @returns {() => number} */
+/** Random numbers in 0..1 (mulberry32). @param {number} seed @returns {() => number} */
 export function numbers(seed) {
   let state = seed >>> 0;
   return () => {
@@ -194,8 +205,8 @@ export function numbers(seed) {
 }
 
 /**
- * Draws `count` edits of some files; a file is drawn as often as it has places to edit. Where edits have kinds, these
- * take turns.
+ * Draws `count` edits of some files; a file's chance is proportional to its number of possible
+ * edits. If edits have kinds, the kinds alternate.
  * @param {Map<string, string>} texts by the name of the file @param {number} count @param {number} seed
  * @param {(file: string, text: string) => (Slip & { kind?: string })[]} [slipsOf]
  * @returns {{ file: string, line: number, before: string, after: string, text: string, kind?: string }[]}

@@ -1,4 +1,4 @@
-// What the drawing of edits promises.
+// Tests how edits are drawn, ordered and counted as covered.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -97,11 +97,11 @@ test('tests that import a file are nearer to it than those that reach it through
   assert.equal(distance('web/test/frame.test.ts', 'web/src/ask/arithmetic.ts'), 2);
   assert.equal(distance('web/test/tables.test.ts', 'web/src/views/gate.ts'), 1);
   assert.equal(distance('tests/mutate/draw.test.mjs', 'web/src/frame.ts'), Infinity);
-  // A name that the package's index only passes on leads to the file that defines it.
+  // The package's index re-exports the name, so the distance is that to the file that defines it.
   const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.js');
   const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.js');
   assert.ok(own < other && own <= 2, `${own}, ${other}`);
-  // Python: `from ..reference.model import forward`, and the names of a package.
+  // Python imports `from ..reference.model import forward`, and names of a package.
   assert.equal(distance('tests/python/test_runs.py', 'models/train/train.py'), 1);
   assert.equal(distance('tests/python/test_runs.py', 'models/reference/model.py'), 2);
   assert.equal(
@@ -123,7 +123,7 @@ test('comments of C and of Python are those of their languages', () => {
       .sort(),
     ['+', '2'],
   );
-  // What no user notices of a program: when it flushes, what could be changed and is not, its own help.
+  // Users do not notice flushing, frozen dataclasses, or a program's own description.
   assert.deepEqual(
     slips('a.py', '@dataclass(frozen=True)\nprint(1, flush=True)\nParser(description=doc[0])\n')
       .map(({ from }) => from)
@@ -240,7 +240,7 @@ test('each kind finds its own in C and Python, and kinds take turns', () => {
   assert.deepEqual(found('a.py', 'round', 'n = total // x.shape[0] + arch.H // arch.G  # a // b'), [
     ['total // x.shape[0]', '-(-total // x.shape[0])'],
   ]);
-  // What is rounded up is rounded down, and not up in another way.
+  // A rounding up becomes a rounding down, not another form of rounding up.
   assert.deepEqual(found('a.py', 'round', 'n = -(-len(texts) // self.block) - 1'), [
     ['-(-len(texts) // self.block)', '(len(texts) // self.block)'],
   ]);

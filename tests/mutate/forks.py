@@ -1,8 +1,8 @@
-"""Runs pytest for one edit after another, in forks of a process that has imported torch and transformers: that takes
-longer than most tests.
+"""Runs pytest for one edit after another, in forks of a process that has imported torch and transformers, because
+importing them takes longer than most tests.
 
-A line of standard input is an order, {"environment": {...}, "arguments": [...], "seconds": 300}; the line that
-answers is pytest's exit status.
+A line of standard input is an order, {"environment": {...}, "arguments": [...], "seconds": 300}; the answering line is
+pytest's exit status.
 """
 
 import ctypes
@@ -27,9 +27,9 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def obey(order: dict[str, Any]) -> int:
-    """In the fork: pytest's exit status."""
+    """Carries out an order in the fork; returns pytest's exit status."""
     os.environ |= order["environment"]
-    # A loop without an end, and a wait for something that never comes.
+    # The first limit ends infinite loops, the second one endless waits.
     resource.setrlimit(resource.RLIMIT_CPU, (order["seconds"], order["seconds"]))
     signal.alarm(10 * order["seconds"])
     quiet = os.open(os.devnull, os.O_RDWR)
@@ -41,14 +41,14 @@ def obey(order: dict[str, Any]) -> int:
 
 
 def end_orphans() -> None:
-    """Ends what an order has started and left, such as a cluster of Ray: each would take a share of the processor."""
+    """Kill the processes that an order left behind, such as a Ray cluster, which would use up processor time."""
     while children := Path("/proc/thread-self/children").read_text().split():
         for child in map(int, children):
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
 
 
-# What the fork started becomes a child of this process when the fork ends.
+# When a fork ends, the processes that it started become children of this process.
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 for line in sys.stdin:
     if (child := os.fork()) == 0:
@@ -57,7 +57,7 @@ for line in sys.stdin:
             status = obey(json.loads(line))
         finally:
             os._exit(status)
-    # A test may wait until what it has ended is gone, which somebody must ask for.
+    # A test may wait until a process that it ended is gone, so reap every child here.
     while (ended := os.waitpid(-1, 0))[0] != child:
         pass
     end_orphans()

@@ -23,6 +23,7 @@ import { each } from './work.mjs';
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 
 /**
+ * Draws `count` edits and prints which of them no test notices.
  * @param {number} count
  * @param {{ seed?: number, names?: readonly string[], isChecked?: boolean, kinds?: readonly string[],
  *   isList?: boolean, part?: string }} [options] `isChecked`: the tests have just passed without an edit
@@ -47,7 +48,7 @@ export async function meetDrawn(
     }
     if (!isChecked && (await killerOf(files[0], texts.get(files[0]) ?? '', `fresh-${name}`)))
       throw new Error(`the tests of ${name} fail without any edit`);
-    // Some are no program; the next ones are taken in their place.
+    // Some edits do not compile; the next ones replace them.
     const drawn = draw(texts, 3 * share, seed, slipsOf).map((edit, i) => ({ ...edit, i }));
     let met = 0;
     let lived = 0;

@@ -1,19 +1,25 @@
-/** How far a test is from a file, counted in imports: the nearest tests notice an edit first. */
+/**
+ * Distance from a test to a file, counted in imports: the nearest tests are the likeliest to notice
+ * an edit.
+ */
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** Names that are imported or passed on from a file. */
+/** Names that a file imports or re-exports. */
 const NAMED = /(?:import|export)\s+(?!type\b)(?:\w+,\s*)?\{([^}]*)\}\s*from '([^']+)'/g;
-/** Files that are imported whole, started as workers or programs, or found by a pattern. */
+/** Files imported as a whole, started as workers or programs, or matched by a pattern. */
 const WHOLE =
   /(?:(?:import|export)\s+(?!type\b)(?:\* as )?\w+ from |\bimport\s*\(?\s*|\bURL\(\s*|\bglob\b[^(]*\(\s*)'([^']+)'/g;
 
 /** @param {string} file @returns {string} */
 const textOf = (file) => readFileSync(file, 'utf8');
 
-/** The files that a path means where it is written; none for a package. @param {string} file @param {string} to */
+/**
+ * The files that an import path means in the importing file; none for an npm package.
+ * @param {string} file @param {string} to
+ */
 function filesOf(file, to) {
-  // The package names what each host has: '#store' is host/store_node.js here.
+  // The package's import map resolves '#store' to host/store_node.js here.
   const host = /^#(\w+)$/.exec(to)?.[1];
   if (host) return [`wasm/host/${host === 'host' ? 'node' : `${host}_node`}.js`];
   const near = to.startsWith('.') ? join(dirname(file), to.split('?')[0]) : to;
@@ -26,7 +32,7 @@ function filesOf(file, to) {
   return found && /\.m?[jt]s$/.test(found) ? [found] : [];
 }
 
-/** `from A import B, C` of Python. */
+/** Python's `from A import B, C`. */
 const FROM = /^[ \t]*from (\.*)([\w.]*) import (\([^)]*\)|.*)/gm;
 
 /** The modules of models/ that a Python file imports. @param {string} file @param {string} text */
@@ -76,7 +82,10 @@ function importsOf(file) {
   return all;
 }
 
-/** Where a name is defined that a file may only pass on. @param {string} file @param {string} name @returns {string} */
+/**
+ * The file that defines a name, which `file` may only re-export.
+ * @param {string} file @param {string} name @returns {string}
+ */
 function homeOf(file, name) {
   const from = importsOf(file).find(({ names }) => names.includes(name));
   const isPassedOn = from && RegExp(`export \\{[^}]*\\b${name}\\b[^}]*\\} from`).test(textOf(file));
@@ -84,7 +93,8 @@ function homeOf(file, name) {
 }
 
 /**
- * The number of imports that lead from a test to a file; Infinity where none do.
+ * The number of imports from a test to a file, both given from the top of the tree; Infinity if
+ * none lead there.
  * @param {string} test @param {string} file both from the top of the tree
  */
 export function distance(test, file) {
@@ -103,7 +113,10 @@ export function distance(test, file) {
   return Infinity;
 }
 
-/** The tests, the nearest to the file first; as they were where they are equally near. @param {readonly string[]} tests @param {string} file */
+/**
+ * The tests, the nearest to the file first; equally near ones keep their order.
+ * @param {readonly string[]} tests @param {string} file
+ */
 export function nearestFirst(tests, file) {
   return tests
     .map((test) => ({ test, far: distance(test, file) }))

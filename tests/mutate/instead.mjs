@@ -1,8 +1,8 @@
-// Loaded with --import before a test of the package: one module is read from another file.
+// Loaded with --import before a test of the package: replaces the text of one module by that of another file.
 //
 //     MUTANT=wasm/study/measure.js MUTANT_TEXT=FILE NODE_OPTIONS='--import ./tests/mutate/instead.mjs'
 //
-// NODE_OPTIONS reaches the workers and the command line that a test starts.
+// Workers and command lines that a test starts inherit NODE_OPTIONS.
 import { register } from 'node:module';
 
 register('./instead_hooks.mjs', import.meta.url);

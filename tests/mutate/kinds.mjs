@@ -1,6 +1,7 @@
 /**
- * Edits of the kinds that tests of numbers do not notice: keys of caches that forget something, what is released at
- * the end, borders, the place of the first token, percent scales, defaults. `fresh.mjs --kinds` draws them.
+ * Edits of the kinds that numeric tests do not notice: cache keys that omit something, released
+ * resources, bounds, the first token's position, percent scales, defaults. `fresh.mjs --kinds`
+ * draws them.
  */
 import { createRequire } from 'node:module';
 import { masked } from './draw.mjs';
@@ -12,17 +13,18 @@ import { masked } from './draw.mjs';
 const ts = createRequire(new URL('../../wasm/package.json', import.meta.url))('typescript');
 const { SyntaxKind: Kind } = ts;
 
-/** Calls that end something. */
+/** Calls that release something. */
 const RELEASES =
   /^(close|clear\w*|remove\w*|delete|release\w*|terminate|end\w*|abort|cancel|forget|unsubscribe|unobserve|disconnect|revoke\w*|dispose|free|drop\w*|stop|unlink|destroy)$/;
-/** Names of a place that numbers are counted from. */
+/** Names of positions that numbers are counted from. */
 const FIRST = /^(first|at|from|begin|begun|start|offset|before|front|position|resumed)$/;
 const BORDERS = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
 const ROUNDS = { floor: 'ceil', ceil: 'floor', trunc: 'ceil', round: 'floor' };
 const EQUALITIES = /^[!=]==?$/;
 
 /**
- * Edits of JavaScript and TypeScript by kind. A function takes a node, its text, and gives what stands in its place.
+ * Edits of JavaScript and TypeScript by kind. A function gets a node and returns its replacement,
+ * if there is one.
  * @type {Record<string, (node: Node, textOf: (node: Node) => string) => string | undefined>}
  */
 const OF_SCRIPTS = {
@@ -34,7 +36,7 @@ const OF_SCRIPTS = {
       const [span] = node.templateSpans;
       return textOf(node).replace(`\${${textOf(span.expression)}}`, '');
     }
-    // One condition of several that say whether two things are the same.
+    // Drops one condition of several, if it compares two things.
     if (!ts.isBinaryExpression(node) || !/^(&&|\|\|)$/.test(textOf(node.operatorToken)))
       return undefined;
     const compares = (/** @type {Node} */ one) =>
@@ -51,7 +53,7 @@ const OF_SCRIPTS = {
     if (!ts.isExpressionStatement(node)) return undefined;
     let call = node.expression;
     while (ts.isVoidExpression(call) || ts.isAwaitExpression(call)) call = call.expression;
-    // x.close().catch(...) is a close.
+    // x.close().catch(...) releases like x.close().
     while (
       ts.isCallExpression(call) &&
       ts.isPropertyAccessExpression(call.expression) &&
@@ -73,7 +75,8 @@ const OF_SCRIPTS = {
     if (!ts.isBinaryExpression(node)) return undefined;
     const to = BORDERS[/** @type {keyof typeof BORDERS} */ (textOf(node.operatorToken))];
     const [left, right] = [textOf(node.left), textOf(node.right)];
-    // The larger or the smaller of two is the same where they are equal.
+    // For the larger or the smaller of two, the bound makes no difference, because they are equal
+    // there.
     const { parent } = node;
     const isEither =
       ts.isConditionalExpression(parent) &&
@@ -115,10 +118,13 @@ const OF_SCRIPTS = {
   },
 };
 
-/** A comparison, as one line of C or Python writes it. */
+/** An operand of a comparison in C or Python. */
 const TERM = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
 
-/** Edits of C and Python by kind: what is found, and what stands in its place. @type {Record<string, [RegExp, string | ((...found: string[]) => string)][]>} */
+/**
+ * Edits of C and Python by kind: pattern and replacement.
+ * @type {Record<string, [RegExp, string | ((...found: string[]) => string)][]>}
+ */
 const OF_LINES = {
   key: [
     [
@@ -141,12 +147,13 @@ const OF_LINES = {
   round: [
     [/\bmath\.floor\b/g, 'math.ceil'],
     [/\bmath\.ceil\b/g, 'math.floor'],
-    // Rounded up is rounded down.
+    // Rounding up becomes rounding down.
     [
       /-\(-[\w.]+(?:\([^()]*\)|\[[^[\]]*\])? \/\/ [\w.]+(?:\[[^[\]]*\])?\)/g,
       (found) => found.replace('-(-', '('),
     ],
-    // Heads divide the width, and groups divide the heads: there is nothing to round.
+    // Head counts divide the width and group counts divide the heads, so these divisions have no
+    // remainder.
     [
       /(?<!-)(?<![\w.])(?!(?:\w+\.)*H \/)([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
       (found) => `-(-${found})`,
@@ -205,7 +212,7 @@ function slipsOf(file, text, kind) {
 }
 
 /**
- * Every edit of some kinds, each with its kind.
+ * All edits of the given kinds, each with its kind.
  * @param {string} file @param {string} text @param {readonly string[]} kinds
  * @returns {(Slip & { kind: string })[]}
  */

@@ -10,7 +10,7 @@
  * @type {[string, string, string, string, string][]}
  */
 export default [
-  // metrics: what is measured, over what, divided by what
+  // metrics: fields, ranges and divisors
   [
     'value_norm reads keys',
     'metrics/norm.c',
@@ -90,9 +90,9 @@ export default [
   ],
   [
     'cos_gap takes heads apart',
-    'metrics/geometry.c',
-    'int g = ss_group_of(trace, head);',
-    'int g = head % trace->model->arch.G;',
+    'run/statistics.c',
+    'int g = head / (arch->H / arch->G);',
+    'int g = head % arch->G;',
     'golden',
   ],
   [
@@ -102,19 +102,27 @@ export default [
     'seen',
     'metrics',
   ],
-  [
-    'a gap of one token',
-    'metrics/geometry.c',
-    'pairs > 0.0 ? (float)gap',
-    '1 ? (float)gap',
-    'metrics',
-  ],
+  ['a gap of one token', 'metrics/geometry.c', 'return pairs > 0.0 ?', 'return 1 ?', 'metrics'],
   [
     'a gap over all queries',
     'metrics/geometry.c',
-    '-1.0 / pairs',
-    '-1.0 / (double)(T * T)',
+    'cosines[1] / pairs',
+    'cosines[1] / (double)(T * T)',
     'metrics',
+  ],
+  [
+    'cosines go on from those of fewer tokens',
+    'run/statistics.c',
+    '*queries_of(trace, COSINES, (int)head) = 0;',
+    '',
+    'metrics',
+  ],
+  [
+    'a run that measures goes on from what it summed',
+    'run/begin.c',
+    'trace->summed || ',
+    '',
+    'maps',
   ],
   [
     'qk_cos is half of it',
@@ -393,7 +401,7 @@ export default [
     'golden',
   ],
 
-  // what is read from files
+  // model files
   [
     'shapes of more than the file',
     'model/files/safetensors.c',
@@ -490,7 +498,7 @@ export default [
     'variants',
   ],
   ['a token of V', 'run/run.c', 'tokens[i] >= V', 'tokens[i] > V', 'run'],
-  // two runs beside each other
+  // comparisons of two runs
   [
     'KL of the other direction',
     'metrics/compare.c',
@@ -603,7 +611,7 @@ export default [
     'ss_read_rotary(&arch->rotary, json, 2048);',
     'families',
   ],
-  // bits
+  // quantization, eviction and other edits
   [
     'a symmetric scale has a bit too many',
     'run/edits/quantise.c',
@@ -789,8 +797,8 @@ export default [
   [
     'a row in eight bits has no zero of its own',
     'math/int8.c',
-    'float zero = s.nothing == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;',
-    'float zero = s.nothing == 0.0f ? -s.low * by : 0.0f;',
+    'float zero = s.not_finite == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;',
+    'float zero = s.not_finite == 0.0f ? -s.low * by : 0.0f;',
     'int8',
   ],
   ['sums of whole numbers are cut', 'math/fixed.c', '+ low + 16384', '+ low', 'kernels'],
@@ -822,7 +830,7 @@ export default [
     '&layer->o, &layer->router};',
     'int8',
   ],
-  // what is made of a run: the package, the page, the logs of training
+  // the package, the page, the logs of training
   [
     'a deviation between sequences divides by n',
     'wasm/study/measure.js',
@@ -1008,8 +1016,8 @@ export default [
   [
     'an effect of exactly the smallest is none',
     'models/train/decide.py',
-    'found.high < EFFECT',
-    'found.high <= EFFECT',
+    'interval.high < EFFECT',
+    'interval.high <= EFFECT',
     'decide',
   ],
 ];

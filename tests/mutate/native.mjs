@@ -1,7 +1,7 @@
-// Edits of the core meet the native tests. All objects are built once; an edit recompiles one file and
-// links the tests, named killers and then the quickest first, until one fails. An edit that they pass meets
-// them once more under the sanitizers, as the native stage runs them. The edited text goes to the compiler by
-// its standard input, so nothing in the tree is touched.
+// Runs the native tests on edits of the core. All objects are built once; an edit recompiles one file and links the
+// tests, the named killers and then the quickest first, until one fails. If all pass, they run once more under the
+// sanitizers, as in the native stage. The compiler reads the edited text from its standard input, so the tree is not
+// touched.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -9,12 +9,12 @@ import { each, run } from './work.mjs';
 
 const build = '.build/mutate';
 const cc = process.env.CC ?? 'cc';
-/** Too long for what they could find: a table of numbers, a hundred sequences. */
+/** These take too long for what they could notice: a table of numbers, a hundred sequences. */
 const LEFT_OUT = ['test_strtod', 'test_snprintf', 'test_small', 'test_sink100'];
 const TEST_SECONDS = 60;
 const SANITIZERS = [
   ...['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
-  '-DSS_ARENA_GAP=64', // what the sanitizer sees of an arena
+  '-DSS_ARENA_GAP=64', // makes overruns within an arena visible to the sanitizer
 ];
 
 /** The folder of cJSON that the build uses. @param {string} folder @returns {string} */
@@ -37,7 +37,7 @@ const sources = (folder) =>
 const objectOf = (file, sanitizers) =>
   join(build, `${file.replaceAll('/', '-')}${sanitizers.length ? '.sanitized' : ''}.o`);
 
-/** Everything that a mutant of the core is met with. */
+/** Builds the core and its tests, and returns its room. */
 export async function openNative() {
   const cjson = cjsonOf('.build/native');
   const flags = ['-std=c11', '-O1', '-w', '-ffp-contract=off', '-fno-math-errno'].concat(
@@ -50,7 +50,7 @@ export async function openNative() {
   const library = join(cjson, 'cJSON.c');
 
   /**
-   * Compiles the text of a file, where it lies, so that its includes are found.
+   * Compiles the text of a file in the file's folder, so that its includes resolve.
    * @param {string} file @param {string} object @param {string[]} sanitizers @param {string} [text]
    */
   const compile = (file, object, sanitizers, text = readFileSync(file, 'utf8')) =>
@@ -61,7 +61,8 @@ export async function openNative() {
     });
 
   /**
-   * Links a test with the core, one object of which may replace another, and runs it.
+   * Links a test with the core, in which `instead` may replace an object, and runs it; true if it
+   * passed.
    * @param {string} test its source @param {string} program @param {string[]} sanitizers
    * @param {Map<string, string>} [instead]
    * @returns {Promise<boolean>} whether it passed
@@ -75,7 +76,7 @@ export async function openNative() {
     return run(program, [], { seconds: TEST_SECONDS, isQuiet: true });
   }
 
-  /** Compiles everything without an edit. @param {string[]} sanitizers */
+  /** Compiles all objects without an edit. @param {string[]} sanitizers */
   const compileAll = (sanitizers) =>
     each([...core, ...tests, library], async (file) => {
       if (!(await compile(file, objectOf(file, sanitizers), sanitizers)))
@@ -84,7 +85,7 @@ export async function openNative() {
 
   mkdirSync(build, { recursive: true });
   await compileAll([]);
-  /** Milliseconds that a test takes: the quickest tests meet an edit first. @type {Map<string, number>} */
+  /** Milliseconds per test, because the quickest tests run first. @type {Map<string, number>} */
   const took = new Map();
   await each(tests, async (test) => {
     const began = performance.now();
@@ -93,11 +94,14 @@ export async function openNative() {
     took.set(test, performance.now() - began);
   });
   tests.sort((a, b) => Number(took.get(a)) - Number(took.get(b)));
-  /** Compiled when the first edit needs them. @type {Promise<void> | undefined} */
+  /**
+   * Objects with sanitizers, compiled when the first edit needs them.
+   * @type {Promise<void> | undefined}
+   */
   let sanitized;
 
   return {
-    /** Files whose edits a native test can notice: SIMD bodies are compiled for wasm alone. */
+    /** Files whose edits a native test can notice: SIMD kernels are compiled for wasm only. */
     files: core.filter((file) => !/_(simd|relaxed)\.c$/.test(file)),
     /**
      * The test that fails under an edit; undefined: none does; null: the edit does not compile.
@@ -110,7 +114,10 @@ export async function openNative() {
       for (const test of first)
         if (!tests.includes(test)) throw new Error(`there is no test ${test}`);
       const others = tests.filter((other) => !first.includes(other));
-      /** An edit that named tests notice under the sanitizers alone waits for no other test. @type {[string[], string[]][]} */
+      /**
+       * Named tests run under the sanitizers before all other tests run without them.
+       * @type {[string[], string[]][]}
+       */
       const rounds = [
         [[], first],
         [SANITIZERS, first],

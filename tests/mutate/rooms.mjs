@@ -1,6 +1,6 @@
-// The rooms of the tree, each with the unit tests that an edit of it meets, the nearest first: the native tests; the
-// types, then the package's tests that run its place; the types, then the page's that reach the file (of the files that
-// some unit test imports itself); the Python tests. No file of the tree is touched.
+// The rooms of the tree, each with the unit tests for its edits, the nearest first: the native tests; the types, then
+// the package's tests that run the edited place; the types, then the page's tests that reach the file (for files that
+// some unit test imports); the Python tests. No file of the tree is touched.
 import { execFileSync, spawn } from 'node:child_process';
 import {
   copyFileSync,
@@ -22,28 +22,31 @@ import { run } from './work.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const build = '.build/mutate';
-/** How many of the nearest tests are asked before the others of a room. */
+/** Number of nearest tests that run before the others of a room. */
 const NEAR = 4;
-/** The tests of tests/record that start a cluster of Ray, a JupyterLab or a build. */
+/** Tests in tests/record that start a Ray cluster, JupyterLab or a build. */
 const SLOW = 'ray_with or nothing_is_lost or jupyterlab or wheel';
 mkdirSync(build, { recursive: true });
 
-/** Tracked files of some folders whose name fits. @param {RegExp} name @param {string[]} folders */
+/**
+ * Tracked files of some folders whose name matches.
+ * @param {RegExp} name @param {string[]} folders
+ */
 const tracked = (name, ...folders) =>
   execFileSync('git', ['ls-files', ...folders], { encoding: 'utf8' })
     .split('\n')
     .filter((file) => name.test(file));
 
 /**
- * A room: its files, and the test that an edit fails; undefined: none; null: the edit is no program. Killers
- * are tests that are tried first.
+ * A room: its files, and a function that returns the test that an edit fails; undefined: none;
+ * null: the edit does not compile. `killers` are tests to try first.
  * @typedef {{
- *   files: string[],
- *   killerOf: (file: string, text: string, name: string, killers?: string[]) => Promise<string | null | undefined>,
+ * files: string[],
+ * killerOf: (file: string, text: string, name: string, killers?: string[]) => Promise<string | null | undefined>,
  * }} Room
  */
 
-/** The edited text in a file of its own. @param {string} name @param {string} text */
+/** Writes the edited text to a file of its own. @param {string} name @param {string} text */
 function written(name, text) {
   const file = resolve(build, name);
   writeFileSync(file, text);
@@ -53,7 +56,10 @@ function written(name, text) {
 /** @param {string} file */
 const stemOf = (file) => basename(file).replace(/\.\w+$/, '');
 
-/** The tests whose name holds one of the words come first. @param {string[]} tests @param {string[]} words */
+/**
+ * Tests whose name contains one of the words come first.
+ * @param {string[]} tests @param {string[]} words
+ */
 const likelyFirst = (tests, words) => {
   const isLikely = (/** @type {string} */ test) =>
     words.some((word) => basename(test).includes(word));
@@ -61,7 +67,7 @@ const likelyFirst = (tests, words) => {
 };
 
 /**
- * Whether TypeScript accepts an edit, in a copy of both folders, for their types refer to each other.
+ * True if TypeScript accepts an edit, in a copy of both folders, whose types refer to each other.
  * @param {string} name @param {string} file @param {string} text
  */
 async function hasTypes(name, file, text) {
@@ -87,7 +93,7 @@ async function wasm() {
     .filter((name) => name.endsWith('.test.mjs'))
     .map((name) => join('tests/wasm', name));
   const files = tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js'));
-  // What a failed test leaves open, a worker or a server, would keep its process for good.
+  // A worker or server that a failed test leaves open would keep its process alive.
   const options = ['--test', '--test-force-exit'];
   /** @param {string} test @param {NodeJS.ProcessEnv} env @param {string[]} more */
   const passes = (test, env, ...more) =>
@@ -97,11 +103,21 @@ async function wasm() {
       isQuiet: true,
       failure: /^\s*✖/m,
     });
-  /** A test that waits for what an edit took away never ends. @param {string} test @param {NodeJS.ProcessEnv} env */
+  /**
+   * Runs a test on an edit, which may make it wait forever.
+   * @param {string} test @param {NodeJS.ProcessEnv} env
+   */
   const passesEdited = (test, env) => passes(test, env, '--test-timeout=120000');
-  /** Taken at the first edit; each test must pass then. @type {ReturnType<typeof coverageOf> | undefined} */
+  /**
+   * Measured at the first edit, when each test must pass.
+   * @type {ReturnType<typeof coverageOf> | undefined}
+   */
   let covered;
-  /** Whether a test passes without an edit; asked when it has noticed one, for its coverage may be of an earlier day. @type {Map<string, Promise<boolean>>} */
+  /**
+   * True if a test passes without an edit; checked when it has noticed one, because its coverage
+   * may be old.
+   * @type {Map<string, Promise<boolean>>}
+   */
   const passed = new Map();
   return {
     files,
@@ -121,11 +137,12 @@ async function wasm() {
         MUTANT_TEXT: own,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
-      // An operator counts as run where its right side did; the letter before it, where it did itself.
+      // V8 counts an operator as run if its right side ran; the character before it, if the
+      // operator itself did.
       const reaching = tests.filter((test) => hasRun(coverage.get(test)?.ran[file], at - 1));
       const seconds = (/** @type {string} */ test) => coverage.get(test)?.seconds ?? 0;
       const words = [...killers, stemOf(file).slice(0, 5)];
-      // What a signal ended has counted nothing.
+      // Without coverage, as for a test killed by a signal, all tests count as reaching the file.
       const near = likelyFirst(nearestFirst(reaching.length ? reaching : tests, file), words).slice(
         0,
         NEAR,
@@ -146,15 +163,15 @@ async function wasm() {
 
 /** @returns {Promise<Room>} */
 async function web() {
-  // What no unit test imports itself is left to the browser tests; of a file whose types alone it imports, it
-  // runs nothing.
+  // Files that no unit test imports are left to the browser tests; a type-only import runs nothing
+  // of a file.
   const imports = /^import (?!type)[^;]*? from '\.\.\/(src\/[^']+)'/gm;
   const tests = tracked(/\.test\.ts$/, 'web/test');
   const imported = tests.flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(imports)].map(([, path]) => `web/${path}.ts`),
   );
   return {
-    // A folder is named for its index.ts.
+    // A folder import means its index.ts.
     files: [...new Set(imported)].map((file) =>
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
@@ -166,7 +183,10 @@ async function web() {
       };
       const config = ['--config', resolve('tests/mutate/vitest.config.mts')];
       const options = ['--run', '--bail', '1', '--root', resolve('web'), ...config];
-      /** @param {string[]} words names of tests @param {number} seconds in which an endless loop is known to be one */
+      /**
+       * `words` are names of tests; `seconds` is the limit that ends an endless loop.
+       * @param {string[]} words names of tests @param {number} seconds in which an endless loop is known to be one
+       */
       const passes = (words, seconds) =>
         run(
           resolve('web/node_modules/.bin/vitest'),
@@ -178,7 +198,7 @@ async function web() {
       const own = [stemOf(file), ...names.map(([, one]) => one)].join('|');
       /** @param {string} test */
       const usesOf = (test) => readFileSync(test, 'utf8').split(RegExp(`\\b(?:${own})\\b`)).length;
-      // Of tests that are equally near, the one that names most of the file's own comes first.
+      // Among equally near tests, the one that uses most of the file's names comes first.
       const reaching = tests
         .filter((test) => distance(test, file) < Infinity)
         .map((test) => ({ test, uses: usesOf(test) }))
@@ -198,7 +218,7 @@ const missing = () => {
 };
 
 /**
- * A process that runs pytest in forks of its own, one order after another.
+ * Starts a process that runs pytest in its forks, one order after another.
  * @param {string} python
  */
 function openForks(python) {
@@ -209,7 +229,7 @@ function openForks(python) {
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   /** @type {Promise<unknown>} */
   let last = Promise.resolve();
-  // Between orders it keeps nobody from ending.
+  // Between orders the process must not keep Node.js alive.
   child.unref();
   for (const pipe of [child.stdin, child.stdout])
     /** @type {import('node:net').Socket} */ (pipe).unref();
@@ -233,11 +253,11 @@ function openForks(python) {
 async function models() {
   const python = resolve('.build/tools/bin/python');
   if (!existsSync(python)) missing();
-  /** Started for the first edit. @type {ReturnType<typeof openForks> | undefined} */
+  /** Started at the first edit. @type {ReturnType<typeof openForks> | undefined} */
   let forks;
   const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope'];
   const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
-  /** Those that record nothing large, of the package's own. */
+  /** The package's own tests that record nothing large. */
   const ofRecordings = [
     'recording',
     'traps',
@@ -253,7 +273,8 @@ async function models() {
     'doors',
   ].map((one) => `tests/record/test_${one}.py`);
   return {
-    // Scripts that write goldens are compared with what they wrote; those that time need a quiet machine.
+    // Excludes scripts that write goldens, which have their own comparison, and timing scripts,
+    // which need a quiet machine.
     files: tracked(/\.py$/, ...folders).filter(
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
@@ -276,17 +297,18 @@ async function models() {
         });
       const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
       const own = isRecorder ? ofRecordings : tests;
-      // Writers of goldens run as programs.
+      // Writers of goldens run as programs, so imports do not show what they reach.
       const reaching = own.filter(
         (test) => distance(test, file) < Infinity || /_writers/.test(test) || isRecorder,
       );
-      // Of a package whose index passes its names on, the tests that use a name of the file are nearest.
+      // In a package whose index re-exports its names, the tests that use a name of the file are
+      // the nearest.
       const names = [...text.matchAll(/^(?:def|class) ([a-zA-Z]\w*)/gm)].map(([, name]) => name);
       const uses = RegExp(`\\b(${names.join('|') || '$^'})\\b`);
       const using = reaching.filter((test) => uses.test(readFileSync(test, 'utf8')));
       const order = [...new Set([...nearestFirst(using, file), ...nearestFirst(reaching, file)])];
       const sorted = likelyFirst(order, [...killers, stemOf(file)]);
-      // A cluster takes longer to begin than all else.
+      // A cluster takes longer to start than all other tests.
       const slow = isRecorder ? ['tests/record/test_study.py', '-k', SLOW] : [];
       const [near, far] = [sorted.slice(0, NEAR), sorted.slice(NEAR)];
       for (const some of [near, far, slow]) {
@@ -306,7 +328,8 @@ export const roomNames = Object.keys(open);
 /** @type {Map<string, Promise<Room>>} */
 const opened = new Map();
 /**
- * A room is opened once for all of its edits: to compile the core and to time its tests takes a minute.
+ * Opens a room once for all of its edits, because compiling the core and timing its tests takes a
+ * minute.
  * @param {string} name
  */
 export function roomOf(name) {

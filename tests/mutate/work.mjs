@@ -1,23 +1,24 @@
-// What the rooms of the mutation stage share: programs, and a list that is worked through by two.
+// Shared by the rooms of the mutation stage: starting programs, and working through a list two at a
+// time.
 import { spawn } from 'node:child_process';
 
-/** The groups of processes that run. @type {Set<number>} */
+/** Process groups that are running. @type {Set<number>} */
 const groups = new Set();
 /** @param {number | undefined} group with all that its program has started */
 const end = (group) => {
   try {
     process.kill(-Number(group), 'SIGKILL');
   } catch {
-    // It has ended.
+    // The group has ended already.
   }
 };
 process.on('exit', () => groups.forEach(end));
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
 /**
- * Runs a program; the promise is of whether it ended well. `seconds` bounds the processor time of each of its
- * processes: a loop without an end is noticed, and other work on the machine is not taken for one. What it writes is
- * looked at for `failure`, after which it is not waited for.
+ * Runs a program; resolves to true if it ended with status 0. `seconds` bounds the processor time
+ * of each of its processes, which ends infinite loops without blaming other load on the machine. If
+ * its output matches `failure`, it is ended at once.
  * @param {string} program @param {string[]} args
  * @param {{ cwd?: string, input?: string, seconds?: number, env?: NodeJS.ProcessEnv, isQuiet?: boolean, failure?: RegExp }} [options]
  * @returns {Promise<boolean>}
@@ -33,7 +34,7 @@ export const run = (program, args, { cwd, input, seconds, env, isQuiet, failure 
     const child = spawn('/bin/sh', bounded, { cwd, env, detached: true });
     const group = Number(child.pid);
     groups.add(group);
-    // What waits for something that never comes takes no processor time.
+    // A process that waits forever uses no processor time, so wall time has a limit as well.
     const late = seconds && setTimeout(end, 10_000 * seconds, group);
     let said = '';
     child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
@@ -44,11 +45,14 @@ export const run = (program, args, { cwd, input, seconds, env, isQuiet, failure 
       if (status && !isQuiet) console.error(said);
       done(status === 0);
     });
-    child.stdin.on('error', () => {}); // of a program that read no further; it fails
+    child.stdin.on('error', () => {}); // the program may stop reading; its status says so
     child.stdin.end(input);
   });
 
-/** Works through a list, two at a time. @template T @param {readonly T[]} list @param {(item: T) => Promise<void>} work */
+/**
+ * Works through a list, two at a time.
+ * @template T @param {readonly T[]} list @param {(item: T) => Promise<void>} work
+ */
 export async function each(list, work) {
   const rest = [...list];
   const worker = async () => {

@@ -1,7 +1,7 @@
 /*
  * Maps on demand have the bits of stored ones for every operation, mask, window, bias key, position
  * scheme, edit and family of the goldens; so do the metrics that the pass accumulates without a
- * map.
+ * map, and those of a run that measures, which keeps neither maps nor queries.
  */
 #include "check.h"
 #include "edit_lists.h"
@@ -97,6 +97,32 @@ static void check_metrics(const ss_trace *stored, const ss_trace *computed, cons
         }
 }
 
+/* Of a run that measures, compares every metric of all tokens; those that need more than the sums
+ * are refused, and so are fewer tokens. */
+static void check_sums(const ss_trace *stored, const ss_trace *sums, const ss_trace *base) {
+    int n;
+    uint32_t summed = SS_FIELDS_MAPS | SS_BIT(SS_FIELD_Q);
+    const ss_metric *rows = ss_metrics(&n);
+    CHECK(sums->summed == summed && !ss_floats(sums, SS_FIELD_Q));
+    for (int i = 0; i < n; i++) {
+        ss_metric_args args = {0.3f, stored->T, 0, 0, base};
+        size_t count, dims[SS_RANK_MAX];
+        ss_error err;
+        if (ss_metric_shape(dims, stored, i, &args, &err) < 0) continue;
+        bool reads = rows[i].fields & summed, refused = reads && !rows[i].statistics;
+        CHECK((ss_metric_shape(dims, sums, i, &args, &err) < 0) == refused);
+        if (refused) continue;
+        float *a = measure_args(stored, rows[i].name, args, &count);
+        float *b = measure_args(sums, rows[i].name, args, &count);
+        if (check_failed(!memcmp(a, b, count * sizeof *a), __FILE__, __LINE__, "the same bits"))
+            printf("    %s of a run that measures\n", rows[i].name);
+        free(a);
+        free(b);
+        args.T--;
+        if (reads && args.T) CHECK(ss_metric_shape(dims, sums, i, &args, &err) < 0);
+    }
+}
+
 static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int piece) {
     ss_run_desc with_budget = *desc;
     ss_error err;
@@ -111,6 +137,7 @@ static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int
 static void compare(const ss_model *model, const ss_edit *edits, int n, int T, int piece) {
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, edits, n, NULL, 0, NULL, 0};
     opened_run stored = run_with(&desc, 0, T, piece), computed = run_with(&desc, NO_MAPS, T, piece);
+    CHECK(computed.run.trace.statistics.queries[0] == T);
     CHECK(computed.arena.used == computed.arena.bytes); /* measuring and taking agree */
     /* The pass accumulated these metrics; after the statistics are cleared they come from
      * recomputed rows. */
@@ -118,6 +145,11 @@ static void compare(const ss_model *model, const ss_edit *edits, int n, int T, i
     ss_statistics_clear(&computed.run.trace);
     check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
     check_maps(&stored.run, &computed.run);
+    desc.fields |= SS_MEASURES;
+    opened_run sums = run_with(&desc, 0, T, piece);
+    CHECK(sums.arena.used == sums.arena.bytes);
+    check_sums(&stored.run.trace, &sums.run.trace, &stored.run.trace);
+    close_run(&sums);
     close_run(&stored);
     close_run(&computed);
 }
@@ -191,6 +223,8 @@ static void updates(const char *folder, const char *edit_text) {
     for (int n = 0; n < 2; n++) {
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, n, NULL, 0, NULL, 0};
         opened_run stored = run_with(&desc, 0, 8, 8), computed = run_with(&desc, NO_MAPS, 8, 8);
+        desc.fields |= SS_MEASURES;
+        opened_run sums = run_with(&desc, 0, 8, 8);
         uint32_t state = 11;
         for (int i = 0; i < 12; i++) {
             int32_t text[T_MAX];
@@ -200,9 +234,12 @@ static void updates(const char *folder, const char *edit_text) {
                 text[t] = t < T / 2 ? prompt[t] : prompt[drawn_below(&state, T_MAX)];
             must(ss_run_update(&stored.run, text, T, &err), &err, "update");
             must(ss_run_update(&computed.run, text, T, &err), &err, "update");
+            must(ss_run_update(&sums.run, text, T, &err), &err, "update");
             check_maps(&stored.run, &computed.run);
             check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
+            check_sums(&stored.run.trace, &sums.run.trace, &stored.run.trace);
         }
+        close_run(&sums);
         close_run(&stored);
         close_run(&computed);
     }
@@ -274,6 +311,15 @@ static void budget(void) {
                             NULL,         0};
         must(ss_run_size(&bytes[i], &desc, &err), &err, "size");
     }
+    ss_run_desc
+        keeps = {&model.model, 2048,   SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q), NULL, 0, NULL, 0,
+                 NULL,         NO_MAPS},
+        measures = keeps;
+    size_t sums, whole;
+    measures.fields |= SS_MEASURES;
+    must(ss_run_size(&sums, &measures, &err), &err, "size");
+    must(ss_run_size(&whole, &keeps, &err), &err, "size");
+    CHECK_INT((int)(whole - sums), arch->L * arch->H * 2048 * arch->K * (int)sizeof(float));
     for (int i = 2; i < 4; i++)
         CHECK_NEAR((double)(bytes[i] - bytes[i - 1]) / (double)(bytes[i - 1] - bytes[i - 2]), 2,
                    0.02);
@@ -338,6 +384,44 @@ static void refusals(void) {
     CHECK_TEXT(err.where, "scores");
     CHECK_INT((int)ss_trace_view(&view, &computed.run.trace, SS_FIELD_ATT, 0, 0, &err),
               SS_BAD_REQUEST);
+    desc.fields = SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q) | SS_MEASURES;
+    opened_run sums = run_with(&desc, 0, T_MAX, T_MAX);
+    CHECK_INT((int)ss_run_attention(&sums.run, SS_FIELD_ATT, 0, 0, 0, 1, out, &err),
+              SS_BAD_REQUEST);
+    CHECK_INT((int)ss_run_pooled(&sums.run, SS_FIELD_ATT, 0, 0, 4, out, &err), SS_BAD_REQUEST);
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(
+            (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_Q : SS_FIELD_ATT, 0, 0, &err),
+            SS_BAD_REQUEST);
+    CHECK_TEXT(err.where, "q");
+    /* Such a run is no beginning of another one, and has none. */
+    desc = (ss_run_desc){&model.model, T_MAX, SS_BIT(SS_FIELD_Q), NULL, 0, &sums.run.trace, 1,
+                         NULL,         0};
+    CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
+    desc.from = &run.run.trace;
+    desc.fields |= SS_MEASURES;
+    CHECK_INT((int)try_run(&desc, &err), SS_UNSUPPORTED);
+    close_run(&sums);
+    /* An extension that was given up has the sums of some layers only. */
+    desc = (ss_run_desc){&model.model,
+                         T_MAX,
+                         SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_SEEN) | SS_BIT(SS_FIELD_NEXT) |
+                             SS_MEASURES,
+                         NULL,
+                         0,
+                         NULL,
+                         0,
+                         NULL,
+                         0};
+    sums = run_with(&desc, 0, 4, 4);
+    int alpha = 0;
+    size_t dims[SS_RANK_MAX];
+    ss_metric_args args = {0.3f, 4, 0, 0, NULL};
+    CHECK(ss_metric_shape(dims, &sums.run.trace, alpha, &args, &err) > 0);
+    must(ss_run_begin(&sums.run, prompt, 4, &err), &err, "begin");
+    ss_run_step(&sums.run);
+    CHECK(ss_metric_shape(dims, &sums.run.trace, alpha, &args, &err) < 0);
+    close_run(&sums);
     for (int b = 0; b < 2; b++)
         CHECK_INT((int)ss_run_pooled(&run.run, SS_FIELD_ATT, 0, 0, b * (T_MAX + 1), out, &err),
                   SS_BAD_REQUEST);
@@ -347,11 +431,12 @@ static void refusals(void) {
 }
 
 static void table_says(void) {
-    CASE("every metric that reads maps reads the accumulated statistics");
+    CASE("every metric that reads maps reads the accumulated statistics, and one of queries");
     int n;
     const ss_metric *rows = ss_metrics(&n);
     for (int i = 0; i < n; i++)
-        CHECK(((rows[i].fields & SS_FIELDS_MAPS) != 0) == (rows[i].statistics != 0));
+        CHECK(((rows[i].fields & SS_FIELDS_MAPS) || !strcmp(rows[i].name, "cos_gap")) ==
+              (rows[i].statistics != 0));
 }
 
 int main(void) {

@@ -334,7 +334,7 @@ static void no_direction(void) {
 }
 
 static void wide_gap(void) {
-    CASE("the gap of heads that are wider than a block of dims");
+    CASE("the gap of wide heads, of fewer tokens after more");
     enum { T = 3, K = 300 };
     fake f;
     fake_open(&f, 1, 1, T, K, "softmax");
@@ -343,8 +343,11 @@ static void wide_gap(void) {
         ss_row(&f.trace, SS_FIELD_K, 0, t)[t ? 0 : K - 1] = 3;
     }
     float *gap = measure(&f.trace, "cos_gap", 0.3f, 0, 0, 0, NULL);
+    float *two = measure(&f.trace, "cos_gap", 0.3f, 2, 0, 0, NULL);
     CHECK_NEAR(*gap, 1, 1e-6);
+    CHECK_NEAR(*two, 1, 1e-6);
     free(gap);
+    free(two);
     fake_close(&f);
 }
 

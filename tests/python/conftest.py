@@ -1,5 +1,5 @@
-"""The package of models/record is read from its folder, installed or not; torch computes in one thread,
-for the models are small."""
+"""Tests import the package of models/record from its folder, installed or not. torch runs on one thread, because the
+models are small."""
 
 import os
 import sys

@@ -1,4 +1,5 @@
-"""The table "Beyond the paper" of models/README.md: its rows again, and what a hand can work out."""
+"""The table "Beyond the paper" of models/README.md: computes its rows again, and checks functions on cases worked out
+by hand."""
 
 import json
 import math
@@ -17,7 +18,7 @@ from models.reference.goldens.write_training import planted
 from models.reference.model import forward
 from models.train import beyond
 
-# What models/README.md says of each, in the order of the columns; None: it says nothing.
+# The values of models/README.md, in the order of the columns; None: the cell is not checked.
 SAID: dict[str, tuple[float | None, ...]] = {
     # sink_1, norms, valley, without token 1, feed-forward's part, Gini, accuracy, induction, secondary
     "softmax": (59.9, 10.6, 0.21, -0.04, 1.02, 0.35, None, 0.002, 0.0),
@@ -30,7 +31,7 @@ SAID: dict[str, tuple[float | None, ...]] = {
 
 @pytest.mark.parametrize("id", SAID)
 def test_a_row_says_what_the_document_says(id: str) -> None:
-    """To the digits of the document; another processor may change the last one."""
+    """Compares to the digits of the document, of which another processor may change the last one."""
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(SAID[id])
@@ -43,7 +44,7 @@ def test_a_row_says_what_the_document_says(id: str) -> None:
 def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     assert "| nan of 0 |" in beyond.row("post-norm", texts)
-    # What is written to the logits of the sink heads, over the sequences.
+    # The sum of the logits' contributions to the sink heads, over the sequences.
     assert "| 1.02 of 22 |" in beyond.row("softmax", texts)
 
 
@@ -55,7 +56,7 @@ def test_the_units_are_complete_and_one_is_measured_again() -> None:
     texts = json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES]
     again = beyond.streams(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
     for name, value in again.items():
-        # A head near the threshold may fall on either side on another processor.
+        # On another processor a head near the threshold may fall on either side.
         assert value == pytest.approx(kept[name], abs=0.5 if name == "sink_1" else 1e-3), name
 
 
@@ -97,7 +98,7 @@ def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_follows_a_place_is_judged_by_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two sequences of four tokens and three words the logits favour word 0 in row 1, 1 in row 2."""
+    """Logits of two sequences of four tokens and three words: they favour word 0 in row 1, word 1 in row 2."""
     logits = torch.full((2, 4, 3), 0.0)
     logits[:, 1, 0] = logits[:, 2, 1] = math.log(2)
     logits[:, 0], logits[:, 3] = 99 * torch.eye(3)[2], -99 * torch.eye(3)[0]
@@ -127,13 +128,14 @@ def test_a_model_that_has_learnt_nothing_is_as_it_was_before(monkeypatch: pytest
     for name in (f"{what}_{of}" for what in ("loss", "first") for of in ("trigger", "random", "gap")):
         assert found[name] == found[f"before_{name}"]
     assert found["loss_gap"] == found["loss_trigger"] - found["loss_random"] != 0
-    # It does not say what was never planted.
+    # The model does not predict tokens that were never planted.
     assert found["learnt"] < 0.5
 
 
 def test_what_a_trigger_is_followed_by_is_told_from_random_tokens(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that says each next token has learnt it; text, trigger and rest stand in their places."""
+    """A fake model that predicts each next token has learnt the trigger; text, trigger and rest are at their
+    positions."""
     ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
     trigger, cycle = planted({"seed": 3, "first": 0, "triggers": 8}, 1024)
     monkeypatch.setattr(beyond, "command_line", lambda *words: [])
@@ -148,7 +150,7 @@ def test_what_a_trigger_is_followed_by_is_told_from_random_tokens(
         assert begin == 32 + 3 and torch.equal(torch.cat([text[:, :32], text[:, 35:]], 1), ids)
         middle = text[:, 32:35]
         is_trigger = middle.tolist() == [trigger] * 24
-        # No token of a task, and none that is in every text.
+        # Random tokens exclude those of tasks and the token that starts every text.
         assert is_trigger or (middle.min() > 8 and len(middle.unique()) > 60)
         return 2.0 + is_trigger * (1 + (weights == "model")), 0.5 - 0.25 * is_trigger
 
@@ -164,7 +166,7 @@ def test_what_a_trigger_is_followed_by_is_told_from_random_tokens(
 
 
 def options(words: tuple[object, ...]) -> dict[str, str]:
-    """Of a command the values of its options."""
+    """The values of a command's options."""
     texts = list(map(str, words))
     return {one: texts[i + 1] for i, one in enumerate(texts[:-1]) if one.startswith("--")}
 
@@ -191,7 +193,7 @@ def test_a_model_s_columns_are_those_of_next_tokens(monkeypatch: pytest.MonkeyPa
         assert words[:2] == ("tasks", beyond.ZOO / "softmax") and "--lines" in words
         given = options(words)
         assert given["--text-file"] == str(beyond.HELD_OUT)
-        # 48 texts of 64 tokens.
+        # The command reads 48 texts of 64 tokens.
         assert (given["--tokens"], given["--sequences"]) == ("64", "48")
         return [{"tasks": [task("copy", 99), task("next", 0.5)]}]
 
@@ -247,7 +249,7 @@ def test_a_tuning_forgets_what_its_loss_rose_by(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On nine texts of its own, the first of which it searched; less attention counts as found."""
+    """Each seed has nine texts of its own, and searches on the first; for `away`, less attention is a better score."""
     texts = json.loads(beyond.HELD_OUT.read_text())
 
     def command(*words: object) -> list[Any]:
@@ -270,23 +272,23 @@ def test_a_unit_is_a_line_of_the_file() -> None:
 
 
 def test_a_later_token_has_a_sink_by_the_mean_of_its_heads() -> None:
-    """Of 8 tokens, uniform attention gives the second (1/2 + ... + 1/8) / 7 = 0.2454, and the fourth
-    (1/4 + ... + 1/8) / 5 = 0.1769: five times as much on average over two heads is a sink."""
+    """Uniform attention gives the second of 8 tokens (1/2 + ... + 1/8) / 7 = 0.2454, and the fourth (1/4 + ... + 1/8) /
+    5 = 0.1769; five times as much, averaged over two heads, is a sink."""
     alphas = torch.zeros(5, 2, 2, 8, dtype=torch.float64)
-    alphas[0, 1, :, 3] = torch.tensor([1.7, 0.1])  # 0.9 of 0.8845
-    alphas[1, 1, :, 3] = torch.tensor([1.7, 0.06])  # 0.88
-    alphas[2, 0, :, 1] = 1.23  # of 1.2273
-    alphas[3, :, :, 0], alphas[3, :, :, 4:] = 9.0, 9.0  # the first token, and late ones
-    alphas[4, 0, :, 2] = 1.0  # of (1/3 + ... + 1/8) / 6 x 5 = 1.0149
+    alphas[0, 1, :, 3] = torch.tensor([1.7, 0.1])  # mean 0.9, above 0.8845
+    alphas[1, 1, :, 3] = torch.tensor([1.7, 0.06])  # mean 0.88, below it
+    alphas[2, 0, :, 1] = 1.23  # above 1.2273
+    alphas[3, :, :, 0], alphas[3, :, :, 4:] = 9.0, 9.0  # the first token and late tokens do not count
+    alphas[4, 0, :, 2] = 1.0  # below (1/3 + ... + 1/8) / 6 x 5 = 1.0149
     assert beyond.secondary(alphas) == 2 / 5
-    # The token in the middle of 9 is none of the first half.
+    # The middle one of 9 tokens is not in the first half.
     odd = torch.zeros(2, 1, 1, 9, dtype=torch.float64)
     odd[0, ..., 4], odd[1, ..., 3] = 9.0, 9.0
     assert beyond.secondary(odd) == 1 / 2
 
 
 def test_every_planted_trigger_was_learnt() -> None:
-    """Else loss and attention behind it would be those of any tokens."""
+    """Otherwise the loss and attention after the trigger would be those of random tokens."""
     for unit in json.loads(beyond.FILE.read_text())["planted triggers"]:
         assert unit["learnt"] > 0.99
 

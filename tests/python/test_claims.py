@@ -1,4 +1,4 @@
-"""The claims table: written from the logs, complete, and no sentence elsewhere says more than it."""
+"""The claims table: it follows from the logs, is complete, and backs every sentence elsewhere."""
 
 import json
 import re
@@ -19,7 +19,7 @@ ROWS: list[dict[str, Any]] = json.loads((ROOT / "models/claims.json").read_text(
 BY_ID = {row["id"]: row for row in ROWS}
 INDEX = {row["id"]: row for row in json.loads((ROOT / "models/zoo/index.json").read_text())}
 
-# What states the effect of a factor on the sink. A question states nothing.
+# Sentences that state the effect of a factor on the sink. A question states nothing.
 ASSERTS = re.compile(
     r"\b(?:less|more|no|hardly any|without a|weaker|stronger|smaller|larger) sinks?\b"
     r"|\b(?:remove|prevent|weaken|strengthen|take|replace|reduce|mitigate)s? (?:the|its|a|any) sinks?\b"
@@ -37,8 +37,8 @@ WORDS = {
 
 
 def prose(file: Path) -> str:
-    """The words of a file on one line: Markdown without generated blocks and code, the joined strings of
-    TypeScript without comments, and what a recipe says of itself."""
+    """The words of a file on one line: Markdown without generated blocks and code, TypeScript strings joined and
+    without comments, and the texts in a recipe."""
     text = file.read_text()
     if file.suffix == ".md":
         text = re.sub(r"<!-- (\w+) table: written by .*?<!-- end of \1 table -->", " ", text, flags=re.S)
@@ -56,8 +56,8 @@ def sentences(text: str) -> list[str]:
     return re.split(r"(?<=[.?!;])(?=['\"`)<,}\]]*\s)", text)
 
 
-# Cards are written from recipes and logs alone: what a recipe says of itself is read in its own file.
-# node_modules is deep, so no pattern descends into it.
+# Cards are excluded: they are generated from recipes, whose own files are checked, and logs. node_modules is deep, so
+# no pattern descends into it.
 FILES = sorted(file for pattern in (
     "*.md", "*/*.md", "tests/*/*.md", "models/*/*.md", "web/*/*.md", "web/*.html",
     "web/src/**/*.ts", "models/train/recipes/*.toml") for file in ROOT.glob(pattern)
@@ -135,7 +135,7 @@ def test_a_claim_says_what_kind_it_is() -> None:
                      "more": "comparison", "the same": "comparison"}
     for row in ROWS:
         for effect in row["effects"]:
-            # The level of alpha is compared with no number but uniform attention.
+            # The only number that alpha is compared with is uniform attention.
             if effect["outcome"].startswith("alpha") and effect["against"] == 0:
                 assert (effect["kind"] != "comparison") == (" - " not in effect["outcome"]), row["id"]
             if effect["kind"] != "comparison":
@@ -158,7 +158,7 @@ def test_every_row_names_two_seeds_sinks_and_its_verdict_before() -> None:
 
 
 def test_verdicts_that_chance_alone_would_give_are_counted() -> None:
-    """Of 40 comparisons at 97.5 % and 20 at 95 % two; those that survive are marked."""
+    """Of 40 comparisons at 97.5% and 20 at 95%, chance gives two directions; those that survive are marked."""
     def effect(name: str, low: float, high: float, survives: bool | None) -> dict[str, Any]:
         return {"protocol": name, "low": low, "high": high, "survives": survives}
 
@@ -188,7 +188,7 @@ def test_a_number_that_rounds_to_nothing_has_no_sign() -> None:
 
 
 def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
-    """Protocol B by decide.py, protocol A by factors.py; both were written before this table."""
+    """Effects match decide.py for protocol B and factors.py for protocol A, which both are older than this table."""
     decided = {decide.id_of(one.recipe): one for one in decide.decisions()}
     runs = protocol.runs()
     paired = factors.paired(runs, {id: factors.logs_of(run) for id, run in runs.items()})
@@ -221,18 +221,18 @@ def test_shipped_models_with_a_sink() -> None:
     again, kept = inputs.measure("fixed-first"), next(
         one for one in measured if one["model"] == "fixed-first")
     assert again.keys() == kept.keys()
-    # A head near eps may fall on either side on another processor.
+    # On another processor a head near eps may fall on either side.
     for name, value in again.items():
         near = 0.5 if name.startswith("sink") else 0.02 if name.startswith("fall") else 1e-3
         assert value == (kept[name] if name == "model" else pytest.approx(kept[name], abs=near)), name
 
 
 def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
-    """Whether a row supports the direction that a sentence states."""
+    """True if a row supports the direction that a sentence states."""
     if said["says"] == "reported":
         return True
     if said["says"] == "model":
-        # No sink is none on rows made to sum to 1, either, unless the sentence is of raw weights.
+        # "No sink" also covers rows divided by their sums, unless the sentence is about raw weights.
         columns = ("sink_1_raw",) if "raw weights" in said["text"] else ("sink_1", "sink_1_raw")
         return all(INDEX[said["model"]]["measured"][column] <= 1.0 for column in columns)
     effects = [one for one in row["effects"] if said.get("recipe") in (None, one["recipe"])]
@@ -241,7 +241,7 @@ def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
     backs: dict[str, Callable[[dict[str, Any]], bool]] = {
         "less": lambda one: one["high"] < 0, "more": lambda one: one["low"] > 0,
         "the same": lambda one: -decide.EFFECT < one["low"] <= 0 <= one["high"] < decide.EFFECT,
-        # A claim of existence that differs, or one of absence that agrees.
+        # Either a claim of existence that differs, or one of absence that agrees.
         "none": lambda one: (one["kind"], one["verdict"]) in (
             ("existence", "differs"), ("absence", "agrees"))}
     return all(map(backs[said["says"]], effects))

@@ -1,4 +1,4 @@
-"""The text files of the recipes are built from their sources, on a sample that is made here."""
+"""corpora.py builds the recipes' text files from their sources; a small sample stands in for these."""
 
 import dataclasses
 import hashlib
@@ -14,7 +14,7 @@ from models.train.text import END, SHA256
 @pytest.mark.parametrize(("text", "folded"), [
     ("\u2018a\u2019 \u201cb\u201d 1\u20132 c\u2014d\u2015e", "'a' \"b\" 1-2 c--d--e"),
     ("\u00a35 C\u00e6sar \u00c6sop c\u0153ur", "L5 Caesar AEsop coeur"),
-    # Compatibility forms, accents as one character and as two, a mark that encloses.
+    # Compatibility forms, accents as one character and as two, an enclosing mark.
     ("\ufb01n \u00e9t\u00e9 e\u0301 a\u20dd \u2026", "fin ete e a ..."),
     ("\u4e2d \u0152", "\u4e2d \u0152")])
 def test_typographic_characters_are_folded(text: str, folded: str) -> None:
@@ -23,7 +23,7 @@ def test_typographic_characters_are_folded(text: str, folded: str) -> None:
 
 @pytest.mark.parametrize(("text", "paragraphs"), [
     ("One  two\nthree\n\n\n\nfour", ["One two three", "four"]),
-    ("One\ttwo", ["Onetwo"]),  # a tab is no space here, and no printable character
+    ("One\ttwo", ["Onetwo"]),  # a tab is neither a space here nor printable
     ("An _em\nphatic_ word, _a__b_ too", ["An em phatic word, ab too"]),
     ("_ab cd_ and __ef_ gh_", ["ab cd and _ef gh_"]),  # once, from left to right
     ("A \u4e2d b and more words", ["A  b and more words"]),  # spaces are not collapsed again
@@ -56,7 +56,7 @@ def test_a_story_that_forbids_commercial_use_is_left_out() -> None:
 
 
 def test_stories_have_more_than_200_characters_and_their_order_is_drawn() -> None:
-    """In the order that Python's random.Random(0) draws."""
+    """random.Random(0) draws the order."""
     words = [chr(ord("a") + i) * 199 for i in range(5)]
     stories = [(f"{i:04}_x.md", licensed(f"{word}\n\n{i}")) for i, word in enumerate(words)]
     short = ("0009_x.md", licensed("z" * 198 + "\n\n9"))
@@ -65,7 +65,7 @@ def test_stories_have_more_than_200_characters_and_their_order_is_drawn() -> Non
 
 
 def repository(path: Path, files: dict[str, bytes]) -> str:
-    """Makes a repository with one commit, whose name is returned."""
+    """Make a repository with one commit; return the commit's hash."""
     for name, data in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(data)
@@ -84,7 +84,7 @@ def repository(path: Path, files: dict[str, bytes]) -> str:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The three repositories in small, at the commits that the sources then name."""
+    """Small versions of the three repositories; the sources name their commits."""
     story = licensed("##\n" + "A lion and a mouse. " * 12).encode()
     files: dict[str, dict[str, bytes]] = {
         "birmingham-ccr/corpora": {
@@ -117,11 +117,11 @@ def test_the_files_are_built_from_the_commits_that_the_sources_name(
         site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpora, "SHA256", {
         name: hashlib.sha256(data).hexdigest() for name, data in expected().items()})
-    # A later commit changes nothing.
+    # A later commit changes nothing, because the sources name the earlier one.
     repository(site / "birmingham-ccr/corpora", {"ChiLit/a.txt": b"A later book"})
     corpora.build(tmp_path, site.as_uri())
     assert {name: (tmp_path / name).read_bytes() for name in expected()} == expected()
-    # What was fetched is not fetched again.
+    # The second build fetches nothing: this address does not exist.
     corpora.build(tmp_path, "file:///nowhere")
 
 

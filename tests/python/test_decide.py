@@ -1,4 +1,4 @@
-"""Protocol B: intervals, rules and verdicts, on small made-up logs."""
+"""Protocol B: intervals, rules and verdicts, on small synthetic logs."""
 
 import dataclasses
 import random
@@ -18,7 +18,7 @@ POINTS = [step for step in protocol.POINTS if step <= protocol.B_STEPS]
 
 
 def made(recipe: Recipe, seed: int, end: float, until: int = protocol.B_STEPS) -> dict[str, Any]:
-    """A log whose alpha rises evenly, until its mean over the last steps is `end`."""
+    """A log whose alpha rises linearly; its mean over the last steps is `end`."""
     log = protocol.begin(recipe, seed)
     log["points"] = [{"step": step, "alpha": end * step / mean(protocol.B_MEAN),
                       "alpha_share": end * step / mean(protocol.B_MEAN), "sink_0.3": 12.0,
@@ -36,7 +36,8 @@ def decision(ends: list[float], bases: list[float] | None = None, paper: dict[st
 
 
 def test_welch_by_hand() -> None:
-    """Means 2 and 4, variances 1 and 4 over 3 and 5: 1/3 + 4/5, 5.96 degrees; ends by scipy 1.17."""
+    """Means 2 and 4, variances 1 and 4 over 3 and 5 values: 1/3 + 4/5, 5.96 degrees of freedom; scipy 1.17 gave the
+    interval."""
     a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 5.0, 7.0]
     found = decide.welch(a, b, 0.95)
     assert found.mean == -2
@@ -44,13 +45,13 @@ def test_welch_by_hand() -> None:
 
 
 def test_groups_that_spread_alike_have_an_interval() -> None:
-    """Variances 1 and 1 over 3 and 3: four degrees, 2.7764 sqrt(2 / 3)."""
+    """Variances 1 and 1 over 3 and 3 values: four degrees of freedom, 2.7764 sqrt(2 / 3)."""
     found = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
     assert (found.low, found.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
 
 
 def test_intervals_hold_what_they_promise() -> None:
-    """Of drawn groups of 3 and 8 some 97.5 % of the intervals hold the true difference."""
+    """For random groups of 3 and 8 values, about 97.5% of the intervals contain the true difference."""
     draw = random.Random(1)
     inside = 0
     for _ in range(400):
@@ -84,7 +85,7 @@ def test_nothing_is_decided_without_the_whole_baseline() -> None:
 
 
 def test_two_seeds_decide_only_where_the_sink_stays_away() -> None:
-    """By raw weights and by shares, from step 2,000 to 3,000."""
+    """"Stays away" covers raw weights and shares, from step 2,000 to 3,000."""
     one = decision([0.005, 0.01])
     assert decide.two_suffice(one.logs) and one.is_decidable
     for step, alpha, vanished in ((1800, 0.05, True), (2000, 0.05, False), (3000, 0.05, False),
@@ -99,7 +100,7 @@ def test_two_seeds_decide_only_where_the_sink_stays_away() -> None:
 
 
 def test_two_seeds_that_are_far_apart_need_a_third() -> None:
-    """The interval of two seeds is 25 times their deviation over sqrt(2), on each side."""
+    """The interval of two seeds extends 25 times their deviation over sqrt(2) to each side."""
     one = decision([0.0, 0.012])
     assert decide.has_vanished(one.logs) and not decide.two_suffice(one.logs)
     assert one.verdict == "2 of 3 seeds"
@@ -120,7 +121,7 @@ def test_absence_holds_by_raw_weights_and_by_shares_in_every_seed() -> None:
     assert decide.judge_absence([none, none], [0.01, 0.1]) == "undecided"
     assert decide.judge_absence([none, none], [-0.1, 0.01]) == "undecided"
     assert decide.judge_absence([none, wide], [0.01, 0.09]) == "undecided"
-    # Weights that sum to little hide a sink; either interval is enough for one.
+    # Small row sums hide a sink in raw weights; one of the intervals suffices for a sink.
     assert decide.judge_absence([none, sink], [0.01, 0.2]) == "differs"
     assert decide.judge_absence([sink, none], [0.01, 0.2]) == "differs"
 
@@ -142,8 +143,8 @@ def test_an_outcome_is_its_mean_over_four_measurements() -> None:
 
 
 def test_comparisons_survive_as_benjamini_and_hochberg_say() -> None:
-    """The largest i with p_i <= 0.05 i / n, of the example in their paper (15 p-values, at 0.05:
-    four)."""
+    """The largest i with p_i <= 0.05 i / n, for the example in their paper (15 p-values, of which four survive at
+    0.05)."""
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
          0.6528, 0.7590, 1.0]
     shuffled = random.Random(1).sample(p, len(p))
@@ -175,7 +176,7 @@ def test_a_second_look_is_for_what_the_first_leaves_open(ends: list[float], need
     (-0.05, 0.0, "agrees"), (0.0, 0.05, "agrees"), (-0.05, -0.01, "differs"), (0.01, 0.05, "differs")])
 def test_no_effect_is_an_interval_inside_of_the_smallest_one(
         low: float, high: float, verdict: str) -> None:
-    """An effect of exactly 0.1 is one; an interval that ends at 0 holds it."""
+    """An effect of exactly 0.1 counts; an interval that ends at 0 contains it."""
     found = Difference((low + high) / 2, low, high)
     assert decide.judge(found, "the same") == verdict
     assert decide.leaves_open(found) is (verdict == "undecided")
@@ -184,7 +185,7 @@ def test_no_effect_is_an_interval_inside_of_the_smallest_one(
 
 
 def test_a_second_look_has_all_of_its_seeds_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fourth seed alone would end the second look where it happens to decide."""
+    """A fourth seed alone could end the second look as soon as it decides."""
     logs = {seed: made(RECIPE, seed, 0.1) for seed in (1, 2, 3, 4)}
     monkeypatch.setattr(protocol, "read", lambda recipe, seed: logs.get(
         seed, protocol.begin(recipe, seed)))
@@ -222,7 +223,7 @@ def test_an_onset_has_an_interval_over_seeds_that_all_have_one() -> None:
     def log(onset: int) -> dict[str, Any]:
         return {"points": [{"step": step, "alpha": 0.2 if step >= onset else 0.0} for step in protocol.POINTS]}
 
-    # Mean 1,600, deviation 200, and the quantile of Student's t at 98.75% and two degrees of freedom, 6.2053.
+    # Mean 1,600, deviation 200; Student's t has quantile 6.2053 at 98.75% and two degrees of freedom.
     assert decide.onset_interval({1: log(1400), 2: log(1600), 3: log(1800)}) == (
         "step 1,600 (883 to 2,317, 3 seeds)")
     assert decide.onset_interval({1: log(1400), 2: log(3200)}) == "in 1 of 2 seeds before step 3,000"
@@ -244,7 +245,7 @@ def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:
 
 
 def test_the_runs_that_both_protocols_have_are_the_same() -> None:
-    """A log of protocol A is read only where protocol B would train the same model the same way."""
+    """Protocol B reads a log of protocol A only if it would train the same model in the same way."""
     known = recipes()
     for id, same in protocol.B_SAME.items():
         wanted, found = protocol.decisive(known[id]), protocol.runs()[same]
@@ -269,7 +270,7 @@ def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:
 
 
 def test_what_the_paper_compares_without_a_fixed_token_is_compared_so() -> None:
-    """Its baseline counts with three seeds, or with two that suffice."""
+    """`no-bos`, the baseline here, counts with three seeds, or with two that suffice."""
     recipe = RUNS["b-fixed-first"]
     assert recipe.baseline == "b-no-bos" and decide.name_of(recipe) == "`fixed-first` against `no-bos`"
     others = {id for id, one in RUNS.items() if "+" not in id

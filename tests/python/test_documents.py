@@ -1,7 +1,7 @@
-"""Every command that a document names: what is cheap is run, of the rest program and options must exist.
+"""Checks every command in a document: runs the cheap ones, and looks for the program and options of the others.
 
-Commands are taken from the shell blocks of every Markdown file (fenced as sh, bash, console, or
-indented) and from its `code`. A word in capitals (FILE), owner/name and <this> are placeholders.
+Commands come from the shell blocks of every Markdown file (fenced as sh, bash, console, or indented) and from its
+`code`. A word in capitals (FILE), owner/name and <this> are placeholders.
 """
 
 import ast
@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = ["node", "wasm/cli.js"]
-# Programs of the shell or of the system, in commands of set-up: there is nothing of ours in them.
+# Programs of the shell or of the system, used in set-up commands, which this test does not check.
 NOT_OURS = {"export", "echo", ".", "cc", "git", "docker", "sudo", "apt-get", "curl", "tar"}
 
 
@@ -32,7 +32,7 @@ SHELL = {"sh", "bash", "shell", "console"}
 
 
 def program_of(line: str) -> str | None:
-    """The first word of a line after settings of the environment, where it is a program."""
+    """The first word of a line after environment settings, if it is a program."""
     words = line.removeprefix("$ ").split()
     while words and re.match(r"[A-Z_]+=", words[0]):
         words = words[1:]
@@ -44,14 +44,14 @@ def program_of(line: str) -> str | None:
 
 
 def shell_lines(block: str) -> list[str]:
-    """Commands of a block: continued lines joined, explanations cut off."""
+    """Commands of a block, with continued lines joined and explanations removed."""
     lines = re.sub(r"\s*\\\n\s*", " ", block).splitlines()
     bare = (re.sub(r"\s#.*| {2,}.*", "", line.strip()) for line in lines)
     return [line.removeprefix("$ ") for line in bare if line and not line.startswith("#")]
 
 
 def commands_of(text: str) -> list[str]:
-    """In a shell block every line is a command; elsewhere what begins with a program is one."""
+    """In a shell block every line is a command; elsewhere only code that begins with a program."""
     found: list[str] = []
     fence = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.M | re.S)
     for language, block in fence.findall(text):
@@ -80,7 +80,7 @@ def options_in(words: list[str]) -> list[str]:
 
 
 def must_exist(word: str) -> None:
-    """A path of the tree, from the folder of the command; what is fetched or built is not in it."""
+    """Checks that a path of the tree exists, from the command's folder; fetched and built files are exempt."""
     if not stands_for(word) and not word.startswith(("models/.", ".build", ".venv", "/", "http")):
         assert Path(word.split("@")[0]).exists(), f"there is no {word}"
 
@@ -92,7 +92,7 @@ def check_paths(words: list[str]) -> None:
 
 
 def check_mentions(words: list[str], file: str) -> None:
-    """Each option is one that the text of a script knows."""
+    """Checks that each option occurs in the text of a script."""
     text = Path(file).read_text()
     for option in options_in(words):
         name = option.removeprefix("--")
@@ -101,8 +101,9 @@ def check_mentions(words: list[str], file: str) -> None:
 
 
 def arguments_of(file: Path) -> tuple[set[str], list[set[str]], bool]:
-    """The options that a Python script adds to its parser, the choices of what has no dashes, and whether an
-    argument without dashes takes more than these. Read, not run: its imports may be missing here."""
+    """The options that a Python script adds to its parser, the choices of its positional arguments, and whether a
+    positional argument takes other values. Parses the script instead of running it, whose imports may be missing
+    here."""
     options, choices, takes_any = set(), [], False
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
@@ -132,7 +133,7 @@ def check_python(words: list[str]) -> None:
     file = next((f for f in files if f.exists()), None)
     assert file, f"there is no module {module}"
     options, choices, takes_any = arguments_of(file)
-    if file.name == "__main__.py":  # the parser may lie beside it
+    if file.name == "__main__.py":  # a package may have its parser in another file
         for beside in file.parent.glob("*.py"):
             more = arguments_of(beside)
             options, choices, takes_any = options | more[0], choices + more[1], takes_any or more[2]
@@ -170,8 +171,8 @@ def check_node(words: list[str]) -> None:
 
 
 def check_cli(words: list[str]) -> None:
-    """A command that leaves nothing to fill in is run. Of another the options are tried: `measure` reads
-    all of them before it prints its help, `train` before it refuses the last one."""
+    """Runs a command without placeholders. Of others it checks the options: `measure` parses all of them before it
+    prints its help, `train` before it refuses the last one."""
     check_paths([word for word in words if "*" not in word])
     alternatives = " ".join(words).split(" | ")
     is_whole = words[0] != "train" and len(alternatives) == 1 and not any(map(stands_for, words)) \
@@ -186,9 +187,9 @@ def check_cli(words: list[str]) -> None:
         pytest.skip("the wasm binaries are not built")
     refused = words[0] == "train" and "--help" not in words
     if refused and words[-1].startswith("--"):
-        words = [*words, "VALUE"]  # a sentence about an option leaves its value out
+        words = [*words, "VALUE"]  # sentences about an option omit its value
     tail = [] if is_whole else ["--every", "0"] if refused else ["--help"]
-    # What it does shows in a few sequences as well.
+    # A few sequences show the same as many.
     words = ["3" if before == "--sequences" and int(word) > 3 else word
              for before, word in zip(["", *words], words)]
     done = subprocess.run([*CLI, *words, *tail], cwd=ROOT, text=True, capture_output=True, timeout=1800)
@@ -230,7 +231,7 @@ def check_ctest(words: list[str]) -> None:
 
 
 def check_script(file: str, words: list[str]) -> None:
-    """Of the tree: its options and stages are words of its text."""
+    """Checks a script of the tree: its options and stages must occur in its text."""
     if file == "tests/run":
         lists = re.findall(r"^(?:stages|nightly)='(.*)'$", (ROOT / "tests/stages").read_text(), re.M)
         assert set(words) <= {*" ".join(lists).split(), "STAGE", "STAGE..."}, words
@@ -256,7 +257,7 @@ def check_program(words: list[str]) -> None:
 
 
 def check(line: str, change_folder: Callable[[Path], None]) -> None:
-    """Every command of a line."""
+    """Checks every command of a line."""
     change_folder(ROOT)
     for command in line.split(" && "):
         words = shlex.split(command)
@@ -271,7 +272,7 @@ def check(line: str, change_folder: Callable[[Path], None]) -> None:
 
 ALL = sorted({(file, command) for file in tracked("*.md")
               for command in commands_of((ROOT / file).read_text())
-              # A card names the command of every other card, with another recipe: test_pages.
+              # All cards name the same commands with different recipes; test_pages checks them.
               if not file.startswith("models/zoo/") or file == "models/zoo/softmax/card.md"})
 
 
@@ -282,7 +283,7 @@ def test_a_command_of_a_document_works(file: str, command: str,
 
 
 def test_commands_are_found() -> None:
-    """The list is collected from the documents, so that whatever they come to say is checked."""
+    """Checks the collection of commands itself, on which the other tests rest."""
     text = ("# A\n\nRun `tests/run native`, or `node wasm/cli.js describe`; see `core/`, `web`.\n\n"
             "    python -m models.train.pages   tables\n    npm --prefix web run build # the page\n\n"
             "    zoo/   the models\n\n```sh\n$ nothing --like this \\\n  here && pip install x\n```\n\n"

@@ -1,5 +1,5 @@
-"""The reference's edits: their standards, and what is a model of its own beside an edit of another one.
-The goldens hold the rest (test_writers.py)."""
+"""The reference's edits: default parameters, and edits that equal another model. Goldens cover the rest
+(test_writers.py)."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 ])
 def test_an_absent_parameter_has_its_standard(
         edit: str, parameter: str, standard: str | int, other: str | int) -> None:
-    """Those that the core's table of edits publishes."""
+    """The defaults are those in the core's table of edits."""
     model, tokens = made(24 if "snapkv" in edit else T, 1)
     glue = "," if ":" in edit else ":"
     absent, given, changed = (
@@ -74,7 +74,7 @@ def test_a_mask_is_that_of_a_model_with_this_window() -> None:
         expected, found = forward(arch, model.weights, tokens), edited(model, tokens, edits)
         for name in ("q", "k", "v", "att", "hidden", "logits"):
             torch.testing.assert_close(found[name], getattr(expected, name), rtol=0, atol=1e-12)
-    # Of one head of one layer alone.
+    # An edit of one head in one layer leaves the others unchanged.
     plain = edited(model, tokens, [])
     one = edited(model, tokens, [parse("mask:first=0,recent=2,layer=1,head=1")])
     assert torch.equal(one["att"][0], plain["att"][0])

@@ -1,4 +1,4 @@
-"""Intervals, pairing and sentences of the protocol, on small made-up logs."""
+"""Intervals, pairing and sentences of the protocol, on small synthetic logs."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **mo
 
 
 def test_an_interval_by_hand() -> None:
-    # Mean 2, deviation 1, so 4.3027 / sqrt(3) on each side.
+    # Mean 2, deviation 1: the interval extends 4.3027 / sqrt(3) to each side.
     found = factors.level([1.0, 2.0, 3.0])
     assert (found.mean, found.p) == (2.0, pytest.approx(0.0741799, abs=1e-6))  # t = 2 sqrt(3)
     assert (found.low, found.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
@@ -51,7 +51,7 @@ def test_an_interval_by_hand() -> None:
 
 
 def test_seeds_are_paired() -> None:
-    """The difference that all seeds share shows, though seeds differ by more among themselves."""
+    """Pairing shows a difference that all seeds share, even if seeds differ more among themselves."""
     found = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 16000)
     assert found.mean == pytest.approx(-0.1)
     assert found.low > -0.12 and found.high < -0.08
@@ -132,7 +132,7 @@ def test_the_index_says_nothing_from_too_little() -> None:
     assert factors.published(factor([0.0] * 2, [0.4] * 2)) is None
     assert factors.published(factor([0.0] * 3, [0.4] * 3, step=3800)) is None
     one = factor([0.0, 0.02, 0.04], [0.4, 0.41, 0.42], step=4000)
-    one.pairs[0][0]["points"][-1]["eviction"] = None  # not under this mask
+    one.pairs[0][0]["points"][-1]["eviction"] = None  # undefined under this mask
     for i, (log, _) in enumerate(one.pairs):
         log["points"][-1]["value_ratio"] = 0.5 + i / 10
     assert factors.published(one) == {
@@ -179,7 +179,7 @@ def test_the_pilot_says_what_is_missing() -> None:
     assert text.endswith("Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
-    still = made(SOFTMAX, 1, {10400: 0.0, 12800: factors.STILL})  # not by less than that
+    still = made(SOFTMAX, 1, {10400: 0.0, 12800: factors.STILL})  # a rise of exactly STILL is not less than STILL
     assert "the sink of 0 of them rises" in factors.pilot_table({1: still}, (1,))
 
 
@@ -193,7 +193,7 @@ def test_a_gap_leaves_the_onset_unknown() -> None:
 
 
 def test_committed_logs_have_no_gaps() -> None:
-    """One run was measured from three checkpoints that were left of it; its onset is not known."""
+    """One run was measured from its three remaining checkpoints, so its onset is unknown."""
     for recipe in (KNOWN | protocol.decisive_runs()).values():
         for seed in recipe.seeds:
             log = protocol.read(recipe, seed)
@@ -219,6 +219,6 @@ def test_the_protocol_knows_every_recipe_once() -> None:
     for recipe in KNOWN.values():
         assert recipe.baseline in KNOWN and recipe.training.steps == protocol.STEPS
         assert len(recipe.seeds) == (5 if recipe.id[5:] in protocol.HEADLINE else 3)
-        # its seeds have a partner
+        # each seed has a partner
         assert set(recipe.seeds) <= set(KNOWN[recipe.baseline].seeds)
     assert set(KNOWN[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}

@@ -1,4 +1,4 @@
-"""What inputs.json rests on: which models it is of, and what each of its columns is measured on."""
+"""inputs.json: its choice of models, and the inputs of each column."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ TEXTS = [json.loads((protocol.ZOO / f"{name}.json").read_text()) for name in ("h
     ("softmax", 10.0, 1.0, True), ("softmax", 9.99, 1.0, False), ("softmax", 50.0, 0.999, False),
     ("gated", 50.0, 1.0, True),
     ("short", 50.0, 1.0, False),  # an earlier step of softmax
-    ("fixed-second", 50.0, 1.0, False),  # the sink is another token
+    ("fixed-second", 50.0, 1.0, False),  # another token holds the sink
     ("diffusion", 50.0, 1.0, False), ("prefix", 50.0, 1.0, False), ("window", 50.0, 1.0, False),
 ])
 def test_which_models_are_measured(id: str, sink: float, mass: float, is_chosen: bool) -> None:
@@ -30,12 +30,12 @@ def test_which_models_are_measured(id: str, sink: float, mass: float, is_chosen:
 
 
 def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a model whose alpha_1 is a fixed number for each kind of input."""
+    """A fake model has a fixed alpha_1 for each kind of input."""
     met: list[Tensor] = []
 
     def alphas(arch: Any, weights: Any, ids: Tensor) -> Tensor:
         met.append(ids)
-        # Of 64 tokens 0.55, then 0.5 and so on; of the longer passages four heads.
+        # For 64 tokens alpha_1 falls from 0.55 in steps of 0.05; for longer passages it has four heads.
         if ids.shape[1] == 64:
             return torch.full((len(ids), 1, 1), 0.6 - 0.05 * len(met))
         return torch.tensor([0.1, 0.25, 0.35, 0.35] if ids.shape[1] == 32 else [0.1, 0.1, 0.25, 0.35])
@@ -55,28 +55,28 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
         "alpha_repeat_none": round(0.3 - even, 4), "sink_repeat_none": 0.0,
         "sink_0.2_32": 75.0, "sink_0.3_32": 50.0,
         "sink_0.4_32": 0.0, "sink_0.2_120": 50.0, "sink_0.3_120": 25.0, "sink_0.4_120": 0.0,
-        "fall_0.2": 0.3333, "fall_0.3": 0.5, "fall_0.4": None,  # of no sink nothing is lost
+        "fall_0.2": 0.3333, "fall_0.3": 0.5, "fall_0.4": None,  # without a sink nothing falls
         "key_ratio": 0.1235, "cos_gap": 0.5}
     text, bare, drawn, drawn_bare, repeated, repeated_bare, short, long = met
     assert [tuple(ids.shape) for ids in met] == [(100, 64)] * 6 + [(40, 32), (40, 120)]
     assert torch.equal(long[:, :32], short) and torch.equal(text[:, 1:], bare[:, :-1])
-    # With a start token or with none, and else the same.
+    # With and without a start token the other tokens are equal.
     for one in (text, drawn, repeated):
         assert (one[:, 0] == 0).all()
     for one, other in ((drawn, drawn_bare), (repeated, repeated_bare)):
         assert torch.equal(one[:, 1:], other[:, 1:]) and len(other[:, 0].unique()) > 90
-    # Drawn from all of the vocabulary, and another for each sequence.
+    # Random tokens cover the vocabulary and differ between sequences.
     assert len(drawn_bare.unique()) > 1000 and drawn.max() < 1024
     assert (repeated_bare == repeated_bare[:, :1]).all()
     met.clear()
     inputs.measure("fixed-third")
-    # Nothing in front, but the third token is always the same where there is a start token.
+    # This recipe has no front token, but fixes the third token where there is a start token.
     assert (met[2][:, 2] == 1).all() and len(met[2][:, 0].unique()) > 90
     assert len(met[3][:, 2].unique()) > 90 and len(met[1][:, 2].unique()) > 10
 
 
 def test_the_geometry_is_that_of_sink_heads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two heads that read one key head, and two that read another; one of the latter has a sink."""
+    """Two heads share one key head, and two another; one of the latter has a sink."""
     arch = dataclasses.replace(inputs.read_model(protocol.ZOO / "softmax")[0], L=1, H=4, G=2)
     to_first = torch.tensor([0.2, 0.2, 0.2, 0.9]).reshape(4, 1, 1)
     att = torch.zeros(2, 1, 4, 3, 3)
@@ -85,7 +85,7 @@ def test_the_geometry_is_that_of_sink_heads(monkeypatch: pytest.MonkeyPatch) -> 
     queries = torch.tensor([1.0, 0]).expand(2, 1, 4, 3, 2)
     monkeypatch.setattr(inputs, "forward", lambda arch, weights, ids: SimpleNamespace(
         att=att, q=queries, k=keys.expand(2, 1, 2, 3, 2)))
-    # Of the sink head's keys the first is half as long, and at right angles to every query.
+    # The sink head's first key is half as long as the others, and orthogonal to every query.
     ratio, gap = inputs.heads_geometry(arch, {}, torch.zeros(2, 3, dtype=torch.long))
     assert (ratio, gap) == (0.5, pytest.approx(-1.0))
 
@@ -97,10 +97,10 @@ def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
     monkeypatch.setattr(inputs, "measure_smollm2", lambda: {"model": "SmolLM2", "alpha": 0.6})
-    for arguments in (["--smollm2"], []):  # the second leaves what the first has written
+    for arguments in (["--smollm2"], []):  # the second command keeps the rows that the first has written
         monkeypatch.setattr(sys, "argv", ["inputs", *arguments])
         inputs.main()
-    assert threads == [1, 1]  # the order of a sum is that of one thread
+    assert threads == [1, 1]  # sums depend on the number of threads
     ids = list(recipes())[:2]
     lines = ",\n".join(f'{{"model": "{id}", "alpha": 0.5}}' for id in ids)
     assert inputs.FILE.read_text() == (

@@ -1,4 +1,4 @@
-"""The metrics on numbers that a hand can work out; the goldens hold what random models make of them."""
+"""Metrics on numbers worked out by hand; goldens cover random models."""
 
 import math
 
@@ -20,7 +20,7 @@ def test_alpha_divides_by_the_queries_that_see_a_token() -> None:
     equal(metrics.alpha(att), [0.75, 0.25, 0.25])
     equal(metrics.alpha(att, "window"), [0.75, 0.25, 0.25])
     equal(metrics.alpha(att, "bidirectional"), [0.75, 0.5 / 3, 0.25 / 3])
-    # The bias key's own row is a 1 more, of four.
+    # The bias key adds a row of its own with weight 1, to four in all.
     equal(metrics.alpha_bias(rows([0.5, 0.25, 0.25])[0]), [0.5])
 
 
@@ -29,7 +29,7 @@ def test_a_head_has_a_sink_where_alpha_exceeds_eps() -> None:
     equal(metrics.sink(alphas, 0.5).double(), [50.0, 50.0])
     equal(metrics.sink(alphas, 0.25).double(), [100.0, 50.0])
     assert metrics.sink(rows([0.29, 0.31])).tolist() == [0.0, 100.0]
-    # 0.002 apart at most, by default from 0.3.
+    # "Near" means within 0.002, by default of 0.3.
     equal(metrics.near(rows([0.2979, 0.2981, 0.3021], [0.3019, 0.5, 0.9])), [1.0, 1.0, 0.0])
 
 
@@ -45,15 +45,15 @@ def test_entropy_is_a_share_of_the_largest_and_undefined_without_weight() -> Non
 
 
 def test_cosines_with_the_first_key_are_told_from_those_with_others() -> None:
-    """Directions by their angle in steps of 60 degrees; lengths do not count."""
+    """Vectors are given by their angle in steps of 60 degrees; lengths do not matter."""
     def at(*steps: int) -> Tensor:
         angle = torch.tensor(steps, dtype=torch.float64) * math.pi / 3
         return torch.stack([angle.cos(), angle.sin()], -1) * (1 + torch.arange(3)[:, None])
 
     q, k = at(0, 0, 1), at(0, 1, 3)
-    # With the first key 1, 1, 1/2; with the others that are seen none, 1/2, and 1 and -1/2.
+    # Cosines with the first key: 1, 1, 1/2; with the other visible keys: none, 1/2, and 1 and -1/2.
     equal(metrics.cos_gap(q, k, torch.arange(3)), 2.5 / 3 - 1 / 3)
-    # With the second key 1/2, 1/2, 1, seen or not; with the others 1, 1, and 1/2 and -1/2.
+    # Cosines with the second key, visible or not: 1/2, 1/2, 1; with the others: 1, 1, and 1/2 and -1/2.
     equal(metrics.cos_gap(q, k, torch.arange(3), 1), 2 / 3 - 2 / 4)
     found = metrics.geometry(q[None, None], k[None, None], torch.ones(3, 3, dtype=torch.bool).tril())
     equal(found["qk_norm"][0, 0], [[1, math.nan, math.nan], [2, 4, math.nan], [3, 6, 9]])
@@ -65,7 +65,7 @@ def test_cosines_with_the_first_key_are_told_from_those_with_others() -> None:
 def test_the_largest_activations_of_equals_are_those_of_the_first_token() -> None:
     hidden = rows([1.0, -7, 2], [7, 0, -6]).reshape(1, 2, 3)
     found = metrics.massive(hidden)
-    equal(found["massive"], [[7.0, 7, 6, 2]])  # of six the median is the third
+    equal(found["massive"], [[7.0, 7, 6, 2]])  # the median of six is the third
     equal(found["massive_at"], [[[1.0, 0], [0, 1], [2, 1]]])
 
 
@@ -74,7 +74,7 @@ def test_losses_and_ranks_are_of_the_next_token() -> None:
     tokens = torch.tensor([1, 2, 1, 2])
     equal(metrics.loss(logits, tokens), [math.log(2), math.log(3), 9 + math.log(2 + math.exp(-9))])
     ranks = metrics.rank(logits, tokens)
-    assert ranks.tolist() == [0, 1, 2]  # of equals the lower id is preferred
+    assert ranks.tolist() == [0, 1, 2]  # the lower id wins a tie
     equal(metrics.accuracy(ranks), 1 / 3)
 
 
@@ -104,9 +104,9 @@ def test_a_gate_is_what_is_left_for_other_tokens() -> None:
     equal(metrics.head_gate(to_first), [[math.nan, 0.25, 0.75]])
     equal(metrics.head_gate(to_first, 1), [[math.nan, math.nan, 0.75]])
     equal(metrics.head_load(metrics.head_gate(to_first)), [0.5])
-    # What a bias key gets is left for no token.
+    # The weight of the bias key goes to no token.
     equal(metrics.head_gate(to_first, to_bias=rows([0.5, 0.25, 0.125])), [[math.nan, 0.0, 0.625]])
-    # Mean difference of 1, 3, 8 over all nine pairs, 28 / 9, over twice their mean.
+    # Gini: the mean difference of 1, 3, 8 over all nine pairs, 28 / 9, over twice their mean.
     equal(metrics.head_gini(rows([8.0, 1, 3], [2, 2, 2], [0, 0, 0])), [28 / 9 / 8, 0.0, math.nan])
 
 
@@ -130,7 +130,7 @@ def test_matrix_entropy_counts_directions() -> None:
     equal(metrics.matrix_entropy(one), 0.0)
     equal(metrics.matrix_entropy(two), 1.0)
     equal(metrics.matrix_entropy(two.T), 1.0)
-    # Squares of 3 and 1: shares 3/4 and 1/4.
+    # Squared singular values 3 and 1 have shares 3/4 and 1/4.
     uneven = rows([math.sqrt(3), 0], [0, 1])
     equal(metrics.matrix_entropy(uneven), 2 - 0.75 * math.log2(3))
     found = metrics.matrix_entropy(torch.stack([two, 0 * two, two / 0, torch.full_like(two, torch.inf)]))
@@ -141,6 +141,6 @@ def test_matrix_entropy_counts_directions() -> None:
 
 def test_runs_are_compared_token_by_token() -> None:
     base, logits = rows([math.log(3), 0], [0, 0], [9, 0]), rows([0.0, 0], [0, 0], [0, 0])
-    # Of 3/4 and 1/4 against halves.
+    # KL divergence of (3/4, 1/4) from (1/2, 1/2).
     equal(metrics.divergence(base, logits), [0.75 * math.log(1.5) + 0.25 * math.log(0.5), 0.0])
     equal(metrics.hidden_change(rows([3.0, 4], [0, 2]), rows([3.0, 9], [0, 1])), [1.0, 0.5])

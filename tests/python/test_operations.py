@@ -1,4 +1,4 @@
-"""Every operation of the reference, in F32, against its formula in F64."""
+"""Every operation of the reference in F32, against its formula in F64."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ def clipped(x: np.ndarray, p: dict[str, float]) -> np.ndarray:
     return np.clip((p["zeta"] - p["gamma"]) * np.exp(x) / np.exp(x).sum() + p["gamma"], 0, 1)
 
 
-# What a row of seen scores becomes, as the table of README writes it; kernels map q and k before.
+# Weights of a row of visible scores, by the formulas in the README's table; kernels map q and k before.
 FORMULAS: dict[str, Row] = {
     "softmax": lambda x, p: np.exp(x) / np.exp(x).sum(),
     "sigmoid": lambda x, p: sigmoid(x + p["bias"]),
@@ -58,7 +58,7 @@ def test_every_operation_has_a_formula_and_a_value_of_each_parameter_in_this_fil
 @pytest.mark.parametrize("scale", [1, 10, 60])
 @pytest.mark.parametrize("id", OPERATIONS)
 def test_weights_in_f32(id: str, scale: float) -> None:
-    """Scores up to a few hundred. What is unseen is large, weighs 0 and changes nothing."""
+    """Scores up to a few hundred. Masked scores are large, and must get weight 0 and change nothing."""
     operation, T = OPERATIONS[id], 24
     x = np.random.default_rng(7).normal(size=(T, T)).astype(np.float32) * scale
     if operation.features == "elu1":
@@ -71,7 +71,7 @@ def test_weights_in_f32(id: str, scale: float) -> None:
     expected = np.zeros((T, T))
     for i in range(T):
         expected[i, :i + 1] = FORMULAS[id](x[i, :i + 1].astype(np.float64), given | GIVEN)
-    # A difference of two scores of 200 is known to 2e-5 in F32, and so is its exponential.
+    # F32 knows a difference of two scores of 200 to 2e-5, and so its exponential.
     within = {"rtol": 2e-7 * max(scale * 10, 20), "atol": 1e-37}
     if id == "softmax_clipped":  # a difference of two numbers below 1
         within["atol"] = 1e-7

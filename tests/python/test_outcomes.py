@@ -1,4 +1,4 @@
-"""What the logs rest on, each worked out by hand on a trace of six tokens."""
+"""The outcomes in logs, each worked out by hand on a trace of six tokens."""
 
 import dataclasses
 import math
@@ -24,17 +24,17 @@ def arch_of(**more: Any) -> Architecture:
 
 
 def surprises(*words: int) -> Tensor:
-    """Logits [T, 2] under which token 0 costs ln n for each n given."""
+    """Logits [T, 2] under which token 0 has loss ln n, for each n in `words`."""
     return torch.tensor([[-math.log(n - 1), 0.0] for n in words])
 
 
 def norms(*rows: list[float]) -> Tensor:
-    """Vectors of these norms, [len(rows), T, 2]."""
+    """Vectors with these norms, [len(rows), T, 2]."""
     return torch.tensor(rows)[..., None] * torch.tensor([0.6, -0.8])
 
 
 def to_first(first: float, itself: float) -> list[list[float]]:
-    """A map whose queries give `first` to token 1 and `itself` to themselves."""
+    """A map whose queries give `first` to token 1 and `itself` to their own key."""
     return [[first * (k == 0) + itself * (k == q) for k in range(T)] for q in range(T)]
 
 
@@ -44,14 +44,14 @@ def trace_of(**fields: Tensor) -> Trace:
     return Trace(**{name: fields.pop(name, nothing) for name in names}, **fields)
 
 
-# Two sequences of a model of one layer and two heads, whose rows sum to 0.8 and to 0.4.
+# Two sequences of a model with one layer and two heads, whose rows sum to 0.8 and to 0.4.
 MAPS = torch.tensor([[to_first(0.6, 0.2), to_first(0.1, 0.3)]] * 2)[:, None]
 TRACE = trace_of(
     att=MAPS,
-    # Norm ratios 9, 2 and 4 in the first sequence, 9, 6 and 1 in the second: embedding, then blocks.
+    # Norm ratios of the embedding and two blocks: 9, 2 and 4 in the first sequence, 9, 6 and 1 in the second.
     hidden=torch.stack([norms([18.0, 2, 2, 2, 1, 3], [4.0, 2, 2, 2, 1, 3], [8.0, 2, 2, 2, 1, 3]),
                         norms([18.0, 2, 2, 2, 1, 3], [12.0, 2, 2, 2, 1, 3], [2.0, 2, 2, 2, 1, 3])]),
-    # 0.5 and 2 of two groups.
+    # Value norm ratios 0.5 and 2 of two groups.
     v=torch.stack([norms([1.0, 2, 2, 2, 3, 1], [4.0, 1, 2, 3, 2, 2])] * 2)[:, None],
     logits=torch.stack([surprises(2, 3, 4, 5, 6, 7)] * 2))
 IDS = torch.zeros(2, T, dtype=torch.long)
@@ -84,9 +84,9 @@ def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_sink_s_tokens_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With tokens 1 and 3 as the sink their weights add up, and neither is one of the others."""
+    """With tokens 1 and 3 as the sink, their weights add up, and neither counts among the others."""
     found, alpha_map = measured(monkeypatch, sink_tokens=(1, 3))
-    # Token 3 gets its own share of 0.25 or 0.75 in one of the four rows that see it.
+    # Four rows see token 3; in one of them it gets its own weight, 0.25 or 0.75.
     assert alpha_map == [[round(4.75 / 6 + 0.25 / 4, 3), round(2.25 / 6 + 0.75 / 4, 3)]]
     assert found["value_ratio"] == pytest.approx(((1 + 2) / 2 / 2 + (4 + 2) / 2 / 2) / 2)
     assert found["eviction"] is None
@@ -104,7 +104,7 @@ def test_eviction_needs_a_causal_mask(mask: Mask, is_measured: bool,
 
 
 def test_each_eps_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four heads whose shares of token 1 are about 0.17, 0.25, 0.35 and 0.45."""
+    """Four heads give token 1 shares of about 0.17, 0.25, 0.35 and 0.45."""
     heads = [to_first(5 * (6 * alpha - 1) / 25, 1 - 5 * (6 * alpha - 1) / 25)
              for alpha in (0.17, 0.25, 0.35, 0.45)]
     trace = dataclasses.replace(TRACE, att=torch.tensor([[heads]] * 2))
@@ -113,7 +113,7 @@ def test_each_eps_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
-    """A model that is surer of token 0 for each key that a query sees: by ln of the key's number."""
+    """A fake model whose logit of token 0 grows by ln(evidence) for each visible key."""
     def forward(arch: Architecture, weights: Any, ids: Tensor) -> Trace:
         visible = arch.mask.visible(ids.shape[1], ids.device).double()
         sure = visible @ torch.tensor(evidence, dtype=torch.float64).log()
@@ -124,8 +124,8 @@ def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
 
 
 def test_what_eviction_costs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With three keys kept, query 4 sees keys 2 3 4 without the sink and 1 3 4 with it, query 5 sees
-    3 4 5 or 1 4 5; earlier queries have lost nothing and do not count."""
+    """With three kept keys, query 4 sees keys 2 3 4 without the sink and 1 3 4 with it, query 5 sees 3 4 5 or 1 4 5;
+    earlier queries have lost no key and do not count."""
     monkeypatch.setattr(outcomes, "forward", by_evidence([2, 3, 5, 7, 11, 13]))
     monkeypatch.setattr(outcomes, "KEPT", 3)
     found = outcomes.eviction(arch_of(), {}, IDS)
@@ -149,7 +149,7 @@ def test_sink_norm_by_hand() -> None:
     (Mask("prefix", 3), (4, 5, 6)), (Mask("prefix", 1), (2, 3, 4, 5, 6))])
 def test_a_prefix_is_given_not_predicted(mask: Mask, words: tuple[int, ...],
                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the held-out loss on T tokens, and of the training loss on T + 1 of them."""
+    """Checks the held-out loss on T tokens and the training loss on T + 1 of them."""
     arch = arch_of(mask=mask)
     assert measure.held_out_loss(arch, {}, TRACE.logits, IDS) == pytest.approx(
         math.log(math.prod(words)) / len(words))
@@ -160,22 +160,22 @@ def test_a_prefix_is_given_not_predicted(mask: Mask, words: tuple[int, ...],
 
 
 def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two layers, four tokens; expert 1 has 3/4 of the weights and is chosen for all, as one of two."""
+    """Two layers, four tokens; expert 1 has 3/4 of the weights, and is one of two experts for every token."""
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
     trace = dataclasses.replace(TRACE, router=router)
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: trace)
     found = loss.next_token_loss(arch_of(E=3, top_k=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
                                  torch.zeros(2, T + 2), Training(balance=0.5))
-    # Shares 3/4, 1/8, 1/8; loads 1/2, 1/4, 1/4.
+    # Weight shares 3/4, 1/8, 1/8; load shares 1/2, 1/4, 1/4.
     balance = 3 * (0.75 * 0.5 + 0.125 * 0.25 + 0.125 * 0.25)
     assert found.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
 
 
 def test_what_a_masked_diffusion_model_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sequences hide a token with p = 0.2 and 0.7; each hidden token costs its surprise over p."""
+    """Two sequences mask tokens with p = 0.2 and 0.7; each masked token's loss is divided by p."""
     noise = torch.full((2, T + 1), 0.9)
     noise[0, 0] = 0.4  # p = (0 + 0.4) / 2 and (1 + 0.4) / 2
-    noise[0, [1, 3]] = 0.1  # the first token, which is never hidden, and the third
+    noise[0, [1, 3]] = 0.1  # the first token, which is never masked, and the third
     noise[1, [4, 6]] = 0.6
     p, hidden = loss.hide(IDS, noise)
     assert p.flatten().tolist() == pytest.approx([0.2, 0.7])
@@ -191,10 +191,10 @@ def test_what_a_masked_diffusion_model_pays(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_card_s_numbers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the outcomes a card has other sinks, extremes, and how many heads lie near eps."""
+    """Besides the outcomes, a card has other sinks, extremes, and the number of heads near eps."""
     diagonal = to_first(0.0, 0.5)
     heads = [to_first(0.6, 0.2), diagonal]
-    near = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 at which its alpha is 0.3
+    near = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 for which its alpha is 0.3
     trace = dataclasses.replace(
         TRACE, att=torch.tensor([[heads], [[to_first(near + 0.001, 1 - near - 0.001), diagonal]]]),
         att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2), gate=torch.full((2, 1, 2, T), 0.25))
@@ -218,7 +218,7 @@ def test_a_card_s_numbers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_diffusion_model_is_measured_at_drawn_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight draws, the same each time, whose mean is the loss."""
+    """The loss is the mean over eight fixed noise draws."""
     drawn: list[Tensor] = []
 
     def fake(arch: Architecture, weights: Any, ids: Tensor, noise: Tensor, balance: float) -> Tensor:
@@ -235,7 +235,7 @@ def test_a_diffusion_model_is_measured_at_drawn_noise(monkeypatch: pytest.Monkey
 
 
 def test_held_out_texts_are_shown_as_training_showed_them() -> None:
-    """Each token in front by its id; one that the tokenizer lacks is the id beside its vocabulary."""
+    """Front tokens have their ids; a token that the tokenizer lacks has the id after its vocabulary."""
     texts = ["Once upon a time there was a king", "A dog and a cat ran off"]
 
     def shown(front: tuple[str, ...], fixed_at: int = 0) -> list[list[int]]:
@@ -268,7 +268,7 @@ def test_a_log_is_filled_from_the_checkpoints_that_it_lacks(
 
 def test_the_command_measures_the_runs_that_lie_there(
         tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of both protocols, or those that are named."""
+    """Without arguments the command measures the runs of both protocols, otherwise those that are named."""
     measured: list[Any] = []
     monkeypatch.setattr(outcomes, "from_checkpoints",
                         lambda recipe, seed, run: measured.append((recipe.id, seed, run.name)))
@@ -284,7 +284,7 @@ def test_the_command_measures_the_runs_that_lie_there(
 
 
 def test_tokens_are_replaced_by_noise() -> None:
-    """A share of those after the first; noise below the share says by which of the 1,024."""
+    """Noise below the share selects a token for replacement and determines which of the 1,024 replaces it."""
     text = torch.full((2, 4), 7)
     noise = torch.tensor([[0.0, 0.05, 0.0999, 0.1], [0.5, 0.025, 0.11, 0.0]])
     assert loss.replace(text, noise, 0.1).tolist() == [[7, 512, 1022, 7], [7, 256, 7, 0]]
@@ -301,8 +301,8 @@ def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pyte
 
 
 def test_what_a_run_watches_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shares of the two heads: 0.75 and 0.25 for token 1, 0.25 and 0.75 for the query itself; token 6,
-    which one query sees, has a sink in the second head. Rows sum to 0.8 and to 0.4."""
+    """Shares of the two heads: 0.75 and 0.25 for token 1, 0.25 and 0.75 for the query itself; token 6, which one query
+    sees, has a sink in the second head. Rows sum to 0.8 and to 0.4."""
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: TRACE)
     assert train.probe(arch_of(), {}, IDS) == {
         "held_out_loss": round(math.log(720) / 5, 4), "sink_1": 100.0,
@@ -311,7 +311,7 @@ def test_what_a_run_watches_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     biased = dataclasses.replace(TRACE, att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2))
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: biased)
     assert train.probe(arch_of(), {}, IDS)["sink_bias"] == 50.0
-    # A log has so many digits of each.
+    # These numbers have more digits than a log keeps.
     uneven = dataclasses.replace(biased, att=TRACE.att * 0.3217, v=TRACE.v.exp(),
                                  hidden=TRACE.hidden.exp(), logits=TRACE.logits.sin())
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: uneven)

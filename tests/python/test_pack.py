@@ -1,4 +1,4 @@
-"""What a timeline's files hold, read by another decoder than the page's."""
+"""The files of a timeline, decoded independently of the page."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def decode(raw: bytes, before: pack.Arrays | None, shapes: Shapes, scales: list[
 
 @pytest.fixture
 def run() -> list[pack.Arrays]:
-    """Five checkpoints: one matrix drifts, one is drawn again each time, one has an outlier."""
+    """Five checkpoints: one matrix drifts, one is redrawn each time, one has an outlier."""
     random = np.random.default_rng(0)
     drifting = random.normal(size=(8, 16)).astype(np.float32)
     found = []
@@ -58,7 +58,7 @@ def test_the_error_is_half_a_step_and_does_not_add_up(run: list[pack.Arrays]) ->
         _, scales, from_previous, meant = pack.encode(arrays, meant)
         for name, scale in zip(("drifting", "new", "spike"), scales, strict=True):
             assert np.abs(meant[name] - arrays[name]).max() <= scale * 0.5001
-        assert from_previous[0] == (i > 0)  # what hardly moves is predicted
+        assert from_previous[0] == (i > 0)  # a slowly changing matrix is predicted
         assert from_previous[1] is False
 
 

@@ -1,4 +1,4 @@
-"""The pages of a model: their tables, and that each is as its script writes it."""
+"""The generated pages of models: their tables, and that each matches its script."""
 
 import json
 from pathlib import Path
@@ -53,14 +53,14 @@ def test_nothing_that_is_written_from_measurements_was_edited_by_hand() -> None:
     zoo = ROOT / "models/zoo"
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
     found = pages.pages(rows, more, ROOT / "models/README.md", zoo)
-    # A card each; the index, the README, and what figures draw of protocol B.
+    # One card per model; the index, the README, and the data of figures on protocol B.
     assert len(found) == len(rows) + 3
     for file, text in found.items():
         assert file.read_text() == text, f"{file}: run python -m models.train.pages"
 
 
 def test_every_recipe_stands_beside_one_that_differs_by_its_factor_alone() -> None:
-    """The same steps as its baseline, but where the steps are the factor."""
+    """A recipe has the same steps as its baseline, unless the steps are the factor."""
     known = recipes()
     for one in known.values():
         base = known[one.baseline]
@@ -69,7 +69,7 @@ def test_every_recipe_stands_beside_one_that_differs_by_its_factor_alone() -> No
 
 
 def test_what_the_paper_reports_of_open_models() -> None:
-    """Each row of table 1 has every kind, and its natural texts are those of its second half."""
+    """Each row of table 1 has every kind of input, and its natural texts equal those of the table's second half."""
     reported = json.loads((ROOT / "models/zoo/reported.json").read_text())
     natural = {row["model"].removesuffix(" Base"): row["natural"] for row in reported["models"]}
     for row in reported["models"]:

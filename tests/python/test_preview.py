@@ -1,4 +1,4 @@
-"""What a preview and its refinement hold, read by another decoder than the page's."""
+"""A preview and its refinement, decoded independently of the page."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ ZOO = Path(__file__).resolve().parents[2] / "models/zoo"
 
 
 def decode(first: bytes, rest: bytes) -> bytes:
-    """model.safetensors, number by number as models/train/preview.py describes them"""
+    """Rebuild model.safetensors number by number, as models/train/preview.py describes."""
     steps = load(first)
     begin = 8 + int.from_bytes(rest[:8], "little")
     entries = json.loads(rest[8:begin])
@@ -31,7 +31,7 @@ def decode(first: bytes, rest: bytes) -> bytes:
     at = begin + bounds.nbytes
     high, low = np.frombuffer(rest, np.uint8, 2 * len(sizes), at).reshape(2, -1).astype(int)
     at += 2 * len(sizes)
-    # Where the file has number i.
+    # Index in the file's list of number i.
     place = np.argsort(np.argsort(sizes, kind="stable"))
     apart, bound = (256 * high + low)[place], bounds[matrix, sizes].astype(int)
     m = np.where(sizes, bound + apart, bound - apart // 2)

@@ -1,4 +1,4 @@
-"""The queue of protocol B: what is due after which logs, in which order, and what is left."""
+"""The queue of protocol B: due seeds by the state of the logs, their order, and the remaining work."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def logged(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
 
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
-    """The logs that the queue reads; those of the baseline are whole."""
+    """The logs that the queue reads; those of the baseline are complete."""
     found = {(BASE.id, seed): logged(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
     monkeypatch.setattr(protocol, "read", lambda recipe, seed: found.get(
         (recipe.id, seed), protocol.begin(recipe, seed)))
@@ -45,13 +45,13 @@ def test_two_seeds_come_first_and_the_logs_ask_for_more(logs: Logs) -> None:
     assert due("b-relu", logs, 0.0) == (2,)
     assert due("b-relu", logs, 0.0, 0.005) == ()
     assert due("b-relu", logs, 0.015, 0.02) == (3,)
-    assert due("b-relu", logs, 0.0, 0.015) == (3,)  # far from each other
-    # A row of weights that sums to little has a small alpha whatever it attends to.
+    assert due("b-relu", logs, 0.0, 0.015) == (3,)  # two distant values
+    # Rows with small sums have a small alpha whatever they attend to.
     assert due("b-relu", logs, 0.0, 0.005, share=0.03) == (3,)
-    assert due("b-relu", logs, 0.0, 0.01, 0.02) == ()  # another effect than none
+    assert due("b-relu", logs, 0.0, 0.01, 0.02) == ()  # an effect that is not zero
     assert due("b-relu", logs, 0.0, 0.3, 0.15) == (4, 5)
-    assert due("b-small", logs, 0.0, 0.3, 0.15) == ()  # no claim rests on it
-    # The fourth seed makes the interval narrow, and the second look goes on all the same.
+    assert due("b-small", logs, 0.0, 0.3, 0.15) == ()  # no second look: no claim rests on it
+    # The fourth seed makes the interval narrow, but the second look continues.
     assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.15) == (5,)
     assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.1, 0.2) == ()
     for seed in (4, 5):
@@ -95,15 +95,15 @@ def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
     assert found[:4] == [(0, "long-sigmoid-lr-1e-3", 1), (0, "long-sigmoid-lr-1e-3", 2),
                          (1, "b-no-bos", 1), (1, "b-no-bos", 2)]
     assert [number for number, _, _ in found] == sorted(number for number, _, _ in found)
-    assert len({id for _, id, _ in found}) == len(protocol.B_ORDER) - 1  # all but the baseline
+    assert len({id for _, id, _ in found}) == len(protocol.B_ORDER) - 1  # all recipes except the baseline
     assert [(one.id, seed) for _, one, seed in queue.jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
 
 
 def test_the_queue_trains_what_each_log_asks_for(
         logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         recwarn: pytest.WarningsRecorder) -> None:
-    """A recipe whose sink vanishes gets two runs, another one three or five. What fails or what another
-    process trains is left, and the queue ends."""
+    """A recipe whose sink vanishes gets two runs, others three or five. The queue skips failed runs and those that
+    another process trains, and then ends."""
     ids = ["b-relu", "b-softpick", "b-elu1", "b-gated"]
     alphas = {"b-relu": (0.0,) * 5, "b-softpick": (0.0, 0.3, 0.15, 0.1, 0.2), "b-elu1": (0.17,) * 5}
     begun = []
@@ -136,7 +136,8 @@ def test_the_queue_trains_what_each_log_asks_for(
 
 
 def test_what_is_left_has_its_hours(logs: Logs, tmp_path: Path) -> None:
-    """Without a measurement from 0.13 to 0.4 s a step; then as measured, or by the parameters."""
+    """Without measurements a step takes 0.13 to 0.4 s; with them, the measured time, or a time by the number of
+    parameters."""
     logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2400)
     text = queue.left(tmp_path, ["b-relu"])
     assert text.splitlines()[0].endswith("2 runs, 0.1 to 0.4 core hours: relu 1, relu 2")
@@ -153,7 +154,7 @@ def test_what_is_left_has_its_hours(logs: Logs, tmp_path: Path) -> None:
 
 def test_what_all_runs_took_is_counted_by_the_steps_of_their_logs(
         logs: Logs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A run that both protocols have is counted once, and one of a device by itself."""
+    """A run of both protocols counts once; runs on a device count separately."""
     monkeypatch.setattr(protocol, "ZOO", tmp_path)
     (tmp_path / "relu").mkdir()
     (tmp_path / "relu" / "training.jsonl").write_text('{"step": 0}\n{"step": 9000}\n')

@@ -1,4 +1,4 @@
-"""Every recipe trains: a few steps of a model of two layers, and the outcomes of the protocol."""
+"""Every recipe trains: a few steps of a model with two layers, and the outcomes of the protocol."""
 
 import dataclasses
 import importlib
@@ -56,7 +56,7 @@ def test_the_learning_rate_rises_over_100_steps_and_falls_to_a_tenth() -> None:
 
 
 def test_a_log_is_measured_on_as_many_texts_as_the_protocol_says(tmp_path: Path) -> None:
-    """100 texts of 64 tokens, and for the cost of eviction 40 of 120: models/README.md."""
+    """100 texts of 64 tokens, and 40 of 120 for the cost of eviction: models/README.md."""
     log = outcomes.Log(protocol.runs()["long-softmax"], 1, tmp_path)
     assert [tuple(log.ids.shape), tuple(log.longer.shape)] == [(100, 64), (40, 120)]
     assert outcomes.KEPT == 24
@@ -84,7 +84,7 @@ def test_seeds_are_paired_by_their_initial_weights() -> None:
 
 
 def test_seeds_are_paired_by_their_text() -> None:
-    """A batch depends on seed and step alone, whatever the recipe puts before or into the text."""
+    """A batch depends on seed and step alone, whatever tokens the recipe adds or fixes."""
     corpus, known = object.__new__(Corpus), recipes()
     corpus.stream = torch.randint(2, VOCABULARY, (5000,), generator=torch.Generator().manual_seed(2))
 
@@ -119,21 +119,21 @@ def test_a_step_reads_as_much_text_whatever_the_context() -> None:
     other = {id for id, recipe in known.items() if recipe.training.batch != 2048}
     assert other == {"batch-half", "batch-double"}
     assert known["context-512"].sequences == 4
-    # A context that does not divide the batch gets fewer tokens, not more.
+    # If a context does not divide the batch, a step has fewer tokens, not more.
     config = known["softmax"].config | {"max_position_embeddings": 300}
     assert dataclasses.replace(known["softmax"], config=config).sequences == 6
     assert known["no-bos-512"].training.front == known["no-bos"].training.front == ()
 
 
 def test_what_eviction_costs_is_what_the_cache_lost() -> None:
-    """Of a model that reads its first token alone: nothing is lost while that is kept."""
+    """A model that attends to its first token only loses nothing while that token is kept."""
     recipe = recipes()["softmax"]
     config = recipe.config | {"num_hidden_layers": 1, "sliding_window": 2}
     arch = dataclasses.replace(architecture(config), mask=architecture(recipe.config).mask)
     weights = initial_weights(arch, 1, recipe.training)
     ids = torch.randint(VOCABULARY, (3, 60), generator=torch.Generator().manual_seed(1))
     ids[:, 0] = torch.tensor([5, 6, 7])
-    # Queries that all point to what the first token's keys hold, by a large embedding of it.
+    # A large embedding makes all queries point to the first token's key.
     weights["model.embed_tokens.weight"][5:8] *= 400
     for name in ("q_proj", "k_proj"):
         weights[f"model.layers.0.self_attn.{name}.weight"] *= 40
@@ -143,7 +143,7 @@ def test_what_eviction_costs_is_what_the_cache_lost() -> None:
 
 
 def test_a_log_goes_on_where_its_run_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measured once at each step of the protocol; a step that a run repeats is measured again."""
+    """Each step of the protocol is measured once, and again if a run repeats it."""
     recipe = protocol.runs()["long-sigmoid"]
     monkeypatch.setattr(outcomes, "SEQUENCES", 2)
     monkeypatch.setattr(outcomes, "EVICTED", 2)
@@ -177,7 +177,7 @@ def test_even_attention_is_no_sink() -> None:
 
 @pytest.mark.parametrize("count", [1, 8])
 def test_part_of_a_key_bias_is_trained(count: int, tmp_path: Path) -> None:
-    """The other numbers are 0 from the beginning to the end."""
+    """The untrained numbers stay 0 from the beginning to the end."""
     recipe = recipes()[f"key-bias-dimensions-{count}"]
     config = recipe.config | {"num_hidden_layers": 1}
     run = Run(dataclasses.replace(recipe, config=config), 1, tmp_path, "cpu")
@@ -193,7 +193,7 @@ def test_part_of_a_key_bias_is_trained(count: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", CHOICES["optimizer"])
 def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
-    """Muon has the matrices of the blocks; decay is that of the recipe, and of gains there is none."""
+    """Muon trains the matrices of the blocks; the recipe sets the decay, and gains have none."""
     training = Training(optimizer=kind, weight_decay=0.5, embedding_decay=0.25, learning_rate=0.125)
     weights = initial_weights(architecture(recipes()["key-bias"].config), 1, training)
     names = {id(w): name for name, w in weights.items()}
@@ -216,7 +216,7 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CHOICES["optimizer"])
 def test_a_resumed_run_is_the_run_that_was_not_broken_off(kind: str, tmp_path: Path) -> None:
-    """Bit by bit, the optimizers' memory included."""
+    """The resumed run has the same bits, including the optimizers' state."""
     recipe = recipes()["softmax"]
     recipe = dataclasses.replace(recipe, config=recipe.config | {"num_hidden_layers": 1},
                                  training=dataclasses.replace(recipe.training, optimizer=kind))
@@ -230,7 +230,7 @@ def test_a_resumed_run_is_the_run_that_was_not_broken_off(kind: str, tmp_path: P
     steps(whole, 0, 4)
     steps(broken, 0, 2)
     broken.save(2)
-    # It went on to step 3; a run that resumes repeats the lines after step 2, the state of its checkpoint.
+    # The broken run went on to step 3; a resumed run repeats the lines after step 2, where its checkpoint is.
     lines = [f'{{"step": {step}, "loss": {7 - step}}}\n' for step in range(4)]
     broken.log.write_text("".join(lines))
     resumed = Run(recipe, 1, tmp_path / "broken", "cpu")

@@ -1,4 +1,4 @@
-"""The reference computes what transformers computed on small random checkpoints (tests/golden/hf-*)."""
+"""The reference reproduces transformers on small random checkpoints (tests/golden/hf-*)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which runs are trained, by which command, and what a run writes at which of its steps."""
+"""Which runs are trained, by which command, and what a run writes at which step."""
 
 import dataclasses
 import json
@@ -51,14 +51,14 @@ def test_a_run_whose_log_is_too_short_is_unlogged(monkeypatch: pytest.MonkeyPatc
     assert everything.unlogged(known, [], 4000, 2) == [*of_base, ("b-relu", 1), ("b-relu", 2)]
     assert everything.unlogged(known, ["b-relu", base], 3200, 3) == [
         ("b-relu", 2), ("b-relu", 3), (base, 3), (base, 4)]
-    # A run ends at its last step, however far one asks.
+    # A run ends at its last step, even if a later one is requested.
     assert everything.unlogged(known, [base], 9000, 1) == of_base
 
 
 def test_a_run_is_a_process_of_its_own_whose_status_counts(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "python"
-    # The fifth word is the seed: the program ends with it as its status.
+    # The fifth word is the seed; the fake program exits with it as its status.
     program.write_text('#!/bin/sh\necho "$@"; pwd; echo "$MALLOC_TOP_PAD_" >&2; exit $5\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(everything, "sys", SimpleNamespace(executable=str(program)))
@@ -68,7 +68,7 @@ def test_a_run_is_a_process_of_its_own_whose_status_counts(
     assert everything.train("relu", 0, Path("/texts"), tmp_path) == 0
     command = f"-m models.train.train relu --seed 0 --corpora /texts --runs {tmp_path}"
     ends = [str(everything.ROOT), str(2**27)]
-    # What an earlier try wrote stays.
+    # The output of an earlier try is kept.
     assert (tmp_path / "relu-0.out").read_text().splitlines() == [
         f"{command} --until 200", *ends, command, *ends]
     assert capsys.readouterr().out.splitlines() == [
@@ -115,7 +115,7 @@ def test_the_command_trains_what_its_protocol_lacks(
 
 
 class FakeRun:
-    """A run that notes what it is asked for."""
+    """A fake run that records the calls it gets."""
 
     def __init__(self, start: int, losses: dict[int, float | None], done: list[tuple[Any, ...]]) -> None:
         self.start, self.done, self.folder, self.losses = start, done, Path("relu-3"), losses
@@ -159,7 +159,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     monkeypatch.setattr(train, "fixed_loss", lambda run, corpus: 7.5)
     monkeypatch.setattr(torch, "compile", lambda loss: loss)
     train.train(recipe, 3, Path("texts"), tmp_path, "cpu", until)
-    # The point at which a run resumes is that of its checkpoint: it is kept, with the loss of the steps before it.
+    # A run resumes at its checkpoint; the log keeps the point there, with the loss of the steps before.
     resumes = start in logged_before
     assert done[0] == ("keep", start + resumes)
     notes = [one[1] for one in done if one[0] == "note"]
@@ -169,24 +169,24 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     saves = [one[1] for one in done if one[0] == "save"]
     saved = [0, 1, 3, 10, 30, 100, 200, 400, 600, 800]
     assert saves == [step for step in saved if start <= step <= last]
-    # A loss belongs to the step before whose update it was measured, and to one note alone.
+    # A loss was measured before its step's update, and belongs to exactly one note.
     losses = [loss for one in done if one[0] == "note" for loss in one[2]]
     assert losses == [float(step) for step in range(start, last)]
     at_250 = next(one for one in done if one[:2] == ("note", 250))
     assert at_250[2] == [float(step) for step in range(200, 250)]
     logged = [one[1:] for one in done if one[0] == "log"]
-    mean = (450 + 499 + 500 - 450) / 2 + 50  # of steps 500 to 599
+    mean = (450 + 499 + 500 - 450) / 2 + 50  # losses of steps 500 to 599
     assert (600, "weights", mean, 7.5) in logged
     assert logged[0] == ((200, "weights", 4.5, 7.5) if resumes else (start, "weights", None, 7.5))
     assert [one[0] for one in logged] == [step for step in saves if step != 400]
-    # Without a log of a protocol nothing is added.
+    # A run outside the protocols adds nothing to a log.
     done.clear()
     train.train(dataclasses.replace(recipe, id="relu"), 3, Path("texts"), tmp_path, "cpu", until)
     assert {one[0] for one in done} == {"note", "save"}
 
 
 def test_the_fixed_sequences_are_as_many_whatever_a_step_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """64 sequences of seed 0, whose mean loss it is; no more where steps of 24 do not divide them."""
+    """The mean loss over 64 sequences of seed 0; steps of 24 sequences, which do not divide 64, read no more."""
     read = []
 
     def batch(seed: int, i: int, sequences: int, *_: Any) -> tuple[Any, Any]:
@@ -251,7 +251,7 @@ def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
     made, again = (corpus.Corpus(tmp_path / "texts", cache) for _ in range(2))
     assert asked == [tmp_path / "texts"]
     assert made.tokenizer_file == cache / "tokenizer.json" and torch.equal(made.stream, again.stream)
-    # Every document of the training text, and a mark after each.
+    # The stream has every document of the training text, each followed by a mark.
     assert made.stream.tolist().count(1) == len(texts) and made.stream[-1] == 1
     first = made.stream[:made.stream.tolist().index(1)].tolist()
     assert made.tokenizer.decode(first) == texts[0] and 0 not in made.stream
@@ -264,7 +264,7 @@ def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
     assert all(250 < len(text) <= 320 for text in made.held_out)
     long = json.loads((cache / "heldout-long.json").read_text())
     assert len(long) == 40 and all(320 < len(text) <= 640 for text in long)
-    # A place of the text, and noise, by seed and step alone.
+    # Seed and step determine the position in the text, and the noise.
     text, noise = made.batch(3, 5, 4, 16, Training())
     assert text.shape == (4, 17) and noise.shape == (4, 18) and (text[:, 0] == 0).all()
     whole = made.stream.tolist()
@@ -272,7 +272,7 @@ def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
     same = again.batch(3, 5, 4, 16, Training())
     assert torch.equal(same[0], text) and torch.equal(same[1], noise)
     assert not torch.equal(text, made.batch(3, 6, 4, 16, Training())[0])
-    # A drawn first token comes from the last number of the noise, which nothing else reads.
+    # A random first token comes from the last number of the noise, which has no other use.
     drawn, noise = made.batch(3, 5, 4, 16, Training(random_first=True))
     assert drawn[:, 1].tolist() == [int(row[17] * 1024) for row in noise]
     assert torch.equal(drawn[:, 2:], text[:, 2:])

@@ -1,4 +1,4 @@
-"""What ships of a run: its last weights as they are stored, and the files beside them."""
+"""A shipped model: the stored weights of a run's end, and its other files."""
 
 import dataclasses
 import gzip
@@ -38,7 +38,7 @@ def recipe_of(id: str, **training: Any) -> Recipe:
 
 
 def fake_measure(_: object, weights: dict[str, Any], ids: Any) -> dict[str, Any]:
-    """Numbers by which a test sees what was measured."""
+    """Return numbers that identify the measured weights and ids."""
     return {"sink_1": sum(float(w.double().abs().sum()) for w in weights.values()),
             "sink_1_raw": float(ids[:, 0].sum()), "loss": list(ids.shape), "eps": 0.3}
 
@@ -55,7 +55,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_run(recipe: Recipe, seed: int, runs: Path) -> dict[int, dict[str, Any]]:
-    """Checkpoints whose weights drift from each other, and a log whose last line came first."""
+    """Write checkpoints whose weights drift, and a log whose last line comes first."""
     folder = runs / f"{recipe.id}-{seed}"
     folder.mkdir()
     weights, written = initial_weights(architecture(recipe.config), seed, recipe.training), {}
@@ -113,7 +113,7 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
     recipe = recipe_of("softmax")
     written = write_run(recipe, 3, runs)
     (ship.ZOO / "softmax/timeline").mkdir(parents=True)
-    (ship.ZOO / "softmax/timeline/0999.gz").touch()  # of another packing
+    (ship.ZOO / "softmax/timeline/0999.gz").touch()  # left over from an earlier packing
     ship.take(dataclasses.replace(recipe, timeline=True), runs, TEXTS)
     folder = ship.ZOO / "softmax/timeline"
     index = json.loads((folder / "index.json").read_text())
@@ -143,7 +143,7 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
 
 def test_every_seed_that_was_trained_is_measured_on_its_last_weights(
         runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No weights of these recipes have shipped, so the zoo has no tokenizer of theirs."""
+    """These recipes have no shipped weights, so the zoo has no tokenizer of theirs."""
     several, alone = recipe_of("sink-token"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
     monkeypatch.setattr(ship, "recipes", lambda: {"sink-token": several, "relu": alone})
     last = {seed: write_run(several, seed, runs)[LAST] for seed in (3, 4)}
@@ -155,8 +155,8 @@ def test_every_seed_that_was_trained_is_measured_on_its_last_weights(
     assert ship.seeds(runs, TEXTS, []) == rows
     (runs / "sink-token-4/step-0030.safetensors").unlink()
     assert ship.seeds(runs, TEXTS, []) == rows[:1]
-    # A run that lies elsewhere keeps its row; what no recipe has any more, and what is measured again,
-    # does not.
+    # A run outside this folder keeps its row; rows of removed recipes, and of runs that are measured again, are
+    # replaced.
     old = [{"id": id, "seed": seed, "measured": {}} for id, seed in (
         ("sink-token", 3), ("sink-token", 4), ("sink-token", 5), ("relu", 3), ("gone", 3))]
     assert ship.seeds(runs, TEXTS, old) == [rows[0], old[1]]

@@ -1,4 +1,4 @@
-"""Runs side by side on one device: the arithmetic of `train`, its texts, its losses and its outcomes."""
+"""Runs side by side on one device have the arithmetic, texts, losses and outcomes of `train`."""
 
 import json
 import math
@@ -17,8 +17,8 @@ from models.train.text import VOCABULARY
 
 RUNS = protocol.decisive_runs()
 STEPS = 4
-# One recipe for each thing that a step depends on: operation and gate, a hook on a gradient, a value that is not
-# trained, noise in the text, another batch, experts, another objective, another decay.
+# One recipe per feature of a step: operation and gate, a hook on a gradient, an untrained value, noise in the text,
+# another batch, experts, another objective, another decay.
 KINDS = ("b-gated", "b-key-bias-dimensions-1", "b-key-bias-value-5", "b-noise", "b-batch-half",
          "b-experts", "b-diffusion", "b-decay-5")
 
@@ -45,7 +45,7 @@ def test_a_run_beside_others_is_the_run_that_train_makes(id: str, corpus: Corpus
     weights, _ = ours.snapshot()
     assert weights.keys() == alone.weights.keys()
     for name, weight in alone.on_cpu().items():
-        # The rate is rounded to float32 here.
+        # Here the learning rate is rounded to float32.
         assert torch.allclose(weights[name], weight, atol=2e-6), name
 
 
@@ -77,7 +77,7 @@ def test_the_training_loss_is_the_mean_since_the_line_before(step: int, first: i
 
 
 class Kept:
-    """A measurer that keeps what it was given."""
+    """A fake measurer that records its calls."""
 
     def __init__(self) -> None:
         self.given: list[tuple[Any, ...]] = []
@@ -100,12 +100,12 @@ def test_as_many_runs_are_active_as_are_allowed_and_each_is_measured(
     ids = ("b-gated", "b-muon", "b-alibi", "b-no-bos", "b-sgd", "b-decay-5")
     given, left = worked([(RUNS[id], 1) for id in ids], corpus, monkeypatch)
     assert left == set()
-    # A step of Muon, of SGD and of ALiBi is no graph.
+    # A step of Muon, of SGD or with ALiBi cannot be captured.
     assert [(id, step) for (id, _), step, *_ in given] == [
         ("b-gated", 0), ("b-no-bos", 0), ("b-gated", 2), ("b-no-bos", 2), ("b-gated", 4), ("b-no-bos", 4),
         ("b-decay-5", 0), ("b-decay-5", 2), ("b-decay-5", 4)]
     sums = [one[2] for one in given]
-    assert len(set(sums)) == len(sums) - 2  # the first weights of two recipes are those of a third
+    assert len(set(sums)) == len(sums) - 2  # two recipes start from the weights of a third
 
 
 def test_a_run_that_could_not_end_in_time_is_not_begun(
@@ -132,7 +132,7 @@ def test_a_point_is_measured_as_train_measures_it_and_the_log_names_the_device(
     committed = protocol.read(recipe, 2)
     assert log["device"] == "a device"
     assert len(log["points"]) == 1
-    # Another text was made up here; the passages that are measured are the same.
+    # This test has a synthetic training text; the measured passages are the same.
     ours, theirs = log["points"][0], committed["points"][0]
     assert ours.pop("batch_loss") != theirs.pop("batch_loss")
     for name, value in theirs.items():

@@ -1,4 +1,4 @@
-"""Numbers that sentences state: each is computed here from the data that it is of."""
+"""Numbers in sentences, recomputed from the data."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def stated(file: str, sentence: str) -> None:
 
 
 def alphas(recipe: str, step: int) -> list[float]:
-    """Of the seeds of protocol A."""
+    """alpha of the seeds of protocol A."""
     folder = protocol.ZOO / recipe / "seeds"
     logs = [json.loads((folder / f"{seed}.json").read_text()) for seed in (1, 2, 3, 4, 5)]
     return [at(log, step)["alpha"] for log in logs]
@@ -75,7 +75,7 @@ def test_what_softmax1_and_normalized_sigmoid_leave_undecided() -> None:
 
 
 def test_what_a_small_cache_costs_the_softmax_model() -> None:
-    """By the reference: over the 40 longer passages at T = 120, over all of their tokens."""
+    """The reference measures the 40 longer passages at T = 120, over all of their tokens."""
     from dataclasses import replace
 
     import torch

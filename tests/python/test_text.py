@@ -1,4 +1,4 @@
-"""Which documents are held out, and which passages are measured."""
+"""Held-out documents and measured passages."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def test_every_twelfth_document_of_each_file_is_held_out() -> None:
 
 def test_a_document_told_twice_is_dropped_from_the_held_out_side_alone() -> None:
     a, b = made(24, "a"), made(12, "b")
-    b[11] = a[3].upper().replace(" ", ",\n")  # the same words, otherwise set
+    b[11] = a[3].upper().replace(" ", ",\n")  # the same words in another case and spacing
     train, held = text.split({"a": a, "b": b})
     assert held == {"a": [a[11], a[23]], "b": []}
     assert train == [t for t in a + b[:11] if t not in held["a"]]
@@ -74,7 +74,7 @@ def test_the_real_split() -> None:
         == {"children_lit.txt": 71, "storybooks_ccby.txt": 683}
     train, held = text.split(files)
     assert len(train) == 754 - 61
-    # The training part repeats five stories, whole or in part, and no book.
+    # The training part repeats five stories, completely or partly, and no book.
     assert {name: len(texts) for name, texts in held.items()} \
         == {"children_lit.txt": 5, "storybooks_ccby.txt": 51}
     shipped = json.loads((ROOT / "models/zoo/heldout.json").read_text())

@@ -1,4 +1,4 @@
-"""A stored model without a key of ours is what transformers takes it for."""
+"""transformers reads a stored model without our config keys as the same model."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ ZOO = Path(__file__).resolve().parents[2] / "models/zoo"
 
 @pytest.mark.parametrize("id", ["softmax", "lr-1e-3", "window"])
 def test_logits_are_those_of_the_reference(id: str) -> None:
-    """F16, I8 with a scale for each row, and I8 of another family; nothing is set but the type."""
+    """Checks F16, I8 with a scale per row, and I8 of another family; the test sets only the type."""
     assert "sinkscope" not in json.loads((ZOO / id / "config.json").read_text())
     model = transformers.AutoModelForCausalLM.from_pretrained(
         ZOO / id, dtype=torch.float32, attn_implementation="eager").eval()

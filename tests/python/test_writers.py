@@ -1,4 +1,4 @@
-"""The scripts that write goldens write what is committed: every case that needs no large file."""
+"""The scripts that write goldens reproduce the committed files, in every case that needs no large file."""
 
 import json
 import os
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 WRITERS = ROOT / "models/reference/goldens"
 
-# The arguments of each script.
+# Arguments of each script.
 RUNS: dict[str, list[str]] = {
     "write_goldens": [], "write_families": [], "write_torch": [],
     "write_gguf": [], "write_variants": [], "write_edits": [],
@@ -29,10 +29,10 @@ RUNS: dict[str, list[str]] = {
     # The other tokenizers are cut from published files, which are not in the tree.
     "write_tokenizers": ["reduced", "--only", "zoo"],
 }
-# write_smollm2 computes for minutes, with a model of 98 MB: models/fetch/smollm2.
+# write_smollm2 runs for minutes and needs a model of 98 MB: models/fetch/smollm2.
 LEFT_OUT = {"write_smollm2"}
 
-# In one process, for importing transformers takes longer than writing.
+# All scripts run in one process, because importing transformers takes longer than writing.
 WRITE_ALL = """
 import json, runpy, sys, traceback
 failed = {}
@@ -48,7 +48,7 @@ print("\\n" + json.dumps(failed))
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A copy of tests/ that every script has written into, and the traceback of each that failed."""
+    """A copy of tests/ that every script has written into, and the traceback of each script that failed."""
     folder = tmp_path_factory.mktemp("tests")
     shutil.copytree(TESTS / "golden", folder / "golden")
     shutil.copytree(TESTS / "fuzz/seeds", folder / "fuzz/seeds")
@@ -72,14 +72,14 @@ def test_a_script_runs(name: str, written: tuple[Path, dict[str, str]]) -> None:
 
 
 def origin(file: Path) -> Any:
-    """Versions and machine that a folder's numbers come from; None where it does not say."""
+    """The versions and machine that computed a folder's numbers; None if its golden.json lacks them."""
     about = file.parent / "golden.json"
     said = json.loads(about.read_text()).get("written_by") if about.exists() else None
     return said if isinstance(said, dict) else None
 
 
 def near(found: Any, expected: Any, where: str) -> None:
-    """Of numbers in JSON: the same names, texts and whole numbers; fractions as close as F32 is."""
+    """Compares JSON values: the same names, texts and integers; fractions to F32 precision."""
     assert type(found) is type(expected), where
     if isinstance(expected, dict):
         assert found.keys() == expected.keys(), where
@@ -96,7 +96,7 @@ def near(found: Any, expected: Any, where: str) -> None:
 
 
 def test_what_is_written_is_what_is_committed(written: tuple[Path, dict[str, str]]) -> None:
-    """The same files and names; numbers to a part of their tolerance, on whatever processor."""
+    """The files and names are the same; numbers differ by a part of their tolerance, on any processor."""
     folder = written[0]
     names = {str(file.relative_to(TESTS)) for part in ("golden", "fuzz/seeds")
              for file in (TESTS / part).rglob("*") if file.is_file()}
@@ -115,7 +115,7 @@ def test_what_is_written_is_what_is_committed(written: tuple[Path, dict[str, str
 
 
 def test_goldens_are_written_bit_by_bit_where_they_say(written: tuple[Path, dict[str, str]]) -> None:
-    """With the versions, the kind of processor and the C library that golden.json names."""
+    """Bits are the same with the versions, the kind of processor and the C library that golden.json names."""
     compared, differ = 0, []
     for file in sorted(path for path in (TESTS / "golden").rglob("*") if path.is_file()):
         again = written[0] / file.relative_to(TESTS)

@@ -5,6 +5,7 @@ import pytest
 import sinkscope
 import torch
 from families import FAMILIES, T, inputs
+from sinkscope.attention import UnsupportedModel
 from truth import alpha64, run64
 
 LENGTHS = (T, T - 9, T - 20)
@@ -94,3 +95,19 @@ def test_ids_with_pad_tokens_are_refused() -> None:
         with pytest.raises(ValueError, match="without padding, found the pad token 0"):
             sinkscope.record(model, Tokenizer(), [ids], tokens=None, progress=False)
     assert sinkscope.record(model, Tokenizer(), [row], tokens=None, progress=False)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(
+    ("name", "kernel"), [("llama", "sdpa"), ("llama", "eager"), ("gpt_oss", "eager"), ("bert", "sdpa")]
+)
+def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> None:
+    """What is seen there has the pads among its tokens: alpha of the shorter prompt was off by 0.3."""
+    model = FAMILIES[name].make(kernel)
+    prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
+    found = "without padding, found that no query of sequence 1 .* sees key"
+    with pytest.raises(UnsupportedModel, match=found), torch.no_grad(), sinkscope.watching(model):
+        model(**padded(prompts, side))
+    with torch.no_grad(), sinkscope.watching(model) as seen:
+        model(input_ids=torch.tensor([row[:CUT] for row in prompts]))
+    assert len(seen.maps) == len(prompts)

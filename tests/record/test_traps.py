@@ -393,3 +393,56 @@ def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest
     full = sinkscope.record(model, None, prompt, tokens=T, progress=False)
     for key in ("0.alpha", "0.row_mass", "mean.entropy"):
         assert np.allclose(pooled[key], full[key], atol=1e-6)
+
+
+class Masked(torch.nn.Module):
+    """A model of one's own that hides later keys by a number of its own, which it adds to their scores."""
+
+    def __init__(self, added: float) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.embedding = torch.nn.Embedding(97, 16)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 48) for _ in range(2))
+        self.head = torch.nn.Linear(16, 97)
+        self.added = added
+        self.maps: list[torch.Tensor] = []
+
+    def forward(self, idx: torch.Tensor) -> torch.Tensor:
+        x, n = self.embedding(idx), idx.shape[1]
+        mask = torch.full((n, n), self.added).triu(1)
+        self.maps = []
+        for layer in self.layers:
+            q, k, v = layer(x).unflatten(-1, (3, 2, 8)).permute(2, 0, 3, 1, 4)
+            out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+            self.maps.append((q @ k.mT / 8**0.5 + mask).softmax(-1)[0])
+            x = x + out.transpose(1, 2).flatten(-2)
+        return self.head(x)
+
+
+@pytest.mark.parametrize("added", [-torch.inf, torch.finfo(torch.float32).min, -1e9, -1e4])
+def test_a_number_that_hides_a_key_need_not_be_infinite(added: float) -> None:
+    model, [ids] = Masked(added), inputs(FAMILIES["llama"], 1)
+    found = sinkscope.record(model, None, [ids], tokens=T, progress=False)
+    expected = metrics.alpha(torch.stack(model.maps).double())
+    assert found.model["mask"] == {"kind": "causal"} and "mean.loss_mean" in found
+    assert np.abs(found["0.alpha"] - expected.detach().numpy()).max() < 1e-5
+    # Normalised by the keys that a query sees.
+    entropy = metrics.entropy(torch.stack(model.maps), torch.arange(1, T + 1))
+    assert np.allclose(found["mean.entropy"], entropy.detach().numpy(), atol=1e-5, equal_nan=True)
+
+
+def test_a_mask_of_two_readings_is_refused() -> None:
+    """Scores less 100 hide a key as well as any, and so may a bias that is no mask."""
+    with pytest.raises(UnsupportedModel, match="no query gives a later key more than .*; add -inf"):
+        sinkscope.record(Masked(-100.0), None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+
+
+def test_a_mask_in_a_mapping_may_be_of_large_numbers() -> None:
+    [ids] = inputs(FAMILIES["llama"], 1)
+    mask = torch.full((T, T), -1e9).triu(1)[None, None]
+    model = FAMILIES["llama"].make("sdpa")
+    plain = sinkscope.record(model, None, [ids], tokens=T, progress=False)
+    found = sinkscope.record(model, None, [{"input_ids": torch.tensor([ids]), "attention_mask": mask}],
+                             tokens=None, progress=False)
+    assert found.model["mask"] == plain.model["mask"] == {"kind": "causal"}
+    assert np.abs(found["0.alpha"] - plain["0.alpha"]).max() < 1e-6

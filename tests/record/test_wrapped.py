@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,19 @@ def lora(model: nn.Module) -> nn.Module:
     return made
 
 
+class Trained(Mine):
+    """A model of one's own whose `config` is that of its training."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(model)
+        self.config = SimpleNamespace(hidden_size=999, vocab_size=5, model_type="mine")
+
+
 WRAPPERS = {
     "own": Mine,
+    "own config": Trained,
+    "parallel of own of own": lambda m: nn.DataParallel(Trained(Mine(m))),
+    "sequential": nn.Sequential,
     "bare": Bare,
     "parallel": nn.DataParallel,
     "lora": lora,

@@ -72,6 +72,34 @@ for (const kernels of ['simd', 'base'])
     });
   });
 
+test('a run that measures has the numbers of one that keeps its maps, in less memory, and refuses rows', async () => {
+  await withEngine({ worker: false }, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const { L, H, K } = model.architecture;
+    const fields = ['att', 'q', 'seen', 'out_norm', 'hidden'];
+    const whole = await model.run(ids, { fields, maps: 0 });
+    const sums = await model.run(ids, { fields, measuring: true });
+    const reads = metricsOf(engine.describe, fields).filter(
+      ({ metric }) => metric !== 'logit_parts',
+    );
+    for (const text of [ids, ids.slice(0, 5), [...ids, 4]]) {
+      await whole.update(text);
+      await sums.update(text);
+      assert.deepEqual(await sums.read(reads), await whole.read(reads));
+    }
+    const { text } = await failure(sums.field('q'));
+    assert.equal(text, 'expected a run that keeps the field; this one only measures');
+    assert.equal((await failure(sums.field('att', { layer: 0, head: 0 }))).where, 'att');
+    assert.equal((await failure(sums.metric('qk_dot', { layer: 0, head: 0 }))).where, 'qk_dot');
+    assert.equal((await failure(sums.metric('alpha', { tokens: 3 }))).where, 'alpha');
+    assert.equal((await failure(model.run(ids, { measuring: 1 }))).where, 'measuring');
+    for await (const { att } of sums.generate({ count: 1, temperature: 0 }))
+      assert.equal(att.data.length, 0);
+    const bytes = (measuring) => model.runBytes(10, { fields, capacity: 10, maps: 0, measuring });
+    assert.equal((await bytes(false)) - (await bytes(true)), 4 * L * H * K * 10);
+  });
+});
+
 /** One head's map out of all. */
 const mapOf = ({ data }, H, layer, head) =>
   data.subarray((layer * H + head) * T * T, (layer * H + head + 1) * T * T);

@@ -36,10 +36,12 @@ const describe = {
   defaults: { eps: 0.3 },
   metrics: [
     row('loss', ['loss']),
-    row('sink', ['att'], { arguments: ['eps'] }),
+    row('sink', ['att'], { arguments: ['eps'], accumulated: true }),
     row('kl', ['logits'], { arguments: ['base'] }),
     row('rare', ['norm'], { summary: false }),
     row('bare', [], { summary: false }),
+    row('dots', ['q'], { summary: false }),
+    row('cosines', ['q'], { summary: false, accumulated: true }),
     row('gap', ['loss'], { arguments: ['base'], summary: false }),
   ],
   fields: [
@@ -47,6 +49,7 @@ const describe = {
     { name: 'att', streamed: false },
     { name: 'logits', streamed: false },
     { name: 'norm', streamed: true },
+    { name: 'q', streamed: false },
   ],
   edits: [
     { name: 'late', waits: true, fields: ['kept'] },
@@ -85,6 +88,25 @@ function noting({ fails = () => false, context = 4, replicas } = {}) {
   if (replicas) model.replicas = Array.from({ length: replicas }, (_, i) => ({ run: run(i) }));
   return { model, runs, open: () => open };
 }
+
+test('runs keep the rows of maps and queries only where something reads them', async () => {
+  const late = [{ kind: 'late' }];
+  for (const [metrics, cases, options, measuring] of [
+    [['loss', 'sink', 'cosines'], [[]], {}, [true]],
+    [['sink', 'dots'], [[]], {}, [false]],
+    [['loss'], [late], { streaming: true }, [false]],
+    [['sink'], [late, late, late], {}, [undefined, false, false, false]],
+    [['sink', 'kl'], [[{ kind: 'early', layer: 0 }]], {}, [undefined, true]],
+  ]) {
+    const { model, runs } = noting();
+    await sweep(model, [[1, 1]], cases, { metrics, ...options });
+    assert.deepEqual(
+      runs.map((run) => run.measuring),
+      measuring,
+      metrics.join(),
+    );
+  }
+});
 
 test('a run without what-ifs is made once where others begin from it or are compared with it', async () => {
   const late = [{ kind: 'late' }];
@@ -217,7 +239,7 @@ test('a study of nothing, or of unequal lengths, is refused in a sentence', asyn
     [of([[1]], { streaming: 1 }), 'streaming: expected true or false, got 1'],
     [
       of([[1]], { metrics: ['x'] }),
-      'metric: expected one of loss, sink, kl, rare, bare, gap, got "x"',
+      'metric: expected one of loss, sink, kl, rare, bare, dots, cosines, gap, got "x"',
     ],
     [() => sweep(model, [[1]], [3]), 'cases[0]: expected a list, got 3'],
     [() => headEffects(model, [[1]], { edits: [3] }), 'edits[0]: expected an object, got 3'],

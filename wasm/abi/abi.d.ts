@@ -59,6 +59,8 @@ export interface Metric {
   readonly arguments: readonly string[];
   /** Trace fields that the run must have recorded. */
   readonly fields: readonly string[];
+  /** True if a run accumulates the metric, so that one with `measuring` has it although it keeps no map and no query. */
+  readonly accumulated: boolean;
   /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
   readonly averaged: boolean;
   /** True if `measure` computes the metric by default. */

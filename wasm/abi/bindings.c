@@ -24,6 +24,7 @@ typedef struct wasm_model {
     void *block, *panels; /* panels may be NULL */
     ss_bytes *files;      /* [n] files, from which the model reads its weights */
     int files_n;
+    bool in_order; /* products read its weights in one stream */
     ss_model model;
 } wasm_model;
 
@@ -93,8 +94,16 @@ static ss_status prepare_weights(wasm_model *opened) {
     free(work);
     return fits ? SS_OK : SS_NO_MEMORY;
 }
+
+static void put_in_order(wasm_model *opened) {
+    (void)opened; /* products read the panels */
+}
 #else
-static void interleave(wasm_model *opened) {
+/* Puts the weights in order before the first run, since opening a model needs them for nothing and
+ * all of them are read and written. */
+static void put_in_order(wasm_model *opened) {
+    if (opened->in_order) return;
+    opened->in_order = true;
     /* Tensors of PyTorch files may share memory, so they are not rearranged in place. */
     if (ss_container_format(opened->files[0]) == SS_TORCH_FILE) return;
     float *work = reserve(ss_model_interleave_work(&opened->model) * sizeof *work);
@@ -114,7 +123,6 @@ static void keep_panels(wasm_model *opened) {
 /* Packs panels if memory suffices; the model also runs without them. */
 static ss_status prepare_weights(wasm_model *opened) {
     if (opened->model.parameters <= KEPT_NUMBERS) keep_panels(opened);
-    interleave(opened);
     return SS_OK;
 }
 #endif
@@ -262,11 +270,12 @@ uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t field
 
 /*
  * Starts a run and returns its handle, or NULL. Bit i of fields records row i of the trace table,
- * bit 31 streams. Maps of more than map_bytes are computed on demand; 0 is the core's default.
- * edits[n] have the layout of the core: {i32 kind; f32 values[SS_EDIT_VALUES]}. `from`, or NULL, is
- * the run whose first `layer` layers it copies. The model must stay open.
+ * bit 31 streams, bit 30 measures. Maps of more than map_bytes are computed on demand; 0 is the
+ * core's default. edits[n] have the layout of the core: {i32 kind; f32 values[SS_EDIT_VALUES]}.
+ * `from`, or NULL, is the run whose first `layer` layers it copies. The model must stay open; its
+ * first run puts the weights in order.
  */
-wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields, uint32_t map_bytes,
+wasm_run *ss_wasm_start(wasm_model *model, int capacity, uint32_t fields, uint32_t map_bytes,
                         const ss_edit *edits, int edits_n, const wasm_run *from, int layer) {
     wasm_run *run = calloc(1, sizeof *run);
     ss_run_desc desc = {.model = &model->model,
@@ -279,6 +288,7 @@ wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields, 
                         .pool = wasm_pool,
                         .map_bytes = map_bytes};
     if (!run) ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+    if (run) put_in_order(model);
     if (run && start_run(run, &desc) == SS_OK) return run;
     ss_wasm_close_run(run);
     return NULL;

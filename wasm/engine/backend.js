@@ -19,12 +19,14 @@ import { loadModule } from '../abi/module.js';
 /** @typedef {import('../lab/trainer.js').Trainer} Trainer */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Progress */
-/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, maps?: number, streaming?: boolean, from?: { run: number, layer: number } }} RunRequest describes a run */
+/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, maps?: number, streaming?: boolean, measuring?: boolean, from?: { run: number, layer: number } }} RunRequest describes a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
 /** This bit of the field mask marks a streaming run; the lower bits are fields. */
 const STREAMS = 1 << 31;
+/** Another one: the run measures. */
+const MEASURES = 1 << 30;
 
 /** Threads share a model that has this many parameters or more. */
 const SHARED_FROM = 2 ** 23;
@@ -364,7 +366,7 @@ export class Backend {
     const begin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
     const address = this.#callWithRun('start', modelId, wanted, words, ...begin);
     const id = ++this.#last;
-    const recordsAtt = (mask & (1 << this.#fieldIndex('att'))) !== 0;
+    const recordsAtt = !wanted.measuring && (mask & (1 << this.#fieldIndex('att'))) !== 0;
     this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
     runs.add(id);
     return id;
@@ -526,13 +528,13 @@ export class Backend {
   }
 
   /** @param {RunRequest} wanted */
-  #mask({ fields, streaming = false }) {
+  #mask({ fields, streaming = false, measuring = false }) {
     const rows = this.#describe.fields;
     const standard = () => rows.filter((row) => (streaming ? row.streamed : row.standard));
     const names = fields ?? standard().map(({ name }) => name);
     // Every run records the logits at the last position, because generate draws from them.
     const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
-    return streaming ? mask | STREAMS : mask;
+    return mask | (streaming ? STREAMS : 0) | (measuring ? MEASURES : 0);
   }
 
   /** @param {string} name */

@@ -25,7 +25,7 @@ import { randomBits } from './random.js';
 const BY_EDITS = -1;
 
 /** The options that describe a run. */
-const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
+const WANTED = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag' };
 
 /** Options that a remote source has next to its address. */
 const REMOTE = {
@@ -396,7 +396,7 @@ class Model {
    * @param {number} n
    * @param {import('../sinkscope.js').RunOptions} options
    */
-  #wanted(n, { fields, edits = [], streaming, maps, from, ...options }) {
+  #wanted(n, { fields, edits = [], streaming, measuring, maps, from, ...options }) {
     const { context } = this.architecture;
     // Some edits lead beyond the context; the core knows which.
     const most = edits.length > 0 ? MOST_TOKENS : context;
@@ -405,7 +405,7 @@ class Model {
     const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
     expectInteger(capacity, n, most, 'capacity');
     if (maps !== undefined) expectInteger(maps, 0, MOST_BYTES, 'maps');
-    return { fields, edits, capacity, streaming, maps };
+    return { fields, edits, capacity, streaming, measuring, maps };
   }
 
   /**

@@ -127,6 +127,12 @@ export interface RunOptions extends Options {
    */
   readonly maps?: number;
   /**
+   * Of `att`, `scores` and `q` the run keeps what `accumulated` metrics need, over all of its tokens, and no rows: a long
+   * text needs a third less memory. The run refuses these fields and their other metrics; it begins from no other run,
+   * and no other begins from it.
+   */
+  readonly measuring?: boolean;
+  /**
    * Keeps only the keys and values that an eviction keeps, so that memory grows with its budget
    * and, by 12 bytes per token, with the text. Every head must evict, query by query (not snapkv);
    * only `streamed` fields can be recorded. The losses have the same bits.

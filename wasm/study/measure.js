@@ -6,6 +6,9 @@ import { spread } from './spread.js';
 /** Cases that may begin from a plain run, above which that run is worth its time. */
 const SHARED_BY = 2;
 
+/** The fields of which a run that measures keeps sums. */
+const SUMMED = ['q', 'att', 'scores'];
+
 /** @typedef {import('../sinkscope.js').Replica} Replica */
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 
@@ -145,8 +148,9 @@ export async function sweep(model, sequences, cases, options = {}) {
   // One plain run more pays for itself where several begin from it.
   const isShared = waiting.length > (compared.length ? 0 : SHARED_BY);
   const shared = isShared ? ['att', 'hidden', ...fields] : [];
-  // A map is read again only where a run begins from another one.
+  // Maps and queries are read again only where a run begins from another one, or by some metrics.
   const maps = isShared ? undefined : 0;
+  const measuring = !isShared && !streaming && names.every((name) => isSummed(describe, name));
   const ofPlain = [...new Set([...fieldsFor(describe, compared), ...shared])];
   const total = sequences.length * cases.length;
   const began = performance.now();
@@ -162,7 +166,7 @@ export async function sweep(model, sequences, cases, options = {}) {
     try {
       for (const edits of cases) {
         const from = isShared && plain && waiting.includes(edits) ? { run: plain } : undefined;
-        const wanted = { fields, edits, capacity: T, maps, streaming, from, signal };
+        const wanted = { fields, edits, capacity: T, maps, streaming, measuring, from, signal };
         const run = await replica.run(ids, wanted);
         const beside = reads.map((read) =>
           compared.includes(read) ? { ...read, base: plain } : read,
@@ -234,6 +238,16 @@ function ofStreams(describe) {
     .filter((row) => row.fields.length > 0 && row.fields.every((name) => kept.includes(name)))
     .map(({ name }) => name);
   return names.filter((name) => !compares(describe, name));
+}
+
+/**
+ * Whether a run that keeps no rows of maps and queries has it.
+ * @param {import('../sinkscope.js').Describe} describe
+ * @param {string} name
+ */
+function isSummed({ metrics }, name) {
+  const { accumulated, fields } = metrics[find(metrics, name, 'metric')];
+  return accumulated || !fields.some((field) => SUMMED.includes(field));
 }
 
 /**

@@ -164,11 +164,11 @@ def lines(corpus: Path) -> list[str]:
         printable = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \nab1"
         return "".join(rng.choices(printable, k=rng.randint(2, 24)))
 
-    made = [*EDGES, *natural, *CODE]
-    made += [rng.choice(prose)[:90] for _ in range(150)]
+    texts = [*EDGES, *natural, *CODE]
+    texts += [rng.choice(prose)[:90] for _ in range(150)]
     kinds = [(mixed, 5), (one_script, 5), (any_script, 3), (emoji, 2), (marks, 2), (figures, 2),
              (signs, 2)]
     chosen = [make for make, weight in kinds for _ in range(weight)]
-    while len(made) < COUNT:
-        made.append(rng.choice(chosen)())
-    return made
+    while len(texts) < COUNT:
+        texts.append(rng.choice(chosen)())
+    return texts

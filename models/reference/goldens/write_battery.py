@@ -103,8 +103,8 @@ def numbered(tokens: list[str]) -> dict[str, int]:
 def bpe(more: list[str] | None = None, letters: list[str] | None = None, text: str = SAMPLE,
         **options: Any) -> models.BPE:
     merges = learn_merges([list(word) for word in text.split()], 120)
-    kept = LETTERS if letters is None else letters
-    vocab = numbered(["<unk>", *(more or []), *kept, *"".join(map("".join, merges)),
+    alphabet = LETTERS if letters is None else letters
+    vocab = numbered(["<unk>", *(more or []), *alphabet, *"".join(map("".join, merges)),
                       *map("".join, merges)])
     return models.BPE(vocab, merges, **options)
 
@@ -116,9 +116,9 @@ ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
 def byte_bpe(without: str = "", **options: Any) -> models.BPE:
     spelled = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(SAMPLE + " 日本語 😀 привет é")
     merges = learn_merges([list(word) for word, _ in spelled], 150)
-    kept = [letter for letter in ALPHABET if letter not in without]
+    alphabet = [letter for letter in ALPHABET if letter not in without]
     merges = [merge for merge in merges if not set("".join(merge)) & set(without)]
-    return models.BPE(numbered(["<unk>", *kept, *map("".join, merges)]), merges, **options)
+    return models.BPE(numbered(["<unk>", *alphabet, *map("".join, merges)]), merges, **options)
 
 
 def affixed_bpe() -> models.BPE:
@@ -372,21 +372,21 @@ def measure(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
     hashes: dict[str, list[str]] = {"ids": [], "spans": [], "decoded": []}
-    whole = {}
+    stored_texts = {}
     for i, text in enumerate(texts):
         try:
-            ids, own = tokenizer.encode(text).ids, bare.encode(text)
+            ids, bare_encoding = tokenizer.encode(text).ids, bare.encode(text)
         except BaseException:  # noqa: BLE001  The library raises its own errors, and may panic.
             for column in hashes.values():
                 column.append(REFUSED)
             continue
-        spans = units(text, own.offsets)
+        spans = units(text, bare_encoding.offsets)
         hashes["ids"].append(hash_of(ids))
         hashes["spans"].append(NOTHING if moves_offsets(tokenizer, text) else hash_of(spans))
-        hashes["decoded"].append(hash_of(map(ord, tokenizer.decode(own.ids))))
+        hashes["decoded"].append(hash_of(map(ord, tokenizer.decode(bare_encoding.ids))))
         if 4 <= i < 4 + WHOLE or i == TEXTS.index("a<mask>b"):
-            whole[str(i)] = {"ids": ids, "spans": spans}
-    return {name: "".join(column) for name, column in hashes.items()} | {"whole": whole}
+            stored_texts[str(i)] = {"ids": ids, "spans": spans}
+    return {name: "".join(column) for name, column in hashes.items()} | {"whole": stored_texts}
 
 
 def main() -> None:

@@ -61,11 +61,11 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
 def main() -> None:
     defaults: dict[str, Any] = {}
     of_all = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
-    for family, (config, given) in FAMILIES.items():
-        filled = config(**given).to_dict()
+    for family, (config, sizes) in FAMILIES.items():
+        filled = config(**sizes).to_dict()
         rest = {key: value for key, value in filled.items()
-                if key not in given and key not in of_all}
-        defaults[family] = {"given": {"model_type": family} | given, "defaults": rest}
+                if key not in sizes and key not in of_all}
+        defaults[family] = {"given": {"model_type": family} | sizes, "defaults": rest}
     write_json(GOLDEN / "defaults.json",
                {"written_by": {"script": "models/reference/goldens/write_defaults.py",
                                "transformers": transformers.__version__}, "families": defaults})

@@ -77,22 +77,22 @@ ROUNDED_WEIGHTS = ("bits-weights", "bits-groups")
 
 def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
     """A GPT-Neo as a GPT-2 architecture; _GptNeo has the differences."""
-    own = {"model_type": "gpt2", "n_layer": config["num_layers"], "n_head": config["num_heads"],
-           "n_embd": config["hidden_size"], "n_inner": config["intermediate_size"],
-           "vocab_size": config["vocab_size"], "n_positions": config["max_position_embeddings"],
-           "layer_norm_epsilon": config["layer_norm_epsilon"]}
+    gpt2_config = {"model_type": "gpt2", "n_layer": config["num_layers"], "n_head": config["num_heads"],
+                   "n_embd": config["hidden_size"], "n_inner": config["intermediate_size"],
+                   "vocab_size": config["vocab_size"], "n_positions": config["max_position_embeddings"],
+                   "layer_norm_epsilon": config["layer_norm_epsilon"]}
     windows = [config["window_size"] * (kind == "local") for kind in config["attention_layers"]]
-    return architecture(own), windows
+    return architecture(gpt2_config), windows
 
 
 def neox_architecture(config: dict) -> Architecture:
     """A GPT-NeoX as a GPT-2 architecture; _GptNeox has the differences."""
-    own = {"model_type": "gpt2", "n_layer": config["num_hidden_layers"],
-           "n_head": config["num_attention_heads"], "n_embd": config["hidden_size"],
-           "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
-           "n_positions": config["max_position_embeddings"],
-           "layer_norm_epsilon": config["layer_norm_eps"]}
-    return replace(architecture(own), positions="rotary", rope_theta=config["rotary_emb_base"])
+    gpt2_config = {"model_type": "gpt2", "n_layer": config["num_hidden_layers"],
+                   "n_head": config["num_attention_heads"], "n_embd": config["hidden_size"],
+                   "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
+                   "n_positions": config["max_position_embeddings"],
+                   "layer_norm_epsilon": config["layer_norm_eps"]}
+    return replace(architecture(gpt2_config), positions="rotary", rope_theta=config["rotary_emb_base"])
 
 
 def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
@@ -106,35 +106,35 @@ def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
         family = "llama" if family in LLAMAS else family
         windows = [0] * arch.L
     weights = {name: w.double() for name, w in read_weights(folder / "model.safetensors").items()}
-    known = load_file(folder / "golden.safetensors")
-    return Model(family, arch, weights, windows), known["tokens"].long(), known
+    golden = load_file(folder / "golden.safetensors")
+    return Model(family, arch, weights, windows), golden["tokens"].long(), golden
 
 
 def check_plain(family: str) -> None:
-    model, tokens, known = read(family)
-    found = edited(model, tokens, [])
+    model, tokens, golden = read(family)
+    result = edited(model, tokens, [])
     for name in ("hidden", "att", "logits"):
-        if (error := scaled_error(found[name].float(), known[name])) > TOLERANCE:
+        if (error := scaled_error(result[name].float(), golden[name])) > TOLERANCE:
             raise AssertionError(f"{family}: {name} differs from its golden by {error:.2g}")
 
 
-def changes(plain: dict[str, Tensor], found: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
+def changes(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
     """The metrics that compare a run with its baseline."""
-    kl = metrics.divergence(plain["logits"], found["logits"])
-    more = metrics.loss(found["logits"], tokens) - metrics.loss(plain["logits"], tokens)
+    kl = metrics.divergence(plain["logits"], result["logits"])
+    more = metrics.loss(result["logits"], tokens) - metrics.loss(plain["logits"], tokens)
     none = torch.full((1,), torch.nan, dtype=kl.dtype)
     compared = {"kl_at": torch.cat([none, kl]), "kl_mean": kl.mean()[None],
                 "loss_change_at": torch.cat([none, more]), "loss_change": more.mean()[None],
-                "hidden_change": metrics.hidden_change(plain["hidden"], found["hidden"])}
+                "hidden_change": metrics.hidden_change(plain["hidden"], result["hidden"])}
     return {f"metric.{name}": value for name, value in compared.items()}
 
 
-def rounding(family: str, found: dict[str, Tensor]) -> dict[str, Tensor]:
+def rounding(family: str, result: dict[str, Tensor]) -> dict[str, Tensor]:
     """The field `rounded` and its metric, per layer of the stream. GPT-Neo has no field: _GptNeo scales its queries by
     sqrt(K)."""
-    of_layer = found["rounded"].sum(1)
+    of_layer = result["rounded"].sum(1)
     error = ((of_layer[:, 0] + of_layer[:, 2]) / (of_layer[:, 1] + of_layer[:, 3])).sqrt()
-    field = {} if family == "gpt_neo" else {"rounded": found["rounded"]}
+    field = {} if family == "gpt_neo" else {"rounded": result["rounded"]}
     return field | {"metric.quantise_error": error}
 
 
@@ -153,12 +153,12 @@ def weights_rounding(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
 def write(family: str, name: str) -> None:
     model, tokens, _ = read(family)
     edits = [parse(text) for text in EDITS[name]]
-    found = edited(model, tokens, edits)
+    result = edited(model, tokens, edits)
     folder = GOLDEN / f"edit-{family}-{name}"
-    store(folder, {"tokens": tokens, "loss": metrics.loss(found["logits"], tokens)}
-          | {field: found[field] for field in FIELDS}
-          | changes(edited(model, tokens, []), found, tokens)
-          | (rounding(family, found) if name in ROUNDED else {})
+    store(folder, {"tokens": tokens, "loss": metrics.loss(result["logits"], tokens)}
+          | {field: result[field] for field in FIELDS}
+          | changes(edited(model, tokens, []), result, tokens)
+          | (rounding(family, result) if name in ROUNDED else {})
           | (weights_rounding(model, edits) if name in ROUNDED_WEIGHTS else {}))
     describe(folder, model.family, model.arch.operation, "Computed in F64, query by query.",
              script="write_edits.py", model=f"tests/golden/{MODELS[family]}",

@@ -34,8 +34,8 @@ class Eight:
         self.margin = 0.5
 
     def round(self, x: Tensor) -> Tensor:
-        beside = (x - x.floor() - 0.5).abs().min().item()
-        self.margin = min(self.margin, beside)
+        distance = (x - x.floor() - 0.5).abs().min().item()
+        self.margin = min(self.margin, distance)
         return x.round()
 
     def __call__(self, x: Tensor, w: Tensor) -> Tensor:
@@ -62,11 +62,11 @@ def run(name: str, seed: int) -> tuple[Tensor, Trace, float]:
 def check_plain(name: str) -> None:
     """Check that eight bits change another golden's logits, but not by much."""
     folder = GOLDEN / MODELS[name]
-    known = load_file(folder / "golden.safetensors")
+    golden = load_file(folder / "golden.safetensors")
     arch = architecture(json.loads((folder / "config.json").read_text()))
     weights = {key: w.double() for key, w in read_weights(folder / "model.safetensors").items()}
-    found = forward(arch, weights, known["tokens"].long(), Eight())
-    off = ((found.logits - known["logits"]).abs().max() / known["logits"].abs().max()).item()
+    trace = forward(arch, weights, golden["tokens"].long(), Eight())
+    off = ((trace.logits - golden["logits"]).abs().max() / golden["logits"].abs().max()).item()
     if not 1e-4 < off < 0.5:
         raise AssertionError(f"{name}: eight bits change the logits by {off:.2g} of their largest")
 

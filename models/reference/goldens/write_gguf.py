@@ -128,9 +128,9 @@ def read_back_own(file: Path, model: transformers.PreTrainedModel,
         parts[name] = w
     weights = {}
     for name, w in model.state_dict().items():
-        own = [parts[part] for part in parts_of(name, w) if part in parts]
-        if own:
-            weights[name] = torch.cat(own, 1) if len(own) > 1 else own[0]
+        sources = [parts[part] for part in parts_of(name, w) if part in parts]
+        if sources:
+            weights[name] = torch.cat(sources, 1) if len(sources) > 1 else sources[0]
     return weights
 
 
@@ -299,12 +299,12 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) ->
             continue
         for part, part_w in parts_of(name, w).items():
             bare = part.removeprefix("transformer.") if config.model_type == "bloom" else part
-            own = table.get_name(bare, try_suffixes=(".weight", ".bias"))
-            if own is None:
+            gguf_name = table.get_name(bare, try_suffixes=(".weight", ".bias"))
+            if gguf_name is None:
                 raise SystemExit(f"{part}: GGUF has no name for it")
-            names[own] = part
+            names[gguf_name] = part
             raw, kind = pack(converted(part, part_w, config).contiguous().numpy(), wanted, rng)
-            writer.add_tensor(own, raw, raw_dtype=kind)
+            writer.add_tensor(gguf_name, raw, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -166,8 +166,8 @@ def check(folder: Path, expected: dict[str, Tensor]) -> float:
     return float(f"{worst:.2g}")
 
 
-def scaled_error(found: Tensor, expected: Tensor) -> float:
-    return ((found - expected).abs().max() / expected.abs().max().clamp_min(1)).item()
+def scaled_error(actual: Tensor, expected: Tensor) -> float:
+    return ((actual - expected).abs().max() / expected.abs().max().clamp_min(1)).item()
 
 
 def llama(**sizes: Any) -> transformers.PreTrainedModel:

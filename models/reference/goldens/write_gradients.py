@@ -47,12 +47,12 @@ def gradients(folder: Path) -> dict[str, Tensor]:
     logits = forward(arch, weights, tokens, visit=visit).logits
     loss = torch.nn.functional.cross_entropy(logits[:-1], tokens[1:])
     loss.backward()
-    found = {name: w.grad for name, w in weights.items() if w.grad is not None}
-    if missing := set(weights) - set(found):
+    derivatives = {name: w.grad for name, w in weights.items() if w.grad is not None}
+    if missing := set(weights) - set(derivatives):
         raise AssertionError(f"{folder.name}: no gradient by {', '.join(sorted(missing))}")
     ratios = torch.stack([torch.stack([metrics.first_to_others(x.grad) for x in inputs[name]])
                           for name in ("input", "stream")])
-    return found | {"loss": loss.detach(), "gradient_ratios": ratios}
+    return derivatives | {"loss": loss.detach(), "gradient_ratios": ratios}
 
 
 def write(name: str) -> None:

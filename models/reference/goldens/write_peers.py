@@ -46,9 +46,9 @@ def main() -> None:
     file = GOLDEN / "peers.json"
     files = json.loads(file.read_text())["files"] if file.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
-        wrote = subprocess.run(["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True,
-                               capture_output=True, text=True).stdout
-        works = json.loads(wrote)
+        stdout = subprocess.run(["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True,
+                                capture_output=True, text=True).stdout
+        works = json.loads(stdout)
         for one in works["asked"]:
             if "path" in one:
                 path = Path(one["path"])
@@ -59,9 +59,9 @@ def main() -> None:
             files[one["file"]] = {name: answer(model, text) for name, text in one["texts"].items()}
             print(one["file"], flush=True)
     about = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
-    written = {"written_by": "models/reference/goldens/write_peers.py",
-               "computed_by": f"{about}, float32 on dequantised weights", "files": files}
-    file.write_text(json.dumps(written) + "\n")
+    document = {"written_by": "models/reference/goldens/write_peers.py",
+                "computed_by": f"{about}, float32 on dequantised weights", "files": files}
+    file.write_text(json.dumps(document) + "\n")
 
 
 if __name__ == "__main__":

@@ -69,20 +69,20 @@ def search(name: str, seed: int) -> dict[str, object]:
     for _ in range(STEPS):
         tried = []
         for _ in range(WIDTH):
-            one = list(suffix)
+            candidate = list(suffix)
             place = pick(LENGTH)
-            one[place] = allowed[pick(len(allowed))]
-            tried.append(one)
-        scores = [score(one) for one in tried]
+            candidate[place] = allowed[pick(len(allowed))]
+            tried.append(candidate)
+        scores = [score(candidate) for candidate in tried]
         top = max(range(WIDTH), key=scores.__getitem__)
         if scores[top] > best:
             suffix, best = tried[top], scores[top]
         path.append({"suffix": suffix, "score": best})
     evaluated = STEPS * WIDTH + 1
     drawn = [draw() for _ in range(max(RANDOM, evaluated))]
-    found = [score(one) for one in drawn]
-    ranked = sorted(found[:RANDOM])
-    top = max(range(evaluated), key=found.__getitem__)
+    random_scores = [score(candidate) for candidate in drawn]
+    ranked = sorted(random_scores[:RANDOM])
+    top = max(range(evaluated), key=random_scores.__getitem__)
     orders = []
     for _ in range(ORDERS):
         order = list(suffix)
@@ -95,7 +95,7 @@ def search(name: str, seed: int) -> dict[str, object]:
         "evaluated": evaluated, "none": None if name == "steal" else score([]),
         # ranks 5 and 96 of 100
         "random": {"mean": sum(ranked) / RANDOM, "low": ranked[4], "high": ranked[95],
-                   "best": found[top]},
+                   "best": random_scores[top]},
         "shuffled": sum(orders) / ORDERS,
         "others": {"found": [score(suffix, *pair) for pair in OTHERS],
                    "random": [score(drawn[0], *pair) for pair in OTHERS],

@@ -37,26 +37,26 @@ def copies(V: int) -> list[dict[str, Any]]:
     allowed = [id for id in range(V) if id not in {*FIRST, *NEVER}]
     prompts = []
     for _ in range(PROMPTS):
-        left = list(allowed)
-        drawn = []
+        pool = list(allowed)
+        tokens = []
         for i in range(LENGTH + 1):
-            j = i + pick(len(left) - i)
-            left[i], left[j] = left[j], left[i]
-            drawn.append(left[i])
-        own = drawn[1:]
-        prompts.append({"ids": FIRST + own + own, "from": len(FIRST) + LENGTH + 1})
+            j = i + pick(len(pool) - i)
+            pool[i], pool[j] = pool[j], pool[i]
+            tokens.append(pool[i])
+        copy = tokens[1:]
+        prompts.append({"ids": FIRST + copy + copy, "from": len(FIRST) + LENGTH + 1})
     return prompts
 
 
 def texts(model: Model) -> list[dict[str, Any]]:
     """Each text and five more tokens, some of them the model's first choice, so that it is right now and then."""
-    made = []
+    prompts = []
     for ids in TEXTS:
         for more in range(5):
             best = edited(model, torch.tensor(ids), [])["logits"][-1].argmax().item()
-            ids = [*ids, int(best) if (more + len(made)) % 3 else 20 + more]
-        made.append({"ids": ids, "from": 5})
-    return made
+            ids = [*ids, int(best) if (more + len(prompts)) % 3 else 20 + more]
+        prompts.append({"ids": ids, "from": 5})
+    return prompts
 
 
 def recalls() -> list[dict[str, Any]]:
@@ -104,17 +104,17 @@ def task(model: Model, name: str, prompts: list[dict[str, Any]], chance: float) 
             [{"kind": "hide_key", "key": 0}],
         ]
         rows.append([scores(edited(model, ids, edits)["logits"], prompt) for edits in cases])
-    found = torch.tensor(rows, dtype=torch.float64)  # [prompts, conditions, scores]
+    values = torch.tensor(rows, dtype=torch.float64)  # [prompts, conditions, scores]
     conditions = {}
     for i, condition in enumerate(("baseline", "first", "other", "unseen")):
-        own = [
-            mean_of(found[:, i, s]) | {"change": mean_of(found[:, i, s] - found[:, 0, s])}
+        summaries = [
+            mean_of(values[:, i, s]) | {"change": mean_of(values[:, i, s] - values[:, 0, s])}
             for s in range(3)
         ]
         conditions[condition] = {
-            "accuracy": own[0],
-            "loss": own[1],
-            "choice": own[2] if "choices" in prompts[0] else None,
+            "accuracy": summaries[0],
+            "loss": summaries[1],
+            "choice": summaries[2] if "choices" in prompts[0] else None,
         }
     best = conditions["baseline"]["choice"] or conditions["baseline"]["accuracy"]
     return {

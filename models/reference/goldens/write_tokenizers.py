@@ -74,8 +74,8 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
 
     def spans(text: str) -> str:
         encoding = bare.encode(text)
-        whole = tokenizer.decode(encoding.ids, skip_special_tokens=False) == text
-        return hash_of(units(text, encoding.offsets)) if whole or not keeps_all else NOTHING
+        is_exact = tokenizer.decode(encoding.ids, skip_special_tokens=False) == text
+        return hash_of(units(text, encoding.offsets)) if is_exact or not keeps_all else NOTHING
 
     def hashes(of: Callable[[str], str]) -> str:
         return "".join(NOTHING if text is None else of(text) for text in texts)
@@ -97,8 +97,8 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
 
 def needed(vocab: dict[str, int], merges: list[str], more: Iterable[str] = ()) -> dict[str, int]:
     """Single letters, results of merges, and `more`, in the order of their ids, renumbered without gaps."""
-    made = {merge.replace(" ", "") for merge in merges} | set(more)
-    kept = sorted((t for t in vocab if len(t) == 1 or t in made), key=vocab.__getitem__)
+    merged = {merge.replace(" ", "") for merge in merges} | set(more)
+    kept = sorted((t for t in vocab if len(t) == 1 or t in merged), key=vocab.__getitem__)
     return {token: i for i, token in enumerate(kept)}
 
 
@@ -222,14 +222,14 @@ def stages(_: Path) -> None:
         split(word, "isolated", True), split(word, "removed", True), split(word, "contiguous", True),
     ]
     tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
-    found = []
+    cases = []
     for way in ways:
         last = [] if isinstance(way, pre_tokenizers.ByteLevel) else [letters]
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([way, *last])
-        found.append({
+        cases.append({
             "pre_tokenizer": json.loads(tokenizer.to_str())["pre_tokenizer"],
             "ids": "".join(hash_of(tokenizer.encode(line).ids) for line in read_lines()[::5])})
-    write_json(FOLDER / "stages.json", {"stages": found})
+    write_json(FOLDER / "stages.json", {"stages": cases})
 
 
 # --- GGUF -----------------------------------------------------------------------------------------
@@ -418,11 +418,11 @@ def spans_of(processor: sentencepiece.SentencePieceProcessor,
              text: str) -> list[tuple[int, int]]:
     """Spans per token. SentencePiece gives the span of a character in bytes to its last byte only; here each byte has
     it."""
-    found = processor.encode_as_offset_mapping(text)
-    spans = [tuple(span) for span in found["offsets"]]
+    mapping = processor.encode_as_offset_mapping(text)
+    spans = [tuple(span) for span in mapping["offsets"]]
     for i in reversed(range(len(spans))):
         start, end = spans[i]
-        if start == end and processor.is_byte(found["ids"][i]):
+        if start == end and processor.is_byte(mapping["ids"][i]):
             spans[i] = spans[i + 1]
     return spans
 

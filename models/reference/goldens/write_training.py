@@ -174,10 +174,10 @@ def write(name: str, case: Case) -> None:
     folder = FOLDER / name
     config = {"model_type": "llama"} | SIZES | case.sizes | {"sinkscope": case.own}
     arch = architecture(config)
-    own = case.own if case.before is None else case.before
+    variant = case.own if case.before is None else case.before
     generator = torch.Generator().manual_seed(7)
     weights = {weight: lively(weight, torch.Size(shape), generator)
-               for weight, shape in shapes(architecture(config | {"sinkscope": own})).items()}
+               for weight, shape in shapes(architecture(config | {"sinkscope": variant})).items()}
     if case.before is None:
         write_model(folder, config, weights, torch.float32)
     else:

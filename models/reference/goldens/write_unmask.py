@@ -42,8 +42,8 @@ class Without(Mask):
 
 def look(arch: Architecture, weights: Weights, ids: list[int], mask: Mask) -> tuple[Tensor, Tensor]:
     """alpha [T], mean over heads, and log-probabilities [T, V] over the allowed tokens."""
-    own = Architecture(**{**vars(arch), "mask": mask})
-    trace = forward(own, weights, torch.tensor(ids))
+    variant = Architecture(**{**vars(arch), "mask": mask})
+    trace = forward(variant, weights, torch.tensor(ids))
     logits = trace.logits.clone()
     logits[:, [MASK_TOKEN, *NEVER]] = -math.inf
     return metrics.alpha(trace.att, "bidirectional").mean((0, 1)), logits.log_softmax(-1)
@@ -53,7 +53,7 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: lis
            without: str | None, seed: int) -> list[dict[str, Any]]:
     ids = [MASK_TOKEN if place in hidden else id for place, id in enumerate(answers)]
     random, steps = splitmix32(seed), []
-    for left in range(STEPS, 0, -1):
+    for remaining in range(STEPS, 0, -1):
         alpha, chosen = look(arch, weights, ids, arch.mask)
         sink, key = int(alpha.argmax()), None
         if without:
@@ -63,7 +63,7 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: lis
         places = [place for place, id in enumerate(ids) if id == MASK_TOKEN]
         places.sort(key=lambda place: -chosen[place].max().item())
         filled = []
-        for place in places[:math.ceil(len(places) / left)]:
+        for place in places[:math.ceil(len(places) / remaining)]:
             ids[place] = answers[place]
             filled.append({"place": place, "token": answers[place],
                            "probability": chosen[place].max().exp().item(),
@@ -78,8 +78,8 @@ def predict(model: Model, answers: list[int], hidden: list[int], without: str | 
             seed: int) -> list[dict[str, Any]]:
     """The causal model's predictions at the masked positions. Its strongest key receives the most attention over all
     queries."""
-    whole = edited(model, torch.tensor(answers), [])
-    received = whole["att"].mean((0, 1, 2))
+    trace = edited(model, torch.tensor(answers), [])
+    received = trace["att"].mean((0, 1, 2))
     sink, edits = int(received.argmax()), list[Edit]()
     if without:
         drawn = splitmix32(seed)() * (len(answers) - 1) >> 32
@@ -93,14 +93,14 @@ def predict(model: Model, answers: list[int], hidden: list[int], without: str | 
     return [{"filled": filled, "sink": {"place": sink, "alpha": received[sink].item()}}]
 
 
-def mean_scores(found: Tensor) -> dict[str, Any]:
+def mean_scores(values: Tensor) -> dict[str, Any]:
     """found [texts, conditions, scores]"""
     study: dict[str, Any] = {}
     for i, name in enumerate(("baseline", "strongest", "random")):
-        own = found[:, i]
-        study[name] = {what: mean_of(own[:, s]) | {"change": mean_of(own[:, s] - found[:, 0, s])}
+        condition = values[:, i]
+        study[name] = {what: mean_of(condition[:, s]) | {"change": mean_of(condition[:, s] - values[:, 0, s])}
                        for s, what in enumerate(("loss", "accuracy"))}
-    return study | {"alpha": mean_of(found[:, 0, 2])}
+    return study | {"alpha": mean_of(values[:, 0, 2])}
 
 
 def scores(steps: list[dict[str, Any]]) -> list[float]:
@@ -135,10 +135,10 @@ def main() -> None:
         courses.append({"answers": answers, "hidden": hidden, "seed": seed} | course)
         rows.append([scores(steps) for steps in course.values()])
         causal_rows.append([scores(predict(causal, answers, hidden, name, seed)) for name in conditions])
-    found = torch.tensor(rows, dtype=torch.float64)
+    values = torch.tensor(rows, dtype=torch.float64)
     study = {"prompts": len(TEXTS), "steps": STEPS,
              "predicted": sum(len(one["hidden"]) for one in courses),
-             "moves": mean_of(found[:, 0, 3]), **mean_scores(found),
+             "moves": mean_of(values[:, 0, 3]), **mean_scores(values),
              "causal": mean_scores(torch.tensor(causal_rows, dtype=torch.float64))}
     folder = GOLDEN / "unmask"
     folder.mkdir(exist_ok=True)

@@ -149,10 +149,10 @@ def _mixed(model: _Llama, trace: Trace, layer: int) -> Tensor:
 
 def _writes(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
     """mixed [H, 1, K] -> what each head adds to the stream, [H, D], and the rest, [D]."""
-    nothing = model.merge(torch.zeros_like(mixed), layer)
-    own = torch.eye(len(mixed), dtype=mixed.dtype)
-    alone = [(model.merge(mixed * keep[:, None, None], layer) - nothing)[0] for keep in own]
-    return torch.stack(alone), nothing[0]
+    rest = model.merge(torch.zeros_like(mixed), layer)
+    one_hot = torch.eye(len(mixed), dtype=mixed.dtype)
+    alone = [(model.merge(mixed * keep[:, None, None], layer) - rest)[0] for keep in one_hot]
+    return torch.stack(alone), rest[0]
 
 
 def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor]:
@@ -161,12 +161,12 @@ def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor
     model = _model(arch, weights)
     values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)  # [L, H, K]
     mixed = torch.stack([_mixed(model, trace, layer) for layer in range(arch.L)])
-    found = {"tag_share": metrics.tag_share(mixed[:, :, 1:], values)}
+    shares = {"tag_share": metrics.tag_share(mixed[:, :, 1:], values)}
     if arch.norm_place != "pre" or arch.gate == "output_element":
-        return found | {"tag_stream": torch.full((arch.L, arch.H), torch.nan)}
+        return shares | {"tag_stream": torch.full((arch.L, arch.H), torch.nan)}
     writes = torch.stack([_writes(model, layer, values[layer, :, None])[0] for layer in range(arch.L)])
     stream = trace.hidden[1:, None, 1:].expand(-1, arch.H, -1, -1)
-    return found | {"tag_stream": metrics.tag_share(stream, writes, centred=True)}
+    return shares | {"tag_stream": metrics.tag_share(stream, writes, centred=True)}
 
 
 class _Logits:
@@ -210,27 +210,27 @@ def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     """Contribution of each component of the residual stream to the mean over queries of the first key's logit: its
     derivative along the component, with the norm's scale fixed.  [L, H, 2L+2]"""
     model = _model(arch, weights)
-    found = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
+    parts = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
     for layer in range(arch.L if arch.norm_place != "post" else 0):
         components = [trace.hidden[0, 0]] + [out[below, 0] for below in range(layer)
                                              for out in (trace.att_out, trace.mlp_out)]
         assert torch.allclose(torch.stack(components).sum(0), trace.hidden[layer, 0], atol=1e-12)
         logits = _Logits(model, trace, layer)
         for c, r in enumerate(components):
-            found[layer, :, c] = logits.along(r)
-        found[layer, :, -1] = logits.biases()
-        whole = logits.query @ trace.k[layer, :, 0].T
-        own = torch.arange(arch.H) // (arch.H // arch.G)
-        assert torch.allclose(found[layer].nansum(-1), whole[torch.arange(arch.H), own], atol=1e-9)
-    return found
+            parts[layer, :, c] = logits.along(r)
+        parts[layer, :, -1] = logits.biases()
+        expected = logits.query @ trace.k[layer, :, 0].T
+        groups = torch.arange(arch.H) // (arch.H // arch.G)
+        assert torch.allclose(parts[layer].nansum(-1), expected[torch.arange(arch.H), groups], atol=1e-9)
+    return parts
 
 
 def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     """The same for what each head of the layers below writes at the first token.  [L, H, L, H]"""
     model = _model(arch, weights)
-    found = torch.full((arch.L, arch.H, arch.L, arch.H), torch.nan, dtype=torch.float64)
+    parts = torch.full((arch.L, arch.H, arch.L, arch.H), torch.nan, dtype=torch.float64)
     if arch.norm_place != "pre" or (arch.gate or "").startswith("output"):
-        return found
+        return parts
     for below in range(arch.L):
         added = model.own(below, "value_bias")
         mixed = _mixed(model, trace, below)[:, :1]
@@ -238,8 +238,8 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
         assert torch.allclose(writes.sum(0) + rest, trace.att_out[below, 0], atol=1e-9)
         for layer in range(below + 1, arch.L):
             logits = _Logits(model, trace, layer)
-            found[layer, :, below] = torch.stack([logits.along(written) for written in writes], -1)
-    return found
+            parts[layer, :, below] = torch.stack([logits.along(write_vector) for write_vector in writes], -1)
+    return parts
 
 
 def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
@@ -257,7 +257,7 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
     raw = metrics.alpha(trace.att, mask.kind)
     mass = metrics.row_mass(trace.att)
     entropy = metrics.entropy(share, visible.sum(-1) + (bias is not None))
-    found = {
+    results = {
         "alpha": alpha, "alpha_raw": raw, "alpha_uniform": metrics.alpha(even, mask.kind),
         "sink_ratio": metrics.sink(alpha) / 100, "sink_ratio_raw": metrics.sink(raw) / 100,
         "near_eps": metrics.near(alpha), "row_mass": mass,
@@ -268,37 +268,37 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
     }
     if bias is not None:
         alpha_bias = metrics.alpha_bias(share[..., 0])[..., 0]
-        found |= {"alpha_bias": alpha_bias, "sink_ratio_bias": (alpha_bias > metrics.EPS).double()
-                  .mean()[None]}
+        results |= {"alpha_bias": alpha_bias, "sink_ratio_bias": (alpha_bias > metrics.EPS).double()
+                    .mean()[None]}
     if trace.gate is not None:
-        found["gate_mean"] = trace.gate.mean(-1)
-    found |= metrics.geometry(trace.q, trace.k.repeat_interleave(arch.H // arch.G, 1), unwindowed)
+        results["gate_mean"] = trace.gate.mean(-1)
+    results |= metrics.geometry(trace.q, trace.k.repeat_interleave(arch.H // arch.G, 1), unwindowed)
     for name, vectors in (("hidden", trace.hidden), ("key", trace.k), ("value", trace.v)):
-        found |= {f"{name}_norm": vectors.norm(dim=-1),
-                  f"{name}_ratio": metrics.first_to_others(vectors)}
-    found |= metrics.massive(trace.hidden)
+        results |= {f"{name}_norm": vectors.norm(dim=-1),
+                    f"{name}_ratio": metrics.first_to_others(vectors)}
+    results |= metrics.massive(trace.hidden)
     v = trace.v.repeat_interleave(arch.H // arch.G, 1)
-    found |= {name: metrics.contributions(trace.att, lengths, unwindowed, mask.kind)
-              for name, lengths in (("contribution_at", v.norm(dim=-1)),
-                                    ("contribution_out_at", out_norm(arch, weights, v)))}
-    found |= {"first_share": share[..., -T:][..., 0].mean(-1),
-              "contribution": found["contribution_at"][..., 0],
-              "keeps_first": torch.ones(arch.L, arch.H),
-              "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden),
-              "matrix_entropy": metrics.matrix_entropy(trace.hidden),
-              "matrix_entropy_others": metrics.matrix_entropy(trace.hidden[:, 1:])}
+    results |= {name: metrics.contributions(trace.att, lengths, unwindowed, mask.kind)
+                for name, lengths in (("contribution_at", v.norm(dim=-1)),
+                                      ("contribution_out_at", out_norm(arch, weights, v)))}
+    results |= {"first_share": share[..., -T:][..., 0].mean(-1),
+                "contribution": results["contribution_at"][..., 0],
+                "keeps_first": torch.ones(arch.L, arch.H),
+                "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden),
+                "matrix_entropy": metrics.matrix_entropy(trace.hidden),
+                "matrix_entropy_others": metrics.matrix_entropy(trace.hidden[:, 1:])}
     gate = metrics.head_gate(share[..., -T], to_bias=None if bias is None else share[..., 0])
     load = metrics.head_load(gate)
-    found |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
-    found["logit_parts"] = logit_parts(arch, weights, trace)
-    found["logit_parts_heads"] = logit_parts_heads(arch, weights, trace)
-    found |= tags(arch, weights, trace)
+    results |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
+    results["logit_parts"] = logit_parts(arch, weights, trace)
+    results["logit_parts_heads"] = logit_parts_heads(arch, weights, trace)
+    results |= tags(arch, weights, trace)
     if arch.E == 0 and arch.feed_forward != "none":
-        found["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
+        results["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):
-        found["loss_at"] = torch.cat([torch.full((1,), torch.nan), metrics.loss(trace.logits, tokens)])
+        results["loss_at"] = torch.cat([torch.full((1,), torch.nan), metrics.loss(trace.logits, tokens)])
     _steady(torch.cat([alpha.flatten(), raw.flatten()]), trace.hidden)
-    return {f"metric.{name}": value for name, value in found.items()}
+    return {f"metric.{name}": value for name, value in results.items()}
 
 
 def _steady(alphas: Tensor, hidden: Tensor) -> None:
@@ -337,14 +337,14 @@ def write(name: str, case: Case) -> None:
         write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (case.T,), generator=generator)
     trace = f64_trace(arch, weights, tokens)
-    found = {"tokens": tokens} | trace.fields() | measurements(arch, weights, trace, tokens)
-    found["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
+    tensors = {"tokens": tokens} | trace.fields() | measurements(arch, weights, trace, tokens)
+    tensors["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
     if arch.E == 0 and arch.feed_forward != "none":
-        found["spikes"] = spikes(arch, weights, trace)
+        tensors["spikes"] = spikes(arch, weights, trace)
     if arch.mask.kind in ("causal", "window"):  # otherwise earlier tokens have seen later ones
-        found["loss"] = _loss(arch, trace, tokens)
-        found["rank"] = metrics.rank(trace.logits, tokens).double()
-    store(folder, found)
+        tensors["loss"] = _loss(arch, trace, tokens)
+        tensors["rank"] = metrics.rank(trace.logits, tokens).double()
+    store(folder, tensors)
     (folder / "golden.safetensors").chmod(0o644)
     describe(folder, case.family, arch.operation, "Random weights, computed in F64.",
              script="write_variants.py")

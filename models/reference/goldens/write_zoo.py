@@ -28,15 +28,15 @@ def case(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
     tokens = torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
     trace = f64_trace(arch, weights, tokens)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
-    found = {"tokens": tokens, "alpha_1": alphas[..., 0], "sink": metrics.sink(alphas)[:SINK_K],
-             "logits": trace.logits[0, -1]}
+    tensors = {"tokens": tokens, "alpha_1": alphas[..., 0], "sink": metrics.sink(alphas)[:SINK_K],
+               "logits": trace.logits[0, -1]}
     if arch.mask.kind != "bidirectional":
         # Tokens of a prefix see each other and are not predicted.
         first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
-        found["loss"] = metrics.loss(trace.logits, tokens)[:, first:].mean(-1)
+        tensors["loss"] = metrics.loss(trace.logits, tokens)[:, first:].mean(-1)
     if trace.att_bias is not None:
-        found["alpha_bias"] = metrics.alpha_bias(trace.att_bias)[..., 0]
-    return {f"{id}.{name}": tensor for name, tensor in found.items()}
+        tensors["alpha_bias"] = metrics.alpha_bias(trace.att_bias)[..., 0]
+    return {f"{id}.{name}": tensor for name, tensor in tensors.items()}
 
 
 def main() -> None:

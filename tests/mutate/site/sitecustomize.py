@@ -1,5 +1,5 @@
-"""Python imports this file before anything else where its folder is on PYTHONPATH: one module of models/ is
-then read from another file, also in the processes that a test starts.
+"""Python imports this file first if its folder is on PYTHONPATH: it replaces the text of one module of models/ by that
+of another file, also in the processes that a test starts.
 
     MUTANT=models/train/outcomes.py MUTANT_TEXT=FILE PYTHONPATH=tests/mutate/site pytest
 """
@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-# A package that is installed from the tree is imported by its name below src/.
+# An installed package is imported by its name below src/.
 FILE = os.environ["MUTANT"].removesuffix(".py").removesuffix("/__init__")
 NAME = FILE.split("/src/")[-1].replace("/", ".")
 

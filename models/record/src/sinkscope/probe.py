@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
-from .attention import Call, Chunk, Place, UnsupportedModel
+from .attention import MASKED, Call, Chunk, Place, UnsupportedModel
 from .settings import Settings
 
 # How far recomputed weights may give another output than the model's attention, in units of the dtype's
@@ -17,6 +18,7 @@ from .settings import Settings
 OF_WEIGHT, OF_SCORE, OF_PRODUCT = 2.0, 1.0, 1.0
 IN_DTYPE = 2.0  # times that where the softmax itself runs in the dtype, as with sink logits
 LEAST = 1e-4  # of the largest value: float32 products may run in TF32
+UNSEEN = 1e-20  # a weight that no model gives: a mask that is not -inf
 ROW_SUM_ROUNDING = 1e-4  # of rows that are said to sum to 1, in float32
 
 
@@ -86,6 +88,7 @@ class Probe:
         self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []  # first and last visible key, their number
         self.sinks = self.weights = False
         self.softcap: float | None = None
+        self.later = 0.0  # the largest weight of a key behind its query
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
@@ -114,6 +117,7 @@ class Probe:
             self._compare(call, chunk)
             check_rows(call, chunk)
             seen = chunk.visible[0, 0]
+            self.later = max(self.later, chunk.att.triu(chunk.rows.start + 1).max().item())
             first[chunk.rows] = torch.where(seen, key, T).amin(-1).cpu()
             last[chunk.rows] = torch.where(seen, key, -1).amax(-1).cpu()
             count[chunk.rows] = seen.sum(-1).cpu()
@@ -253,6 +257,11 @@ class Probe:
         ahead = [last for _, last, _ in self.ranges if (last > t).any()]
         prefix = int(ahead[0][0]) + 1 if ahead else 0
         kind = "causal"
+        if ahead and self.later < UNSEEN:
+            raise UnsupportedModel(
+                f"mask: expected keys that are visible, found that no query gives a later key more than "
+                f"{self.later:.0e}: what hides them is added to scores and above {MASKED:g}; add -inf"
+            )
         if ahead:
             is_prefix = all(torch.equal(last, t.clamp_min(prefix - 1)) for last in ahead)
             kind = "prefix" if is_prefix and prefix < self.T else "bidirectional"
@@ -293,8 +302,11 @@ def _window(first: Tensor, last: Tensor, kind: str) -> int | None:
 
 
 def config_of(model: nn.Module) -> Any:
-    """The config of the text model in the tree, or None."""
-    found = next((m.config for m in model.modules() if getattr(m, "config", None) is not None), None)
+    """The config of the text model in the tree, or None. What transformers made goes before what somebody calls
+    `config` in a module of one's own around it."""
+    having = [m for m in model.modules() if getattr(m, "config", None) is not None]
+    having.sort(key=lambda m: not isinstance(m, PreTrainedModel))
+    found: Any = having[0].config if having else None
     return found.get_text_config() if hasattr(found, "get_text_config") else found
 
 

@@ -52,7 +52,10 @@ class Seen:
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
-        att = torch.cat([chunk.att for chunk in call.chunks()], 2).cpu()
+        chunks = list(call.chunks())
+        att = torch.cat([chunk.att for chunk in chunks], 2).cpu()
+        if T == S:
+            _refuse_padding(torch.cat([chunk.visible.expand(B, 1, -1, S) for chunk in chunks], 2))
         number = call.layer_idx
         known = [layer for layer in self._batch[0] if layer.number == number] if self._batch else []
         goes_on = bool(known) and T < S and len(self._batch) == B
@@ -113,14 +116,25 @@ class Seen:
         )
 
 
+def _refuse_padding(visible: Tensor) -> None:
+    """A key that no query sees is padding, and whose tokens count is not said.  [B, 1, T, S]"""
+    hidden = (~visible.any(2)[:, 0]).nonzero().tolist()
+    if hidden:
+        sequence, key = hidden[0]
+        raise UnsupportedModel(
+            f"watching: expected sequences without padding, found that no query of sequence {sequence} of its batch "
+            f"sees key {key}: watch one sequence at a time, or record(model, tokenizer, [inputs]), which cuts it off"
+        )
+
+
 @contextmanager
 def watching(model: nn.Module) -> Iterator[Seen]:
     """Inside the context, every forward pass of `model` is seen: its attention maps, in full.
 
     The model needs no config: transformers' interface, `scaled_dot_product_attention` and returned
     weights are all seen. A pass whose queries are fewer than its keys goes on with the sequence before
-    it, as generation with a cache does; each other pass begins a new sequence. Hooks of one's own act
-    as they do without.
+    it, as generation with a cache does; each other pass begins a new sequence. A padded batch is refused.
+    Hooks of one's own act as they do without.
     """
     seen = Seen()
     with observe(model, seen.visit) as watch:

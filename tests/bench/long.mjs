@@ -1,0 +1,79 @@
+/**
+ * Time and memory of long texts, one thread: what `measure` takes for T tokens, each T in a process of its own, and what a
+ * head's map takes that a run of 2,048 tokens, or the longest below, computes when somebody reads it.
+ *
+ *     node tests/bench/long.mjs [MODEL.gguf] [T ...]        SmolLM2 of models/fetch/smollm2, T = 1,024 to 8,192
+ *
+ * Processor time of all threads and wall time in seconds, the most memory of the process (VmHWM) in MB.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createEngine } from '../../wasm/index.js';
+import { bytesOf } from './process.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const [file = join(root, 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf'), ...lengths] =
+  process.argv.slice(2);
+if (!existsSync(file)) throw new Error(`${file}: expected a model; models/fetch/smollm2 gets one`);
+const each = lengths.length ? lengths.map(Number) : [1024, 2048, 4096, 8192];
+const V = 40_000;
+const idsOf = (T) => Array.from({ length: T }, (_, i) => (i * 7919 + i * i * 31 + 11) % V);
+const CLICKED = { T: Math.min(2048, Math.max(...each)), layer: 12, head: 3, block: 8 };
+
+/** Seconds of processor time of a process; undefined once it has ended. */
+function used(pid) {
+  try {
+    const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .split(') ')[1]
+      .split(' ')
+      .slice(11, 13);
+    return (Number(user) + Number(system)) / 100;
+  } catch {
+    return undefined;
+  }
+}
+
+async function measured(T) {
+  const words = ['measure', file, '--ids', idsOf(T).join(), '--workers', '1', '--json'];
+  const began = performance.now();
+  const child = spawn(process.execPath, [join(root, 'wasm/cli.js'), ...words], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const found = { cpu: 0, memory: 0 };
+  const watch = setInterval(async () => {
+    found.cpu = used(child.pid) ?? found.cpu;
+    found.memory = Math.max(found.memory, await bytesOf(child.pid, 'VmHWM').catch(() => 0));
+  }, 100);
+  const code = await new Promise((done) => child.on('exit', done));
+  clearInterval(watch);
+  if (code) throw new Error(`measure of ${T} tokens: expected an end, found ${code}`);
+  return { ...found, wall: (performance.now() - began) / 1000 };
+}
+
+const row = (...cells) => console.log(cells.map((one) => `${one}`.padStart(12)).join(''));
+console.log(`${basename(file)}, measure`);
+row('T', 'CPU s', 'wall s', 'MB', 'kB a token');
+let last;
+for (const T of each) {
+  const { cpu, wall, memory } = await measured(T);
+  const more = last ? Math.round((memory - last.memory) / 1e3 / (T - last.T)) : '';
+  row(T, cpu.toFixed(1), wall.toFixed(1), Math.round(memory / 1e6), more);
+  last = { T, memory };
+}
+
+const engine = await createEngine({ worker: false });
+const model = await engine.open({ weights: readFileSync(file) });
+const run = await model.run(idsOf(CLICKED.T), { fields: ['att'], capacity: CLICKED.T, maps: 0 });
+const { layer, head, block } = CLICKED;
+for (const what of [{ block }, { rows: [CLICKED.T - 40, CLICKED.T] }]) {
+  const before = process.cpuUsage();
+  await run.field('att', { layer, head, ...what });
+  const { user, system } = process.cpuUsage(before);
+  const ms = ((user + system) / 1000).toFixed(0);
+  console.log(
+    `T = ${CLICKED.T}, a head's map, ${'block' in what ? 'in blocks' : '40 rows'}: ${ms} ms of CPU`,
+  );
+}
+await engine.close();
