@@ -278,7 +278,7 @@ export class Recording {
     );
     const counts = Object.fromEntries(withThreshold.map(({ name }) => [name, metrics[name]]));
     const all = [{ eps, metrics: counts }, ...byEps.slice(1)];
-    const isList = Array.isArray(eps) && thresholds.length > 1;
+    const isList = Array.isArray(epsOption) && thresholds.length > 1;
     return { eps, T, sequences: count, metrics, ...(isList && { byEps: all }) };
   }
 
