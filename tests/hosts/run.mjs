@@ -19,6 +19,8 @@ const require = createRequire(join(root, 'web/package.json'));
 const { build } = await import(pathToFileURL(require.resolve('vite')).href);
 const tools = join(root, '.build/hosts');
 const work = join(tools, 'work');
+/** Milliseconds that a tool may build. */
+const PATIENCE = 1_200_000;
 const bin = (path) => join(tools, path);
 
 /**
@@ -235,11 +237,13 @@ for (const [name, host] of Object.entries(HOSTS)) {
     }
     const [command, ...argv] = host.build;
     const env = { ...process.env, CI: '1', DOCUSAURUS_NO_PERSISTENT_CACHE: '1' };
-    await run(command, argv, { cwd: folder, env, timeout: 240_000 }).catch((error) => {
+    await run(command, argv, { cwd: folder, env, timeout: PATIENCE }).catch((error) => {
       // MyST has written what it read before it asks for its theme.
       if (!host.finish) throw error;
     });
     await host.finish?.(folder);
+    // A tool that is stopped may end as if it had built.
+    await stat(join(folder, host.built, 'index.html'));
     const said = await look(stage, name, host, join(folder, host.built));
     console.log(`ok   ${name}: ${said}`);
   } catch (error) {

@@ -8,7 +8,8 @@
 // --kinds draws what tests of numbers do not notice, as kinds.mjs lists it; the kinds take turns. --in PART takes only
 // files whose path holds that part. --list prints the edits and runs nothing.
 //
-// The tests must pass without an edit; with --checked they have just done so.
+// The tests must pass without an edit; with --checked they have just done so. With --near an edit meets its nearest tests
+// alone, on a busy machine: those that live are then to meet the others.
 //
 // An edit meets the unit tests of its room (rooms.mjs), the nearest first; only one that lives meets all of them. The
 // share that lives is printed; one that lives is no failure, for an edit may change nothing that anybody could notice.
@@ -26,11 +27,19 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
  * Draws `count` edits and prints which of them no test notices.
  * @param {number} count
  * @param {{ seed?: number, names?: readonly string[], isChecked?: boolean, kinds?: readonly string[],
- *   isList?: boolean, part?: string }} [options] `isChecked`: the tests have just passed without an edit
+ *   isList?: boolean, isNear?: boolean, part?: string }} [options] `isChecked`: the tests have just passed without an edit
  */
 export async function meetDrawn(
   count,
-  { seed = today(), names = roomNames, isChecked = false, kinds, isList = false, part = '' } = {},
+  {
+    seed = today(),
+    names = roomNames,
+    isChecked = false,
+    kinds,
+    isList = false,
+    isNear = false,
+    part = '',
+  } = {},
 ) {
   /** @type {Parameters<typeof draw>[3]} */
   const slipsOf = kinds && ((file, text) => slipsOfKinds(file, text, kinds));
@@ -56,7 +65,7 @@ export async function meetDrawn(
       await each(
         drawn.splice(0, share - met),
         async ({ file, line, before, after, text, kind, i }) => {
-          const killer = await killerOf(file, text, `fresh-${name}-${i}`);
+          const killer = await killerOf(file, text, `fresh-${name}-${i}`, [], isNear);
           if (killer === null) return;
           met++;
           if (killer === undefined) lived++;
@@ -86,6 +95,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       kinds: { type: 'string' },
       in: { type: 'string', default: '' },
       list: { type: 'boolean', default: false },
+      near: { type: 'boolean', default: false },
       seed: { type: 'string', default: String(today()) },
     },
   });
@@ -94,6 +104,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     isChecked: values.checked,
     part: values.in,
     isList: values.list,
+    isNear: values.near,
     ...(values.kinds && { kinds: values.kinds === 'all' ? KINDS : values.kinds.split(',') }),
     ...(positionals.length ? { names: positionals } : {}),
   });

@@ -129,7 +129,7 @@ const OF_LINES = {
   key: [
     [
       RegExp(
-        String.raw` (?:&&|\|\||and|or) ${TERM} (?:==|!=|is(?: not)?) ${TERM}(?=[ ;:)]|$)`,
+        String.raw` (?:&&|\|\||and|or) ${TERM} (?:==|!=|is(?: not)?) ${TERM}(?=[ ;:),\]]|$)`,
         'gm',
       ),
       '',

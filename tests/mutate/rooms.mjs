@@ -39,10 +39,12 @@ const tracked = (name, ...folders) =>
 
 /**
  * A room: its files, and a function that returns the test that an edit fails; undefined: none;
- * null: the edit does not compile. `killers` are tests to try first.
+ * null: the edit does not compile. `killers` are tests to try first; with `isNear` only the nearest
+ * tests run.
  * @typedef {{
- * files: string[],
- * killerOf: (file: string, text: string, name: string, killers?: string[]) => Promise<string | null | undefined>,
+ *   files: string[],
+ *   killerOf: (file: string, text: string, name: string, killers?: string[], isNear?: boolean) =>
+ *     Promise<string | null | undefined>,
  * }} Room
  */
 
@@ -109,7 +111,7 @@ async function wasm() {
    */
   const passesEdited = (test, env) => passes(test, env, '--test-timeout=120000');
   /**
-   * Measured at the first edit, when each test must pass.
+   * Measured at the first edit that passes the nearest tests, when each test must pass.
    * @type {ReturnType<typeof coverageOf> | undefined}
    */
   let covered;
@@ -121,13 +123,10 @@ async function wasm() {
   const passed = new Map();
   return {
     files,
-    async killerOf(file, text, name, killers = []) {
+    async killerOf(file, text, name, killers = [], isNear = false) {
       const own = written(`${name}.mjs`, text);
       if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
       if (!(await hasTypes(name, file, text))) return 'types';
-      const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
-      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
-      const coverage = await covered;
       const unedited = readFileSync(file, 'utf8');
       if (text === unedited) return undefined;
       let at = 0;
@@ -137,26 +136,30 @@ async function wasm() {
         MUTANT_TEXT: own,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
+      /** Returns the first of some tests that fails. @param {readonly string[]} some */
+      const failing = async (some) => {
+        for (const test of some) {
+          if (await passesEdited(test, env)) continue;
+          const own = passed.get(test) ?? passes(test, {});
+          passed.set(test, own);
+          if (!(await own)) throw new Error(`${test} fails without any edit`);
+          return test;
+        }
+        return undefined;
+      };
+      const words = [...killers, stemOf(file).slice(0, 5)];
+      const near = likelyFirst(nearestFirst(tests, file), words).slice(0, NEAR);
+      const killer = await failing(near);
+      if (killer || isNear) return killer;
+      const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
+      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
+      const coverage = await covered;
       // V8 counts an operator as run if its right side ran; the character before it, if the
       // operator itself did.
       const reaching = tests.filter((test) => hasRun(coverage.get(test)?.ran[file], at - 1));
       const seconds = (/** @type {string} */ test) => coverage.get(test)?.seconds ?? 0;
-      const words = [...killers, stemOf(file).slice(0, 5)];
-      // Without coverage, as for a test killed by a signal, all tests count as reaching the file.
-      const near = likelyFirst(nearestFirst(reaching.length ? reaching : tests, file), words).slice(
-        0,
-        NEAR,
-      );
       const others = reaching.filter((test) => !near.includes(test));
-      for (const some of [near, others])
-        for (const test of some.sort((a, b) => seconds(a) - seconds(b)))
-          if (!(await passesEdited(test, env))) {
-            const own = passed.get(test) ?? passes(test, {});
-            passed.set(test, own);
-            if (!(await own)) throw new Error(`${test} fails without any edit`);
-            return test;
-          }
-      return undefined;
+      return failing(others.sort((a, b) => seconds(a) - seconds(b)));
     },
   };
 }
@@ -175,7 +178,7 @@ async function web() {
     files: [...new Set(imported)].map((file) =>
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
-    async killerOf(file, text, name, killers = []) {
+    async killerOf(file, text, name, killers = [], isNear = false) {
       const env = {
         ...process.env,
         MUTANT: file,
@@ -207,7 +210,7 @@ async function web() {
       const words = nearestFirst(reaching, file).map((test) => basename(test, '.test.ts'));
       const first = killers.length ? killers : words.slice(0, NEAR);
       if (!(await passes(first, 40))) return first.join(' ');
-      const others = words.filter((word) => !first.includes(word));
+      const others = isNear ? [] : words.filter((word) => !first.includes(word));
       return !others.length || (await passes(others, 120)) ? undefined : 'vitest';
     },
   };
@@ -278,7 +281,7 @@ async function models() {
     files: tracked(/\.py$/, ...folders).filter(
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
-    async killerOf(file, text, name, killers = []) {
+    async killerOf(file, text, name, killers = [], isNear = false) {
       const edited = written(`${name}.py`, text);
       if (!(await run(python, ['-m', 'py_compile', edited], { isQuiet: true }))) return null;
       forks ??= openForks(python);
@@ -311,7 +314,7 @@ async function models() {
       // A cluster takes longer to start than all other tests.
       const slow = isRecorder ? ['tests/record/test_study.py', '-k', SLOW] : [];
       const [near, far] = [sorted.slice(0, NEAR), sorted.slice(NEAR)];
-      for (const some of [near, far, slow]) {
+      for (const some of isNear ? [near] : [near, far, slow]) {
         const quick = some === slow ? [] : ['-k', `not (${SLOW})`];
         if (some.length && !(await pytest([...some, ...quick])))
           return some.length === 1 ? some[0] : 'pytest';

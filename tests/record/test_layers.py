@@ -102,6 +102,36 @@ def test_a_pass_that_is_interrupted_leaves_nothing_to_the_next() -> None:
             assert [call.order for call in calls] == [0, 1]
 
 
+def test_what_is_computed_beside_the_model_is_no_call_of_it() -> None:
+    class Plain(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+
+    class LinearAttention(nn.Module):
+        """Called attention, and gives no weights."""
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, None]:
+            return x.cumsum(-2), None
+
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([LinearAttention(), Attention()])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layers[1](self.layers[0](x)[0])
+
+    x = torch.randn(1, 4, T, 8)
+    for model in (Plain(), Mixed()):
+        calls: list[Call] = []
+        with torch.no_grad(), sinkscope.observe(model, calls.append):
+            nn.functional.scaled_dot_product_attention(x, x, x)
+            model(x)
+            nn.functional.scaled_dot_product_attention(x, x, x)
+        assert [call.causal for call in calls] == [True]
+        assert calls[0].module is (model if isinstance(model, Plain) else model.layers[1])
+
+
 def test_a_window_is_as_wide_as_its_rows_see() -> None:
     t = torch.arange(T)
     for width in range(1, T + 2):

@@ -93,7 +93,10 @@ def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
     mask[..., 0] = False
     zeros = torch.zeros(1, 1, 4, 2)
     call = Call(0, nn.Identity(), query=zeros, key=zeros, value=zeros, mask=mask)
-    att = torch.cat([chunk.att for chunk in call.chunks(cells=8)], 2)
+    chunks = list(call.chunks(cells=8, scores=True))
+    # A mask of truths hides, and adds nothing to what is seen.
+    assert all(chunk.scores is not None and chunk.scores[..., 1:].eq(0).all() for chunk in chunks)
+    att = torch.cat([chunk.att for chunk in chunks], 2)
     assert torch.allclose(att, torch.tensor([0, 1 / 3, 1 / 3, 1 / 3], dtype=att.dtype).expand(1, 1, 4, 4))
 
 
@@ -156,6 +159,24 @@ def test_maps_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=expected):
         sinkscope.record_maps(maps, tokens, **options)
+
+
+def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
+    att, tokens = np.tril(np.ones((1, 2, 4, 4), np.float32)), [list("abcd")]
+    att /= att.sum(-1, keepdims=True)
+    plain = sinkscope.record_maps([att], tokens)
+    # Queries alone tell nothing, and neither do keys.
+    for name in ("q", "k"):
+        found = sinkscope.record_maps([att], tokens, **{name: [np.ones((1, 2, 4, 3), np.float32)]})
+        assert found.tensors.keys() == plain.tensors.keys()
+    for shape in ((1, 2, 5, 3), (1, 3, 4, 3)):
+        with pytest.raises(ValueError, match="v: expected heads that divide 2 of 4 tokens, found a shape of"):
+            sinkscope.record_maps([att], tokens, v=[np.ones(shape, np.float32)])
+    for shape in ((2, 4), (2, 4, 3, 1), (3, 4, 3), (2, 5, 3)):
+        with pytest.raises(ValueError, match="hidden: expected 2 states of 4 tokens"):
+            sinkscope.record_maps([att], tokens, hidden=[np.ones(shape, np.float32)])
+    # One head: a layer of [1, T, T] is no batch of one map.
+    assert sinkscope.record_maps([att[:, :1]], tokens).model["H"] == 1
 
 
 class Own(nn.Module):

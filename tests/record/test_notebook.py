@@ -140,6 +140,8 @@ def test_a_folder_is_shown_as_what_its_model_does_on_a_text(folder: Path) -> Non
         show(folder)
     found = show(folder, text="a sink", head=1, layer=2).recording
     assert found.tokens(0)[:3] == ["a", " ", "s"] and found.model["H"] == 4
+    first = int(found["0.tokens"][0])
+    assert first and found.conditions["first"] == {"token": "a", "id": first, "position": 0}
     model = tf.LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager")
     ids = torch.from_numpy(found["0.tokens"].astype(np.int64))[None]
     with torch.no_grad():

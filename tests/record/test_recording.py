@@ -137,6 +137,24 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
     assert text.splitlines()[1].split() == ["metric", "unit", "mean", "low", "high", "deviation", "largest", "at"]
     recording.conditions["model"]["id"] = "<script>"
     assert "<script>" not in recording._repr_html_() and "<td>alpha_1</td>" in html
+    assert "attention in" not in recording.title
+    # Each element of a metric of heads has its layer, by the model's own number, and its head.
+    recording.model["layers"] = [3, 7, 11]
+    L, H, _ = recording["mean.alpha"].shape
+    assert [recording.place("entropy_mean", at) for at in range(L * H)] == [
+        f"L{layer}H{head}" for layer in (3, 7, 11) for head in range(H)]
+    assert [recording.place("hidden_ratio", at) for at in range(3)] == [
+        "embedding", "after layer 0", "after layer 1"]
+
+
+def test_a_metric_that_one_of_two_recordings_lacks_is_not_compared() -> None:
+    whole = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 3), tokens=T,
+                             progress=False)
+    kept = {name: x for name, x in whole.tensors.items() if "loss" not in name}
+    less = sinkscope.Recording(whole.conditions, kept)
+    for pair in ((whole, less), (less, whole)):
+        rows = [row["metric"] for row in sinkscope.compare(*pair)]
+        assert "loss" not in rows and "alpha_1" in rows
 
 
 def test_operations_of_maps_are_those_of_the_core() -> None:
@@ -177,9 +195,14 @@ def test_measure_gives_sink_and_map_in_the_words_of_the_package(name: str) -> No
 def test_measure_counts_layers_as_the_model_does_and_first_tokens_where_they_stand() -> None:
     make, layers = HYBRIDS["jamba"]
     prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
-    recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, keep=0, progress=False)
+    recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, eps=[0.03], keep=0, progress=False)
+    deviation = recording["deviation.sink_ratio"][0]
+    [row] = [row for row in recording.table() if row["metric"] == "Sink_3, eps 0.03"]
+    assert row["deviation"] == deviation[2] != deviation[0]
     found = recording.measure()
-    assert found["layer"] in layers
-    assert np.array_equal(found["alpha"], recording["mean.alpha"][..., 2])
-    assert found["sink"] == recording["mean.sink_ratio"][0, 2]
+    alpha, sink = recording["mean.alpha"][..., 2], recording["mean.sink_ratio"][0]
+    row, head = np.unravel_index(alpha.argmax(), alpha.shape)
+    assert (found["layer"], found["head"]) == (layers[row], head)
+    assert np.array_equal(found["alpha"], alpha)
+    assert found["sink"] == sink[2] != sink[0]
     assert found["map"] is None and found["tokens"] is None

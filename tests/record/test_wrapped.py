@@ -146,6 +146,18 @@ def test_unwrap_finds_the_model() -> None:
     assert unwrap(model) is model
     assert unwrap(nn.DataParallel(model)) is model
     assert unwrap(torch.compile(nn.DataParallel(model), backend="eager")) is model
+    assert unwrap(itself := Itself()) is itself and itself.asked == 1
+
+
+class Itself(nn.Module):
+    """Its base model is itself; whoever asks again and again never ends."""
+
+    asked = 0
+
+    def get_base_model(self) -> nn.Module:
+        self.asked += 1
+        assert self.asked < 4
+        return self
 
 
 class Attention(nn.Module):

@@ -159,6 +159,25 @@ test('what replaces several characters covers the last of them, as in the tokeni
   ]);
 });
 
+test('an empty match counts unless it follows another, also at the end of the text', () => {
+  // What normalizers.Replace(Regex(pattern), '-').normalize_str(text) of tokenizers 0.23.3 gives.
+  const cases = [
+    ['x*', 'ab', '-a-b-'],
+    ['x*', 'axb', '-a-b-'],
+    ['b*', 'ab', '-a-'],
+    ['$', 'ab', 'ab-'],
+    ['\\b', 'ab', '-ab-'],
+    ['(?=b)|$', 'ab', 'a-b-'],
+    ['x*', '', ''],
+  ];
+  for (const [Regex, text, expected] of cases) {
+    const normalizer = { type: 'Replace', pattern: { Regex }, content: '-' };
+    const replacing = openTokenizer({ ...JSON.parse(file), normalizer }, config);
+    const ids = replacing.encode(text, { special: 'none' }).map(({ id }) => id);
+    assert.equal(replacing.decode(ids), expected, `${Regex} in "${text}"`);
+  }
+});
+
 test('a normalizer that joins characters: a token covers the first of them, as in the tokenizers library', () => {
   const joined = openTokenizer({ ...JSON.parse(file), normalizer: { type: 'NFC' } }, config);
   const text = 'cafe\u0301 \u1112\u1161\u11ab <s> e\u0301a';

@@ -41,7 +41,7 @@ export async function train(engine, asked, print) {
     recipe: given(settings.map(({ name }) => name)),
   };
   for (const { name, words } of settings)
-    if (!words) check(chosen.recipe[name] ?? 0, 'number', `--${option(name)}`);
+    if (!words && name in chosen.recipe) check(chosen.recipe[name], 'number', `--${option(name)}`);
   refuseUnread(asked, Object.keys(chosen.model).map(option));
   const every = Number(values.every ?? 10);
   expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);

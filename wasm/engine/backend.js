@@ -502,7 +502,7 @@ export class Backend {
       expectInteger(block, 1, run.T, 'block');
       expect(rows === undefined, 'rows', 'none beside blocks', rows);
       const { shape, data } = this.#module.tensor('blocks', ...where, block);
-      const side = shape.at(-1) ?? 0;
+      const [side] = shape.slice(-1);
       return { shape: [...shape.slice(0, -2), 2, side, side], data };
     }
     if (rows === undefined) return this.#module.tensor('field', ...where, 0, -1);

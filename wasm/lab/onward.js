@@ -45,7 +45,7 @@ export function labOnward(trained, changes = {}, recipe = {}) {
     max_position_embeddings: context = n_positions,
   } = config;
   expect(bos === null || Number.isInteger(bos), 'bos_token_id', 'an id', bos);
-  expect(Number.isInteger(context ?? 0), 'n_positions', 'a length', context);
+  expect(context === undefined || Number.isInteger(context), 'n_positions', 'a length', context);
   return {
     config: {
       ...config,

@@ -16,10 +16,10 @@ import { fieldsFor } from '../study/measure.js';
 const SLICE = 100;
 
 /**
- * How many seats trainings have taken at the links of an engine.
- * @type {WeakMap<readonly Link[], number>}
+ * The links of an engine, those first that trainings took the longest ago.
+ * @type {WeakMap<readonly Link[], Link[]>}
  */
-const taken = new WeakMap();
+const queues = new WeakMap();
 
 /**
  * To as many workers as share a training; the first leads. Two labs side by side train at the same time.
@@ -27,9 +27,13 @@ const taken = new WeakMap();
  * @param {number} n
  */
 function seatsAt(links, n) {
-  const first = taken.get(links) ?? 0;
-  taken.set(links, first + n);
-  return Array.from({ length: n }, (_, i) => links[(first + i) % links.length]);
+  const queue = queues.get(links) ?? [...links];
+  queues.set(links, queue);
+  return Array.from({ length: n }, () => {
+    const link = /** @type {Link} */ (queue.shift());
+    queue.push(link);
+    return link;
+  });
 }
 
 /**

@@ -1,4 +1,4 @@
-/** What `load` gives: a model that takes text. */
+/** A model with its tokenizer, which takes text. */
 import { JOB, check, checkOptions } from '../abi/arguments.js';
 import { expect, expectInteger } from '../abi/errors.js';
 import { readEdit } from '../engine/edits.js';
@@ -24,7 +24,7 @@ export class LoadedModel {
    * @param {import('../sinkscope.js').Engine} parts.engine
    * @param {import('../sinkscope.js').Model} parts.model
    * @param {import('../sinkscope.js').GuardedTokenizer} parts.tokenizer
-   * @param {boolean} parts.isOwner whether the engine was started for this model, and ends with it
+   * @param {boolean} parts.isOwner whether this model owns the engine and closes it
    */
   constructor({ plan, engine, model, tokenizer, isOwner }) {
     this.id = plan.id;
@@ -54,18 +54,18 @@ export class LoadedModel {
       const [L, H, T] = alpha.shape;
       const first = Float32Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
       const even = uniform.data[0];
-      const known = { eps, even, normalises, sink: sink.data[0], sinkRaw: sinkRaw.data[0] };
+      const quantities = { eps, even, normalises, sink: sink.data[0], sinkRaw: sinkRaw.data[0] };
       const strongest = first.reduce((most, x, i) => (x > first[most] ? i : most), 0);
       const at = this.#place(options, Math.floor(strongest / H), strongest % H);
-      const judged = judge(known);
+      const verdict = judge(quantities);
       return {
         text,
         tokens,
         T,
         eps,
-        sink: judged.sink,
+        sink: verdict.sink,
         uniform: even,
-        conclusive: judged.conclusive,
+        conclusive: verdict.conclusive,
         loss: architecture.mask.kind === 'bidirectional' ? null : finite(loss.data[0]),
         alpha: { shape: [L, H], data: first },
         ...at,
@@ -90,8 +90,8 @@ export class LoadedModel {
   async generate(text, options = {}) {
     checkOptions(options, { ...OF_TEXT, count: 'count', onText: 'call' });
     const { count = 16, temperature, topK, seed, signal, onText } = options;
-    const whole = { ...options, capacity: count };
-    return this.#withRun(text, whole, [], async (run) => {
+    const runOptions = { ...options, capacity: count };
+    return this.#withRun(text, runOptions, [], async (run) => {
       const { length } = await this.tokenizer.decode(run.tokens);
       const written = async () => (await this.tokenizer.decode(run.tokens)).slice(length);
       for await (const _ of run.generate({ count, temperature, topK, seed, signal }))
@@ -112,8 +112,8 @@ export class LoadedModel {
     const shared = { eps: options.eps, special: options.special, signal, onProgress };
     const before = await this.measure(text, shared);
     const after = await this.measure(text, { ...shared, edits: [...(edits ?? []), ...silence] });
-    const [one, other] = [before.loss, after.loss];
-    const change = one === null || other === null ? null : other - one;
+    const [lossBefore, lossAfter] = [before.loss, after.loss];
+    const change = lossBefore === null || lossAfter === null ? null : lossAfter - lossBefore;
     return { before, after, change };
   }
 
@@ -132,9 +132,9 @@ export class LoadedModel {
   }
 
   /**
-   * The head that is asked for.
+   * Returns the requested head.
    * @param {{ readonly layer?: number, readonly head?: number }} where
-   * @param {number} [layer] where none is named
+   * @param {number} [layer] used if no head is named
    * @param {number} [head]
    */
   #place(where, layer, head) {
@@ -147,7 +147,7 @@ export class LoadedModel {
   }
 
   /**
-   * Runs a text and closes the run, whatever comes of it.
+   * Runs a text, and closes the run even if `use` throws.
    * @template Result
    * @param {string} text
    * @param {TextOptions & { readonly capacity?: number }} options
@@ -164,8 +164,8 @@ export class LoadedModel {
     const tokens = await this.tokenizer.encode(text, { special });
     const ids = tokens.map(({ id }) => id);
     const fields = fieldsFor(describe, reads);
-    const room = ids.length + capacity;
-    const run = await this.model.run(ids, { fields, edits, capacity: room, signal, onProgress });
+    const total = ids.length + capacity;
+    const run = await this.model.run(ids, { fields, edits, capacity: total, signal, onProgress });
     try {
       return await use(
         run,

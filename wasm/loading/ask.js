@@ -1,4 +1,7 @@
-/** A question to a server: asked again where that may help, and refused in words where it cannot. */
+/**
+ * Sends a request to a server: retries where that may help, and turns every failure into a
+ * sentence.
+ */
 import { request } from '#host';
 import { SinkscopeError } from '../abi/errors.js';
 
@@ -6,23 +9,23 @@ import { SinkscopeError } from '../abi/errors.js';
  * @typedef {object} Patience
  * @property {AbortSignal} [signal]
  * @property {string} [token] sent to this server alone: fetch drops it when another origin takes over
- * @property {number} [tries] how often one thing is asked for; default 5
+ * @property {number} [tries] how often to try one request; default 5
  * @property {number} [wait] milliseconds before the second try; each further wait is twice as long
- * @property {boolean} [unstored] the browser's own cache is left out: who keeps it elsewhere, would twice
+ * @property {boolean} [unstored] bypasses the browser's own cache, which would store a second copy of what the caller keeps
  * @property {number} [stall] milliseconds of silence after which a connection counts as cut
  * @property {(retry: { reason: string, wait: number }) => void} [onRetry]
  */
 
-/** Answers after which the same question may get another answer. */
+/** Statuses after which the same request may succeed. */
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
-/** Readers leave a page that waits longer than this, in milliseconds. */
+/** Longest wait in milliseconds: readers leave a page that waits longer. */
 const LONGEST_WAIT = 30_000;
 const TRIES = 5;
 const FIRST_WAIT = 500;
 /** Milliseconds of silence after which a connection counts as cut. */
 export const STALL = 60_000;
 
-/** Kinds of the options of whatever asks. */
+/** Kinds of the options that every download shares. */
 export const PATIENCE = {
   signal: 'signal',
   token: 'text',
@@ -32,7 +35,7 @@ export const PATIENCE = {
   onRetry: 'call',
 };
 
-/** What the hub's X-Error-Code means. */
+/** Meanings of the hub's X-Error-Code. */
 const MEANINGS = /** @type {Record<string, string>} */ ({
   RepoNotFound: 'expected a model of this name on the hub, found none',
   RevisionNotFound: 'expected a branch, tag or commit of this name, found none',
@@ -41,33 +44,34 @@ const MEANINGS = /** @type {Record<string, string>} */ ({
 });
 
 /**
- * The answer, if it is 2xx or 416; a 416 is one about ranges that the caller has to read.
+ * Returns the response if its status is 2xx or 416; the caller handles a 416, which concerns
+ * ranges.
  * @param {URL} address
  * @param {Patience & { method?: string, headers?: Record<string, string> }} [options]
  * @returns {Promise<Response>}
- * @throws {SinkscopeError} with a cause where there was no answer at all: 'access' (401, 403), 'not_found' (the hub knows no such thing),
- *   'busy' (429), 'offline', 'read' (all else)
+ * @throws {SinkscopeError} 'access' (401, 403), 'not_found' (the hub has no such thing), 'busy'
+ * (429), 'offline' or 'read' (anything else); with a `cause` if no response came at all
  */
 export async function ask(address, options = {}) {
   const { method = 'GET', token, signal, tries = TRIES } = options;
   checkToken(token);
   const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
-  for (let tried = 1; ; tried++) {
+  for (let attempts = 1; ; attempts++) {
     signal?.throwIfAborted();
     /** @type {RequestInit} */
     const init = { method, headers, cache: options.unstored ? 'no-store' : 'default' };
-    const answer = await attempt(address, init, options);
-    if (answer instanceof Response && (answer.ok || answer.status === 416)) return answer;
-    const wait = waitBefore(answer, tried, options);
-    if (!mayPass(address, answer) || tried >= tries || wait > LONGEST_WAIT) {
-      throw refusal(address, answer, token !== undefined);
+    const response = await attempt(address, init, options);
+    if (response instanceof Response && (response.ok || response.status === 416)) return response;
+    const wait = waitBefore(response, attempts, options);
+    if (!mayPass(address, response) || attempts >= tries || wait > LONGEST_WAIT) {
+      throw refusal(address, response, token !== undefined);
     }
-    await retryAfter(wait, sentence(answer), options);
+    await retryAfter(wait, sentence(response), options);
   }
 }
 
 /**
- * Refuses what fetch would refuse: its error has the token in it.
+ * Checks the token before fetch does: fetch quotes it in its error.
  * @param {string | undefined} token
  */
 function checkToken(token) {
@@ -78,7 +82,7 @@ function checkToken(token) {
 }
 
 /**
- * Says why, and waits.
+ * Reports why, and waits.
  * @param {number} wait in milliseconds
  * @param {string} reason
  * @param {Patience} options
@@ -89,7 +93,7 @@ export function retryAfter(wait, reason, { signal, onRetry }) {
 }
 
 /**
- * Twice as long after each failure.
+ * Returns a wait that doubles with each failure.
  * @param {number} failures
  * @param {Patience} options
  */
@@ -98,7 +102,7 @@ export function backOff(failures, { wait = FIRST_WAIT }) {
 }
 
 /**
- * The answer or, where there is none, why. Silence is none.
+ * Returns the response, or the error without one. Silence counts as an error.
  * @param {URL} address
  * @param {RequestInit} init
  * @param {Patience} options
@@ -108,13 +112,13 @@ async function attempt(address, init, { signal, stall = STALL }) {
   const stop = new AbortController();
   const silence = new Error(`no answer came for ${stall} ms`);
   const timer = setTimeout(() => stop.abort(silence), stall);
-  // The signal holds for the body too, so it stays tied to the request.
-  const both = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
+  // The signal also covers the body, so the timer does not replace it.
+  const combined = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
   try {
-    const answer = await request(address, { ...init, signal: both });
-    // The body of a refusal is not wanted, and holds the connection until it is dropped.
-    if (!answer.ok) void answer.body?.cancel().catch(() => {});
-    return answer;
+    const response = await request(address, { ...init, signal: combined });
+    // An unread body of a refusal would hold the connection.
+    if (!response.ok) void response.body?.cancel().catch(() => {});
+    return response;
   } catch (error) {
     signal?.throwIfAborted();
     return error instanceof Error ? error : new Error(String(error));
@@ -142,21 +146,22 @@ function isOffline() {
  * @param {Patience} options
  */
 function waitBefore(answer, tried, options) {
-  const given = answer instanceof Response ? givenWait(answer) : undefined;
-  if (given === undefined) return backOff(tried, options);
-  const wait = /^\d+$/.test(given) ? 1000 * Number(given) : Date.parse(given) - Date.now();
+  const header = answer instanceof Response ? givenWait(answer) : undefined;
+  if (header === undefined) return backOff(tried, options);
+  const wait = /^\d+$/.test(header) ? 1000 * Number(header) : Date.parse(header) - Date.now();
   return Number.isNaN(wait) ? backOff(tried, options) : Math.max(wait, 0);
 }
 
 /**
- * Seconds or a date; the hub counts requests in windows and says when the next one begins.
+ * Reads how long the server asks to wait, in seconds or as a date; the hub counts requests in
+ * windows and says when the next one begins.
  * @param {Response} answer
  */
 function givenWait({ headers }) {
   const window = /;\s*t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1];
-  const said = headers.get('retry-after') ?? window;
-  // A number of seconds, or a date, which begins with a day; all else says nothing.
-  return said !== undefined && /^(\d{1,9}$|[A-Z][a-z]{2,8}, )/.test(said) ? said : undefined;
+  const value = headers.get('retry-after') ?? window;
+  // A valid value is a number of seconds or a date, which begins with a weekday.
+  return value !== undefined && /^(\d{1,9}$|[A-Z][a-z]{2,8}, )/.test(value) ? value : undefined;
 }
 
 /** @param {Response | Error} answer */
@@ -165,8 +170,8 @@ function sentence(answer) {
 }
 
 /**
- * Why there was no answer, or no more of it. Node.js says "fetch failed" and keeps the reason below;
- * browsers give no reason, each in its own words.
+ * Says why no answer came, or why it broke off. Node.js says "fetch failed" and puts the reason
+ * into `cause`; browsers give no reason, each in its own words.
  * @param {unknown} error
  */
 export function reasonOf(error) {
@@ -194,9 +199,9 @@ function refusal(address, answer, hasToken) {
     return new SinkscopeError('access', where, `${noAccess(status, hasToken)}; ${answered}`);
   }
   if (status === 429) {
-    const again = givenWait(answer);
-    const isDate = again !== undefined && !/^\d+$/.test(again);
-    const when = again ? `; try again ${isDate ? `after ${again}` : `in ${again} s`}` : '';
+    const delay = givenWait(answer);
+    const isDate = delay !== undefined && !/^\d+$/.test(delay);
+    const when = delay ? `; try again ${isDate ? `after ${delay}` : `in ${delay} s`}` : '';
     return new SinkscopeError('busy', where, `too many requests from here; ${answered}${when}`);
   }
   const reported = answer.headers.get('x-error-code') ?? '';
@@ -207,7 +212,7 @@ function refusal(address, answer, hasToken) {
 }
 
 /**
- * What can be looked at where nothing came.
+ * Suggests what to check when no answer came.
  * @param {URL} address
  */
 function noAnswer({ protocol, host, origin }) {
@@ -232,7 +237,7 @@ function noAccess(status, hasToken) {
 }
 
 /**
- * An address as it may be shown: a signed one carries a secret behind the question mark.
+ * Returns an address that may be shown: a signed one carries a secret in its query.
  * @param {URL} address
  */
 export function placeOf(address) {

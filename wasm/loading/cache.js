@@ -1,9 +1,9 @@
 /**
- * What was downloaded, kept for the next visit: finished files, and what came of unfinished ones.
+ * Caches downloads for the next visit: finished files, and the parts of unfinished ones.
  *
- * A file is kept in parts, each whole or not there. The names say all that has to be known of a part:
- * `<key>.<first byte>.<bytes>.<checksum>`; beside them `<key>.json` says of what file they are. So a page that
- * is closed in the middle of a download loses one part, and no file is ever held in memory.
+ * A file consists of parts, which are written atomically. Their names hold all data about a part:
+ * `<key>.<first byte>.<bytes>.<checksum>`; `<key>.json` describes the file. A page that closes
+ * during a download loses at most one part, and no file is held in memory.
  */
 import { openStore } from '#store';
 import { placeOf } from './ask.js';
@@ -29,30 +29,31 @@ import {
  *   id?: string,
  *   onNote?: (note: string) => void,
  * }} KeepOptions
- * id: the name under which it is listed and cleared; onNote: called once when nothing can be kept.
+ * id: the name under which it is listed and cleared; onNote: called once if the download cannot be
+ * kept.
  */
 
 /** @type {Promise<Store | undefined> | undefined} */
 let opening;
 const store = () => (opening ??= openStore());
 
-/** Where downloads are kept: 'none' where this place allows no keeping. */
+/** Kind of the store: 'none' where the host has no persistent storage. */
 export async function cacheKind() {
   return (await store())?.kind ?? 'none';
 }
 
 /**
- * The files that are kept, whole or in part.
+ * Lists cached files, complete or partial.
  * @returns {Promise<import('../sinkscope.js').CachedFile[]>}
  */
 export async function cacheList() {
-  const kept = await store();
-  if (!kept) return [];
-  const names = await kept.names();
+  const cache = await store();
+  if (!cache) return [];
+  const names = await cache.names();
   const files = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -5));
   const listed = await Promise.all(
     files.map(async (key) => {
-      const card = await readCard(kept, key);
+      const card = await readCard(cache, key);
       if (!card) return [];
       const bytes = chain(names, key).reduce((sum, part) => sum + part.bytes, 0);
       const { id, url, bytes: total } = card;
@@ -62,46 +63,46 @@ export async function cacheList() {
   return listed.flat();
 }
 
-/** How many bytes are kept, in all. */
+/** Returns the total size of all cached bytes. */
 export async function cacheBytes() {
   const names = (await (await store())?.names()) ?? [];
   return names.reduce((sum, name) => sum + (partOf(name)?.bytes ?? 0), 0);
 }
 
 /**
- * Forgets one model, or one address, or all.
+ * Removes one model, one address, or everything.
  * @param {string} [id]
  */
 export async function cacheClear(id) {
-  const kept = await store();
-  if (!kept) return;
-  const names = await kept.names();
+  const cache = await store();
+  if (!cache) return;
+  const names = await cache.names();
   if (id === undefined) {
-    await Promise.all(names.map((name) => kept.remove(name)));
+    await Promise.all(names.map((name) => cache.remove(name)));
     return;
   }
   for (const name of names.filter((name) => name.endsWith('.json'))) {
     const key = name.slice(0, -5);
-    const card = await readCard(kept, key);
-    if (card && (card.id === id || card.url === id)) await removeKey(kept, key);
+    const card = await readCard(cache, key);
+    if (card && (card.id === id || card.url === id)) await removeKey(cache, key);
   }
   for (const name of names.filter((name) => name.endsWith('.plan'))) {
-    if ((await readPlan(kept, name))?.id === id) await kept.remove(name);
+    if ((await readPlan(cache, name))?.id === id) await cache.remove(name);
   }
 }
 
 /**
- * Keeps a plan, so that a model that is kept opens without a network.
- * @param {string} address what was asked for
+ * Caches a plan, so that a cached model opens without a network.
+ * @param {string} address the requested address
  * @param {Plan} plan
  */
 export async function rememberPlan(address, plan) {
-  const kept = await store();
-  if (!kept) return;
+  const cache = await store();
+  if (!cache) return;
   const bytes = new TextEncoder().encode(JSON.stringify(plan));
   const name = `${await keyOf(address, 'plan')}.plan`;
-  // A full disk is no reason to fail: the plan itself was read.
-  await kept.put(name, bytes).catch(() => {});
+  // A full disk is no failure: the caller already has the plan.
+  await cache.put(name, bytes).catch(() => {});
 }
 
 /**
@@ -128,31 +129,31 @@ async function readPlan(kept, name) {
 }
 
 /**
- * Like fetchFile, but through the cache: what is kept is not fetched, what is fetched is kept. A
- * file whose address says its version is not even asked about.
+ * Works like fetchFile, but through the cache: cached bytes are not fetched, fetched bytes are
+ * cached. An address that names its version is not requested at all.
  * @param {URL} address
  * @param {KeepOptions} options
  * @returns {Promise<import('./files.js').Opened>}
  */
 export async function openCached(address, options) {
   options = { ...options, unstored: true };
-  const kept = await store();
-  if (kept && options.version) {
-    const card = await readCard(kept, await keyOf(address.href, options.version));
-    if (card) return new Kept(kept, card, address, options).open();
+  const cache = await store();
+  if (cache && options.version) {
+    const card = await readCard(cache, await keyOf(address.href, options.version));
+    if (card) return new Kept(cache, card, address, options).open();
   }
   const download = await fetchFile(address, options);
   const version = options.version ?? download.tag;
-  if (!kept || !version || download.bytes === undefined) {
-    options.onNote?.(kept ? 'not kept: the server sends no size or ETag' : 'not kept: no storage');
+  if (!cache || !version || download.bytes === undefined) {
+    options.onNote?.(cache ? 'not kept: the server sends no size or ETag' : 'not kept: no storage');
     return download;
   }
   const id = options.id ?? address.href;
   const card = { url: address.href, id, version, bytes: download.bytes };
-  return new Kept(kept, card, address, options, download.stream).open();
+  return new Kept(cache, card, address, options, download.stream).open();
 }
 
-/** A file that is read from its parts as far as they go, and from the network behind them. */
+/** Reads a file from its cached parts and then from the network. */
 class Kept {
   #store;
   #card;
@@ -162,9 +163,9 @@ class Kept {
   /** @type {Part[]} */
   #parts = [];
   #position = 0;
-  /** The part that was read last: what the stream gives is good until the next is asked for. */
+  /** The buffer of the last part, which the next read reuses. */
   #read = /** @type {Uint8Array<ArrayBuffer> | undefined} */ (undefined);
-  /** The file is not compared again, for all its parts were. */
+  /** True when an earlier visit compared the hash of all parts, which need not be hashed again. */
   #isApproved = false;
   #first;
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
@@ -177,7 +178,7 @@ class Kept {
    * @param {Card} card
    * @param {URL} address
    * @param {KeepOptions} options
-   * @param {ReadableStream<Uint8Array>} [first] the answer that named the version, from byte 0
+   * @param {ReadableStream<Uint8Array>} [first] the response that named the version, from byte 0
    */
   constructor(store, card, address, options, first) {
     this.#store = store;
@@ -190,14 +191,14 @@ class Kept {
   async open() {
     this.#key = await keyOf(this.#address.href, this.#card.version);
     this.#parts = chain(await this.#store.names(), this.#key);
-    const kept = this.#parts.reduce((sum, part) => sum + part.bytes, 0);
-    if (kept > this.#card.bytes) {
+    const cachedBytes = this.#parts.reduce((sum, part) => sum + part.bytes, 0);
+    if (cachedBytes > this.#card.bytes) {
       this.#parts = [];
       await removeKey(this.#store, this.#key);
     }
     if (this.#parts.length > 0 && this.#first) {
       await this.#leaveFirst();
-      // There are parts without a card, or with one that could not be read.
+      // The store has parts without a readable card.
       await this.#keeperFrom(0).begin();
     }
     const stream = new ReadableStream(
@@ -208,13 +209,13 @@ class Kept {
       { highWaterMark: 0 },
     );
     const { bytes, sha256 } = this.#card;
-    this.#isApproved = kept === bytes && sha256 !== undefined;
-    const approve = (/** @type {string} */ found) => this.#approve(found);
+    this.#isApproved = cachedBytes === bytes && sha256 !== undefined;
+    const approve = (/** @type {string} */ hash) => this.#approve(hash);
     return { bytes, stream, ...(this.#isApproved ? { sha256 } : { approve }) };
   }
 
   /**
-   * Notes that the whole file, if it is kept, is the one that the hub lists.
+   * Records that the cached file has the hash that the hub lists.
    * @param {string} sha256
    */
   async #approve(sha256) {
@@ -239,7 +240,7 @@ class Kept {
         controller.close();
       }
     } catch (error) {
-      // What came is not lost: the next attempt begins behind it.
+      // Cached bytes survive: the next attempt continues after them.
       await this.#keeper?.flush();
       throw error;
     }
@@ -250,8 +251,8 @@ class Kept {
     if (!part) return undefined;
     const bytes = await this.#store.get(part.name, this.#read).catch(() => undefined);
     const { checksum } = part;
-    const isWhole = bytes?.length === part.bytes;
-    if (!isWhole || (checksum && checksumOf(bytes) !== checksum)) {
+    const isComplete = bytes?.length === part.bytes;
+    if (!isComplete || (checksum && checksumOf(bytes) !== checksum)) {
       this.#parts = [];
       await this.#store.remove(part.name);
       if (this.#isApproved)
@@ -263,8 +264,8 @@ class Kept {
   }
 
   async #fromNetwork() {
-    const isWhole = this.#position === this.#card.bytes;
-    if (isWhole && !this.#first && !this.#network) return undefined;
+    const isComplete = this.#position === this.#card.bytes;
+    if (isComplete && !this.#first && !this.#network) return undefined;
     this.#network ??= await this.#connect();
     const { done, value } = await this.#network.read();
     if (done) return undefined;
@@ -294,9 +295,9 @@ class Kept {
     await stream.cancel();
     await removeKey(this.#store, this.#key);
     const { version } = this.#card;
-    const found = `${bytes} bytes of ${tag}`;
+    const actual = `${bytes} bytes of ${tag}`;
     throw this.#error(
-      `expected ${this.#card.bytes} bytes of ${version}, found ${found}; try again`,
+      `expected ${this.#card.bytes} bytes of ${version}, found ${actual}; try again`,
     );
   }
 

@@ -1,4 +1,4 @@
-/** Models among files that the reader dropped or picked; nothing leaves the machine. */
+/** Finds models among files that the reader dropped or picked; nothing leaves the machine. */
 import { check, checkList } from '../abi/arguments.js';
 import { SinkscopeError } from '../abi/errors.js';
 import { reasonOf } from './ask.js';
@@ -8,14 +8,14 @@ import { makePlan } from './plan.js';
 /** @typedef {import('../sinkscope.js').Plan} Plan */
 /** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
 
-/** Somebody may drop a whole disk; a model has a handful of files. */
-const MOST_FILES = 10_000;
-const DEEPEST = 8;
+/** Limits the search if someone drops a whole disk; a model has a handful of files. */
+const FILES_MAX = 10_000;
+const DEPTH_MAX = 8;
 
-/** What makes a folder one that may hold a model. */
+/** A folder with a file of this name may hold a model. */
 const WEIGHTS = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
 
-/** What a training script writes says nothing of the model that it belongs to. */
+/** Explains the remedy: a training script's checkpoint does not describe its model. */
 const CHECKPOINT =
   'A checkpoint of a training script is opened once transformers has saved its model with ' +
   "save_pretrained; nanoGPT's ckpt.pt holds a GPT-2 (activation_function gelu) with the weights of c_attn, " +
@@ -42,8 +42,8 @@ export async function planFiles(files) {
   if (plans.length > 0) return plans;
   if (failures.length > 0) throw failures[0];
   const names = files.slice(0, 8).map(({ path }) => path);
-  const found = names.join(', ') || 'no files';
-  const text = `expected model.safetensors with config.json, or a .gguf file; found ${found}`;
+  const actual = names.join(', ') || 'no files';
+  const text = `expected model.safetensors with config.json, or a .gguf file; found ${actual}`;
   if (files.some(({ path }) => /\.(pt|pth|ckpt)$/i.test(path))) {
     throw new SinkscopeError('read', 'files', `${text}. ${CHECKPOINT}`);
   }
@@ -51,10 +51,10 @@ export async function planFiles(files) {
 }
 
 /**
- * The model of a folder; each GGUF file beside it is one of its own.
+ * Plans the model of a folder, and one more for each GGUF file in it.
  * @param {string} folder
  * @param {PlanFile[]} files
- * @param {() => PlanFile[]} below gives files among which an index may find its shards
+ * @param {() => PlanFile[]} below returns files among which an index may find its shards
  * @returns {Promise<Plan[]>}
  */
 async function plansOf(folder, files, below) {
@@ -75,7 +75,7 @@ async function plansOf(folder, files, below) {
 }
 
 /**
- * The first file of each GGUF model.
+ * Returns the first file of each GGUF model.
  * @param {PlanFile[]} files
  */
 async function ggufs(files) {
@@ -87,7 +87,7 @@ async function ggufs(files) {
 }
 
 /**
- * Files by the folder that they lie in, under their names there.
+ * Groups files by folder, under their names within it.
  * @param {readonly DiskFile[]} files
  */
 function byFolder(files) {
@@ -104,7 +104,7 @@ function byFolder(files) {
 }
 
 /**
- * The files of the folders in a folder, under their paths there.
+ * Lists the files of all subfolders, under their paths relative to the folder.
  * @param {string} folder
  * @param {Map<string, PlanFile[]>} folders
  */
@@ -117,7 +117,7 @@ function filesBelow(folder, folders) {
 }
 
 /**
- * The licence that a model card states in its first lines.
+ * Reads the licence from the front matter of a model card.
  * @param {PlanFile[]} files
  */
 async function licenceOf(files) {
@@ -139,20 +139,20 @@ export function filesOfList(list) {
 export async function filesOfDrop(transfer) {
   check(transfer, 'object', 'transfer');
   checkList(transfer.items, 'object', 'transfer.items');
-  // The items are gone after the first pause, so their entries are taken before it.
+  // The browser clears the items at the first pause, so the entries are taken before it.
   const items = Array.from(transfer.items).filter(({ kind }) => kind === 'file');
   const entries = items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
   /** @type {DiskFile[]} */
-  const found = [];
+  const dropped = [];
   for (const entry of entries) {
-    if (entry instanceof File) found.push({ path: entry.name, file: entry });
-    else if (entry) await walk(/** @type {FileSystemEntry} */ (entry), found, 0);
+    if (entry instanceof File) dropped.push({ path: entry.name, file: entry });
+    else if (entry) await walk(/** @type {FileSystemEntry} */ (entry), dropped, 0);
   }
-  return found;
+  return dropped;
 }
 
 /**
- * A browser's own words name neither the file that was read nor a remedy.
+ * Names the file and a remedy, which a browser's own message lacks.
  * @param {FileSystemEntry} entry
  */
 const gone = (entry) => (/** @type {unknown} */ error) => {
@@ -170,29 +170,29 @@ function isFile(entry) {
 
 /**
  * @param {FileSystemEntry} entry
- * @param {DiskFile[]} found
+ * @param {DiskFile[]} dropped
  * @param {number} depth
  */
-async function walk(entry, found, depth) {
-  if (found.length >= MOST_FILES) {
-    const text = `expected at most ${MOST_FILES} files, found more`;
+async function walk(entry, dropped, depth) {
+  if (dropped.length >= FILES_MAX) {
+    const text = `expected at most ${FILES_MAX} files, found more`;
     throw new SinkscopeError('read', entry.fullPath, text);
   }
   if (isFile(entry)) {
     /** @type {Promise<File>} */
     const reading = new Promise((resolve, reject) => entry.file(resolve, reject));
     const file = await reading.catch(gone(entry));
-    found.push({ path: entry.fullPath.replace(/^\//, ''), file });
+    dropped.push({ path: entry.fullPath.replace(/^\//, ''), file });
     return;
   }
-  if (depth >= DEEPEST || entry.name.startsWith('.')) return;
+  if (depth >= DEPTH_MAX || entry.name.startsWith('.')) return;
   const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
   for (;;) {
-    // It hands out a hundred at a time, and none at the end.
+    // readEntries returns a hundred at a time, and none at the end.
     /** @type {Promise<FileSystemEntry[]>} */
     const reading = new Promise((resolve, reject) => reader.readEntries(resolve, reject));
-    const some = await reading.catch(gone(entry));
-    if (some.length === 0) return;
-    for (const inside of some) await walk(inside, found, depth + 1);
+    const entries = await reading.catch(gone(entry));
+    if (entries.length === 0) return;
+    for (const inside of entries) await walk(inside, dropped, depth + 1);
   }
 }

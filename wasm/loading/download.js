@@ -1,4 +1,4 @@
-/** A file over the network, whole, whatever happens to the connections that carry it. */
+/** Downloads a file completely, over as many connections as that takes. */
 import { STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.js';
 import { SinkscopeError } from '../abi/errors.js';
 import { piecesOf, wholePiecesOf } from './pieces.js';
@@ -10,30 +10,31 @@ import { piecesOf, wholePiecesOf } from './pieces.js';
  *   bytes?: number,
  *   reuses?: boolean,
  * }} DownloadOptions
- * from: the first byte wanted; version: what the address names never changes, for example because it
- * holds a commit; bytes: the size, where it is known already; reuses: what the stream gives is good until the
- * next is asked for.
+ * from: position of the first byte; version: set if the content of the address never changes, for
+ * example because it holds a commit; bytes: the size, if known; reuses: each chunk of the stream is
+ * valid only until the next read.
  */
 
 const TRIES = 5;
 const NO_TAG = 'expected an ETag to go on from there, found none';
 
 /**
- * Browsers ask for compressed answers, whose bytes can neither be counted nor continued, and let no
- * page forbid it, unless a range is wanted. Small files come so, and weights do not shrink.
+ * Browsers request compressed answers, whose bytes can neither be counted nor continued, and no
+ * page can prevent that without a range. Small files come compressed; weights do not shrink.
  */
 const MAY_ASK_PLAIN = new Request('http://localhost', {
   headers: { 'accept-encoding': 'identity' },
 }).headers.has('accept-encoding');
 
 /**
- * Asks for a file; the promise holds once the server has answered.
+ * Requests a file; the promise resolves once the server has answered.
  * @param {URL} address
  * @param {DownloadOptions} options
- * @returns {Promise<{ bytes: number | undefined, tag: string | undefined,
- *   stream: ReadableStream<Uint8Array> }>} bytes of the whole file, though the stream begins at
- *   `from`; tag: the ETag or the date that identifies this version of the file
- * @throws {SinkscopeError} as `ask` does; the stream ends with 'read' when it cannot be continued
+ * @returns {Promise<{ bytes: number | undefined, tag: string | undefined, stream:
+ * ReadableStream<Uint8Array> }>} bytes: size of the whole file, although the stream begins at
+ * `from`; tag: the ETag or the date that identifies this version of the file
+ * @throws {SinkscopeError} as `ask` does; the stream fails with 'read' when the download cannot
+ * continue
  */
 export async function fetchFile(address, options) {
   const download = new Download(address, options);
@@ -44,18 +45,20 @@ export async function fetchFile(address, options) {
 class Download {
   #address;
   #options;
-  /** The position of the next byte in the file. */
+  /** Position of the next byte in the file. */
   #position;
-  /** Bytes of the answer that were handed out before: the server did not skip them. */
+  /** Bytes at the start of the response that were already delivered. */
   #skip = 0;
   #failures = 0;
   #mayRange = true;
   #answered = false;
-  /** The announced size may be that of a compressed answer. */
+  /** True if the announced size may be that of a compressed response. */
   #isBlind = false;
-  /** Bytes of the whole file by the answer that is read; undefined: it does not say. */
+  /** Size of the whole file according to the current response; undefined if it does not say. */
   #announced = /** @type {number | undefined} */ (undefined);
-  /** The first strong ETag, which all answers share, though the address names a commit. */
+  /**
+   * The first strong ETag; all later responses must have the same one, even for a commit's address.
+   */
   #etag = /** @type {string | undefined} */ (undefined);
   #stop = new AbortController();
   /** @type {ReturnType<typeof piecesOf> | undefined} */
@@ -84,11 +87,11 @@ class Download {
 
   #release;
 
-  /** Asks for the rest of the file, from the next byte on. */
+  /** Requests the rest of the file, from the next byte on. */
   async connect() {
     try {
-      const answer = await this.#ask();
-      const body = this.#accept(answer);
+      const response = await this.#ask();
+      const body = this.#accept(response);
       this.#reader = this.#options.reuses ? piecesOf(body) : wholePiecesOf(body);
     } catch (error) {
       if (!this.#reader) this.#release();
@@ -96,7 +99,7 @@ class Download {
     }
   }
 
-  /** Some stores refuse a range to pages of other sites: then the whole file is asked for. */
+  /** Some stores refuse range requests of other sites' pages: then the whole file is requested. */
   async #ask() {
     const headers = this.#headers();
     try {
@@ -113,7 +116,8 @@ class Download {
     /** @type {Record<string, string>} */
     const headers = MAY_ASK_PLAIN ? { 'accept-encoding': 'identity' } : {};
     if (this.#position > 0 && this.#mayRange) headers.range = `bytes=${this.#position}-`;
-    // Another site would have to be asked whether it allows this one; what it answers is compared.
+    // if-range would need the other site's consent (CORS preflight); the response is checked
+    // instead.
     const isNear = MAY_ASK_PLAIN || this.#address.origin === globalThis.location?.origin;
     const { version } = this.#options;
     if (headers.range && this.tag && !version && isNear) headers['if-range'] = this.tag;
@@ -121,12 +125,12 @@ class Download {
   }
 
   /**
-   * Compares the answer with what is known of the file.
+   * Checks a response against earlier ones.
    * @param {Response} answer
    */
   #accept(answer) {
     const { start, total: announced } = extent(answer, this.#position);
-    // A portal, or a site that answers all with its own page, is no file of a model.
+    // A captive portal, or a site that answers everything with its own page, has no model file.
     if (/^text\/html\b/i.test(answer.headers.get('content-type') ?? '') && !isPage(this.#address))
       throw this.#error('expected a file, found a web page (text/html)');
     const etag = strongTag(answer);
@@ -137,10 +141,11 @@ class Download {
     this.#etag ??= etag;
     this.#announced = announced;
     this.#isBlind = isBlind(answer);
-    // Of two sizes the one that was known before counts, if the other may be of a compressed answer.
+    // A size that is known otherwise takes precedence over one that may be of a compressed
+    // response.
     const total = this.#isBlind ? (this.total ?? announced) : announced;
     const tag = this.#options.version ?? tagOf(answer);
-    // Without any tag a download may start over, but not continue.
+    // Without a tag a download may start over, but not continue.
     const mayBeAnother = tag !== this.tag || (tag === undefined && this.#position > 0);
     if (this.#answered && mayBeAnother) {
       const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG;
@@ -149,7 +154,7 @@ class Download {
     if (this.total !== undefined && total !== undefined && total !== this.total) {
       throw this.#error(`expected ${this.total} bytes as announced, found ${total}`);
     }
-    // Not >, for a refusal of the range may leave both untold.
+    // `>` would pass NaN, which a refused range may leave in both numbers.
     if (!(start <= this.#position && this.#position <= (total ?? Infinity))) {
       throw this.#error(`expected byte ${this.#position}, found ${start} of ${total}`);
     }
@@ -178,12 +183,12 @@ class Download {
           this.#stop.abort(reason);
         },
       },
-      // Nothing is fetched before the first read.
+      // The stream fetches nothing before its first read.
       { highWaterMark: 0 },
     );
   }
 
-  /** The next bytes, undefined at the end; through a new connection if need be. */
+  /** Returns the next bytes, undefined at the end; reconnects if necessary. */
   async #next() {
     for (;;) {
       try {
@@ -206,8 +211,8 @@ class Download {
     this.#failures++;
     const { tries = TRIES } = this.#options;
     const reason = `broke off after ${this.#position} bytes: ${reasonOf(error)}`;
-    const mayGoOn = this.#position === 0 || this.tag !== undefined;
-    if (!mayGoOn) throw this.#error(`${reason}; ${NO_TAG}`);
+    const canContinue = this.#position === 0 || this.tag !== undefined;
+    if (!canContinue) throw this.#error(`${reason}; ${NO_TAG}`);
     if (this.#failures >= tries) throw this.#error(`${reason}; ${tries} tries brought nothing`);
     await retryAfter(backOff(this.#failures, this.#options), reason, this.#options);
   }
@@ -226,7 +231,7 @@ class Download {
     }
   }
 
-  /** More came than was announced: of a compressed answer that may be. */
+  /** Handles more bytes than announced, which a compressed response may have. */
   #exceed() {
     if (!this.#isBlind || this.#options.bytes !== undefined) {
       throw this.#error(`${this.total} bytes were announced, more came`);
@@ -234,7 +239,7 @@ class Download {
     this.total = undefined;
   }
 
-  /** What the connection brings next; a silent one counts as cut. */
+  /** Returns the connection's next chunk; a silent connection counts as cut. */
   async #chunk() {
     const reader = /** @type {ReturnType<typeof piecesOf>} */ (this.#reader);
     const { stall = STALL } = this.#options;
@@ -253,7 +258,7 @@ class Download {
 
   #end() {
     if (this.total === undefined || this.#position === this.total) return undefined;
-    // Nothing was cut, for that is an error of the connection: it was all that the server had.
+    // A cut connection raises an error, so here the server itself sent too few bytes.
     if (this.#announced === undefined || this.#position === this.#announced)
       throw this.#error(`expected ${this.total} bytes, found a whole answer of ${this.#position}`);
     throw new Error(`expected ${this.total} bytes, the connection ended`);
@@ -271,9 +276,9 @@ class Download {
 }
 
 /**
- * The position in the file at which an answer begins, and the length of the file if the answer says it.
+ * Returns the position in the file at which a response begins, and the file's length if stated.
  * @param {Response} answer
- * @param {number} wanted the byte that was asked for
+ * @param {number} wanted position of the first requested byte
  */
 function extent(answer, wanted) {
   const { status, headers } = answer;
@@ -284,13 +289,13 @@ function extent(answer, wanted) {
   const length = lengthOf(headers);
   if (status !== 206) return { start: 0, total: length };
   const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
-  // A server may keep Content-Range from pages of other sites.
+  // A server may hide Content-Range from pages of other sites.
   if (!range) return { start: wanted, total: length === undefined ? length : wanted + length };
   return { start: Number(range[1]), total: range[2] === '*' ? undefined : Number(range[2]) };
 }
 
 /**
- * The size of the body, if it was announced; that of a compressed answer is another one.
+ * Returns the announced size of the body, unless it is that of a compressed body.
  * @param {Headers} headers
  */
 function lengthOf(headers) {
@@ -300,7 +305,7 @@ function lengthOf(headers) {
 }
 
 /**
- * Whether a browser hides from the page if the answer was compressed, as it does for other sites.
+ * Tells whether a browser hides if the response was compressed, as it does for other sites.
  * @param {Response} answer
  */
 function isBlind({ type, status, headers }) {
@@ -317,7 +322,7 @@ function strongTag({ headers }) {
 const isPage = (address) => /\.html?$/i.test(address.pathname);
 
 /**
- * What two answers share only if they are of the same bytes: a weak ETag promises less.
+ * Returns a tag that only identical bytes share; a weak ETag promises less.
  * @param {Response} answer
  */
 function tagOf(answer) {

@@ -1,4 +1,4 @@
-/** The files of a model, from wherever they come, into the memory of the module. */
+/** Reads the files of a model from any source into the module's memory. */
 import { placeOf, reasonOf } from './ask.js';
 import { fetchFile } from './download.js';
 import { SinkscopeError } from '../abi/errors.js';
@@ -7,24 +7,24 @@ import { createMeter } from './meter.js';
 import { piecesOf } from './pieces.js';
 
 /** @typedef {import('../abi/module.js').Module} Module */
-/** @typedef {{ stream: ReadableStream<Uint8Array>, bytes: number, name: string }} Streamed a file on its way */
+/** @typedef {{ stream: ReadableStream<Uint8Array>, bytes: number, name: string }} Streamed a file as a stream */
 /** @typedef {import('../sinkscope.js').Source | Streamed} Source */
 /** @typedef {import('../sinkscope.js').ReadFacts} ReadFacts */
 /** @typedef {(done: number, total: number, facts?: ReadFacts) => void} Report */
 /** @typedef {import('../sinkscope.js').RemoteFile} RemoteFile */
 /**
- * sha256: that of the whole file, where it was compared on an earlier visit; approve: called with it when it was
- * compared now.
+ * sha256: hash of the whole file, if an earlier visit compared it; approve: takes the hash when
+ * this visit has compared it.
  * @typedef {{ bytes: number | undefined, stream: ReadableStream<Uint8Array>, sha256?: string,
  *   approve?: (sha256: string) => Promise<void> }} Opened
  */
 /** @typedef {Awaited<ReturnType<typeof createSha256>>} Hash */
 
-/** All that 32 bits can address. */
-const MOST_BYTES = 2 ** 32;
+/** Size of a 32-bit address space. */
+const BYTES_MAX = 2 ** 32;
 
-/** No config.json or tokenizer is as long as this; what is, is something else. */
-const LONGEST_TEXT = 2 ** 26;
+/** A longer file cannot be a config.json or a tokenizer. */
+const TEXT_BYTES_MAX = 2 ** 26;
 
 /**
  * @param {string | Source} config
@@ -36,7 +36,7 @@ export async function readConfig(config, signal) {
 }
 
 /**
- * A small file as one piece.
+ * Reads a small file at once.
  * @param {Source} source
  * @param {AbortSignal} [signal]
  * @returns {Promise<Uint8Array>}
@@ -46,30 +46,34 @@ export async function readAll(source, signal = new AbortController().signal) {
   const { stream } = await openSource(source, signal, () => {});
   const where = nameOf(source);
   const isLocal = isOfDisk(source);
-  const kept = [];
+  const parts = [];
   let bytes = 0;
   for await (const chunk of chunks(stream, where, signal, { isLocal })) {
     bytes += chunk.length;
-    if (bytes > LONGEST_TEXT) {
-      throw new SinkscopeError('read', where, `expected at most ${LONGEST_TEXT} bytes, more came`);
+    if (bytes > TEXT_BYTES_MAX) {
+      throw new SinkscopeError(
+        'read',
+        where,
+        `expected at most ${TEXT_BYTES_MAX} bytes, more came`,
+      );
     }
-    kept.push(chunk.slice());
+    parts.push(chunk.slice());
   }
-  const all = new Uint8Array(bytes);
+  const text = new Uint8Array(bytes);
   let at = 0;
-  for (const chunk of kept) {
-    all.set(chunk, at);
+  for (const chunk of parts) {
+    text.set(chunk, at);
     at += chunk.length;
   }
-  return all;
+  return text;
 }
 
 /**
- * Reserves a block for the weights and fills it; the caller releases it.
+ * Reserves a block and fills it with the weights; the caller releases it.
  * @param {Module} module
  * @param {Source} weights
  * @param {AbortSignal} signal
- * @param {Report} report in bytes
+ * @param {Report} report takes bytes
  */
 export async function readWeights(module, weights, signal, report) {
   if (weights instanceof Uint8Array) {
@@ -83,69 +87,69 @@ export async function readWeights(module, weights, signal, report) {
   const opened = await openSource(weights, signal, reporter.note);
   const { bytes, stream } = opened;
   const expected = isOfDisk(weights) ? undefined : remote(weights).sha256;
-  // Who names no hash has nothing compared, though an earlier visit may have compared the file.
-  const isDue = expected !== undefined && expected !== opened.sha256;
-  const hash = isDue ? await createSha256() : undefined;
+  // Without an expected hash nothing is compared, even if an earlier visit compared the file.
+  const mustHash = expected !== undefined && expected !== opened.sha256;
+  const hash = mustHash ? await createSha256() : undefined;
   const pieces = chunks(stream, where, signal, { isLocal: isOfDisk(weights), hash });
   reporter.progress(0, bytes ?? NaN);
-  const filled =
+  const block =
     bytes === undefined
       ? await gather(module, pieces, where, reporter.progress)
       : await fill(module, pieces, bytes, where, reporter.progress);
-  if (!hash || isOfDisk(weights)) return filled;
+  if (!hash || isOfDisk(weights)) return block;
   try {
-    const found = hash.digest();
-    await compare(found, remote(weights), where);
-    await opened.approve?.(found);
+    const digest = hash.digest();
+    await compare(digest, remote(weights), where);
+    await opened.approve?.(digest);
   } catch (error) {
-    module.release(filled.address);
+    module.release(block.address);
     throw error;
   }
-  return filled;
+  return block;
 }
 
 /**
- * What came is what the hub lists, or it is not kept.
- * @param {string} found
+ * Removes a download from the cache if it differs from what the hub lists.
+ * @param {string} digest
  * @param {RemoteFile} file
  * @param {string} where
  */
-async function compare(found, { sha256: expected, id, cache }, where) {
-  if (found === expected) return;
+async function compare(digest, { sha256: expected, id, cache }, where) {
+  if (digest === expected) return;
   if (cache && id) await (await import('./cache.js')).cacheClear(id);
   const removed = cache ? ', which is not kept: try again' : '';
   throw new SinkscopeError(
     'read',
     where,
-    `expected the bytes that the hub lists, sha256 ${expected}, found ${found}${removed}`,
+    `expected the bytes that the hub lists, sha256 ${expected}, found ${digest}${removed}`,
   );
 }
 
 /**
- * Adds to each report the rate, the seconds that remain, and what is to be said.
+ * Adds the rate, the remaining seconds and a note to each report.
  * @param {Report} report
  */
 function makeReporter(report) {
   const measure = createMeter();
   let last = { done: 0, total: NaN };
   /** @type {string | undefined} */
-  let lasting;
+  let notice;
   const add = (/** @type {string | undefined} */ note) =>
     report(last.done, last.total, { ...measure(last.done, last.total), ...(note ? { note } : {}) });
   return {
     /** @type {Report} */
     progress(done, total) {
       last = { done, total };
-      add(lasting);
+      add(notice);
     },
     /**
-     * Reported at once, for a pause should have its reason beside it; and with all that follows, unless
-     * it passes with the next byte.
+     * Reports a note at once, since a pause should show its reason. The note stays on later reports
+     * unless it `passes` with the next byte.
      * @param {string} text
      * @param {boolean} passes
      */
     note(text, passes) {
-      if (!passes) lasting = text;
+      if (!passes) notice = text;
       add(text);
     },
   };
@@ -166,7 +170,7 @@ async function openSource(source, signal, note) {
   const options = { signal, token, version, id, bytes, onRetry, onNote, reuses: true };
   const address = new URL(url);
   if (!cache) return fetchFile(address, options);
-  // Who keeps no model never downloads this module.
+  // Lazy import: cached downloads only.
   const { openCached } = await import('./cache.js');
   return openCached(address, options);
 }
@@ -182,11 +186,11 @@ function remote(source) {
 /** @param {Source} source */
 const isOfDisk = (source) => source instanceof Blob || 'stream' in source;
 
-/** @param {unknown} error of a file that was there when it was chosen */
+/** @param {unknown} error was raised by a file that existed when it was chosen */
 function lost(error) {
   const name = error instanceof Error ? error.name : String(error);
-  const found = 'one that was moved, changed or removed since it was chosen';
-  return `expected a file that can be read to its end, found ${found} (${name})`;
+  const actual = 'one that was moved, changed or removed since it was chosen';
+  return `expected a file that can be read to its end, found ${actual} (${name})`;
 }
 
 /** @param {Source} source */
@@ -198,7 +202,7 @@ function nameOf(source) {
 }
 
 /**
- * Copies chunks into place as they arrive: the page never holds the file twice.
+ * Copies chunks into the block as they arrive, so that the page never holds the file twice.
  * @param {Module} module
  * @param {AsyncIterable<Uint8Array>} pieces
  * @param {number} length
@@ -226,37 +230,37 @@ async function fill(module, pieces, length, where, report) {
 }
 
 /**
- * Like fill, but of unknown length: the chunks are kept until the end.
+ * Works like fill for an unknown length: it collects the chunks and copies them at the end.
  * @param {Module} module
  * @param {AsyncIterable<Uint8Array>} pieces
  * @param {string} where
  * @param {Report} report
  */
 async function gather(module, pieces, where, report) {
-  const kept = [];
+  const parts = [];
   const isDue = clock();
   let bytes = 0;
   for await (const chunk of pieces) {
     bytes += chunk.length;
-    if (bytes > MOST_BYTES - module.size)
+    if (bytes > BYTES_MAX - module.size)
       throw new SinkscopeError(
         'too_large',
         where,
-        `expected at most ${MOST_BYTES - module.size} bytes, for which there is room, more came`,
+        `expected at most ${BYTES_MAX - module.size} bytes, for which there is room, more came`,
       );
-    kept.push(chunk.slice());
+    parts.push(chunk.slice());
     if (isDue()) report(bytes, NaN);
   }
   const address = module.reserve(Math.max(bytes, 1));
   let at = address;
-  for (const chunk of kept) {
+  for (const chunk of parts) {
     module.bytes(at, chunk.length).set(chunk);
     at += chunk.length;
   }
   return { address, bytes };
 }
 
-/** Chunks may come by the thousand; a reader sees thirty reports a second at most. */
+/** Limits reports to thirty a second, since chunks come by the thousand. */
 function clock() {
   let last = performance.now();
   return () => {
@@ -267,16 +271,16 @@ function clock() {
 }
 
 /**
- * What comes of a stream; each piece is good until the next is asked for.
+ * Iterates over the pieces of a stream; each is valid until the next is requested.
  * @param {ReadableStream<Uint8Array>} stream
  * @param {string} where
  * @param {AbortSignal} signal
- * @param {{ isLocal?: boolean, hash?: Hash }} [options] isLocal: whether it is a file of this machine; hash: of all
- *   that came
+ * @param {{ isLocal?: boolean, hash?: Hash }} [options] isLocal: whether the file is on this
+ * machine; hash: updated with all bytes
  */
 async function* chunks(stream, where, signal, { isLocal = false, hash } = {}) {
   const pieces = piecesOf(stream);
-  // A server that falls silent is left at once, not when its next byte comes.
+  // Cancels a silent server at once instead of at its next byte.
   const stop = () => void pieces.cancel(signal.reason).catch(() => {});
   signal.addEventListener('abort', stop);
   try {
@@ -302,7 +306,7 @@ async function* chunks(stream, where, signal, { isLocal = false, hash } = {}) {
 }
 
 /**
- * How many bytes a source has; NaN where only its server knows.
+ * Returns the size of a source; NaN if only its server knows.
  * @param {Source} source
  */
 export function sizeOf(source) {

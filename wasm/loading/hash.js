@@ -1,13 +1,13 @@
-/** Hashes by the host's own means, or piece by piece, which the host's cannot do. */
+/** Hashes with the host's crypto, or piece by piece, which the host's cannot do. */
 import { expect } from '../abi/errors.js';
 
 /**
- * Of bytes, or of a text as UTF-8; undefined where there is no crypto, as on a page of plain http.
+ * Hashes bytes, or a text as UTF-8; undefined without crypto, as on a page of plain http.
  * @param {Uint8Array | string} data
  */
 export async function sha256(data) {
-  const isKnown = typeof data === 'string' || data instanceof Uint8Array;
-  expect(isKnown, 'data', 'a string or a Uint8Array', data);
+  const isHashable = typeof data === 'string' || data instanceof Uint8Array;
+  expect(isHashable, 'data', 'a string or a Uint8Array', data);
   if (!globalThis.crypto?.subtle) return undefined;
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data;
   const hash = await crypto.subtle.digest('SHA-256', /** @type {BufferSource} */ (bytes));
@@ -18,12 +18,12 @@ export async function sha256(data) {
 const hex = (bytes) => Array.from(bytes, (one) => one.toString(16).padStart(2, '0')).join('');
 
 /**
- * A hash of what comes in pieces: the host's own copies all that it hashes, which of a large model is half a
- * gigabyte.
+ * Makes a hash of pieces: the host's own would need a copy of all bytes, half a gigabyte for a
+ * large model.
  * @returns {Promise<{ update(piece: Uint8Array): void, digest(): string }>} digest: hexadecimal
  */
 export async function createSha256() {
-  // Who opens no model of a hub never downloads this module.
+  // Lazy import: models of a hub only.
   const { sha256 } = await import('@noble/hashes/sha2.js');
   const hash = sha256.create();
   return { update: (piece) => void hash.update(piece), digest: () => hex(hash.digest()) };

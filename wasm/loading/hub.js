@@ -1,4 +1,4 @@
-/** Models of a hub by name: what there is, what it would cost, and where it is fetched from. */
+/** Finds models of a hub by name: their files, sizes and addresses. */
 import { PATIENCE, ask } from './ask.js';
 import { recallPlan, rememberPlan } from './cache.js';
 import { check, checkOptions } from '../abi/arguments.js';
@@ -10,7 +10,7 @@ import { makePlan } from './plan.js';
 /** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
 /** @typedef {{ repository: string, revision: string, file?: string }} Name */
 /**
- * What a hub answers, if it is one.
+ * The fields of a hub's answer that the code reads.
  * @typedef {{ siblings?: readonly ({ rfilename?: unknown, size?: unknown } | null)[], sha?: unknown,
  *   gated?: unknown, tags?: unknown, cardData?: { license?: unknown, license_name?: unknown } }} Said
  */
@@ -18,7 +18,7 @@ import { makePlan } from './plan.js';
 
 export const ENDPOINT = 'https://huggingface.co';
 
-/** What is looked for where a hub gives no list. */
+/** Files that are requested by name if a hub gives no list. */
 const USUAL = [
   'config.json',
   'model.safetensors',
@@ -43,7 +43,7 @@ export async function resolveHub(id, options = {}) {
   const address = new URL(`${repository}@${revision}:${file}`, endpoint).href;
   try {
     const plan = await look(endpoint, name, options);
-    // Without a commit the addresses may hold other files tomorrow.
+    // Without a commit, the addresses may hold other files tomorrow.
     if (options.cache && plan.commit) await rememberPlan(address, plan);
     return plan;
   } catch (error) {
@@ -76,8 +76,8 @@ async function look(endpoint, name, options) {
 }
 
 /**
- * `owner/name[@revision]`, with a file behind a colon, or behind a slash if it is a .gguf; or an
- * address of the hub's pages.
+ * Parses `owner/name[@revision]`, with a file after a colon, or after a slash if it is a .gguf; or
+ * the address of a page of the hub.
  * @param {string} id
  * @param {URL} [endpoint]
  * @returns {Name}
@@ -121,7 +121,7 @@ function decode(text) {
 }
 
 /**
- * Nothing that leads out of the repository, or that an address would read otherwise.
+ * Rejects paths that lead out of the repository, or that an address would read differently.
  * @param {string} path
  */
 function isPath(path) {
@@ -138,7 +138,7 @@ function nameOf({ repository, revision }, file) {
 }
 
 /**
- * The hub's address, with a slash at its end.
+ * Returns the hub's address, with a slash at its end.
  * @param {string | URL} endpoint
  */
 function baseOf(endpoint) {
@@ -162,10 +162,10 @@ async function list(endpoint, name, options) {
   try {
     return await listing(endpoint, name, options);
   } catch (error) {
-    // A mirror may have the files and no list of them. What the hub itself refuses stays refused.
+    // A mirror may have the files but no list of them; a refusal of the hub itself stands.
     if (!(error instanceof SinkscopeError) || error.code !== 'read') throw error;
-    const found = await probe(endpoint, name, options);
-    if (found.files.length > 0) return found;
+    const plan = await probe(endpoint, name, options);
+    if (plan.files.length > 0) return plan;
     throw error;
   }
 }
@@ -180,50 +180,50 @@ async function listing(endpoint, name, options) {
   const { repository, revision } = name;
   const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;
   const address = new URL(path, endpoint);
-  const answer = await ask(address, { ...options, headers: { accept: 'application/json' } });
+  const response = await ask(address, { ...options, headers: { accept: 'application/json' } });
   /** @type {Said | undefined} */
-  const said = await answer.json().catch(() => undefined);
-  if (!Array.isArray(said?.siblings)) {
+  const json = await response.json().catch(() => undefined);
+  if (!Array.isArray(json?.siblings)) {
     throw new SinkscopeError('read', address.href, 'expected a list of files, found none');
   }
-  const sha = String(said.sha);
+  const sha = String(json.sha);
   const commit = /^[0-9a-f]{40}$/.test(sha) ? sha : undefined;
-  const files = said.siblings.flatMap((one) => {
+  const files = json.siblings.flatMap((one) => {
     const file = one?.rfilename;
     if (typeof file !== 'string' || !isPath(file)) return [];
     const size = Number(one?.size);
     const bytes = Number.isSafeInteger(one?.size) && size >= 0 ? size : undefined;
     return [fileOf(endpoint, name, file, bytes, commit, hashOf(one))];
   });
-  return { files, commit, licence: licenceOf(said), gated: Boolean(said.gated) };
+  return { files, commit, licence: licenceOf(json), gated: Boolean(json.gated) };
 }
 
 /**
- * What a mirror without lists has of the usual files.
+ * Lists the usual files of a mirror that has no list.
  * @param {URL} endpoint
  * @param {Name} name
  * @param {HubOptions} options
  * @returns {Promise<Listing>}
  */
 async function probe(endpoint, name, options) {
-  const found = await usualFiles((file) => fileOf(endpoint, name, file).url, options, name.file);
-  const commit = found.map((one) => one.commit).find(Boolean);
-  const files = found.map(({ file, bytes }) => fileOf(endpoint, name, file, bytes, commit));
+  const present = await usualFiles((file) => fileOf(endpoint, name, file).url, options, name.file);
+  const commit = present.map((one) => one.commit).find(Boolean);
+  const files = present.map(({ file, bytes }) => fileOf(endpoint, name, file, bytes, commit));
   return { files, commit, gated: false };
 }
 
 /**
- * Those of the usual files of a model that are there, with their sizes where they are stated.
+ * Returns the usual model files that exist, with their sizes if stated.
  * @param {(file: string) => string | undefined} addressOf
  * @param {Pick<HubOptions, 'token' | 'signal' | 'tries' | 'wait' | 'onRetry'>} options
- * @param {string} [other] asked for, too
+ * @param {string} [other] one more file to request
  */
 export async function usualFiles(addressOf, options, other) {
-  const found = await Promise.all(
+  const present = await Promise.all(
     (other ? [...USUAL, other] : USUAL).map(async (file) => {
       try {
-        const asked = { ...options, method: 'HEAD', tries: 2 };
-        const { headers } = await ask(new URL(String(addressOf(file))), asked);
+        const head = { ...options, method: 'HEAD', tries: 2 };
+        const { headers } = await ask(new URL(String(addressOf(file))), head);
         const length = headers.get('x-linked-size') ?? headers.get('content-length');
         const bytes = length === null ? undefined : Number(length);
         return [{ file, bytes, commit: headers.get('x-repo-commit') ?? undefined }];
@@ -234,29 +234,30 @@ export async function usualFiles(addressOf, options, other) {
       }
     }),
   );
-  return found.flat();
+  return present.flat();
 }
 
 /**
- * A file by its commit where it is known: such an address never changes what it names.
+ * Makes a file's entry, with the commit in its address if known: such an address never changes its
+ * content.
  * @param {URL} endpoint
  * @param {Name} name
  * @param {string} file
  * @param {number} [bytes]
  * @param {string} [commit]
- * @param {string} [sha256] of its bytes, where the hub lists it
+ * @param {string} [sha256] hash of its bytes, if the hub lists it
  * @returns {PlanFile}
  */
 function fileOf(endpoint, { repository, revision }, file, bytes, commit, sha256) {
   const path = file.split('/').map(encodeURIComponent).join('/');
   const at = encodeURIComponent(commit ?? revision);
   const { href } = new URL(`${repository}/resolve/${at}/${path}`, endpoint);
-  const known = { ...(commit ? { version: commit } : {}), ...(sha256 ? { sha256 } : {}) };
-  return { name: file, bytes, url: href, ...known };
+  const identity = { ...(commit ? { version: commit } : {}), ...(sha256 ? { sha256 } : {}) };
+  return { name: file, bytes, url: href, ...identity };
 }
 
 /**
- * Large files are listed with their hash; what is none is none.
+ * Returns the listed hash of a large file; undefined if it is malformed.
  * @param {unknown} listed
  */
 function hashOf(listed) {
@@ -267,8 +268,8 @@ function hashOf(listed) {
 
 /** @param {Said} said */
 function licenceOf({ cardData, tags }) {
-  const named = cardData?.license_name ?? cardData?.license;
-  if (typeof named === 'string') return named;
+  const licence = cardData?.license_name ?? cardData?.license;
+  if (typeof licence === 'string') return licence;
   const tag = Array.isArray(tags) && tags.find((one) => String(one).startsWith('license:'));
   return tag ? String(tag).slice('license:'.length) : undefined;
 }

@@ -1,35 +1,41 @@
-/** Where models come from: a hub, the disk, the checkpoints of a training; and what is kept of them. */
+/**
+ * Where models come from (a hub, the disk, the checkpoints of a training), and the cache of
+ * downloads.
+ */
 import type { Options, Progress } from '../engine/engine.js';
 
 /** Bytes, or an address to fetch them from (streamed, with progress in bytes). */
 export type Source = Uint8Array | Blob | URL | RemoteFile;
 
-/** An address, and how to ask for it. */
+/** An address and the options of its request. */
 export interface RemoteFile {
   readonly url: URL | string;
-  /** Sent as a bearer token to that host alone; never stored. */
+  /** Bearer token, sent to that host only and never stored. */
   readonly token?: string;
-  /** Keep what was fetched, for the next time. */
+  /** Caches the download for the next visit. */
   readonly cache?: boolean;
-  /** What the address holds never changes, for example because it names this commit. */
+  /**
+   * Version of the content, such as a commit in the address: the content of this address never
+   * changes.
+   */
   readonly version?: string;
-  /** Of the bytes, in hexadecimal: what comes is compared with it, and not kept if it differs. */
+  /** SHA-256 in hexadecimal; a download that differs is rejected and not cached. */
   readonly sha256?: string;
-  /** The size, where it is known: compressed answers do not state it. */
+  /** The size if known: compressed responses do not state it. */
   readonly bytes?: number;
-  /** The name under which the cache lists it; default: the address. */
+  /** Name of the file in the cache; default: the address. */
   readonly id?: string;
 }
 
 /**
- * The files of a model. The bytes of weights are put into the engine's memory once and stay there, in
- * the type in which they are stored, as long as the model is open.
+ * The files of a model. The weights are copied into the engine's memory once and stay there, in
+ * their stored type, while the model is open.
  * @example await engine.open({ weights: file }) // a GGUF file, which needs no config
  */
 export interface ModelFiles {
-  /** config.json; a GGUF file has none. */
+  /** config.json; GGUF files need none. */
   readonly config?: string | Source;
-  /** safetensors, pytorch_model.bin or GGUF; several are shards of one model. */
+  /** safetensors, pytorch_model.bin or GGUF; several files are the shards of one model. */
   readonly weights: Source | readonly Source[];
 }
 
@@ -38,37 +44,37 @@ export interface ModelFiles {
 export interface HubOptions {
   /** Default: https://huggingface.co. */
   readonly endpoint?: string | URL;
-  /** An access token. It is held in memory, sent to the endpoint, and written nowhere. */
+  /** Access token. It stays in memory and is sent to the endpoint only. */
   readonly token?: string;
-  /** Keep what was found, and give it again where the hub cannot be reached. */
+  /** Caches the plan, and returns it when the hub cannot be reached. */
   readonly cache?: boolean;
   readonly signal?: AbortSignal;
-  /** How often one thing is asked for before it is given up; default 5. */
+  /** Number of tries for each request; default 5. */
   readonly tries?: number;
-  /** Milliseconds before the second try, doubled with each further one; default 500. */
+  /** Milliseconds before the second try, doubled for each further one; default 500. */
   readonly wait?: number;
   readonly onRetry?: (retry: { readonly reason: string; readonly wait: number }) => void;
 }
 
-/** One file of a plan: on the hub (url) or on the disk (blob). */
+/** One file of a plan: on the hub (`url`) or on the disk (`blob`). */
 export interface PlanFile {
-  /** Its path inside the repository or folder. */
+  /** Path within the repository or folder. */
   readonly name: string;
   readonly bytes?: number;
   readonly url?: string;
   readonly version?: string;
-  /** Of its bytes, in hexadecimal, where the hub lists it: what is downloaded is compared with it. */
+  /** SHA-256 in hexadecimal, if the hub lists it; downloads are compared with it. */
   readonly sha256?: string;
   readonly blob?: Blob;
 }
 
-/** What a model consists of and what it costs, before anything large is read. No secret is in it. */
+/** The files of a model and their cost, before any large download. A plan holds no secret. */
 export interface Plan {
   readonly id: string;
   readonly format: 'safetensors' | 'pytorch' | 'gguf';
   readonly files: {
     readonly config?: PlanFile;
-    /** In the order of the index; empty while there is a choice to make. */
+    /** The shards in the order of the index; empty while the caller must choose. */
     readonly weights: readonly PlanFile[];
     readonly tokenizer?: PlanFile;
     readonly tokenizer_config?: PlanFile;
@@ -77,34 +83,34 @@ export interface Plan {
     readonly vocab?: PlanFile;
     readonly merges?: PlanFile;
   };
-  /** Of the weights, which is what there is to download; 0 where no size is known. */
+  /** Total size of the weights, which is the size of the download; 0 if unknown. */
   readonly bytes: number;
   /**
-   * An estimate: the weights as they are stored and, where there is a config.json, a run of 64 tokens
-   * with the default fields. In bytes.
+   * Estimated memory in bytes: the weights as stored and, if there is a config.json, a run of 64
+   * tokens with the default fields.
    */
   readonly memory: number;
-  /** Several GGUF files: resolve again with the id of one of them. */
+  /** The models among several GGUF files: resolve again with the id of one of them. */
   readonly choices: readonly {
     readonly file: string;
     readonly bytes: number;
     readonly id?: string;
   }[];
-  /** Why it cannot be opened here, as a sentence that follows the model's name. */
+  /** Says why the model cannot be opened here; the sentence follows the model's name. */
   readonly refusal?: string;
   readonly revision?: string;
-  /** The commit of the revision; the addresses of the files are made of it. */
+  /** The commit of the revision, which the addresses of the files contain. */
   readonly commit?: string;
-  /** As the model card states it. */
+  /** Licence according to the model card. */
   readonly licence?: string;
-  /** It can be listed, but its files need a token. */
+  /** True if the files need an access token, although the hub lists them. */
   readonly gated?: boolean;
-  /** From an earlier visit, for the hub could not be reached. */
+  /** True if the plan comes from an earlier visit, because the hub could not be reached. */
   readonly remembered?: boolean;
 }
 
 /**
- * Looks a model up: `owner/name`, `owner/name@revision`, `owner/name@revision:file.gguf`, or the
+ * Finds a model by `owner/name`, `owner/name@revision`, `owner/name@revision:file.gguf`, or the
  * address of its page.
  * @throws SinkscopeError 'argument', 'access' (needs a token), 'not_found', 'busy', 'offline' or 'read'
  * @example
@@ -114,8 +120,8 @@ export interface Plan {
 export function resolveHub(id: string, options?: HubOptions): Promise<Plan>;
 
 /**
- * What `engine.open` takes, of a plan.
- * @throws SinkscopeError 'too_large' where the plan has a refusal, 'argument' where it has choices
+ * Returns the files of a plan for `engine.open`.
+ * @throws SinkscopeError 'too_large' if the plan has a refusal, 'argument' if it has choices
  * @example await engine.open(modelFiles(plan, { token, cache: true }));
  */
 export function modelFiles(
@@ -124,7 +130,7 @@ export function modelFiles(
 ): ModelFiles;
 
 /**
- * The text of one small file of a plan.
+ * Reads one small file of a plan as text.
  * @example const config = JSON.parse(await planText(plan, plan.files.config));
  */
 export function planText(
@@ -138,59 +144,62 @@ export function planText(
 /** A stored checkpoint. */
 export interface Checkpoint {
   readonly step: number;
-  /** Of its file; the bytes before it are needed, too. */
+  /** Size of its file; decoding also needs all earlier files. */
   readonly bytes: number;
-  /** Of the run's exact weights, by the names of the model's card: sink_1 (in percent), loss, ... */
+  /**
+   * Measurements of the run's exact weights, by the names of the model card: sink_1 (in percent),
+   * loss, ...
+   */
   readonly measured: Readonly<Record<string, number>>;
-  /** The same of the weights as they are stored here. */
+  /** The same measurements of the weights as stored here. */
   readonly stored: Readonly<Record<string, number>>;
 }
 
-/** What a run noted of itself at a step, on fewer sequences than a checkpoint. */
+/** Log entry that a training wrote at a step, measured on fewer sequences than a checkpoint. */
 export interface LogLine extends Readonly<Record<string, number>> {
   readonly step: number;
 }
 
 /**
- * The training of one model. Its weights are stored in int8 steps from one checkpoint to the next, and
- * decode to the same bits everywhere.
+ * The training of one model. Its weights are stored as int8 steps between checkpoints and decode to
+ * the same bits everywhere.
  */
 export interface Timeline {
   readonly recipe: string;
   readonly seed: number;
   readonly parameters: number;
-  /** By rising steps. */
+  /** In ascending order of steps. */
   readonly checkpoints: readonly Checkpoint[];
-  /** By rising steps. */
+  /** In ascending order of steps. */
   readonly log: readonly LogLine[];
-  /** Fetches what `open` of this step will need. */
+  /** Fetches the files that `open` of this step needs. */
   preload(step: number, options?: Pick<Options, 'signal'>): Promise<void>;
   /**
-   * The files of a checkpoint: those that were not needed before are fetched, then it is decoded.
+   * Returns the files of a checkpoint: fetches missing ones, then decodes it.
    * @param step one of `checkpoints`
-   * @throws SinkscopeError 'argument' for another step, 'bad_file' where a length or a hash is wrong
+   * @throws SinkscopeError 'argument' for another step, 'bad_file' for a wrong length or hash
    * @example const model = await engine.open(await timeline.open(1400, { signal }));
    */
   open(step: number, options?: Options): Promise<ModelFiles>;
-  /** Frees what was fetched. */
+  /** Frees all fetched files. */
   forget(): void;
 }
 
 /**
- * Reads what a timeline has, and none of its weights.
+ * Reads the index of a timeline, but no weights.
  * @param address of its index.json
- * @throws SinkscopeError 'bad_file' with the key that is not as expected
+ * @throws SinkscopeError 'bad_file' with the key that is malformed
  * @example const timeline = await openTimeline(new URL('softmax/timeline/index.json', zoo));
  */
 export function openTimeline(address: URL, options?: Pick<Options, 'signal'>): Promise<Timeline>;
 
-/* Download: one file, in spite of cut connections. */
+/* Download: one file over unreliable connections. */
 
 export interface DownloadOptions extends Pick<
   HubOptions,
   'token' | 'signal' | 'tries' | 'wait' | 'onRetry'
 > {
-  /** The first byte wanted. */
+  /** Position of the first byte. */
   readonly from?: number;
   readonly version?: string;
   readonly bytes?: number;
@@ -199,34 +208,34 @@ export interface DownloadOptions extends Pick<
 }
 
 /**
- * A file as a stream. A connection that is cut is replaced with a range request, as long as the ETag
- * stays the same; five tries in a row that bring nothing end it with SinkscopeError 'read'.
+ * Streams a file. A cut connection is replaced by a range request as long as the ETag stays the
+ * same; five failures in a row end the stream with SinkscopeError 'read'.
  * @example const { bytes, stream } = await openDownload(url, { signal });
  */
 export function openDownload(
   url: URL | string,
   options?: DownloadOptions,
 ): Promise<{
-  /** Of the whole file; undefined if it was not announced. */
+  /** Size of the whole file; undefined if not announced. */
   readonly bytes: number | undefined;
   readonly tag: string | undefined;
   readonly stream: ReadableStream<Uint8Array>;
 }>;
 
-/* Cache: what was downloaded with `cache: true`. */
+/* Cache: downloads with `cache: true`. */
 
 export interface CachedFile {
-  /** The model's name, or the address. */
+  /** Name of the model, or the address. */
   readonly id: string;
   readonly url: string;
-  /** Kept so far, of this many. */
+  /** Bytes in the cache, out of `total`. */
   readonly bytes: number;
   readonly total: number;
   readonly complete: boolean;
 }
 
 /**
- * The files that are kept, unfinished ones too: the next download continues from there.
+ * Lists cached files, including unfinished ones, from which the next download continues.
  * @example for (const { id, bytes, total } of await cacheList()) show(id, bytes / total);
  */
 export function cacheList(): Promise<CachedFile[]>;
@@ -235,13 +244,14 @@ export function cacheList(): Promise<CachedFile[]>;
 export function cacheBytes(): Promise<number>;
 
 /**
- * Removes what belongs to a name or an address, or all.
+ * Removes the files of a name or an address, or all.
  * @example await cacheClear('owner/name');
  */
 export function cacheClear(id?: string): Promise<void>;
 
 /**
- * Where it is kept: the origin's private files, or a folder (Node.js).
+ * Tells where downloads are stored: in the origin private file system (OPFS) or in a folder
+ * (Node.js).
  * @example const keeps = (await cacheKind()) !== 'none';
  */
 export function cacheKind(): Promise<'opfs' | 'folder' | 'none'>;
@@ -249,35 +259,36 @@ export function cacheKind(): Promise<'opfs' | 'folder' | 'none'>;
 /* Disk: files that the reader dropped or picked. Nothing leaves the machine. */
 
 export interface DiskFile {
-  /** With the folders above it, as far as they were dropped. */
+  /** Path within the dropped folder. */
   readonly path: string;
   readonly file: Blob;
 }
 
 /**
- * The models among files: one plan a folder, and one for each GGUF file.
- * @throws SinkscopeError 'read' that names what is missing and what was found
+ * Finds the models among files: one plan per folder, and one for each GGUF file.
+ * @throws SinkscopeError 'read' that names the missing files and those present
  * @example const [plan] = await planFiles(filesOfList(input.files));
  */
 export function planFiles(files: readonly DiskFile[]): Promise<Plan[]>;
 
-/** Of an <input type=file>, with or without `webkitdirectory`. */
+/** Returns the files of an <input type=file>, with or without `webkitdirectory`. */
 export function filesOfList(list: Iterable<File> | ArrayLike<File>): DiskFile[];
 
 /**
- * Of a drop, folders and all; to be called before the handler's first pause.
+ * Returns the files of a drop, including those in folders. Call it before the handler's first
+ * await.
  * @example box.ondrop = async (event) => open(await planFiles(await filesOfDrop(event.dataTransfer)));
  */
 export function filesOfDrop(transfer: {
   readonly items: ArrayLike<DroppedItem>;
 }): Promise<DiskFile[]>;
 
-/** What is read of a DataTransferItem, which hosts without a DOM have no type for. */
+/** The part of DataTransferItem that is read; hosts without a DOM lack the type. */
 export interface DroppedItem {
   readonly kind: string;
   getAsFile(): File | null;
   webkitGetAsEntry?(): unknown;
 }
 
-/** What progress reports of a file while it is read, beside done and total. */
+/** Facts about a file's download that Progress adds to `done` and `total`. */
 export type ReadFacts = Pick<Progress, 'rate' | 'remaining' | 'note'>;

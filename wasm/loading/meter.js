@@ -1,14 +1,14 @@
-/** How fast bytes come, and how long the rest will take. */
+/** Measures the rate of a download and estimates the remaining time. */
 
-/** Over how many seconds the rate is smoothed. */
+/** Time constant of the smoothing, in seconds. */
 const SECONDS = 3;
 
 /**
- * A function that takes how much is done, and returns what is known of the rest. The rate is
- * an exponential mean, so that one stall or one burst does not throw it about.
+ * Returns a function that takes the progress and returns rate and remaining time. The rate is an
+ * exponential mean, so that one stall or burst does not distort it.
  * @param {() => number} [now] in milliseconds
- * @returns {(done: number, total: number) => { rate: number, remaining: number }} bytes a second and
- *   seconds; NaN until they are known
+ * @returns {(done: number, total: number) => { rate: number, remaining: number }} bytes per second
+ * and seconds; NaN until known
  */
 export function createMeter(now = () => performance.now()) {
   let before = now();
@@ -16,10 +16,10 @@ export function createMeter(now = () => performance.now()) {
   let rate = NaN;
   return (done, total) => {
     const time = now();
-    const passed = (time - before) / 1000;
-    if (passed > 0 && done > bytes) {
-      const current = (done - bytes) / passed;
-      const weight = Number.isNaN(rate) ? 1 : 1 - Math.exp(-passed / SECONDS);
+    const elapsed = (time - before) / 1000;
+    if (elapsed > 0 && done > bytes) {
+      const current = (done - bytes) / elapsed;
+      const weight = Number.isNaN(rate) ? 1 : 1 - Math.exp(-elapsed / SECONDS);
       rate = weight === 1 ? current : rate + weight * (current - rate);
       before = time;
       bytes = done;

@@ -1,4 +1,4 @@
-/** How a file lies in a store: in parts, with a card beside them that says of what file they are. */
+/** Stores a file as parts, with a card that describes the file. */
 import { reasonOf } from './ask.js';
 import { sha256 } from './hash.js';
 
@@ -6,37 +6,40 @@ import { sha256 } from './hash.js';
  * @typedef {object} Store
  * @property {'opfs' | 'folder'} kind
  * @property {(name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>} put
- * @property {(name: string, into?: Uint8Array<ArrayBuffer>) => Promise<Uint8Array<ArrayBuffer> | undefined>} get into:
- *   what an earlier call gave and no reader uses any more
+ * @property {(name: string, into?: Uint8Array<ArrayBuffer>) => Promise<Uint8Array<ArrayBuffer> |
+ * undefined>} get into: a buffer from an earlier call that may be overwritten
  * @property {(name: string) => Promise<void>} remove
  * @property {() => Promise<string[]>} names
  */
 /**
- * sha256: of the whole file, once it was compared with what the hub lists.
+ * sha256: of the whole file, once compared with what the hub lists.
  * @typedef {{ url: string, id: string, version: string, bytes: number, sha256?: string }} Card
  */
 /**
- * checksum: of its bytes; older versions named none, or a hash.
+ * checksum: of the part's bytes; older versions wrote none, or a hash.
  * @typedef {{ name: string, key: string, start: number, bytes: number, checksum?: string }} Part
  */
 
-/** A part is written when it is this large, or this old: a slow line loses seconds, not megabytes. */
+/**
+ * A part is written when it is this large or this old, so that a slow connection loses seconds of
+ * work, not megabytes.
+ */
 const PART_BYTES = 2 ** 23;
 const PART_MS = 2000;
-/** And it has room for this, though less was announced. */
+/** Smallest buffer of a part: a server may announce fewer bytes than it sends. */
 const LEAST_BYTES = 2 ** 16;
 
-/** Of the hash FNV-1a. */
+/** The prime of the hash FNV-1a. */
 const PRIME = 0x01000193;
 
-/** Writes chunks as parts. Whoever appends waits for the disk, so nothing piles up. */
+/** Writes chunks as parts. `append` waits for the disk, so that no backlog builds up. */
 export class Keeper {
   #store;
   #key;
   #card;
   #start;
   #onNote;
-  /** The part that is being filled, and how far it is: one buffer for all of them. */
+  /** The buffer of the current part, which all parts share, and the number of bytes in it. */
   #part = new Uint8Array();
   #bytes = 0;
   #since = performance.now();
@@ -88,7 +91,7 @@ export class Keeper {
   }
 
   /**
-   * A full disk, or a quota, must not end the download: it goes on, and nothing more is kept.
+   * Continues the download without the cache when the disk or a quota is full.
    * @param {string} name
    * @param {Uint8Array<ArrayBuffer>} bytes
    */
@@ -123,21 +126,21 @@ export async function readCard(store, key) {
 export const bytesOfCard = (card) => new TextEncoder().encode(JSON.stringify(card));
 
 /**
- * 128 bits of a hash; where there is a store, there is crypto.
+ * Returns 128 bits of a hash; every host with a store also has crypto.
  * @param {Uint8Array | string} data
  */
 export const hashOf = async (data) => (await sha256(data))?.slice(0, 32) ?? '';
 
 /**
- * FNV-1a, of words in two chains: whether a part is read as it was written. A SHA-256 takes three times as long as the
- * disk, and guards no better, for whoever changes a part can rename it.
+ * FNV-1a over words in two chains detects damaged parts. SHA-256 takes three times as long as the
+ * disk and protects no better, since an attacker who changes a part can rename it.
  * @param {Uint8Array} bytes
  */
 export function checksumOf(bytes) {
-  const whole = bytes.byteOffset % 4 ? bytes.slice() : bytes;
-  const words = new Int32Array(whole.buffer, whole.byteOffset, (whole.length >> 3) * 2);
-  const rest = whole.subarray(words.byteLength);
-  let even = rest.reduce((sum, byte) => Math.imul(sum ^ byte, PRIME), whole.length);
+  const aligned = bytes.byteOffset % 4 ? bytes.slice() : bytes;
+  const words = new Int32Array(aligned.buffer, aligned.byteOffset, (aligned.length >> 3) * 2);
+  const rest = aligned.subarray(words.byteLength);
+  let even = rest.reduce((sum, byte) => Math.imul(sum ^ byte, PRIME), aligned.length);
   let odd = ~even;
   for (let i = 0; i < words.length; i += 2) {
     even = Math.imul(even ^ words[i], PRIME);
@@ -164,25 +167,25 @@ export function partOf(name) {
 }
 
 /**
- * The parts of a file from its first byte on, without a gap.
+ * Returns a file's contiguous parts, from its first byte on.
  * @param {string[]} names
  * @param {string} key
  */
 export function chain(names, key) {
   const parts = names.flatMap((name) => partOf(name) ?? []).filter((part) => part.key === key);
-  // Two pages may have fetched the same file: of parts that begin alike, the longest counts.
+  // Two pages may have fetched the same file: of parts with the same start, the longest wins.
   parts.sort((a, b) => a.bytes - b.bytes);
   const byStart = new Map(parts.map((part) => [part.start, part]));
   /** @type {Part[]} */
-  const found = [];
+  const contiguous = [];
   let end = 0;
   for (let part = byStart.get(0); part; part = byStart.get(end)) {
-    found.push(part);
+    contiguous.push(part);
     end += part.bytes;
-    // A part of nothing would be its own successor.
+    // An empty part would be its own successor.
     if (part.bytes === 0) break;
   }
-  return found;
+  return contiguous;
 }
 
 /**

@@ -1,13 +1,13 @@
-/** A stream piece by piece, in one buffer where the stream can fill it. */
+/** Reads a stream piece by piece, into one buffer if the stream supports that. */
 
 const BYTES = 2 ** 22;
 
 /**
- * A piece is good until the next is asked for. A browser lets some hundred
- * megabytes of buffers pile up before it collects them, so that pieces share one.
+ * Pieces share one buffer and are valid until the next read: a browser lets hundreds of megabytes
+ * of buffers pile up before it collects them.
  * @param {ReadableStream<Uint8Array>} stream
- * @returns {{ next(): Promise<Uint8Array | undefined>, cancel(reason?: unknown): Promise<void> }} next: undefined
- *   at the end
+ * @returns {{ next(): Promise<Uint8Array | undefined>, cancel(reason?: unknown): Promise<void> }}
+ * next: undefined at the end
  */
 export function piecesOf(stream) {
   try {
@@ -21,13 +21,13 @@ export function piecesOf(stream) {
     };
     return { next, cancel: (reason) => reader.cancel(reason) };
   } catch {
-    // It is not a stream of bytes.
+    // This is not a byte stream.
     return wholePiecesOf(stream);
   }
 }
 
 /**
- * Like piecesOf, but each piece has a buffer of its own.
+ * Works like piecesOf, but each piece has its own buffer.
  * @param {ReadableStream<Uint8Array>} stream
  */
 export function wholePiecesOf(stream) {

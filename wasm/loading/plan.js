@@ -1,6 +1,6 @@
 /**
- * Which of many files make a model, and what opening it would cost. The hub and the disk both come
- * here with a list of files, and get the same plan.
+ * Selects the files of a model and estimates the cost of opening it. The hub and the disk both pass
+ * a list of files and get the same plan.
  */
 import { checkOptions, checkPlan } from '../abi/arguments.js';
 import { SinkscopeError, expect } from '../abi/errors.js';
@@ -10,15 +10,15 @@ import { readAll } from './files.js';
 /** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
 /** @typedef {(file: PlanFile) => Promise<string>} ReadText */
 
-/** wasm32 addresses 4 GiB; the margin is for what is neither weights nor a run: stack, gaps. */
+/** wasm32 addresses 4 GiB; the margin covers the stack and gaps of the heap. */
 export const MEMORY_LIMIT = 2 ** 32 - 2 ** 28;
-/** Tokens of the run that the estimate is made for. */
+/** The estimate is for a run of this many tokens. */
 const T = 64;
 
-/** What it takes to fetch the files of a plan. */
+/** Options for fetching the files of a plan. */
 export const ACCESS = { token: 'text', cache: 'flag' };
 
-/** Small files of a model: what the plan calls them, and their names. */
+/** Small files of a model: their names in the plan and on the disk. */
 const SMALL = {
   config: 'config.json',
   tokenizer: 'tokenizer.json',
@@ -29,40 +29,40 @@ const SMALL = {
   merges: 'merges.txt',
 };
 
-/** Weights in the order in which they are preferred: the safe format first. */
+/** Formats of weights by preference: the safe format first. */
 const WEIGHTS = /** @type {const} */ ([
   ['safetensors', 'model.safetensors'],
   ['pytorch', 'pytorch_model.bin'],
 ]);
 
-/** More shards than any model has that fits into 4 GiB. */
-const MOST_SHARDS = 1000;
+/** Models that fit into 4 GiB have fewer shards. */
+const SHARDS_MAX = 1000;
 
 /**
- * The plan of one model.
- * @param {readonly PlanFile[]} files of one folder and, for GGUF, those below it
+ * Plans one model.
+ * @param {readonly PlanFile[]} files of one folder and, for GGUF, of its subfolders
  * @param {{ id: string, file?: string, readText: ReadText, below?: () => readonly PlanFile[] }} options
- *   file: the weights to take where there are several GGUF files; below: gives the files of folders
- *   within, among which an index may find its shards
- * @returns {Promise<Plan>} with `choices` and no weights where the caller has to choose
- * @throws {SinkscopeError} 'read' where a file is missing
+ * file: the weights to take among several GGUF files; below: returns the files of subfolders, among
+ * which an index may find its shards
+ * @returns {Promise<Plan>} has `choices` and no weights if the caller must choose
+ * @throws {SinkscopeError} 'read' if a file is missing
  */
 export async function makePlan(files, { id, file, readText, below = () => [] }) {
-  const found = await findWeights(files, { id, file, readText, below });
+  const selection = await findWeights(files, { id, file, readText, below });
   const small = Object.entries(SMALL).flatMap(([role, name]) => {
-    const there = files.find((one) => one.name === name);
-    return there ? [[role, there]] : [];
+    const file = files.find((one) => one.name === name);
+    return file ? [[role, file]] : [];
   });
   /** @type {Plan['files']} */
-  const parts = { ...Object.fromEntries(small), weights: found.weights };
-  if (found.format !== 'gguf' && !parts.config) {
-    throw missing(id, `config.json beside ${found.weights[0].name}`, files);
+  const parts = { ...Object.fromEntries(small), weights: selection.weights };
+  if (selection.format !== 'gguf' && !parts.config) {
+    throw missingFile(id, `config.json beside ${selection.weights[0].name}`, files);
   }
   const config = parts.config && (await readJson(parts.config, readText));
-  const bytes = sum(found.weights);
-  const memory = bytes + (found.format === 'gguf' ? 0 : runBytes(config));
+  const bytes = sum(selection.weights);
+  const memory = bytes + (selection.format === 'gguf' ? 0 : runBytes(config));
   const refusal = refusalOf(memory);
-  const { format, choices } = found;
+  const { format, choices } = selection;
   return { id, format, files: parts, bytes, memory, choices, ...(refusal ? { refusal } : {}) };
 }
 
@@ -73,8 +73,8 @@ export async function makePlan(files, { id, file, readText, below = () => [] }) 
 async function findWeights(files, { id, file, readText, below }) {
   if (file !== undefined) return namedWeights(files, id, file);
   for (const [format, name] of WEIGHTS) {
-    const whole = files.find((one) => one.name === name);
-    if (whole) return { format, weights: [whole], choices: [] };
+    const single = files.find((one) => one.name === name);
+    if (single) return { format, weights: [single], choices: [] };
     const index = files.find((one) => one.name === `${name}.index.json`);
     if (!index) continue;
     return { format, weights: await shards([...files, ...below()], index, readText), choices: [] };
@@ -85,11 +85,11 @@ async function findWeights(files, { id, file, readText, below }) {
     const [weights, choices] = groups.length === 1 ? [groups[0], []] : [[], each];
     return { format: /** @type {const} */ ('gguf'), weights, choices };
   }
-  const single = files.filter(({ name }) => /^[^/]+\.safetensors$/.test(name));
-  const lone = single.filter(({ name }) => !/adapter|-\d+-of-\d+/.test(name));
-  if (lone.length === 1)
-    return { format: /** @type {const} */ ('safetensors'), weights: lone, choices: [] };
-  throw missing(id, 'model.safetensors, its index, pytorch_model.bin or a .gguf file', files);
+  const topLevel = files.filter(({ name }) => /^[^/]+\.safetensors$/.test(name));
+  const candidates = topLevel.filter(({ name }) => !/adapter|-\d+-of-\d+/.test(name));
+  if (candidates.length === 1)
+    return { format: /** @type {const} */ ('safetensors'), weights: candidates, choices: [] };
+  throw missingFile(id, 'model.safetensors, its index, pytorch_model.bin or a .gguf file', files);
 }
 
 /**
@@ -100,15 +100,15 @@ async function findWeights(files, { id, file, readText, below }) {
 function namedWeights(files, id, file) {
   const group = ggufGroups(files).find((one) => one.some(({ name }) => name === file));
   if (group) return { format: /** @type {const} */ ('gguf'), weights: group, choices: [] };
-  const whole = files.find(({ name }) => name === file);
+  const weights = files.find(({ name }) => name === file);
   const kind = /\.(safetensors|bin)$/.exec(file)?.[1];
-  if (!whole || !kind) throw missing(id, `weights called ${file}`, files);
+  if (!weights || !kind) throw missingFile(id, `weights called ${file}`, files);
   const format = /** @type {'safetensors' | 'pytorch'} */ (kind === 'bin' ? 'pytorch' : kind);
-  return { format, weights: [whole], choices: [] };
+  return { format, weights: [weights], choices: [] };
 }
 
 /**
- * The shards that an index names, in the order in which it first does.
+ * Lists the shards that an index names, in the order of their first mention.
  * @param {readonly PlanFile[]} files
  * @param {PlanFile} index
  * @param {ReadText} readText
@@ -116,26 +116,26 @@ function namedWeights(files, id, file) {
 async function shards(files, index, readText) {
   const map = (await readJson(index, readText))?.weight_map;
   const names = new Set(typeof map === 'object' && map ? Object.values(map) : []);
-  if (names.size === 0 || names.size > MOST_SHARDS) {
-    const text = `expected a weight_map that names 1 to ${MOST_SHARDS} files, found ${names.size}`;
+  if (names.size === 0 || names.size > SHARDS_MAX) {
+    const text = `expected a weight_map that names 1 to ${SHARDS_MAX} files, found ${names.size}`;
     throw new SinkscopeError('read', index.name, text);
   }
   return [...names].map((name) => {
     const shard = files.find((one) => one.name === name);
     if (shard) return shard;
-    throw missing(index.name, `${String(name)}, which the index names`, files);
+    throw missingFile(index.name, `${String(name)}, which the index names`, files);
   });
 }
 
 /**
- * GGUF files; the parts of a split one belong together.
+ * Groups GGUF files: the parts of a split model belong together.
  * @param {readonly PlanFile[]} files
  */
 function ggufGroups(files) {
   /** @type {Map<string, PlanFile[]>} */
   const groups = new Map();
   for (const file of files.filter(({ name }) => /\.gguf$/i.test(name))) {
-    // An image encoder that goes with a language model is no language model.
+    // This is the image encoder of a vision-language model.
     if (/(^|\/)mmproj/i.test(file.name)) continue;
     const stem = file.name.replace(/-\d{5}-of-\d{5}\.gguf$/i, '.gguf');
     groups.set(stem, [...(groups.get(stem) ?? []), file]);
@@ -156,7 +156,7 @@ async function readJson(file, readText) {
     const value = JSON.parse(text);
     if (typeof value === 'object' && value && !Array.isArray(value)) return value;
   } catch {
-    // Said below.
+    // The error below covers this.
   }
   throw new SinkscopeError('read', file.name, 'expected a JSON object, found something else');
 }
@@ -167,9 +167,9 @@ function sum(files) {
 }
 
 /**
- * Bytes of a run of T tokens with the default fields, 4 a number: hidden (L+1)TD, queries LTHK, keys
- * and values 2LTGK, attention LHTT, what attention and feed-forward add 2LTD; and while it runs
- * T(3D + HK + 2F + V). 0 where the config does not say.
+ * Estimates the bytes of a run of T tokens with the default fields, at 4 bytes a number: hidden
+ * (L+1)TD, queries LTHK, keys and values 2LTGK, attention LHTT, outputs of attention and
+ * feed-forward 2LTD, and scratch T(3D + HK + 2F + V). 0 if the config lacks sizes.
  * @param {Record<string, unknown> | undefined} config
  */
 export function runBytes(config) {
@@ -186,12 +186,12 @@ export function runBytes(config) {
   const trace = (L + 1) * D + L * (H + 2 * G) * K + L * H * T + 2 * L * D;
   const scratch = 3 * D + H * K + 2 * F + V;
   const bytes = 4 * T * (trace + scratch);
-  // Sizes beyond any model are no estimate; the core names the key when it reads the config.
+  // Absurd sizes give no estimate; the core names the key when it reads the config.
   return bytes <= MEMORY_LIMIT ? Math.max(Math.ceil(bytes), 0) : 0;
 }
 
 /**
- * Why a model of this many bytes cannot be opened; undefined if it can.
+ * Says why a model of this size cannot be opened; undefined if it can.
  * @param {number} memory
  */
 function refusalOf(memory) {
@@ -208,11 +208,11 @@ function refusalOf(memory) {
  * @param {string} expected
  * @param {readonly PlanFile[]} files
  */
-function missing(id, expected, files) {
+function missingFile(id, expected, files) {
   const names = files.map(({ name }) => name);
-  const shown = names.slice(0, 8).join(', ') || 'no files';
+  const list = names.slice(0, 8).join(', ') || 'no files';
   const more = names.length > 8 ? ` and ${names.length - 8} more` : '';
-  return new SinkscopeError('read', id, `expected ${expected}, found ${shown}${more}`);
+  return new SinkscopeError('read', id, `expected ${expected}, found ${list}${more}`);
 }
 
 /** @type {typeof import('../sinkscope.js').modelFiles} */

@@ -1,7 +1,7 @@
 /**
- * The checkpoints of a training, packed: each is what it differs from the one before, in int8 steps of
- * a size of each matrix. index.json says how; NNNN.gz hold the steps. A checkpoint is opened like any
- * other model, out of a safetensors file that is built in memory.
+ * Opens packed checkpoints of a training: each is stored as the difference from the previous one,
+ * in int8 steps with a scale per matrix. index.json describes them; NNNN.gz hold the steps. A
+ * checkpoint opens like any other model, from a safetensors file that is built in memory.
  */
 import { pause } from '#host';
 import { JOB, checkOptions } from '../abi/arguments.js';
@@ -13,7 +13,10 @@ import { parseIndex } from './timeline_index.js';
 /** @typedef {import('../sinkscope.js').Timeline} TimelineShape */
 /** @typedef {import('./timeline_index.js').Index} Index */
 /** @typedef {import('./timeline_index.js').Packed} Packed */
-/** A file on its way, and how many wait for it. @typedef {{ bytes: Promise<Uint8Array>, job: AbortController, waiting: number }} Coming */
+/**
+ * A download, and how many callers wait for it. @typedef {{ bytes: Promise<Uint8Array>, job:
+ * AbortController, waiting: number }} Coming
+ */
 
 const GRACE_MS = 300;
 
@@ -37,10 +40,10 @@ const isDamaged = (error) =>
 class Timeline {
   #address;
   #index;
-  /** Unpacked files by their place in the index. @type {Map<number, Coming>} */
+  /** Unpacked files by their index. @type {Map<number, Coming>} */
   #files = new Map();
   /**
-   * The weights that were decoded last: the next ones are often those that follow.
+   * The last decoded weights, from which the following checkpoints continue.
    * @type {{ at: number, weights?: Float32Array }}
    */
   #last = { at: -1 };
@@ -91,7 +94,10 @@ class Timeline {
     this.#last = { at: -1 };
   }
 
-  /** Small, and the same for all checkpoints: whoever asks first does not take it away. */
+  /**
+   * Reads the config, which all checkpoints share; a caller's signal does not cancel it for the
+   * others.
+   */
   #readConfig() {
     const text = (this.#config ??= readAll(new URL(this.#index.config, this.#address)).then(
       (bytes) => new TextDecoder().decode(bytes),
@@ -114,27 +120,27 @@ class Timeline {
   }
 
   /**
-   * All files are asked for at once; they are added up as they come, in their order.
+   * Decodes a checkpoint. All files are requested at once and added in order as they arrive.
    * @param {number} at
    * @param {AbortSignal} [signal]
    * @param {import('../sinkscope.js').Options['onProgress']} [onProgress]
    */
   async #decode(at, signal, onProgress) {
     const { tensors, parameters, checkpoints } = this.#index;
-    const known = this.#last.at <= at ? this.#last : { at: -1 };
+    const base = this.#last.at <= at ? this.#last : { at: -1 };
     const weights = roomFor(Float32Array, parameters, this.#where('index.json'));
-    if (known.weights) weights.set(known.weights);
-    const wanted = checkpoints.slice(known.at + 1, at + 1);
-    const files = wanted.map((_, i) => this.#file(known.at + 1 + i, signal));
-    // The first that fails is reported below; the others are not to be called unhandled.
+    if (base.weights) weights.set(base.weights);
+    const remaining = checkpoints.slice(base.at + 1, at + 1);
+    const files = remaining.map((_, i) => this.#file(base.at + 1 + i, signal));
+    // The loop below reports the first failure; the others must not count as unhandled.
     for (const file of files) file.catch(() => {});
-    const total = wanted.reduce((sum, { bytes }) => sum + bytes, 0);
+    const total = remaining.reduce((sum, { bytes }) => sum + bytes, 0);
     let done = 0;
-    for (const [i, packed] of wanted.entries()) {
+    for (const [i, packed] of remaining.entries()) {
       addSteps(weights, await files[i], packed, tensors);
       done += packed.bytes;
       onProgress?.({ stage: 'read', done, total });
-      // A long way back takes a tenth of a second, and whoever scrolls is not to notice.
+      // Going far back takes a tenth of a second, so each step yields to keep the page smooth.
       await pause();
       signal?.throwIfAborted();
     }
@@ -142,8 +148,8 @@ class Timeline {
   }
 
   /**
-   * A file, unpacked. Many may wait for one download. It stops when the last has given it up and
-   * no other came in the meantime: the next checkpoint needs most of what this one did.
+   * Returns an unpacked file. Callers share one download, which stops when the last caller has
+   * given up and no other came within GRACE_MS: the next checkpoint needs most of the same files.
    * @param {number} at
    * @param {AbortSignal} [signal]
    * @returns {Promise<Uint8Array>}
@@ -171,7 +177,7 @@ class Timeline {
     this.#files.set(at, coming);
     const isOurs = () => this.#files.get(at) === coming;
     coming.bytes.catch(() => isOurs() && this.#files.delete(at));
-    // One that is given up may not be waited for by whoever comes next.
+    // An aborted download must not serve the next caller.
     job.signal.addEventListener('abort', () => isOurs() && this.#files.delete(at));
     return coming;
   }
@@ -195,9 +201,9 @@ class Timeline {
     const packed = this.#index.checkpoints[at];
     const where = this.#where(packed.file);
     const bytes = await readAll(address, signal);
-    // Some servers unpack what ends in .gz by themselves; then the weights' hash identifies the file.
-    const isUnpacked = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
-    if (isUnpacked) return bytes;
+    // Some servers unpack .gz files themselves; then the weights' hash identifies the file.
+    const isInflated = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
+    if (isInflated) return bytes;
     if (bytes.length !== packed.bytes)
       throw damaged(where, `expected ${packed.bytes} bytes, found ${bytes.length}`);
     await checkHash(bytes, packed.sha256, where);
@@ -209,7 +215,7 @@ function abortError() {
   return new DOMException('', 'AbortError');
 }
 
-/** The folder and the name: enough to find it, and short. @param {URL} address */
+/** Shortens an address to folder and name for messages. @param {URL} address */
 function placeOf({ pathname }) {
   return pathname.split('/').filter(Boolean).slice(-2).join('/');
 }
@@ -223,7 +229,7 @@ function damaged(where, text) {
 }
 
 /**
- * A new array for what an index claims, which may be more than this machine has.
+ * Makes an array of the size that an index claims, which may exceed this machine's memory.
  * @template {Float32Array | Uint8Array} Numbers
  * @param {{ new (length: number): Numbers, readonly BYTES_PER_ELEMENT: number }} Kind
  * @param {number} length
@@ -239,19 +245,19 @@ function roomFor(Kind, length, where) {
 }
 
 /**
- * Adds one checkpoint's steps to the weights of the one before, all in F32:
+ * Adds one checkpoint's steps to the previous weights, all in F32:
  *
  *     w = (from_previous ? w : 0) + fround(step · scale)
  *
- * What is not coded in steps is put in place of what was there.
- * @param {Float32Array} weights [parameters], changed
+ * Tensors that are stored whole replace the previous checkpoint's.
+ * @param {Float32Array} weights [parameters], updated in place
  * @param {Uint8Array} bytes int8 steps of each coded tensor, then F32 numbers of the others
  * @param {Packed} packed
  * @param {Index['tensors']} tensors
  */
 function addSteps(weights, bytes, { scale, from_previous }, tensors) {
   const steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length);
-  let plain = tensors.reduce((sum, one) => sum + (one.coded ? one.size : 0), 0);
+  let raw = tensors.reduce((sum, one) => sum + (one.coded ? one.size : 0), 0);
   let [place, step, matrix] = [0, 0, 0];
   for (const one of tensors) {
     const part = weights.subarray(place, place + one.size);
@@ -262,15 +268,15 @@ function addSteps(weights, bytes, { scale, from_previous }, tensors) {
       step += one.size;
       matrix++;
     } else {
-      // By bytes, for the numbers may begin anywhere in the file.
-      bytesOf(part).set(bytes.subarray(plain, plain + part.byteLength));
-      plain += part.byteLength;
+      // Copies bytes, because the numbers may be unaligned in the file.
+      bytesOf(part).set(bytes.subarray(raw, raw + part.byteLength));
+      raw += part.byteLength;
     }
   }
 }
 
 /**
- * The hot loop. The product is rounded before the sum, as two F32 operations round.
+ * The hot loop: the product is rounded before the sum, as in two F32 operations.
  * @param {Float32Array} part
  * @param {Int8Array} steps
  * @param {number} scale
@@ -281,11 +287,11 @@ function addScaled(part, steps, scale) {
 
 /**
  * @param {Uint8Array} bytes
- * @param {number} length what must come out: more is not even unpacked
+ * @param {number} length bytes of the unpacked file; unpacking stops if there are more
  * @param {string} where
  */
 async function gunzip(bytes, length, where) {
-  const all = roomFor(Uint8Array, length, where);
+  const out = roomFor(Uint8Array, length, where);
   let done = 0;
   const source = new Blob([/** @type {BlobPart} */ (bytes)]).stream();
   const reader = source.pipeThrough(new DecompressionStream('gzip')).getReader();
@@ -298,15 +304,16 @@ async function gunzip(bytes, length, where) {
       void reader.cancel().catch(() => {});
       throw damaged(where, `expected ${length} bytes in it, found more`);
     }
-    all.set(value, done);
+    out.set(value, done);
     done += value.length;
   }
   if (done < length) throw damaged(where, `expected ${length} bytes in it, found ${done}`);
-  return all;
+  return out;
 }
 
 /**
- * Pages of plain http from another machine have no crypto.subtle; gzip's own sum is checked there.
+ * Checks a hash. Pages of plain http from another machine lack crypto.subtle; there gzip's own
+ * checksum must do.
  * @param {Uint8Array} bytes
  * @param {string} expected in hexadecimal digits
  * @param {string} where
@@ -314,8 +321,8 @@ async function gunzip(bytes, length, where) {
 async function checkHash(bytes, expected, where) {
   if (!globalThis.crypto?.subtle) return;
   const hash = await crypto.subtle.digest('SHA-256', /** @type {BufferSource} */ (bytes));
-  const found = Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
-  if (found !== expected) throw damaged(where, `expected sha256 ${expected}, found ${found}`);
+  const digest = Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
+  if (digest !== expected) throw damaged(where, `expected sha256 ${expected}, found ${digest}`);
 }
 
 /** @param {Float32Array} weights */
@@ -324,7 +331,7 @@ function bytesOf({ buffer, byteOffset, byteLength }) {
 }
 
 /**
- * A safetensors file: eight bytes of length, a JSON header, the numbers.
+ * Makes a safetensors file: eight bytes of length, a JSON header, the numbers.
  * @param {readonly { readonly name: string, readonly shape: readonly number[], readonly size: number }[]} tensors
  * @param {Float32Array} weights one tensor after the other
  */
@@ -336,7 +343,7 @@ export function toSafetensors(tensors, weights) {
     return [name, { dtype: 'F32', shape, data_offsets: [begin, end] }];
   });
   const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(entries)));
-  // Spaces after the header let the numbers begin at a multiple of eight bytes.
+  // Spaces after the header align the numbers to eight bytes.
   const start = 8 + Math.ceil(json.length / 8) * 8;
   const file = roomFor(Uint8Array, start + weights.byteLength, 'weights').fill(32, 8, start);
   new DataView(file.buffer).setBigUint64(0, BigInt(start - 8), true);

@@ -1,4 +1,4 @@
-/** index.json of a timeline, read as the word of a stranger. */
+/** Parses the index.json of a timeline, which is untrusted. */
 import { SinkscopeError } from '../abi/errors.js';
 
 /** @typedef {{ name: string, shape: number[], size: number, coded: boolean }} TimelineTensor */
@@ -13,19 +13,19 @@ import { SinkscopeError } from '../abi/errors.js';
  * @property {number} seed
  * @property {string} config
  * @property {TimelineTensor[]} tensors
- * @property {Packed[]} checkpoints by rising steps
- * @property {import('../sinkscope.js').LogLine[]} log by rising steps
- * @property {number} parameters in all tensors
- * @property {number} bytes of an unpacked file
+ * @property {Packed[]} checkpoints in ascending order of steps
+ * @property {import('../sinkscope.js').LogLine[]} log in ascending order of steps
+ * @property {number} parameters number of weights in all tensors
+ * @property {number} bytes size of an unpacked file
  */
 
-/** More numbers than this are no model that was trained for a page. */
-const MOST_PARAMETERS = 2 ** 28;
-const MOST_STEP = 1e9;
+/** Models that were trained for a page have fewer numbers. */
+const PARAMETERS_MAX = 2 ** 28;
+const STEP_MAX = 1e9;
 
 /**
  * @param {string} text
- * @param {string} where the file, for errors
+ * @param {string} where names the file in errors
  * @returns {Index}
  */
 export function parseIndex(text, where) {
@@ -34,8 +34,8 @@ export function parseIndex(text, where) {
   const names = new Set(tensors.map(({ name }) => name));
   json.expect(names.size === tensors.length, 'tensors', 'different names', 'a name twice');
   const parameters = tensors.reduce((sum, { size }) => sum + size, 0);
-  const limit = `at most ${MOST_PARAMETERS} numbers`;
-  json.expect(parameters <= MOST_PARAMETERS, 'tensors', limit, parameters);
+  const limit = `at most ${PARAMETERS_MAX} numbers`;
+  json.expect(parameters <= PARAMETERS_MAX, 'tensors', limit, parameters);
   const coded = tensors.filter((one) => one.coded);
   const steps = coded.reduce((sum, { size }) => sum + size, 0);
   const checkpoints = json
@@ -68,15 +68,15 @@ function readTensor(tensor) {
 
 /**
  * @param {Reader} one
- * @param {number} matrices how many have steps
- * @param {boolean} isFirst nothing precedes it
+ * @param {number} matrices number of coded tensors
+ * @param {boolean} isFirst whether no checkpoint precedes it
  * @returns {Packed}
  */
 function readCheckpoint(one, matrices, isFirst) {
   const scale = one.array('scale').map((value) => one.finite('scale', value));
   const from_previous = one.array('from_previous').map((value) => value === true);
-  for (const [name, found] of Object.entries({ scale, from_previous }))
-    one.expect(found.length === matrices, name, `${matrices} entries`, found.length);
+  for (const [name, entries] of Object.entries({ scale, from_previous }))
+    one.expect(entries.length === matrices, name, `${matrices} entries`, entries.length);
   const refers = isFirst && from_previous.includes(true);
   one.expect(!refers, 'from_previous', 'false in the first checkpoint', 'true');
   const sha256 = /^[0-9a-f]{64}$/;
@@ -86,7 +86,7 @@ function readCheckpoint(one, matrices, isFirst) {
     bytes: one.integer('bytes', 1, 2 ** 31),
     sha256: one.text('sha256', sha256),
     weights_sha256: one.text('weights_sha256', sha256),
-    // F32 numbers that JSON wrote as F64 are F32 again.
+    // JSON holds F64 numbers, which become F32 again.
     scale: scale.map(Math.fround),
     from_previous,
     measured: one.child('measured').numbers(),
@@ -94,7 +94,7 @@ function readCheckpoint(one, matrices, isFirst) {
   };
 }
 
-/** An object of the JSON with its place in the file. */
+/** Reads an object of the JSON and knows its place in the file. */
 class Reader {
   #where;
   #key;
@@ -103,7 +103,7 @@ class Reader {
 
   /**
    * @param {string} where
-   * @param {string} [key] its place inside the file
+   * @param {string} [key] its place in the file
    * @param {unknown} [value]
    */
   constructor(where, key = '', value = {}) {
@@ -128,13 +128,13 @@ class Reader {
    * @param {boolean} holds
    * @param {string} name
    * @param {string} expected
-   * @param {unknown} found
+   * @param {unknown} actual
    */
-  expect(holds, name, expected, found) {
+  expect(holds, name, expected, actual) {
     if (holds) return;
     const place = [this.#where, this.#key, name].filter(Boolean).join(': ');
-    const shown = String(found).slice(0, 80);
-    throw new SinkscopeError('bad_file', place, `expected ${expected}, found ${shown}`);
+    const text = String(actual).slice(0, 80);
+    throw new SinkscopeError('bad_file', place, `expected ${expected}, found ${text}`);
   }
 
   /** @param {string} name */
@@ -158,9 +158,9 @@ class Reader {
   }
 
   /**
-   * Objects, one at least.
+   * Returns a list of objects, at least one.
    * @param {string} name
-   * @param {string} what one of them is called
+   * @param {string} what names an element in errors
    */
   list(name, what) {
     const values = this.array(name);
@@ -199,7 +199,7 @@ class Reader {
   }
 
   step() {
-    return this.integer('step', 0, MOST_STEP);
+    return this.integer('step', 0, STEP_MAX);
   }
 
   /**
@@ -211,7 +211,7 @@ class Reader {
     return Number(value);
   }
 
-  /** What of it is a number: a measurement that is not defined is left out. */
+  /** Returns the fields that are numbers: undefined measurements are absent. */
   numbers() {
     const entries = Object.entries(this.#value).filter(([, value]) => Number.isFinite(value));
     return /** @type {Record<string, number>} */ (Object.fromEntries(entries));

@@ -19,7 +19,7 @@ export async function headEffects(model, sequences, options = {}) {
   /** @type {import('./measure.js').Sums} */
   const sums = new Map();
   // Of few sequences each worker takes some of the heads, evenly over the layers: those below cost most.
-  const share = Math.ceil((model.replicas?.length ?? 1) / sequences.length);
+  const share = Math.ceil((model.replicas ?? [model]).length / sequences.length);
   const items = sequences.flatMap((ids) =>
     Array.from({ length: share }, (_, own) => ({ ids, own })),
   );

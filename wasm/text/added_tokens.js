@@ -5,12 +5,12 @@ import { isWord } from './pre_tokenizers.js';
 import { checkId, refuse } from './vocabulary.js';
 
 /** @typedef {import('./shapes.js').Added} Added */
-/** An added token and the text that is searched for. @typedef {{ token: Added, text: string }} Wanted */
+/** An added token and its search text. @typedef {{ token: Added, text: string }} Wanted */
 /** A part of a text, and its added token if it is one. @typedef {{ text: Aligned, token: Added | null }} Section */
 
 /**
- * The tokens with the ids that the tokenizers library gives them: that of the vocabulary, else the next
- * free one. The ids in the file are those by which it was written.
+ * Gives each token the id that the tokenizers library gives it: that of the vocabulary, else the
+ * next free one. The file's own ids are those at the time of writing.
  * @param {readonly Added[] | undefined} added
  * @param {import('./models.js').Model} model
  * @returns {Added[]}
@@ -18,7 +18,7 @@ import { checkId, refuse } from './vocabulary.js';
 export function readAdded(added = [], { tokens, idOf }) {
   if (!Array.isArray(added)) refuse('added_tokens', `expected an array, got ${typeof added}`);
   /** @type {Map<string, Added>} */
-  const found = new Map();
+  const byContent = new Map();
   let next = tokens.length;
   added.forEach((token, i) => {
     const content = token?.content;
@@ -26,14 +26,14 @@ export function readAdded(added = [], { tokens, idOf }) {
       refuse(`added_tokens ${i} content`, `expected text, got ${JSON.stringify(content)}`);
     }
     checkId(token.id, `added_tokens ${i} id`);
-    const id = idOf(content) ?? found.get(content)?.id ?? next++;
-    found.set(content, { ...token, id });
+    const id = idOf(content) ?? byContent.get(content)?.id ?? next++;
+    byContent.set(content, { ...token, id });
   });
-  return [...found.values()];
+  return [...byContent.values()];
 }
 
 /**
- * The text that is searched for each token: a normalized token is found in normalized text.
+ * Returns the search text of each token: a normalized token is searched for in normalized text.
  * @param {readonly Added[]} added
  * @param {import('./normalizers.js').Normalizer} normalize
  * @returns {Wanted[]}
@@ -68,7 +68,7 @@ export function createFinder(wanted, normalize) {
  * @returns {(text: Aligned) => Section[]}
  */
 function createSplitter(wanted) {
-  /** Those that begin with a unit, the longest first. @type {Map<string, Wanted[]>} */
+  /** Tokens by their first unit, the longest first. @type {Map<string, Wanted[]>} */
   const byFirst = new Map();
   for (const one of [...wanted].sort((a, b) => b.text.length - a.text.length)) {
     byFirst.set(one.text[0], [...(byFirst.get(one.text[0]) ?? []), one]);
@@ -78,7 +78,7 @@ function createSplitter(wanted) {
     /** @type {Section[]} */
     const sections = [];
     let end = 0;
-    const put = (
+    const addSection = (
       /** @type {number} */ from,
       /** @type {number} */ to,
       /** @type {Added | null} */ token,
@@ -86,29 +86,29 @@ function createSplitter(wanted) {
       if (to > from) sections.push({ text: aligned.slice(from, to), token });
     };
     for (let at = 0; at < text.length;) {
-      const found = byFirst.get(text[at])?.find((one) => text.startsWith(one.text, at));
-      if (!found) {
+      const match = byFirst.get(text[at])?.find((one) => text.startsWith(one.text, at));
+      if (!match) {
         at++;
         continue;
       }
-      const stop = at + found.text.length;
-      const { token } = found;
+      const stop = at + match.text.length;
+      const { token } = match;
       if (!token.single_word || standsAlone(text, at, stop)) {
         const left = token.lstrip ? Math.max(at - spacesAtEnd(text.slice(end, at)), end) : at;
         const right = token.rstrip ? stop + spacesAtStart(text, stop) : stop;
-        put(end, left, null);
-        put(Math.min(left, right), right, token);
+        addSection(end, left, null);
+        addSection(Math.min(left, right), right, token);
         end = right;
       }
       at = stop;
     }
-    put(end, text.length, null);
+    addSection(end, text.length, null);
     return sections;
   };
 }
 
 /**
- * Whether the characters before and after are no part of a word.
+ * Tells whether no word character precedes or follows.
  * @param {string} text
  * @param {number} start
  * @param {number} end

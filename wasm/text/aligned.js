@@ -11,9 +11,9 @@
 export class Aligned {
   /**
    * @param {string} text
-   * @param {Uint32Array} from where in the original the character of each unit begins
-   * @param {Uint32Array} to and where it ends
-   * @param {number} start of the part of the original that this text was made from
+   * @param {Uint32Array} from start of each unit's character in the original
+   * @param {Uint32Array} to end of each unit's character in the original
+   * @param {number} start start of the section of the original that this text covers
    */
   constructor(text, from, to, start) {
     this.text = text;
@@ -49,23 +49,23 @@ export class Aligned {
    * the next character, with -n it also removes the n after that one, and with 1 it is inserted and
    * gets the span of the character before it.
    * @param {readonly Change[]} changes
-   * @param {number} [removed] characters at the beginning that are removed
+   * @param {number} [removed] number of leading characters to remove
    */
   transform(changes, removed = 0) {
     const text = changes.map(([character]) => character).join('');
     const from = new Uint32Array(text.length);
     const to = new Uint32Array(text.length);
-    let [at, made] = [0, 0];
+    let [at, length] = [0, 0];
     const skip = (/** @type {number} */ count) => {
       for (; count > 0 && at < this.text.length; count--) at += widthAt(this.text, at);
     };
     skip(removed);
     for (const [character, change] of changes) {
       const unit = change > 0 ? at - 1 : at;
-      const end = made + character.length;
-      from.fill(this.from[unit] ?? this.start, made, end);
-      to.fill(this.to[unit] ?? this.start, made, end);
-      made = end;
+      const end = length + character.length;
+      from.fill(this.from[unit] ?? this.start, length, end);
+      to.fill(this.to[unit] ?? this.start, length, end);
+      length = end;
       if (change <= 0) skip(1 - change);
     }
     return new Aligned(text, from, to, this.start);
@@ -83,11 +83,11 @@ export class Aligned {
       removed = 0;
     };
     for (const character of this.text) {
-      const made = change(character);
-      if (made === '') removed++;
+      const replacement = change(character);
+      if (replacement === '') removed++;
       else {
         settle();
-        [...made].forEach((next, i) => changes.push([next, i > 0 ? 1 : 0]));
+        [...replacement].forEach((next, i) => changes.push([next, i > 0 ? 1 : 0]));
       }
     }
     settle();
@@ -118,17 +118,17 @@ export class Aligned {
     );
     const text = texts.join('');
     const [from, to] = [new Uint32Array(text.length), new Uint32Array(text.length)];
-    let made = 0;
+    let length = 0;
     pieces.forEach(([start, end, isMatch], i) => {
-      const next = made + texts[i].length;
+      const next = length + texts[i].length;
       if (isMatch) {
-        from.fill(this.from[end - 1] ?? this.start, made, next);
-        to.fill(this.to[end - 1] ?? this.start, made, next);
+        from.fill(this.from[end - 1] ?? this.start, length, next);
+        to.fill(this.to[end - 1] ?? this.start, length, next);
       } else {
-        from.set(this.from.subarray(start, end), made);
-        to.set(this.to.subarray(start, end), made);
+        from.set(this.from.subarray(start, end), length);
+        to.set(this.to.subarray(start, end), length);
       }
-      made = next;
+      length = next;
     });
     return new Aligned(text, from, to, this.start);
   }
@@ -146,7 +146,7 @@ export class Aligned {
 }
 
 /**
- * Number of units of the character at a place.
+ * Returns the number of units of the character at an index.
  * @param {string} text
  * @param {number} at
  */
@@ -155,7 +155,7 @@ export function widthAt(text, at) {
 }
 
 /**
- * How matches and the text between them become pieces.
+ * Defines how matches and the text between them become pieces.
  * @type {Record<string, (pieces: Piece[]) => Piece[]>}
  */
 export const BEHAVIORS = {
@@ -169,19 +169,19 @@ export const BEHAVIORS = {
 
 /**
  * @param {readonly Piece[]} pieces in either direction
- * @param {(isMatch: boolean, wasMatch: boolean) => boolean} isJoined to the piece before
+ * @param {(isMatch: boolean, wasMatch: boolean) => boolean} isJoined joins a piece to the previous one
  */
 function join(pieces, isJoined) {
   /** @type {Piece[]} */
-  const joined = [];
+  const groups = [];
   let wasMatch = false;
   for (const [start, end, isMatch] of pieces) {
-    const last = joined.at(-1);
+    const last = groups.at(-1);
     if (last && isJoined(isMatch, wasMatch)) {
       last[0] = Math.min(last[0], start);
       last[1] = Math.max(last[1], end);
-    } else joined.push([start, end, isMatch]);
+    } else groups.push([start, end, isMatch]);
     wasMatch = isMatch;
   }
-  return joined;
+  return groups;
 }

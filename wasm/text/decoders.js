@@ -30,11 +30,12 @@ const DECODERS = {
   ByteFallback: () => readBytes,
   Fuse: () => (tokens) => [tokens.join('')],
   Replace({ pattern, content }, where) {
-    const found = compile(pattern, where);
-    const put = typeof content === 'string' ? content : refuse(`${where}.content`, 'expected text');
+    const match = compile(pattern, where);
+    const replacement =
+      typeof content === 'string' ? content : refuse(`${where}.content`, 'expected text');
     const replace = (/** @type {string} */ token) =>
-      found(token)
-        .map(([start, end, isMatch]) => (isMatch ? put : token.slice(start, end)))
+      match(token)
+        .map(([start, end, isMatch]) => (isMatch ? replacement : token.slice(start, end)))
         .join('');
     return (tokens) => tokens.map(replace);
   },
@@ -62,8 +63,8 @@ const DECODERS = {
     (tokens) =>
       tokens.map((token, i) => {
         const isFollowing = i > 0 && token.startsWith(prefix);
-        const read = isFollowing ? token.slice(prefix.length) : i > 0 ? ` ${token}` : token;
-        return cleanup ? tidy(read) : read;
+        const text = isFollowing ? token.slice(prefix.length) : i > 0 ? ` ${token}` : token;
+        return cleanup ? tidy(text) : text;
       }),
   CTC:
     ({ pad_token = '<pad>', word_delimiter_token = '|', cleanup }) =>
@@ -71,14 +72,14 @@ const DECODERS = {
       tokens
         .filter((token, i) => token !== tokens[i - 1])
         .map((token) => {
-          const read = token.replaceAll(pad_token, '');
-          return cleanup ? tidy(read).replaceAll(word_delimiter_token, ' ') : read;
+          const text = token.replaceAll(pad_token, '');
+          return cleanup ? tidy(text).replaceAll(word_delimiter_token, ' ') : text;
         })
         .filter((token) => token !== ''),
 };
 
 /**
- * Number of leading characters for which `isSo` is false.
+ * Counts leading characters for which `isSo` is false.
  * @param {readonly string[]} characters
  * @param {(character: string) => boolean} isSo
  */
@@ -87,20 +88,20 @@ function lead(characters, isSo) {
   return first < 0 ? characters.length : first;
 }
 
-/** @param {string} token is read as byte letters if it has no others, else as UTF-8 */
+/** @param {string} token is read as byte letters if it consists of them, else as UTF-8 */
 function bytesOf(token) {
   const bytes = Array.from(token, (letter) => letters.get(letter));
   return bytes.every((byte) => byte !== undefined) ? bytes : [...encoder.encode(token)];
 }
 
-/** @type {Decoder} Bytes that are no UTF-8 read as U+FFFD each. */
+/** Reads bytes as UTF-8; invalid bytes become U+FFFD each. @type {Decoder} */
 function readBytes(tokens) {
   /** @type {string[]} */
-  const read = [];
+  const texts = [];
   /** @type {number[]} */
   let bytes = [];
   const close = () => {
-    if (bytes.length > 0) read.push(...decodeBytes(Uint8Array.from(bytes)));
+    if (bytes.length > 0) texts.push(...decodeBytes(Uint8Array.from(bytes)));
     bytes = [];
   };
   for (const token of tokens) {
@@ -108,11 +109,11 @@ function readBytes(tokens) {
     if (byte) bytes.push(parseInt(byte[1], 16));
     else {
       close();
-      read.push(token);
+      texts.push(token);
     }
   }
   close();
-  return read;
+  return texts;
 }
 
 /** @param {Uint8Array} bytes */
@@ -124,7 +125,10 @@ function decodeBytes(bytes) {
   }
 }
 
-/** @type {readonly (readonly [string, string])[]} How BERT's decoder removes spaces before punctuation. */
+/**
+ * BERT's decoder removes spaces before punctuation like this. @type {readonly (readonly [string,
+ * string])[]}
+ */
 const JOINED = [
   [' .', '.'],
   [' ?', '?'],
@@ -141,5 +145,5 @@ const JOINED = [
 
 /** @param {string} text */
 function tidy(text) {
-  return JOINED.reduce((tidied, [apart, joined]) => tidied.replaceAll(apart, joined), text);
+  return JOINED.reduce((tidied, [spaced, joined]) => tidied.replaceAll(spaced, joined), text);
 }

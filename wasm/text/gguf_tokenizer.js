@@ -1,6 +1,6 @@
 /**
- * The tokenizer inside a GGUF file, said in the form of tokenizer.json. The file holds a vocabulary and
- * names how text is split; the table below defines those names.
+ * Converts the tokenizer inside a GGUF file to the form of tokenizer.json. The file holds a
+ * vocabulary and names a way to split text; the table below defines those names.
  *
  *     "gpt2"     byte-level BPE: tokens and merges
  *     "llama"    SentencePiece BPE: tokens and scores, which give the merges
@@ -14,30 +14,33 @@ import { byteLevelFile, rankMerges, refuse, splitPair, template } from './vocabu
 /** @typedef {import('../sinkscope.js').GgufReader} GgufReader */
 /** @typedef {import('../sinkscope.js').TokenizerFiles} TokenizerFiles */
 
-/** What a token is, by tokenizer.ggml.token_type. */
+/** Token types of tokenizer.ggml.token_type. */
 const NORMAL = 1;
 const UNKNOWN = 2;
 const CONTROL = 3;
 const USER_DEFINED = 4;
 const BYTE = 6;
 
-/** SentencePiece writes spaces so. */
+/** SentencePiece writes spaces as this block sign. */
 const BLOCK = '\u2581';
 
-/** A longer token would cost its length squared to take apart; SentencePiece's own end at 16. */
-const LONGEST_PIECE = 256;
+/**
+ * Splitting a token costs its length squared, so longer ones are refused; SentencePiece's own end
+ * at 16.
+ */
+const PIECE_LENGTH_MAX = 256;
 
 /**
- * A later pattern that keeps line ends apart and puts a sign before its word.
- * @param {string} numbers how many digits make a piece
+ * A newer pattern that separates line ends and attaches a sign to the following word.
+ * @param {string} numbers pattern of the digits that form a piece
  */
 const laterWords = (numbers) =>
   `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${numbers}` +
   '| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 
 /**
- * How a byte-level vocabulary splits text, by tokenizer.ggml.pre. The normal forms are those of the
- * models' own tokenizer.json: a GGUF does not hold them.
+ * Splitting rules of byte-level vocabularies by tokenizer.ggml.pre. The normal forms come from the
+ * models' own tokenizer.json, because a GGUF file does not hold them.
  * @typedef {{ split: object[], later?: object[], form?: string, ignoreMerges?: boolean, bos?: boolean }} Pre
  * @type {{ names: readonly string[], pre: Pre }[]}
  */
@@ -111,13 +114,13 @@ function byteLevel(read) {
  * @returns {Pre}
  */
 function findPre(name) {
-  const found = PRE_TOKENIZERS.find(({ names }) => names.includes(String(name)));
-  if (found) return found.pre;
-  const known = PRE_TOKENIZERS.flatMap(({ names }) => names).join(', ');
+  const row = PRE_TOKENIZERS.find(({ names }) => names.includes(String(name)));
+  if (row) return row.pre;
+  const names = PRE_TOKENIZERS.flatMap(({ names }) => names).join(', ');
   throw new SinkscopeError(
     'unsupported',
     'tokenizer.ggml.pre',
-    `expected one of ${known}, got ${JSON.stringify(name)?.slice(0, 80)}`,
+    `expected one of ${names}, got ${JSON.stringify(name)?.slice(0, 80)}`,
   );
 }
 
@@ -134,16 +137,18 @@ function sentencePiece(read) {
   const tokens = written.map((token, i) => (isRun(i) ? token.replaceAll(' ', BLOCK) : token));
   const vocab = table(tokens);
   const roles = readRoles(read, tokens, true);
-  const given = read('tokenizer.ggml.merges');
-  // Gemma's scores do not follow the order in which its merges were learned; its ids do.
+  const storedMerges = read('tokenizer.ggml.merges');
+  // Gemma's scores do not follow the order in which its merges were learned, but its ids do.
   const scores = isGemma ? tokens.map((_, i) => -i) : readScores(read, tokens.length);
   const merges =
-    given === undefined ? mergesOfScores(tokens, types, scores, vocab) : readMerges(read, vocab);
+    storedMerges === undefined
+      ? mergesOfScores(tokens, types, scores, vocab)
+      : readMerges(read, vocab);
   const unknown = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
   const isPrefixed = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
   const json = {
     version: '1.0',
-    // A text has block signs, too, when such a symbol is looked for.
+    // The text already has block signs when the tokenizer searches for such a symbol.
     added_tokens: addedTokens(tokens, types).map((token) => ({
       ...token,
       normalized: isRun(token.id),
@@ -162,7 +167,9 @@ function sentencePiece(read) {
   return { json, config: { ...roles.config, unk_token: unknown } };
 }
 
-/** @param {boolean} isPrefixed a space is put before the text, and taken away again */
+/**
+ * @param {boolean} isPrefixed whether the normalizer prepends a space, which the decoder removes
+ */
 function sentencePieceStages(isPrefixed) {
   const block = { type: 'Replace', pattern: { String: ' ' }, content: BLOCK };
   const prefix = isPrefixed ? [{ type: 'Prepend', prepend: BLOCK }] : [];
@@ -179,8 +186,8 @@ function sentencePieceStages(isPrefixed) {
 }
 
 /**
- * Every way to join a piece of two others, the best piece first; of one piece, the longest left part
- * first.
+ * Lists every way to join a piece from two others: the best piece first and, for one piece, the
+ * longest left part first.
  * @param {readonly string[]} tokens
  * @param {ArrayLike<number>} types
  * @param {ArrayLike<number>} scores
@@ -190,12 +197,12 @@ function mergesOfScores(tokens, types, scores, vocab) {
   const isPiece = (/** @type {number | undefined} */ id) =>
     id !== undefined && (types[id] === NORMAL || types[id] === USER_DEFINED);
   /** @type {{ pair: string[], score: number, left: number, whole: number }[]} */
-  const found = [];
+  const candidates = [];
   tokens.forEach((token, id) => {
     if (!isPiece(id)) return;
     const characters = [...token];
-    if (characters.length > LONGEST_PIECE) {
-      const text = `expected at most ${LONGEST_PIECE} characters, got ${characters.length}`;
+    if (characters.length > PIECE_LENGTH_MAX) {
+      const text = `expected at most ${PIECE_LENGTH_MAX} characters, got ${characters.length}`;
       refuse(`tokenizer.ggml.tokens ${id}`, text);
     }
     let at = 0;
@@ -205,11 +212,16 @@ function mergesOfScores(tokens, types, scores, vocab) {
       if (!isPiece(vocab.get(left))) return;
       const right = token.slice(at);
       if (!isPiece(vocab.get(right))) return;
-      found.push({ pair: [left, right], score: scores[id], left: i, whole: characters.length });
+      candidates.push({
+        pair: [left, right],
+        score: scores[id],
+        left: i,
+        whole: characters.length,
+      });
     });
   });
-  found.sort((a, b) => b.score - a.score || b.left - a.left || b.whole - a.whole);
-  return found.map(({ pair }) => pair);
+  candidates.sort((a, b) => b.score - a.score || b.left - a.left || b.whole - a.whole);
+  return candidates.map(({ pair }) => pair);
 }
 
 /**
@@ -313,20 +325,20 @@ function isAdded(type) {
  * @param {readonly number[]} types
  */
 function addedTokens(tokens, types) {
-  const all = tokens.map((content, id) => ({
+  const entries = tokens.map((content, id) => ({
     id,
     content,
     normalized: false,
     special: types[id] !== USER_DEFINED,
   }));
-  return all.filter(({ id }) => isAdded(types[id]));
+  return entries.filter(({ id }) => isAdded(types[id]));
 }
 
 /**
- * Which tokens begin and end a text.
+ * Finds the tokens that begin and end a text.
  * @param {GgufReader} read
  * @param {readonly string[]} tokens
- * @param {boolean} addsBos where the file does not say
+ * @param {boolean} addsBos if the file does not say
  */
 function readRoles(read, tokens, addsBos) {
   const name = (/** @type {string} */ role) => {
@@ -340,13 +352,17 @@ function readRoles(read, tokens, addsBos) {
   };
   const bos = name('bos');
   const eos = name('eos');
-  const put = (/** @type {string} */ role, /** @type {string | null} */ token, by = false) => {
+  const tokenIfAdded = (
+    /** @type {string} */ role,
+    /** @type {string | null} */ token,
+    by = false,
+  ) => {
     const key = `tokenizer.ggml.add_${role}_token`;
     const flag = readFlag(read, key);
     if (flag === true && token === null) refuse(key, `is true, but no ${role}_token_id is given`);
     return (flag ?? by) ? token : null;
   };
-  const post = template(put('bos', bos, addsBos), put('eos', eos));
+  const post = template(tokenIfAdded('bos', bos, addsBos), tokenIfAdded('eos', eos));
   const config = {
     bos_token: bos,
     eos_token: eos,

@@ -1,8 +1,8 @@
 /**
- * An untrusted tokenizer: its patterns may never end, and its tables may take all memory. It
- * works in a worker (worker.js), which is ended when it does not answer; the next question starts
- * another. How long an answer may take grows with what is read and with how slow this machine is, so
- * that a busy machine refuses no honest tokenizer.
+ * Runs an untrusted tokenizer, whose patterns may never end and whose tables may take all memory,
+ * in a worker (worker.js). A worker that does not answer is ended, and the next question starts
+ * another. The time limit grows with the size of the input and with the slowness of this machine,
+ * so that a busy machine refuses no honest tokenizer.
  */
 import { startWorker } from '#text';
 import { checkOptions } from '../abi/arguments.js';
@@ -13,20 +13,20 @@ import { SinkscopeError, expect, unpackError } from '../abi/errors.js';
 /** @typedef {import('./text.js').EncodeOptions} Options */
 /** @typedef {ReturnType<typeof startWorker>} Worker */
 
-/** Milliseconds that a step of the work may take where the machine is idle and the step is small. */
+/** Milliseconds that a small step may take on an idle machine. */
 const LIMIT = 5000;
 
-/** Units of a text, and of files, that grant a step as much time again. */
+/** Units of a text, or of files, that extend the limit once more. */
 const LONG_TEXT = 2 ** 20;
 const LONG_FILES = 2 ** 22;
 
-/** Units that an entry of a list counts for. */
+/** A list entry counts as this many units. */
 const ENTRY = 16;
 
-/** Milliseconds that the known piece of worker.js takes where the machine is idle. */
-const KNOWN_PIECE = 30;
+/** Milliseconds that worker.js's benchmark takes on an idle machine. */
+const BENCHMARK_MS = 30;
 
-/** Of the parts of a source. */
+/** Kinds of the parts of a source. */
 const KINDS = {
   tokenizer: 'text',
   config: 'text',
@@ -65,14 +65,14 @@ export function guardBy(start) {
 }
 
 /**
- * Units that a tokenizer has to be read from.
+ * Returns the size of a tokenizer's files in units.
  * @param {Source} source
  */
 function sizeOf(source) {
   const parts = 'gguf' in source ? [...source.gguf.values()] : Object.values(source);
   const sizes = parts.map((part) => {
     if (typeof part === 'string') return part.length;
-    return ENTRY * (Object(part).length ?? 0);
+    return ENTRY * (Object(part).length || 0);
   });
   return sizes.reduce((sum, size) => sum + size, 0);
 }
@@ -103,19 +103,21 @@ function failed(where, reason) {
   return new SinkscopeError('bad_tokenizer', where, text);
 }
 
-/** One question at a time, so that none is charged with the time of another. */
+/** Sends one question at a time, so that each has its own time limit. */
 class Line {
   #source;
   #size;
   #limit;
   #start;
-  /** How many times slower than an idle machine this one was when the worker was loaded; 1 at least. */
+  /**
+   * Factor, at least 1, by which this machine was slower than an idle one when the worker loaded.
+   */
   #slowness = 1;
   /** @type {Worker | undefined} */
   #worker;
   /** @type {Promise<unknown>} */
   #last = Promise.resolve();
-  /** Fails the question that is under way, and ends the worker. */
+  /** Fails the current question and ends the worker. */
   #fail = (/** @type {unknown} */ _reason) => {};
   /** @type {{ reason: unknown } | undefined} */
   #closed;
@@ -172,7 +174,8 @@ class Line {
 
   #begin() {
     this.#worker = this.#start();
-    // The worker reports when it has been loaded: a slow network is no fault of the tokenizer.
+    // The limit starts when the worker reports that it has loaded: a slow network is not the
+    // tokenizer's fault.
     return this.#send({ method: 'open', source: this.#source }, false);
   }
 
@@ -192,7 +195,7 @@ class Line {
         const limit = this.#limit * this.#slowness * (1 + share);
         clearTimeout(timer);
         timer = setTimeout(() => {
-          // Whoever asks again is ready to wait longer.
+          // A caller who asks again is willing to wait longer.
           this.#limit *= 2;
           this.#fail(tooSlow(where, limit, this.#slowness));
         }, limit);
@@ -203,7 +206,7 @@ class Line {
         reject(reason);
       };
       worker.onmessage = ({ data: { isAlive, took, error, value } }) => {
-        if (took !== undefined) this.#slowness = Math.max(1, took / KNOWN_PIECE);
+        if (took !== undefined) this.#slowness = Math.max(1, took / BENCHMARK_MS);
         if (isAlive) return wait();
         clearTimeout(timer);
         if (error) reject(unpackError(error));

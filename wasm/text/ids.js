@@ -1,13 +1,13 @@
-/** Token ids as text: what a model without a tokenizer reads and writes. */
+/** Reads and writes token ids as text, for models without a tokenizer. */
 import { expect } from '../abi/errors.js';
 
-/** An id, and what stands between it and the one before: a comma, white space, or its own number sign alone. */
+/** Matches an id and its separator: a comma, white space, or only its own number sign. */
 const ID = /(\s*,\s*|\s*)#?(\d{1,9})(?!\d)/y;
 
 const piece = (/** @type {number} */ id) => `#${id}`;
 
 /**
- * The ids of `1, 2, 3`, `1 2 3` or `#1#2#3`.
+ * Parses ids from `1, 2, 3`, `1 2 3` or `#1#2#3`.
  * @param {string} text
  * @param {string} where
  * @returns {import('./text.js').Token[]}
@@ -18,9 +18,9 @@ export function readIds(text, where) {
   const list = text.trimEnd();
   for (let at = 0; at < list.length; at = ID.lastIndex) {
     ID.lastIndex = at;
-    const [all, between, digits] = ID.exec(list) ?? ['', '', ''];
-    const isApart = at === 0 ? !between.includes(',') : all !== digits;
-    expect(digits !== '' && isApart, where, 'token ids such as 1, 2, 3', text.slice(0, 80));
+    const [match, between, digits] = ID.exec(list) ?? ['', '', ''];
+    const isSeparated = at === 0 ? !between.includes(',') : match !== digits;
+    expect(digits !== '' && isSeparated, where, 'token ids such as 1, 2, 3', text.slice(0, 80));
     const [id, end] = [Number(digits), ID.lastIndex];
     tokens.push({ id, text: piece(id), start: at + between.length, end, special: false });
   }
@@ -28,7 +28,7 @@ export function readIds(text, where) {
 }
 
 /**
- * What stands for the tokenizer of a model that comes without one: what it writes it also reads.
+ * Replaces the tokenizer of a model that has none; it can read what it writes.
  * @returns {import('./text.js').GuardedTokenizer}
  */
 export const idTokenizer = () => ({

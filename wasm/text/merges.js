@@ -1,7 +1,7 @@
 /**
- * The merges of a BPE model: pairs of tokens, each with its rank; the lowest rank is joined first.
- * Large vocabularies have half a million of them, so that a pair is stored as two ids in a table, not
- * as a string.
+ * Stores the merges of a BPE model: pairs of tokens with ranks, of which the lowest merges first.
+ * Large vocabularies have half a million merges, so a table holds each pair as two ids instead of a
+ * string.
  */
 
 /** @typedef {import('./shapes.js').Piece} Piece */
@@ -13,8 +13,9 @@ const SPREAD = 0x9e3779b1;
 const EMPTY = -1;
 
 /**
- * How large a table is: at most half of its slots are filled, so that a search soon meets an empty one.
- * @param {number} count of merges
+ * Returns the table size: at most half of the slots are used, so that a search soon meets an empty
+ * one.
+ * @param {number} count number of merges
  */
 export function slotsOf(count) {
   return 2 ** Math.ceil(Math.log2(2 * count + 2));
@@ -22,14 +23,14 @@ export function slotsOf(count) {
 
 export class Ranks {
   #last;
-  /** Of each slot the left id, the right id and the rank. */
+  /** Left id, right id and rank of each slot. */
   #lefts;
   #rights;
   #ranks;
-  /** Of each rank the id of the token that the pair becomes. */
+  /** Id of the merged token, by rank. */
   #joined;
 
-  /** @param {number} count of merges */
+  /** @param {number} count number of merges */
   constructor(count) {
     const slots = slotsOf(count);
     this.#last = slots - 1;
@@ -40,13 +41,13 @@ export class Ranks {
   }
 
   /**
-   * The slot of a pair: the one that holds it, else the empty one where it belongs.
+   * Finds the slot of a pair: the one that holds it, else the empty one where it belongs.
    * @param {number} left
    * @param {number} right
    */
   #slot(left, right) {
     const hash = Math.imul(Math.imul(left, SPREAD) ^ right, SPREAD);
-    // The upper bits are those that a product spreads best.
+    // The upper bits of the product are mixed best.
     let slot = hash >>> Math.clz32(this.#last);
     while (
       this.#ranks[slot] !== EMPTY &&
@@ -58,7 +59,7 @@ export class Ranks {
   }
 
   /**
-   * A pair that comes twice has the rank of its last place, as in the tokenizers library.
+   * Adds a pair; a repeated pair keeps its last rank, as in the tokenizers library.
    * @param {number} left
    * @param {number} right
    * @param {number} rank
@@ -89,7 +90,8 @@ export class Ranks {
 }
 
 /**
- * Joins pairs until no pair has a rank: the lowest rank first, and the leftmost pair of a rank.
+ * Merges pairs until no pair has a rank: the lowest rank first, and of equal ranks the leftmost
+ * pair.
  * @param {readonly Piece[]} pieces
  * @param {Ranks} ranks
  * @returns {Piece[]}
@@ -97,7 +99,7 @@ export class Ranks {
 export function mergePairs(pieces, ranks) {
   const n = pieces.length;
   const ids = Int32Array.from(pieces, ({ id }) => id);
-  /** Index of the next piece (n: none) and of the previous one. A piece that was joined has id -1. */
+  /** Indices of the next piece (n: none) and the previous one. A merged piece has id -1. */
   const next = Int32Array.from(pieces, (_, i) => i + 1);
   const previous = Int32Array.from(pieces, (_, i) => i - 1);
   const queue = new Queue();
@@ -113,7 +115,7 @@ export function mergePairs(pieces, ranks) {
     const right = next[i];
     if (ids[i] < 0 || right >= n) continue;
     const rank = ranks.get(ids[i], ids[right]);
-    // A merge since this entry was queued has changed the pair.
+    // A later merge has changed the pair of this entry.
     if (rank === undefined || ranks.joined(rank) !== joined) continue;
     ids[i] = joined;
     ids[right] = -1;
@@ -147,10 +149,10 @@ class Queue {
 
   /** @returns {number | undefined} */
   pop() {
-    const [least] = this.#heap;
+    const [smallest] = this.#heap;
     const key = this.#heap.pop();
     const n = this.#heap.length;
-    if (key === undefined || n === 0) return least;
+    if (key === undefined || n === 0) return smallest;
     let i = 0;
     for (let down = 1; down < n; down = 2 * i + 1) {
       if (down + 1 < n && this.#heap[down + 1] < this.#heap[down]) down++;
@@ -159,6 +161,6 @@ class Queue {
       i = down;
     }
     this.#heap[i] = key;
-    return least;
+    return smallest;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The models of a tokenizer.json, which split a word into tokens. A token covers units [start, end)
- * of its word; byte tokens of one character each cover the whole character.
+ * Implements the models of a tokenizer.json, which split a word into tokens. A token covers units
+ * [start, end) of its word; the byte tokens of one character each cover the whole character.
  */
 import { SinkscopeError } from '../abi/errors.js';
 import { widthAt } from './aligned.js';
@@ -16,9 +16,9 @@ import { checkVocab, rankMerges, refuse, unknownType } from './vocabulary.js';
  * @property {(word: string) => Piece[]} tokenize
  */
 
-/** Limits of the cache of words. */
-const MOST_KEPT = 10_000;
-const LONGEST_KEPT = 256;
+/** Limits of the word cache: most words are short and repeat, so this covers ordinary text. */
+const CACHED_WORDS_MAX = 10_000;
+const CACHED_LENGTH_MAX = 256;
 
 /**
  * @param {ModelFile | undefined} file
@@ -38,14 +38,14 @@ export function createModel(file) {
 }
 
 /**
- * Older files have no type; their keys tell it.
+ * Determines the type of a model; older files have none, but their keys identify it.
  * @param {ModelFile} file
  */
 function typeOf(file) {
   const { type, vocab, merges, continuing_subword_prefix: prefix } = file;
-  const known = merges ? 'BPE' : typeof prefix === 'string' ? 'WordPiece' : 'WordLevel';
-  const given = type ?? (Array.isArray(vocab) ? 'Unigram' : known);
-  if (Object.hasOwn(MODELS, given)) return given;
+  const inferred = merges ? 'BPE' : typeof prefix === 'string' ? 'WordPiece' : 'WordLevel';
+  const modelType = type ?? (Array.isArray(vocab) ? 'Unigram' : inferred);
+  if (Object.hasOwn(MODELS, modelType)) return modelType;
   throw unknownType('model', type);
 }
 
@@ -78,26 +78,26 @@ function readPieces(vocab) {
  */
 function remember(tokenize) {
   /** @type {Map<string, Piece[]>} */
-  const known = new Map();
+  const cache = new Map();
   return (word) => {
     if (word === '') return [];
-    let pieces = known.get(word);
+    let pieces = cache.get(word);
     if (pieces) return pieces;
     pieces = tokenize(word);
-    if (known.size >= MOST_KEPT) known.clear();
-    if (word.length <= LONGEST_KEPT) known.set(word, pieces);
+    if (cache.size >= CACHED_WORDS_MAX) cache.clear();
+    if (word.length <= CACHED_LENGTH_MAX) cache.set(word, pieces);
     return pieces;
   };
 }
 
-/** @param {string} word that has no token */
-function unknown(word) {
+/** @param {string} word the text without a token */
+function unknownWord(word) {
   const text = `"${word.slice(0, 80)}" is not in the vocabulary, and there is no token for the unknown`;
   return new SinkscopeError('bad_tokenizer', 'model.vocab', text);
 }
 
 /**
- * The ids of a text's byte tokens; null where one is missing.
+ * Returns the ids of a text's byte tokens; null if one is missing.
  * @param {string} text
  * @param {(token: string) => number | undefined} idOf
  * @returns {number[] | null}
@@ -116,29 +116,29 @@ const encoder = new TextEncoder();
  *   ids: Map<string, number>) => (word: string) => Piece[]>}
  */
 const MODELS = {
-  /** A word is a token or unknown. */
+  /** A word is one token, or unknown. */
   WordLevel({ unk_token = '<unk>' }, idOf) {
     return (word) => {
       const id = idOf(word) ?? idOf(String(unk_token));
-      if (id === undefined) throw unknown(word);
+      if (id === undefined) throw unknownWord(word);
       return [{ id, start: 0, end: word.length }];
     };
   },
 
-  /** The longest token that a word begins with, then the longest that continues it. */
+  /** Takes the longest token that begins the word, then the longest that continues it. */
   WordPiece(file, idOf) {
-    const { unk_token = '[UNK]', max_input_chars_per_word: most = 100 } = file;
+    const { unk_token = '[UNK]', max_input_chars_per_word: charactersMax = 100 } = file;
     const prefix = prefixOf(file) ?? '##';
     return (word) => {
-      const pieces = [...word].length > most ? null : cutWord(word, prefix, idOf);
+      const pieces = [...word].length > charactersMax ? null : cutWord(word, prefix, idOf);
       if (pieces) return pieces;
       const id = idOf(String(unk_token));
-      if (id === undefined) throw unknown(word);
+      if (id === undefined) throw unknownWord(word);
       return [{ id, start: 0, end: word.length }];
     };
   },
 
-  /** The characters of a word, joined pair by pair. */
+  /** Merges the characters of a word pair by pair. */
   BPE(file, idOf) {
     const { merges, unk_token, fuse_unk, byte_fallback, ignore_merges, dropout } = file;
     if (!Array.isArray(merges)) {
@@ -149,15 +149,15 @@ const MODELS = {
     const suffix = file.end_of_word_suffix ?? '';
     const ranks = rankMerges(merges, idOf, 'model.merges', prefix.length);
     return (word) => {
-      const whole = ignore_merges ? idOf(word) : undefined;
-      if (whole !== undefined) return [{ id: whole, start: 0, end: word.length }];
+      const wordId = ignore_merges ? idOf(word) : undefined;
+      if (wordId !== undefined) return [{ id: wordId, start: 0, end: word.length }];
       /** @type {Piece[]} */
       const pieces = [];
-      /** @type {Piece | null} An unknown character, which the next one may extend. */
-      let open = null;
+      /** An unknown character, which the next one may extend. @type {Piece | null} */
+      let pending = null;
       const close = () => {
-        if (open) pieces.push(open);
-        open = null;
+        if (pending) pieces.push(pending);
+        pending = null;
       };
       for (let start = 0; start < word.length;) {
         const end = start + widthAt(word, start);
@@ -169,15 +169,16 @@ const MODELS = {
           close();
           pieces.push({ id, start, end });
         } else if (bytes) {
-          // As in the library, `open` stays open: an unknown character follows these bytes.
+          // As in the library, byte tokens do not end `pending`: the unknown token comes after
+          // them.
           pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
         } else if (typeof unk_token === 'string') {
-          if (open && fuse_unk) open.end = end;
+          if (pending && fuse_unk) pending.end = end;
           else {
             close();
             const unk = idOf(unk_token);
-            if (unk === undefined) throw unknown(token);
-            open = { id: unk, start, end };
+            if (unk === undefined) throw unknownWord(token);
+            pending = { id: unk, start, end };
           }
         }
         start = end;
@@ -187,7 +188,7 @@ const MODELS = {
     };
   },
 
-  /** The path with the highest sum of scores. */
+  /** Finds the path with the highest sum of scores. */
   Unigram({ vocab, unk_id: unk, byte_fallback }, idOf, ids) {
     const scores = /** @type {readonly (readonly [string, number])[]} */ (vocab).map(
       ([, score]) => score,
@@ -195,7 +196,7 @@ const MODELS = {
     if (typeof unk === 'number' && !(unk in scores)) {
       refuse('model.unk_id', `expected the number of a token, got ${unk}`);
     }
-    // Too many for the arguments of Math.min.
+    // Math.min cannot take this many arguments.
     const lowest = scores.reduce((least, score) => Math.min(least, score), Infinity);
     let longest = 0;
     for (const token of ids.keys()) longest = Math.max(longest, token.length);
@@ -213,7 +214,7 @@ const MODELS = {
         if (id !== undefined) return [{ id, start, end }];
         const bytes = byte_fallback ? byteIds(text, idOf) : null;
         if (bytes) return bytes.map((byte) => ({ id: byte, start, end }));
-        if (typeof unk !== 'number') throw unknown(text);
+        if (typeof unk !== 'number') throw unknownWord(text);
         return [{ id: unk, start, end }];
       });
     };
@@ -230,7 +231,7 @@ function prefixOf({ continuing_subword_prefix: prefix }) {
 
 /**
  * @param {string} word
- * @param {string} prefix of tokens that continue a word
+ * @param {string} prefix marks tokens that continue a word
  * @param {(token: string) => number | undefined} idOf
  * @returns {Piece[] | null}
  */
@@ -252,11 +253,11 @@ function cutWord(word, prefix, idOf) {
   return pieces;
 }
 
-/** An unknown character scores this much less than the lowest token. */
+/** Score of an unknown character, relative to the lowest score of the vocabulary. */
 const UNKNOWN_PENALTY = 10;
 
 /**
- * Finds the pieces with the highest sum of scores; adjacent unknown characters are one piece.
+ * Finds the pieces with the highest sum of scores; adjacent unknown characters form one piece.
  * @param {string} word
  * @param {{ idOf: (token: string) => number | undefined, scores: readonly number[], longest: number,
  *   penalty: number, unk: number | null | undefined }} model
@@ -267,7 +268,7 @@ function bestPath(word, { idOf, scores, longest, penalty, unk }) {
   const idAt = new Int32Array(word.length + 1);
   for (let start = 0; start < word.length;) {
     const next = start + widthAt(word, start);
-    let isKnown = false;
+    let hasToken = false;
     const offer = (
       /** @type {number} */ end,
       /** @type {number} */ id,
@@ -283,11 +284,11 @@ function bestPath(word, { idOf, scores, longest, penalty, unk }) {
       const id = idOf(word.slice(start, end));
       if (id === undefined) continue;
       offer(end, id, scores[id]);
-      if (end === next) isKnown = true;
+      if (end === next) hasToken = true;
     }
-    if (!isKnown) {
+    if (!hasToken) {
       if (typeof unk !== 'number' && !(startOf[next] >= 0 && penalty + best[start] <= best[next])) {
-        throw unknown(word.slice(start, next));
+        throw unknownWord(word.slice(start, next));
       }
       offer(next, unk ?? -1, penalty);
     }

@@ -1,4 +1,4 @@
-/** The normalizers of a tokenizer.json, which change the text before it is split. */
+/** Implements the normalizers of a tokenizer.json, which change the text before it is split. */
 import { compile } from './patterns.js';
 import { spellBytes } from './surface.js';
 import { eachOf, refuse, rowOf } from './vocabulary.js';
@@ -24,16 +24,16 @@ export function createNormalizer(stage, where = 'normalizer') {
 const NORMALIZERS = {
   Sequence({ normalizers }, where) {
     const stages = eachOf(normalizers, `${where}.normalizers`, createNormalizer);
-    return (text) => stages.reduce((made, change) => change(made), text);
+    return (text) => stages.reduce((normalized, change) => change(normalized), text);
   },
   Replace({ pattern, content }, where) {
-    const found = compile(pattern, where);
-    const put = textOf(content, `${where}.content`);
-    return (text) => text.replace(found, put);
+    const match = compile(pattern, where);
+    const replacement = textOf(content, `${where}.content`);
+    return (text) => text.replace(match, replacement);
   },
   Prepend({ prepend }, where) {
-    const put = textOf(prepend, `${where}.prepend`);
-    return (text) => text.prepend(put);
+    const prefix = textOf(prepend, `${where}.prepend`);
+    return (text) => text.prepend(prefix);
   },
   Strip:
     ({ strip_left, strip_right }) =>
@@ -61,7 +61,7 @@ const NORMALIZERS = {
         ((/** @type {Aligned} */ text) => drop(/\p{Mn}/u)(decompose(text, 'NFD'))),
       lowercase && lower,
     ].filter((step) => typeof step === 'function');
-    return (text) => steps.reduce((made, change) => change(made), text);
+    return (text) => steps.reduce((normalized, change) => change(normalized), text);
   },
 };
 
@@ -76,7 +76,7 @@ function textOf(value, where) {
 }
 
 /**
- * Number of white-space units at the end. A pattern with $ would scan every run of spaces.
+ * Counts white-space units at the end. A regular expression with $ would scan every run of spaces.
  * @param {string} text
  */
 export function spacesAtEnd(text) {
@@ -85,7 +85,7 @@ export function spacesAtEnd(text) {
   return text.length - end;
 }
 
-/** White space takes one unit. */
+/** White-space characters take one unit each. */
 const SPACE = /\p{White_Space}/u;
 
 /** @type {Normalizer} */
@@ -100,7 +100,7 @@ function drop(dropped) {
 }
 
 /**
- * Writes every byte as a letter.
+ * Replaces every byte by its letter.
  * @type {Normalizer}
  */
 export const toLetters = (text) => text.map(spellBytes);
@@ -125,7 +125,7 @@ function nmt(character) {
 }
 
 /**
- * Takes characters out of a list, the first occurrence of each.
+ * Returns a function that finds a character's first unused entry in a list.
  * @param {readonly Change[]} list
  */
 function takeFrom(list) {
@@ -141,8 +141,8 @@ function takeFrom(list) {
 }
 
 /**
- * Decomposes a text: the first part replaces its character, the others are inserted. Unicode orders
- * the marks of a character.
+ * Decomposes a text: the first part replaces its character, the others are inserted. The order of
+ * marks is Unicode's.
  * @param {string} text
  * @param {'NFD' | 'NFKD'} form
  * @returns {Change[]}
@@ -167,15 +167,15 @@ function decompose(text, form) {
 
 /**
  * @param {Aligned} text
- * @param {'NFD' | 'NFKD'} apart
+ * @param {'NFD' | 'NFKD'} decomposed
  * @param {'NFC' | 'NFKC'} form
  */
-function compose(text, apart, form) {
-  const made = text.text.normalize(form);
-  if (made === text.text) return text;
-  const take = takeFrom(parts(text.text, apart));
+function compose(text, decomposed, form) {
+  const composed = text.text.normalize(form);
+  if (composed === text.text) return text;
+  const take = takeFrom(parts(text.text, decomposed));
   return text.transform(
-    Array.from(made, (character) => {
+    Array.from(composed, (character) => {
       const [first, ...rest] = Array.from(character.normalize('NFD'), take);
       return [character, rest.reduce((sum, change) => sum + change - 1, first)];
     }),

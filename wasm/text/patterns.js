@@ -1,6 +1,6 @@
 /**
- * The patterns of a tokenizer.json. They have Oniguruma's syntax, which @huggingface/tokenizers
- * translates to JavaScript's.
+ * Compiles the patterns of a tokenizer.json, which have Oniguruma's syntax; @huggingface/tokenizers
+ * translates them to JavaScript's.
  */
 // @ts-expect-error: Its declarations name their own files without an extension.
 import { SplitPreTokenizer } from '@huggingface/tokenizers';
@@ -28,7 +28,8 @@ export function literal(text) {
 }
 
 /**
- * The library folds (?i:'s) in ASCII; Oniguruma also matches the long s.
+ * Compiles a regular expression. The library folds (?i:'s) in ASCII; Oniguruma also matches the
+ * long s.
  * @param {string} source
  */
 export function compileRegex(source) {
@@ -38,7 +39,8 @@ export function compileRegex(source) {
 }
 
 /**
- * As in Oniguruma's crate, an empty match counts unless it directly follows another match.
+ * Finds all matches. As in Oniguruma's crate, an empty match counts unless it directly follows
+ * another match.
  * @param {RegExp} regex with the flags g and u
  * @returns {Pattern}
  */
@@ -66,7 +68,7 @@ export function matcher(regex) {
 }
 
 /**
- * Whether a place is inside a surrogate pair: V8 matches an empty (?! ) there, too.
+ * Tells whether an index is inside a surrogate pair, where V8 also matches an empty (?! ).
  * @param {string} text
  * @param {number} at
  */

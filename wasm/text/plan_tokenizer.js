@@ -1,4 +1,4 @@
-/** The tokenizer of a plan: whichever of its files hold it. */
+/** Opens the tokenizer of a plan from the files that hold it. */
 import { check, checkOptions, checkPlan } from '../abi/arguments.js';
 import { ACCESS, planText } from '../loading/plan.js';
 import { guardTokenizer } from './guard.js';
@@ -7,7 +7,7 @@ import { idTokenizer } from './ids.js';
 /** @typedef {import('../loading/loading.js').Plan} Plan */
 /** @typedef {import('../loading/loading.js').PlanFile} PlanFile */
 
-/** What a tokenizer is made of inside a GGUF file. */
+/** Metadata keys of a GGUF file that define its tokenizer. */
 const GGUF_KEYS = [
   'general.architecture',
   ...[
@@ -37,7 +37,7 @@ export async function planTokenizer(plan, model, options = {}) {
 }
 
 /**
- * The files of a tokenizer; undefined where a plan has none.
+ * Reads the files of a tokenizer; undefined if the plan has none.
  * @param {Plan} plan
  * @param {Parameters<typeof planTokenizer>[1]} model
  * @param {NonNullable<Parameters<typeof planTokenizer>[2]>} options

@@ -18,7 +18,7 @@ export function readTemplate(stage, idOf, where = 'post_processor') {
 
 /** @type {Record<string, (stage: PostProcessor, idOf: Lookup, where: string) => Template>} */
 const POST_PROCESSORS = {
-  /** Spans keep the spaces whose offsets it would trim. */
+  /** The library would trim spaces from the offsets; our spans keep them. */
   ByteLevel: () => ({ before: [], after: [] }),
   BertProcessing: ends,
   RobertaProcessing: ends,
@@ -45,10 +45,10 @@ const POST_PROCESSORS = {
     const idsOf = (/** @type {unknown} */ item, /** @type {number} */ i) => {
       const name = /** @type {{ SpecialToken?: { id?: unknown } } | null} */ (item)?.SpecialToken
         ?.id;
-      const own = typeof name === 'string' ? [idOf(name)] : [];
-      const given = special_tokens?.[String(name)]?.ids ?? own;
+      const vocabularyIds = typeof name === 'string' ? [idOf(name)] : [];
+      const ids = special_tokens?.[String(name)]?.ids ?? vocabularyIds;
       const isId = (/** @type {unknown} */ id) => Number.isInteger(id) && Number(id) >= 0;
-      if (Array.isArray(given) && given.length > 0 && given.every(isId)) return given;
+      if (Array.isArray(ids) && ids.length > 0 && ids.every(isId)) return ids;
       return refuse(`${where}.single ${i}`, `expected a token, got ${JSON.stringify(item)}`);
     };
     return {

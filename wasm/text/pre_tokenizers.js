@@ -1,4 +1,7 @@
-/** The pre-tokenizers of a tokenizer.json, which split a text into the words that the model reads. */
+/**
+ * Implements the pre-tokenizers of a tokenizer.json, which split a text into the words that the
+ * model reads.
+ */
 import { BEHAVIORS, widthAt } from './aligned.js';
 import { toLetters } from './normalizers.js';
 import { compile, compileRegex, invert, literal, matcher } from './patterns.js';
@@ -8,7 +11,7 @@ import { eachOf, refuse, rowOf } from './vocabulary.js';
 /** @typedef {import('./shapes.js').Stage} Stage */
 /** @typedef {(text: Aligned) => Aligned[]} PreTokenizer */
 
-/** The pattern of GPT-2, by which ByteLevel splits. */
+/** ByteLevel splits by the pattern of GPT-2. */
 export const WORDS =
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
@@ -21,7 +24,7 @@ const SPACES = matcher(/\p{White_Space}/gu);
 const PUNCTUATION = matcher(/[\p{P}$+<=>^`|~]/gu);
 const NUMBERS = matcher(/\p{N}/gu);
 
-/** The characters of \w by Unicode's UTS 18. */
+/** Characters of \w according to Unicode's UTS 18. */
 const WORD = '\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}';
 const WORDS_OR_SIGNS = matcher(new RegExp(`[${WORD}]+|[^${WORD}\\p{White_Space}]+`, 'gu'));
 const IS_WORD = new RegExp(`[${WORD}]`, 'u');
@@ -54,8 +57,8 @@ const PRE_TOKENIZERS = {
     const cut = use_regex === false ? null : compileRegex(WORDS);
     return (text) => {
       const isPrefixed = add_prefix_space === true && !text.text.startsWith(' ');
-      const whole = isPrefixed ? text.prepend(' ') : text;
-      return (cut ? whole.split(cut, 'Isolated') : [whole]).map(toLetters);
+      const prefixed = isPrefixed ? text.prepend(' ') : text;
+      return (cut ? prefixed.split(cut, 'Isolated') : [prefixed]).map(toLetters);
     };
   },
   Whitespace: () => (text) => text.split(invert(WORDS_OR_SIGNS), 'Removed'),
@@ -76,9 +79,9 @@ const PRE_TOKENIZERS = {
   },
   Split({ pattern, behavior = '', invert: isInverted }, where) {
     checkBehavior(behavior, where);
-    const given = compile(pattern, where);
-    const found = isInverted ? invert(given) : given;
-    return (text) => text.split(found, behavior);
+    const compiled = compile(pattern, where);
+    const match = isInverted ? invert(compiled) : compiled;
+    return (text) => text.split(match, behavior);
   },
   FixedLength({ length = 5 }, where) {
     if (!Number.isInteger(length) || Number(length) <= 0) {
@@ -89,13 +92,13 @@ const PRE_TOKENIZERS = {
   Metaspace(stage, where) {
     const block = characterOf(stage.replacement ?? '\u2581', `${where}.replacement`);
     const scheme = schemeOf(stage, where);
-    const [space, found] = [literal(' '), literal(block)];
+    const [space, blocks] = [literal(' '), literal(block)];
     return (text) => {
-      const written = text.replace(space, block);
-      const isPrefixed = scheme === 'always' || (scheme === 'first' && startOf(written) === 0);
-      const whole =
-        isPrefixed && !written.text.startsWith(block) ? written.prepend(block) : written;
-      return stage.split === false ? [whole] : whole.split(found, 'MergedWithNext');
+      const replaced = text.replace(space, block);
+      const isPrefixed = scheme === 'always' || (scheme === 'first' && startOf(replaced) === 0);
+      const prefixed =
+        isPrefixed && !replaced.text.startsWith(block) ? replaced.prepend(block) : replaced;
+      return stage.split === false ? [prefixed] : prefixed.split(blocks, 'MergedWithNext');
     };
   },
 };
@@ -119,7 +122,7 @@ function characterOf(value, where) {
 }
 
 /**
- * Where Metaspace prepends a block; older files have `add_prefix_space` instead.
+ * Returns where Metaspace prepends a block; older files have `add_prefix_space` instead.
  * @param {Stage} stage
  * @param {string} where
  */

@@ -1,4 +1,7 @@
-/** tokenizer.json and the files beside it, as far as they are read. Each is checked where it is used. */
+/**
+ * Types of tokenizer.json and its companion files, limited to what the code reads. Each value is
+ * checked where it is used.
+ */
 
 /** One stage of a normalizer, pre-tokenizer or decoder. */
 export interface Stage {
@@ -51,7 +54,7 @@ export interface PostProcessor {
   readonly sep?: unknown;
 }
 
-/** A token that is found in the text before it is split. */
+/** A token that the tokenizer finds before it splits the text. */
 export interface Added {
   readonly id: number;
   readonly content: string;
@@ -85,5 +88,5 @@ export interface TokenizerFile {
   readonly decoder?: Stage | null;
 }
 
-/** tokenizer_config.json; only names of tokens are read. */
+/** tokenizer_config.json, of which only the names of tokens are read. */
 export type Settings = Readonly<Record<string, unknown>>;

@@ -1,6 +1,8 @@
-/** How a token of a vocabulary reads: its bytes or its text; and the way back. */
+/** Converts between a vocabulary's tokens and what they stand for: bytes or text. */
 
-/** The 256 letters by which byte-level vocabularies write bytes: printable ones as themselves. */
+/**
+ * The 256 letters that byte-level vocabularies use for bytes: printable ones stand for themselves.
+ */
 export const letters = byteLetters();
 
 /** @returns {Map<string, number>} */
@@ -18,7 +20,7 @@ const lettersOfBytes = [...letters.keys()];
 const encoder = new TextEncoder();
 
 /**
- * A token in byte letters; some vocabularies hold text that was never written so.
+ * Spells a token in byte letters; some vocabularies hold added text that is not yet spelled.
  * @param {string} token
  */
 export function spell(token) {
@@ -26,7 +28,7 @@ export function spell(token) {
 }
 
 /**
- * The letters of a text's bytes.
+ * Returns the letters of a text's bytes.
  * @param {string} text
  */
 export function spellBytes(text) {
@@ -35,11 +37,11 @@ export function spellBytes(text) {
 }
 
 /**
- * A function from tokens to their surfaces: a Uint8Array where tokens are made of bytes, so that
- * parts of a character are known, else a string.
+ * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
+ * may hold a part of a character, else a string.
  * @param {import('./shapes.js').TokenizerFile} file
- * @param {Iterable<{ content: string, normalized?: boolean }>} added tokens, whose content is their text;
- *   a normalized one is looked for among block signs, and so may hold some
+ * @param {Iterable<{ content: string, normalized?: boolean }>} added tokens, whose content is their
+ * text; the tokenizer searches for a normalized one among block signs, so it may contain some
  * @returns {(token: string) => Uint8Array | string}
  */
 export function createSurface(file, added) {
@@ -56,7 +58,7 @@ export function createSurface(file, added) {
 }
 
 /**
- * Whether tokens are made of bytes written as letters.
+ * Tells whether tokens consist of bytes written as letters.
  * @param {Pick<import('./shapes.js').TokenizerFile, 'pre_tokenizer' | 'decoder'>} file
  */
 export function isByteLevel(file) {
@@ -65,7 +67,7 @@ export function isByteLevel(file) {
 }
 
 /**
- * Whether tokens write a space as U+2581, as SentencePiece does.
+ * Tells whether tokens write a space as U+2581, as SentencePiece does.
  * @param {Pick<import('./shapes.js').TokenizerFile, 'model' | 'pre_tokenizer' | 'decoder'>} file
  */
 export function hasBlocks(file) {
@@ -73,7 +75,7 @@ export function hasBlocks(file) {
 }
 
 /**
- * A stage, or the stages of a sequence.
+ * Lists a stage, or the stages of a sequence.
  * @param {import('./shapes.js').Stage | null | undefined} stage
  * @returns {(import('./shapes.js').Stage | null | undefined)[]}
  */
@@ -84,8 +86,7 @@ function stages(stage) {
 
 /** @param {string} token */
 function readLetters(token) {
-  const bytes = Uint8Array.from(token, (letter) => letters.get(letter) ?? 0);
-  return bytes;
+  return Uint8Array.from(token, (letter) => Number(letters.get(letter)));
 }
 
 /**

@@ -1,16 +1,16 @@
-/** Text to ids and back, by a model's own tokenizer. */
+/** Converts text to ids and back with a model's own tokenizer. */
 import type { Model } from '../engine/engine.js';
 import type { Plan } from '../loading/loading.js';
 
-/** A piece of the prompt: which characters of the text this token covers. */
+/** A token of a text, with the characters that it covers. */
 export interface Token {
   readonly id: number;
-  /** The token as text; may be part of a character, then it holds U+FFFD. */
+  /** Text of the token. A token that covers a part of a character contains U+FFFD. */
   readonly text: string;
   /** Start and end in UTF-16 units of the text; start = end for special tokens that were added. */
   readonly start: number;
   readonly end: number;
-  /** Added by the tokenizer (BOS), not typed. */
+  /** True for tokens that the tokenizer added, such as BOS. */
   readonly special: boolean;
 }
 
@@ -19,19 +19,19 @@ export interface SpecialToken {
   readonly id: number;
   readonly text: string;
   /**
-   * Its role by tokenizer_config.json: the first that fits, because GPT-2 has one token for all. A token that the file gives
-   * no role and that is named [MASK] or <mask> has the kind mask.
+   * Role according to tokenizer_config.json; the first one that fits, because GPT-2 uses one token
+   * for all. A token without a role that is named [MASK] or <mask> has the kind mask.
    */
   readonly kind: 'bos' | 'eos' | 'unk' | 'pad' | 'sep' | 'cls' | 'mask' | 'other';
 }
 
 export interface EncodeOptions {
   /**
-   * Which special tokens begin and end the text: 'auto' follows the tokenizer's own
-   * post-processor, 'none' puts none, a list puts these tokens in front and none behind.
+   * Special tokens around the text: 'auto' follows the tokenizer's own post-processor, 'none' adds
+   * none, and a list prepends these tokens and appends none.
    */
   readonly special?: 'auto' | 'none' | readonly string[];
-  /** Short for special: true puts the BOS token in front, false puts none. */
+  /** Shorthand for `special`: true prepends the BOS token, false adds none. */
   readonly bos?: 'auto' | boolean;
 }
 
@@ -41,27 +41,27 @@ export interface Tokenizer {
   readonly bos: number | null;
   /** Ids of tokens without text: BOS, end of text, padding. */
   readonly special: readonly number[];
-  /** The same tokens with their names, by id: what a reader may choose from. */
+  /** The same tokens with their names, sorted by id, for a menu. */
   readonly specials: readonly SpecialToken[];
   /**
-   * Tokens that were added, not typed, have special: true.
+   * Encodes a text; tokens that the tokenizer added have `special: true`.
    * @example tokenizer.encode('Hi', { special: ['</s>', '</s>'] }); // two ids before the text's own
    */
   encode(text: string, options?: EncodeOptions): Token[];
-  /** Special tokens, and ids beyond the vocabulary, give no text. */
+  /** Decodes ids; special tokens and ids beyond the vocabulary give no text. */
   decode(ids: ArrayLike<number>): string;
-  /** One token as it reads, with spaces kept. */
+  /** Returns the text of one token, with its spaces. */
   piece(id: number): string;
 }
 
 /**
- * Opens a Hugging Face tokenizer.json (text or parsed), with tokenizer_config.json beside it if
- * there is one. It works in this thread, for as long as it takes: one of unknown origin belongs behind
- * `guardTokenizer`.
+ * Opens a Hugging Face tokenizer.json (text or parsed), with its tokenizer_config.json if there is
+ * one. It runs in this thread without a time limit: use `guardTokenizer` for files of unknown
+ * origin.
  */
 export function openTokenizer(json: string | object, config?: string | object): Tokenizer;
 
-/** The files of a tokenizer as they are stored, or the metadata of a GGUF file. */
+/** The stored files of a tokenizer, or the metadata of a GGUF file. */
 export type TokenizerSource =
   | { readonly tokenizer: string; readonly config?: string }
   | {
@@ -70,28 +70,27 @@ export type TokenizerSource =
       readonly config?: string;
       readonly special_tokens_map?: string;
     }
-  /** vocab.txt of BERT, one token a line. */
+  /** The vocab.txt of BERT, with one token per line. */
   | { readonly words: string; readonly config?: string }
   | { readonly gguf: ReadonlyMap<string, ReturnType<GgufReader>> };
 
-/** Like a Tokenizer, but what may take long comes later, out of a worker that can be ended. */
+/** A Tokenizer in a worker that can be ended: `encode` and `decode` return promises. */
 export interface GuardedTokenizer extends Omit<Tokenizer, 'encode' | 'decode'> {
   /** @throws SinkscopeError 'too_slow'; the next call restarts the worker */
   encode(text: string, options?: EncodeOptions): Promise<Token[]>;
   decode(ids: ArrayLike<number>): Promise<string>;
-  /** Ends the worker, and what is under way with 'closed'. */
+  /** Ends the worker; pending calls reject with 'closed'. */
   close(): void;
 }
 
-/** Whatever it is, its answers can be awaited. */
+/** Any tokenizer; await its answers. */
 export type AnyTokenizer = Tokenizer | GuardedTokenizer;
 
 /**
- * Opens an untrusted tokenizer: its patterns may never end. Every step of the work
- * (reading the files, building the tables, each text) has `limit` milliseconds, 5000 by default, and as
- * many again for each 2^22 units of the files or 2^20 of a text; all this times the slowness of this
- * machine, which the worker measures on a known piece of work when it starts. After 'too_slow' the next
- * step has twice the time.
+ * Opens an untrusted tokenizer, whose patterns may never end. Each step (reading the files,
+ * building the tables, each text) has `limit` milliseconds, 5000 by default, and as many again per
+ * 2^22 units of the files or 2^20 of a text, multiplied by the slowness of this machine, which the
+ * worker measures with a benchmark at its start. After 'too_slow' the next step has twice the time.
  * @throws SinkscopeError 'too_slow', 'bad_tokenizer', 'unsupported'
  * @example
  * const tokenizer = await guardTokenizer({ tokenizer: await file.text() });
@@ -103,15 +102,15 @@ export function guardTokenizer(
   options?: { readonly limit?: number; readonly signal?: AbortSignal },
 ): Promise<GuardedTokenizer>;
 
-/** What openTokenizer takes, as objects. */
+/** The arguments of openTokenizer as objects. */
 export interface TokenizerFiles {
   readonly json: object;
   readonly config: object;
 }
 
 /**
- * vocab.json and merges.txt of a byte-level vocabulary (GPT-2, GPT-Neo, OPT), with
- * tokenizer_config.json and special_tokens_map.json where there are such.
+ * Converts the vocab.json and merges.txt of a byte-level vocabulary (GPT-2, GPT-Neo, OPT), with
+ * tokenizer_config.json and special_tokens_map.json if they exist.
  * @example
  * const { json, config } = tokenizerOfVocabulary(vocab, merges, { add_bos_token: true, bos_token: '</s>' });
  * const tokenizer = openTokenizer(json, config);
@@ -123,21 +122,22 @@ export function tokenizerOfVocabulary(
   specialTokensMap?: string | object,
 ): TokenizerFiles;
 
-/** The value of a key of a GGUF file, or undefined where the file has no such key. */
+/** Returns the value of a GGUF file's metadata key, or undefined if the key is missing. */
 export type GgufReader = (
   key: string,
 ) => string | number | boolean | readonly string[] | ArrayLike<number> | undefined;
 
 /**
- * The tokenizer inside a GGUF file, of the kinds "gpt2" (byte-level BPE) and "llama" (SentencePiece
- * BPE). A tokenizer.ggml.pre that this build does not know is refused by name.
+ * Converts the tokenizer inside a GGUF file, of kind "gpt2" (byte-level BPE) or "llama"
+ * (SentencePiece BPE). Throws for an unknown tokenizer.ggml.pre, with its name.
  * @example const { json, config } = tokenizerOfGguf((key) => metadata.get(key));
  */
 export function tokenizerOfGguf(read: GgufReader): TokenizerFiles;
 
 /**
- * The tokenizer of a plan, from its files or out of the opened GGUF model, in a worker of its own. Where a plan has none
- * the text is a list of ids: `1, 2, 3`, `1 2 3` or `#1#2#3`; a token reads `#1`, `size` is Infinity.
+ * Opens the tokenizer of a plan in its own worker, from the plan's files or the opened GGUF model.
+ * For a plan without a tokenizer, texts are lists of ids: `1, 2, 3`, `1 2 3` or `#1#2#3`; each
+ * token reads `#1`, and `size` is Infinity.
  * @example const tokenizer = await planTokenizer(plan, model, { cache: true });
  */
 export function planTokenizer(
@@ -147,7 +147,7 @@ export function planTokenizer(
     readonly token?: string;
     readonly cache?: boolean;
     readonly signal?: AbortSignal;
-    /** As for `guardTokenizer`. */
+    /** See `guardTokenizer`. */
     readonly limit?: number;
   },
 ): Promise<GuardedTokenizer>;

@@ -1,9 +1,9 @@
 /**
- * Text to token ids and back, with the characters that each token covers.
+ * Converts text to token ids and back, with the characters that each token covers.
  *
  *     text -> added tokens and normalized sections -> words -> pieces, each with its span
  *
- * The stages are those of the tokenizers library, whose ids and offsets are the truth.
+ * The stages follow the tokenizers library, whose ids and offsets are the reference.
  */
 import { check } from '../abi/arguments.js';
 import { SinkscopeError, expect } from '../abi/errors.js';
@@ -21,7 +21,7 @@ import { ROLES, nameOf, parseObject } from './vocabulary.js';
 /** @typedef {import('../sinkscope.js').SpecialToken} SpecialToken */
 /** @typedef {import('../sinkscope.js').Tokenizer} TokenizerShape */
 
-/** Names of the token that begins a sequence, for a tokenizer.json that comes alone. */
+/** Usual names of the BOS token, for a tokenizer.json without a config. */
 const BOS_NAMES = [
   '<s>',
   '<bos>',
@@ -30,7 +30,7 @@ const BOS_NAMES = [
   '[BOS]',
   '<|endoftext|>',
 ];
-/** Names of the token that hides others, likewise. */
+/** Usual names of the mask token, for a tokenizer.json without a config. */
 const MASK_NAMES = ['[MASK]', '<mask>'];
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -44,7 +44,7 @@ export function openTokenizer(json, config = {}) {
 }
 
 /**
- * Whatever the library trips over in an untrusted file is an error with a place.
+ * Turns every error of the host in an untrusted file into one that names the place.
  * @template T
  * @param {() => T} use
  * @returns {T}
@@ -57,8 +57,8 @@ function guard(use) {
   }
 }
 
-/** What JavaScript itself trips over; other errors are sentences. */
-const TRIPS = /** @type {const} */ ([
+/** Explains errors that JavaScript itself throws; other errors are already sentences. */
+const HOST_ERRORS = /** @type {const} */ ([
   [SyntaxError, 'expected patterns that JavaScript reads, too'],
   [RangeError, 'expected stages that end and texts that fit the memory'],
   [TypeError, 'expected all parts of a tokenizer, found one missing or of another kind'],
@@ -67,9 +67,9 @@ const TRIPS = /** @type {const} */ ([
 /** @param {unknown} error */
 function hostError(error) {
   const text = error instanceof Error ? error.message : String(error);
-  const trip = TRIPS.find(([kind]) => error instanceof kind);
-  const said = trip ? `${trip[1]} (${text.slice(0, 200)})` : text;
-  return new SinkscopeError('bad_tokenizer', 'tokenizer.json', said);
+  const explanation = HOST_ERRORS.find(([kind]) => error instanceof kind);
+  const sentence = explanation ? `${explanation[1]} (${text.slice(0, 200)})` : text;
+  return new SinkscopeError('bad_tokenizer', 'tokenizer.json', sentence);
 }
 
 /** @implements {TokenizerShape} */
@@ -78,12 +78,12 @@ class Tokenizer {
   #added;
   /** @type {Map<string, number>} */
   #addedIds;
-  /** @type {string[]} Names by id, with holes where no token has the id. */
+  /** Names by id, with holes for unused ids. @type {string[]} */
   #names = [];
   /** Cache of `piece`, by id. @type {Record<number, string>} */
   #pieces = {};
   #specialNames;
-  /** By id, added tokens in the normalized form that the decoder reads. */
+  /** Added tokens by id, in the normalized form that the decoder reads. */
   #written;
   #find;
   #cut;
@@ -104,9 +104,9 @@ class Tokenizer {
     const special = this.#added.filter((token) => token.special);
     this.#specialNames = new Set(special.map(({ content }) => content));
     const normalize = createNormalizer(file.normalizer);
-    const written = writeAdded(this.#added, normalize);
-    this.#written = new Map(written.map(({ token, text }) => [token.id, text]));
-    this.#find = createFinder(written, normalize);
+    const searched = writeAdded(this.#added, normalize);
+    this.#written = new Map(searched.map(({ token, text }) => [token.id, text]));
+    this.#find = createFinder(searched, normalize);
     this.#cut = createPreTokenizer(file.pre_tokenizer);
     this.#decode = createDecoder(file.decoder);
     this.#surface = createSurface(file, this.#added);
@@ -119,13 +119,13 @@ class Tokenizer {
 
   /** @param {import('./shapes.js').Settings} settings */
   #findBos(settings) {
-    // Said to be none: nothing is left to guess.
+    // The file states that there is none, so the code does not guess.
     if (settings.bos_token === null) return null;
     const named = nameOf(settings, 'bos_token');
-    // An ordinary word that happens to read "<s>" does not begin sequences.
-    const guesses = [this.#names[this.#template.before[0]], ...BOS_NAMES];
-    const known = guesses.filter((name) => this.#addedIds.has(name));
-    const ids = [named, ...known].map((name) => this.#id(name));
+    // Guesses must be added tokens: an ordinary word "<s>" does not begin sequences.
+    const candidates = [this.#names[this.#template.before[0]], ...BOS_NAMES];
+    const added = candidates.filter((name) => this.#addedIds.has(name));
+    const ids = [named, ...added].map((name) => this.#id(name));
     return ids.find((id) => id !== undefined) ?? null;
   }
 
@@ -179,9 +179,9 @@ class Tokenizer {
    * @returns {import('./shapes.js').Piece[]}
    */
   #tokenize(text) {
-    // Half a surrogate pair has no UTF-8; the sign that replaces it is one unit long, too.
-    const sound = Aligned.of(text.replace(/\p{Surrogate}/gu, '\ufffd'));
-    return this.#find(sound).flatMap(({ text: section, token }) => {
+    // A lone surrogate has no UTF-8; the replacement character has the same length of one unit.
+    const wellFormed = Aligned.of(text.replace(/\p{Surrogate}/gu, '\ufffd'));
+    return this.#find(wellFormed).flatMap(({ text: section, token }) => {
       if (token) return [spanOf(section, { id: token.id, start: 0, end: section.text.length })];
       const words = this.#cut(section).filter((word) => word.text !== '');
       return words.flatMap((word) =>
@@ -191,7 +191,7 @@ class Tokenizer {
   }
 
   /**
-   * The tokens before and after a text.
+   * Returns the tokens before and after a text.
    * @param {'auto' | boolean} bos
    * @param {'auto' | 'none' | readonly string[]} special
    */
@@ -221,8 +221,8 @@ class Tokenizer {
   decode(ids) {
     check(ids, 'list', 'ids');
     const names = Array.from(ids, (id) => this.#written.get(id) ?? this.#names[id]);
-    const read = names.filter((name) => name !== undefined && !this.#specialNames.has(name));
-    return guard(() => (read.length === 0 ? '' : this.#decode(read).join('')));
+    const visible = names.filter((name) => name !== undefined && !this.#specialNames.has(name));
+    return guard(() => (visible.length === 0 ? '' : this.#decode(visible).join('')));
   }
 
   /** @param {number} id */
@@ -234,7 +234,7 @@ class Tokenizer {
   /** @param {number} id */
   #read(id) {
     const name = this.#names[id];
-    // A model's vocabulary is often padded beyond that of its tokenizer.
+    // A model's vocabulary is often padded beyond the tokenizer's.
     if (name === undefined) return `[${id}]`;
     const surface = this.#surface(name);
     return typeof surface === 'string' ? surface : utf8.decode(surface);
@@ -242,7 +242,7 @@ class Tokenizer {
 }
 
 /**
- * The characters that a piece of a word covers.
+ * Returns the span of characters that a piece of a word covers.
  * @param {Aligned} word
  * @param {import('./shapes.js').Piece} piece
  */

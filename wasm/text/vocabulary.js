@@ -1,14 +1,14 @@
 /**
- * Byte-level vocabularies that come as vocab.json and merges.txt (GPT-2, GPT-Neo, OPT), said in the
- * form of tokenizer.json; and what any vocabulary must hold before it is used.
+ * Converts byte-level vocabularies of vocab.json and merges.txt (GPT-2, GPT-Neo, OPT) to the form
+ * of tokenizer.json, and checks vocabularies of all kinds.
  *
  *     vocab.json, merges.txt, tokenizer_config.json -> { json, config } -> openTokenizer
  */
 import { SinkscopeError } from '../abi/errors.js';
 import { Ranks } from './merges.js';
 
-/** No vocabulary comes near it; ids beyond it would make tables of holes. */
-const MOST_TOKENS = 1 << 21;
+/** Real vocabularies are far smaller; larger ids would make sparse tables. */
+const TOKENS_MAX = 1 << 21;
 
 /** The names a tokenizer_config.json gives to tokens without text, as [key, kind]. */
 export const ROLES = /** @type {const} */ ([
@@ -40,7 +40,7 @@ export function unknownType(stage, type) {
 }
 
 /**
- * The row of a table of stages that is of this stage's type.
+ * Finds the row of a table for the type of a stage.
  * @template R
  * @param {Readonly<Record<string, R>>} table
  * @param {string} kind
@@ -54,7 +54,7 @@ export function rowOf(table, kind, stage) {
 }
 
 /**
- * What `create` makes of each stage of a sequence.
+ * Applies `create` to each stage of a sequence.
  * @template S, R
  * @param {readonly S[] | null | undefined} stages
  * @param {string} where
@@ -68,7 +68,7 @@ export function eachOf(stages, where, create) {
 
 /**
  * @param {string | object} json
- * @param {string} name of the file
+ * @param {string} name of the file, for errors
  * @returns {Record<string, unknown>}
  */
 export function parseObject(json, name) {
@@ -92,7 +92,7 @@ export function tokenizerOfVocabulary(vocabJson, mergesText, config = {}, specia
   checkVocab(vocab, 'vocab.json');
   const merges = readMerges(mergesText);
   rankMerges(merges, lookup(vocab), 'merges.txt');
-  // GPT-2's own files name no token; whoever has this one means the end and the start of a text.
+  // GPT-2's own files name no token, but use this one for both the start and the end of a text.
   const only = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
   const bos = nameOf(settings, 'bos_token') ?? only;
   const eos = nameOf(settings, 'eos_token') ?? only;
@@ -120,20 +120,20 @@ function required(token, key) {
 }
 
 /**
- * A token's name in a tokenizer_config.json: a string, or an object with its content.
+ * Returns a token's name in a tokenizer_config.json: a string, or an object with its content.
  * @param {import('./shapes.js').Settings} settings
  * @param {string} key
  * @returns {string | undefined}
  */
 export function nameOf(settings, key) {
-  const said = /** @type {string | { content?: unknown } | null | undefined} */ (settings[key]);
-  const name = typeof said === 'object' ? said?.content : said;
+  const setting = /** @type {string | { content?: unknown } | null | undefined} */ (settings[key]);
+  const name = typeof setting === 'object' ? setting?.content : setting;
   return typeof name === 'string' && name !== '' ? name : undefined;
 }
 
 /**
- * Tokens that are found in the text before it is split: those of added_tokens_decoder, and those
- * that have a role.
+ * Lists the tokens that are searched for before the text is split: those of added_tokens_decoder,
+ * and those with a role.
  * @param {Record<string, number>} vocab
  * @param {import('./shapes.js').Settings} settings
  * @param {readonly (string | undefined)[]} more
@@ -148,7 +148,7 @@ function addedTokens(vocab, settings, more) {
   }
   const names = [...ROLES.map(([key]) => nameOf(settings, key)), ...more];
   for (const name of names) {
-    // A token without an id cannot be given to a model: no vocabulary holds it.
+    // A token outside the vocabulary has no id that a model could take.
     if (name === undefined || added.has(name) || !Object.hasOwn(vocab, name)) continue;
     added.set(name, { id: vocab[name], content: name, normalized: false, special: true });
   }
@@ -156,12 +156,12 @@ function addedTokens(vocab, settings, more) {
 }
 
 /**
- * A tokenizer.json of the byte-level kind.
+ * Makes a byte-level tokenizer.json.
  * @param {{ vocab: object, merges: string[][], added: object[], post: object | null,
  *   prefixSpace?: boolean, normalizer?: object | null, split?: object[], later?: object[],
  *   ignoreMerges?: boolean }} parts
- *   split: stages that cut the text before it is written as bytes; default: the pattern of GPT-2
- *   later: stages that cut the bytes
+ * split: stages that split the text before its bytes become letters; default: the pattern of GPT-2
+ * later: stages that split the letters
  */
 export function byteLevelFile(parts) {
   const { vocab, merges, added, post, split, later = [], prefixSpace = false } = parts;
@@ -183,7 +183,7 @@ export function byteLevelFile(parts) {
 }
 
 /**
- * A post-processor that adds tokens to a text's ends; null where it would add none.
+ * Makes a post-processor that adds tokens around a text; null if it would add none.
  * @param {string | null} bos
  * @param {string | null} eos
  */
@@ -199,22 +199,22 @@ export function template(bos, eos) {
 }
 
 /**
- * The pairs of merges.txt, one a line, the first to be joined first; a line that occurs twice would
- * make that order doubtful. A token may begin with '#': only the first line may be a remark.
+ * Reads the pairs of merges.txt, one per line in the order of merging; a repeated line would make
+ * that order ambiguous. A token may begin with '#', so only the first line may be a comment.
  * @param {unknown} text
  */
 function readMerges(text) {
   if (typeof text !== 'string') return refuse('merges.txt', `expected text, got ${typeof text}`);
   /** @type {Map<string, number>} */
-  const seen = new Map();
+  const lines = new Map();
   text.split(/\r?\n/).forEach((line, i) => {
     if (line === '' || (i === 0 && line.startsWith('#version'))) return;
-    const first = seen.get(line);
+    const first = lines.get(line);
     if (first !== undefined)
       refuse(`merges.txt line ${i + 1}`, `is that of line ${first + 1} again`);
-    seen.set(line, i);
+    lines.set(line, i);
   });
-  return [...seen].map(([line, i]) => splitPair(line, `merges.txt line ${i + 1}`));
+  return [...lines].map(([line, i]) => splitPair(line, `merges.txt line ${i + 1}`));
 }
 
 /**
@@ -228,19 +228,19 @@ export function splitPair(line, where) {
 }
 
 /**
- * Ids must be whole numbers, each of one token only.
+ * Checks that ids are integers and distinct.
  * @param {Readonly<Record<string, unknown>>} vocab
  * @param {string} where
  * @returns {asserts vocab is Record<string, number>}
  */
 export function checkVocab(vocab, where) {
-  const seen = new Uint8Array(MOST_TOKENS);
+  const counts = new Uint8Array(TOKENS_MAX);
   const tokens = Object.keys(vocab);
   if (tokens.length === 0) refuse(where, 'expected tokens, got an empty table');
   for (const token of tokens) {
     const id = vocab[token];
     checkId(id, where, token);
-    if (seen[id]++) {
+    if (counts[id]++) {
       const first = tokens.find((other) => vocab[other] === id);
       refuse(where, `"${token}" and "${first}" have the same id ${id}`);
     }
@@ -254,27 +254,27 @@ export function checkVocab(vocab, where) {
  * @returns {asserts id is number}
  */
 export function checkId(id, where, token) {
-  if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < MOST_TOKENS) return;
+  if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < TOKENS_MAX) return;
   const place = token === undefined ? where : `${where} "${token.slice(0, 80)}"`;
-  refuse(place, `expected an id below ${MOST_TOKENS}, got ${JSON.stringify(id)?.slice(0, 80)}`);
+  refuse(place, `expected an id below ${TOKENS_MAX}, got ${JSON.stringify(id)?.slice(0, 80)}`);
 }
 
 /**
- * Ranks of merges. Each merge must be of tokens that exist and join to one that exists: the model
- * could not look up what they make otherwise.
- * @param {readonly unknown[]} merges each "a b" or, since tokens may hold spaces, ["a", "b"]
+ * Ranks merges. The parts of each merge and their concatenation must be tokens: the model could not
+ * look up the result otherwise.
+ * @param {readonly unknown[]} merges "a b" each or, since tokens may hold spaces, ["a", "b"]
  * @param {(token: string) => number | undefined} idOf
  * @param {string} where
- * @param {number} [skipped] characters that mark a token as continuing a word, dropped when joined
+ * @param {number} [skipped] length of the prefix that marks a token as continuing a word and is dropped when merged
  */
 export function rankMerges(merges, idOf, where, skipped = 0) {
   const ranks = new Ranks(merges.length);
   merges.forEach((merge, i) => {
     const [left, right] = pairOf(merge, where, i);
-    const whole = left + right.slice(skipped);
-    const [a, b, joined] = [left, right, whole].map(idOf);
+    const merged = left + right.slice(skipped);
+    const [a, b, joined] = [left, right, merged].map(idOf);
     if (a === undefined || b === undefined || joined === undefined) {
-      const missing = [left, right, whole].find((token) => idOf(token) === undefined);
+      const missing = [left, right, merged].find((token) => idOf(token) === undefined);
       const text = `"${left} ${right}" needs "${missing}", which is not in the vocabulary`;
       return refuse(`${where} ${i}`, text);
     }
@@ -297,7 +297,7 @@ function pairOf(merge, where, i) {
 }
 
 /**
- * Looks tokens up in a table that may have been parsed from JSON of anyone.
+ * Looks tokens up in a table that may come from untrusted JSON.
  * @param {Readonly<Record<string, number>>} vocab
  */
 export function lookup(vocab) {

@@ -1,6 +1,7 @@
 /**
- * The vocab.txt of the first BERT models, one token a line, said in the form of tokenizer.json. What
- * tokenizer_config.json leaves open is as in transformers' BertTokenizer.
+ * Converts the vocab.txt of the first BERT models, one token per line, to the form of
+ * tokenizer.json. Settings that tokenizer_config.json lacks are those of transformers'
+ * BertTokenizer.
  */
 import { checkVocab, nameOf, parseObject, refuse, template } from './vocabulary.js';
 
@@ -14,14 +15,14 @@ const NAMES = [
 ];
 
 /**
- * @param {string} text of vocab.txt
+ * @param {string} text content of vocab.txt
  * @param {string | object} [config] tokenizer_config.json
  * @returns {import('../sinkscope.js').TokenizerFiles}
  */
 export function tokenizerOfWords(text, config = {}) {
-  const given = parseObject(config, 'tokenizer_config.json');
+  const settings = parseObject(config, 'tokenizer_config.json');
   const vocab = readWords(text);
-  const roles = NAMES.map(([key, standard]) => [key, nameOf(given, key) ?? standard]);
+  const roles = NAMES.map(([key, standard]) => [key, nameOf(settings, key) ?? standard]);
   const { unk_token, sep_token, cls_token } = Object.fromEntries(roles);
   for (const name of [unk_token, sep_token, cls_token]) {
     if (!Object.hasOwn(vocab, name)) refuse('vocab.txt', `expected a line "${name}", got none`);
@@ -33,20 +34,20 @@ export function tokenizerOfWords(text, config = {}) {
     normalizer: {
       type: 'BertNormalizer',
       clean_text: true,
-      handle_chinese_chars: given.tokenize_chinese_chars !== false,
-      strip_accents: given.strip_accents ?? null,
-      lowercase: given.do_lower_case !== false,
+      handle_chinese_chars: settings.tokenize_chinese_chars !== false,
+      strip_accents: settings.strip_accents ?? null,
+      lowercase: settings.do_lower_case !== false,
     },
     pre_tokenizer: { type: 'BertPreTokenizer' },
     post_processor: template(cls_token, sep_token),
     decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
     model: { type: 'WordPiece', vocab, unk_token, continuing_subword_prefix: '##' },
   };
-  return { json, config: { ...given, ...Object.fromEntries(special) } };
+  return { json, config: { ...settings, ...Object.fromEntries(special) } };
 }
 
 /**
- * The ids of tokens, which are the numbers of their lines.
+ * Reads the ids of tokens, which are their line numbers.
  * @param {string} text
  */
 function readWords(text) {

@@ -1,6 +1,7 @@
 /**
- * An untrusted tokenizer, where it can be ended; guard.js is the side of the page. One
- * question is asked at a time. Between the steps of opening the worker reports that it is alive.
+ * Runs an untrusted tokenizer in a worker that the page can end; guard.js is the page's side. The
+ * page asks one question at a time. Between the steps of opening, the worker reports that it is
+ * alive.
  */
 import { listen, reply } from '#inside';
 import { packError } from '../abi/errors.js';
@@ -42,11 +43,14 @@ function open(source) {
   return { size, bos, specials, ...pieces() };
 }
 
-/** How each token reads: one text, and where each ends in it. It is sent many times faster than a list. */
+/**
+ * Joins the texts of all tokens and lists where each ends, which posts many times faster than a
+ * list of strings.
+ */
 function pieces() {
-  const all = Array.from({ length: tokenizer.size }, (_, id) => tokenizer.piece(id));
+  const texts = Array.from({ length: tokenizer.size }, (_, id) => tokenizer.piece(id));
   let end = 0;
-  return { text: all.join(''), ends: Uint32Array.from(all, (piece) => (end += piece.length)) };
+  return { text: texts.join(''), ends: Uint32Array.from(texts, (piece) => (end += piece.length)) };
 }
 
 /** @param {Encode} question */
@@ -74,14 +78,14 @@ listen((/** @type {Question} */ question) => {
 });
 
 /**
- * Milliseconds that a known piece of work takes here and now: a table of strings, as a vocabulary is.
- * The other side learns from it how slow this machine is.
+ * Measures a benchmark in milliseconds: it builds a table of strings, like a vocabulary. The page
+ * infers from it how slow this machine is.
  */
-function timeKnownPiece() {
+function timeBenchmark() {
   const began = performance.now();
   const ids = Array.from({ length: 10_000 }, (_, i) => [`piece ${(i * 7919) % 10_007}`, i]);
   const table = new Map(Object.entries(JSON.parse(JSON.stringify(Object.fromEntries(ids)))));
   return table.size > 0 ? performance.now() - began : 0;
 }
 
-reply({ isAlive: true, took: timeKnownPiece() });
+reply({ isAlive: true, took: timeBenchmark() });

@@ -11,6 +11,7 @@ import { littleWords, writtenOf } from './views/outputs';
 import { emergence } from './views/training';
 import type { Choice } from './views/index';
 import { profile } from './views/norms';
+import { signed } from './views/settings';
 import { firstBare, judged, word } from './words';
 
 const WHERE: Readonly<Record<Kind, string>> = {
@@ -71,17 +72,21 @@ function write(frame: Frame, at: Head): string {
 /** Below this a change of the loss, in nats per token, is small. */
 const SMALL = 0.01;
 
-const predicts = ({ sequences }: Frame, rise: number): string =>
-  `the model predicts ${sequences === 1 ? 'this text' : 'these texts'} ${
+const predicts = ({ sequences }: Frame, rise: number, verb = 'predicts'): string =>
+  `the model ${verb} ${sequences === 1 ? 'this text' : 'these texts'} ${
     Math.abs(rise) < SMALL ? 'about as well' : rise > 0 ? 'worse' : 'better'
   }.`;
 
 const wholeOutput = (frame: Frame, at: Head): string =>
   frame.tensors.mixed ? littleWords(writtenOf(frame, at)) : '';
 
-function whatIf(frame: Frame): string {
+/** @param rise of the loss with the first token hidden, once it is measured */
+function whatIf(frame: Frame, rise: number | undefined): string {
   const { base, T, edits } = frame;
-  if (!edits.length) return 'Change one thing, and see what the model does instead.';
+  if (!edits.length)
+    return Number.isFinite(rise)
+      ? `If no token could attend to the first one, ${predicts(frame, rise!, 'would predict')}`
+      : 'Change one thing, and see what the model does instead.';
   if (!base?.tensors.loss_at || !frame.tensors.loss_at || base.T !== T) return '';
   const known = lossChange(frame, base).filter((one) => Number.isFinite(one));
   return known.length ? `With this change ${predicts(frame, mean(known))}` : '';
@@ -92,14 +97,23 @@ function matter(frame: Frame, { layer, head }: Head): string {
   return Number.isFinite(rise) ? `Without this head ${predicts(frame, rise)}` : '';
 }
 
+/** What follows the answer where several changes are measured at once. */
+export function togetherWords(frame: Frame, count: number, rise: number | undefined): string {
+  if (rise === undefined) return `Setting the outputs of all ${count} dormant heads to 0 at once …`;
+  return Number.isFinite(rise)
+    ? `Without all ${count} dormant heads at once ${predicts(frame, rise).replace(/\.$/, '')}: its loss changes by ${signed(rise)} nats per token.`
+    : '';
+}
+
 function when(frame: Frame): string {
   const found = emergence(frame);
   if (!found) return '';
   if (found.isNone) return 'At no step of the training did many heads have a sink.';
   const step = found.step.toLocaleString('en');
+  const half = 'half as many have one as at the end.';
   return found.from > 0
-    ? `Half of the sinks were there by step ${step} of the training.`
-    : `At first no head has a sink; half of the sinks are there by step ${step}.`;
+    ? `Some heads have a sink from the first step on; by step ${step} ${half}`
+    : `At first no head has a sink; by step ${step} ${half}`;
 }
 
 const against = (ratio: number, than: string, alike: string): string =>
@@ -138,7 +152,9 @@ function biasKey({ tensors: { sink_ratio_bias } }: Frame): string {
   return `In ${who} heads, much of the attention goes to a key that belongs to no token.`;
 }
 
-const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) => string>> = {
+type Answer = (frame: Frame, at: Head, state: State) => string;
+
+const ANSWERS: Readonly<Record<string, Answer>> = {
   attention: where,
   ...{ sinks: allHeads, heads: allHeads, scores: others, secondary: others, mass: sums },
   ...{ bias: biasKey, norms: vectors, next: guess, loss: predicted },
@@ -147,7 +163,6 @@ const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) =>
     arrows: why,
     outputs: wholeOutput,
     gives: write,
-    change: whatIf,
     training: when,
     effects: matter,
   },
@@ -156,16 +171,19 @@ const ANSWERS: Readonly<Record<string, (frame: Frame, at: Head, state: State) =>
 /**
  * The plain answer that a picture gives, for the head that is shown; the picture's question where there is none, or
  * its numbers are not there.
+ * @param rise of the loss with the first token hidden, in nats per token: what if it were
  */
 export function answerOf(
   { question, views: [view] }: Choice,
   frame: Frame,
   at: Head,
   state: State,
+  rise?: number,
 ): string {
+  const { name } = view!;
   // Before an edit, what if is asked over the map.
-  const name = question.name === 'if' && view!.name === 'attention' ? 'change' : view!.name;
-  return ANSWERS[name]?.(frame, at, state) || view!.question;
+  const isIf = name === 'change' || (question.name === 'if' && name === 'attention');
+  return (isIf ? whatIf(frame, rise) : ANSWERS[name]?.(frame, at, state)) || view!.question;
 }
 
 /** What the first token is, said in full once a screen. */

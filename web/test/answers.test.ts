@@ -1,6 +1,6 @@
 /** The plain answers of Explore: each is said where its condition holds, and has no symbols. */
 import { describe, expect, it } from 'vitest';
-import { answerOf, comparedAnswer, firstInFull } from '../src/answers';
+import { answerOf, comparedAnswer, firstInFull, togetherWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { choiceOf, QUESTIONS } from '../src/views';
@@ -71,7 +71,7 @@ describe('the answer', () => {
         },
       );
     expect(of(0.6, -0.5)).toBe(
-      'Every token’s query points towards the first key and away from the others.',
+      'Every later token’s query points towards the first key and away from the others.',
     );
     expect(of(-0.2, 0.3)).toBe('In this head the first key does not win.');
     expect(said('geometry')).toBe('Why does the first key get the highest scores?');
@@ -142,6 +142,25 @@ describe('the answer', () => {
     expect(changed(3)).toBe('With this change the model predicts this text worse.');
     expect(changed(1, 4)).toBe('With this change the model predicts these texts better.');
     expect(said('change')).toBe('Change one thing, and see what the model does instead.');
+    // Before anything is changed, what a reader would try first is answered, once it is measured.
+    const hidden = (rise: number) =>
+      answerOf(choiceOf('change', [frameOf()]), frameOf(), at, defaults, rise);
+    expect(hidden(0.3)).toBe(
+      'If no token could attend to the first one, the model would predict this text worse.',
+    );
+    expect(hidden(0.009)).toMatch(/would predict this text about as well\.$/);
+    expect(hidden(NaN)).toBe('Change one thing, and see what the model does instead.');
+  });
+
+  it('says what all dormant heads do together', () => {
+    expect(togetherWords(frameOf(), 9, undefined)).toBe(
+      'Setting the outputs of all 9 dormant heads to 0 at once …',
+    );
+    expect(togetherWords(frameOf(), 9, 0.004)).toBe(
+      'Without all 9 dormant heads at once the model predicts this text about as well: its loss changes by +0.004 nats per token.',
+    );
+    expect(togetherWords(frameOf(), 2, 0.25)).toMatch(/predicts this text worse: .* \+0\.250/);
+    expect(togetherWords(frameOf(), 2, NaN)).toBe('');
   });
 
   it('has no symbols, and is the question of a picture that has no answer', () => {

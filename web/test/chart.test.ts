@@ -281,8 +281,8 @@ describe('axes', () => {
   });
 
   it('reach at least as far as they are asked to', () => {
-    expect(drawn([line([1, 2])], { reach: [0, 8] }).yTicks.at(-1)).toBe('8');
-    expect(drawn([line([1, 12])], { reach: [0, 8] }).yTicks.at(-1)).toBe('12');
+    expect(drawn([line([1, 2])], { domain: [0, 8] }).yTicks.at(-1)).toBe('8');
+    expect(drawn([line([1, 12])], { domain: [0, 8] }).yTicks.at(-1)).toBe('12');
   });
 
   it('are there without any value', () => {

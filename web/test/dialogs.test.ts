@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /** The dialogs in which models are chosen and figures embedded, the header, the link that is shared, and the address. */
 import { signal } from '@preact/signals-core';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, linkTo, parseHash, printHash, type State } from '../src/ask/state';
 import { showEmbed } from '../src/embed/dialog';
 import { snippets } from '../src/embed/snippets';
@@ -43,6 +43,9 @@ afterEach(() => {
   vi.useRealTimers();
   vi.restoreAllMocks();
 });
+
+// The address is written a while after a change, when there may be no page any more; a click writes it at once.
+afterAll(() => void dispatchEvent(new Event('click')));
 
 describe('the picker of models', () => {
   const choices = [

@@ -76,7 +76,7 @@ interface Options extends Partial<State> {
   readonly frames?: readonly Frame[];
   readonly group?: readonly Frame[];
   readonly isPlain?: boolean;
-  readonly reach?: object;
+  readonly api?: object;
 }
 
 export function drawn(view: View, frame: Frame, options: Options = {}) {
@@ -85,12 +85,12 @@ export function drawn(view: View, frame: Frame, options: Options = {}) {
   const root = document.createElement('div');
   const pointed = signal<Pointed>({});
   const [set, point, fail] = [vi.fn(), vi.fn(), vi.fn()];
-  const reach = { set, point, fail, pointed, effect: (run: () => void) => void effect(run) };
-  const update = view.draw(root, { ...reach, ...options.reach } as never);
+  const api = { set, point, fail, pointed, effect: (run: () => void) => void effect(run) };
+  const update = view.draw(root, { ...api, ...options.api } as never);
   const own = [...maps];
   const draw = (
     of: Frame,
-    { frames = [of], group = [of], isPlain = false, reach: _, ...state }: Options = {},
+    { frames = [of], group = [of], isPlain = false, api: _, ...state }: Options = {},
   ) => {
     const all = { ...defaults, ...state };
     const at = selectedHead(of, all);

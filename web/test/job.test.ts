@@ -22,8 +22,8 @@ describe('a job of a view', () => {
 
   beforeEach(() => {
     [made, root, drawn, failures] = [new WeakMap(), { dataset: {} }, [], []];
-    const reach = { fail: (error: unknown) => void failures.push(error) };
-    show = createJob(root as unknown as HTMLElement, reach, {
+    const api = { fail: (error: unknown) => void failures.push(error) };
+    show = createJob(root as unknown as HTMLElement, api, {
       made,
       settings: ['goal', 'suffix'],
       run: (_, __, given, onMade) => {

@@ -61,7 +61,7 @@ describe('a search for a suffix', () => {
       given.push([pair, { ...options, signal }]);
       return job.promise;
     };
-    const view = drawn(suffix, of, { reach: { measure }, ...change });
+    const view = drawn(suffix, of, { api: { measure }, ...change });
     return { ...view, job, given, of };
   }
 
@@ -227,7 +227,7 @@ describe('unmasking', () => {
     const of = frame();
     const options = { masked: 2, denoise: 12, without: 'none' as const, ...change };
     return {
-      ...drawn(unmasking, of, { reach: { measure: run }, ...options }),
+      ...drawn(unmasking, of, { api: { measure: run }, ...options }),
       job,
       given,
       of,
@@ -379,7 +379,7 @@ describe('the loss at masked tokens', () => {
   async function measured(result: object) {
     const job = held<object>();
     const calls: [Frame, AbortSignal, (share: number) => void][] = [];
-    const reach = {
+    const api = {
       measure: (
         _: string,
         { frame, signal }: Of,
@@ -389,7 +389,7 @@ describe('the loss at masked tokens', () => {
         return job.promise;
       },
     };
-    const one = drawn(maskedLoss, { ...of, tokens: [...of.tokens] }, { reach });
+    const one = drawn(maskedLoss, { ...of, tokens: [...of.tokens] }, { api });
     one.click('Measure');
     expect(one.text('.unmask-controls')).toBe('Stop 0%');
     calls[0]![2](0.5);
@@ -411,7 +411,7 @@ describe('the loss at masked tokens', () => {
     ]);
     expect(chart!.series[0]!.spread).toEqual([0.01, 0.01]);
     // Room for the end of the lowest bar.
-    expect(chart!.reach![0]).toBeCloseTo(-0.06);
+    expect(chart!.domain![0]).toBeCloseTo(-0.06);
     expect(text('.caption')).toBe(
       'Softmax model, 64 masked tokens of 8 prompts, filled in over 8 steps: loss 4.25 ± 0.25 nats. Without its strongest ' +
         'key, which receives 12.5% of all attention, the loss does not change clearly (0.015 ± 0.010); without a random ' +
@@ -474,7 +474,7 @@ describe('tasks', () => {
       return job.promise;
     };
     const of = frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e') });
-    const { click, text, all, charts, lines } = drawn(tasks, of, { reach: { measure } });
+    const { click, text, all, charts, lines } = drawn(tasks, of, { api: { measure } });
     expect([text('.primary'), all('.plot')[0]!.hidden, tasks.says(of, at)]).toEqual([
       ...['Measure', true, ''],
     ]);
@@ -494,7 +494,7 @@ describe('tasks', () => {
     ]);
     const [chart] = charts();
     expect(chart).toMatchObject({
-      ...{ percent: true, reach: [0, 0.1], yLabel: 'accuracy' },
+      ...{ percent: true, domain: [0, 0.1], yLabel: 'accuracy' },
       xNames: ['all keys', 'first gone', 'other gone', 'first hidden'],
     });
     // The conditions have no order that a line could follow.

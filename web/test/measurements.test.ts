@@ -14,7 +14,7 @@ test('an early token is exchanged for another of the text, never the first one',
 });
 
 /** The influence of a changed token in some texts, of a model whose special tokens are below 10; every pair of runs that it compared. */
-async function reachOf(...ids: number[][]) {
+async function viewApiOf(...ids: number[][]) {
   const compared: [changed: string, base: string][] = [];
   const open = new Set<object>();
   const reports: string[] = [];
@@ -48,7 +48,7 @@ async function reachOf(...ids: number[][]) {
 }
 
 test('the influence of a token is measured with the special tokens and without them', async () => {
-  const { compared, reports, tensors, spread } = await reachOf(
+  const { compared, reports, tensors, spread } = await viewApiOf(
     [0, 1, 11, 12, 13, 14, 15, 16, 17],
     [0, 1, 31, 12, 13, 14, 15, 16, 18],
   );
@@ -67,10 +67,10 @@ test('the influence of a token is measured with the special tokens and without t
 });
 
 test('a text without special tokens has one influence, and one of special tokens alone has none', async () => {
-  const bare = await reachOf([11, 12, 13, 14, 15, 16]);
+  const bare = await viewApiOf([11, 12, 13, 14, 15, 16]);
   expect(bare.compared).toEqual([['11 12 13 14 16 16', '11 12 13 14 15 16']]);
   expect(bare.tensors.reach_bare!.data).toHaveLength(0);
-  const special = await reachOf([0, 1, 2, 1, 0, 2, 1]);
+  const special = await viewApiOf([0, 1, 2, 1, 0, 2, 1]);
   expect(special.compared).toEqual([]);
   expect(special.reports).toEqual(['1/1']);
 });

@@ -280,6 +280,14 @@ describe('the queue', () => {
     expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
+  it('closes a run of which something could not be read', async () => {
+    const { ask, of, idle, log } = stageOf();
+    ask(['a'], { reads: ['bad'] });
+    await idle();
+    expect(of('a')!.error).toBe('it cannot');
+    expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a']);
+  });
+
   it('ablates heads after the run that is shown, until no room asks for it', async () => {
     const { ask, of, runs, idle, hold } = stageOf();
     ask(['a']);

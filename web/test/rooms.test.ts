@@ -185,8 +185,8 @@ describe('Explore', () => {
     expect(stage()).toContain('firsts');
     made.click('What does the head write?');
     expect([made.state.value.view, made.pressed('.asks .tabs button')]).toEqual([
-      'gives',
-      ['Contribution'],
+      'outputs',
+      ['Output'],
     ]);
     made.click('Norms');
     expect(stage()).toEqual(['norms (main)', 'ratios', 'channels']);

@@ -44,14 +44,14 @@ describe('queries and keys as arrows', () => {
       others: expect.closeTo(-0.4167, 4),
     });
     expect(words()).toBe(
-      'Every token’s query points towards the first key and away from the others.',
+      'Every later token’s query points towards the first key and away from the others.',
     );
     expect(words(cosines(0.5, 0.2, 0.2))).toBe('In this head the first key does not win.');
     expect(words(cosines(0.5, 0.1, 0.2), [4, 4, 4])).toBe(
-      'Every token’s query points more towards the first key than towards any other.',
+      'Every later token’s query points more towards the first key than towards any other.',
     );
     expect(words(cosines(0.5, 0.6, 0.7), [8, 1, 1])).toBe(
-      'Every token’s query scores highest with the first key, which wins by its length.',
+      'Every later token’s query scores highest with the first key, which wins by its length.',
     );
     // It wins for one of two queries.
     expect(words(cosines(0.5, 0.4, 0.9), [1, 1, 1])).toBe(
@@ -72,8 +72,18 @@ describe('queries and keys as arrows', () => {
   it('draw each key at its angle and with its length, for the query that is chosen', () => {
     const view = drawn(arrows, keyed());
     expect(view.text('.caption')).toMatch(
-      /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in 2 of 2 rows\.$/,
+      /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in 2 of 2 rows\. A short key wins because .* scores below zero, however long it is\.$/,
     );
+    // Of a long key, and of keys that do not point away, this is not said.
+    for (const [cos, norm] of [
+      [keyed(), 9],
+      [keyed(cosines(0.9, 0.25, 0.9)), undefined],
+    ] as const) {
+      const data = norm && Float32Array.from({ length: 12 }, (_, i) => (i % 3 ? 1 : norm));
+      const key_norm = data ? tensor([2, 2, 3], [...data]) : cos.tensors.key_norm!;
+      const other = { ...cos, tensors: { ...cos.tensors, key_norm } } as Frame;
+      expect(arrows.says(other, at)).not.toMatch(/short key/);
+    }
     const tip = (kind: string, nth = 0) =>
       /L([-\d.]+),([-\d.]+)M/
         .exec(view.all(`path.${kind}`)[nth]!.getAttribute('d')!)!
@@ -230,7 +240,8 @@ describe('the story', () => {
   it('builds and asks for nothing of a step that is not reached', async () => {
     const { all, wants } = storyOf(2, [keyed()]);
     await settle();
-    expect(all('div:has(> .step-words)')).toHaveLength(1);
+    expect(all('div:has(> .step-words)')).toHaveLength(0);
+    expect(all('[data-recorded-texts]')).toHaveLength(1);
     expect(wants()).toEqual({ views: [], more: [], subjects: [], heads: {}, studies: [] });
     expect(labs).not.toHaveBeenCalled();
   });
@@ -284,11 +295,11 @@ describe('the story', () => {
   it('3: begins with a plain sentence, and has the numbers after it', async () => {
     const { texts, wants } = storyOf(3, [keyed()]);
     await settle();
-    const [first, intro, numbers] = texts('.step-words p');
+    const [first, intro, , numbers] = texts('.step-words p');
     expect(first).toBe(
-      'Every token’s query points towards the first key and away from the others.',
+      'Every later token’s query points towards the first key and away from the others.',
     );
-    expect(intro).toMatch(/^A score is the dot product of a query and a key/);
+    expect(intro).toMatch(/Softmax .* sum to 100%, so each token must attend somewhere\. Sigmoid/);
     expect(numbers).toMatch(/^In head L1H0 the cosine of query and key is \+0\.50/);
     expect(wants().views.map(({ name }) => name)).toEqual(['arrows']);
     const one = storyOf(3, [{ ...keyed(), T: 1 } as Frame]);

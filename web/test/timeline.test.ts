@@ -108,7 +108,12 @@ describe('a run in the charts', () => {
 
   it('knows the values that each quantity can have, and shows a part of them at least', () => {
     expect(
-      QUANTITIES.map(({ name, within, reach = [], digits }) => [name, ...within, ...reach, digits]),
+      QUANTITIES.map(({ name, within, domain = [], digits }) => [
+        name,
+        ...within,
+        ...domain,
+        digits,
+      ]),
     ).toEqual([
       ['loss', 0, Infinity, 2],
       ['sink_1', 0, 100, 0, 60, 1],

@@ -59,7 +59,7 @@ const turn = () => new Promise((done) => setTimeout(done));
 let fail: ReturnType<typeof vi.fn>;
 beforeEach(() => (fail = vi.fn()));
 async function view(frames: Frame[], options: object = {}) {
-  const made = drawn(training, frames[0]!, { frames, reach: { timelines, fail }, ...options });
+  const made = drawn(training, frames[0]!, { frames, api: { timelines, fail }, ...options });
   await turn();
   return { ...made, chart: () => made.charts()[0]! };
 }
@@ -105,7 +105,12 @@ describe('the curves', () => {
       dash: '5,3',
     });
     expect(named(chart(), 'softmax')).not.toHaveProperty('dash');
-    expect(chart()).toMatchObject({ steps: true, cursor: 20, reach: [0, 60], yLabel: 'Sink₁, %' });
+    expect(chart()).toMatchObject({
+      steps: true,
+      cursor: 20,
+      domain: [0, 60],
+      yLabel: 'heads with a sink (Sink₁), %',
+    });
     expect(chart()).not.toHaveProperty('log');
     expect(texts('.segmented button')[0]).toMatch(/loss/i);
     click('‖h₁‖');
@@ -119,7 +124,7 @@ describe('the curves', () => {
 
   it('have what is chosen, its unit and its scale', async () => {
     const made = await view([of('sigmoid')], { curve: 'hidden_ratio' });
-    expect(made.chart()).toMatchObject({ log: true, reach: [0.7, 10], cursor: 40 });
+    expect(made.chart()).toMatchObject({ log: true, domain: [0.7, 10], cursor: 40 });
     expect(made.chart().yLabel).toMatch(/, ×$/);
     const loss = await view(
       [of('sigmoid', { model: { id: 'sigmoid@10', title: '', source: 'zoo', step: { of: 70 } } })],
@@ -227,7 +232,7 @@ describe('the sentences', () => {
 
   it('is why the checkpoints could not be had', async () => {
     const reason = new Error('no network');
-    await view([of('sigmoid')], { reach: { timelines: () => Promise.reject(reason), fail } });
+    await view([of('sigmoid')], { api: { timelines: () => Promise.reject(reason), fail } });
     expect(fail).toHaveBeenCalledWith(reason);
   });
 });

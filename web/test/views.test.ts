@@ -436,9 +436,9 @@ describe('query-key geometry', () => {
   });
 
   it('says the mean cosines and the norm of the first key', () => {
-    // (1 + 0.5 + 0) / 3, and (-0.5 - 1 - 1) / 3.
+    // The first query sees no other key: (0.5 + 0) / 2, and (-0.5 - 1 - 1) / 3.
     expect(geometry.says(frame, at)).toBe(
-      'Cosine of query and key: +0.50 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
+      'Cosine of query and key: +0.25 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
     );
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(base(), at)).toBe('');
@@ -475,10 +475,10 @@ describe('query-key geometry', () => {
     const degrees = (angles: readonly number[]) =>
       angles.map((one) => Math.round((one * 180) / Math.PI));
     expect([degrees(first!.angles), degrees(others!.angles)]).toEqual([
-      [0, 60, 90],
+      [60, 90],
       [120, 180, 180],
     ]);
-    expect(view.text('.chart-key')).toBe('first key, mean 50°other keys, mean 160°');
+    expect(view.text('.chart-key')).toBe('first key, mean 75°other keys, mean 160°');
     expect(view.all('.plot, .rose').map((one) => one.hidden)).toEqual([true, false]);
     view.draw(frame, { map: 'angle' });
     expect(roses).toHaveLength(1);
@@ -552,7 +552,7 @@ describe('the router', () => {
       ['uniform load', '0.667', '0.667', '0.667'],
     ]);
     expect(view.charts()[0]!.label).toContain('33%, 67%, 100% of the tokens');
-    expect(view.charts()[0]).toMatchObject({ percent: true, reach: [0, 1] });
+    expect(view.charts()[0]).toMatchObject({ percent: true, domain: [0, 1] });
     expect([...first!.data.data]).toEqual([0.75, 0.25, 0, 0, 0.25, 0.75]);
     expect(first!.data).toMatchObject({ rows: 2, cols: 3, chosen: { row: 1, col: -1 } });
     expect(first!.data.describe({ row: 1, col: 2 })).toBe('layer 1, expert 2, first token: 0.750');
@@ -627,7 +627,7 @@ describe('lines and bars', () => {
       ['uniform attention', 0, 1 / 16, 2 / 16],
     ]);
     expect(view.lines(1)).toEqual([['αₖ > 0.3', 0.5, 0, 0.75]]);
-    expect(view.charts().map((one) => one.reach)).toEqual([
+    expect(view.charts().map((one) => one.domain)).toEqual([
       [0, 1],
       [0, 0.75],
     ]);
@@ -640,7 +640,7 @@ describe('lines and bars', () => {
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
     };
     expect(scores.says(none, at)).toBe('No key has a sink in any head of Softmax model.');
-    expect(drawn(scores, none, at).charts()[1]!.reach).toEqual([0, 0.2]);
+    expect(drawn(scores, none, at).charts()[1]!.domain).toEqual([0, 0.2]);
     expect(named(scores.numbers(frame, at))).toEqual([
       ['alpha', T],
       ['alpha_of_even_attention', T],
@@ -703,7 +703,7 @@ describe('lines and bars', () => {
     expect(chart).toMatchObject({
       cursor: 0.3,
       cursorWords: 'ε = 0.3',
-      reach: [0, 1],
+      domain: [0, 1],
       dots: false,
       percent: true,
     });
@@ -760,7 +760,7 @@ describe('lines and bars', () => {
     ).toBe('T = 8,T = 16,T = 32,T = 64');
     expect(drawn(length, frame).charts()[0]).toMatchObject({
       from: 1,
-      reach: [0, 1],
+      domain: [0, 1],
       dots: false,
       percent: true,
     });
@@ -812,7 +812,7 @@ describe('lines and bars', () => {
       ['Other', 0.5, 0.5, 0.5],
     ]);
     const [chart] = view.charts();
-    expect(chart).toMatchObject({ from: -1, reach: [0, 1] });
+    expect(chart).toMatchObject({ from: -1, domain: [0, 1] });
     expect(chart!.series.map(({ color, dash }) => [color, dash])).toEqual([
       ...[
         ['--run-1', undefined],
@@ -875,7 +875,7 @@ describe('lines and bars', () => {
     expect(chart!.series.map(({ color }) => color)).toEqual([1, 2, 3, 4].map((i) => `--run-${i}`));
     expect(chart!.series[0]!.dash).toBeUndefined();
     expect(new Set(chart!.series.map(({ dash }) => dash)).size).toBe(4);
-    expect(chart).toMatchObject({ reach: [0, 5], xLabel: 'layer' });
+    expect(chart).toMatchObject({ domain: [0, 5], xLabel: 'layer' });
   });
 
   it('norms: the first token beside the mean of the others', () => {
@@ -911,7 +911,7 @@ describe('lines and bars', () => {
       ],
     ]);
     const placesOf = (made: typeof view) => made.charts().map(({ series }) => series[0]!.places);
-    expect(view.charts().map(({ reach }) => reach)).toEqual([
+    expect(view.charts().map(({ domain }) => domain)).toEqual([
       [2, 16],
       [1, 4],
       [0.5, 3],
@@ -933,8 +933,8 @@ describe('lines and bars', () => {
       ...frame,
       tensors: { ...frame.tensors, hidden_norm: tensor([3, 3], [0, 1, 3, 16, 2, 2, 4, 4, 4]) },
     };
-    expect(drawn(norms, frame, { frames: [frame, zero] }).charts()[0]!.reach).toEqual([2, 16]);
-    expect(drawn(norms, zero).charts()[0]!.reach).toEqual([2, 16]);
+    expect(drawn(norms, frame, { frames: [frame, zero] }).charts()[0]!.domain).toEqual([2, 16]);
+    expect(drawn(norms, zero).charts()[0]!.domain).toEqual([2, 16]);
   });
 
   it('row sums: on a scale that all models share', () => {
@@ -949,9 +949,9 @@ describe('lines and bars', () => {
       'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalized α₁ 0.125.',
     );
     expect(view.lines()).toEqual([['sigmoid', 0.5, 0.75, 0.25]]);
-    expect(view.charts()[0]!.reach).toEqual([0, 1.1]);
+    expect(view.charts()[0]!.domain).toEqual([0, 1.1]);
     const small = { ...sums(4), architecture: architecture({ L: 2, H: 2 }) };
-    expect(drawn(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.reach).toEqual([
+    expect(drawn(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.domain).toEqual([
       0, 4.4,
     ]);
     // Each model's own head is on the scale.
@@ -963,14 +963,15 @@ describe('lines and bars', () => {
       },
     );
     expect(
-      drawn(mass, sums(0.75), { frames: [sums(0.75), other] }).charts()[0]!.reach![1],
+      drawn(mass, sums(0.75), { frames: [sums(0.75), other] }).charts()[0]!.domain![1],
     ).toBeCloseTo(3.3);
     // A model with fewer layers and heads has its last ones on the scale.
     const flat = base({ architecture: architecture({ L: 1, H: 1 }) } as never, {
       row_mass: tensor([1, 1, 3], [2, 2, 2]),
     });
     expect(
-      drawn(mass, sums(0.75), { frames: [sums(0.75), flat], layer: 1, head: 1 }).charts()[0]!.reach,
+      drawn(mass, sums(0.75), { frames: [sums(0.75), flat], layer: 1, head: 1 }).charts()[0]!
+        .domain,
     ).toEqual([0, 2.2]);
     expect(named(mass.numbers(sums(1), at))).toEqual([['row_mass', 3]]);
   });
@@ -993,7 +994,7 @@ describe('one number of every head, and the chosen head along the text', () => {
       ['contribution after W_O', 0.0625, 0.25, 0.5],
     ]);
     expect(named(gives.numbers(frame, at))).toHaveLength(3);
-    expect(view.charts()[0]!.reach).toEqual([0, 1]);
+    expect(view.charts()[0]!.domain).toEqual([0, 1]);
   });
 
   it('the gate', () => {
@@ -1011,7 +1012,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(gate.says({ ...frame, T: 1 }, at)).toMatch(/1\.00 at the first token\.$/);
     expect(view.lines()).toEqual([['gate', 1, 0.25, 0.5]]);
     expect(view.says('0,1')).toEqual(['L0H1: gate = 0.250']);
-    expect(view.charts()[0]!.reach).toEqual([0, 1]);
+    expect(view.charts()[0]!.domain).toEqual([0, 1]);
     const fits = (kind: unknown) =>
       gate.fits!(base({ architecture: architecture({ gate: kind }) } as never));
     expect([null, 'output'].map(fits)).toEqual([false, true]);
@@ -1036,7 +1037,7 @@ describe('one number of every head, and the chosen head along the text', () => {
       ['all tokens', 0.25, 0.5, 0.75],
     ]);
     expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.75, 0]);
-    expect(view.charts()[0]!.reach).toEqual([0, 1]);
+    expect(view.charts()[0]!.domain).toEqual([0, 1]);
     expect(
       [null, 'learned'].map((kind) =>
         bias.fits!(base({ architecture: architecture({ bias_key: kind }) } as never)),
@@ -1061,14 +1062,14 @@ describe('one number of every head, and the chosen head along the text', () => {
     );
     const view = drawn(effects, frame);
     expect(view.text('.caption')).toBe(
-      '2 of 4 heads are dormant on this text. Ablating head L1H0 changes the loss most, by +0.500 nats per token. ' +
-        'Head L1H0 is no no-op, for the model uses it: 50% of its attention goes to the first token, and ablating it ' +
-        'changes the loss by +0.500.',
+      '2 of 4 heads are dormant on this text: each has a sink, and the model predicts as well without it. ' +
+        'Head L1H0 has a sink, and the model uses it: it gives the first token 50% of its attention, and ablating it ' +
+        'changes the loss by +0.500. Ablating head L1H0 changes the loss most, by +0.500 nats per token.',
     );
     expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
-      /Head L0H1 is a broadcast head and dormant: 75% .* changes the loss by \+0\.008\.$/,
+      /Head L0H1 is dormant: .* 75% .* changes the loss by \+0\.008\. Ablating/,
     );
-    expect(effects.says(frame, { layer: 0, head: 0 })).toMatch(/Head L0H0 is active: 25%/);
+    expect(effects.says(frame, { layer: 0, head: 0 })).toMatch(/Head L0H0 has no sink: .* 25%/);
     expect(view.map.data).toMatchObject({
       outlined: [
         { row: 0, col: 1 },
@@ -1078,12 +1079,12 @@ describe('one number of every head, and the chosen head along the text', () => {
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
-      'L0H1: Δloss = +0.008, dormant, broadcast',
-      'L1H0: Δloss = +0.500, on the first token, yet used',
+      'L0H1: Δloss = +0.008, sink, dormant',
+      'L1H0: Δloss = +0.500, sink, used',
     ]);
     // What costs the model something when it is ablated is no no-op, however it is shared.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
-      /is a broadcast head:/,
+      /has a sink, and the model uses it:/,
     );
     // The largest change may be a fall.
     const fall = { ...frame.tensors, effect: tensor([2, 2], [-0.75, 0, 0.5, 0]) };
@@ -1092,10 +1093,9 @@ describe('one number of every head, and the chosen head along the text', () => {
     );
     expect(ends(view)).toBe('Δloss −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
-      'active 1 – 25% −0.250',
-      'no-op 1 1 50% +0.004',
-      'on the first token, yet used 1 0 50% +0.500',
-      'broadcast 1 1 75% +0.008',
+      'sink, dormant 2 63% +0.006',
+      'sink, used 1 50% +0.500',
+      'no sink 1 25% −0.250',
     ]);
     const kinds = effects.numbers(frame, at)[3]!;
     expect([kinds.name, ...Array.from(kinds.data)]).toEqual([
@@ -1215,10 +1215,10 @@ describe('hidden states', () => {
     ]);
     expect(named(firsts.numbers(plain, at))).toEqual([['hidden_norm', 3, 3, 'from -1,0']]);
     // What is far above the first token's norm does not flatten the rest.
-    expect(view.charts()[0]!.reach).toEqual([0, 3]);
+    expect(view.charts()[0]!.domain).toEqual([0, 3]);
     expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--ink-3', '--query']);
     const alone = drawn(firsts, plain);
-    expect(alone.charts()[0]!.reach).toEqual([0, 1.2]);
+    expect(alone.charts()[0]!.domain).toEqual([0, 1.2]);
     const third = drawn(firsts, plain, { group: [plain, repeated, repeated], frames: [plain] });
     expect(third.charts()[0]!.series[2]!.color).toBe('--sink');
   });
@@ -1337,7 +1337,7 @@ describe('caches and settings', () => {
     expect([short!.places![0], Array.from(short!.places!).at(-1)]).toEqual([8, 29]);
     expect(view.charts()[0]).toMatchObject({
       cursor: 20,
-      reach: [4.5, 31.5],
+      domain: [4.5, 31.5],
       yLabel: 'loss, mean of 16 tokens, nats',
     });
     expect(drawn(loss, whole).charts()[0]).not.toHaveProperty('cursor');
@@ -1386,7 +1386,7 @@ describe('caches and settings', () => {
       doubling: true,
       xLabel: 'keys kept',
       yLabel: 'loss above baseline, nats',
-      reach: [0, 3],
+      domain: [0, 3],
     });
     expect(chart!.label).toBe(
       'Softmax model. loss above baseline, nats: at most keys kept, H2O 1.500, tova 0.000.',
@@ -1410,7 +1410,7 @@ describe('caches and settings', () => {
       ...['Measuring the first setting …', 'loss above baseline, nats'],
     ]);
     const lower = [whole, setting(evict('h2o', 8), {}, [1, 3])];
-    expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.reach).toEqual([
+    expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.domain).toEqual([
       -1, 0,
     ]);
     expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.xLabel).toBe(
@@ -1466,9 +1466,9 @@ describe('caches and settings', () => {
       {},
       [90, 90],
     );
-    expect(drawn(sweep, group[1]!, { group, frames: [...group, away] }).charts()[0]!.reach).toEqual(
-      drawn(sweep, group[1]!, { group, frames: group }).charts()[0]!.reach,
-    );
+    expect(
+      drawn(sweep, group[1]!, { group, frames: [...group, away] }).charts()[0]!.domain,
+    ).toEqual(drawn(sweep, group[1]!, { group, frames: group }).charts()[0]!.domain);
   });
 
   it('loss by perturbation: a bar for each above the baseline, on the scale of all models', () => {
@@ -1484,11 +1484,11 @@ describe('caches and settings', () => {
     expect(view.text('.caption')).toBe(
       '1, channel 7 to zero: +4.000; 2, channel 3 to zero: −0.500',
     );
-    expect(view.charts()[0]).toMatchObject({ from: 1, reach: [-0.5, 4] });
+    expect(view.charts()[0]).toMatchObject({ from: 1, domain: [-0.5, 4] });
     const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
     const more = [setting(other), { ...clamp(1, [12, 14]), ...other }] as Frame[];
     expect(
-      drawn(perturbations, group[1]!, { group, frames: [...group, ...more] }).charts()[0]!.reach,
+      drawn(perturbations, group[1]!, { group, frames: [...group, ...more] }).charts()[0]!.domain,
     ).toEqual([-0.5, 10]);
     expect(perturbations.says(group[1]!, at)).toBe('Channel 7 to zero: 7.000 nats.');
     expect(named(perturbations.numbers(group[1]!, at))).toEqual([['loss_mean']]);

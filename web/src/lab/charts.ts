@@ -24,7 +24,7 @@ interface Chart {
   readonly keyOfPlanted?: string;
   readonly keyOfHeld?: string;
   readonly lines: readonly Line[];
-  readonly reach?: readonly [number, number];
+  readonly domain?: readonly [number, number];
   readonly percent?: boolean;
   readonly isHalf?: boolean;
 }
@@ -35,7 +35,7 @@ const CHARTS: readonly Chart[] = [
     key: 'dashed at triggers',
     keyOfPlanted: 'dotted after the planted trigger',
     lines: [{ column: 'first_elsewhere' }, { column: 'first_triggers', dash: '3,3' }],
-    reach: [0, 0.5],
+    domain: [0, 0.5],
     percent: true,
   },
   {
@@ -53,13 +53,13 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'value norm, first : others',
     lines: [{ column: 'value_ratio' }],
-    reach: [0, 1],
+    domain: [0, 1],
     isHalf: true,
   },
   {
     title: 'hidden norm, first : others',
     lines: [{ column: 'hidden_ratio' }],
-    reach: [0, 1],
+    domain: [0, 1],
     isHalf: true,
   },
   {
@@ -129,7 +129,16 @@ export function createCharts(
     if (!isBegun) return;
     const isPlanted = pair.some(({ lab }) => Number(lab.settings.planted) > 0);
     charts.forEach((chart, i) => {
-      const { title, key, keyOfPlanted, keyOfHeld, lines, reach, percent: isShare, isHalf } = chart;
+      const {
+        title,
+        key,
+        keyOfPlanted,
+        keyOfHeld,
+        lines,
+        domain,
+        percent: isShare,
+        isHalf,
+      } = chart;
       // A text has no triggers, and its best possible loss is unknown.
       const isThere = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));
@@ -152,7 +161,7 @@ export function createCharts(
         label: `${read}; by step: ${last.join(', ')}`,
         height: isHalf ? LOW : TALL,
         dots: false,
-        ...(reach ? { reach } : {}),
+        ...(domain ? { domain } : {}),
         ...(isShare ? { percent: true } : {}),
       });
     });

@@ -151,7 +151,7 @@ export class Pair {
   }
 
   get steps(): number {
-    return Math.max(...this.labs.map(({ settings }) => Number(settings.steps ?? 0)));
+    return Math.max(...this.labs.map(({ settings }) => Number(settings.steps) || 0));
   }
 
   /** Seconds that are left until the last step, on this machine; a guess before the first. */

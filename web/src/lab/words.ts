@@ -117,8 +117,8 @@ export function caption(named: NamedLab): string {
   const seen = headSeen(lab);
   if (isFineTune(lab.settings)) return seen ? ofHead(named, seen) : '';
   if (!lab.log.length) return 'untrained';
-  const [L = 1, H = 1] = lab.picture?.shape ?? [];
-  const which = seen && L * H > 1 ? `; map: head ${headName(seen)}` : '';
+  const [L, H] = lab.picture?.shape ?? [];
+  const which = seen && L! * H! > 1 ? `; map: head ${headName(seen)}` : '';
   return `gives the first token ${given(named)} outside triggers${which}`;
 }
 

@@ -48,7 +48,6 @@ const placeOf = (of: State): string => PLACES.map((name) => of[name]).join();
 let place = placeOf(state.peek());
 
 function writeAddress(): void {
-  clearTimeout(writing);
   const hash = linkTo(state.peek());
   if (location.hash !== known || hash === known || (!known && hash === '#')) return;
   const isElsewhere = placeOf(state.peek()) !== place;

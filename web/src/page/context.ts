@@ -10,7 +10,7 @@ import { questionOf, type PromptFile } from '../ask/question';
 import type { Facts } from '../save/numbers';
 import type { State } from '../ask/state';
 import { unedited } from '../ask/subject';
-import type { Pointed, Reach, View } from './view';
+import type { Pointed, ViewApi, View } from './view';
 
 /** The engine runs and the zoo is read. */
 export interface Engine {
@@ -133,7 +133,7 @@ export function asks(
   });
 }
 
-export function reachOf(context: Context, scope: Scope): Reach {
+export function viewApiOf(context: Context, scope: Scope): ViewApi {
   const { set, point, pointed, fail } = context;
   return {
     set,

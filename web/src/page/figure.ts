@@ -5,7 +5,7 @@
  */
 import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';
-import { framesOf, reachOf, Scope, type Context, type Shown } from './context';
+import { framesOf, viewApiOf, Scope, type Context, type Shown } from './context';
 import { selectedHead, type Frame } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
 import { differsIn, type State } from '../ask/state';
@@ -256,7 +256,7 @@ export class Figure {
     const caption = part(root, 'cell-head', 'p');
     const title = part(caption, '', 'strong');
     const badge = part(caption, 'badge', 'span');
-    const update = this.#view.draw(part(root, 'cell-body'), reachOf(this.#context, scope));
+    const update = this.#view.draw(part(root, 'cell-body'), viewApiOf(this.#context, scope));
     const stamp = part(root, 'stamp', 'p');
     scope.onEnd(() => root.remove());
     return { root, title, badge, stamp, conditions: '', update, scope };

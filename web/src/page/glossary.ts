@@ -25,6 +25,12 @@ export const TERMS: readonly Term[] = [
       'A token that receives far more attention than its content explains, usually the first one.',
   },
   {
+    term: 'dormant head',
+    pattern: /[Dd]ormant/,
+    meaning:
+      'A head with a sink that the model does without on this text: with its output set to 0, the loss changes by less than 0.01 nats per token. On another text it may be used.',
+  },
+  {
     term: 'L1H3',
     pattern: /L\d+H\d+/,
     meaning: 'Layer and head, both counted from 0, as in transformers and TransformerLens.',

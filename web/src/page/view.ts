@@ -37,7 +37,7 @@ export interface DrawOptions {
   readonly remark?: { readonly text: string; readonly kind: string };
 }
 
-export interface Reach {
+export interface ViewApi {
   readonly set: (change: Partial<State>) => void;
   readonly point: (pointed: Pointed) => void;
   readonly pointed: ReadonlySignal<Pointed>;
@@ -89,7 +89,7 @@ export interface View {
   readonly says: (frame: Frame, at: Head, state?: State) => string;
   /** Whether what it says waits for more than the answer; it reads signals. */
   readonly isComing?: (frame: Frame) => boolean;
-  readonly draw: (root: HTMLElement, reach: Reach) => Update;
+  readonly draw: (root: HTMLElement, api: ViewApi) => Update;
 }
 
 /** Whether the frame has every name that the view reads and the model has; it may be another view's frame. */

@@ -38,7 +38,7 @@ export interface ChartData {
   /** Steps of training: even up to 100, logarithmic above, so that there is a place for 0. */
   readonly steps?: boolean;
   /** What the axis shows at least; more where the values need it. */
-  readonly reach?: readonly [number, number];
+  readonly domain?: readonly [number, number];
   readonly percent?: boolean;
   /** Whether the axis begins near the smallest value instead of 0. */
   readonly tight?: boolean;
@@ -122,8 +122,9 @@ function pieces(series: Series, from: number, isLog: boolean): [number, number][
   return found;
 }
 
-function pointOf(color: string, i: number, x = 0, y = 0) {
-  return svg`<path class="point" style=${`fill: var(${color})`} transform="translate(${x.toFixed(1)},${y.toFixed(1)})"
+function pointOf(color: string, i: number, at?: readonly [number, number]) {
+  const place = at ? `translate(${at.map((one) => one.toFixed(1)).join()})` : nothing;
+  return svg`<path class="point" style=${`fill: var(${color})`} transform=${place}
     d=${SHAPES[i % SHAPES.length]!}></path>`;
 }
 
@@ -165,7 +166,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     ...Array.from(band?.high ?? []),
   ]);
   // A logarithm has no place for what is not positive, be it the end of an error bar.
-  const ys = [...points.map(([, y]) => y), ...ends, ...(data.reach ?? [])].filter(
+  const ys = [...points.map(([, y]) => y), ...ends, ...(data.domain ?? [])].filter(
     (value) => Number.isFinite(value) && (!log || value > 0),
   );
   const pad = kind === 'bars' ? 0.6 : isOfPoints ? 0.4 : 0;
@@ -197,7 +198,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const path = (piece: [number, number][]) =>
     piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
   const floor = y(Math.max(y.domain()[0]!, 0));
-  const bar = Math.max(1, 0.76 * (x(from + 1) - x(from)));
+  const bar = Math.max(1, 0.76 * (x(1) - x(0)));
   const area = ({ places, values, band }: Series) => {
     const at = (side: ArrayLike<number>) =>
       Array.from(side, (value, i): [number, number] => [places?.[i] ?? from + i, value]).filter(
@@ -222,7 +223,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
     });
     if (isOfPoints)
-      return [bars, all[i]!.flat().map(([a, b]) => pointOf(one.color, i, x(a), y(b)))];
+      return [bars, all[i]!.flat().map(([a, b]) => pointOf(one.color, i, [x(a), y(b)]))];
     const dots =
       data.dots !== false && !one.band && points.length < 400 && all[i]!.flat().length < 40;
     const band = one.band?.low.length

@@ -22,17 +22,21 @@ import {
 import { Figure } from '../page/figure';
 import { layerNumber, selectedHead, type Frame } from '../frame';
 import { handControls } from '../page/hand';
+import { attention } from '../views/attention';
+import { dormantHeads, effects } from '../views/effects';
 import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { part, type View } from '../page/view';
-import { answerOf, firstInFull } from '../answers';
+import { answerOf, firstInFull, togetherWords } from '../answers';
 import { isOfDisk, isOfHub } from '../ask/ids';
 import { isOfRecording } from '../ask/recordings';
-import { parseSubject } from '../ask/subject';
+import { parseSubject, type SubjectEdit } from '../ask/subject';
 import { finding, givesWords, headName, stampWords } from '../words';
 import { claimOf } from '../claims';
+import { signed } from '../views/settings';
 import { about } from './about';
+import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
 import { Stage } from './stage';
 import './panes.css';
 import './tables.css';
@@ -40,6 +44,15 @@ import './explore.css';
 
 /** Maps of more heads than this would be too small to be seen beside the stage. */
 const FEW_HEADS = 48;
+
+/** What is changed to answer the selected question before the reader changes anything. */
+function changesOf({ question, views: [view] }: Choice, frame: Frame): SubjectEdit[] {
+  if (!isChangeable(frame)) return [];
+  if (question.name === 'if')
+    return frame.edits.length || view !== attention ? [] : [WITHOUT_FIRST];
+  const dormant = view === effects && frame.tensors.effect ? dormantHeads(frame) : [];
+  return dormant.length > 1 ? dormant.map(ablation) : [];
+}
 
 /** All heads, as maps where they are few; of a model that is not there yet, as its source makes likely. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
@@ -81,13 +94,16 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   asks(context, scope, () => {
     const frames = framesOf(shown());
-    const { tab, views } = stage.choiceFor(frames);
+    const choice = stage.choiceFor(frames);
+    const { tab, views } = choice;
+    const changes = frames[0] ? changesOf(choice, frames[0]) : [];
     // What compares fits once the frame that it compares with is there.
     const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
     return {
       subjects: [subject()],
       views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
       more: [...sinks.reads, 'massive', 'massive_at'],
+      studies: changes.length ? lossStudies(frames[0]!, changes) : [],
     };
   });
   appearsWhole(root, scope, shown);
@@ -128,13 +144,17 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ),
       bar,
     );
-    const answer = frame && at ? answerOf(choice, frame, at, state) : '';
+    const changes = frame ? changesOf(choice, frame) : [];
+    const rise = changes.length ? lossChangeOf(frame!, changes, context) : undefined;
+    const answer = frame && at ? answerOf(choice, frame, at, state, rise) : '';
     const isLoading = !frame && !all[0]!.error;
     render(
       html`${opening(
         answer || 'Explore',
         frame && at
-          ? numbersOf(choice, frame, at)
+          ? changes.length
+            ? changedWords(choice, frame, changes.length, rise)
+            : numbersOf(choice, frame, at)
           : isLoading
             ? `Loading ${nameOf(all[0]!, context)} …`
             : '',
@@ -168,6 +188,19 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
 const railWords = ({ architecture: { L, H } }: Frame): string =>
   `${L * H} heads: how much each gives the first token. A row is a layer.`;
+
+/** The numbers of what was changed to answer the question. */
+function changedWords(
+  { question }: Choice,
+  frame: Frame,
+  count: number,
+  rise: number | undefined,
+): string {
+  if (question.name === 'matter') return togetherWords(frame, count, rise);
+  return Number.isFinite(rise)
+    ? `With the first token hidden in all heads, the loss changes by ${signed(rise!)} nats per token. Now change something yourself.`
+    : 'Hiding the first token …';
+}
 
 /** What the plain answer is followed by, where the view does not say it itself. */
 function numbersOf(

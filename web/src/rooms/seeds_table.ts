@@ -202,7 +202,7 @@ function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
   const lines = kinds.flat();
   const isLong = kinds.length > 1;
   const has = (enough: number) =>
-    lines.some(({ strips }) => strips.some((strip) => (strip?.dots.length ?? 0) >= enough));
+    lines.some(({ strips }) => strips.some((strip) => strip && strip.dots.length >= enough));
   const { sequences, T, eps } = MEASURED_ON;
   return html`<p class="hint">
     Over ${sequences} held-out sequences, T = ${T}, ε =

@@ -107,7 +107,8 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const first = firstBare(frame);
   const number = html`<strong>${givenWords(claim)}</strong>`;
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}; this head gives it the most.`;
+    return html`No head gives ${first} more than ${number}; this head gives it the most. With
+    softmax every row must sum to 100%; with ${frame.operation.label} a token may attend to little.`;
   if (!claim.isShare) return html`This head gives ${first} a mean weight of ${number}.`;
   return html`${explained('This head')} gives ${first} ${number} ${shareWords(frame)}; spread evenly
   over the tokens that each row can see, it would be ${percent(claim.even, 0)}.`;

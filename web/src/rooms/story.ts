@@ -6,7 +6,6 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
 import { stepWords } from '../ask/steps';
-import { parseSubject, printSubject } from '../ask/subject';
 import { claimOf } from '../claims';
 import { isBidirectional, layerNumber, selectedHead, type Frame, type Head } from '../frame';
 import { fromScratch } from '../lab/presets';
@@ -34,6 +33,7 @@ import {
   show,
 } from '../words';
 import { cardOf } from './about';
+import { ablation, isChangeable, lossChangeOf, lossStudies } from './loss_change';
 import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
 import { trained, Walk } from './walk';
@@ -140,10 +140,9 @@ const everyHead: Build = (place, { context, scope }) => {
 
 /** 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
 const withoutToken: Build = (place, { context, scope, shown }) => {
-  const [words, picture] = columns(place);
-  new Recorded(words, scope);
-  const own = part(picture, 'links');
-  const without = new WithoutFirst(part(picture, 'start-without'), context, scope);
+  new Recorded(part(place, ''), scope);
+  const own = part(place, 'links');
+  const without = new WithoutFirst(part(place, 'start-without'), context, scope);
   // The maps of what is shown are on the first screen.
   const toTop = () => scrollTo({ top: 0 });
   const start = (frame: Frame) => without.start(frame).catch(context.fail);
@@ -228,22 +227,12 @@ function ofView(
 const keys = ofView(
   arrows,
   html`<p>
-    A score is the dot product of a query and a key: how far the key reaches along the query.
-    Softmax makes the scores of a row into shares that sum to 100%, so every query must attend
-    somewhere; sigmoid weighs each key alone, and a row may sum to little. Choose a token: its query
-    points to the right, and each key is drawn with its measured length and its measured angle to
-    that query.
-  </p>`,
+      A token’s score is how far its key reaches along the query. Softmax turns the scores of a row
+      into shares that sum to 100%, so each token must attend somewhere. Sigmoid turns each score
+      into a weight of its own, so a row may sum to little and needs no place to put the rest.
+    </p>
+    <p>Choose a token: its query points to the right.</p>`,
 );
-
-/** The ablation of a head: the same subject with and without it, as two studies. */
-function ablation({ subject, question }: Frame, { layer, head }: Head): readonly [Study, Study] {
-  const parsed = parseSubject(subject)!;
-  const silence = { name: 'silence', values: [String(layer), String(head)] };
-  const edited = printSubject({ ...parsed, edits: [...parsed.edits, silence] });
-  const studyOf = (one: string): Study => ({ subject: one, question, measures: ['loss_mean'] });
-  return [studyOf(subject), studyOf(edited)];
-}
 
 /** Two significant digits and a sign; a change below 0.01 keeps its order of magnitude. */
 function signed(change: number): string {
@@ -254,14 +243,9 @@ function signed(change: number): string {
 
 /** What the model's prediction loses without the head. */
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
-  if (frame.recording) return '';
-  const queue = context.engine.value?.queue;
-  const [base, without] = ablation(frame, at).map(
-    (study) => queue?.studied(study)?.frame?.tensors.loss_mean?.data[0],
-  );
-  if (base === undefined || without === undefined)
-    return 'Does the model use it? Ablating the head …';
-  const change = without - base;
+  if (!isChangeable(frame)) return '';
+  const change = lossChangeOf(frame, [ablation(at)], context);
+  if (change === undefined) return 'Does the model use it? Ablating the head …';
   if (!Number.isFinite(change)) return '';
   const uses = Math.abs(change) < 0.01 ? 'barely uses' : 'uses';
   return (
@@ -320,8 +304,9 @@ const output: Build = (place, given) => {
     wants: (frame, state) => ({
       views: [outputs],
       more: ['value_ratio'],
-      studies:
-        frame && !frame.recording && frame.T > 1 ? ablation(frame, selectedHead(frame, state)) : [],
+      studies: isChangeable(frame)
+        ? lossStudies(frame, [ablation(selectedHead(frame, state))])
+        : [],
     }),
   };
 };

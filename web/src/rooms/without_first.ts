@@ -117,21 +117,21 @@ function table(
   );
 }
 
-const conditions = (count: number, seeds: number) =>
-  `${count} tokens at temperature 0.6 from the 40 likeliest; texts of seed 1, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'}. ` +
+const conditions = (count: number, seeds: number, texts = 'texts of seed 1') =>
+  `${count} tokens; ${texts}, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'} at temperature 0.6 from the 40 likeliest. ` +
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
-/** Names of the recorded texts, in the order of the acts. */
-const ACTS: Readonly<Record<Name, string>> = {
-  kept: 'With the first token',
-  deleted: 'Take it away',
-  restored: 'Put it back',
-};
+type Act = Exclude<Name, 'kept'>;
+/** What is done to the first token, in the order in which a reader does it. */
+const ACTS: Readonly<Record<Act, string>> = { deleted: 'Take it away', restored: 'Put it back' };
 
-/** The recorded texts of a published model, one at a time: the token is there, taken away, and put back. */
+/**
+ * The recorded texts of a published model: beside the text with the first token, the one in which it is taken away, or
+ * put back halfway.
+ */
 export class Recorded {
   readonly #place: HTMLElement;
-  readonly #shown = signal<Name>('kept');
+  readonly #shown = signal<Act>('deleted');
 
   constructor(place: HTMLElement, scope: Scope) {
     this.#place = place;
@@ -139,35 +139,45 @@ export class Recorded {
     scope.effect(() => this.#draw(this.#shown.value));
   }
 
-  #draw(name: Name): void {
-    const { model, file, prompt, count, texts, trials } = recorded;
+  #draw(name: Act): void {
+    const { model, file, prompt, count, first, texts, back, trials } = recorded;
     const { heading, text } = verdictOf(trials, count)!;
-    const half = Math.floor(count / 2);
-    const when = {
-      kept: 'The model sees its first token.',
-      deleted: 'No new token sees the first one.',
-      restored: `The first token is hidden for ${half} tokens, then put back.`,
-    }[name];
+    const [before, after] = [texts.restored.slice(0, back), texts.restored.slice(back)];
+    const written =
+      name === 'deleted'
+        ? texts.deleted
+        : html`${before}<strong class="back">[first token put back]</strong>${after}`;
+    const begun = html`<span class="hint">${prompt}</span>`;
+    // The template's spaces would be a part of the texts, which keep their line breaks.
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          ${model}, a published model of 135 million parameters, writes on. Its text is not yours:
-          it was recorded.
+          A published model of 135 million parameters, ${model}, continues the grey text. Its first
+          token is “${first}”. This was recorded: at each step the model writes the likeliest token.
         </p>
-        ${segmented(
-          'First token',
-          NAMES.map((one) => [one, ACTS[one]] as const),
-          name,
-          (to) => (this.#shown.value = to),
-        )}
-        <p class="recorded" role="status" data-text=${name}>
-          <span class="hint">${when}</span>
-          <span class="written"><span class="hint">${prompt}</span>${texts[name]}</span>
-        </p>
+        <div class="recorded-texts">
+          <div>
+            <p class="which">With the first token</p>
+            <p class="recorded" data-text="kept">
+              <span class="written">${begun}${texts.kept}</span>
+            </p>
+          </div>
+          <div>
+            ${segmented(
+              'First token',
+              (Object.keys(ACTS) as Act[]).map((one) => [one, ACTS[one]] as const),
+              name,
+              (to) => (this.#shown.value = to),
+            )}
+            <p class="recorded" role="status" data-text=${name}>
+              <span class="written">${begun}${written}</span>
+            </p>
+          </div>
+        </div>
         <details class="more">
           <summary>How sure is that?</summary>
           <p>${text}</p>
-          ${table(prompt, texts, trials, `Recorded of ${file}. ${conditions(count, trials.length)}`)}
+          ${table(prompt, texts, trials, `Recorded of ${file}. ${conditions(count, trials.length, 'texts of the likeliest token each time')}`)}
         </details>`,
       this.#place,
     );

@@ -4,7 +4,13 @@
  */
 import type { AnyTokenizer, Edit, Model } from 'sinkscope';
 
-const SAMPLING = { temperature: 0.6, topK: 40 };
+/** How a token is chosen. */
+interface Sampling {
+  readonly temperature: number;
+  readonly topK: number;
+}
+
+const SAMPLED: Sampling = { temperature: 0.6, topK: 40 };
 
 /** What is done to the model while it writes. */
 export interface Condition {
@@ -37,6 +43,8 @@ interface Job {
   readonly prompt: readonly number[];
   readonly count: number;
   readonly seed: number;
+  /** At temperature 0.6 from the 40 likeliest tokens, if absent. */
+  readonly sampling?: Sampling;
   readonly signal?: AbortSignal;
 }
 
@@ -49,11 +57,11 @@ export async function promptOf(
   return (await tokenizer.encode(text, { special: 'auto' })).map(({ id }) => id).slice(0, most);
 }
 
-/** Lets the model write `count` tokens after the prompt, at temperature 0.6 from the 40 likeliest tokens. */
+/** Lets the model write `count` tokens after the prompt. */
 export async function writeOn(
   { model, tokenizer, edits = [] }: Writer,
   condition: Condition,
-  { prompt, count, seed, signal }: Job,
+  { prompt, count, seed, sampling = SAMPLED, signal }: Job,
 ): Promise<Written> {
   const given = signal ? { signal } : {};
   const run = await model.run(prompt, {
@@ -64,7 +72,7 @@ export async function writeOn(
   });
   try {
     const tokens: number[] = [];
-    for await (const { token } of run.generate({ ...SAMPLING, ...given, count, seed }))
+    for await (const { token } of run.generate({ ...sampling, ...given, count, seed }))
       tokens.push(token);
     return { text: tokens.map((token) => tokenizer.piece(token)).join(''), tokens };
   } finally {

@@ -10,6 +10,8 @@ import type { Timelines } from './timelines';
 export interface Quantity {
   readonly name: string;
   readonly title: string;
+  /** For the axis, where the title is a symbol. */
+  readonly axis?: string;
   /** For a row of buttons. */
   readonly short: string;
   /** Its names in the log and in the checkpoints. */
@@ -20,7 +22,7 @@ export interface Quantity {
   readonly unit: string;
   readonly log?: boolean;
   /** Values that the axis shows at least; absent: those there are. */
-  readonly reach?: readonly [number, number];
+  readonly domain?: readonly [number, number];
   /** The values that it can have. */
   readonly within: readonly [number, number];
   readonly digits: number;
@@ -41,13 +43,14 @@ export const QUANTITIES: readonly Quantity[] = [
   {
     name: 'sink_1',
     title: 'Sink₁',
+    axis: 'heads with a sink (Sink₁)',
     short: 'Sink₁',
     inLog: 'sink_1',
     inCheckpoint: 'sink_1',
     inSeeds: 'sink_0.3',
     within: [0, 100],
     unit: '%',
-    reach: [0, 60],
+    domain: [0, 60],
     digits: 1,
   },
   {
@@ -59,7 +62,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inSeeds: 'alpha_max',
     within: [0, 1],
     unit: '',
-    reach: [0, 1],
+    domain: [0, 1],
     digits: 2,
   },
   {
@@ -72,7 +75,7 @@ export const QUANTITIES: readonly Quantity[] = [
     within: [0, Infinity],
     unit: '×',
     log: true,
-    reach: [0.7, 10],
+    domain: [0.7, 10],
     digits: 2,
   },
   {
@@ -85,7 +88,7 @@ export const QUANTITIES: readonly Quantity[] = [
     within: [0, Infinity],
     unit: '×',
     log: true,
-    reach: [0.3, 3],
+    domain: [0.3, 3],
     digits: 2,
   },
   {
@@ -97,7 +100,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inSeeds: 'row_mass',
     within: [0, Infinity],
     unit: '',
-    reach: [0, 1],
+    domain: [0, 1],
     digits: 2,
   },
 ];

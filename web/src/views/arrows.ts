@@ -67,7 +67,8 @@ const signed = (x: number) => (x > 0 ? `+${show(x)}` : show(x).replace('-', '−
 /** The answer in words, as far as the numbers support it. */
 export function answerOf({ rows, wins, aligned, first, others }: Contest): string {
   const most = 0.75 * rows;
-  const which = (count: number) => (count === rows ? 'Every' : 'Almost every');
+  // The first token's own query sees no other key.
+  const which = (count: number) => (count === rows ? 'Every later' : 'Almost every later');
   if (wins < most)
     return wins > 0.25 * rows
       ? 'In this head the first key wins for some tokens only.'
@@ -84,10 +85,15 @@ function sentence(frame: Frame, at: Head): string {
   const contest = contestOf(frame, at);
   if (!contest) return '';
   const { rows, wins, first, others, ratio } = contest;
+  // What a reader of these numbers asks: how a key wins that is shorter than the others.
+  const short =
+    wins > rows / 2 && ratio < 0.8 && first > 0 && others < 0
+      ? ' A short key wins because a score is a length times a cosine: a key that points away scores below zero, however long it is.'
+      : '';
   return (
     `${answerOf(contest)} In ${headWords(at, frame)} the cosine of query and key is ${signed(first)} on average with the first ` +
     `key and ${signed(others)} with the others; the first key is ${show(ratio)}× as long as these, and has the highest score in ` +
-    `${wins} of ${rows} rows.`
+    `${wins} of ${rows} rows.${short}`
   );
 }
 

@@ -39,7 +39,7 @@ export const bias: View = {
         kind: 'lines',
         xLabel: 'query t',
         yLabel: 'weight',
-        reach: [0, 1],
+        domain: [0, 1],
         label: `Weight of the bias key and of all tokens by query, ${headWords(at, frame)} of ${frame.title}`,
         series: [
           { name: 'bias key', color: '--sink', values: ofHead(frame.tensors.att_bias!, at) },

@@ -93,7 +93,7 @@ export const change: View = {
     const base = baseOf(frame);
     return base ? sentence(frame, base, at) : 'No intervention yet.';
   },
-  draw(root, reach) {
+  draw(root, api) {
     const words = part(root, 'caption', 'p');
     const losses = part(root, 'chart');
     const columns = part(root, 'change-maps');
@@ -102,13 +102,12 @@ export const change: View = {
     const legend = part(left, 'legend-place');
     let block = 1;
     const heatmap = createHeatmap(part(left, 'plot'), {
-      onPoint: (cell) =>
-        reach.point(cell ? { query: cell.row * block, key: cell.col * block } : {}),
-      onChoose: (cell) => reach.set({ query: cell.row * block, key: cell.col * block }),
+      onPoint: (cell) => api.point(cell ? { query: cell.row * block, key: cell.col * block } : {}),
+      onChoose: (cell) => api.set({ query: cell.row * block, key: cell.col * block }),
     });
     const right = part(columns, 'change-map');
     say(part(right, 'subtitle', 'p'), 'α₁ of all heads');
-    const heads = createHeadMap(right, reach);
+    const heads = createHeadMap(right, api);
     return (frame, options) => {
       const base = baseOf(frame);
       if (!base) return;
@@ -123,7 +122,7 @@ export const change: View = {
         yLabel: 'loss, nat',
         label: `Loss by token with the intervention and without, ${frame.title}: ${said}`,
         ...(options.state.query >= 0 ? { cursor: options.state.query } : {}),
-        onChoose: (place) => reach.set({ query: Math.round(place) - 1, key: -1 }),
+        onChoose: (place) => api.set({ query: Math.round(place) - 1, key: -1 }),
         series: [
           { name: 'without', color: '--ink-3', values: base.tensors.loss_at!.data, dash: '3 3' },
           { name: 'with', color: '--ink-2', values: frame.tensors.loss_at!.data },

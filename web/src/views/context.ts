@@ -71,7 +71,7 @@ export const context: View = {
         doubling: true,
         xLabel: 'T, tokens',
         yLabel: 'share',
-        reach: [0, 1],
+        domain: [0, 1],
         percent: true,
         label: `Sink₁ by length of the text, ${frame.title}. ${says}`,
         series: [

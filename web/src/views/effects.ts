@@ -9,7 +9,7 @@ import { createHeadMap } from './head_map';
 import { signed } from './settings';
 import { part, say, type View } from '../page/view';
 
-/** What a head is called: one that parks its attention is a no-op only where the model does as well without it. */
+/** Names in saved numbers: a head that parks its attention is a no-op only where the model does as well without it. */
 const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
 type Label = (typeof LABELS)[number];
 
@@ -30,30 +30,37 @@ function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
   });
 }
 
+/** The three kinds that the page tells apart, in the order of the table. */
+const KINDS = ['dormant', 'used', 'none'] as const;
+type Kind = (typeof KINDS)[number];
+const kindOf = ({ label, dormant }: Judged): Kind =>
+  dormant ? 'dormant' : label === 'active' ? 'none' : 'used';
+
 const TITLES = {
-  active: 'active',
-  'no-op': 'no-op',
-  parked: 'on the first token, yet used',
-  broadcast: 'broadcast',
-} as const satisfies Record<Label, string>;
-const nameOf = ({ label, dormant }: Judged) => `${dormant ? 'dormant, ' : ''}${TITLES[label]}`;
+  dormant: 'sink, dormant',
+  used: 'sink, used',
+  none: 'no sink',
+} as const satisfies Record<Kind, string>;
 const CALLED = {
-  active: 'active',
-  'no-op': 'a no-op',
-  parked: 'no no-op, for the model uses it',
-  broadcast: 'a broadcast head',
-} as const satisfies Record<Label, string>;
+  dormant: 'is dormant',
+  used: 'has a sink, and the model uses it',
+  none: 'has no sink',
+} as const satisfies Record<Kind, string>;
+
+/** Heads with a sink that the model does as well without, one at a time. */
+export const dormantHeads = (frame: Frame): readonly Head[] =>
+  judgedHeads(frame).filter(({ dormant }) => dormant);
 
 function sentence(frame: Frame, { layer, head }: Head): string {
   const all = judgedHeads(frame);
   const own = all[layer * frame.architecture.H + head]!;
-  const dormant = all.filter((one) => one.dormant).length;
+  const dormant = dormantHeads(frame).length;
   const most = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
-    `${dormant} of ${all.length} heads are dormant on this text. Ablating ${headWords(most)} changes the loss ` +
-    `most, by ${signed(most.effect)} nats per token. ${capital(headWords(own))} is ${CALLED[own.label]}` +
-    `${own.dormant ? ' and dormant' : ''}: ${percent(own.share, 0)} of its attention goes to the first token, and ` +
-    `ablating it changes the loss by ${signed(own.effect)}.`
+    `${dormant} of ${all.length} heads are dormant on this text: each has a sink, and the model predicts as well without it. ` +
+    `${capital(headWords(own))} ${CALLED[kindOf(own)]}: it gives the first token ${percent(own.share, 0)} of its attention, and ` +
+    `ablating it changes the loss by ${signed(own.effect)}. Ablating ${headWords(most)} changes the loss most, by ` +
+    `${signed(most.effect)} nats per token.`
   );
 }
 
@@ -62,11 +69,11 @@ export const effects: View = {
   title: 'Head ablation',
   question: 'Which heads matter?',
   how:
-    'Each cell is a head; its color shows how much the loss changes when the output of that head is set to 0. A head is ' +
-    'active if at most ε of its attention goes to the first token. Otherwise it is a ' +
-    'broadcast head if the first token’s value makes up half or more of its output, so that every token receives the ' +
-    'same vector. Otherwise it is a no-op head if the model does as well without it: ablating it changes the loss by less ' +
-    'than 0.01 nats. Frames mark dormant heads: not active, and such a change. On another text they may be active.',
+    'Each cell is a head; its color shows how much the loss changes when the output of that head is set to 0. A head ' +
+    'has a sink if more than ε of its attention goes to the first token. Frames mark dormant heads: those with a sink ' +
+    'whose ablation changes the loss by less than 0.01 nats. On another text they may be used. Saved numbers call a head ' +
+    'without a sink active, and one with a sink broadcast if the first token’s value makes up half or more of its ' +
+    'output, else no-op if it is dormant, else parked.',
   formula: 'effect = loss with the head ablated − loss',
   source: 'Guo et al. 2024 (dormant heads); arXiv 2606.08105 (no-op and broadcast)',
   reads: ['effect', 'first_share', 'contribution'],
@@ -90,9 +97,9 @@ export const effects: View = {
     ];
   },
   says: sentence,
-  draw(root, reach) {
+  draw(root, api) {
     const words = part(root, 'caption', 'p');
-    const draw = createHeadMap(root, reach);
+    const draw = createHeadMap(root, api);
     const table = part(root, 'table-place');
     table.tabIndex = 0;
     table.setAttribute('role', 'region');
@@ -114,26 +121,24 @@ export const effects: View = {
         outlined: all
           .filter((one) => one.dormant)
           .map(({ layer, head }) => ({ row: layer, col: head })),
-        more: ({ row, col }) => `, ${nameOf(all[row * frame.architecture.H + col]!)}`,
+        more: ({ row, col }) => `, ${TITLES[kindOf(all[row * frame.architecture.H + col]!)]}`,
       });
       render(
         html`<table class="metrics settings">
           <thead>
             <tr>
+              <th scope="col">kind</th>
               <th scope="col">heads</th>
-              <th scope="col">count</th>
-              <th scope="col">dormant</th>
-              <th scope="col">attention on first token</th>
-              <th scope="col">loss change, one ablated</th>
+              <th scope="col">attention on first token, mean</th>
+              <th scope="col">loss change with one ablated, mean</th>
             </tr>
           </thead>
           <tbody>
-            ${LABELS.map((label) => {
-              const own = all.filter((one) => one.label === label);
+            ${KINDS.map((kind) => {
+              const own = all.filter((one) => kindOf(one) === kind);
               return html`<tr>
-                <th scope="row">${TITLES[label]}</th>
+                <th scope="row">${TITLES[kind]}</th>
                 <td>${own.length}</td>
-                <td>${label === 'active' ? '–' : own.filter((one) => one.dormant).length}</td>
                 <td>${percent(mean(own.map(({ share }) => share)), 0)}</td>
                 <td>${signed(mean(own.map(({ effect }) => effect)))}</td>
               </tr>`;

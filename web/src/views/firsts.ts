@@ -76,7 +76,7 @@ export const firsts: View = {
         kind: 'lines',
         xLabel: 'token',
         yLabel: `‖h‖ / ‖h${firstPlace(frame)}‖`,
-        reach: [0, most],
+        domain: [0, most],
         label: `Hidden norms over the first token’s, ${frame.model.title}. ${text}.`,
         series: all.map((one, i) => ({
           name: name(one),

@@ -43,7 +43,7 @@ export const gate: View = {
         kind: 'lines',
         xLabel: 'token t',
         yLabel: 'gate',
-        reach: [0, 1],
+        domain: [0, 1],
         label: `Gate by token, ${headWords(at)} of ${title}`,
         series: [{ name: 'gate', color: '--query', values: ofHead(tensors.gate!, at) }],
       },

@@ -18,7 +18,7 @@ const MAPS = {
 } as const;
 const KINDS = { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖', angle: 'angles' } as const;
 
-/** Of every visible pair: with the first key, and with the others. */
+/** Of the queries after the first key, which see another one: their cosines with it, and with the others. */
 function pairs(
   cos: ArrayLike<number>,
   frame: Pick<Frame, 'T' | 'firstAt' | 'architecture'>,
@@ -26,14 +26,14 @@ function pairs(
   const [first, others]: [number[], number[]] = [[], []];
   const { T } = frame;
   const key = firstKey(frame);
-  for (let t = 0; t < T; t++)
+  for (let t = key + 1; t < T; t++)
     for (let j = 0; j < seenBy(frame, t); j++)
       if (Number.isFinite(cos[t * T + j]))
         (j === key ? first : others).push(Math.max(-1, Math.min(1, cos[t * T + j]!)));
   return { first, others };
 }
 
-/** Angles of every visible pair, in radians. */
+/** Their angles, in radians. */
 export function angles(...given: Parameters<typeof pairs>): { first: number[]; others: number[] } {
   const { first, others } = pairs(...given);
   return { first: first.map(Math.acos), others: others.map(Math.acos) };

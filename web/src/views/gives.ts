@@ -63,7 +63,7 @@ export const gives: View = {
         kind: 'lines',
         xLabel: 'key k',
         yLabel: 'share',
-        reach: [0, 1],
+        domain: [0, 1],
         label: `Attention and contribution of each key, ${headWords(at, frame)} of ${frame.title}. ${said}`,
         series: [
           { name: 'gets', color: '--sink', values: gets! },

@@ -5,7 +5,7 @@ import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { headName, show } from '../words';
-import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
+import { part, say, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 interface HeadNumbers {
   /** [L, H] */
@@ -25,7 +25,7 @@ interface HeadNumbers {
 
 const counted = (n: number) => Array.from({ length: n }, (_, i) => String(i));
 
-export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: Reach) {
+export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
   const legend = part(root, 'legend-place');
   const map = createHeatmap(part(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
@@ -78,9 +78,9 @@ export function drawHeads(
   says: View['says'],
   of: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },
 ): View['draw'] {
-  return (root, reach) => {
+  return (root, api) => {
     const words = part(root, 'caption', 'p');
-    const draw = createHeadMap(root, reach);
+    const draw = createHeadMap(root, api);
     const chart = part(root, 'chart');
     return (frame, options) => {
       const { heads, along } = of(frame, options);

@@ -77,14 +77,14 @@ export const QUESTIONS: readonly Question[] = [
     name: 'why',
     title: 'Why does the first key win?',
     hint: 'what tokens search for and offer',
-    tabs: [tab('Query and key', geometry, arrows), tab('Bias key', bias)],
+    tabs: [tab('Query and key', arrows, geometry), tab('Bias key', bias)],
   },
   {
     name: 'write',
     title: 'What does the head write?',
     hint: 'what attention brings along',
     tabs: [
-      tab('Contribution', gives, outputs),
+      tab('Output', outputs, gives),
       tab('Norms', norms, ratios, channels),
       tab('Next token', next),
     ],

@@ -2,7 +2,7 @@
 import { html, nothing, render } from 'lit';
 import type { State } from '../ask/state';
 import type { Frame } from '../frame';
-import { part, say, type DrawOptions, type Reach } from '../page/view';
+import { part, say, type DrawOptions, type ViewApi } from '../page/view';
 
 export interface Job {
   isRunning(): boolean;
@@ -55,7 +55,7 @@ export function jobParts(root: HTMLElement) {
 /** The function that draws a frame of the view, and stops a job of another one. */
 export function createJob<T>(
   root: HTMLElement,
-  { fail }: Pick<Reach, 'fail'>,
+  { fail }: Pick<ViewApi, 'fail'>,
   { made, settings, run, draw }: Work<T>,
 ): (frame: Frame, options: DrawOptions) => void {
   let given: readonly [Frame, DrawOptions] | undefined;

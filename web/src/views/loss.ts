@@ -81,7 +81,7 @@ export const loss: View = {
         xLabel: 'token',
         yLabel: `loss, mean of ${span} tokens, nats`,
         label: `Loss by position of ${frame.model.title}. ${text}`,
-        ...(ends.length ? { reach: [Math.min(...ends), Math.max(...ends)] } : {}),
+        ...(ends.length ? { domain: [Math.min(...ends), Math.max(...ends)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
         series: all.map((one, i) => {
           const at = isUnedited(one) ? 0 : i || 1;

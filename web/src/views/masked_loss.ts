@@ -101,7 +101,7 @@ export const maskedLoss: View = {
     const whole = made.get(frame.tokens)?.whole;
     return whole ? sentence(frame.model.title, whole) : '';
   },
-  draw(root, reach) {
+  draw(root, api) {
     const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
@@ -121,7 +121,7 @@ export const maskedLoss: View = {
         xLabel: '',
         xNames: shown.map(([, name]) => name),
         yLabel: 'loss rises by, nats',
-        reach: [Math.min(0, ...ends), 0.05],
+        domain: [Math.min(0, ...ends), 0.05],
         label: maskedLoss.says(frame, options.at),
         series: rows.map(({ title, of }, i) => ({
           name: title,
@@ -131,13 +131,13 @@ export const maskedLoss: View = {
         })),
       });
     };
-    return createJob(root, reach, {
+    return createJob(root, api, {
       made,
       settings: [],
       run: async (frame, _, signal, onMade) => {
         onMade({ share: 0 });
         const onShare = (share: number) => onMade({ share });
-        const whole = await reach.measure('maskedLoss', { frame, signal }, { onShare });
+        const whole = await api.measure('maskedLoss', { frame, signal }, { onShare });
         onMade({ share: 1, whole });
       },
       draw,

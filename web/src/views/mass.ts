@@ -37,7 +37,7 @@ export const mass: View = {
         kind: 'lines',
         xLabel: 'query t',
         yLabel: 'row sum',
-        reach: [
+        domain: [
           0,
           1.1 *
             largest(

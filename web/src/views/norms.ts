@@ -84,7 +84,7 @@ export const norms: View = {
           xLabel: 'layer',
           yLabel: title,
           log: true,
-          reach: [Math.min(...values), Math.max(...values)],
+          domain: [Math.min(...values), Math.max(...values)],
           label: `${title} by layer, ${frame.title}`,
           series: [
             { name: 'first token', color: '--sink', values: first, places },

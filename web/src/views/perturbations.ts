@@ -42,7 +42,7 @@ export const perturbations: View = {
         kind: 'bars',
         xLabel: 'change',
         yLabel: 'loss above baseline, nats',
-        reach: [Math.min(0, ...each.flat()), largest(each)],
+        domain: [Math.min(0, ...each.flat()), largest(each)],
         label: `${frame.model.title}. ${text}.`,
         series: [
           {

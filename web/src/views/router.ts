@@ -6,7 +6,7 @@ import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { percent, quote, show } from '../words';
-import { lastOf, part, say, type DrawOptions, type Reach, type View } from '../page/view';
+import { lastOf, part, say, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 /** The weight of each expert for one token, 0 where it was not chosen: [E]. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
@@ -84,15 +84,15 @@ function sayCell(frame: Frame, layer: number, expert: number, token: number): st
 }
 
 /** The places of a side's pictures, made once. */
-function build(root: HTMLElement, reach: Reach, choose: (layer: number) => void) {
+function build(root: HTMLElement, api: ViewApi, choose: (layer: number) => void) {
   const words = part(root, 'caption', 'p');
   const legend = part(root, 'legend-place');
   const tokens = createHeatmap(part(root, 'plot'), {
-    onPoint: (cell) => reach.point(cell ? { query: cell.col, key: cell.col } : {}),
-    onChoose: ({ col }) => reach.set({ query: col, key: -1 }),
+    onPoint: (cell) => api.point(cell ? { query: cell.col, key: cell.col } : {}),
+    onChoose: ({ col }) => api.set({ query: col, key: -1 }),
   });
-  reach.effect(() => {
-    const { query } = reach.pointed.value;
+  api.effect(() => {
+    const { query } = api.pointed.value;
     tokens.light(query === undefined || query < 0 ? undefined : { row: -1, col: query });
   });
   const chart = part(root, 'chart');
@@ -140,7 +140,7 @@ function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32A
     kind: 'bars',
     xLabel: 'expert',
     yLabel: 'load',
-    reach: [0, 1],
+    domain: [0, 1],
     percent: true,
     label:
       `Load of the experts in layer ${layer} of ${frame.title}: ` +
@@ -198,10 +198,10 @@ export const router: View = {
     ];
   },
   says: (frame, { layer }) => sentence(frame, layer),
-  draw(root, reach) {
+  draw(root, api) {
     let head = 0;
-    const choose = (layer: number) => reach.set({ layer, head });
-    const { words, legend, tokens, chart, layers } = build(root, reach, choose);
+    const choose = (layer: number) => api.set({ layer, head });
+    const { words, legend, tokens, chart, layers } = build(root, api, choose);
     const wholeOf = lastOf((frame: Frame) => ({
       load: loads(frame),
       layers: layers.map(({ which }) => weightsByLayer(frame, which)),

@@ -55,7 +55,7 @@ export const scores: View = {
         from: 1,
         xLabel: 'position k, from 1',
         yLabel: 'αₖ',
-        reach: [0, 1],
+        domain: [0, 1],
         label: `Sink score by key position, ${where} of ${frame.title}`,
         series: [
           { name: where, color: '--sink', values: alphas(frame, at) },
@@ -68,7 +68,7 @@ export const scores: View = {
         from: 1,
         xLabel: 'position k, from 1',
         yLabel: 'Sinkₖ, all heads',
-        reach: [0, Math.max(0.2, ...frames.flatMap((one) => [...shares(one)]))],
+        domain: [0, Math.max(0.2, ...frames.flatMap((one) => [...shares(one)]))],
         percent: true,
         label: `Share of heads with a sink at each key, ${frame.title}`,
         series: [{ name: `αₖ > ${frame.eps}`, color: '--sink', values: shares(frame) }],

@@ -119,7 +119,7 @@ export const secondary: View = {
         kind: 'lines',
         xLabel: 'layer',
         yLabel: 'times uniform attention',
-        reach: [0, TIMES],
+        domain: [0, TIMES],
         label: `Attention on keys after the first, by layer. ${said}`,
         series: keysByAttention(frame)
           .slice(0, DRAWN)

@@ -46,8 +46,8 @@ export const sinks: View = {
       `attention: ${percent(verdict.even, 0)})${near ? `; ${show(near, Number.isInteger(near) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
   },
-  draw(root, reach) {
-    const draw = createHeadMap(root, reach);
+  draw(root, api) {
+    const draw = createHeadMap(root, api);
     const words = part(root, 'caption', 'p');
     const alphas = lastOf((frame: Parameters<View['says']>[0]) =>
       alphaOfKey(frame, firstKey(frame)),

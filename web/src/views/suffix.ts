@@ -7,7 +7,7 @@ import type { SuffixFound, SuffixGoal } from 'sinkscope';
 import { numberField, segmented } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
 import { createJob, jobParts, type Job } from './job';
-import { part, type DrawOptions, type Reach, type View } from '../page/view';
+import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { State } from '../ask/state';
 import { labelled } from '../save/numbers';
@@ -59,7 +59,7 @@ export function sentence({ goal, text, found }: Search): string {
 async function search(
   frame: Frame,
   { goal, suffix }: State,
-  reach: Reach,
+  api: ViewApi,
   signal: AbortSignal,
   onMade: (one: Search) => void,
 ): Promise<void> {
@@ -68,7 +68,7 @@ async function search(
   const pair = { prompt: ids.slice(0, half), continuation: ids.slice(half) };
   const scores: number[] = [];
   const options = { goal, length: suffix, steps: STEPS, width: WIDTH, seed: 1 };
-  const { found, text } = await reach.measure(
+  const { found, text } = await api.measure(
     'suffix',
     { frame, signal },
     {
@@ -112,16 +112,16 @@ export const suffix: View = {
     ];
   },
   says: (frame) => sentence(made.get(frame.tokens) ?? { goal: 'loss', scores: [] }),
-  draw(root, reach) {
+  draw(root, api) {
     const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const { state } = options;
-      const context = { state: { value: state }, set: reach.set };
+      const context = { state: { value: state }, set: api.set };
       const one = made.get(frame.tokens);
       const most = Math.max(1, frame.architecture.context - frame.T);
       showJob(job, 'Search', suffix.says(frame, options.at), {
-        settings: html`${segmented('goal', GOALS, state.goal, (goal) => reach.set({ goal }))}
+        settings: html`${segmented('goal', GOALS, state.goal, (goal) => api.set({ goal }))}
         ${numberField('tokens', 'suffix', context, most)}`,
         progress: `step ${one?.scores.length ?? 0} of ${STEPS}`,
       });
@@ -155,10 +155,10 @@ export const suffix: View = {
         ],
       });
     };
-    return createJob(root, reach, {
+    return createJob(root, api, {
       made,
       settings: ['goal', 'suffix'],
-      run: (frame, state, signal, onMade) => search(frame, state, reach, signal, onMade),
+      run: (frame, state, signal, onMade) => search(frame, state, api, signal, onMade),
       draw,
     });
   },

@@ -166,7 +166,7 @@ export const sweep: View = {
         };
       });
       // All charts of the figure share the scale of the quantity.
-      const reach = frames.flatMap((one) => {
+      const ends = frames.flatMap((one) => {
         const own = frames.find((other) => other.model.id === one.model.id && isUnedited(other));
         const value = axisOf(one) && measure.of(one, own)?.mean;
         return Number.isFinite(value) ? [value!] : [];
@@ -182,7 +182,7 @@ export const sweep: View = {
         yLabel: measure.label,
         label: `${frame.model.title}. ${text}`,
         ...(measure.percent ? { percent: true } : {}),
-        ...(reach.length ? { reach: [Math.min(0, ...reach), Math.max(0, ...reach)] } : {}),
+        ...(ends.length ? { domain: [Math.min(0, ...ends), Math.max(0, ...ends)] } : {}),
         series,
       });
     };

@@ -44,8 +44,8 @@ export const tags: View = {
   numbers: ({ tensors }) =>
     ['tag_share', 'tag_stream'].map((name) => quantity(name, ['layer', 'head'], tensors[name]!)),
   says: sentence,
-  draw(root, reach) {
-    const draw = createHeadMap(root, reach);
+  draw(root, api) {
+    const draw = createHeadMap(root, api);
     const words = part(root, 'caption', 'p');
     return (frame, options) => {
       const said = sentence(frame, options.at);

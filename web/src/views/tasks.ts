@@ -100,7 +100,7 @@ export const tasks: View = {
     });
   },
   says: (frame) => sentence(foundOf(frame)),
-  draw(root, reach) {
+  draw(root, api) {
     const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
@@ -116,7 +116,7 @@ export const tasks: View = {
         xNames: CONDITIONS.map(([, , short]) => short),
         yLabel: 'accuracy',
         percent: true,
-        reach: [0, 0.1],
+        domain: [0, 0.1],
         label: tasks.says(frame, options.at) || 'The tasks so far.',
         series: found.map((task, i) => {
           const scores = CONDITIONS.map(([key]) => scoreOf(task[key]));
@@ -129,13 +129,13 @@ export const tasks: View = {
         }),
       });
     };
-    return createJob(root, reach, {
+    return createJob(root, api, {
       made,
       settings: [],
       run: async (frame, _, signal, onMade) => {
         let now: Measured = { found: [], share: 0 };
         const note = (change: Partial<Measured>) => onMade((now = { ...now, ...change }));
-        await reach.measure(
+        await api.measure(
           'tasks',
           { frame, signal },
           {

@@ -22,7 +22,7 @@ import {
   type Course,
 } from './unmasking_course';
 import { createJob, jobParts, type Job } from './job';
-import { part, type DrawOptions, type Reach, type View } from '../page/view';
+import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 /** A course, the numbers of its map, and who knows how its tokens read. */
 interface Made {
@@ -49,7 +49,7 @@ const made = new WeakMap<Frame['tokens'], Made>();
 async function run(
   frame: Frame,
   state: State,
-  reach: Reach,
+  api: ViewApi,
   signal: AbortSignal,
   onMade: (one: Made) => void,
 ): Promise<void> {
@@ -59,7 +59,7 @@ async function run(
   const hides = state.without === 'none' ? {} : { without: state.without };
   let course: Course = { frame, tokens, count, steps: [], ...hides };
   const ids = tokens.map(({ id }) => id);
-  await reach.measure(
+  await api.measure(
     'unmasking',
     { frame, signal },
     {
@@ -108,7 +108,7 @@ export const unmasking: View = {
       ? sentence(course, one.tokenizer)
       : `Step ${course.steps.length} of ${course.count}.`;
   },
-  draw(root, reach) {
+  draw(root, api) {
     const { controls, showJob } = jobParts(root);
     const legend = part(root, 'legend-place');
     const picture = part(root, 'plot unmask-map');
@@ -137,7 +137,7 @@ export const unmasking: View = {
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       redraw = job.draw;
       const { state, theme } = options;
-      const context = { state: { value: state }, set: reach.set };
+      const context = { state: { value: state }, set: api.set };
       const one = made.get(frame.tokens);
       controls.hidden = !isMasked(frame);
       const count = one?.course.steps.length ?? 0;
@@ -145,7 +145,7 @@ export const unmasking: View = {
       showJob(job, 'Unmask', unmasking.says(frame, options.at), {
         settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
         ${numberField('steps', 'denoise', context)}
-        ${segmented('hidden key', HIDES, state.without, (without) => reach.set({ without }))}
+        ${segmented('hidden key', HIDES, state.without, (without) => api.set({ without }))}
         ${count > 1 ? slider(count) : nothing}`,
       });
       for (const place of [legend, text, picture]) place.hidden = !one;
@@ -183,11 +183,11 @@ export const unmasking: View = {
         text,
       );
     };
-    return createJob(root, reach, {
+    return createJob(root, api, {
       made,
       settings: ['masked', 'denoise', 'without'],
       run: (frame, state, signal, onMade) =>
-        run(frame, state, reach, signal, (one) => {
+        run(frame, state, api, signal, (one) => {
           step = one.course.steps.length - 1;
           onMade(one);
         }),

@@ -58,7 +58,7 @@ export const valley: View = {
         from: -1,
         xLabel: 'layer',
         yLabel: 'matrix entropy; dashed without the first token',
-        reach: [0, 1],
+        domain: [0, 1],
         label: `Matrix entropy by layer. ${said}`,
         series: frames.flatMap((frame, i) =>
           [

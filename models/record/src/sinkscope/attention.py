@@ -71,7 +71,8 @@ class Call:
     module: nn.Module
     order: int = 0  # calls before this one in its forward pass
     path: tuple[Place, ...] = ()  # the numbered containers around the call, the outermost first
-    query: Tensor | None = None  # [B, H, T, K], after rotary positions and QK-norm
+    # [B, H, T, K], after rotary positions and QK-norm; given together with the keys, or neither
+    query: Tensor | None = None
     key: Tensor | None = None  # [B, G, S, K]
     value: Tensor | None = None  # [B, G, S, K]; its width may differ from the keys'
     out: Tensor | None = None  # [B, T, H, K]
@@ -95,10 +96,11 @@ class Call:
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """B, H, T, S"""
-        if self.query is None or self.key is None:
+        if self.query is None:
             assert self.weights is not None
             B, H, T, S = self.weights.shape
             return B, H, T, S
+        assert self.key is not None
         B, H, T, _ = self.query.shape
         return B, H, T, self.key.shape[2]
 
@@ -137,7 +139,7 @@ class Call:
         if self.bias is not None:
             scores += self.bias[..., rows, :S]
         visible = self._visible(rows)
-        if self.mask is not None and self.mask.dim() == 4 and self.mask.dtype != torch.bool:
+        if self.mask is not None and self.mask.dim() == 4 and self.mask.is_floating_point():
             added = self.mask[..., self._mask_rows(rows), :S]
             scores = scores + added.to(scores.dtype)
         scores = scores.masked_fill_(~visible, -torch.inf)

@@ -81,7 +81,8 @@ class Heads:
         by_head = H // call.G if facts.G == H else 1  # where layers group their heads otherwise
         if norms is not None:
             found["value_norm"] = norms.repeat_interleave(by_head, 1)
-        if call.query is not None and call.key is not None:
+        if call.query is not None:
+            assert call.key is not None
             key = call.key.float()
             found["key_norm"] = key.norm(dim=-1).repeat_interleave(by_head, 1)
             found["cos_gap"] = metrics.cos_gap(

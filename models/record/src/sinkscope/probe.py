@@ -42,7 +42,7 @@ class Facts:
     blocks: int  # layers of the model, with attention or not
     members: list[nn.Module]  # the modules that are the blocks, each once
     wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
-    from_weights: bool = False  # the model returned its weights; queries, keys and values are unknown
+    from_weights: bool = False  # somebody's maps, whose rows may lack the share of a sink logit
 
     @property
     def sinks(self) -> bool:
@@ -86,7 +86,7 @@ class Probe:
         self.calls: list[_Seen] = []
         self.T = 0
         self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []  # first and last visible key, their number
-        self.sinks = self.weights = False
+        self.sinks = False
         self.softcap: float | None = None
         self.later = 0.0  # the largest weight of a key behind its query
 
@@ -110,7 +110,6 @@ class Probe:
         V = 0 if call.value is None else call.value.shape[-1]
         self.calls.append(_Seen(H, call.G, K, V, where, call.layer_idx, call.path))
         self.T, self.sinks, self.softcap = T, self.sinks or call.sinks is not None, call.softcap
-        self.weights = self.weights or call.weights is not None
         first, last, count = torch.empty(3, T, dtype=torch.long)
         key = torch.arange(T, device=call.device)
         for chunk in call.chunks(scores=True):
@@ -124,8 +123,12 @@ class Probe:
         self.ranges.append((first, last, count))
 
     def _compare(self, call: Call, chunk: Chunk) -> None:
-        if call.value is None or call.out is None or call.query is None or call.key is None:
+        if call.out is None:
             return
+        # Whoever hands over the output has handed over what it was made of.
+        assert call.query is not None
+        assert call.key is not None
+        assert call.value is not None
         B, H, t, S = chunk.att.shape
         value = call.value.to(chunk.att)
 
@@ -202,7 +205,6 @@ class Probe:
             blocks,
             members,
             wide,
-            self.weights,
         )
 
     def _layers(

@@ -243,10 +243,11 @@ class Recorder:
         found = self._prompts(text)
         if len(found) != 1:
             raise ValueError(f"texts: expected a batch of 1, found {len(found)}")
-        if found[0].ids is None or self.settings.tokens is None:
+        ids = found[0].ids
+        if ids is None:
             return found[0]
-        T = self.settings.tokens
-        return self._cut(found[0], T) if len(found[0].ids) >= T else None
+        T = self.settings.tokens or len(ids)
+        return self._cut(found[0], T) if len(ids) >= T else None
 
     def prompts(self, texts: Iterable[Any]) -> list[Prompt]:
         """The prompts, cut to one length; those that are shorter are left out with a warning."""
@@ -432,7 +433,7 @@ class Recorder:
         stream = Stream(facts, settings, keep)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
-        loss = rank = None
+        predicted = None
         logits = _logits(out, self.model)
         if (
             facts.kind == "causal"
@@ -441,12 +442,13 @@ class Recorder:
             and logits is not None
             and (logits.shape[:2] == inputs["input_ids"].shape)
         ):
-            loss, rank = _predicted(logits, inputs["input_ids"].to(logits.device))
+            predicted = _predicted(logits, inputs["input_ids"].to(logits.device))
         measured = []
         with exact():  # autocast refuses float64
             for b, prompt in enumerate(prompts):
                 found = heads.metrics(b) | stream.metrics(b)
-                if loss is not None and rank is not None:
+                if predicted:
+                    loss, rank = predicted
                     at = loss[b].cpu().numpy()
                     found |= {
                         "loss_at": np.concatenate([[np.float32(np.nan)], at]),
@@ -456,7 +458,7 @@ class Recorder:
                 kept: dict[str, Array] = {}
                 if b < keep:
                     kept = heads.kept(b, prompt.ids) | stream.kept(b, found)
-                    if loss is not None and "loss" in settings.fields:
+                    if predicted and "loss" in settings.fields:
                         kept["loss"] = found["loss_at"][1:]
                 first = prompt.ids[settings.first] if prompt.ids else None
                 measured.append(Measured(found, kept, prompt.tokens or _numbered(facts.T), first))
@@ -639,7 +641,7 @@ def _part(whole: nn.Module, part: str | None) -> nn.Module:
     names = [
         name
         for name, m in unwrap(whole).named_modules()
-        if len(name) > 0
+        if name
         and name.count(".") < 2
         and any(n.rpartition(".")[2].isdigit() for n, _ in m.named_modules())
     ]

@@ -226,7 +226,7 @@ class Recording:
         deviations, the largest and where."""
         rows = Table()
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
-        for name, label, mean, deviation, prompts, rest in self._summary():
+        for name, label, mean, deviation, prompts in self._summary():
             low, high = interval(prompts) if prompts is not None else (np.nan, np.nan)
             at = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))) if mean.size > 1 else 0
             rows.append(
@@ -238,7 +238,7 @@ class Recording:
                     "high": high,
                     "deviation": _mean(deviation),
                     "largest": float(mean.flat[at]) if mean.size > 1 else np.nan,
-                    "at": self.place(name, at) if rest and mean.size > 1 else "",
+                    "at": self.place(name, at) if mean.size > 1 else "",
                 }
             )
         return rows
@@ -252,9 +252,9 @@ class Recording:
         layer, head = self.layers[at // columns], at % columns
         return f"L{layer}KV{head}" if name in ("key_ratio", "value_ratio") else f"L{layer}H{head}"
 
-    def _summary(self) -> Iterator[tuple[str, str, Array, Array, Array | None, bool]]:
-        """The name and label of each summary metric, mean and deviation of each of its parts, one number
-        for each prompt, and whether the parts are heads or layers."""
+    def _summary(self) -> Iterator[tuple[str, str, Array, Array, Array | None]]:
+        """The name and label of each summary metric, mean and deviation of each of its parts (heads, layers, or one),
+        and one number for each prompt."""
         at = self.first
         for name, label, pick in self.summarized():
             mean, deviation = (self.tensors[f"{of}.{name}"] for of in ("mean", "deviation"))
@@ -262,17 +262,10 @@ class Recording:
             if pick == "eps":
                 for i, e in enumerate(self.conditions["eps"]):
                     each = None if prompts is None else prompts[:, i]
-                    yield (
-                        name,
-                        f"{label}, eps {e:g}",
-                        mean[i, at][None],
-                        deviation[i, at][None],
-                        each,
-                        False,
-                    )
+                    yield name, f"{label}, eps {e:g}", mean[i, at][None], deviation[i, at][None], each
             else:
                 mean, deviation = (self._part(x, pick) for x in (mean, deviation))
-                yield name, label, mean, deviation, prompts, pick != "all" or mean.size > 1
+                yield name, label, mean, deviation, prompts
 
     def _part(self, x: Array, pick: str) -> Array:
         """What the summary takes of a metric: its first token, the mean over its rows, or all of it."""
@@ -431,12 +424,12 @@ def compare(a: Recording, b: Recording) -> Table:
         raise ValueError(f"prompts.T: expected the same in both, found {ours['T']} and {theirs['T']}")
     if a.first != b.first:
         raise ValueError(f"first.position: expected the same in both, found {a.first} and {b.first}")
-    others = {label: prompts for _, label, _, _, prompts, _ in b._summary()}
+    others = {label: prompts for _, label, _, _, prompts in b._summary()}
     rows = Table()
     rows.title = (
         f"{b.model['id']} minus {a.model['id']}, paired by prompt; low and high: 95%, Student's t"
     )
-    for _, label, _, _, prompts, _ in a._summary():
+    for _, label, _, _, prompts in a._summary():
         other = others.get(label)
         if prompts is None or other is None:
             continue

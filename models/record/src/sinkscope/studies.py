@@ -182,7 +182,7 @@ def _bytes(job: Job, name: str) -> float:
     from .loading import sizes_of_name
 
     sizes = sizes_of_name(*address_of(job, name))
-    if sizes is None or job.settings.tokens is None:
+    if sizes is None:
         return float("nan")
     L, H, G = sizes
     T, P = job.settings.tokens, min(job.settings.tokens, 128)

@@ -1,0 +1,41 @@
+/** How a change of the model changes its loss on the reader's text: two studies that differ by edits. */
+import { parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
+import { isBidirectional, type Frame, type Head } from '../frame';
+import type { Context } from '../page/context';
+import type { Study } from '../run/request';
+
+export const ablation = ({ layer, head }: Head): SubjectEdit => ({
+  name: 'silence',
+  values: [String(layer), String(head)],
+});
+/** No query sees the first key, in no head. */
+export const WITHOUT_FIRST: SubjectEdit = { name: 'hide_key', values: ['0'] };
+
+/** Whether the model can be run again, and its loss is that of a next token. */
+export const isChangeable = (frame: Frame | undefined): frame is Frame =>
+  frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
+
+/** The subject of a frame as it is, and with further edits. */
+export function lossStudies(
+  { subject, question }: Frame,
+  edits: readonly SubjectEdit[],
+): readonly [Study, Study] {
+  const parsed = parseSubject(subject)!;
+  const edited = printSubject({ ...parsed, edits: [...parsed.edits, ...edits] });
+  const studyOf = (one: string): Study => ({ subject: one, question, measures: ['loss_mean'] });
+  return [studyOf(subject), studyOf(edited)];
+}
+
+/** The change in nats per token; undefined before it is measured, NaN where it cannot be. */
+export function lossChangeOf(
+  frame: Frame,
+  edits: readonly SubjectEdit[],
+  context: Context,
+): number | undefined {
+  const queue = context.engine.value?.queue;
+  const [base, changed] = lossStudies(frame, edits).map((study) => {
+    const entry = queue?.studied(study);
+    return entry?.error ? NaN : entry?.frame?.tensors.loss_mean?.data[0];
+  });
+  return base === undefined || changed === undefined ? undefined : changed - base;
+}
