@@ -56,7 +56,7 @@ class _GptNeox(_Gpt2):
     """LayerNorm, the first dimensions of a head rotated, q, k and v fused head by head, attention and feed-forward in
     parallel, exact GELU, an untied head; weights [out, in]."""
 
-    TURNED = 0.25  # rotary_pct of the golden's config
+    ROTARY_PART = 0.25  # rotary_pct of the golden's config
 
     def __init__(self, arch: Architecture, weights: Weights) -> None:
         self.arch = arch
@@ -72,7 +72,7 @@ class _GptNeox(_Gpt2):
         return self.weights["embed_in.weight"][tokens]
 
     def rotate(self, x: Tensor) -> Tensor:
-        width = int(self.arch.K * self.TURNED)
+        width = int(self.arch.K * self.ROTARY_PART)
         return torch.cat([_rotate(x[..., :width], self.arch.rope_theta), x[..., width:]], -1)
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -136,7 +136,7 @@ def _holds(edit: Edit, key: str, index: int) -> bool:
     return key not in edit or int(float(edit[key])) == index
 
 
-def _of(edits: list[Edit], *kinds: str) -> list[Edit]:
+def _of_kind(edits: list[Edit], *kinds: str) -> list[Edit]:
     return [edit for edit in edits if edit["kind"] in kinds]
 
 
@@ -148,7 +148,7 @@ def _integer(edit: Edit, key: str, standard: int | None = None) -> int:
 # --- quantization ---------------------------------------------------------------------------------
 
 
-def _rounded(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None) -> Tensor:
+def _round(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None) -> Tensor:
     """Round x with one scale, computed from `makers`, or from x without them."""
     source = x if makers is None else makers
     if symmetric:
@@ -170,19 +170,19 @@ def _by_groups(rows: Tensor, edit: Edit) -> Tensor:
     """Round each row with one scale per group, or with one scale."""
     by, bits, symmetric = _quantisation(edit)
     size = _integer(edit, "group", 32) if by == "group" else rows.shape[1]
-    return torch.stack([torch.cat([_rounded(part, bits, symmetric) for part in row.split(size)])
+    return torch.stack([torch.cat([_round(part, bits, symmetric) for part in row.split(size)])
                         for row in rows])
 
 
-def _quantised(x: Tensor, edit: Edit) -> Tensor:
+def _quantise(x: Tensor, edit: Edit) -> Tensor:
     """Round x [T, width] from token `first` on."""
     first, (by, bits, symmetric) = _integer(edit, "first", 0), _quantisation(edit)
     exact, rest = x[:first], x[first:]
     makers = rest[: _integer(edit, "prompt", len(x)) - first]
     if by == "tensor":
-        rest = _rounded(rest, bits, symmetric, makers)
+        rest = _round(rest, bits, symmetric, makers)
     elif by == "channel":
-        rest = torch.stack([_rounded(column, bits, symmetric, made)
+        rest = torch.stack([_round(column, bits, symmetric, made)
                             for column, made in zip(rest.T, makers.T)], 1)
     else:
         rest = _by_groups(rest, edit)
@@ -197,21 +197,21 @@ def _count_error(rounded: Tensor, column: int, exact: Tensor, x: Tensor, edit: E
     rounded[first:, column + 1] += exact[first:].square().sum(-1)
 
 
-def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounded: Tensor) -> Tensor:
+def _quantise_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounded: Tensor) -> Tensor:
     """Round x [heads, T, K]."""
-    for edit in _of(edits, "quantise"):
+    for edit in _of_kind(edits, "quantise"):
         if edit["what"] == what and _holds(edit, "layer", layer):
             exact = x.transpose(0, 1).flatten(1)
-            flat = _quantised(exact, edit)
+            flat = _quantise(exact, edit)
             _count_error(rounded[layer], 2, exact, flat, edit)
             x = flat.unflatten(1, (x.shape[0], x.shape[2])).transpose(0, 1)
     return x
 
 
-def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
+def _quantise_matrix(w: Tensor, edit: Edit) -> Tensor:
     """Round w [out, in] in F32, the stored type, so that ties round in the same direction."""
     by, bits, symmetric = _quantisation(edit)
-    rounded = (_rounded(w.float(), bits, symmetric) if by == "tensor" else
+    rounded = (_round(w.float(), bits, symmetric) if by == "tensor" else
                _by_groups(w.float(), edit))
     return rounded.to(w.dtype)
 
@@ -225,7 +225,7 @@ def layer_of(name: str) -> int | None:
 def quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
     """Round the matrices of the layers; q, k and v count as three, even if a file fuses them."""
     quantised = dict(weights)
-    for edit in _of(edits, "quantise"):
+    for edit in _of_kind(edits, "quantise"):
         for name, w in quantised.items() if edit["what"] == "weights" else ():
             layer = layer_of(name)
             if w.dim() != 2 or layer is None or not _holds(edit, "layer", layer):
@@ -237,7 +237,7 @@ def quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weig
                 parts = list(rows.unflatten(0, (model.arch.H, 3, -1)).unbind(1))
             else:
                 parts = [rows]
-            rounded = [_quantised_matrix(part.reshape(-1, rows.shape[1]), edit).reshape(part.shape)
+            rounded = [_quantise_matrix(part.reshape(-1, rows.shape[1]), edit).reshape(part.shape)
                        for part in parts]
             merged = torch.stack(rounded, 1) if "query_key_value" in name else torch.cat(rounded)
             merged = merged.reshape(rows.shape)
@@ -248,14 +248,14 @@ def quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weig
 # --- eviction -------------------------------------------------------------------------------------
 
 
-def _mixed(x: int) -> int:
+def _hash(x: int) -> int:
     x = ((x ^ x >> 16) * 0x7FEB352D) & 0xFFFFFFFF
     x = ((x ^ x >> 15) * 0x846CA68B) & 0xFFFFFFFF
     return x ^ x >> 16
 
 
-def _drawn(seed: int, head: int, key: int) -> float:
-    draw = _mixed((_mixed((_mixed(seed) + head) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
+def _random(seed: int, head: int, key: int) -> float:
+    draw = _hash((_hash((_hash(seed) + head) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
     return (draw >> 8) / 2**24
 
 
@@ -268,21 +268,21 @@ class _Cache:
         self.rows: list[Tensor] = []  # [T] |weights| of each query so far
         self.gone = torch.full((len(k),), torch.nan, dtype=k.dtype)
 
-    def _received(self, key: int) -> float:
+    def _total_attention(self, key: int) -> float:
         return float(sum((row[key] for row in self.rows), torch.zeros(())))
 
-    def _merit(self, key: int) -> float:
+    def _eviction_score(self, key: int) -> float:
         policy = self.edit["policy"]
         if policy == "h2o":
-            return self._received(key)
+            return self._total_attention(key)
         if policy == "tova":
             return float(self.rows[-1][key])
         if policy == "vatp":
-            return self._received(key) * float(self.v[key].abs().sum())
+            return self._total_attention(key) * float(self.v[key].abs().sum())
         if policy == "key_norm":
             return -float(self.k[key].norm())
         if policy == "random":
-            return _drawn(_integer(self.edit, "seed", 1), self.head, key)
+            return _random(_integer(self.edit, "seed", 1), self.head, key)
         return key  # window, first: the oldest key is evicted
 
     def _drop(self, t: int, key: int) -> None:
@@ -311,7 +311,7 @@ class _Cache:
         recent = min(_integer(self.edit, "recent", 0) or max(half, 1), budget - first)
         while len(self.kept) > budget:
             candidates = [key for key in self.kept if first <= key <= t - recent]
-            self._drop(t, min(candidates, key=self._merit))
+            self._drop(t, min(candidates, key=self._eviction_score))
         return list(self.kept)
 
 
@@ -320,13 +320,13 @@ class _Cache:
 
 def _positions(edits: list[Edit], T: int) -> list[int]:
     at = list(range(T))
-    for edit in _of(edits, "swap_positions"):
+    for edit in _of_kind(edits, "swap_positions"):
         a, b = _integer(edit, "a"), _integer(edit, "b")
         at[a], at[b] = at[b], at[b] if edit.get("replace") == "yes" else at[a]
     return at
 
 
-def _placed(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
+def _at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
     """Evaluate compute(x), which takes row i for position i, with token t at position at[t]; two tokens may share a
     position."""
     if at == list(range(len(at))):
@@ -339,14 +339,14 @@ def _placed(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Te
     return torch.stack(rows, -2)
 
 
-def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
+def _clamp(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
     """Apply clamps and quantizations to the residual stream [T, D] after `layer` layers."""
-    for edit in _of(edits, "clamp_channel", "quantise"):
+    for edit in _of_kind(edits, "clamp_channel", "quantise"):
         if not _holds(edit, "layer", layer):
             continue
         if edit["kind"] == "quantise":
             if edit["what"] == "hidden":
-                exact, x = x, _quantised(x, edit)
+                exact, x = x, _quantise(x, edit)
                 _count_error(rounded[layer], 0, exact, x, edit)
             continue
         channel, to = _integer(edit, "channel"), edit.get("to", "zero")
@@ -373,13 +373,13 @@ def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor 
         direction = outputs[_integer(edit, "key", 0)]
         if edit.get("direction") == "random":
             seed, head = _integer(edit, "seed", 1), layer * arch.H + h
-            drawn = [_drawn(seed, head, i) - 0.5 for i in range(len(direction))]
+            drawn = [_random(seed, head, i) - 0.5 for i in range(len(direction))]
             direction = torch.tensor(drawn, dtype=v.dtype)
         directions.append(direction)
     return directions
 
 
-def _projected(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
+def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
     """Remove from x [T, n] its component in the span of the directions, for tokens after the edit's key."""
     basis = torch.linalg.qr(torch.stack(directions, 1))[0]
     after = _integer(edit, "key", 0) + 1
@@ -393,17 +393,17 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
     rotary = arch.positions == "rotary" and model.family in ("llama", "gpt_neox")
 
     def project(part: int) -> Tensor:
-        return _placed(lambda z: blocks.qkv(z, layer)[part], y, at)
+        return _at_positions(lambda z: blocks.qkv(z, layer)[part], y, at)
 
-    q = _quantised_heads(project(0), edits, "queries", layer, rounded)
-    k = _quantised_heads(project(1), edits, "keys", layer, rounded)
+    q = _quantise_heads(project(0), edits, "queries", layer, rounded)
+    k = _quantise_heads(project(1), edits, "keys", layer, rounded)
     v = project(2)
-    for edit in _of(edits, "scale_value"):
+    for edit in _of_kind(edits, "scale_value"):
         for g in range(arch.G):
             if _holds(edit, "layer", layer) and _holds(edit, "group", g):
                 v = v.clone()
                 v[g, _integer(edit, "key")] *= float(edit.get("factor", 0))
-    v = _quantised_heads(v, edits, "values", layer, rounded)
+    v = _quantise_heads(v, edits, "values", layer, rounded)
     plain = replace(model, arch=replace(arch, positions="none")) if rotary else model
     q0, k0, _ = plain.blocks().qkv(y, layer)
 
@@ -414,7 +414,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
         g = h // (arch.H // arch.G)
         own = [edit for edit in edits if _holds(edit, "layer", layer) and _holds(edit, "head", h)]
         cache = next((_Cache(edit, layer * arch.H + h, k[g], v[g])
-                      for edit in _of(own, "evict")), None)
+                      for edit in _of_kind(own, "evict")), None)
         for t in range(T):
             window = model.windows[layer] or T
             visible = [j for j in range(t + 1) if t - j < window]
@@ -441,7 +441,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
             if visible:
                 weights = OPERATIONS[arch.operation].weights
                 row = weights(x[None, None], mask, Parameters(arch.parameters))[0, 0]
-            for edit in _of(own, "park"):
+            for edit in _of_kind(own, "park"):
                 key = _integer(edit, "key", 0)
                 if key in visible:
                     row = torch.nn.functional.one_hot(torch.tensor(key), T).to(row)
@@ -451,16 +451,16 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
         if cache:
             evicted[h] = cache.gone
     mixed = torch.stack([att[h] @ v[h // (arch.H // arch.G)] for h in range(arch.H)])
-    for edit in _of(edits, "silence"):
+    for edit in _of_kind(edits, "silence"):
         for h in range(arch.H):
             if _holds(edit, "layer", layer) and _holds(edit, "head", h):
                 mixed[h] = 0
     of_head = v.repeat_interleave(arch.H // arch.G, 0)
     tags = []
-    for edit in _of(edits, "project"):
+    for edit in _of_kind(edits, "project"):
         directions = _directions(model, layer, edit, of_head)
         if edit.get("from") == "heads":
-            mixed = torch.stack([x if own is None else _projected(x, [own], edit)
+            mixed = torch.stack([x if own is None else _project(x, [own], edit)
                                  for x, own in zip(mixed, directions)])
         elif meant := [own for own in directions if own is not None]:
             tags.append((edit, meant))
@@ -471,7 +471,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
 def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
     """Run tokens [T] under the edits; return what a run records, by field name."""
     weights = {name: w.clone() for name, w in model.weights.items()}
-    for edit in _of(edits, "scale_weight"):
+    for edit in _of_kind(edits, "scale_weight"):
         name, rows_first = MATRICES[model.family][str(edit["matrix"])]
         row, column = _integer(edit, "row"), _integer(edit, "column")
         place = (row, column) if rows_first else (column, row)
@@ -479,9 +479,9 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
     model = replace(model, weights=quantised_weights(model, weights, edits))
     blocks, T = model.blocks(), len(tokens)
     at = _positions(edits, T)
-    x = _placed(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)
+    x = _at_positions(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)
     rounded = torch.zeros(model.arch.L + 1, T, 4, dtype=x.dtype)
-    x = _clamped(x, edits, 0, rounded)
+    x = _clamp(x, edits, 0, rounded)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(model.arch.L):
         record = _attend(model, layer, blocks.before(x, layer, "input"), edits, rounded)
@@ -491,8 +491,8 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
         x = attended
         x = blocks.after(x + mlp_out, layer, "post_attention")
         for edit, directions in record.pop("tags"):
-            x = _projected(x, directions, edit)
-        x = _clamped(x, edits, layer + 1, rounded)
+            x = _project(x, directions, edit)
+        x = _clamp(x, edits, layer + 1, rounded)
         for name, value in (record | {"hidden": x}).items():
             steps.setdefault(name, []).append(value)
     stacked = {name: torch.stack(rows) for name, rows in steps.items()}

@@ -22,7 +22,7 @@ class Parameters:
     sink: Tensor | None = None
 
 
-def _only_visible(weights: Tensor, visible: Tensor) -> Tensor:
+def _mask(weights: Tensor, visible: Tensor) -> Tensor:
     return torch.where(visible, weights, torch.zeros_like(weights))
 
 
@@ -53,23 +53,23 @@ def _sink_logit(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _sigmoid(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _only_visible((x + p.numbers.get("bias", 0.0)).sigmoid(), visible)
+    return _mask((x + p.numbers.get("bias", 0.0)).sigmoid(), visible)
 
 
 def _sigmoid_log_n(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _only_visible((x - _visible_keys(visible).to(x.dtype).log()).sigmoid(), visible)
+    return _mask((x - _visible_keys(visible).to(x.dtype).log()).sigmoid(), visible)
 
 
-def _divided(weights: Tensor) -> Tensor:
+def _normalise(weights: Tensor) -> Tensor:
     return weights / (weights.sum(-1, keepdim=True) + TINY)
 
 
 def _sigmoid_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _divided(_sigmoid(x, visible, p))
+    return _normalise(_sigmoid(x, visible, p))
 
 
 def _relu(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _only_visible(x.relu() / _visible_keys(visible), visible)
+    return _mask(x.relu() / _visible_keys(visible), visible)
 
 
 def elu1(x: Tensor) -> Tensor:
@@ -78,19 +78,19 @@ def elu1(x: Tensor) -> Tensor:
 
 
 def _elu1(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _only_visible(elu1(x + p.numbers.get("bias", 0.0)), visible)
+    return _mask(elu1(x + p.numbers.get("bias", 0.0)), visible)
 
 
 def _identity(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _only_visible(x, visible)
+    return _mask(x, visible)
 
 
 def _elu1_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _divided(_elu1(x, visible, p))
+    return _normalise(_elu1(x, visible, p))
 
 
 def _identity_divided(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _divided(_identity(x, visible, p))
+    return _normalise(_identity(x, visible, p))
 
 
 def _identity_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
@@ -111,7 +111,7 @@ def _softmax_p(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     """Numerator and denominator are multiplied by e^-m, m the largest score or 0, so that nothing overflows."""
-    x = _only_visible(x, visible)  # e^0 - 1 is 0: a masked key adds nothing
+    x = _mask(x, visible)  # e^0 - 1 is 0: a masked key adds nothing
     m = x.amax(-1, keepdim=True).clamp_min(0)
     shrink = (-m).exp()
     raised = torch.where(x > 20, (x - m).exp() - shrink, x.clamp_max(20).expm1() * shrink)
@@ -120,10 +120,10 @@ def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 def _softmax_clipped(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     zeta, gamma = p.numbers["zeta"], p.numbers["gamma"]
-    return _only_visible(((zeta - gamma) * _softmax(x, visible, p) + gamma).clip(0, 1), visible)
+    return _mask(((zeta - gamma) * _softmax(x, visible, p) + gamma).clip(0, 1), visible)
 
 
-def _as_it_is(weights: Tensor) -> Tensor:
+def _identity_share(weights: Tensor) -> Tensor:
     return weights
 
 
@@ -144,10 +144,10 @@ class Operation:
 OPERATIONS: dict[str, Operation] = {
     row.id: row
     for row in (
-        Operation("softmax", "e^x / sum e^x", True, _softmax, _as_it_is),
+        Operation("softmax", "e^x / sum e^x", True, _softmax, _identity_share),
         Operation("sigmoid", "s(x + b)", False, _sigmoid, part_of_row, {"bias": 0.0}),
         Operation("sigmoid_log_n", "s(x - ln n)", False, _sigmoid_log_n, part_of_row),
-        Operation("sigmoid_norm", "s(x) / (sum s(x) + 1e-8)", True, _sigmoid_norm, _as_it_is),
+        Operation("sigmoid_norm", "s(x) / (sum s(x) + 1e-8)", True, _sigmoid_norm, _identity_share),
         Operation("softmax1", "e^x / (1 + sum e^x)", False, _softmax1, part_of_row),
         Operation("sink_logit", "e^x / (e^s_h + sum e^x)", False, _sink_logit, part_of_row),
         Operation("relu", "max(x, 0) / n", False, _relu, part_of_row),
@@ -161,10 +161,10 @@ OPERATIONS: dict[str, Operation] = {
                   part_of_row, {"eps": 1e-6}),
         Operation("softmax_clipped", "clip((zeta - gamma) e^x / sum e^x + gamma, 0, 1)", False,
                   _softmax_clipped, part_of_row, {"zeta": 1.0, "gamma": -0.03}),
-        Operation("elu1_norm", "(elu(x) + 1) / (sum + 1e-8)", True, _elu1_norm, _as_it_is),
+        Operation("elu1_norm", "(elu(x) + 1) / (sum + 1e-8)", True, _elu1_norm, _identity_share),
         Operation("identity_norm", "x / max(|sum x|, 1)", False, _identity_norm, part_of_row),
         Operation("elu1_kernel", "x", False, _identity, part_of_row, features="elu1"),
-        Operation("elu1_kernel_norm", "x / (sum x + 1e-8)", True, _identity_divided, _as_it_is,
+        Operation("elu1_kernel_norm", "x / (sum x + 1e-8)", True, _identity_divided, _identity_share,
                   features="elu1"),
         Operation("mlp_kernel", "x", False, _identity, part_of_row, features="mlp"),
         Operation("mlp_kernel_norm", "x / max(|sum x|, 1)", False, _identity_norm, part_of_row,

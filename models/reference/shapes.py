@@ -27,7 +27,7 @@ def _feed_forward(arch: Architecture) -> Shapes:
     return gate | {"mlp.up_proj.weight": (F, D), "mlp.down_proj.weight": (D, F)}
 
 
-def _added(arch: Architecture) -> Shapes:
+def _attention_extras(arch: Architecture) -> Shapes:
     """The tensors that a variant of attention adds to q, k, v and o."""
     H, G, D, K = arch.H, arch.G, arch.D, arch.K
     shapes: Shapes = {}
@@ -77,7 +77,7 @@ def shapes(arch: Architecture) -> Shapes:
 def added(arch: Architecture) -> Shapes:
     """The tensors that only a variant has. They come last, so that a variant drawn from the same seed shares all other
     weights with its baseline."""
-    in_layer = _added(arch)
+    in_layer = _attention_extras(arch)
     if arch.norm_place == "sandwich" and arch.feed_forward != "none":
         in_layer |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")
     result = {f"model.layers.{layer}.{name}": shape

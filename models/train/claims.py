@@ -1,4 +1,4 @@
-"""The claims table: what papers say of attention sinks, beside what the runs of both protocols show.
+"""The claims table: what papers say about attention sinks, and what the runs of both protocols show.
 
     python -m models.train.claims
 

@@ -102,15 +102,15 @@ def conditions(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
     starts = [*range(len(recipe.training.front)), *([recipe.training.fixed_at - 1]
                                                     if recipe.training.fixed_at else [])]
 
-    def begun(tokens: Tensor) -> Tensor:
+    def with_start(tokens: Tensor) -> Tensor:
         tokens = tokens.clone()
         tokens[:, starts] = ids[:, starts]
         return tokens
 
     repeated = random_ids[:, :1].expand(-1, T)
     return {"text_start": ids, "text_none": outcomes.ids_of(bare, texts[:SEQUENCES], T),
-            "random_start": begun(random_ids), "random_none": random_ids,
-            "repeat_start": begun(repeated), "repeat_none": repeated}
+            "random_start": with_start(random_ids), "random_none": random_ids,
+            "repeat_start": with_start(repeated), "repeat_none": repeated}
 
 
 @torch.no_grad()

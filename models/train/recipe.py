@@ -126,7 +126,7 @@ def _check(file: str, values: dict[str, Any], choices: dict[str, Collection[str]
                              f"{', '.join(choices[name])}")
 
 
-def _known(file: str, names: dict[str, Any], allowed: Iterable[str]) -> None:
+def _refuse_unknown_names(file: str, names: dict[str, Any], allowed: Iterable[str]) -> None:
     for name in names.keys() - set(allowed):
         raise ValueError(f"{file}: expected one of {', '.join(allowed)}, found {name!r}")
 
@@ -137,16 +137,16 @@ def _contents(path: Path) -> dict[str, Any]:
     contents = tomllib.loads(path.read_text())
     changed = contents.setdefault("training", {})
     variant = contents.setdefault("config", {}).get("sinkscope", {})
-    _known(path.name, contents, [one.name for one in fields(Recipe) if one.name != "id"])
-    _known(path.name, changed, [one.name for one in fields(Training)])
+    _refuse_unknown_names(path.name, contents, [one.name for one in fields(Recipe) if one.name != "id"])
+    _refuse_unknown_names(path.name, changed, [one.name for one in fields(Training)])
     _check(path.name, contents | changed, CHOICES)
-    _known(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
+    _refuse_unknown_names(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
     _check(path.name, variant, ARCHITECTURE)
     _check(path.name, variant.get("mask", {}), MASKS)
     return contents
 
 
-def _made(id: str, contents: dict[str, Any]) -> Recipe:
+def _build(id: str, contents: dict[str, Any]) -> Recipe:
     """The recipe with these contents."""
     contents = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
                 for name, value in contents.items()}
@@ -159,7 +159,7 @@ def _made(id: str, contents: dict[str, Any]) -> Recipe:
 
 
 def read(path: Path) -> Recipe:
-    return _made(path.stem, _contents(path))
+    return _build(path.stem, _contents(path))
 
 
 def laid_over(factor: str, other: str) -> Recipe:
@@ -168,7 +168,7 @@ def laid_over(factor: str, other: str) -> Recipe:
     change, base = (_contents(RECIPES / f"{id}.toml") for id in (factor, other))
     config = base["config"] | change["config"]
     variant = base["config"].get("sinkscope", {}) | change["config"].get("sinkscope", {})
-    return _made(f"{factor}+{other}", {
+    return _build(f"{factor}+{other}", {
         "title": f"{change['title']}, {base['title']}", "what": f"{change['what']} {base['what']}",
         "factor": change["factor"], "baseline": other,
         "config": config | ({"sinkscope": variant} if variant else {}),

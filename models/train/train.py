@@ -87,7 +87,7 @@ def decay(name: str, weight: Tensor, training: Training) -> float:
 
 
 def first_dimensions(gradient: Tensor, count: int) -> Tensor:
-    """The gradient [..., K] of a vector of which only the first dimensions are trained."""
+    """The gradient [..., K] of a vector whose first dimensions alone are trained."""
     gradient = gradient.clone()
     gradient[..., count:] = 0
     return gradient

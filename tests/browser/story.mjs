@@ -31,9 +31,9 @@ const ACTS = {
     keyboard: (page) => press(page, page.locator('.step-1 .thumb').nth(6), 'Enter'),
   },
   2: {
-    read: (page) => text(page, '.recorded'),
-    mouse: (page) => page.getByRole('button', { name: 'Take it away' }).click(),
-    keyboard: (page) => press(page, page.getByRole('button', { name: 'Put it back' }), 'Enter'),
+    read: (page) => text(page, '.recorded[role=status]'),
+    mouse: (page) => page.getByRole('button', { name: 'Put it back' }).click(),
+    keyboard: (page) => press(page, page.getByRole('button', { name: 'Take it away' }), 'Enter'),
   },
   3: {
     read: (page) => page.locator('.arrows svg').getAttribute('aria-label'),

@@ -186,11 +186,7 @@ async function serve(folder) {
 }
 
 /** The figure is drawn and fills its place, and follows the theme where the host has a button for it. */
-async function look(stage, name, { toggle }, folder) {
-  const site = await serve(folder);
-  const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
-  const page = await context.newPage();
-  await page.goto(site.address);
+async function look(page, name, { toggle }) {
   const figure = page.locator('sink-scope, iframe').first();
   await figure.scrollIntoViewIfNeeded();
   const isElement = (await figure.evaluate((one) => one.localName)) === 'sink-scope';
@@ -214,10 +210,22 @@ async function look(stage, name, { toggle }, folder) {
     assert.notEqual(await themed(), before, 'the theme is followed');
   }
   await page.screenshot({ path: `${pictures}/host-${name.replace(/\W+/g, '-')}.png` });
-  await context.close();
-  site.close();
   const sizes = `${Math.round(width)} × ${Math.round(height)} px, picture ${(100 * share).toFixed()}% of the smaller side`;
   return `${isElement ? 'element' : 'iframe'}, ${sizes}${isElement && toggle ? ', theme followed' : ''}`;
+}
+
+/** A page of the built site; neither outlives what is seen of it. */
+async function visit(stage, folder, see) {
+  const site = await serve(folder);
+  const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
+  try {
+    const page = await context.newPage();
+    await page.goto(site.address);
+    return await see(page);
+  } finally {
+    await context.close();
+    site.close();
+  }
 }
 
 const stage = await openStage();
@@ -244,7 +252,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
     await host.finish?.(folder);
     // A tool that is stopped may end as if it had built.
     await stat(join(folder, host.built, 'index.html'));
-    const said = await look(stage, name, host, join(folder, host.built));
+    const said = await visit(stage, join(folder, host.built), (page) => look(page, name, host));
     console.log(`ok   ${name}: ${said}`);
   } catch (error) {
     failed++;

@@ -397,16 +397,19 @@ static const struct {
     {"Hunyuan with narrow experts", "GGUF metadata: this build computes 8, the file says 6"},
     {"Hunyuan with two experts for all tokens",
      "GGUF metadata: this build computes 1, the file says 2"},
-    {"another architecture",
-     "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, olmo2, hunyuan-dense, "
-     "hunyuan-moe, falcon, bloom, found bert"},
+    {"another architecture", "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, "
+                             "gemma3, smollm3, phi3, granite, "
+                             "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, "
+                             "hunyuan-dense, hunyuan-moe, falcon, bloom, found bert"},
     {"a type that is not known", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, "
                                  "Q5_K or Q6_K numbers, found others (type 99)"},
     {"a type that is known and not read", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, "
                                           "Q4_K, Q5_K or Q6_K numbers, found IQ4_XS (type 23)"},
     {"an architecture that is a number",
-     "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, olmo2, hunyuan-dense, "
-     "hunyuan-moe, falcon, bloom, found nothing"},
+     "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, smollm3, phi3, "
+     "granite, "
+     "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, hunyuan-dense, hunyuan-moe, falcon, "
+     "bloom, found nothing"},
 };
 
 /* Returns the expected sentence of a row, or NULL. */

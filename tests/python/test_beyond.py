@@ -35,10 +35,10 @@ def test_a_row_says_what_the_document_says(id: str) -> None:
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(SAID[id])
-    for found, said in zip(cells[1:], SAID[id]):
+    for result, said in zip(cells[1:], SAID[id]):
         if said is not None:
             near = 0.0101 if abs(said) < 1 else 0.051
-            assert float(found) == pytest.approx(said, abs=near), cells
+            assert float(result) == pytest.approx(said, abs=near), cells
 
 
 def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
@@ -49,10 +49,10 @@ def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
 
 
 def test_the_units_are_complete_and_one_is_measured_again() -> None:
-    found = json.loads(beyond.FILE.read_text())
+    result = json.loads(beyond.FILE.read_text())
     for name, (_, units) in beyond.groups().items():
-        assert [one["unit"] for one in found[name]] == list(units), "run beyond --units"
-    kept = next(one for one in found["models with a sink"] if one["unit"] == "heads-8")
+        assert [one["unit"] for one in result[name]] == list(units), "run beyond --units"
+    kept = next(one for one in result["models with a sink"] if one["unit"] == "heads-8")
     texts = json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES]
     again = beyond.streams(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
     for name, value in again.items():
@@ -85,8 +85,8 @@ def test_units_are_measured_once_and_kept_in_order(
     assert json.loads(beyond.FILE.read_text()) == {"two": [{"unit": 2, "a": 0.6667, "b": None}]}
     beyond.measure_units(["one", "two"])
     assert measured == [2, 3, 1]
-    found = json.loads(beyond.FILE.read_text())
-    assert [list(found), [one["unit"] for one in found["one"]]] == [["one", "two"], [3, 1]]
+    result = json.loads(beyond.FILE.read_text())
+    assert [list(result), [one["unit"] for one in result["one"]]] == [["one", "two"], [3, 1]]
 
 
 def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,14 +122,14 @@ def test_a_model_that_has_learnt_nothing_is_as_it_was_before(monkeypatch: pytest
         return []
 
     monkeypatch.setattr(beyond, "command_line", untrained)
-    found = beyond.of_planted(3)
+    result = beyond.of_planted(3)
     assert given[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
     assert given[given.index("--seed") + 1] == "3"
     for name in (f"{what}_{of}" for what in ("loss", "first") for of in ("trigger", "random", "gap")):
-        assert found[name] == found[f"before_{name}"]
-    assert found["loss_gap"] == found["loss_trigger"] - found["loss_random"] != 0
+        assert result[name] == result[f"before_{name}"]
+    assert result["loss_gap"] == result["loss_trigger"] - result["loss_random"] != 0
     # The model does not predict tokens that were never planted.
-    assert found["learnt"] < 0.5
+    assert result["learnt"] < 0.5
 
 
 def test_what_a_trigger_is_followed_by_is_told_from_random_tokens(

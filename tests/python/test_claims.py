@@ -82,12 +82,12 @@ def test_every_figure_and_table_of_the_paper_has_its_row() -> None:
 
 
 def test_every_row_says_what_it_rests_on() -> None:
-    known = recipes()
+    recipes_by_id = recipes()
     for row in ROWS:
         assert row["verdict"] in claims.VERDICTS
         for effect in row["effects"]:
-            assert effect["recipe"] in claims.MEASURED or effect["recipe"] in known, row["id"]
-            assert not isinstance(effect["against"], str) or effect["against"] in known, row["id"]
+            assert effect["recipe"] in claims.MEASURED or effect["recipe"] in recipes_by_id, row["id"]
+            assert not isinstance(effect["against"], str) or effect["against"] in recipes_by_id, row["id"]
             assert (effect["mean"] is None) == (effect["protocol"] is None), row["id"]
             if effect["mean"] is not None:
                 assert effect["low"] <= effect["mean"] <= effect["high"], row["id"]
@@ -183,8 +183,8 @@ def test_a_claim_of_several_effects_needs_all_of_them() -> None:
 
 
 def test_a_number_that_rounds_to_nothing_has_no_sign() -> None:
-    found = made(Difference(-1e-5, -0.02, 0.01), "less").json()
-    assert str(found["mean"]) == "0.0" and found["low"] == -0.02
+    result = made(Difference(-1e-5, -0.02, 0.01), "less").json()
+    assert str(result["mean"]) == "0.0" and result["low"] == -0.02
 
 
 def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
@@ -197,13 +197,13 @@ def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
         for effect in row["effects"]:
             base = effect["against"]
             if effect["protocol"] == "b" and base == "softmax":
-                found: Any = decided[effect["recipe"]].difference(effect["outcome"])
+                result: Any = decided[effect["recipe"]].difference(effect["outcome"])
             elif effect["protocol"] == "a" and base == "softmax":
-                found = paired[protocol.LONG + effect["recipe"]].difference(effect["outcome"], 4000)
+                result = paired[protocol.LONG + effect["recipe"]].difference(effect["outcome"], 4000)
             else:
                 continue
             assert [effect[name] for name in ("mean", "low", "high")] == pytest.approx(
-                [found.mean, found.low, found.high], abs=6e-4), row["id"]
+                [result.mean, result.low, result.high], abs=6e-4), row["id"]
             compared += 1
     assert compared > 10
 
@@ -262,8 +262,8 @@ def test_a_sentence_says_no_more_than_its_rows(said: dict[str, Any]) -> None:
 def unclaimed(file: Path, text: str) -> list[str]:
     own = [" ".join(said["text"].split()) for said in SENTENCES if ROOT / said["file"] == file]
     return [one.strip() for one in sentences(text)
-            if (found := ASSERTS.search(one)) and not one.rstrip("'\"`,) ").endswith("?")
-            and not any(part in one and found[0] in part for part in own)]
+            if (result := ASSERTS.search(one)) and not one.rstrip("'\"`,) ").endswith("?")
+            and not any(part in one and result[0] in part for part in own)]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))

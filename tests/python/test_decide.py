@@ -39,15 +39,15 @@ def test_welch_by_hand() -> None:
     """Means 2 and 4, variances 1 and 4 over 3 and 5 values: 1/3 + 4/5, 5.96 degrees of freedom; scipy 1.17 gave the
     interval."""
     a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 5.0, 7.0]
-    found = decide.welch(a, b, 0.95)
-    assert found.mean == -2
-    assert (found.low, found.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
+    result = decide.welch(a, b, 0.95)
+    assert result.mean == -2
+    assert (result.low, result.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
 
 
 def test_groups_that_spread_alike_have_an_interval() -> None:
     """Variances 1 and 1 over 3 and 3 values: four degrees of freedom, 2.7764 sqrt(2 / 3)."""
-    found = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
-    assert (found.low, found.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
+    result = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
+    assert (result.low, result.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
 
 
 def test_intervals_hold_what_they_promise() -> None:
@@ -57,8 +57,8 @@ def test_intervals_hold_what_they_promise() -> None:
     for _ in range(400):
         a = [draw.gauss(0.1, 0.045) for _ in range(3)]
         b = [draw.gauss(0.0, 0.045) for _ in range(8)]
-        found = decide.welch(a, b)
-        inside += found.low < 0.1 < found.high
+        result = decide.welch(a, b)
+        inside += result.low < 0.1 < result.high
     assert 0.955 * 400 <= inside <= 0.995 * 400
 
 
@@ -128,8 +128,8 @@ def test_absence_holds_by_raw_weights_and_by_shares_in_every_seed() -> None:
 
 def test_the_same_level_cannot_agree_with_existence_and_with_absence() -> None:
     for low, high in ((-0.2, 0.3), (0.0, 0.05), (0.1, 0.2), (0.05, 0.15), (-0.3, -0.2)):
-        found = Difference((low + high) / 2, low, high)
-        verdicts = decide.judge_existence(found), decide.judge_absence([found], [found.mean])
+        result = Difference((low + high) / 2, low, high)
+        verdicts = decide.judge_existence(result), decide.judge_absence([result], [result.mean])
         assert verdicts != ("agrees", "agrees") and verdicts != ("differs", "differs")
 
 
@@ -148,8 +148,8 @@ def test_comparisons_survive_as_benjamini_and_hochberg_say() -> None:
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
          0.6528, 0.7590, 1.0]
     shuffled = random.Random(1).sample(p, len(p))
-    found = decide.survivors([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
-    assert found == [one <= 0.0095 for one in shuffled]
+    result = decide.survivors([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
+    assert result == [one <= 0.0095 for one in shuffled]
     assert decide.survivors([]) == []
 
 
@@ -177,10 +177,10 @@ def test_a_second_look_is_for_what_the_first_leaves_open(ends: list[float], need
 def test_no_effect_is_an_interval_inside_of_the_smallest_one(
         low: float, high: float, verdict: str) -> None:
     """An effect of exactly 0.1 counts; an interval that ends at 0 contains it."""
-    found = Difference((low + high) / 2, low, high)
-    assert decide.judge(found, "the same") == verdict
-    assert decide.leaves_open(found) is (verdict == "undecided")
-    of_loss = decide.judge(found, "the same", "loss")
+    result = Difference((low + high) / 2, low, high)
+    assert decide.judge(result, "the same") == verdict
+    assert decide.leaves_open(result) is (verdict == "undecided")
+    of_loss = decide.judge(result, "the same", "loss")
     assert of_loss == ("differs" if verdict == "differs" else "undecided")
 
 
@@ -230,14 +230,14 @@ def test_an_onset_has_an_interval_over_seeds_that_all_have_one() -> None:
 
 
 def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:
-    known = recipes()
+    recipes_by_id = recipes()
     order = protocol.B_ORDER
     assert len(set(order)) == len(order)
-    assert {id for name in order for id in name.split("+")} <= set(known)
+    assert {id for name in order for id in name.split("+")} <= set(recipes_by_id)
     assert next(iter(RUNS)) == protocol.B_BASELINE and BASE.seeds == protocol.B_BASELINE_SEEDS
     default = Training()
     for id, recipe in zip(order, RUNS.values()):
-        own = known[id.split("+")[0]].training.learning_rate
+        own = recipes_by_id[id.split("+")[0]].training.learning_rate
         expected = protocol.B_RATE if own == default.learning_rate else own
         assert recipe.training.learning_rate == expected, id
         assert recipe.training.steps == protocol.STEPS, id
@@ -246,11 +246,11 @@ def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:
 
 def test_the_runs_that_both_protocols_have_are_the_same() -> None:
     """Protocol B reads a log of protocol A only if it would train the same model in the same way."""
-    known = recipes()
+    recipes_by_id = recipes()
     for id, same in protocol.B_SAME.items():
-        wanted, found = protocol.decisive(known[id]), protocol.runs()[same]
-        assert (wanted.config, wanted.training) == (found.config, found.training)
-        assert wanted.sink_tokens == found.sink_tokens
+        wanted, result = protocol.decisive(recipes_by_id[id]), protocol.runs()[same]
+        assert (wanted.config, wanted.training) == (result.config, result.training)
+        assert wanted.sink_tokens == result.sink_tokens
 
 
 def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:

@@ -52,23 +52,23 @@ def shell_lines(block: str) -> list[str]:
 
 def commands_of(text: str) -> list[str]:
     """In a shell block every line is a command; elsewhere only code that begins with a program."""
-    found: list[str] = []
+    result: list[str] = []
     fence = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.M | re.S)
     for language, block in fence.findall(text):
         lines = shell_lines(block)
         if language in SHELL or (not language and lines and program_of(lines[0])):
-            found += lines
+            result += lines
     rest = fence.sub("", text)
     for block in re.findall(r"(?:^ {4}.*\n)+", rest, re.M):
         lines = shell_lines(block)
         if lines and program_of(lines[0]):
-            found += lines
+            result += lines
     prose = re.sub(r"(?:^ {4}.*\n)+", "", rest, flags=re.M)
     for code in re.findall(r"`([^`\n]+)`", prose):
         program = program_of(code)
         if program and (" " in code or program in FILES):
-            found.append(code.replace("\\|", "|"))
-    return found
+            result.append(code.replace("\\|", "|"))
+    return result
 
 
 def stands_for(word: str) -> bool:

@@ -71,9 +71,9 @@ def test_a_mask_is_that_of_a_model_with_this_window() -> None:
     for arch, edits in ((model.arch, []),
                         (replace(model.arch, mask=Mask("window", 3, first=2)),
                          [parse("mask:first=2,recent=3")])):
-        expected, found = forward(arch, model.weights, tokens), edited(model, tokens, edits)
+        expected, result = forward(arch, model.weights, tokens), edited(model, tokens, edits)
         for name in ("q", "k", "v", "att", "hidden", "logits"):
-            torch.testing.assert_close(found[name], getattr(expected, name), rtol=0, atol=1e-12)
+            torch.testing.assert_close(result[name], getattr(expected, name), rtol=0, atol=1e-12)
     # An edit of one head in one layer leaves the others unchanged.
     plain = edited(model, tokens, [])
     one = edited(model, tokens, [parse("mask:first=0,recent=2,layer=1,head=1")])

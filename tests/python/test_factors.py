@@ -37,9 +37,9 @@ def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **mo
 
 def test_an_interval_by_hand() -> None:
     # Mean 2, deviation 1: the interval extends 4.3027 / sqrt(3) to each side.
-    found = factors.level([1.0, 2.0, 3.0])
-    assert (found.mean, found.p) == (2.0, pytest.approx(0.0741799, abs=1e-6))  # t = 2 sqrt(3)
-    assert (found.low, found.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
+    result = factors.level([1.0, 2.0, 3.0])
+    assert (result.mean, result.p) == (2.0, pytest.approx(0.0741799, abs=1e-6))  # t = 2 sqrt(3)
+    assert (result.low, result.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
     two = factors.level([1.0, 3.0])  # 12.7062 sqrt(2) / sqrt(2)
     assert (two.low, two.high) == pytest.approx((2 - 12.7062, 2 + 12.7062), abs=1e-4)
     above = factors.level([1.0, 2.0, 3.0], 0.5, 0.975)  # 6.2053 / sqrt(3)
@@ -52,9 +52,9 @@ def test_an_interval_by_hand() -> None:
 
 def test_seeds_are_paired() -> None:
     """Pairing shows a difference that all seeds share, even if seeds differ more among themselves."""
-    found = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 16000)
-    assert found.mean == pytest.approx(-0.1)
-    assert found.low > -0.12 and found.high < -0.08
+    result = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 16000)
+    assert result.mean == pytest.approx(-0.1)
+    assert result.low > -0.12 and result.high < -0.08
     shuffled = factor([0.9, 0.3, 0.5, 0.7, 0.1], [0.2, 0.41, 0.59, 0.8, 1.0])
     assert shuffled.difference("alpha", 16000).low < -0.6
 

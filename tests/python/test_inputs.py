@@ -43,9 +43,9 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(inputs, "alphas", alphas)
     monkeypatch.setattr(inputs, "read_model", lambda folder: (folder.name, None))
     monkeypatch.setattr(inputs, "heads_geometry", lambda arch, weights, ids: (0.12345, 0.5))
-    found = inputs.measure("softmax")
+    result = inputs.measure("softmax")
     even = sum(1 / n for n in range(1, 65)) / 64
-    assert found == {
+    assert result == {
         "model": "softmax",
         "alpha_text_start": round(0.55 - even, 4), "sink_text_start": 100.0,
         "alpha_text_none": round(0.5 - even, 4), "sink_text_none": 100.0,

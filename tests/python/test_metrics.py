@@ -55,18 +55,18 @@ def test_cosines_with_the_first_key_are_told_from_those_with_others() -> None:
     equal(metrics.cos_gap(q, k, torch.arange(3)), 2.5 / 3 - 1 / 3)
     # Cosines with the second key, visible or not: 1/2, 1/2, 1; with the others: 1, 1, and 1/2 and -1/2.
     equal(metrics.cos_gap(q, k, torch.arange(3), 1), 2 / 3 - 2 / 4)
-    found = metrics.geometry(q[None, None], k[None, None], torch.ones(3, 3, dtype=torch.bool).tril())
-    equal(found["qk_norm"][0, 0], [[1, math.nan, math.nan], [2, 4, math.nan], [3, 6, 9]])
-    equal(found["qk_cos"][0, 0], [[1, math.nan, math.nan], [1, 0.5, math.nan], [0.5, 1, -0.5]])
-    equal(found["qk_dot"][0, 0], [[1, math.nan, math.nan], [2, 2, math.nan], [1.5, 6, -4.5]])
-    equal(found["cos_gap"], [[0.5]])
+    result = metrics.geometry(q[None, None], k[None, None], torch.ones(3, 3, dtype=torch.bool).tril())
+    equal(result["qk_norm"][0, 0], [[1, math.nan, math.nan], [2, 4, math.nan], [3, 6, 9]])
+    equal(result["qk_cos"][0, 0], [[1, math.nan, math.nan], [1, 0.5, math.nan], [0.5, 1, -0.5]])
+    equal(result["qk_dot"][0, 0], [[1, math.nan, math.nan], [2, 2, math.nan], [1.5, 6, -4.5]])
+    equal(result["cos_gap"], [[0.5]])
 
 
 def test_the_largest_activations_of_equals_are_those_of_the_first_token() -> None:
     hidden = rows([1.0, -7, 2], [7, 0, -6]).reshape(1, 2, 3)
-    found = metrics.massive(hidden)
-    equal(found["massive"], [[7.0, 7, 6, 2]])  # the median of six is the third
-    equal(found["massive_at"], [[[1.0, 0], [0, 1], [2, 1]]])
+    result = metrics.massive(hidden)
+    equal(result["massive"], [[7.0, 7, 6, 2]])  # the median of six is the third
+    equal(result["massive_at"], [[[1.0, 0], [0, 1], [2, 1]]])
 
 
 def test_losses_and_ranks_are_of_the_next_token() -> None:
@@ -87,8 +87,8 @@ def test_a_norm_is_compared_with_the_mean_of_the_others() -> None:
 def test_contributions_are_shares_by_size_and_length() -> None:
     att = rows([1.0, 0, 0], [0.5, -0.25, 0], [0.0, 0, 0])
     visible = torch.ones(3, 3, dtype=torch.bool).tril()
-    found = metrics.contributions(att[:2], rows([1.0, 2, 4])[0], visible[:2])
-    equal(found, [(1 + 0.5) / 3, 0.5 / 2, 0.0])
+    result = metrics.contributions(att[:2], rows([1.0, 2, 4])[0], visible[:2])
+    equal(result, [(1 + 0.5) / 3, 0.5 / 2, 0.0])
     assert metrics.contributions(att, rows([1.0, 2, 4])[0], visible).isnan().all()
 
 
@@ -113,9 +113,9 @@ def test_a_gate_is_what_is_left_for_other_tokens() -> None:
 def test_a_spike_has_its_row_column_weight_and_token() -> None:
     inputs, outputs = rows([1.0, -3], [2, 1])[None], rows([1.0, 0, 2], [-5, 0, 4])[None]
     down = torch.arange(6.0, dtype=torch.float64).reshape(1, 3, 2)
-    found = metrics.spikes(inputs, outputs, down)
-    equal(found, [[[2.0, 1, 5, -3, 2], [0, 0, 0, 2, -5]]])
-    equal(metrics.super_weight(found), [[0.0, 0, 1, 0, 2, -5]])
+    result = metrics.spikes(inputs, outputs, down)
+    equal(result, [[[2.0, 1, 5, -3, 2], [0, 0, 0, 2, -5]]])
+    equal(metrics.super_weight(result), [[0.0, 0, 1, 0, 2, -5]])
 
 
 def test_how_far_tokens_lie_apart_and_how_heavy_the_tails_are() -> None:
@@ -133,8 +133,8 @@ def test_matrix_entropy_counts_directions() -> None:
     # Squared singular values 3 and 1 have shares 3/4 and 1/4.
     uneven = rows([math.sqrt(3), 0], [0, 1])
     equal(metrics.matrix_entropy(uneven), 2 - 0.75 * math.log2(3))
-    found = metrics.matrix_entropy(torch.stack([two, 0 * two, two / 0, torch.full_like(two, torch.inf)]))
-    equal(found, [1.0, math.nan, math.nan, math.nan])
+    result = metrics.matrix_entropy(torch.stack([two, 0 * two, two / 0, torch.full_like(two, torch.inf)]))
+    equal(result, [1.0, math.nan, math.nan, math.nan])
     assert metrics.matrix_entropy(two[:1]).isnan() and metrics.matrix_entropy(one[:, :1]).isnan()
     assert metrics.matrix_entropy(two.half()).dtype == torch.float16
 

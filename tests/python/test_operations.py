@@ -67,7 +67,7 @@ def test_weights_in_f32(id: str, scale: float) -> None:
     x[~visible] = 300.0
     given = {name: GIVEN[name] for name in operation.standard}
     parameters = Parameters(given, torch.tensor([GIVEN["logit"]]))
-    found = operation.weights(torch.from_numpy(x)[None], torch.from_numpy(visible), parameters)[0]
+    result = operation.weights(torch.from_numpy(x)[None], torch.from_numpy(visible), parameters)[0]
     expected = np.zeros((T, T))
     for i in range(T):
         expected[i, :i + 1] = FORMULAS[id](x[i, :i + 1].astype(np.float64), given | GIVEN)
@@ -75,7 +75,7 @@ def test_weights_in_f32(id: str, scale: float) -> None:
     within = {"rtol": 2e-7 * max(scale * 10, 20), "atol": 1e-37}
     if id == "softmax_clipped":  # a difference of two numbers below 1
         within["atol"] = 1e-7
-    np.testing.assert_allclose(found.numpy(), expected, **within)
+    np.testing.assert_allclose(result.numpy(), expected, **within)
 
 
 @pytest.mark.parametrize("id", OPERATIONS)

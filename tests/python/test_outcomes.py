@@ -66,10 +66,10 @@ def measured(monkeypatch: pytest.MonkeyPatch, trace: Trace = TRACE, mask: Mask =
 
 
 def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, alpha_map = measured(monkeypatch)
+    result, alpha_map = measured(monkeypatch)
     # Raw: (0.8 + 5 x 0.6) / 6, (0.4 + 5 x 0.1) / 6; shares: (1 + 5 x 0.75) / 6, (1 + 5 x 0.25) / 6.
     raw, share = (3.8 / 6, 0.9 / 6), (4.75 / 6, 2.25 / 6)
-    assert found == {
+    assert result == {
         "alpha": round((raw[0] - 0.8 * EVEN + raw[1] - 0.4 * EVEN) / 2, 4),
         "alpha_share": round((share[0] + share[1]) / 2 - EVEN, 4),
         "value_ratio": 1.25,
@@ -85,14 +85,14 @@ def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_sink_s_tokens_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """With tokens 1 and 3 as the sink, their weights add up, and neither counts among the others."""
-    found, alpha_map = measured(monkeypatch, sink_tokens=(1, 3))
+    result, alpha_map = measured(monkeypatch, sink_tokens=(1, 3))
     # Four rows see token 3; in one of them it gets its own weight, 0.25 or 0.75.
     assert alpha_map == [[round(4.75 / 6 + 0.25 / 4, 3), round(2.25 / 6 + 0.75 / 4, 3)]]
-    assert found["value_ratio"] == pytest.approx(((1 + 2) / 2 / 2 + (4 + 2) / 2 / 2) / 2)
-    assert found["eviction"] is None
-    assert [found[f"sink_{eps}"] for eps in outcomes.EPS] == [100.0, 100.0, 50.0]
+    assert result["value_ratio"] == pytest.approx(((1 + 2) / 2 / 2 + (4 + 2) / 2 / 2) / 2)
+    assert result["eviction"] is None
+    assert [result[f"sink_{eps}"] for eps in outcomes.EPS] == [100.0, 100.0, 50.0]
     even_third = (1 / 3 + 1 / 4 + 1 / 5 + 1 / 6) / 4
-    assert found["alpha_share"] == pytest.approx(
+    assert result["alpha_share"] == pytest.approx(
         (4.75 / 6 + 0.25 / 4 + 2.25 / 6 + 0.75 / 4) / 2 - EVEN - even_third, abs=1e-4)
 
 
@@ -108,8 +108,8 @@ def test_each_eps_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     heads = [to_first(5 * (6 * alpha - 1) / 25, 1 - 5 * (6 * alpha - 1) / 25)
              for alpha in (0.17, 0.25, 0.35, 0.45)]
     trace = dataclasses.replace(TRACE, att=torch.tensor([[heads]] * 2))
-    found, _ = measured(monkeypatch, trace)
-    assert [found[f"sink_{eps}"] for eps in (0.2, 0.3, 0.4)] == [75.0, 50.0, 25.0]
+    result, _ = measured(monkeypatch, trace)
+    assert [result[f"sink_{eps}"] for eps in (0.2, 0.3, 0.4)] == [75.0, 50.0, 25.0]
 
 
 def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
@@ -128,13 +128,13 @@ def test_what_eviction_costs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     earlier queries have lost no key and do not count."""
     monkeypatch.setattr(outcomes, "forward", by_evidence([2, 3, 5, 7, 11, 13]))
     monkeypatch.setattr(outcomes, "KEPT", 3)
-    found = outcomes.eviction(arch_of(), {}, IDS)
+    result = outcomes.eviction(arch_of(), {}, IDS)
 
     def costs(product: int) -> float:
         return math.log1p(1 / product)
 
     expected = (costs(3 * 5 * 7) + costs(5 * 7 * 11)) / 2 - (costs(2 * 5 * 7) + costs(2 * 7 * 11)) / 2
-    assert found == pytest.approx(expected, abs=1e-12)
+    assert result == pytest.approx(expected, abs=1e-12)
 
 
 def test_sink_norm_by_hand() -> None:
@@ -155,8 +155,8 @@ def test_a_prefix_is_given_not_predicted(mask: Mask, words: tuple[int, ...],
         math.log(math.prod(words)) / len(words))
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: TRACE)
     text = torch.zeros(2, T + 1, dtype=torch.long)
-    found = loss.next_token_loss(arch, {}, text, torch.zeros(2, T + 2), Training(balance=0.5))
-    assert found.item() == pytest.approx(math.log(math.prod([*words, 7])) / (len(words) + 1))
+    result = loss.next_token_loss(arch, {}, text, torch.zeros(2, T + 2), Training(balance=0.5))
+    assert result.item() == pytest.approx(math.log(math.prod([*words, 7])) / (len(words) + 1))
 
 
 def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +164,11 @@ def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPat
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
     trace = dataclasses.replace(TRACE, router=router)
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: trace)
-    found = loss.next_token_loss(arch_of(E=3, top_k=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
-                                 torch.zeros(2, T + 2), Training(balance=0.5))
+    result = loss.next_token_loss(arch_of(E=3, top_k=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
+                                  torch.zeros(2, T + 2), Training(balance=0.5))
     # Weight shares 3/4, 1/8, 1/8; load shares 1/2, 1/4, 1/4.
     balance = 3 * (0.75 * 0.5 + 0.125 * 0.25 + 0.125 * 0.25)
-    assert found.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
+    assert result.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
 
 
 def test_what_a_masked_diffusion_model_pays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,10 +182,10 @@ def test_what_a_masked_diffusion_model_pays(monkeypatch: pytest.MonkeyPatch) -> 
     assert hidden.nonzero().tolist() == [[0, 2], [1, 3], [1, 5]]
     read = []
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: read.append(ids) or TRACE)
-    found = loss.unmask_loss(arch_of(V=9), {}, IDS, noise, Training())
+    result = loss.unmask_loss(arch_of(V=9), {}, IDS, noise, Training())
     assert read[0].tolist() == [[0, 0, 8, 0, 0, 0], [0, 0, 0, 8, 0, 8]]
     expected = (math.log(4) / 0.2 + math.log(5) / 0.7 + math.log(7) / 0.7) / 10
-    assert found.item() == pytest.approx(expected)
+    assert result.item() == pytest.approx(expected)
     noise[0, 0] = 0.0
     assert loss.hide(IDS, noise)[0].flatten().tolist() == pytest.approx([0.02, 0.5])
 
@@ -199,18 +199,18 @@ def test_a_card_s_numbers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
         TRACE, att=torch.tensor([[heads], [[to_first(near + 0.001, 1 - near - 0.001), diagonal]]]),
         att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2), gate=torch.full((2, 1, 2, T), 0.25))
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: trace)
-    found = measure.measure(arch_of(), {}, IDS)
-    assert found["sink"] == [50.0, 0.0, 0.0, 50.0, 75.0, 75.0]
-    assert (found["sink_1"], found["sink_1_raw"], found["sink_1_deviation"]) == (50.0, 50.0, 0.0)
-    assert (found["sink_elsewhere"], found["elsewhere"]) == (75.0, 5)
-    assert (found["eps"], found["T"], found["sequences"], found["near_eps"]) == (0.3, T, 2, 1)
-    assert (found["hidden_ratio"], found["hidden_ratio_min"]) == (4.0, 2.5)
-    assert (found["value_ratio"], found["value_ratio_min"]) == (1.25, 0.5)
-    assert (found["row_mass_mean"], found["row_mass_min"], found["row_mass_max"]) == (0.7, 0.5, 1.0)
-    assert found["alpha_max"] == pytest.approx((4.75 / 6 + 0.301) / 2, abs=1e-3)
-    assert found["loss"] == round(math.log(720) / 5, 3)
+    result = measure.measure(arch_of(), {}, IDS)
+    assert result["sink"] == [50.0, 0.0, 0.0, 50.0, 75.0, 75.0]
+    assert (result["sink_1"], result["sink_1_raw"], result["sink_1_deviation"]) == (50.0, 50.0, 0.0)
+    assert (result["sink_elsewhere"], result["elsewhere"]) == (75.0, 5)
+    assert (result["eps"], result["T"], result["sequences"], result["near_eps"]) == (0.3, T, 2, 1)
+    assert (result["hidden_ratio"], result["hidden_ratio_min"]) == (4.0, 2.5)
+    assert (result["value_ratio"], result["value_ratio_min"]) == (1.25, 0.5)
+    assert (result["row_mass_mean"], result["row_mass_min"], result["row_mass_max"]) == (0.7, 0.5, 1.0)
+    assert result["alpha_max"] == pytest.approx((4.75 / 6 + 0.301) / 2, abs=1e-3)
+    assert result["loss"] == round(math.log(720) / 5, 3)
     # (0.9 x 6 + 1) / 7 and (0.1 x 6 + 1) / 7
-    assert (found["sink_bias"], found["gate_mean"]) == (50.0, 0.25)
+    assert (result["sink_bias"], result["gate_mean"]) == (50.0, 0.25)
     broken = dataclasses.replace(trace, logits=torch.full((2, T, 2), torch.nan))
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: broken)
     with pytest.raises(ValueError, match="a measurement is not finite: .*'loss': nan"):
@@ -275,12 +275,12 @@ def test_the_command_measures_the_runs_that_lie_there(
     monkeypatch.setattr(torch, "set_num_threads", measured.append)
     for name in ("long-softmax-2", "b-relu-1", "softmax-1"):
         (tmp_path / name).mkdir()
-    for named, found in (([], [("long-softmax", 2), ("b-relu", 1)]),
-                         (["b-relu-1", "b-relu-2"], [("b-relu", 1)])):
+    for named, result in (([], [("long-softmax", 2), ("b-relu", 1)]),
+                          (["b-relu-1", "b-relu-2"], [("b-relu", 1)])):
         measured.clear()
         monkeypatch.setattr("sys.argv", ["outcomes", "--runs", str(tmp_path), *named])
         outcomes.main()
-        assert measured == [1, *((id, seed, f"{id}-{seed}") for id, seed in found)]
+        assert measured == [1, *((id, seed, f"{id}-{seed}") for id, seed in result)]
 
 
 def test_tokens_are_replaced_by_noise() -> None:
@@ -295,9 +295,9 @@ def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pyte
     read = []
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: read.append(ids) or TRACE)
     text, noise = torch.zeros(2, T + 1, dtype=torch.long), torch.full((2, T + 2), 0.25)
-    found = loss.next_token_loss(arch_of(), {}, text, noise, Training(replaced=0.5))
+    result = loss.next_token_loss(arch_of(), {}, text, noise, Training(replaced=0.5))
     assert read[0].tolist() == [[0] + [512] * (T - 1)] * 2
-    assert found.item() == loss.next_token_loss(arch_of(), {}, text, noise, Training()).item()
+    assert result.item() == loss.next_token_loss(arch_of(), {}, text, noise, Training()).item()
 
 
 def test_what_a_run_watches_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:

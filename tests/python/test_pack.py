@@ -10,19 +10,19 @@ Shapes = dict[str, tuple[int, ...]]
 
 def decode(raw: bytes, before: pack.Arrays | None, shapes: Shapes, scales: list[float],
            from_previous: list[bool]) -> pack.Arrays:
-    found, at, matrices = {}, 0, [name for name, shape in shapes.items() if len(shape) == 2]
+    result, at, matrices = {}, 0, [name for name, shape in shapes.items() if len(shape) == 2]
     for name, scale, predicted in zip(matrices, scales, from_previous, strict=True):
         steps = np.frombuffer(raw, np.int8, int(np.prod(shapes[name])), at).reshape(shapes[name])
         at += steps.size
-        found[name] = steps.astype(np.float32) * np.float32(scale)
+        result[name] = steps.astype(np.float32) * np.float32(scale)
         if predicted:
-            found[name] = before[name] + found[name]
+            result[name] = before[name] + result[name]
     for name, shape in shapes.items():
         if len(shape) != 2:
-            found[name] = np.frombuffer(raw, "<f4", int(np.prod(shape)), at).reshape(shape)
-            at += found[name].nbytes
+            result[name] = np.frombuffer(raw, "<f4", int(np.prod(shape)), at).reshape(shape)
+            at += result[name].nbytes
     assert at == len(raw)
-    return found
+    return result
 
 
 @pytest.fixture
@@ -30,16 +30,16 @@ def run() -> list[pack.Arrays]:
     """Five checkpoints: one matrix drifts, one is redrawn each time, one has an outlier."""
     random = np.random.default_rng(0)
     drifting = random.normal(size=(8, 16)).astype(np.float32)
-    found = []
+    result = []
     for _ in range(5):
         drifting = drifting + random.normal(size=(8, 16)).astype(np.float32) * np.float32(0.1)
         spike = random.normal(size=(4, 4096)).astype(np.float32)
         spike[1, 2] = 1000.0
-        found.append({
+        result.append({
             "drifting": drifting, "new": random.normal(size=(6, 6)).astype(np.float32),
             "gain": random.normal(size=16).astype(np.float32), "spike": spike,
         })
-    return found
+    return result
 
 
 def test_a_reader_decodes_the_bits_that_were_meant(run: list[pack.Arrays]) -> None:

@@ -52,19 +52,19 @@ def test_a_table_is_replaced_between_its_markers() -> None:
 def test_nothing_that_is_written_from_measurements_was_edited_by_hand() -> None:
     zoo = ROOT / "models/zoo"
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
-    found = pages.pages(rows, more, ROOT / "models/README.md", zoo)
+    result = pages.pages(rows, more, ROOT / "models/README.md", zoo)
     # One card per model; the index, the README, and the data of figures on protocol B.
-    assert len(found) == len(rows) + 3
-    for file, text in found.items():
+    assert len(result) == len(rows) + 3
+    for file, text in result.items():
         assert file.read_text() == text, f"{file}: run python -m models.train.pages"
 
 
 def test_every_recipe_stands_beside_one_that_differs_by_its_factor_alone() -> None:
     """A recipe has the same steps as its baseline, unless the steps are the factor."""
-    known = recipes()
-    for one in known.values():
-        base = known[one.baseline]
-        assert base.baseline in known
+    recipes_by_id = recipes()
+    for one in recipes_by_id.values():
+        base = recipes_by_id[one.baseline]
+        assert base.baseline in recipes_by_id
         assert one.training.steps == base.training.steps or one.id == "short", one.id
 
 

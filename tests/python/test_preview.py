@@ -35,11 +35,11 @@ def decode(first: bytes, rest: bytes) -> bytes:
     place = np.argsort(np.argsort(sizes, kind="stable"))
     apart, bound = (256 * high + low)[place], bounds[matrix, sizes].astype(int)
     m = np.where(sizes, bound + apart, bound - apart // 2)
-    found = (m + 32768 * np.where(sizes, signs < 0, apart % 2)).astype("<u2")
+    result = (m + 32768 * np.where(sizes, signs < 0, apart % 2)).astype("<u2")
     data, done = rest[:begin], 0
     for name in names:
         if name in coded:
-            data += found[done:done + steps[name].size].tobytes()
+            data += result[done:done + steps[name].size].tobytes()
             done += steps[name].size
         else:
             size = entries[name]["data_offsets"][1] - entries[name]["data_offsets"][0]
@@ -70,10 +70,10 @@ def test_numbers_of_all_sizes_and_signs_come_back_bit_by_bit() -> None:
 def test_a_preview_is_within_half_a_step() -> None:
     weights = {"a.weight": torch.randn(64, 64, generator=torch.Generator().manual_seed(2)).half()}
     _, first, _ = packed(weights)
-    found = load(first)
-    scale = found["a.weight" + SCALE]
+    result = load(first)
+    scale = result["a.weight" + SCALE]
     assert (scale == scale[0]).all()
-    error = found["a.weight"] * scale - weights["a.weight"].float().numpy()
+    error = result["a.weight"] * scale - weights["a.weight"].float().numpy()
     assert np.abs(error).max() <= 0.5001 * scale[0]
     assert np.isclose(scale[0], weights["a.weight"].float().square().mean().sqrt() / 2)
 

@@ -28,10 +28,10 @@ def logged(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     """The logs that the queue reads; those of the baseline are complete."""
-    found = {(BASE.id, seed): logged(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
-    monkeypatch.setattr(protocol, "read", lambda recipe, seed: found.get(
+    result = {(BASE.id, seed): logged(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
+    monkeypatch.setattr(protocol, "read", lambda recipe, seed: result.get(
         (recipe.id, seed), protocol.begin(recipe, seed)))
-    return found
+    return result
 
 
 def due(id: str, logs: Logs, *alphas: float, share: float | None = None) -> tuple[int, ...]:
@@ -91,11 +91,11 @@ def test_a_log_that_ends_early_is_due_and_a_longer_one_counts(logs: Logs) -> Non
 
 
 def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
-    found = [(number, recipe.id, seed) for number, recipe, seed in queue.jobs([])]
-    assert found[:4] == [(0, "long-sigmoid-lr-1e-3", 1), (0, "long-sigmoid-lr-1e-3", 2),
-                         (1, "b-no-bos", 1), (1, "b-no-bos", 2)]
-    assert [number for number, _, _ in found] == sorted(number for number, _, _ in found)
-    assert len({id for _, id, _ in found}) == len(protocol.B_ORDER) - 1  # all recipes except the baseline
+    result = [(number, recipe.id, seed) for number, recipe, seed in queue.jobs([])]
+    assert result[:4] == [(0, "long-sigmoid-lr-1e-3", 1), (0, "long-sigmoid-lr-1e-3", 2),
+                          (1, "b-no-bos", 1), (1, "b-no-bos", 2)]
+    assert [number for number, _, _ in result] == sorted(number for number, _, _ in result)
+    assert len({id for _, id, _ in result}) == len(protocol.B_ORDER) - 1  # all recipes except the baseline
     assert [(one.id, seed) for _, one, seed in queue.jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
 
 
@@ -168,13 +168,13 @@ def test_what_all_runs_took_is_counted_by_the_steps_of_their_logs(
 
 
 def test_the_sizes_have_the_parameters_that_their_recipes_say() -> None:
-    known = recipes()
-    assert {id: queue.parameters(known[id]) for id in ("small", "softmax", "large")} == {
+    recipes_by_id = recipes()
+    assert {id: queue.parameters(recipes_by_id[id]) for id in ("small", "softmax", "large")} == {
         "small": 521_640, "softmax": 1_449_600, "large": 5_049_600}
     for id in protocol.SIZES:
-        assert f"{queue.parameters(known[id]) / 1e6:.2f} million parameters" == known[id].title
+        assert f"{queue.parameters(recipes_by_id[id]) / 1e6:.2f} million parameters" == recipes_by_id[id].title
         with_token, without = (shapes(architecture(one.config)) for one in (
-            known[id], laid_over("no-bos", id)))
+            recipes_by_id[id], laid_over("no-bos", id)))
         assert with_token == without
 
 

@@ -70,16 +70,16 @@ def test_a_run_is_measured_every_200_steps_and_then_every_800() -> None:
 
 
 def test_seeds_are_paired_by_their_initial_weights() -> None:
-    known = recipes()
-    base = initial_weights(architecture(known["softmax"].config), 3, known["softmax"].training)
+    recipes_by_id = recipes()
+    base = initial_weights(architecture(recipes_by_id["softmax"].config), 3, recipes_by_id["softmax"].training)
     for id in ("sigmoid", "key-bias", "gated", "experts", "embedding-half"):
-        recipe = known[id]
-        found = initial_weights(architecture(recipe.config), 3, recipe.training)
-        same = {name for name, w in base.items() if name in found and torch.equal(w, found[name])}
-        assert {n for n in base if n in found and found[n].shape == base[n].shape} - same \
+        recipe = recipes_by_id[id]
+        result = initial_weights(architecture(recipe.config), 3, recipe.training)
+        same = {name for name, w in base.items() if name in result and torch.equal(w, result[name])}
+        assert {n for n in base if n in result and result[n].shape == base[n].shape} - same \
             <= ({"model.embed_tokens.weight"} if id == "embedding-half" else
                 {n for n in base if id == "experts"})
-    half = initial_weights(architecture(known["softmax"].config), 3, known["embedding-half"].training)
+    half = initial_weights(architecture(recipes_by_id["softmax"].config), 3, recipes_by_id["embedding-half"].training)
     assert half["model.embed_tokens.weight"].std().item() == pytest.approx(0.5, rel=0.01)
 
 
@@ -105,24 +105,24 @@ def test_seeds_are_paired_by_their_text() -> None:
 
 
 def test_a_model_without_experts_has_none_and_chooses_none() -> None:
-    known = recipes()
-    found = {id: (arch.E, arch.top_k) for id, arch in
-             ((id, architecture(recipe.config)) for id, recipe in known.items()) if arch.E or arch.top_k}
-    assert found == {id: (recipe.config["num_local_experts"], recipe.config["num_experts_per_tok"])
-                     for id, recipe in known.items() if recipe.config["model_type"] == "mixtral"} != {}
+    recipes_by_id = recipes()
+    result = {id: (arch.E, arch.top_k) for id, arch in
+              ((id, architecture(recipe.config)) for id, recipe in recipes_by_id.items()) if arch.E or arch.top_k}
+    assert result == {id: (recipe.config["num_local_experts"], recipe.config["num_experts_per_tok"])
+                      for id, recipe in recipes_by_id.items() if recipe.config["model_type"] == "mixtral"} != {}
 
 
 def test_a_step_reads_as_much_text_whatever_the_context() -> None:
-    known = recipes()
-    assert (known["softmax"].sequences, known["softmax"].context) == (16, 128)
-    assert all(recipe.sequences * recipe.context == recipe.training.batch for recipe in known.values())
-    other = {id for id, recipe in known.items() if recipe.training.batch != 2048}
+    recipes_by_id = recipes()
+    assert (recipes_by_id["softmax"].sequences, recipes_by_id["softmax"].context) == (16, 128)
+    assert all(recipe.sequences * recipe.context == recipe.training.batch for recipe in recipes_by_id.values())
+    other = {id for id, recipe in recipes_by_id.items() if recipe.training.batch != 2048}
     assert other == {"batch-half", "batch-double"}
-    assert known["context-512"].sequences == 4
+    assert recipes_by_id["context-512"].sequences == 4
     # If a context does not divide the batch, a step has fewer tokens, not more.
-    config = known["softmax"].config | {"max_position_embeddings": 300}
-    assert dataclasses.replace(known["softmax"], config=config).sequences == 6
-    assert known["no-bos-512"].training.front == known["no-bos"].training.front == ()
+    config = recipes_by_id["softmax"].config | {"max_position_embeddings": 300}
+    assert dataclasses.replace(recipes_by_id["softmax"], config=config).sequences == 6
+    assert recipes_by_id["no-bos-512"].training.front == recipes_by_id["no-bos"].training.front == ()
 
 
 def test_what_eviction_costs_is_what_the_cache_lost() -> None:
@@ -256,13 +256,13 @@ def test_a_word_that_no_recipe_has_is_refused_with_those_that_are(
     file = tmp_path / "mine.toml"
     own = '' if line.startswith("factor") else 'factor = "data"\n'
     file.write_text(f'title = "Mine"\nwhat = "?"\nbaseline = "softmax"\n{own}{line}\n')
-    found = line.split('"')[1] if '"' in line else line.split("\n")[-1].split(" ")[0]
+    result = line.split('"')[1] if '"' in line else line.split("\n")[-1].split(" ")[0]
     with pytest.raises(ValueError, match="expected one of") as refused:
         read(file)
     sentence = str(refused.value)
     assert "mine.toml" in sentence
     assert set(choices) <= set(sentence.replace(",", "").split())
-    assert f"'{found}'" in sentence or found == "none"
+    assert f"'{result}'" in sentence or result == "none"
 
 
 @pytest.mark.parametrize(("command", "near"), [

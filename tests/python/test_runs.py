@@ -199,10 +199,10 @@ def test_the_fixed_sequences_are_as_many_whatever_a_step_reads(monkeypatch: pyte
         training = dataclasses.replace(Training(), batch=sequences * 128)
         run = SimpleNamespace(recipe=dataclasses.replace(KNOWN["relu"], training=training),
                               arch=None, weights=None, device="cpu")
-        found = train.fixed_loss(run, SimpleNamespace(batch=batch))
+        result = train.fixed_loss(run, SimpleNamespace(batch=batch))
         count = 64 // sequences
         assert read == [(0, i, sequences) for i in range(count)]
-        assert found == (count - 1) / 2
+        assert result == (count - 1) / 2
 
 
 def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(

@@ -29,12 +29,12 @@ TOKENIZER = ZOO / "softmax/tokenizer.json"
 
 
 def recipe_of(id: str, **training: Any) -> Recipe:
-    known = recipes()[id]
+    recipes_by_id = recipes()[id]
     return dataclasses.replace(
-        known, seeds=(3, 4),
-        config=known.config | {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
-                               "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24},
-        training=dataclasses.replace(known.training, steps=LAST, **training))
+        recipes_by_id, seeds=(3, 4),
+        config=recipes_by_id.config | {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
+                                       "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24},
+        training=dataclasses.replace(recipes_by_id.training, steps=LAST, **training))
 
 
 def fake_measure(_: object, weights: dict[str, Any], ids: Any) -> dict[str, Any]:
@@ -176,15 +176,15 @@ def test_a_row_of_the_index_is_of_the_stored_weights(id: str, runs: Path) -> Non
     assert row["measured"] == stored | {"bos": True} and row["exact"] == fake_measure(None, last, ids)
     assert ("preview" in row) == (id == "softmax")
     if id == "softmax":
-        found = row["preview"]
-        for part, name in ((found, "preview.gz"), (found["refinement"], "refinement.gz")):
+        result = row["preview"]
+        for part, name in ((result, "preview.gz"), (result["refinement"], "refinement.gz")):
             own = (folder / name).read_bytes()
             assert (part["file"], part["bytes"]) == (name, len(own))
-        assert found["sha256"] == hashlib.sha256((folder / "preview.gz").read_bytes()).hexdigest()
+        assert result["sha256"] == hashlib.sha256((folder / "preview.gz").read_bytes()).hexdigest()
         first = load(gzip.decompress((folder / "preview.gz").read_bytes()))
-        assert first["lm_head.weight"].dtype == torch.int8 and found["bytes"] < 0.7 * len(file)
-        assert found["measured"].keys() == {"sink_1", "sink_1_raw", "loss"}
-        assert found["measured"]["sink_1"] != stored["sink_1"]
+        assert first["lm_head.weight"].dtype == torch.int8 and result["bytes"] < 0.7 * len(file)
+        assert result["measured"].keys() == {"sink_1", "sink_1_raw", "loss"}
+        assert result["measured"]["sink_1"] != stored["sink_1"]
 
 
 def test_the_command_takes_what_is_trained_and_names_what_is_not(

@@ -52,12 +52,12 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 def test_passages_are_whole_words_spread_evenly() -> None:
     texts = ["\n".join([prose(f"p{i}d{d}w", 30) for i in range(10)] + ["short"]) for d in range(4)]
-    found = text.passages(texts, 8, 50)
-    assert len(found) == len(set(found)) == 8
+    result = text.passages(texts, 8, 50)
+    assert len(result) == len(set(result)) == 8
     starts = [line for t in texts for line in t.split("\n") if line != "short"]
-    assert [next(i for i, line in enumerate(starts) if line.startswith(p)) for p in found] \
+    assert [next(i for i, line in enumerate(starts) if line.startswith(p)) for p in result] \
         == [2, 7, 12, 17, 22, 27, 32, 37]
-    assert all(len(p) <= 50 and p + " " in starts[5 * i + 2] for i, p in enumerate(found))
+    assert all(len(p) <= 50 and p + " " in starts[5 * i + 2] for i, p in enumerate(result))
 
 
 def test_a_word_that_just_fits_is_kept() -> None:

@@ -103,12 +103,12 @@ def test_what_is_written_is_what_is_committed(written: tuple[Path, dict[str, str
     assert {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()} == names
     for name in sorted(names):
         if name.endswith(".safetensors") and "fuzz" not in name:
-            found, expected = load_file(folder / name), load_file(TESTS / name)
-            assert found.keys() == expected.keys(), name
+            result, expected = load_file(folder / name), load_file(TESTS / name)
+            assert result.keys() == expected.keys(), name
             for key, value in expected.items():
                 size = value.double().nan_to_num().abs().amax().clamp_min(1).item()
                 torch.testing.assert_close(
-                    found[key].double(), value.double(), rtol=0, atol=2e-6 * size, equal_nan=True,
+                    result[key].double(), value.double(), rtol=0, atol=2e-6 * size, equal_nan=True,
                     msg=lambda said, name=name, key=key: f"{name}, {key}: {said}")
         elif name.endswith(".json"):
             near(json.loads((folder / name).read_text()), json.loads((TESTS / name).read_text()), name)

@@ -51,6 +51,23 @@ test('what a tokenizer puts after a text ends each sequence', async () => {
   ]);
 });
 
+test('progress has a rate of runs a second', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const began = performance.now();
+    const late = [];
+    await measure(model, await cut(texts), {
+      // What is done took no longer at this rate than the whole call so far.
+      onProgress: ({ done, rate }) => late.push(done / rate - (performance.now() - began) / 1000),
+    });
+    assert.equal(late.length, 2);
+    assert.ok(
+      late.every((seconds) => seconds < 0.001),
+      `${late}`,
+    );
+  });
+});
+
 test('each sequence has its own numbers, and the means are theirs', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));

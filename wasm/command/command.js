@@ -1,4 +1,4 @@
-/** The command line: what the page shows, for a script. */
+/** Runs the command line, which gives scripts what the page shows. */
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, resolve } from 'node:path';
 import { createEngine } from '../engine/client.js';
@@ -43,7 +43,7 @@ import { sourceOf, train } from './train.js';
  *   seed: string, prompt?: string, masked: string, causal?: string, copied: string, between: string, prompts: string
  * }} Values
  */
-/** @typedef {'auto' | 'none' | string[]} Special what a text starts with */
+/** @typedef {'auto' | 'none' | string[]} Special special tokens that a text starts with */
 /** @typedef {Awaited<ReturnType<typeof openModel>>} OpenedModel */
 /** @typedef {Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>} Found */
 /** @typedef {import('./options.js').Given} Given */
@@ -53,56 +53,56 @@ import { sourceOf, train } from './train.js';
 /** @typedef {{ values: Values, given: Given, names: string[], args: readonly string[] }} Asked */
 
 /**
- * What each command finds, and how it prints that.
- * @type {Record<string, (engine: Engine, asked: Asked) => Promise<{ found: object, text: () => string, csv?: () => string }>>}
+ * Computes the result of each command, and how the command prints it.
+ * @type {Record<string, (engine: Engine, asked: Asked) => Promise<{ result: object, text: () => string, csv?: () => string }>>}
  */
 const RUN = {
   measure: async (engine, asked) => printed(await measureNamed(engine, asked), engine),
   map: async (engine, asked) => {
-    const found = await withText(engine, asked, mapOf);
-    return { found, text: () => mapText(found), csv: () => mapCsv(found, engine.describe) };
+    const result = await withText(engine, asked, mapOf);
+    return { result, text: () => mapText(result), csv: () => mapCsv(result, engine.describe) };
   },
   ablate: async (engine, asked) => {
-    const found = await withText(engine, asked, ablation);
-    return { found, text: () => ablationText(found) };
+    const result = await withText(engine, asked, ablation);
+    return { result, text: () => ablationText(result) };
   },
   generate: async (engine, asked) => {
-    const found = await withText(engine, asked, written);
-    return { found, text: () => `${visible(found.text + found.written)}\n` };
+    const result = await withText(engine, asked, written);
+    return { result, text: () => `${visible(result.text + result.written)}\n` };
   },
   record: async (engine, asked) => printed(await recordModel(engine, asked), engine),
   compare: async (engine, asked) => {
-    const found = await compare(engine, asked);
-    if (found.differences.length > 0) process.exitCode = 1;
-    return { found, text: () => differencesText(found, found.tolerance) };
+    const result = await compare(engine, asked);
+    if (result.differences.length > 0) process.exitCode = 1;
+    return { result, text: () => differencesText(result, result.tolerance) };
   },
   suffix: async (engine, { names: [name], values }) => {
-    const found = await searchModel(engine, name, values);
-    return { found, text: () => suffixText(found) };
+    const result = await searchModel(engine, name, values);
+    return { result, text: () => suffixText(result) };
   },
   tasks: async (engine, { names: [name], values }) => {
-    const found = await doTasks(engine, name, values);
-    return { found, text: () => tasksText(found) };
+    const result = await doTasks(engine, name, values);
+    return { result, text: () => tasksText(result) };
   },
   unmask: async (engine, { names: [name], values }) => {
-    const found = await unmaskModel(engine, name, values);
-    return { found, text: () => unmaskText(found) };
+    const result = await unmaskModel(engine, name, values);
+    return { result, text: () => unmaskText(result) };
   },
   describe: async (engine) => {
-    const found = await engine.explain();
-    return { found, text: () => tables(found) };
+    const result = await engine.explain();
+    return { result, text: () => tables(result) };
   },
 };
 
 /**
- * @param {Found} found
+ * @param {Found} result
  * @param {Engine} engine
  */
-function printed(found, { describe }) {
+function printed(result, { describe }) {
   return {
-    found,
-    text: () => summary(found, describe) + promptsText(found, describe),
-    csv: () => toCsv(found, describe),
+    result,
+    text: () => summary(result, describe) + promptsText(result, describe),
+    csv: () => toCsv(result, describe),
   };
 }
 
@@ -121,7 +121,7 @@ async function main(args, print) {
   const values = /** @type {Values} */ (
     /** @type {unknown} */ (withDefaults(command, given, describe))
   );
-  // The core knows which kernels there are.
+  // The core checks the name of the kernels.
   const kernels = /** @type {import('../sinkscope.js').EngineOptions['kernels']} */ (
     values.kernels
   );
@@ -133,10 +133,10 @@ async function main(args, print) {
   });
   try {
     if (command === 'train') return await train(engine, given, print);
-    const { found, text, csv } = await RUN[command](engine, { values, given, names, args });
+    const { result, text, csv } = await RUN[command](engine, { values, given, names, args });
     const measured_by = `Sinkscope ${engine.describe.version}`;
     // The tables have the version as a field of their own.
-    const document = command === 'describe' ? found : { measured_by, ...found };
+    const document = command === 'describe' ? result : { measured_by, ...result };
     const form = values.json ? () => `${JSON.stringify(document)}\n` : values.csv && csv;
     print((form || text)());
   } finally {
@@ -145,7 +145,7 @@ async function main(args, print) {
 }
 
 /**
- * Refuses options of a text that another option replaces or leaves without a meaning.
+ * Refuses options about a text when another option replaces the text or makes them meaningless.
  * @param {string} command
  * @param {Given} given
  */
@@ -153,20 +153,20 @@ function refuseUnread(command, given) {
   if (given['text-file'] === undefined)
     refuse(given, ['lines', 'label', 'join'], 'needs --text-file');
   if (!given.lines) refuse(given, ['join'], 'needs --lines');
-  // Tasks begin with the special tokens, whatever text there is beside them.
+  // The tasks use the special tokens whatever text is measured.
   const cut = ['tokens', 'sequences', ...(command === 'tasks' ? [] : ['special'])];
   if (given.ids) refuse(given, cut, 'needs a text: --ids has the tokens of each sequence');
 }
 
 /**
- * A recording prints what it holds: nothing that a run would need goes with it.
+ * Prints a recording's own measurements, and refuses the options that a run would need.
  * @param {Engine} engine
  * @param {Asked} asked
  */
 async function measureNamed(engine, { names: [name], values, given }) {
   if (!(await isRecording(name))) return measureModel(engine, name, values);
-  const kept = ['eps', 'json', 'csv', 'kernels', 'workers'];
-  const others = Object.keys(given).filter((one) => !kept.includes(one));
+  const readOptions = ['eps', 'json', 'csv', 'kernels', 'workers'];
+  const others = Object.keys(given).filter((one) => !readOptions.includes(one));
   refuse(given, others, `needs a model, and ${name} is a recording, which prints what it holds`);
   return readRecording(
     engine,
@@ -176,7 +176,7 @@ async function measureNamed(engine, { names: [name], values, given }) {
 }
 
 /**
- * Opens a model, does something with one text, and closes it.
+ * Opens a model, uses it on one text, and closes it.
  * @template Result
  * @param {Engine} engine
  * @param {Asked} asked
@@ -214,7 +214,7 @@ async function withText(engine, { names: [name], values, given }, use) {
 }
 
 /**
- * Measures, keeps what was measured in a file, and prints it.
+ * Measures a model, writes a recording, and prints it.
  * @param {Engine} engine
  * @param {Asked} asked
  */
@@ -223,8 +223,8 @@ async function recordModel(engine, { names: [name], values, args }) {
   if (!out) throw missing('--out', 'a file to write');
   expect(['half', 'single'].includes(precision), '--precision', 'half or single', precision);
   const folder = await openOut(dirname(out), [basename(out)]);
-  const opened = await openModel(engine, name, values);
-  const bytes = await recordOpened(opened, {
+  const study = await openModel(engine, name, values);
+  const bytes = await recordOpened(study, {
     keep: count(values.keep, '--keep'),
     fields: values.fields.split(','),
     half: precision === 'half',
@@ -237,13 +237,14 @@ async function recordModel(engine, { names: [name], values, args }) {
 }
 
 /**
- * The command as a shell takes it; of absolute paths, which are this machine's, only the last part.
+ * Returns the command in shell syntax, with absolute paths, which depend on the machine, cut to
+ * their last part.
  * @param {readonly string[]} args
  */
 export function commandWords(args) {
   const words = args.map((one) => {
-    const [, front, path] = /^(--[\w-]+=)?(.*)$/s.exec(one) ?? [];
-    return `${front ?? ''}${isAbsolute(path) ? basename(path) : path}`;
+    const [, prefix, path] = /^(--[\w-]+=)?(.*)$/s.exec(one) ?? [];
+    return `${prefix ?? ''}${isAbsolute(path) ? basename(path) : path}`;
   });
   const quoted = (/** @type {string} */ word) =>
     /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
@@ -279,8 +280,8 @@ async function doTasks(engine, name, values) {
     prompts: whole(values.prompts, '--prompts'),
     seed: count(values.seed, '--seed'),
   };
-  const opened = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));
-  return measureTasks(opened, options.seed);
+  const study = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));
+  return measureTasks(study, options.seed);
 }
 
 /**
@@ -295,13 +296,13 @@ async function unmaskModel(engine, name, values) {
     seed: count(values.seed, '--seed'),
   };
   const { causal } = values;
-  const opened = await openModel(engine, name, values);
+  const study = await openModel(engine, name, values);
   const other = causal === undefined ? undefined : await openModel(engine, causal, values);
-  return unmaskOpened(opened, options, other);
+  return unmaskOpened(study, options, other);
 }
 
 /**
- * Two recordings, or one and a model that is measured as it was.
+ * Compares two recordings, or one recording and a model that is measured under the same conditions.
  * @param {Engine} engine
  * @param {Asked} asked
  */
@@ -316,15 +317,19 @@ async function compare(engine, { names, values, given }) {
     );
     refuse(given, others, 'needs a model, and both are recordings');
   }
-  const [one] = await Promise.all(
+  const [recording] = await Promise.all(
     names.filter((_, i) => kinds[i]).map((path) => openFile(engine, path)),
   );
-  const { prompts, eps, edits } = one.conditions;
-  const like = { tokens: String(prompts.T), sequences: String(prompts.count), eps: eps.join(',') };
+  const { prompts, eps, edits } = recording.conditions;
+  const sameConditions = {
+    tokens: String(prompts.T),
+    sequences: String(prompts.count),
+    eps: eps.join(','),
+  };
   const [a, b] = await Promise.all(
     names.map(async (name, i) => {
       if (kinds[i]) return openFile(engine, name);
-      const opened = await openModel(engine, name, { ...values, ...like });
+      const opened = await openModel(engine, name, { ...values, ...sameConditions });
       if (!values.edit) opened.edits = edits.map(({ label: _, ...edit }) => edit);
       return engine.openRecording(await recordOpened(opened, { keep: prompts.kept, half: false }));
     }),
@@ -332,34 +337,34 @@ async function compare(engine, { names, values, given }) {
   return { tolerance, ...(await compareRecordings(a, b, { tolerance })) };
 }
 
-/** The version that package.json states. */
+/** Reads the version from package.json. */
 async function version() {
   const file = new URL('../package.json', import.meta.url);
   return JSON.parse(await readFile(file, 'utf8')).version;
 }
 
 /**
- * What there is: a line for each row of each table, with its name and its meaning.
+ * Lists each row of each table in one line, with its name and meaning.
  * @param {import('../sinkscope.js').Describe} describe
  */
 function tables({ metrics, fields, edits, operations }) {
   const shape = (/** @type {readonly string[]} */ letters) => `[${letters.join('][')}]`;
   /** @type {[string, (readonly [string, string | undefined])[]][]} */
-  const all = [
+  const sections = [
     ['Metrics', metrics.map((row) => [row.name, `${shape(row.shape)} ${row.question}`])],
     ['Fields of a run', fields.map((row) => [row.name, `${shape(row.shape)} ${row.meaning}`])],
     ['Edits', edits.map((row) => [row.name, row.meaning])],
     ['Attention operations', operations.map((row) => [row.name, row.formula])],
   ];
-  const width = Math.max(...all.flatMap(([, rows]) => rows.map(([name]) => name.length)));
-  const lines = all.map(
+  const width = Math.max(...sections.flatMap(([, rows]) => rows.map(([name]) => name.length)));
+  const lines = sections.map(
     ([title, rows]) =>
       `${title}\n${rows.map(([name, text]) => `  ${name.padEnd(width)}  ${text}`).join('\n')}\n`,
   );
   return lines.join('\n');
 }
 
-/** The tables of this build with their texts, from the file that lies beside the binaries. */
+/** Reads the tables of this build with their texts, from the file next to the binaries. */
 async function tablesBeside() {
   const file = new URL('../sinkscope.describe.json', import.meta.url);
   return /** @type {Describe} */ (JSON.parse(await readFile(file, 'utf8')));
@@ -371,11 +376,11 @@ async function tablesBeside() {
  * @param {string} name
  * @param {Values} values
  * @param {(model: import('../sinkscope.js').Model, tokenizer: import('../sinkscope.js').GuardedTokenizer, special: Special) => Promise<Made>} [make]
- *   what else is made of texts, before the tokenizer is closed
+ * creates objects from the texts before the tokenizer is closed
  */
 async function openModel(engine, name, values, make) {
   const { defaults } = engine.describe;
-  const wanted = {
+  const cutOptions = {
     tokens: whole(values.tokens ?? String(defaults.tokens), '--tokens'),
     sequences: whole(values.sequences, '--sequences'),
     lines: values.lines === true,
@@ -388,15 +393,16 @@ async function openModel(engine, name, values, make) {
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
   const special = specialOf(tokenizer, values.special);
-  const groups = texts.groups && (await cutGroups(tokenizer, texts.groups, { ...wanted, special }));
+  const groups =
+    texts.groups && (await cutGroups(tokenizer, texts.groups, { ...cutOptions, special }));
   const sequences =
     groups?.flatMap((one) => one.sequences) ??
     texts.ids ??
-    (await cutText(tokenizer, texts.text, { ...wanted, special, onCut }));
-  const made = /** @type {Made} */ (await make?.(model, tokenizer, special));
+    (await cutText(tokenizer, texts.text, { ...cutOptions, special, onCut }));
+  const created = /** @type {Made} */ (await make?.(model, tokenizer, special));
   tokenizer.close();
   return {
-    made,
+    made: created,
     id: plan.id,
     plan,
     model,
@@ -412,11 +418,11 @@ async function openModel(engine, name, values, make) {
 }
 
 /**
- * A model of the disk or the hub, with its tokenizer.
+ * Opens a model from the disk or the hub, with its tokenizer.
  * @param {Engine} engine
  * @param {string} name
  * @param {Values} values
- * @param {number[][]} [ids] which need no tokenizer
+ * @param {number[][]} [ids] make a tokenizer optional
  */
 async function openNamed(engine, name, values, ids) {
   const edits = (values.edit ?? []).map((/** @type {string} */ text) =>
@@ -426,9 +432,9 @@ async function openNamed(engine, name, values, ids) {
   const hub = { token, endpoint: values.endpoint, cache: values.cache === true };
   await expectThere(name);
   const checkpoint = await checkpointOf(name);
-  const found = await findPlan(checkpoint?.folder ?? name, hub);
+  const located = await findPlan(checkpoint?.folder ?? name, hub);
   const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
-  const plan = isOnDisk ? { ...found, id: basename(resolve(name)) } : found;
+  const plan = isOnDisk ? { ...located, id: basename(resolve(name)) } : located;
   const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
   const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
   const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
@@ -437,7 +443,7 @@ async function openNamed(engine, name, values, ids) {
 }
 
 /**
- * What stands for a tokenizer that does not open.
+ * Replaces a tokenizer that does not open by one of ids.
  * @param {unknown} reason
  */
 function idsAlone(reason) {
@@ -446,24 +452,24 @@ function idsAlone(reason) {
 }
 
 /**
- * Sequences of each label, as many of each.
+ * Cuts the same number of sequences for each label.
  * @param {import('../sinkscope.js').AnyTokenizer} tokenizer
  * @param {readonly import('../sinkscope.js').LabelledTexts[]} groups
  * @param {import('../sinkscope.js').CutOptions} options
  */
 async function cutGroups(tokenizer, groups, { sequences, ...options }) {
   const each = Math.max(1, Math.floor(sequences / groups.length));
-  const all = [];
+  const labelled = [];
   for (const { label, texts } of groups) {
     try {
-      const own = { ...options, lines: false, sequences: each };
-      all.push({ label, sequences: await cutText(tokenizer, texts, own) });
+      const cutOptions = { ...options, lines: false, sequences: each };
+      labelled.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
     } catch (error) {
       if (!(error instanceof SinkscopeError)) throw error;
       throw new SinkscopeError(error.code, `label “${label}”`, error.message);
     }
   }
-  return all;
+  return labelled;
 }
 
 /** @param {string} list */
@@ -499,12 +505,12 @@ async function measureModel(engine, name, values) {
     },
   });
   const byLabel = [];
-  for (const { label, sequences: own } of groups ?? []) {
+  for (const { label, sequences: labelSequences } of groups ?? []) {
     const {
       metrics,
       byEps,
       sequences: count,
-    } = await measure(model, own, {
+    } = await measure(model, labelSequences, {
       ...{ eps, edits, streaming },
     });
     byLabel.push({ label, sequences: count, metrics, ...(byEps ? { byEps } : {}) });
@@ -534,7 +540,7 @@ async function measureModel(engine, name, values) {
 
 /** @typedef {{ ids: readonly number[], label?: string, metrics: Record<string, { shape: readonly number[], values: (number | null)[] }> }} ByPrompt */
 
-/** What is undefined is null in JSON. @param {import('../sinkscope.js').Tensor} tensor */
+/** Replaces undefined numbers by null for JSON. @param {import('../sinkscope.js').Tensor} tensor */
 function plain({ shape, data }) {
   return { shape, values: Array.from(data, finite) };
 }
@@ -549,13 +555,13 @@ function mapValues(object, change) {
 }
 
 /**
- * How fast this machine measured. It is no result, so it goes where errors go.
- * @param {number} rate sequences a second
+ * Reports this machine's speed on stderr, because it is not a result.
+ * @param {number} rate sequences per second
  * @param {import('../sinkscope.js').Model} model
  */
 export function speedWords(rate, { replicas: { length } }) {
-  const shown = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
-  return `sinkscope: ${shown} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
+  const figure = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
+  return `sinkscope: ${figure} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
 }
 
 /**
@@ -612,30 +618,30 @@ export function number(text, low, high, name) {
 }
 
 /**
- * What is measured: a text, the texts of a list, or ids.
+ * Reads the input: a text, the texts of a list, or ids.
  * @param {Values} values
  * @returns {Promise<{ ids?: number[][], text: string | string[], groups?: import('../sinkscope.js').LabelledTexts[] }>}
  */
 export async function textsOf({ 'text-file': path, text, ids, lines, label, join: together }) {
-  const given = [path, text, ids].filter((one) => one !== undefined);
+  const sources = [path, text, ids].filter((one) => one !== undefined);
   const one = 'one of --text-file, --text and --ids';
-  if (given.length === 0) throw missing('text', one);
-  expect(given.length === 1, 'text', one, given.length);
+  if (sources.length === 0) throw missing('text', one);
+  expect(sources.length === 1, 'text', one, sources.length);
   if (ids) return { text: '', ids: ids.map((/** @type {string} */ list) => idsOf(list)) };
   if (text !== undefined) return { text };
-  const read = await readText(String(path), '--text-file');
+  const content = await readText(String(path), '--text-file');
   const isJson = /\.json$/i.test(String(path));
   const list = isJson
-    ? listOf(String(path), read)
-    : read.split(/\r?\n/).filter((one) => one.trim());
+    ? listOf(String(path), content)
+    : content.split(/\r?\n/).filter((one) => one.trim());
   const each = whole(together, '--join');
   if (label) {
     const groups = groupsOf(list ?? []);
-    if (groups) return { text: read, groups };
-    const wanted = 'expected a label, a tab and a text in each line, and two labels or more';
-    throw new SinkscopeError('read', `--text-file: ${path}`, wanted);
+    if (groups) return { text: content, groups };
+    const expected = 'expected a label, a tab and a text in each line, and two labels or more';
+    throw new SinkscopeError('read', `--text-file: ${path}`, expected);
   }
-  if (!lines) return { text: read };
+  if (!lines) return { text: content };
   if (list) {
     const count = Math.max(1, Math.floor(list.length / each));
     const starts = Array.from({ length: count }, (_, i) => i * each);
@@ -653,7 +659,8 @@ export function idsOf(list) {
 }
 
 /**
- * Refuses what is no path that exists and cannot be a model of a hub: the missing file is reported, not the text.
+ * Reports a missing file here, before any text is read: the name is neither an existing path nor
+ * that of a model on a hub.
  * @param {string} name
  */
 async function expectThere(name) {
@@ -666,7 +673,7 @@ async function expectThere(name) {
 /** @param {string} name */
 function isHubId(name) {
   try {
-    // Addresses of another endpoint are read where it is known.
+    // resolveHub parses addresses, because it knows the endpoint.
     return /^https?:/.test(name) || Boolean(parseHubId(name));
   } catch {
     return false;
@@ -674,7 +681,7 @@ function isHubId(name) {
 }
 
 /**
- * The files of FOLDER@STEP; undefined for all other names.
+ * Returns the files of FOLDER@STEP; undefined for all other names.
  * @param {string} name
  */
 async function checkpointOf(name) {
@@ -682,7 +689,7 @@ async function checkpointOf(name) {
 }
 
 /**
- * Whether a name is FOLDER@STEP of a folder that exists, and no path itself.
+ * Tells whether a name is FOLDER@STEP of an existing folder and not itself a path.
  * @param {string} name
  */
 async function checkpointFolder(name) {
@@ -691,8 +698,8 @@ async function checkpointFolder(name) {
   return at >= 0 && isFolder?.isDirectory() && !(await stat(name).catch(() => undefined));
 }
 
-/** The note beside numbers that are not exact. */
-const OTHERWISE = {
+/** The note that accompanies inexact numbers. */
+const ARITHMETIC_NOTES = {
   exact: '',
   relaxed: 'relaxed: fused multiply-add, last digits may differ\n',
   int8: 'approximate: products in 8 bits\n',
@@ -715,29 +722,30 @@ export function summary(found, describe) {
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)
     .flatMap((row) => {
-      // Of the first token, wherever the recording has it: Sink_k, |h_1| / |h|.
+      // A recording may number its first token otherwise, so the labels of Sink_k and |h_1| / |h|
+      // change.
       const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
-      // What depends on the threshold has a line for each.
-      const isCounted = found.byEps?.some(({ metrics }) => row.name in metrics);
-      return (isCounted ? all : all.slice(0, 1)).map(({ eps, metrics }) => {
-        const own = { ...found, metrics: { ...found.metrics, ...metrics } };
-        const name = isCounted ? `${label}, eps ${eps}` : label;
-        return `${name.padEnd(16)}  ${figure(row, own, describe)}`;
+      // A metric with a threshold has a line for each threshold.
+      const hasThreshold = found.byEps?.some(({ metrics }) => row.name in metrics);
+      return (hasThreshold ? all : all.slice(0, 1)).map(({ eps, metrics }) => {
+        const measured = { ...found, metrics: { ...found.metrics, ...metrics } };
+        const name = hasThreshold ? `${label}, eps ${eps}` : label;
+        return `${name.padEnd(16)}  ${figure(row, measured, describe)}`;
       });
     });
   const thresholds = all.map(({ eps }) => eps).join(', ');
-  // A recording holds the label of an edit that this version may not know.
+  // A recording stores the label of an edit, because later versions may have other edits.
   const changes = found.edits.map((edit) =>
     'label' in edit ? edit.label : editLabel(edit, describe),
   );
   return `${oneLine([found.model, ...changes].join(', '))}: ${oneLine(family)}, ${sizeWords(found.architecture)}
 ${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
-${arithmetic ? OTHERWISE[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
+${arithmetic ? ARITHMETIC_NOTES[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 ${labelLines(found, describe)}`;
 }
 
 /**
- * The position of the token that counts as the first: a recording may have another than 0.
+ * Returns the position of the token that counts as the first; recordings may have another than 0.
  * @param {Found} found
  */
 function positionOf(found) {
@@ -745,28 +753,28 @@ function positionOf(found) {
 }
 
 /**
- * Layers and heads; of a recorded hybrid also which layers have attention.
+ * Describes layers and heads; for a recorded hybrid also which layers have attention.
  * @param {Pick<import('../sinkscope.js').Architecture, 'L' | 'H' | 'blocks' | 'layers'>} architecture
  */
 function sizeWords({ L, H, blocks = L, layers = [] }) {
-  const which = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
-  return `${blocks} layer${blocks === 1 ? '' : 's'}${which}, ${H} heads`;
+  const attentionLayers = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
+  return `${blocks} layer${blocks === 1 ? '' : 's'}${attentionLayers}, ${H} heads`;
 }
 
 /**
- * The sink rate of each label, and its deviation between the label's sequences.
+ * Lists the sink rate of each label, with its deviation across the label's sequences.
  * @param {Found} found
  * @param {import('../sinkscope.js').Describe} describe
  */
 function labelLines(found, describe) {
   const row = describe.metrics.find(({ name }) => name === 'sink_ratio');
   if (!row || !('byLabel' in found) || !found.byLabel) return '';
-  const all = found.byLabel.map(({ label, sequences, metrics }) => {
+  const lines = found.byLabel.map(({ label, sequences, metrics }) => {
     const { mean, deviation } = metrics[row.name];
     const spread = typeof deviation[0] === 'number' ? ` ± ${percent(deviation[0])}` : '';
     return `  ${oneLine(label)}: ${percent(mean[0])}${spread}, ${sequences} sequences\n`;
   });
-  return `${row.label.replace('_k', '_1')} by label\n${all.join('')}`;
+  return `${row.label.replace('_k', '_1')} by label\n${lines.join('')}`;
 }
 
 /** @param {number | null} share */
@@ -775,7 +783,7 @@ function percent(share) {
 }
 
 /**
- * What the text could not give; empty where it gave everything.
+ * Warns when the text gave fewer sequences than requested; else empty.
  * @param {Pick<Found, 'cut' | 'T'>} found
  */
 function cutWords({ cut, T }) {
@@ -789,7 +797,7 @@ function cutWords({ cut, T }) {
 }
 
 /**
- * Why there is no loss; empty where there is one.
+ * Says why the loss is missing; empty if it is not.
  * @param {Pick<import('../sinkscope.js').Architecture, 'mask'>} architecture
  */
 function maskWords({ mask }) {
@@ -798,19 +806,19 @@ function maskWords({ mask }) {
 }
 
 /**
- * A warning where the text is too short to interpret Sink_1, by the rule of the page; else empty.
+ * Warns when the text is too short to interpret Sink_1, by the page's rule; else empty.
  * @param {{ T: number, eps: number }} found
  */
 function lengthWords({ T, eps }) {
-  const least = leastTokens(eps);
-  return T >= least
+  const tokensMin = leastTokens(eps);
+  return T >= tokensMin
     ? ''
-    : `too short: uniform attention alone exceeds eps ${eps}; Sink_1 needs at least ${least} tokens`;
+    : `too short: uniform attention alone exceeds eps ${eps}; Sink_1 needs at least ${tokensMin} tokens`;
 }
 
 /**
- * One metric in a line: of keys the first token, and the largest of those that a table shows; of heads the
- * mean and the largest; of layers each. A further dimension shows its first number, of tokens the first token's.
+ * Writes one metric on a line: for keys the first token and the largest later value, for heads the
+ * mean and the largest, for layers each value. Further dimensions show their first number.
  * @param {import('../sinkscope.js').Metric} row
  * @param {Found} found
  * @param {import('../sinkscope.js').Describe} describe
@@ -827,28 +835,28 @@ function figure({ name, shape: letters, unit }, found, { defaults: { keys } }) {
   const token = letters[0] === 'T' ? position : 0;
   const spread = deviation[token] === null ? '' : ` (deviation ${digits(deviation[token])})`;
   if (letters[0] === 'T') {
-    const shown = mean.slice(0, keys).map((x, k) => (k === position ? null : x));
-    const k = largest(shown);
+    const otherKeys = mean.slice(0, keys).map((x, k) => (k === position ? null : x));
+    const k = largest(otherKeys);
     const span = position === 0 ? `k = 2-${keys}` : `the other k up to ${keys}`;
-    const others = k >= 0 ? `; largest of ${span}: ${digits(mean[k])} at k = ${k + 1}` : '';
-    return `${digits(mean[position])}${spread}${others}`;
+    const largestOther = k >= 0 ? `; largest of ${span}: ${digits(mean[k])} at k = ${k + 1}` : '';
+    return `${digits(mean[position])}${spread}${largestOther}`;
   }
   if (letters.length === 1)
     return mean.length === 1 ? digits(mean[0]) + spread : mean.map(digits).join(' ');
   const [rows, heads, ...rest] = shape;
   const each = rest.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1);
-  const skipped = letters[2] === 'T' ? position : 0;
-  const firsts = Array.from({ length: rows * heads }, (_, i) => mean[i * each + skipped]);
-  const at = largest(firsts);
+  const offset = letters[2] === 'T' ? position : 0;
+  const values = Array.from({ length: rows * heads }, (_, i) => mean[i * each + offset]);
+  const at = largest(values);
   if (at < 0) return '-';
-  const sum = firsts.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
+  const sum = values.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
   const layer = Math.floor(at / heads);
   const where = `L${layers?.[layer] ?? layer}H${at % heads}`;
-  return `mean ${digits(sum / firsts.length)}, largest ${digits(firsts[at])} (${where})`;
+  return `mean ${digits(sum / values.length)}, largest ${digits(values[at])} (${where})`;
 }
 
 /**
- * Numbers as a recording keeps them, so that it prints the digits of the model it was made of.
+ * Rounds numbers as a recording stores them, so that model and recording print the same digits.
  * @param {readonly (number | null)[]} numbers
  */
 function single(numbers) {
@@ -856,7 +864,7 @@ function single(numbers) {
 }
 
 /**
- * The place of the largest number, -1 where there is none.
+ * Returns the index of the largest number, or -1 if all are null.
  * @param {readonly (number | null)[]} values
  */
 function largest(values) {
@@ -868,8 +876,8 @@ function largest(values) {
 }
 
 /**
- * Runs the command line; what goes wrong is printed, and shows in the exit code. A reader that closes the
- * pipe has read enough: nothing more is computed or said.
+ * Runs the command line; errors are printed and set the exit code. When the reader closes the pipe,
+ * the command stops without a message.
  * @param {string[]} args
  */
 export async function runCommand(args) {
@@ -884,7 +892,7 @@ export async function runCommand(args) {
     const text = error instanceof SinkscopeError ? error.message : String(error);
     process.stderr.write(`sinkscope: ${oneLine(text)}\n`);
     process.exitCode = 1;
-    // A write that hangs would keep the process.
+    // A hanging write would keep the process alive.
     if (error instanceof SinkscopeError && error.code === 'write') process.exit();
   }
 }

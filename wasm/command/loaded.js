@@ -1,4 +1,6 @@
-/** The commands that read one text whole: `map`, `generate` and `ablate`, in the words of `load`. */
+/**
+ * Implements `map`, `generate` and `ablate`, which read one text at once, with the terms of `load`.
+ */
 import { SinkscopeError } from '../abi/errors.js';
 import { oneLine } from './output.js';
 import { csvOf } from './sheet.js';
@@ -8,12 +10,12 @@ import { percent } from './tasks.js';
 /** @typedef {import('../sinkscope.js').TextOptions} TextOptions */
 /** @typedef {import('../sinkscope.js').TextMeasures} TextMeasures */
 /**
- * What the three commands take; each reads some of it.
+ * Options of the three commands; each reads some of them.
  * @typedef {TextOptions & { layer?: number, head?: number, eps?: number, count?: number, temperature?: number,
  *   topK?: number, seed?: number }} OneText
  */
 
-/** What a line says of a run. @param {TextMeasures} found */
+/** Returns the summary of a run. @param {TextMeasures} found */
 const brief = ({ T, eps, sink, uniform, conclusive, loss }) => ({
   ...{ T, eps, sink, uniform, conclusive, loss },
 });
@@ -21,7 +23,7 @@ const nats = (/** @type {number | null} */ loss) =>
   loss === null ? 'no token is predicted' : `${loss.toFixed(4)} nats`;
 
 /**
- * The head that is named, or the one that gives the first token most.
+ * Returns the map of the named head, or of the one with the largest alpha_1.
  * @param {LoadedModel} model
  * @param {string} text
  * @param {OneText} options
@@ -69,7 +71,7 @@ export async function written(model, text, options) {
 }
 
 /**
- * The effect of what is taken away: of a head, a layer, or whatever edits name.
+ * Measures the effect of ablating a head or a layer, or of the given edits.
  * @param {LoadedModel} model
  * @param {string} text
  * @param {OneText} options
@@ -88,7 +90,7 @@ export async function ablation(model, text, options) {
 
 /** @param {Awaited<ReturnType<typeof ablation>>} found */
 export function ablationText({ model, layer, head, change, before, after }) {
-  const what =
+  const condition =
     layer === undefined
       ? 'with the edits'
       : `without ${head === undefined ? `layer ${layer}` : `L${layer}H${head}`}`;
@@ -99,7 +101,7 @@ export function ablationText({ model, layer, head, change, before, after }) {
     : `  Sink_1 says nothing here: uniform attention alone gives the first of ${before.T} tokens ${percent(before.uniform)}.\n`;
   const sign = change !== null && change >= 0 ? '+' : '';
   const end = change === null ? '' : `  change          ${sign}${change.toFixed(4)} nats\n`;
-  return `${oneLine(model)} on one text\n${line('as it is', before)}${line(what, after)}${end}${note}`;
+  return `${oneLine(model)} on one text\n${line('as it is', before)}${line(condition, after)}${end}${note}`;
 }
 
 /** @param {import('../sinkscope.js').Tensor} map [T, T] */

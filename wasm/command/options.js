@@ -1,4 +1,4 @@
-/** What can be asked for: one table of commands with their options, from which arguments are read and help is made. */
+/** Declares the commands and their options in one table, which the parser and the help read. */
 import { parseArgs } from 'node:util';
 import { SinkscopeError, expect } from '../abi/errors.js';
 import { LAB_MODEL } from '../lab/model.js';
@@ -7,22 +7,22 @@ import { LAB_MODEL } from '../lab/model.js';
 /**
  * @typedef {object} Option
  * @property {string} meaning
- * @property {string} [value] what its value is called; an option without one is a flag
- * @property {string} [standard] its default
- * @property {true} [repeats] whether it may be given more than once
+ * @property {string} [value] placeholder of its value; an option without one is a flag
+ * @property {string} [standard] default
+ * @property {true} [repeats] whether it may occur more than once
  */
 /** @typedef {Readonly<Record<string, Option>>} Options */
 /**
  * @typedef {object} Command
- * @property {readonly string[]} names of its arguments that are no options
- * @property {string} takes what those names should be
+ * @property {readonly string[]} names of positional arguments
+ * @property {string} takes describes the positional arguments
  * @property {readonly string[]} usage
- * @property {string} meaning in a line
- * @property {string} [more] what else its help says
+ * @property {string} meaning on one line
+ * @property {string} [more] further help
  * @property {(describe: Describe) => Options} options
  */
 
-/** Values by option: a list where it repeats. */
+/** Values by option: a list for options that repeat. */
 /** @typedef {Record<string, string | string[] | boolean | undefined>} Given */
 
 const option = (/** @type {string} */ name) => name.replaceAll('_', '-');
@@ -58,7 +58,7 @@ const eps = ({ defaults }) => ({
   },
 });
 
-/** The text, however long. @type {Options} */
+/** The text to measure. @type {Options} */
 const TEXT = {
   'text-file': { value: 'FILE', meaning: 'UTF-8 text, cut into consecutive sequences' },
   lines: {
@@ -86,7 +86,7 @@ const TEXT = {
   },
 };
 
-/** How the text is cut. @param {Describe} describe @returns {Options} */
+/** Options that cut the text. @param {Describe} describe @returns {Options} */
 const cut = ({ defaults }) => ({
   tokens: {
     value: 'T',
@@ -102,7 +102,7 @@ function editUsage({ name, meaning, parameters }) {
   return `\n      ${name}: ${names.join(' ')}\n          ${meaning}`;
 }
 
-/** The model. @param {Describe} describe @returns {Options} */
+/** Options of the model. @param {Describe} describe @returns {Options} */
 const model = ({ edits }) => ({
   edit: {
     value: 'NAME:key=value,key=value',
@@ -127,7 +127,10 @@ const model = ({ edits }) => ({
   },
 });
 
-/** What runs on sequences of a text, and prints words or JSON. @param {Describe} describe @returns {Options} */
+/**
+ * Options of commands that run sequences of a text and print text or JSON. @param {Describe}
+ * describe @returns {Options}
+ */
 const sequences = (describe) => ({
   ...TEXT,
   ...cut(describe),
@@ -135,14 +138,14 @@ const sequences = (describe) => ({
   ...JSON_OUT,
 });
 
-/** One text, read whole. @type {Options} */
-const WHOLE = {
+/** Options of commands that read one text at once. @type {Options} */
+const WHOLE_TEXT = {
   text: TEXT.text,
   'text-file': { value: 'FILE', meaning: 'a file that holds it, UTF-8' },
   special: TEXT.special,
 };
 
-/** Which head. @param {string} other @returns {Options} */
+/** Options that select a head. @param {string} other @returns {Options} */
 const where = (other) => ({
   layer: { value: 'L', meaning: `layer of the head; ${other}` },
   head: { value: 'H', meaning: 'the head in this layer' },
@@ -201,7 +204,7 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
     more: MODEL,
     options: (describe) => ({
       ...where('default: the head that gives the first token most'),
-      ...WHOLE,
+      ...WHOLE_TEXT,
       ...model(describe),
       ...JSON_OUT,
       csv: {
@@ -218,7 +221,7 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
 With --edit in place of --layer, or beside it, the edits are what is taken away.`,
     options: (describe) => ({
       ...where('without --head all of its heads'),
-      ...WHOLE,
+      ...WHOLE_TEXT,
       eps: { value: 'E', meaning: 'threshold of Sink_1', standard: String(describe.defaults.eps) },
       ...model(describe),
       ...JSON_OUT,
@@ -235,7 +238,7 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
       temperature: { value: 'X', meaning: '0 takes the likeliest token', standard: '0' },
       'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', standard: '0' },
       ...SEED,
-      ...WHOLE,
+      ...WHOLE_TEXT,
       ...model(describe),
       ...JSON_OUT,
     }),
@@ -435,9 +438,9 @@ const WIDTH = 108;
 const INDENT = 28;
 
 /**
- * Lines of at most WIDTH, the first after `front`.
+ * Wraps a text to lines of at most WIDTH, the first after `front`.
  * @param {string} front
- * @param {string} text of which the first paragraph is wrapped
+ * @param {string} text its first paragraph is wrapped
  */
 function wrapped(front, text) {
   const [first, ...rest] = text.split('\n');
@@ -459,22 +462,22 @@ function optionUsage([name, { value, meaning, standard }]) {
 }
 
 /**
- * The help of a command, or of all in a line each.
+ * Returns the help of one command, or one line for each command.
  * @param {Describe} describe
  * @param {Name} [name]
  */
 export function usage(describe, name) {
-  const all = /** @type {Record<string, Command>} */ (COMMANDS);
+  const commands = /** @type {Record<string, Command>} */ (COMMANDS);
   const linesOf = (/** @type {string} */ one) =>
-    all[one].usage.map((form) => `sinkscope ${one} ${form}`);
+    commands[one].usage.map((form) => `sinkscope ${one} ${form}`);
   if (name) {
-    const { meaning, more, options } = all[name];
+    const { meaning, more, options } = commands[name];
     const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${more ? `\n${more}` : ''}`;
     const rows = Object.entries(options(describe)).map(optionUsage);
     return `${linesOf(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
   }
-  const rows = Object.keys(all).map((one) => wrapped(`  ${one}`, all[one].meaning));
-  return `${Object.keys(all).flatMap(linesOf).join('\n')}
+  const rows = Object.keys(commands).map((one) => wrapped(`  ${one}`, commands[one].meaning));
+  return `${Object.keys(commands).flatMap(linesOf).join('\n')}
 
 ${rows.join('\n')}
 
@@ -485,7 +488,7 @@ The environment variable HF_TOKEN holds an access token for the hub.
 }
 
 /**
- * A command, its values and its other arguments. An argument that the command has no use for is refused.
+ * Parses arguments into command, options and names; unused arguments are refused.
  * @param {readonly string[]} args
  * @param {Describe} describe
  */
@@ -494,11 +497,11 @@ export function readArguments(args, describe) {
   const commands = Object.keys(COMMANDS);
   expect(commands.includes(word), 'command', `one of ${commands.join(', ')}`, word);
   const command = /** @type {Name} */ (word);
-  const known = COMMANDS[command].options(describe);
+  const options = COMMANDS[command].options(describe);
   /** @type {Options} */
-  const all = { ...known, help: { meaning: '' } };
+  const accepted = { ...options, help: { meaning: '' } };
   const config = Object.fromEntries(
-    Object.entries(all).map(([name, { value }]) => [
+    Object.entries(accepted).map(([name, { value }]) => [
       name,
       { type: value ? /** @type {const} */ ('string') : /** @type {const} */ ('boolean') },
     ]),
@@ -507,7 +510,7 @@ export function readArguments(args, describe) {
     ...{ args: rest, options: config, strict: false, allowPositionals: true, tokens: true },
   });
   /** @type {Given} */
-  const given = {};
+  const values = {};
   /** @type {string[]} */
   const names = [];
   for (const token of tokens) {
@@ -518,31 +521,31 @@ export function readArguments(args, describe) {
       throw unknownOption(rawName, command, describe);
     if (config[name].type === 'boolean') {
       expect(value === undefined, rawName, 'no value', value);
-      given[name] = true;
+      values[name] = true;
       continue;
     }
-    const called = `a value, ${known[name].value}`;
-    if (value === undefined) throw missing(rawName, called);
-    // What looks like an option is more often one whose value was forgotten.
-    const isPlain = inlineValue || !String(value).startsWith('--');
-    expect(isPlain, rawName, `${called}, after "=" if it begins with "--"`, value);
-    const before = given[name];
-    // The last of several counts, as scripts that add to a command expect.
-    given[name] = known[name].repeats
-      ? [...(Array.isArray(before) ? before : []), String(value)]
+    const expected = `a value, ${options[name].value}`;
+    if (value === undefined) throw missing(rawName, expected);
+    // A value that looks like an option usually means that the value is missing.
+    const isValue = inlineValue || !String(value).startsWith('--');
+    expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
+    const earlier = values[name];
+    // Of repeated options the last one wins, so that scripts can append to a command.
+    values[name] = options[name].repeats
+      ? [...(Array.isArray(earlier) ? earlier : []), String(value)]
       : value;
   }
-  if (!given.help) {
-    const { names: wanted, takes } = COMMANDS[command];
-    const where = wanted.join(' ') || command;
-    if (names.length === 0 && wanted.length > 0) throw missing(where, takes);
-    expect(names.length === wanted.length, where, takes, names.length);
+  if (!values.help) {
+    const { names: positionals, takes } = COMMANDS[command];
+    const where = positionals.join(' ') || command;
+    if (names.length === 0 && positionals.length > 0) throw missing(where, takes);
+    expect(names.length === positionals.length, where, takes, names.length);
   }
-  return { command, given, names };
+  return { command, given: values, names };
 }
 
 /**
- * The error that nothing was given.
+ * Makes the error for a missing argument.
  * @param {string} where
  * @param {string} expected
  */
@@ -557,17 +560,17 @@ export function missing(where, expected) {
  */
 function unknownOption(rawName, command, describe) {
   const name = rawName.replace(/^--?/, '');
-  const others = Object.entries(COMMANDS)
+  const owners = Object.entries(COMMANDS)
     .filter(([, { options }]) => Object.hasOwn(options(describe), name))
     .map(([other]) => other);
-  const text = others.length
-    ? `${command} has no such option; ${others.join(', ')} ${others.length > 1 ? 'have' : 'has'} it`
+  const text = owners.length
+    ? `${command} has no such option; ${owners.join(', ')} ${owners.length > 1 ? 'have' : 'has'} it`
     : `${command} has no such option; "sinkscope ${command} --help" lists those it has`;
   return new SinkscopeError('argument', rawName, text);
 }
 
 /**
- * Given values, with the defaults of those that were not given.
+ * Completes given values with the defaults of the others.
  * @param {Name} command
  * @param {Given} given
  * @param {Describe} describe
@@ -580,7 +583,7 @@ export function withDefaults(command, given, describe) {
 }
 
 /**
- * Refuses options that mean nothing beside the others.
+ * Refuses options that have no meaning together with the others.
  * @param {Given} given
  * @param {readonly string[]} names
  * @param {string} why

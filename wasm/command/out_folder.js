@@ -1,20 +1,23 @@
-/** Where `train --out` writes. It is made, and written to, before the first step: hours are not lost to a typo. */
+/**
+ * Opens the output folder of `train --out`. It is created and written to before the first step, so
+ * that a typo does not cost hours.
+ */
 import { randomUUID } from 'node:crypto';
 import { lstat, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { SinkscopeError } from '../abi/errors.js';
 import { codeOf } from './text_file.js';
 
-/** A file system that does not answer for so long is given up. */
+/** Milliseconds until a silent file system, such as a lost network mount, counts as failed. */
 const PATIENCE_MS = 30_000;
 
 /** @typedef {{ path: string, data: string | Uint8Array }} File */
 
 /**
- * Makes the folder and tries it.
+ * Creates the folder and tests it.
  * @param {string} folder
- * @param {readonly string[]} [paths] files that will be written: none may be a device, a link or a folder
- * @param {number} [patience] milliseconds that one operation may take
+ * @param {readonly string[]} [paths] files to write later: none may be a device, a link or a folder
+ * @param {number} [patience] milliseconds per operation
  */
 export async function openOut(folder, paths = [], patience = PATIENCE_MS) {
   /**
@@ -26,14 +29,14 @@ export async function openOut(folder, paths = [], patience = PATIENCE_MS) {
   const attempt = async (path, work) => {
     /** @type {NodeJS.Timeout | undefined} */
     let timer;
-    const late = new Promise((_, reject) => {
+    const timeout = new Promise((_, reject) => {
       timer = setTimeout(
         () => reject(new Error(`no answer within ${patience / 1000} s`)),
         patience,
       );
     });
     try {
-      return await /** @type {Promise<T>} */ (Promise.race([work(), late]));
+      return await /** @type {Promise<T>} */ (Promise.race([work(), timeout]));
     } catch (error) {
       if (error instanceof SinkscopeError) throw error;
       throw new SinkscopeError(
@@ -45,19 +48,20 @@ export async function openOut(folder, paths = [], patience = PATIENCE_MS) {
       clearTimeout(timer);
     }
   };
-  const makeFolder = (/** @type {string} */ path) => attempt(path, () => madeFolder(path));
+  const makeFolder = (/** @type {string} */ path) => attempt(path, () => createFolder(path));
   /**
-   * Beside the file and then in its place: the old file stays whole until then, and no pipe is opened.
+   * Writes a temporary file and renames it: the old file stays intact until then, and no pipe is
+   * opened.
    * @param {File} file
    */
   const write = ({ path, data }) => {
     const place = join(folder, path);
     return attempt(place, async () => {
       await expectReplaceable(place);
-      const beside = `${place}.partial`;
-      await rm(beside, { force: true });
-      await writeFile(beside, data, { flag: 'wx' });
-      await rename(beside, place);
+      const temporary = `${place}.partial`;
+      await rm(temporary, { force: true });
+      await writeFile(temporary, data, { flag: 'wx' });
+      await rename(temporary, place);
     });
   };
   await makeFolder(resolve(folder));
@@ -77,18 +81,18 @@ export async function openOut(folder, paths = [], patience = PATIENCE_MS) {
 }
 
 /**
- * Renaming would replace a device, a pipe or a link itself, and the system may need it.
+ * Refuses a device, a pipe or a link: renaming would replace it, and the system may need it.
  * @param {string} place
  */
 async function expectReplaceable(place) {
-  const there = await lstat(place).catch((error) => {
+  const stats = await lstat(place).catch((error) => {
     if (error.code === 'ENOENT') return undefined;
     throw error;
   });
-  if (!there || there.isFile()) return;
-  const kind = there.isDirectory()
+  if (!stats || stats.isFile()) return;
+  const kind = stats.isDirectory()
     ? 'a folder'
-    : there.isSymbolicLink()
+    : stats.isSymbolicLink()
       ? 'a link'
       : 'a device or a pipe';
   throw new SinkscopeError(
@@ -99,17 +103,17 @@ async function expectReplaceable(place) {
 }
 
 /**
- * One level after the other: Node's own recursive mkdir never ends in /proc.
+ * Creates one level after the other: Node's own recursive mkdir never ends in /proc.
  * @param {string} path absolute
  */
-async function madeFolder(path) {
-  const there = await stat(path).catch((error) => {
+async function createFolder(path) {
+  const stats = await stat(path).catch((error) => {
     if (error.code === 'ENOENT') return undefined;
     throw error;
   });
-  if (there?.isDirectory()) return;
-  if (there) throw Object.assign(new Error('a file'), { code: 'a file of this name' });
-  if (dirname(path) !== path) await madeFolder(dirname(path));
+  if (stats?.isDirectory()) return;
+  if (stats) throw Object.assign(new Error('a file'), { code: 'a file of this name' });
+  if (dirname(path) !== path) await createFolder(dirname(path));
   await mkdir(path).catch((error) => {
     if (error.code !== 'EEXIST') throw error;
   });

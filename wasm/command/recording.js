@@ -1,4 +1,4 @@
-/** The command line's recordings: which files they are, what they print, how one is made. */
+/** Handles recordings on the command line: recognises, prints and writes them. */
 import { openAsBlob } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { sha256 } from '../loading/hash.js';
@@ -9,24 +9,24 @@ import { leastTokens } from '../study/judge.js';
 /** @typedef {import('../sinkscope.js').Recording} Recording */
 /** @typedef {import('./command.js').OpenedModel} OpenedModel */
 
-/** Headers longer than this are no recording's. */
-const HEADER_MOST = 1e8;
-/** Weights of more than this are not hashed: they would have to be read twice. */
-const HASHED_MOST = 2 ** 29;
+/** Recordings have shorter headers. */
+const HEADER_BYTES_MAX = 1e8;
+/** Larger weights are not hashed, because that would read them twice. */
+const HASHED_BYTES_MAX = 2 ** 29;
 
 /**
- * Whether a path is a safetensors file whose header says that it is a recording.
+ * Tells whether a path is a safetensors file whose header declares a recording.
  * @param {string} path
  */
 export async function isRecording(path) {
-  const there = await stat(path).catch(() => undefined);
-  if (!there?.isFile()) return false;
+  const stats = await stat(path).catch(() => undefined);
+  if (!stats?.isFile()) return false;
   const file = await open(path);
   try {
     const start = Buffer.alloc(8);
     const { bytesRead } = await file.read(start, 0, 8, 0);
     const length = bytesRead === 8 ? Number(start.readBigUInt64LE(0)) : 0;
-    if (length > HEADER_MOST || length > there.size) return false;
+    if (length > HEADER_BYTES_MAX || length > stats.size) return false;
     const header = Buffer.alloc(length);
     await file.read(header, 0, length, 8);
     return header.includes('"sinkscope.recording"');
@@ -44,7 +44,7 @@ export async function openFile(engine, path) {
 }
 
 /**
- * The measurement of a recording, in the form of a model's.
+ * Returns the measurement of a recording, in the form of a model's.
  * @param {Engine} engine
  * @param {string} path
  * @param {number[]} [thresholds]
@@ -74,19 +74,20 @@ export async function readRecording(engine, path, thresholds) {
 }
 
 /**
- * The bytes of a recording of what was opened.
+ * Records an opened model and returns the bytes.
  * @param {OpenedModel} opened
  * @param {{ keep: number, fields?: string[], half?: boolean, source?: string, licence?: string, command?: string }} options
  */
 export async function recordOpened(opened, options) {
   const { id, plan, model, tokenizer, sequences, thresholds, edits, text } = opened;
   const [file] = plan.files.weights;
-  const isSmall = plan.files.weights.length === 1 && file.blob && file.blob.size <= HASHED_MOST;
+  const isSmall =
+    plan.files.weights.length === 1 && file.blob && file.blob.size <= HASHED_BYTES_MAX;
   const bytes = isSmall
     ? new Uint8Array(await /** @type {Blob} */ (file.blob).arrayBuffer())
     : undefined;
   const hash = file.sha256 ?? (bytes && (await sha256(bytes))) ?? null;
-  const whole = Array.isArray(text) ? text.join('\n') : text;
+  const source = Array.isArray(text) ? text.join('\n') : text;
   return recordStudy(model, sequences, {
     ...options,
     keep: Math.min(options.keep, sequences.length),
@@ -94,24 +95,24 @@ export async function recordOpened(opened, options) {
     edits,
     strings: (ids) => ids.map((id) => tokenizer.piece(id)),
     model: { id, sha256: hash },
-    ...(whole === undefined ? {} : { sourceSha256: await sha256(whole) }),
+    ...(source === undefined ? {} : { sourceSha256: await sha256(source) }),
   });
 }
 
 /**
- * What was found by `compareRecordings`, a line for each difference.
+ * Writes one line for each difference that compareRecordings reported.
  * @param {Awaited<ReturnType<typeof import('../sinkscope.js').compareRecordings>>} found
  * @param {number} tolerance
  */
 export function differencesText({ differences, compared, onlyA, onlyB }, tolerance) {
-  const shown = (/** @type {unknown} */ x) =>
+  const text = (/** @type {unknown} */ x) =>
     typeof x === 'number' ? String(x) : JSON.stringify(x);
   const lines = differences.map(({ name, index, a, b, difference, count, of }) =>
     index
-      ? `${name}[${index.join('][')}]: ${shown(a)} and ${shown(b)}, ${difference === Infinity ? 'one of them undefined' : `${difference?.toPrecision(3)} apart`}; ${count} of ${of} numbers differ`
-      : `${name}: ${shown(a)} and ${shown(b)}`,
+      ? `${name}[${index.join('][')}]: ${text(a)} and ${text(b)}, ${difference === Infinity ? 'one of them undefined' : `${difference?.toPrecision(3)} apart`}; ${count} of ${of} numbers differ`
+      : `${name}: ${text(a)} and ${text(b)}`,
   );
-  const only = [
+  const unmatched = [
     ['A', onlyA],
     ['B', onlyB],
   ].flatMap(([which, names]) =>
@@ -120,5 +121,5 @@ export function differencesText({ differences, compared, onlyA, onlyB }, toleran
   const end = differences.length
     ? `${differences.length} differences beyond ${tolerance} in ${compared.length} tensors`
     : `${compared.length} tensors agree within ${tolerance}`;
-  return `${[...lines, ...only, end].join('\n')}\n`;
+  return `${[...lines, ...unmatched, end].join('\n')}\n`;
 }

@@ -1,4 +1,4 @@
-/** The numbers of a measurement as CSV, and the values of each prompt. README.md describes the columns. */
+/** Writes a measurement, or the values of each prompt, as CSV. README.md describes the columns. */
 import { editLabel } from '../engine/edits.js';
 import { oneLine } from './output.js';
 
@@ -10,11 +10,15 @@ import { oneLine } from './output.js';
 const HEAD = ['subject', 'class', 'metric', 'mean', 'deviation', 'layer', 'head', 'key', 'prompts'];
 const MORE = ['index', 'eps', 'label'];
 
-/** The first characters of a formula, wide ones too, also after a separator of another country's sheets. */
+/**
+ * Beginnings of a formula, full-width characters included, also after the list separator of other
+ * locales.
+ */
 const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
 
 /**
- * One value as a field. A sheet would take a text for a formula that begins as one; a number is none.
+ * Writes one value as a field. A text that a spreadsheet would read as a formula gets a quote;
+ * numbers are safe.
  * @param {Cells[number]} value
  */
 function field(value) {
@@ -24,7 +28,8 @@ function field(value) {
 }
 
 /**
- * The records as the page writes them: facts about all of them first, a name after # and its value.
+ * Writes records as the page does: first the facts about all of them, each a name after # and its
+ * value.
  * @param {readonly (readonly [string, string])[]} facts
  * @param {readonly string[]} head
  * @param {readonly Cells[]} records
@@ -36,7 +41,7 @@ export function csvOf(facts, head, records) {
 }
 
 /**
- * Where number i of a metric belongs.
+ * Returns the indices that number i of a metric belongs to.
  * @param {number} i
  * @param {readonly string[]} letters
  * @param {readonly number[]} shape
@@ -49,7 +54,7 @@ function placeOf(i, letters, shape) {
     i = Math.floor(i / shape[axis]);
     const letter = letters[axis];
     if (letter === 'L') place.layer = at;
-    // Hidden states begin before layer 0.
+    // Row 0 of hidden states is the embedding, before layer 0.
     else if (letter === 'L+1') place.layer = at - 1;
     else if (letter === 'H' || letter === 'G') place.head = at;
     else if (letter === 'T') place.key = at;
@@ -59,7 +64,7 @@ function placeOf(i, letters, shape) {
 }
 
 /**
- * What is needed to measure it again.
+ * Lists the facts that are needed to repeat the measurement.
  * @param {Found} found
  * @param {Describe} describe
  * @returns {[string, string][]}
@@ -79,7 +84,10 @@ function factsOf(found, describe) {
   ];
 }
 
-/** One line for each number; with `byPrompt`, one for each prompt. @param {Found} found @param {Describe} describe */
+/**
+ * Writes one line for each number; with `byPrompt`, one for each prompt. @param {Found} found
+ * @param {Describe} describe
+ */
 export function toCsv(found, describe) {
   const facts = factsOf(found, describe);
   const subject = [found.model, found.class.toUpperCase()];
@@ -102,32 +110,39 @@ export function toCsv(found, describe) {
    * @param {number} prompts
    * @param {string} [label]
    */
-  const put = (metrics, eps, prompts, label) => {
+  const addMetrics = (metrics, eps, prompts, label) => {
     for (const { name, shape: letters, arguments: needs } of describe.metrics) {
       if (!(name in metrics)) continue;
       const { shape, mean, deviation } = metrics[name];
       mean.forEach((value, i) => {
         const { layer, head, key, index } = placeOf(i, letters, shape);
         if (key !== undefined && key >= describe.defaults.keys) return;
-        const of = [value, deviation[i], layer, head, key, prompts];
-        records.push([...subject, name, ...of, index, needs.includes('eps') ? eps : null, label]);
+        const cells = [value, deviation[i], layer, head, key, prompts];
+        records.push([
+          ...subject,
+          name,
+          ...cells,
+          index,
+          needs.includes('eps') ? eps : null,
+          label,
+        ]);
       });
     }
   };
   /** @param {Pick<Found, 'metrics' | 'byEps'>} one @param {number} prompts @param {string} [label] */
-  const putAll = ({ metrics, byEps }, prompts, label) => {
-    put(metrics, found.eps, prompts, label);
-    for (const { eps, metrics: counted } of byEps?.slice(1) ?? [])
-      put(counted, eps, prompts, label);
+  const addThresholds = ({ metrics, byEps }, prompts, label) => {
+    addMetrics(metrics, found.eps, prompts, label);
+    for (const { eps, metrics: perThreshold } of byEps?.slice(1) ?? [])
+      addMetrics(perThreshold, eps, prompts, label);
   };
-  putAll(found, found.sequences);
+  addThresholds(found, found.sequences);
   if ('byLabel' in found)
-    for (const one of found.byLabel ?? []) putAll(one, one.sequences, one.label);
+    for (const one of found.byLabel ?? []) addThresholds(one, one.sequences, one.label);
   return csvOf(facts, [...HEAD, ...MORE], records);
 }
 
 /**
- * The metrics that were measured.
+ * Lists the metrics that were measured.
  * @param {Found} found
  * @param {Describe} describe
  */
@@ -136,22 +151,23 @@ function columnsOf({ metrics }, describe) {
 }
 
 /**
- * A metric of one prompt as one number: at the first key, the first of a further dimension, and the mean over
- * layers and heads.
+ * Reduces a metric of one prompt to one number: at the first key and the first index of a further
+ * dimension, as the mean over layers and heads.
  * @param {readonly string[]} letters
  * @param {{ shape: readonly number[], values: readonly (number | null)[] }} tensor
  */
 function valueOf(letters, { shape, values }) {
-  const firsts = values.filter((value, i) => {
+  const selected = values.filter((value, i) => {
     const { key = 0, index = 0 } = placeOf(i, letters, shape);
     return value !== null && key === 0 && index === 0;
   });
-  const sum = firsts.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
-  return firsts.length ? sum / firsts.length : null;
+  const sum = selected.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
+  return selected.length ? sum / selected.length : null;
 }
 
 /**
- * The values of each prompt, a column for each metric that is one number of a prompt, and alpha of the first key.
+ * Prints the values of each prompt: a column for each metric with one number per prompt, and alpha
+ * of the first key.
  * @param {Found} found
  * @param {Describe} describe
  */

@@ -1,12 +1,12 @@
-/** The command line's search for a suffix: of the first sequence, tried on the others. */
+/** Searches a suffix for the first sequence and tests it on the others. */
 import { expect, unlike } from '../abi/errors.js';
 import { searchSuffix } from '../index.js';
 
 /** @typedef {import('../sinkscope.js').SuffixFound} SuffixFound */
 /** @typedef {import('../sinkscope.js').SuffixGoal} SuffixGoal */
 
-/** What each goal measures, in words, and the sign of its score. */
-const MEASURED = {
+/** Quantity of each goal, with the sign of its score. */
+const QUANTITIES = {
   loss: { name: 'loss of the continuation, nats', sign: 1 },
   away: { name: 'weight of the first key', sign: -1 },
   steal: { name: "weight of the suffix's strongest key", sign: 1 },
@@ -21,26 +21,26 @@ export async function searchOpened(opened, { goal, prompt, ...options }) {
   const half = Math.floor(sequences[0].length / 2);
   const cut = prompt ?? half;
   expect(cut < sequences[0].length, '--prompt', `fewer than --tokens ${sequences[0].length}`, cut);
-  if (!Object.hasOwn(MEASURED, goal))
-    throw unlike('--goal', Object.keys(MEASURED).join(', '), goal);
+  if (!Object.hasOwn(QUANTITIES, goal))
+    throw unlike('--goal', Object.keys(QUANTITIES).join(', '), goal);
   const [pair, ...others] = sequences.map((ids) => ({
     prompt: ids.slice(0, cut),
     continuation: ids.slice(cut),
   }));
-  const found = await searchSuffix(model, pair, {
+  const search = await searchSuffix(model, pair, {
     goal: /** @type {SuffixGoal} */ (goal),
     never: tokenizer.special,
     edits,
     others,
     ...options,
   });
-  const pieces = found.suffix.map((id) => tokenizer.piece(id));
-  return { model: opened.id, goal, prompt: cut, tokens: sequences[0].length, pieces, ...found };
+  const pieces = search.suffix.map((id) => tokenizer.piece(id));
+  return { model: opened.id, goal, prompt: cut, tokens: sequences[0].length, pieces, ...search };
 }
 
 /** @param {Awaited<ReturnType<typeof searchOpened>>} found */
 export function suffixText({ model, goal, prompt, tokens, pieces, ...found }) {
-  const { name, sign } = MEASURED[/** @type {SuffixGoal} */ (goal)];
+  const { name, sign } = QUANTITIES[/** @type {SuffixGoal} */ (goal)];
   const show = (/** @type {number} */ score) => (sign * score).toFixed(3);
   const { random, others } = found;
   const ends = [random.low, random.high].map((x) => sign * x).sort((a, b) => a - b);

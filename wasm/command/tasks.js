@@ -1,4 +1,4 @@
-/** The command line's tasks: what losing the first key costs in accuracy, beside losing another key. */
+/** Measures how evicting the first key changes the accuracy of tasks, compared with another key. */
 import { copyTask, measureTask, recallTask, textTask } from '../index.js';
 
 /** @typedef {import('../sinkscope.js').Task} Task */
@@ -6,7 +6,7 @@ import { copyTask, measureTask, recallTask, textTask } from '../index.js';
 /** @typedef {import('../sinkscope.js').TaskScores} TaskScores */
 
 /**
- * The tasks that need a tokenizer or the vocabulary.
+ * Makes the tasks that need a tokenizer or the vocabulary.
  * @param {{ copied: number, between: readonly number[], prompts: number, seed: number }} options
  * @param {import('../sinkscope.js').Model} model
  * @param {import('../sinkscope.js').AnyTokenizer} tokenizer
@@ -46,7 +46,7 @@ function nameOf({ name, distance = NaN }) {
 export const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`;
 
 /** @param {import('../sinkscope.js').TaskMean} score */
-function shown({ mean, error }) {
+function withError({ mean, error }) {
   return `${percent(mean)}${error === null ? '' : ` ± ${percent(error)}`}`;
 }
 
@@ -58,8 +58,8 @@ export function tasksText({ model, tasks }) {
       /** @type {string} */ name,
       /** @type {TaskScores} */ { accuracy, loss, choice },
     ) =>
-      `  ${name.padEnd(22)}${shown(accuracy).padEnd(16)}` +
-      `${(choice ? shown(choice) : '').padEnd(16)}${loss.mean.toFixed(3)}`;
+      `  ${name.padEnd(22)}${withError(accuracy).padEnd(16)}` +
+      `${(choice ? withError(choice) : '').padEnd(16)}${loss.mean.toFixed(3)}`;
     return [
       `${nameOf(task)}: ${predicted} tokens of ${prompts} prompts; by chance ${percent(chance)}` +
         (can ? '' : '; the model cannot do this task'),

@@ -1,14 +1,14 @@
-/** A file of text, of which nothing is known before it is read: it may be none, or never end. */
+/** Reads text files, which may hold something else or never end. */
 import { createReadStream } from 'node:fs';
 import { SinkscopeError } from '../abi/errors.js';
 
-/** More than any corpus that the command line is made for, and less than a string can hold. */
-const LIMIT = 256 * 2 ** 20;
+/** Larger than any corpus for the command line, and smaller than the longest string of the host. */
+const BYTES_MAX = 256 * 2 ** 20;
 
 /**
- * The text of a UTF-8 file, a pipe or a device.
+ * Reads a UTF-8 file, a pipe or a device.
  * @param {string} path
- * @param {string} where the option that names it
+ * @param {string} where the option that names the path
  */
 export async function readText(path, where) {
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -19,7 +19,8 @@ export async function readText(path, where) {
   try {
     for await (const chunk of createReadStream(path)) {
       bytes += chunk.length;
-      if (bytes > LIMIT) throw refuse(`expected at most ${LIMIT} bytes of text, found more`);
+      if (bytes > BYTES_MAX)
+        throw refuse(`expected at most ${BYTES_MAX} bytes of text, found more`);
       text += decoder.decode(chunk, { stream: true });
     }
     return text + decoder.decode();
@@ -32,9 +33,9 @@ export async function readText(path, where) {
 }
 
 /**
- * The texts of a .json file that is a list of them; undefined for any other file.
+ * Returns the texts of a .json file that is a list of them; undefined for any other file.
  * @param {string} path
- * @param {string} text what the file holds
+ * @param {string} text content of the file
  * @returns {string[] | undefined}
  */
 export function listOf(path, text) {

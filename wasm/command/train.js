@@ -1,4 +1,4 @@
-/** `sinkscope train`: the lab, for a script. */
+/** Implements `sinkscope train`. */
 import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -30,50 +30,52 @@ const option = (/** @type {string} */ name) => name.replaceAll('_', '-');
 export async function train(engine, asked, print) {
   const values = /** @type {Values} */ (asked);
   const settings = engine.describe.training?.settings ?? [];
-  const given = (/** @type {readonly string[]} */ wanted) =>
+  const pickSettings = (/** @type {readonly string[]} */ wanted) =>
     Object.fromEntries(
       wanted
         .filter((name) => values[option(name)] !== undefined)
         .map((name) => [name, typed(values[option(name)] ?? '')]),
     );
-  const chosen = {
-    model: given(Object.keys(LAB_MODEL)),
-    recipe: given(settings.map(({ name }) => name)),
+  const choices = {
+    model: pickSettings(Object.keys(LAB_MODEL)),
+    recipe: pickSettings(settings.map(({ name }) => name)),
   };
   for (const { name, words } of settings)
-    if (!words && name in chosen.recipe) check(chosen.recipe[name], 'number', `--${option(name)}`);
-  refuseUnread(asked, Object.keys(chosen.model).map(option));
+    if (!words && name in choices.recipe)
+      check(choices.recipe[name], 'number', `--${option(name)}`);
+  refuseUnread(asked, Object.keys(choices.model).map(option));
   const every = Number(values.every ?? 10);
   expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
   const defaults = Object.fromEntries(settings.map((row) => [row.name, row.default]));
   const setting = values.recipe
-    ? await repeated(values.recipe, values, chosen)
-    : await settingOf(values, chosen);
+    ? await repeatTraining(values.recipe, values, choices)
+    : await settingOf(values, choices);
   const { config, recipe, begin, text } = setting;
-  const planned = { ...defaults, ...recipe };
+  const allSettings = { ...defaults, ...recipe };
   const out =
     values.out === undefined ? undefined : await openOut(values.out, ['model.safetensors']);
-  const keep = out && (await keeper(out, setting, planned));
-  const held = await heldOf(values, setting.reads, planned);
+  const saveFolder = out && (await makeSaver(out, setting, allSettings));
+  const heldSequences = await heldOf(values, setting.reads, allSettings);
   const workers = Number(values.workers ?? 1);
   const training = await engine.train({ config, recipe, begin, text: text?.ids, workers });
   const show = values.json
     ? (/** @type {object} */ entry) => print(`${JSON.stringify(entry)}\n`)
     : (/** @type {import('../sinkscope.js').LogEntry} */ entry) => print(line(entry));
   /** @returns {Promise<{ readonly [column: string]: number }>} */
-  const heldNow = async () => (held ? { loss_held: await heldLoss(training, held) } : {});
+  const heldNow = async () =>
+    heldSequences ? { loss_held: await heldLoss(training, heldSequences) } : {};
   const job = new AbortController();
   const stop = () => job.abort();
   process.once('SIGINT', stop);
   let done = 0;
   try {
     const { signal } = job;
-    const steps = setting.steps ?? Number(planned.steps);
-    // The weights of a line's step are those between two runs.
+    const steps = setting.steps ?? Number(allSettings.steps);
+    // The held loss of a line belongs to weights that exist only between two runs.
     while (done < steps) {
-      const now = await heldNow();
+      const heldEntry = await heldNow();
       for await (const entry of training.run(Math.min(every, steps - done), { signal }))
-        if (done++ % every === 0) show({ ...entry, ...now });
+        if (done++ % every === 0) show({ ...entry, ...heldEntry });
     }
     show({ ...(await training.look()), ...(await heldNow()) });
   } catch (error) {
@@ -82,15 +84,15 @@ export async function train(engine, asked, print) {
     process.exitCode = 130;
   } finally {
     process.removeListener('SIGINT', stop);
-    if (keep) await keep(await training.weights(), done);
+    if (saveFolder) await saveFolder(await training.weights(), done);
     await training.close();
   }
 }
 
 /**
- * Refuses what another option already decides.
+ * Refuses options that another option already decides.
  * @param {import('./options.js').Given} asked
- * @param {readonly string[]} model choices of the model that were given
+ * @param {readonly string[]} model choices of the model that the caller made
  */
 function refuseUnread(asked, model) {
   if (asked.recipe) refuse(asked, ['config', 'begin', 'tokenizer'], 'is part of --recipe');
@@ -100,27 +102,28 @@ function refuseUnread(asked, model) {
 }
 
 /**
- * The config, recipe and text of a training, as its folder holds them.
+ * The config, recipe and text of a training, as its folder stores them.
  * @typedef {object} Made
  * @property {object} config
  * @property {Record<string, number | string>} recipe
  * @property {Uint8Array} [begin]
- * @property {number} [steps] to take, where these are not those of the recipe
+ * @property {number} [steps] number of steps, if it differs from the recipe's
  * @property {{ ids: Int32Array, words: string, name: string }} [text]
  * @property {{ tokenizer: string, tokenizerConfig?: string }} [reads] absent: the lab's own characters
  * @property {{ model: string, step: number | null } | null} from
  */
 
 /**
- * Writes the folder; what is known before the first step is written at once.
+ * Returns a function that writes the folder; what is known before the first step is written at
+ * once.
  * @param {Awaited<ReturnType<typeof openOut>>} out
  * @param {Made} made
- * @param {Record<string, number | string>} planned every setting
+ * @param {Record<string, number | string>} settings every setting
  */
-async function keeper(out, { config, begin, text, reads, from }, planned) {
+async function makeSaver(out, { config, begin, text, reads, from }, settings) {
   const { vocab_size: vocabulary } = /** @type {{ vocab_size?: number }} */ (config);
-  const { triggers, first } = /** @type {Record<string, number>} */ (planned);
-  const own = reads ?? labTokenizer({ vocabulary, triggers, first });
+  const { triggers, first } = /** @type {Record<string, number>} */ (settings);
+  const vocabularyFiles = reads ?? labTokenizer({ vocabulary, triggers, first });
   const source = begin && from && { ...from, sha256: await sha256(begin) };
   const words = text && {
     name: text.name,
@@ -129,8 +132,13 @@ async function keeper(out, { config, begin, text, reads, from }, planned) {
   };
   const folder = (/** @type {Uint8Array} */ weights, /** @type {number} */ done) =>
     labFolder({
-      ...{ config, weights, tokenizer: own.tokenizer, tokenizerConfig: own.tokenizerConfig },
-      recipe: { settings: planned, steps_done: done, from: source ?? null, text: words ?? null },
+      ...{
+        config,
+        weights,
+        tokenizer: vocabularyFiles.tokenizer,
+        tokenizerConfig: vocabularyFiles.tokenizerConfig,
+      },
+      recipe: { settings: settings, steps_done: done, from: source ?? null, text: words ?? null },
       ...(text ? { text: text.words } : {}),
     });
   await out.write(folder(new Uint8Array(), 0).filter(({ path }) => path !== 'model.safetensors'));
@@ -139,7 +147,7 @@ async function keeper(out, { config, begin, text, reads, from }, planned) {
 }
 
 /**
- * Sequences of a text that is not learnt, as long as those that are, and with the same first token.
+ * Cuts held-out sequences of the training's length, with the same first token.
  * @param {Values} values
  * @param {Made['reads']} reads
  * @param {Record<string, number | string>} planned every setting
@@ -187,7 +195,9 @@ async function settingOf(values, { model, recipe }) {
     throw unlike('--tokenizer', 'a tokenizer.json', undefined);
   const reads = values.tokenizer === undefined ? undefined : await tokenizerOf(values.tokenizer);
   return {
-    config: values.config ? parsed(values.config, await bytesOf(values.config)) : labConfig(model),
+    config: values.config
+      ? parseJson(values.config, await bytesOf(values.config))
+      : labConfig(model),
     recipe,
     begin: values.begin ? await bytesOf(values.begin) : undefined,
     text: file === undefined || !reads ? undefined : await textOf(file, reads),
@@ -197,32 +207,39 @@ async function settingOf(values, { model, recipe }) {
 }
 
 /**
- * Repeats the training of a folder; its first weights and its text must be the same bytes.
+ * Repeats the training of a folder; its initial weights and its text must be the same bytes.
  * @param {string} folder
  * @param {Values} values
  * @param {{ model: object, recipe: object }} chosen
  * @returns {Promise<Made>}
  */
-async function repeated(folder, values, { model, recipe: others }) {
-  const given = [...Object.keys(model), ...Object.keys(others)];
-  expect(given.length === 0, '--recipe', 'no other setting', given.map(option).join(', '));
+async function repeatTraining(folder, values, { model, recipe: others }) {
+  const settingNames = [...Object.keys(model), ...Object.keys(others)];
+  expect(
+    settingNames.length === 0,
+    '--recipe',
+    'no other setting',
+    settingNames.map(option).join(', '),
+  );
   const read = async (/** @type {string} */ name) => {
     const path = join(folder, name);
-    return parsed(path, await bytesOf(path));
+    return parseJson(path, await bytesOf(path));
   };
   const [recipe, config] = [checkLabRecipe(await read('recipe.json')), await read('config.json')];
   const { settings, steps_done: steps, from, text } = recipe;
   const step = from?.step;
-  const named = from && (values.from ?? `${from.model}${Number.isInteger(step) ? `@${step}` : ''}`);
-  const begin = named ? await beginOf(named) : undefined;
-  if (begin) await same(`--from ${named}`, begin, from?.sha256);
+  const source =
+    from && (values.from ?? `${from.model}${Number.isInteger(step) ? `@${step}` : ''}`);
+  const begin = source ? await beginOf(source) : undefined;
+  if (begin) await checkSame(`--from ${source}`, begin, from?.sha256);
   const reads = text ? await tokenizerOf(join(folder, 'tokenizer.json')) : undefined;
   const files = values['text-file'] ?? [join(folder, 'text.txt')];
-  const own = reads && (await textOf(files, reads));
-  if (own) await same(`--text-file ${files.join(' --text-file ')}`, own.words, text?.sha256);
+  const taskText = reads && (await textOf(files, reads));
+  if (taskText)
+    await checkSame(`--text-file ${files.join(' --text-file ')}`, taskText.words, text?.sha256);
   return {
     ...{ config, recipe: settings, steps, begin, reads },
-    text: own && text ? { ...own, name: text.name } : undefined,
+    text: taskText && text ? { ...taskText, name: text.name } : undefined,
     from: from && { model: from.model, step: from.step ?? null },
   };
 }
@@ -232,29 +249,29 @@ async function repeated(folder, values, { model, recipe: others }) {
  * @param {Uint8Array | string} data
  * @param {string | undefined} expected
  */
-async function same(where, data, expected) {
-  const found = await sha256(data);
-  if (expected !== undefined && found !== expected)
+async function checkSame(where, data, expected) {
+  const digest = await sha256(data);
+  if (expected !== undefined && digest !== expected)
     throw new SinkscopeError(
       'read',
       where,
-      `expected the bytes that the recipe names, sha256 ${expected}, found ${found}`,
+      `expected the bytes that the recipe names, sha256 ${expected}, found ${digest}`,
     );
 }
 
 /**
- * A folder's model, or a file of weights.
+ * Returns the weights of a folder, or of a file.
  * @param {string} name
  */
 async function beginOf(name) {
-  const there = await stat(name).catch(() => undefined);
-  return there?.isFile() ? bytesOf(name) : (await sourceOf(name)).weights;
+  const stats = await stat(name).catch(() => undefined);
+  return stats?.isFile() ? bytesOf(name) : (await sourceOf(name)).weights;
 }
 
 /**
- * A model by its folder, with @STEP a checkpoint of its timeline.
+ * Reads a model by its folder, with @STEP a checkpoint of its timeline.
  * @param {string} name
- * @param {string} [where] names it
+ * @param {string} [where] names it in errors
  */
 export async function sourceOf(name, where = '--from') {
   const at = name.lastIndexOf('@');
@@ -290,7 +307,7 @@ async function bytesOf(path) {
  * @param {string} path
  * @param {Uint8Array} bytes
  */
-function parsed(path, bytes) {
+function parseJson(path, bytes) {
   try {
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch (error) {
@@ -299,13 +316,13 @@ function parsed(path, bytes) {
 }
 
 /**
- * A tokenizer.json, and the tokenizer_config.json beside it where there is one.
+ * Reads a tokenizer.json, with the tokenizer_config.json next to it if there is one.
  * @param {string} path
  */
 async function tokenizerOf(path) {
   const tokenizer = new TextDecoder().decode(await bytesOf(path));
-  const beside = join(path, '..', 'tokenizer_config.json');
-  const tokenizerConfig = await readFile(beside, 'utf8').catch(() => undefined);
+  const configPath = join(path, '..', 'tokenizer_config.json');
+  const tokenizerConfig = await readFile(configPath, 'utf8').catch(() => undefined);
   return { tokenizer, ...(tokenizerConfig === undefined ? {} : { tokenizerConfig }) };
 }
 

@@ -1,4 +1,4 @@
-/** The command line's unmasking: what a masked model loses without its sink, beside a causal one. */
+/** Measures how a masked model's loss changes without its sink, compared with a causal model. */
 import { measureUnmasking } from '../index.js';
 import { expect } from '../abi/errors.js';
 import { percent } from './tasks.js';
@@ -28,7 +28,7 @@ export async function unmaskOpened({ id, model, tokenizer, sequences, edits }, o
 }
 
 /**
- * The causal model is to predict the same tokens.
+ * Checks that the causal model predicts the same tokens.
  * @param {readonly (readonly number[])[]} sequences
  * @param {import('../sinkscope.js').AnyTokenizer} ours
  * @param {import('../sinkscope.js').AnyTokenizer} theirs
@@ -36,8 +36,8 @@ export async function unmaskOpened({ id, model, tokenizer, sequences, edits }, o
 function checkVocabulary(sequences, ours, theirs) {
   for (const id of new Set(sequences.flat())) {
     const expected = JSON.stringify(ours.piece(id));
-    const found = id < theirs.size ? JSON.stringify(theirs.piece(id)) : 'no such token';
-    expect(found === expected, '--causal', `token ${id} to be ${expected}`, found);
+    const actual = id < theirs.size ? JSON.stringify(theirs.piece(id)) : 'no such token';
+    expect(actual === expected, '--causal', `token ${id} to be ${expected}`, actual);
   }
 }
 
@@ -52,10 +52,10 @@ export function unmaskText(found) {
   ) =>
     `  ${name.padEnd(26)}${loss.mean.toFixed(3).padEnd(8)}` +
     `${`${loss.change.mean.toFixed(3)}${plusMinus(loss.change.error)}`.padEnd(18)}${percent(accuracy.mean)}`;
-  const rows = (/** @type {import('../sinkscope.js').UnmaskConditions} */ of) => [
-    row('every key', of.baseline),
-    row('without the strongest key', of.strongest),
-    row('without a random key', of.random),
+  const rows = (/** @type {import('../sinkscope.js').UnmaskConditions} */ conditions) => [
+    row('every key', conditions.baseline),
+    row('without the strongest key', conditions.strongest),
+    row('without a random key', conditions.random),
   ];
   return `${[
     `${model}: ${predicted} hidden places of ${prompts} texts, uncovered in ${steps} steps; \u00b1 standard error over texts`,

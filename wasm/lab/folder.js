@@ -1,6 +1,6 @@
 /**
- * A trained model as a whole folder: what Explore, `sinkscope measure` and transformers open, and a
- * recipe that trains it again to the same digits.
+ * Makes the folder of a trained model, which the page, `sinkscope measure` and transformers open,
+ * with a recipe that repeats the training to the same digits.
  */
 import { check, checkOptions } from '../abi/arguments.js';
 import { expect, expectInteger, unlike } from '../abi/errors.js';
@@ -18,7 +18,7 @@ const SPECIAL = {
 };
 
 /**
- * `count` characters from this one on.
+ * Returns `count` consecutive characters from `from` on.
  * @param {string} from
  * @param {number} count
  */
@@ -28,7 +28,7 @@ function run(from, count) {
 }
 
 /**
- * Puts the first token before every text, as every sequence of the training had it.
+ * Prepends the first token to every text, because every sequence of the training began with it.
  * @param {number} id
  */
 function startsWith(id) {
@@ -43,8 +43,9 @@ function startsWith(id) {
 }
 
 /**
- * A tokenizer for the lab's tasks, whose tokens are numbers only: triggers read as ringed numbers (as
- * CJK characters beyond the 20th), the others as letters, digits and, in a large vocabulary, Hangul.
+ * Makes a tokenizer for the lab's tasks, whose tokens are only numbers: triggers read as circled
+ * numbers (beyond the 20th as CJK characters), the others as letters, digits and, in a large
+ * vocabulary, Hangul.
  * @param {{ vocabulary?: number, triggers?: number, first?: number }} [shape]
  * @returns {LabTokenizer}
  */
@@ -54,10 +55,13 @@ export function labTokenizer(shape = {}) {
   expectInteger(vocabulary, 1, 2 ** 24, 'vocabulary');
   expectInteger(triggers, 0, 2 ** 24, 'triggers');
   expectInteger(first, -1, vocabulary - 1, 'first');
-  const some = Math.min(triggers, vocabulary);
-  const ringed = [...run('①', Math.min(some, 20)), ...run('一', Math.min(some - 20, 20_000))];
-  const plain = [...run('a', 26), ...run('A', 26), ...run('0', 10), '+', '='];
-  const words = ['*', ...ringed, ...plain, ...run('가', 11_000)].slice(0, vocabulary);
+  const triggerCount = Math.min(triggers, vocabulary);
+  const triggerWords = [
+    ...run('①', Math.min(triggerCount, 20)),
+    ...run('一', Math.min(triggerCount - 20, 20_000)),
+  ];
+  const plainWords = [...run('a', 26), ...run('A', 26), ...run('0', 10), '+', '='];
+  const words = ['*', ...triggerWords, ...plainWords, ...run('가', 11_000)].slice(0, vocabulary);
   for (let id = words.length; id < vocabulary; id++) words.push(`<${id}>`);
   if (first >= 0) words[first] = FIRST;
   const config = {
@@ -92,14 +96,15 @@ export function labTokenizer(shape = {}) {
 }
 
 /**
- * The files of the folder. A recipe with a text names it `text.txt`, and the text is one of them.
+ * Returns the files of the folder. A recipe with a text calls it `text.txt`, and the text is among
+ * the files.
  * @param {{ config: object, weights: Uint8Array, tokenizer: string, tokenizerConfig?: string,
- *   recipe: LabRecipe, text?: string }} made
+ *   recipe: LabRecipe, text?: string }} parts
  * @returns {{ path: string, data: string | Uint8Array }[]}
  */
-export function labFolder(made) {
-  checkOptions(made, { tokenizerConfig: 'text', text: 'text' }, 'made');
-  const { config, weights, tokenizer, tokenizerConfig, recipe, text } = made;
+export function labFolder(parts) {
+  checkOptions(parts, { tokenizerConfig: 'text', text: 'text' }, 'made');
+  const { config, weights, tokenizer, tokenizerConfig, recipe, text } = parts;
   check(config, 'object', 'config');
   expect(weights instanceof Uint8Array, 'weights', 'a Uint8Array', weights);
   check(tokenizer, 'text', 'tokenizer');
@@ -116,19 +121,19 @@ export function labFolder(made) {
 }
 
 /**
- * A recipe.json that was read, or the error that says what is wrong with it.
- * @param {unknown} read
+ * Returns a parsed recipe.json, or throws with what is wrong in it.
+ * @param {unknown} json
  * @returns {LabRecipe}
  */
-export function checkLabRecipe(read) {
-  check(read, 'object', 'recipe.json');
+export function checkLabRecipe(json) {
+  check(json, 'object', 'recipe.json');
   const {
     settings,
     steps_done,
     from = null,
     text = null,
     resumed = [],
-  } = /** @type {Record<string, unknown>} */ (read);
+  } = /** @type {Record<string, unknown>} */ (json);
   const where = (/** @type {string} */ name) => `recipe.json: ${name}`;
   check(settings, 'object', where('settings'));
   expect(!Array.isArray(settings), where('settings'), 'an object', settings);

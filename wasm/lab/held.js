@@ -1,4 +1,4 @@
-/** How well a model in training still predicts a text that it does not learn. */
+/** Measures how well a model in training predicts held-out text. */
 import { check, checkList } from '../abi/arguments.js';
 import { expect } from '../abi/errors.js';
 

@@ -1,7 +1,7 @@
 import type { Tensor } from '../abi/abi.js';
 import type { Options, Read } from '../engine/engine.js';
 
-/** The log entry of a step: the columns of `describe.training.log`; null where there is nothing. */
+/** Log entry of a step, with the columns of `describe.training.log`; null for undefined values. */
 export interface LogEntry {
   readonly step: number;
   readonly loss: number;
@@ -17,27 +17,29 @@ export interface LogEntry {
 export interface TrainOptions {
   /** A config.json, such as `labConfig` makes. */
   readonly config: object;
-  /** Settings of `describe.training.settings` by name; those that are missing have their defaults. */
+  /** Settings of `describe.training.settings` by name; missing ones take their defaults. */
   readonly recipe?: Readonly<Record<string, number | string>>;
   /** Token ids that the task text draws from. */
   readonly text?: ArrayLike<number>;
-  /** A safetensors file of the same model, to go on from; else weights are drawn from the seed. */
+  /**
+   * Initial weights: a safetensors file of the same model; default: random weights from the seed.
+   */
   readonly begin?: Uint8Array;
   /**
-   * What `Training.state` gave of a training with the same config, recipe and text: it goes on with the
-   * bits of one that was never interrupted.
+   * State of a training with the same config, recipe and text, from `Training.state`: the new
+   * training continues with the bits of an uninterrupted one.
    */
   readonly state?: Uint8Array;
   /**
-   * Among how many of the engine's workers each batch is shared, at most describe.training.parts;
-   * default: 1. The bits do not depend on it.
+   * Number of the engine's workers that share each batch, at most describe.training.parts; default
+   * 1. Any number gives the same bits.
    */
   readonly workers?: number;
 }
 
 /**
- * A model in training. The same config, recipe and text give the same bits in every build. Between
- * two calls it is paused.
+ * A model in training. The same config, recipe and text give the same bits in every build. The
+ * training pauses between two calls.
  *
  * @example
  * const engine = await createEngine({ lab: true });
@@ -51,30 +53,35 @@ export interface Training {
   readonly config: object;
   readonly recipe: Readonly<Record<string, number | string>>;
   /**
-   * So many steps; an entry describes the weights before its update.
-   * @throws SinkscopeError 'diverged' with the step, when all entries before it have been given; the
-   * weights are then the last whose loss was a number
+   * Takes `count` steps; each entry describes the weights before its update.
+   * @throws SinkscopeError 'diverged' with the step, once all earlier entries were returned; the
+   * weights are then the last with a finite loss
    */
   step(count?: number): Promise<LogEntry[]>;
-  /** The same, an entry at a time, while the worker trains on; it answers ten times a second. */
+  /**
+   * Yields entries one by one while the worker continues to train; it answers ten times a second.
+   */
   run(steps: number, options?: Options): AsyncGenerator<LogEntry, void, void>;
-  /** What the next step would begin with. */
+  /** Returns the entry that the next step would begin with. */
   look(): Promise<LogEntry>;
-  /** Tokens of the task that no step learns from; a number has the same ones at any step. */
+  /** Returns held-out tokens of the task; a number selects the same tokens at any step. */
   sample(number?: number): Promise<number[]>;
-  /** Fields and metrics of a run of tokens through the weights as they are, as `Run.read` gives them. */
+  /** Reads fields and metrics of a run with the current weights, as `Run.read` does. */
   read(tokens: ArrayLike<number>, reads: readonly Read[]): Promise<Tensor[]>;
-  /** The weights as they are: a safetensors file. */
+  /** Returns the current weights as a safetensors file. */
   weights(): Promise<Uint8Array>;
-  /** All that the next step depends on beside config, recipe and text, for `TrainOptions.state`. */
+  /**
+   * Returns all that the next step depends on, besides config, recipe and text, for
+   * `TrainOptions.state`.
+   */
   state(): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
 /**
- * The mean loss of the weights as they are over sequences that no step learns from, nats; of a model that is fine-tuned
- * on another text its rise is forgetting.
- * @param sequences each no longer than the recipe's `length`
+ * Mean loss of the current weights over held-out sequences, in nats; for a model that is fine-tuned
+ * on another text, its rise measures forgetting.
+ * @param sequences each at most as long as the recipe's `length`
  * @example const loss = await heldLoss(training, await cutText(tokenizer, old, { tokens: 64, sequences: 16 }));
  */
 export declare function heldLoss(
@@ -82,7 +89,7 @@ export declare function heldLoss(
   sequences: readonly ArrayLike<number>[],
 ): Promise<number>;
 
-/** Choices of a lab's model, with their defaults. */
+/** Settings of the lab's model, with their defaults. */
 export declare const LAB_MODEL: {
   operation: string;
   layers: number;
@@ -100,13 +107,14 @@ export declare const LAB_MODEL: {
   gate: string;
 };
 
-/** A config.json: of a GPT-2 where the choices are one's, else of a llama or a variant of one. */
+/** Makes a config.json: a GPT-2's if the choices allow it, else a llama's or one of a variant. */
 export declare function labConfig(choices?: Partial<typeof LAB_MODEL>): object;
 
 /**
- * What makes a trained model go on: its config.json with another operation, bias key or gate, and a
- * recipe, by default 100 steps of 8 sequences of 64 tokens behind the model's own first token. Its
- * weights are TrainOptions.begin; what they lack of the variant is drawn from the seed.
+ * Makes the config and recipe for fine-tuning a trained model: its config.json with another
+ * operation, bias key or gate, and a recipe, by default 100 steps of 8 sequences of 64 tokens after
+ * the model's own first token. TrainOptions.begin takes its weights; missing ones are drawn from
+ * the seed.
  */
 export declare function labOnward(
   config: object,
@@ -114,30 +122,34 @@ export declare function labOnward(
   recipe?: Readonly<Record<string, number | string>>,
 ): Required<Pick<TrainOptions, 'config' | 'recipe'>>;
 
-/** What recipe.json says of a training: enough to repeat it to the same digits. */
+/** The content of recipe.json, which is enough to repeat a training to the same digits. */
 export interface LabRecipe {
   /** Settings of `describe.training.settings` by name. */
   readonly settings: Readonly<Record<string, number | string>>;
-  /** Updates that the weights have had; at most `settings.steps` where the learning rate falls. */
+  /** Number of updates; at most `settings.steps` if the learning rate decays. */
   readonly steps_done: number;
-  /** The weights it began with: a folder, a step of its timeline, the hash of the file; null: random ones. */
+  /**
+   * Initial weights: a folder, a step of its timeline, the hash of the file; null: random weights.
+   */
   readonly from: {
     readonly model: string;
     readonly step?: number | null;
     readonly sha256?: string;
   } | null;
-  /** Of the task text; `text.txt` lies beside the recipe. */
+  /** The task text; `text.txt` is in the same folder. */
   readonly text: {
     readonly name: string;
     readonly tokens: number;
     readonly sha256?: string;
   } | null;
-  /** Steps after which the training went on from its weights alone, without the optimizer's state. */
+  /**
+   * Steps after which the training resumed from its weights alone, without the optimizer's state.
+   */
   readonly resumed?: readonly number[];
 }
 
 export interface LabTokenizer {
-  /** A token as it reads, by its id. */
+  /** Texts of the tokens, by id. */
   readonly words: readonly string[];
   /** tokenizer.json. */
   readonly tokenizer: string;
@@ -145,14 +157,20 @@ export interface LabTokenizer {
   readonly tokenizerConfig: string;
 }
 
-/** A tokenizer for the lab's own tasks, in which every token is a character; `first` is <s>, -1: none is. */
+/**
+ * Makes a tokenizer for the lab's own tasks, in which every token is a character; `first` is <s>,
+ * -1: no start token.
+ */
 export declare function labTokenizer(shape?: {
   readonly vocabulary?: number;
   readonly triggers?: number;
   readonly first?: number;
 }): LabTokenizer;
 
-/** A trained model as files: what `planFiles`, the command line and transformers open, and recipe.json. */
+/**
+ * Returns the files of a trained model, which `planFiles`, the command line and transformers open,
+ * with its recipe.json.
+ */
 export declare function labFolder(made: {
   readonly config: object;
   readonly weights: Uint8Array;
@@ -163,10 +181,10 @@ export declare function labFolder(made: {
 }): { readonly path: string; readonly data: string | Uint8Array }[];
 
 /**
- * A recipe.json as it was parsed.
- * @throws SinkscopeError 'argument' with what is expected and what was found
+ * Checks a parsed recipe.json.
+ * @throws SinkscopeError 'argument' with the expected and the actual value
  */
 export declare function checkLabRecipe(read: unknown): LabRecipe;
 
-/** In hexadecimal, of bytes or of a text's UTF-8; undefined in a page of plain http. */
+/** SHA-256 in hexadecimal, of bytes or of a text's UTF-8; undefined in a page of plain http. */
 export declare function sha256(data: Uint8Array | string): Promise<string | undefined>;

@@ -1,8 +1,8 @@
-/** The lab's models: a config.json out of a few choices. */
+/** Makes the config.json of the lab's models from a few choices. */
 import { check } from '../abi/arguments.js';
 import { expect } from '../abi/errors.js';
 
-/** The choices of a lab's model by name, with their defaults. */
+/** Settings of the lab's model by name, with their defaults. */
 export const LAB_MODEL = {
   operation: 'softmax',
   layers: 1,
@@ -22,7 +22,7 @@ export const LAB_MODEL = {
 
 /** @typedef {typeof LAB_MODEL} LabModel */
 
-/** Choices with which it is a GPT-2, beside its operation and sizes. */
+/** A model with these choices is a GPT-2, whatever its operation and sizes. */
 const GPT2 = {
   positions: 'learned',
   norm: 'layer',
@@ -33,7 +33,7 @@ const GPT2 = {
 };
 
 /**
- * A GPT-2 where the choices are one's, else a llama, with the keys of a variant where it is none.
+ * Makes a GPT-2's config if the choices allow it, else a llama's, with extra keys for a variant.
  * @param {Partial<LabModel>} [choices]
  */
 export function labConfig(choices = {}) {
@@ -46,29 +46,30 @@ export function labConfig(choices = {}) {
       typeof LAB_MODEL[/** @type {keyof LabModel} */ (name)] === 'number' ? 'number' : 'text',
       name,
     );
-  const own = { ...LAB_MODEL, ...choices };
+  const settings = { ...LAB_MODEL, ...choices };
   const isGpt2 = Object.entries(GPT2).every(
-    ([name, is]) => own[/** @type {keyof LabModel} */ (name)] === is,
+    ([name, is]) => settings[/** @type {keyof LabModel} */ (name)] === is,
   );
-  const config = isGpt2 ? gpt2(own) : llama(own);
-  const attention = own.operation === 'softmax' ? {} : { attention: { operation: own.operation } };
-  const variant = { ...attention, ...(isGpt2 ? {} : variantOf(own)) };
+  const config = isGpt2 ? gpt2(settings) : llama(settings);
+  const attention =
+    settings.operation === 'softmax' ? {} : { attention: { operation: settings.operation } };
+  const variant = { ...attention, ...(isGpt2 ? {} : variantOf(settings)) };
   return { ...config, ...(Object.keys(variant).length ? { sinkscope: variant } : {}) };
 }
 
-/** @param {LabModel} own */
-function gpt2(own) {
+/** @param {LabModel} settings */
+function gpt2(settings) {
   return {
     architectures: ['GPT2LMHeadModel'],
     model_type: 'gpt2',
-    n_layer: own.layers,
-    n_head: own.heads,
-    n_embd: own.width,
-    n_inner: own.inner,
-    vocab_size: own.vocabulary,
-    n_positions: own.context,
+    n_layer: settings.layers,
+    n_head: settings.heads,
+    n_embd: settings.width,
+    n_inner: settings.inner,
+    vocab_size: settings.vocabulary,
+    n_positions: settings.context,
     layer_norm_epsilon: 1e-5,
-    activation_function: own.activation,
+    activation_function: settings.activation,
     tie_word_embeddings: false,
     bos_token_id: 0,
     eos_token_id: null,
@@ -77,25 +78,25 @@ function gpt2(own) {
 }
 
 /**
- * With biases where GPT-2 has them, as long as its feed-forward is like GPT-2's.
- * @param {LabModel} own
+ * Adds biases like GPT-2's if the feed-forward is like GPT-2's.
+ * @param {LabModel} settings
  */
-function llama(own) {
-  const biases = own.feed_forward === 'plain';
+function llama(settings) {
+  const biases = settings.feed_forward === 'plain';
   return {
     architectures: ['LlamaForCausalLM'],
     model_type: 'llama',
-    num_hidden_layers: own.layers,
-    num_attention_heads: own.heads,
-    num_key_value_heads: own.heads,
-    hidden_size: own.width,
-    head_dim: Math.floor(own.width / own.heads),
-    intermediate_size: own.inner,
-    vocab_size: own.vocabulary,
-    max_position_embeddings: own.context,
+    num_hidden_layers: settings.layers,
+    num_attention_heads: settings.heads,
+    num_key_value_heads: settings.heads,
+    hidden_size: settings.width,
+    head_dim: Math.floor(settings.width / settings.heads),
+    intermediate_size: settings.inner,
+    vocab_size: settings.vocabulary,
+    max_position_embeddings: settings.context,
     rms_norm_eps: 1e-5,
     rope_theta: 10000,
-    hidden_act: own.activation,
+    hidden_act: settings.activation,
     attention_bias: biases,
     mlp_bias: biases,
     tie_word_embeddings: false,
@@ -106,16 +107,16 @@ function llama(own) {
 }
 
 /**
- * What is not a llama's own.
- * @param {LabModel} own
+ * Lists the keys in which a variant differs from a llama.
+ * @param {LabModel} settings
  */
-function variantOf(own) {
+function variantOf(settings) {
   return {
-    ...(own.positions === 'rotary' ? {} : { positions: own.positions }),
-    ...(own.norm === 'rms' ? {} : { norm_kind: own.norm }),
-    ...(own.norm_place === 'pre' ? {} : { norm: own.norm_place }),
-    ...(own.feed_forward === 'gated' ? {} : { feed_forward: own.feed_forward }),
-    ...(own.bias_key === 'none' ? {} : { bias_key: own.bias_key }),
-    ...(own.gate === 'none' ? {} : { gate: own.gate }),
+    ...(settings.positions === 'rotary' ? {} : { positions: settings.positions }),
+    ...(settings.norm === 'rms' ? {} : { norm_kind: settings.norm }),
+    ...(settings.norm_place === 'pre' ? {} : { norm: settings.norm_place }),
+    ...(settings.feed_forward === 'gated' ? {} : { feed_forward: settings.feed_forward }),
+    ...(settings.bias_key === 'none' ? {} : { bias_key: settings.bias_key }),
+    ...(settings.gate === 'none' ? {} : { gate: settings.gate }),
   };
 }

@@ -1,17 +1,20 @@
-/** Fine-tuning a trained model: with another attention operation, a key bias or a gate, on a text. */
+/**
+ * Prepares fine-tuning of a trained model: with another attention operation, a bias key or a gate,
+ * on a text.
+ */
 import { check } from '../abi/arguments.js';
 import { expect, unlike } from '../abi/errors.js';
 
 /**
- * What is read of a config.json.
+ * Fields of a config.json that are read.
  * @typedef {{ quantization_config?: unknown, sinkscope?: object, bos_token_id?: number | null,
  *   n_positions?: number, max_position_embeddings?: number }} Config
  */
 
-/** What may be changed of a trained model, by the names that a lab's model has for it. */
+/** Settings of a trained model that may change. */
 const CHANGES = ['operation', 'bias_key', 'gate'];
 
-/** The defaults of its training: gentle, and on little at a time. */
+/** Defaults of its training: a low learning rate and small batches. */
 const RECIPE = {
   task: 'text',
   steps: 100,
@@ -23,7 +26,7 @@ const RECIPE = {
 };
 
 /**
- * @param {object} trained its config.json
+ * @param {object} trained config.json of the model
  * @param {Readonly<Record<string, number | string>>} [changes]
  * @param {Readonly<Record<string, number | string>>} [recipe]
  */
@@ -35,10 +38,10 @@ export function labOnward(trained, changes = {}, recipe = {}) {
       throw unlike(name, `one of ${CHANGES.join(', ')} of a trained model`, name);
     check(choice, 'text', name);
   }
-  // It is not stored in 8 bits any more.
+  // The fine-tuned weights are floats, not 8-bit integers.
   const { quantization_config: _, ...config } = /** @type {Config} */ (trained);
   const { operation, ...others } = changes;
-  const own = config.sinkscope ?? {};
+  const extension = config.sinkscope ?? {};
   const {
     bos_token_id: bos = null,
     n_positions,
@@ -50,7 +53,7 @@ export function labOnward(trained, changes = {}, recipe = {}) {
     config: {
       ...config,
       torch_dtype: 'float32',
-      sinkscope: { ...own, ...(operation ? { attention: { operation } } : {}), ...others },
+      sinkscope: { ...extension, ...(operation ? { attention: { operation } } : {}), ...others },
     },
     recipe: {
       ...RECIPE,

@@ -1,17 +1,17 @@
 /**
- * A training that several backends share: each has the same weights. One leads; the others compute some
- * parts of each batch for it, receive the sum of all, and make the same update.
+ * Shares a training among backends with the same weights. One leads; the others compute some parts
+ * of each batch for it, receive the sum of all parts, and make the same update.
  */
 import { packError, unpackError } from '../abi/errors.js';
 
 /** @typedef {{ parts?: Uint8Array[], error?: object }} Answer */
 /** @typedef {{ whole?: Uint8Array, goesOn: boolean }} Order */
 
-/** Of a training at its backend. */
+/** Computes and adds the parts of a training's batch at its backend. */
 export class Parts {
   #module;
   #training;
-  /** Where a part, and the sum, lie in memory; and how many bytes they have. */
+  /** Addresses of the current part and of the sum, and their size in bytes. */
   #part = 0;
   #whole = 0;
   #bytes = 0;
@@ -26,7 +26,7 @@ export class Parts {
   }
 
   /**
-   * Computes a part; nothing is added yet.
+   * Computes a part without adding it.
    * @param {number} part
    * @param {boolean} back
    */
@@ -36,18 +36,18 @@ export class Parts {
     this.#bytes = bytes.length;
   }
 
-  /** A copy of the part that was computed. */
+  /** Copies the computed part. */
   copy() {
     return this.#module.bytes(this.#part, this.#bytes).slice();
   }
 
-  /** A copy of the sum. */
+  /** Copies the sum. */
   sum() {
     return this.#module.bytes(this.#whole, this.#bytes).slice();
   }
 
   /**
-   * Adds a part, by default the one computed here; with `isFirst` the sum begins with it.
+   * Adds a part, by default the one computed here; with `isFirst` it starts the sum.
    * @param {boolean} isFirst
    * @param {Uint8Array} [part]
    */
@@ -57,7 +57,8 @@ export class Parts {
   }
 
   /**
-   * The log's columns of the step whose parts are all added; with `update` the weights follow.
+   * Returns the log's columns of the step whose parts are all added; with `update` the weights
+   * change.
    * @param {boolean} update
    */
   finish(update) {
@@ -66,10 +67,10 @@ export class Parts {
   }
 }
 
-/** A backend that helps, as the one that leads sees it. */
+/** Represents a helping backend to the leader. */
 export class Helper {
   #port;
-  /** @type {Promise<Uint8Array[]> | undefined} of the step that it is at */
+  /** The parts of its current step. @type {Promise<Uint8Array[]> | undefined} */
   #coming;
   /** @type {(answer: Answer) => void} */
   #onParts = () => {};
@@ -80,16 +81,16 @@ export class Helper {
     port.onmessage = ({ data }) => this.#onParts(data);
   }
 
-  /** Its parts of the step, which it may have begun before it was asked. */
+  /** Returns its parts of the step, which it may have begun before the request. */
   parts() {
     this.#coming ??= this.#ask({ goesOn: true });
     return this.#coming;
   }
 
   /**
-   * Lets it make the same update.
+   * Makes it perform the same update.
    * @param {Uint8Array} whole
-   * @param {boolean} goesOn whether it begins with the next step
+   * @param {boolean} goesOn whether it begins the next step
    */
   finish(whole, goesOn) {
     if (goesOn) this.#coming = this.#ask({ whole, goesOn });
@@ -121,14 +122,14 @@ export class Helper {
 }
 
 /**
- * Computes parts for the backend behind the port, in the order in which it asks.
+ * Computes parts for the leader at the other end of the port, in the order of its requests.
  * @param {Parts} parts
- * @param {readonly number[]} own
+ * @param {readonly number[]} partNumbers
  * @param {MessagePort} port
  */
-export function help(parts, own, port) {
+export function help(parts, partNumbers, port) {
   const compute = () =>
-    own.map((part) => {
+    partNumbers.map((part) => {
       parts.compute(part, true);
       return parts.copy();
     });
@@ -138,13 +139,13 @@ export function help(parts, own, port) {
       if (whole) parts.add(true, whole);
       if (whole) parts.finish(true);
       if (!goesOn) return;
-      const made = compute();
+      const results = compute();
       port.postMessage(
-        { parts: made },
-        made.map(({ buffer }) => buffer),
+        { parts: results },
+        results.map(({ buffer }) => buffer),
       );
     } catch (error) {
-      // What explodes here explodes there.
+      // The leader rethrows this error.
       port.postMessage({ error: packError(error) });
     }
   };

@@ -1,14 +1,14 @@
 /**
- * Trainings by number, at a backend: what the core trains, step by step. A batch is cut into parts; backends
- * that share a training compute some of them each, and the one that leads adds all of them up in their
- * order, so that the bits do not depend on how many they are.
+ * Runs trainings, numbered, at a backend. A batch consists of parts; backends that share a training
+ * compute some parts each, and the leader adds them all in a fixed order, so that the bits do not
+ * depend on the number of backends.
  */
 import { SinkscopeError } from '../abi/errors.js';
 import { QUIET } from '../engine/job.js';
 import { Helper, Parts, help } from './share.js';
 
 /**
- * `own` are the parts of a batch that this backend computes.
+ * `own`: the parts of a batch that this backend computes.
  * @typedef {{ address: number, config: string, text: number, parts: Parts, own: readonly number[],
  *   helpers: readonly Helper[], leave?: () => void, busy?: Promise<unknown>, failure?: unknown }} OpenTraining
  */
@@ -27,9 +27,9 @@ export class Trainer {
 
   /**
    * @param {import('../abi/module.js').Module} module
-   * @param {number} parts of a batch
-   * @param {Pick<import('../engine/backend.js').Backend, 'open' | 'run' | 'read' | 'closeModel'>} backend where
-   *   models run
+   * @param {number} parts number of parts in a batch
+   * @param {Pick<import('../engine/backend.js').Backend, 'open' | 'run' | 'read' | 'closeModel'>}
+   * backend runs the models
    */
   constructor(module, parts, backend) {
     this.#module = module;
@@ -42,7 +42,7 @@ export class Trainer {
     const module = this.#module;
     const words = utf8.encode(config);
     const settings = utf8.encode(recipe);
-    // The text is read at every step, so it stays.
+    // Every step reads the text, so it stays in memory.
     const at = text.length ? module.reserve(text.byteLength) : 0;
     if (at)
       module
@@ -66,8 +66,15 @@ export class Trainer {
           throw error;
         }
       const parts = new Parts(module, address);
-      const own = Array.from({ length: this.#parts }, (_, part) => part);
-      this.#trainings.set(++this.#last, { address, config, text: at, parts, own, helpers: [] });
+      const allParts = Array.from({ length: this.#parts }, (_, part) => part);
+      this.#trainings.set(++this.#last, {
+        address,
+        config,
+        text: at,
+        parts,
+        own: allParts,
+        helpers: [],
+      });
       return this.#last;
     } catch (error) {
       if (at) module.release(at);
@@ -76,9 +83,10 @@ export class Trainer {
   }
 
   /**
-   * From here on others compute parts of each batch, and this backend those of `own`.
+   * Makes this backend the leader: helpers compute parts of each batch, and this backend those of
+   * `own`.
    * @param {number} id
-   * @param {readonly MessagePort[]} ports to the backends that help
+   * @param {readonly MessagePort[]} ports to the helping backends
    * @param {readonly number[]} own
    */
   lead(id, ports, own) {
@@ -88,7 +96,7 @@ export class Trainer {
   }
 
   /**
-   * Computes those parts of each batch for the backend behind the port, until the training ends.
+   * Computes these parts of each batch for the leader at the port, until the training ends.
    * @param {number} id
    * @param {MessagePort} port
    * @param {readonly number[]} own
@@ -106,8 +114,9 @@ export class Trainer {
   }
 
   /**
-   * At most so many steps, and no new one once the time is over: the log's columns of each. What
-   * ends a training is thrown when the entries before it have been handed out, and ever after.
+   * Takes at most `most` steps, and begins none after the time limit; returns the log's columns of
+   * each. An error that ends a training is thrown once the earlier entries were returned, and on
+   * every later call.
    * @param {number} id
    * @param {number} most
    * @param {number} milliseconds
@@ -135,20 +144,20 @@ export class Trainer {
   }
 
   /**
-   * All parts of a step, those of other backends behind this one's.
+   * Adds all parts of a step, in order: this backend's first, then those of the helpers.
    * @param {OpenTraining} training
    */
   async #sum({ parts, own, helpers }) {
-    const coming = helpers.map((helper) => helper.parts());
+    const pending = helpers.map((helper) => helper.parts());
     for (const part of own) {
       parts.compute(part, true);
       parts.add(part === 0);
     }
-    for (const made of coming) for (const part of await made) parts.add(false, part);
+    for (const made of pending) for (const part of await made) parts.add(false, part);
   }
 
   /**
-   * What the next step would begin with.
+   * Returns the log's columns that the next step would begin with.
    * @param {number} id
    */
   look(id) {
@@ -162,7 +171,7 @@ export class Trainer {
   }
 
   /**
-   * One after the other: what a backend waits for of others is not to be disturbed.
+   * Runs calls one after the other: a backend that waits for helpers must not be interrupted.
    * @template T
    * @param {number} id
    * @param {(training: OpenTraining) => Promise<T>} use
@@ -177,7 +186,7 @@ export class Trainer {
   }
 
   /**
-   * Tokens that no step learns from.
+   * Returns held-out tokens.
    * @param {number} id
    * @param {number} number
    */
@@ -186,7 +195,7 @@ export class Trainer {
   }
 
   /**
-   * A safetensors file.
+   * Returns the weights as a safetensors file.
    * @param {number} id
    */
   weights(id) {
@@ -194,18 +203,18 @@ export class Trainer {
   }
 
   /**
-   * What the weights as they are do with these tokens: they are opened for this once.
+   * Reads a run of these tokens with the current weights, which are opened as a model for it.
    * @param {number} id
    * @param {Int32Array} tokens
-   * @param {readonly string[]} fields that these read
+   * @param {readonly string[]} fields required by the reads
    * @param {readonly import('../engine/backend.js').ReadMessage[]} reads
    */
   async read(id, tokens, fields, reads) {
     const { config } = this.#training(id);
     const { model } = await this.#backend.open(QUIET, { config, weights: [this.weights(id)] });
     try {
-      const wanted = { fields, capacity: tokens.length };
-      const run = await this.#backend.run(QUIET, model, tokens, wanted);
+      const request = { fields, capacity: tokens.length };
+      const run = await this.#backend.run(QUIET, model, tokens, request);
       return await this.#backend.read(run, reads);
     } finally {
       await this.#backend.closeModel(model);
@@ -213,7 +222,7 @@ export class Trainer {
   }
 
   /**
-   * All that its next step depends on, once no step is under way.
+   * Returns all that the next step depends on, once no step is running.
    * @param {number} id
    */
   state(id) {

@@ -1,4 +1,4 @@
-/** What lab.d.ts promises of a training, over a link to a backend. */
+/** Implements the trainings of lab.d.ts over a link to a backend. */
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
 import { transfer } from '../engine/messages.js';
@@ -10,19 +10,20 @@ import { fieldsFor } from '../study/measure.js';
 /** @typedef {Describe & { training: NonNullable<Describe['training']> }} Described */
 /** @typedef {import('../engine/link.js').Link} Link */
 /** @typedef {import('../engine/link.js').BackendApi} BackendApi */
-/** A training's place at a backend. @typedef {{ link: Link, backend: BackendApi, id: number }} Seat */
+/** A training at one backend. @typedef {{ link: Link, backend: BackendApi, id: number }} Seat */
 
-/** How long steps run before the backend answers: ten pictures a second. */
-const SLICE = 100;
+/** Milliseconds of steps until the backend answers: the page draws ten frames a second. */
+const SLICE_MS = 100;
 
 /**
- * The links of an engine, those first that trainings took the longest ago.
+ * The links of an engine; those come first that trainings took the longest ago.
  * @type {WeakMap<readonly Link[], Link[]>}
  */
 const queues = new WeakMap();
 
 /**
- * To as many workers as share a training; the first leads. Two labs side by side train at the same time.
+ * Selects links for a training, of which the first leads. Two trainings get different workers if
+ * possible.
  * @param {readonly Link[]} links
  * @param {number} n
  */
@@ -47,7 +48,7 @@ function checkLab(describe) {
 }
 
 /**
- * @param {readonly Link[]} all of the engine
+ * @param {readonly Link[]} all links of the engine
  * @param {Describe} describe
  * @param {TrainOptions} options
  */
@@ -62,7 +63,7 @@ export async function beginTraining(all, describe, options) {
   check(config, 'object', 'config');
   expect(begin === undefined || begin instanceof Uint8Array, 'begin', 'a Uint8Array', begin);
   expect(state === undefined || state instanceof Uint8Array, 'state', 'a Uint8Array', state);
-  const wanted = () => ({
+  const makeRequest = () => ({
     config: JSON.stringify(config),
     recipe: JSON.stringify(recipe),
     text: Int32Array.from(text),
@@ -73,21 +74,21 @@ export async function beginTraining(all, describe, options) {
   const seats = await Promise.all(
     links.map((link) =>
       link.ask(async (backend) => {
-        const own = wanted();
-        const id = await backend.training('begin', transfer(own, [own.text.buffer]));
+        const request = makeRequest();
+        const id = await backend.training('begin', transfer(request, [request.text.buffer]));
         return { link, backend, id };
       }),
     ),
   );
-  const lost = await share(seats, parts);
-  return new Training(seats, lost, describe, config, recipe);
+  const failures = await share(seats, parts);
+  return new Training(seats, failures, describe, config, recipe);
 }
 
 /**
- * Gives each seat its parts of a batch, in their order, and the first a way to the others.
+ * Assigns each seat its parts of a batch, in order, and connects the leader to the helpers.
  * @param {readonly Seat[]} seats
  * @param {number} parts
- * @returns {Promise<Promise<never>[]>} which reject where one that helps has ended too soon
+ * @returns {Promise<Promise<never>[]>} reject if a helper ends too early
  */
 async function share([leader, ...helpers], parts) {
   if (!helpers.length) return [];
@@ -96,18 +97,18 @@ async function share([leader, ...helpers], parts) {
       (part) => Math.floor((part * (helpers.length + 1)) / parts) === seat,
     );
   const channels = helpers.map(() => new MessageChannel());
-  const lost = helpers.map(({ link, id }, i) => {
+  const failures = helpers.map(({ link, id }, i) => {
     const { port2 } = channels[i];
     const helping = link.ask((backend) =>
       backend.training('help', id, transfer(port2, [port2]), partsOf(i + 1)),
     );
-    const isOver = helping.then(() => /** @type {Promise<never>} */ (new Promise(() => {})));
-    isOver.catch(() => {});
-    return isOver;
+    const failure = helping.then(() => /** @type {Promise<never>} */ (new Promise(() => {})));
+    failure.catch(() => {});
+    return failure;
   });
   const ports = channels.map(({ port1 }) => port1);
   await leader.backend.training('lead', leader.id, transfer(ports, ports), partsOf(0));
-  return lost;
+  return failures;
 }
 
 /** @implements {TrainingShape} */
@@ -187,13 +188,13 @@ class Training {
     check(tokens, 'list', 'tokens');
     checkList(reads, 'object', 'reads');
     for (const read of reads) {
-      const alone = !('base' in read) || read.base === undefined;
-      if (!alone) expect(false, 'base', 'a read of one run alone', read.base);
+      const readsOneRun = !('base' in read) || read.base === undefined;
+      if (!readsOneRun) expect(false, 'base', 'a read of one run alone', read.base);
     }
     const ids = Int32Array.from(tokens);
     const fields = fieldsFor(this.#describe, reads);
-    const alone = /** @type {readonly import('../engine/backend.js').ReadMessage[]} */ (reads);
-    return this.#ask((backend, id) => backend.training('read', id, ids, fields, alone));
+    const messages = /** @type {readonly import('../engine/backend.js').ReadMessage[]} */ (reads);
+    return this.#ask((backend, id) => backend.training('read', id, ids, fields, messages));
   }
 
   async close() {
@@ -205,7 +206,7 @@ class Training {
 
   /** @param {number} most */
   async #slice(most) {
-    const entries = await this.#ask((backend, id) => backend.training('steps', id, most, SLICE));
+    const entries = await this.#ask((backend, id) => backend.training('steps', id, most, SLICE_MS));
     return entries.map((numbers) => this.#entry(numbers));
   }
 
@@ -213,7 +214,7 @@ class Training {
   #entry(numbers) {
     /** @type {Record<string, number | null>} */
     const entry = {};
-    // A float has seven digits; what is not a number there is null.
+    // A float has seven significant digits; numbers that are not finite become null.
     this.#columns.forEach((name, i) => {
       entry[name] = Number.isFinite(numbers[i]) ? Number(numbers[i].toPrecision(7)) : null;
     });
@@ -221,7 +222,7 @@ class Training {
   }
 
   /**
-   * Asks the backend that leads, as long as all of them are there.
+   * Asks the leader, as long as all backends are alive.
    * @template T
    * @param {(backend: BackendApi, id: number) => Promise<T>} use
    * @returns {Promise<T>}
@@ -231,18 +232,18 @@ class Training {
   }
 
   /**
-   * A training lives at its backend and cannot be made again at another: what it was is in the weights
-   * that were asked for last.
+   * Calls the training's own backend, because no other one can rebuild it: after a loss only the
+   * weights that the caller last requested remain.
    * @template T
    * @param {Seat} seat
    * @param {(backend: BackendApi, id: number) => Promise<T>} use
    * @returns {Promise<T>}
    */
   #at({ link, backend, id }, use) {
-    return link.ask((now) => {
-      if (now !== backend)
+    return link.ask((current) => {
+      if (current !== backend)
         throw new SinkscopeError('closed', 'training', 'its worker has ended, and it with it');
-      return use(now, id);
+      return use(current, id);
     });
   }
 }

@@ -4,7 +4,7 @@
 export const ZOO = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
 
 /** Of both packages, which are released together. A version never changes, so a name means the same weights for ever. */
-export const VERSION = '0.2.0';
+const VERSION = '0.2.0';
 
 /** A site that serves npm's packages as they are. */
 const PLACE = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/`;

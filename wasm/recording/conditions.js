@@ -1,10 +1,10 @@
-/** The conditions of a recording: the JSON beside its tensors. Unknown keys are dropped. */
+/** Reads the conditions of a recording, a JSON text in its metadata. Unknown keys are dropped. */
 import { SinkscopeError } from '../abi/errors.js';
 
 /** @typedef {import('../sinkscope.js').Conditions} Conditions */
 /** @typedef {Record<string, unknown>} Json */
 
-/** What this build writes and reads. */
+/** Version of the format that this build writes and reads. */
 export const VERSION = '1';
 
 /**
@@ -21,7 +21,7 @@ const isObject = (/** @type {unknown} */ x) =>
 /**
  * @param {Json} json
  * @param {string} key
- * @returns {Json} empty where the key is absent
+ * @returns {Json} empty if the key is absent
  */
 function object(json, key) {
   const value = json[key] ?? {};
@@ -43,10 +43,10 @@ function text(json, key) {
  * @template {number | null} [Standard=never]
  * @param {Json} json
  * @param {string} key
- * @param {Standard} [standard] undefined: it has to be there
+ * @param {Standard} [standard] undefined: the key is required
  * @returns {number | Standard}
  */
-function whole(json, key, standard) {
+function integer(json, key, standard) {
   const value = json[key] ?? standard;
   if (value === null && standard === null) return standard;
   if (!Number.isInteger(value)) throw bad(key, 'a whole number');
@@ -68,7 +68,8 @@ function list(json, key, fits, expected) {
 }
 
 /**
- * The core has proved the same text; this says it to JavaScript, and takes no key that is not known.
+ * Parses conditions that the core has validated, and types them for JavaScript; unknown keys are
+ * dropped.
  * @param {string} json
  * @returns {Conditions}
  */
@@ -92,12 +93,12 @@ export function readConditions(json) {
     return isText(kind) && isText(label);
   };
   const versions = Object.entries(object(root, 'versions'));
-  const size = (/** @type {string} */ key) => whole(model, key);
+  const size = (/** @type {string} */ key) => integer(model, key);
   const kind = /** @type {import('../sinkscope.js').Architecture['mask']['kind']} */ (
     text(mask, 'kind') ?? 'causal'
   );
-  const window = whole(mask, 'window', null);
-  const prefix = whole(mask, 'prefix', null);
+  const window = integer(mask, 'window', null);
+  const prefix = integer(mask, 'prefix', null);
   const L = size('L');
   /** @type {number[]} */
   const layers = list(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
@@ -111,15 +112,15 @@ export function readConditions(json) {
       sha256: text(model, 'sha256'),
       family: text(model, 'family') ?? '',
       L,
-      blocks: whole(model, 'blocks', L),
+      blocks: integer(model, 'blocks', L),
       layers: layers.length ? layers : Array.from({ length: L }, (_, l) => l),
       H: size('H'),
       G: size('G'),
       K: size('K'),
       D: size('D'),
       V: size('V'),
-      F: whole(model, 'F', 0),
-      E: whole(model, 'E', 0),
+      F: integer(model, 'F', 0),
+      E: integer(model, 'E', 0),
       dtype: text(model, 'dtype'),
       attention: text(model, 'attention'),
       operation: text(model, 'operation') ?? 'softmax',
@@ -130,16 +131,16 @@ export function readConditions(json) {
     },
     first: {
       token: text(first, 'token'),
-      id: whole(first, 'id', null),
-      position: whole(first, 'position', 0),
+      id: integer(first, 'id', null),
+      position: integer(first, 'position', 0),
     },
     tokens: list(root, 'tokens', isTokens, 'lists of strings'),
     prompts: {
       source: text(prompts, 'source'),
       sha256: text(prompts, 'sha256'),
-      count: whole(prompts, 'count'),
-      kept: whole(prompts, 'kept'),
-      T: whole(prompts, 'T'),
+      count: integer(prompts, 'count'),
+      kept: integer(prompts, 'kept'),
+      T: integer(prompts, 'T'),
     },
     eps: list(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
     edits: list(root, 'edits', isEdit, 'objects with a kind and a label'),

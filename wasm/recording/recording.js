@@ -1,4 +1,4 @@
-/** A recording as its reader has it: like a run, with means over prompts beside it. */
+/** Represents an opened recording: a run of a recorded prompt, with means over all prompts. */
 import { check, checkList, checkOptions } from '../abi/arguments.js';
 import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
 import { QUIET } from '../engine/job.js';
@@ -29,7 +29,7 @@ export class Recording {
   /**
    * @param {Link} link
    * @param {import('../sinkscope.js').Describe} describe
-   * @param {() => Parameters<BackendApi['openRecording']>[1]} post the source, as it can be sent
+   * @param {() => Parameters<BackendApi['openRecording']>[1]} post makes the source postable
    */
   constructor(link, describe, post) {
     this.#link = link;
@@ -87,15 +87,15 @@ export class Recording {
   }
 
   /**
-   * The number of the run that a kept prompt is read as.
+   * Returns the id of the run through which a recorded prompt is read.
    * @param {BackendApi} backend
    * @param {number} prompt
    */
   async #run(backend, prompt) {
     const { recording } = await this.#at(backend);
-    const made = this.#prompts.get(prompt) ?? backend.recordingPrompt(recording, prompt);
-    this.#prompts.set(prompt, made);
-    return made.catch((error) => {
+    const run = this.#prompts.get(prompt) ?? backend.recordingPrompt(recording, prompt);
+    this.#prompts.set(prompt, run);
+    return run.catch((error) => {
       this.#prompts.delete(prompt);
       throw error;
     });
@@ -134,19 +134,19 @@ export class Recording {
   }
 
   /**
-   * The place of a threshold among those that were measured.
+   * Returns the index of a threshold among the measured ones.
    * @param {number} [eps]
    */
   #threshold(eps) {
-    const { eps: known } = this.conditions;
+    const { eps: measuredEps } = this.conditions;
     const wanted = eps ?? this.describe.defaults.eps;
-    const at = known.findIndex((one) => Math.fround(one) === Math.fround(wanted));
+    const at = measuredEps.findIndex((one) => Math.fround(one) === Math.fround(wanted));
     if (eps !== undefined)
-      expect(at >= 0, 'eps', `one of ${known.join(', ')}, at which it was recorded`, eps);
+      expect(at >= 0, 'eps', `one of ${measuredEps.join(', ')}, at which it was recorded`, eps);
     return Math.max(at, 0);
   }
 
-  /** @param {string} sum letters and numbers, as in "L+1" */
+  /** @param {string} sum sum of letters and numbers, such as "L+1" */
   #sizeOf(sum) {
     const { model, prompts } = this.conditions;
     const sizes = /** @type {Record<string, number>} */ ({
@@ -155,7 +155,7 @@ export class Recording {
     });
     const sizeOf = (/** @type {string} */ term) =>
       Object.hasOwn(sizes, term) ? sizes[term] : Number(term);
-    if (sum === 'L+1') return model.blocks + 1; // hidden states are those of all layers
+    if (sum === 'L+1') return model.blocks + 1; // every layer has a hidden state
     return sum.split('+').reduce((size, term) => size + sizeOf(term), 0);
   }
 
@@ -244,38 +244,41 @@ export class Recording {
     checkOptions(options, { metrics: 'list' });
     const { describe } = this;
     const { count, kept, T } = this.conditions.prompts;
-    const given =
+    const epsOption =
       options.eps ?? (this.conditions.eps.length ? this.conditions.eps : describe.defaults.eps);
-    const thresholds = Array.isArray(given) ? given : [/** @type {number} */ (given)];
+    const thresholds = Array.isArray(epsOption) ? epsOption : [/** @type {number} */ (epsOption)];
     checkList(thresholds, 'number', 'eps');
     const rows = options.metrics
       ? options.metrics.map((name) => describe.metrics[find(describe.metrics, name, 'metric')])
       : describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
     const isMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
-    // Means are the file's; what a file without any keeps of all its prompts is their whole truth.
+    // A file's means take precedence; without any, they are computed over its prompts if it has all
+    // of them.
     const read =
       isMeans || kept < count
         ? (/** @type {string} */ name, /** @type {number} */ eps) => this.#readMeans(name, eps)
         : (/** @type {string} */ name, /** @type {number} */ eps) => this.#meansOfKept(name, eps);
-    const isWanted = options.metrics !== undefined;
+    const isExplicit = options.metrics !== undefined;
     const byEps = [];
     for (const eps of thresholds) {
       /** @type {Record<string, import('../sinkscope.js').Measured>} */
       const metrics = {};
       for (const { name, arguments: args } of rows) {
         if (byEps.length > 0 && !args.includes('eps')) continue;
-        const found = await read(name, eps).catch((error) => {
-          if (isWanted || error.code !== 'bad_request') throw error;
+        const measured = await read(name, eps).catch((error) => {
+          if (isExplicit || error.code !== 'bad_request') throw error;
         });
-        if (found) metrics[name] = found;
+        if (measured) metrics[name] = measured;
       }
       byEps.push({ eps, metrics });
     }
     const [{ eps, metrics }] = byEps;
-    const counted = rows.filter((row) => row.arguments.includes('eps') && row.name in metrics);
-    const counts = Object.fromEntries(counted.map(({ name }) => [name, metrics[name]]));
+    const withThreshold = rows.filter(
+      (row) => row.arguments.includes('eps') && row.name in metrics,
+    );
+    const counts = Object.fromEntries(withThreshold.map(({ name }) => [name, metrics[name]]));
     const all = [{ eps, metrics: counts }, ...byEps.slice(1)];
-    const isList = Array.isArray(given) && thresholds.length > 1;
+    const isList = Array.isArray(epsOption) && thresholds.length > 1;
     return { eps, T, sequences: count, metrics, ...(isList && { byEps: all }) };
   }
 

@@ -1,83 +1,85 @@
-/** Recordings: what a model did on some prompts, in one safetensors file; and making them. */
+/**
+ * Recordings: what a model did on some prompts, in one safetensors file; reading and writing them.
+ */
 import type { Architecture, Bytes, Describe, Tensor } from '../abi/abi.js';
 import type { Edit, MetricArguments, Model, Options, Read, Run, Where } from '../engine/engine.js';
 import type { MeasureOptions, Measurement, Studied } from '../study/study.js';
 
-/** Under which conditions a recording was made. Strings are text, never markup. */
+/** The conditions of a recording. Strings are plain text, never markup. */
 export interface Conditions {
   readonly model: {
     readonly id: string;
     readonly revision: string | null;
-    /** Of the file of weights. */
+    /** SHA-256 of the weight file. */
     readonly sha256: string | null;
     readonly family: string;
-    /** Layers with attention. */
+    /** Number of layers with attention. */
     readonly L: number;
-    /** All layers: hidden states have blocks + 1 rows. */
+    /** Number of all layers: hidden states have blocks + 1 rows. */
     readonly blocks: number;
-    /** [L]: the model's own numbers of the layers with attention. */
+    /** [L]: the model's indices of the layers with attention. */
     readonly layers: readonly number[];
     readonly H: number;
     readonly G: number;
     readonly K: number;
     readonly D: number;
     readonly V: number;
-    /** 0 where the recording does not say. */
+    /** 0 if unknown. */
     readonly F: number;
     readonly E: number;
-    /** Of the arithmetic, 'float32', 'bfloat16', ... */
+    /** Type of the arithmetic: 'float32', 'bfloat16', ... */
     readonly dtype: string | null;
-    /** The implementation of attention, 'sdpa', 'eager', 'sinkscope', ... */
+    /** Implementation of attention: 'sdpa', 'eager', 'sinkscope', ... */
     readonly attention: string | null;
-    /** A row of describe.operations. */
+    /** Name from describe.operations. */
     readonly operation: string;
     readonly mask: Architecture['mask'];
-    /** [L]: how many keys a query sees, its own included; null where it sees all before it. */
+    /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
     readonly windows: readonly (number | null)[];
   };
-  /** The first token, and at which position the first token is that was measured. */
+  /** The first measured token and its position. */
   readonly first: {
     readonly token: string | null;
     readonly id: number | null;
     readonly position: number;
   };
-  /** The token strings of each kept prompt. */
+  /** Token strings of each recorded prompt. */
   readonly tokens: readonly (readonly string[])[];
   readonly prompts: {
     readonly source: string | null;
     readonly sha256: string | null;
-    /** All that were measured. */
+    /** Number of measured prompts. */
     readonly count: number;
-    /** Of how many of them maps or vectors were kept. */
+    /** Number of prompts of which fields were recorded. */
     readonly kept: number;
-    /** Tokens of each measured prompt. */
+    /** Tokens per measured prompt. */
     readonly T: number;
   };
-  /** The thresholds at which Sink_k was counted. */
+  /** Thresholds of Sink_k. */
   readonly eps: readonly number[];
-  /** What was changed during the runs, each with its label in words; empty: nothing was. */
+  /** Edits of the runs, each with its name as `label`; empty: unedited. */
   readonly edits: readonly (Edit & { readonly label: string })[];
   /** 'MEASURED', ... */
   readonly class: string;
-  /** Under which the recording may be passed on. */
+  /** Licence of the recording. */
   readonly licence: string | null;
   readonly versions: Readonly<Record<string, string>>;
   readonly command: string | null;
 }
 
 export interface RecordedArguments extends Omit<MetricArguments, 'base'> {
-  /** Which of the kept prompts; default 0. */
+  /** Index of a recorded prompt; default 0. */
   readonly prompt?: number;
 }
 
 /**
- * What a model did on some prompts, read from a file; there are no weights. It has the face of a run of
- * its first kept prompt, and means over all prompts beside.
+ * What a model did on some prompts, read from a file without weights. It can be read like a run of
+ * its first recorded prompt, and has means over all prompts.
  */
 export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   readonly describe: Describe;
   readonly conditions: Conditions;
-  /** What a recording says of its model. */
+  /** The parts of the model's description that a recording holds. */
   readonly architecture: Pick<
     Architecture,
     'family' | 'L' | 'H' | 'G' | 'K' | 'D' | 'V' | 'F' | 'E' | 'attention' | 'mask' | 'windows'
@@ -85,41 +87,45 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
     Required<Pick<Architecture, 'blocks' | 'layers'>>;
   /** Bytes of the file. */
   readonly bytes: number;
-  /** Every tensor of the file, by its name: `0.att`, `mean.alpha`, `prompt.loss`. */
+  /** All tensors of the file by name: `0.att`, `mean.alpha`, `prompt.loss`. */
   readonly tensors: ReadonlyMap<
     string,
     { readonly dtype: string; readonly shape: readonly number[] }
   >;
-  /** A tensor by its name, as floats; layer and head select along its first two dimensions. */
+  /** Reads a tensor by name, as floats; layer and head select along its first two dimensions. */
   tensor(name: string, where?: Where): Promise<Tensor>;
   /**
-   * The mean of a metric over all prompts, as it was measured; eps is one of conditions.eps.
-   * @throws SinkscopeError 'bad_request' where the recording has none, with the tensor's name
+   * Returns the measured mean of a metric over all prompts; eps is one of conditions.eps.
+   * @throws SinkscopeError 'bad_request' with the tensor's name if the recording lacks it
    */
   mean(name: string, args?: { readonly eps?: number }): Promise<Tensor>;
-  /** Its standard deviation between prompts, n - 1. */
+  /** Returns the standard deviation across prompts, with n - 1. */
   deviation(name: string, args?: { readonly eps?: number }): Promise<Tensor>;
   /**
-   * A metric of a kept prompt.
-   * @throws SinkscopeError 'bad_request' where the field that it needs was not kept, with its name
+   * Measures a metric of a recorded prompt.
+   * @throws SinkscopeError 'bad_request' with the field's name if the metric needs one that was not
+   * recorded
    */
   metric(name: string, args?: RecordedArguments): Promise<Tensor>;
-  /** A field of a kept prompt. */
+  /** Reads a field of a recorded prompt. */
   field(name: string, where?: Where & { readonly prompt?: number }): Promise<Tensor>;
-  /** Many reads of one kept prompt, in order. */
+  /** Reads many fields and metrics of one recorded prompt, in order. */
   read(reads: readonly Read[], options?: { readonly prompt?: number }): Promise<Tensor[]>;
-  /** Maps of a long text, pooled to cells [.., P, P]: each the mean of its block's visible weights. */
+  /**
+   * Returns the maps of a long text, pooled to cells [.., P, P]: each is the mean of its block's
+   * visible weights.
+   */
   pooled(where?: Where & { readonly prompt?: number }): Promise<Tensor>;
   /**
-   * What `measure` gives of a model. Means are those of the file; of a file that keeps all its prompts and
-   * has none, they are taken over these. A metric that has neither is left out, unless it is
-   * asked for by name.
+   * Returns a Measurement like that of a model. The means are the file's; if it has none but
+   * records all of its prompts, they are computed over these. Other metrics are left out, unless
+   * the options name them.
    */
   measure(options?: Pick<MeasureOptions, 'eps' | 'metrics'>): Promise<Measurement>;
   close(): Promise<void>;
 }
 
-/** What a recording says besides its numbers. */
+/** Metadata that the caller gives a recording. */
 export interface About {
   readonly model?: {
     readonly id?: string;
@@ -127,7 +133,7 @@ export interface About {
     readonly sha256?: string | null;
   };
   readonly first?: Partial<Conditions['first']>;
-  /** Where the prompts come from, and the hash of that. */
+  /** Origin of the prompts, and its hash. */
   readonly source?: string;
   readonly sourceSha256?: string;
   readonly class?: string;
@@ -136,32 +142,34 @@ export interface About {
 }
 
 export interface RecordOptions extends About {
-  /** Fields of kept prompts, beside the token ids, losses, norms and exact alpha; default: ['att']. */
+  /**
+   * Fields to record, in addition to token ids, losses, norms and exact alpha; default: ['att'].
+   */
   readonly fields?: readonly string[];
-  /** Fields of kept prompts in half precision; default true. Everything else is in F32. */
+  /** Records these fields in half precision; default true. Everything else is in F32. */
   readonly half?: boolean;
-  /** Thresholds of Sink_k; default: describe.defaults. */
+  /** Thresholds of Sink_k; the default is in describe.defaults. */
   readonly eps?: readonly number[];
-  /** The token strings of ids; default: the ids themselves. */
+  /** Converts ids to token strings; default: the numbers. */
   readonly strings?: (ids: readonly number[]) => readonly string[];
 }
 
-/** What is asked of a model whose runs are recorded. */
+/** The parts of a model that recording needs. */
 export type Recordable = Pick<Model, 'architecture' | 'describe'> &
   Partial<Pick<Model, 'arithmetic'>>;
 
 export interface StudyOptions extends RecordOptions, Options {
-  /** Of how many of the first sequences fields are kept; default 1. */
+  /** Number of sequences, from the first on, whose fields are recorded; default 1. */
   readonly keep?: number;
-  /** What-ifs under which every sequence is run; counterfactual ones make the recording so. */
+  /** Edits for every sequence's run; counterfactual ones set the class of the recording. */
   readonly edits?: readonly Edit[];
-  /** The metrics that are averaged; default: every averaged one that a plain run gives. */
+  /** Metrics to average; default: every averaged metric that a plain run gives. */
   readonly metrics?: readonly string[];
 }
 
 /**
- * Runs every sequence and gives the bytes of a recording: the means and deviations of `measure`, a row for
- * each sequence, and fields of the first ones.
+ * Runs every sequence and returns the bytes of a recording: the means and deviations of `measure`,
+ * a row for each sequence, and fields of the first ones.
  * @example
  * const bytes = await recordStudy(model, sequences, { keep: 2, eps: [0.1, 0.2, 0.3] });
  * const recording = await engine.openRecording(bytes);
@@ -172,12 +180,12 @@ export function recordStudy(
   options?: StudyOptions,
 ): Promise<Bytes>;
 
-/** Maps that another program has made of one prompt. */
+/** Attention maps of one prompt from another program. */
 export interface Maps {
   readonly tokens?: readonly string[];
   /**
-   * Attention weights [L, H, T, T], row query, column key; or one tensor [1, H, T, T] or [H, T, T] of each
-   * layer, with `dims` or `shape`, as transformers.js and onnxruntime give them.
+   * Attention weights [L, H, T, T], with a row per query and a column per key; or one tensor [1, H,
+   * T, T] or [H, T, T] per layer, with `dims` or `shape`, as in transformers.js and onnxruntime.
    */
   readonly att: MapsTensor | readonly MapsTensor[];
 }
@@ -189,15 +197,16 @@ export type MapsTensor = {
 export interface MapsOptions extends About {
   readonly id?: string;
   readonly family?: string;
-  /** Key/value heads; default: as many as query heads. */
+  /** Number of key/value heads; default: that of query heads. */
   readonly G?: number;
-  /** A row of describe.operations; default 'softmax'. */
+  /** Name from describe.operations; default 'softmax'. */
   readonly operation?: string;
   readonly mask?: Architecture['mask'];
 }
 
 /**
- * The recording of maps that another program has made: `measure` and every metric of maps work on it.
+ * Makes a recording of another program's maps, so that `measure` and every metric of maps can read
+ * them.
  * @example
  * const { attentions } = await model(inputs); // transformers.js, output_attentions
  * const recording = await engine.openRecording(recordMaps([{ tokens, att: attentions }]));
@@ -205,21 +214,21 @@ export interface MapsOptions extends About {
  */
 export function recordMaps(prompts: readonly Maps[], options?: MapsOptions): Bytes;
 
-/** Where two recordings differ: a size of theirs, a shape, or the largest difference of a tensor. */
+/** A difference between two recordings: of a size, a shape, or the largest one within a tensor. */
 export interface Difference {
   readonly name: string;
   readonly a: unknown;
   readonly b: unknown;
   readonly index?: readonly number[];
   readonly difference?: number;
-  /** Numbers beyond the tolerance, of all. */
+  /** Number of values beyond the tolerance, out of `of`. */
   readonly count?: number;
   readonly of?: number;
 }
 
 /**
- * Every tensor that both have, number by number; a number above 1 may differ by `tolerance` times its size.
- * An undefined number equals an undefined one alone. */
+ * Compares all tensors that both recordings have. A number above 1 may differ by `tolerance` times
+ * its size; an undefined number equals only an undefined one. */
 export function compareRecordings(
   a: Recording,
   b: Recording,

@@ -1,9 +1,9 @@
-/** A run as a recording; apart from the other writers, so that a bundler fetches it alone. */
+/** Records one run; a separate module, so that a bundler loads it without the other writers. */
 import { checkList, checkOptions } from '../abi/arguments.js';
 import { RECORD, conditionsOf, encode, keep, keptOf } from './write.js';
 
 /**
- * The recording of one run: its own numbers are the means, without deviations.
+ * Returns the recording of one run: the means are its own values, without deviations.
  * @param {Pick<import('../sinkscope.js').Run, 'tokens' | 'read'>} run
  * @param {import('../sinkscope.js').Recordable} model
  * @param {import('../sinkscope.js').RecordOptions} options
@@ -16,6 +16,6 @@ export async function recordRun(run, model, options = {}) {
   /** @type {import('./write.js').Parts} */
   const parts = new Map();
   await keep(parts, 0, run, keptOf(model, options), half);
-  const known = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
-  return encode(parts, conditionsOf(model, options, known));
+  const measured = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
+  return encode(parts, conditionsOf(model, options, measured));
 }

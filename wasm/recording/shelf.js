@@ -1,10 +1,10 @@
-/** Recordings on the engine's side: files in the module's memory, by number. */
+/** Stores recordings, numbered, in the module's memory. */
 import { SinkscopeError } from '../abi/errors.js';
 import { readConditions } from './conditions.js';
 
 /** @typedef {import('../abi/module.js').Module} Module */
 /** @typedef {{ address: number, prompts: Map<number, number>, lengths: number[], sizes: { L: number, H: number } }} Open prompts: runs by their index */
-/** @typedef {{ dtype: string, shape: readonly number[] }} Entry of a tensor */
+/** @typedef {{ dtype: string, shape: readonly number[] }} Entry of a tensor in the header */
 
 export class Shelf {
   #module;
@@ -18,7 +18,7 @@ export class Shelf {
 
   /**
    * @param {number} id
-   * @param {{ address: number, bytes: number }} block the recording's from here on
+   * @param {{ address: number, bytes: number }} block belongs to the recording from here on
    */
   add(id, block) {
     const module = this.#module;
@@ -56,7 +56,7 @@ export class Shelf {
   /**
    * @param {number} id
    * @param {string} name
-   * @param {number} [first] along the first dimension, which is dropped
+   * @param {number} [first] index along the first dimension, which is dropped
    * @param {number} [second]
    */
   tensor(id, name, first = -1, second = -1) {
@@ -68,7 +68,7 @@ export class Shelf {
   }
 
   /**
-   * The address of the trace of a kept prompt.
+   * Returns the address of a recorded prompt's trace.
    * @param {number} id
    * @param {number} prompt
    */
@@ -85,7 +85,7 @@ export class Shelf {
 }
 
 /**
- * The names and shapes of the tensors and the conditions, of a file that the core has proved.
+ * Reads names and shapes of tensors and the conditions from a file that the core has validated.
  * @param {Module} module
  * @param {{ address: number, bytes: number }} block
  */

@@ -1,4 +1,4 @@
-/** A study of many prompts as a recording, and two recordings side by side. */
+/** Records a study of many prompts, and compares two recordings. */
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { expect, expectInteger, find } from '../abi/errors.js';
 import { fieldsFor, measure } from '../study/measure.js';
@@ -8,33 +8,35 @@ import { RECORD, conditionsOf, encode, keep, keptOf, part, putMeans } from './wr
 /** @typedef {import('./write.js').Parts} Parts */
 
 /**
- * What a recording holds over all prompts: what has a meaningful mean and needs no second run and no
- * what-if.
+ * Lists the metrics that a recording averages over prompts: those with a meaningful mean that need
+ * neither a second run nor an edit.
  * @param {import('../sinkscope.js').Describe} describe
  */
-function averaged({ metrics, fields }) {
-  const usual = fields.filter((row) => row.standard || row.averaged).map(({ name }) => name);
+function averagedMetrics({ metrics, fields }) {
+  const standardFields = fields
+    .filter((row) => row.standard || row.averaged)
+    .map(({ name }) => name);
   return metrics
     .filter((row) => row.averaged && !row.arguments.includes('base'))
-    .filter((row) => row.fields.every((name) => usual.includes(name)))
+    .filter((row) => row.fields.every((name) => standardFields.includes(name)))
     .map(({ name }) => name);
 }
 
 /**
- * The summary of one prompt: Sink_1 at each threshold, alpha_1 as a mean over heads, the mean loss.
+ * Summarises one prompt: Sink_1 at each threshold, alpha_1 as a mean over heads, the mean loss.
  * @param {Readonly<Record<string, Tensor>>} metrics
  * @param {readonly number[]} eps
  */
 function summaryOf({ alpha, loss_mean: loss }, eps) {
   const [L, H, T] = alpha.shape;
-  const firsts = Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
+  const firstAlphas = Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
   const share = (/** @type {number} */ at) => {
     const threshold = Math.fround(at);
-    if (firsts.some(Number.isNaN)) return NaN;
-    return firsts.filter((one) => one > threshold).length / firsts.length;
+    if (firstAlphas.some(Number.isNaN)) return NaN;
+    return firstAlphas.filter((one) => one > threshold).length / firstAlphas.length;
   };
-  const sum = firsts.reduce((a, b) => a + b, 0);
-  return { sinks: eps.map(share), alpha: sum / firsts.length, loss: loss?.data[0] ?? NaN };
+  const sum = firstAlphas.reduce((a, b) => a + b, 0);
+  return { sinks: eps.map(share), alpha: sum / firstAlphas.length, loss: loss?.data[0] ?? NaN };
 }
 
 /** @type {typeof import('../sinkscope.js').recordStudy} */
@@ -46,13 +48,13 @@ export async function recordStudy(model, sequences, options = {}) {
   const {
     edits = [],
     eps = [describe.defaults.eps],
-    keep: kept = 1,
+    keep: promptsKept = 1,
     half = true,
     signal,
     onProgress,
   } = options;
-  expectInteger(kept, 0, sequences.length, 'keep');
-  const metrics = [...new Set(['alpha', ...(options.metrics ?? averaged(describe))])];
+  expectInteger(promptsKept, 0, sequences.length, 'keep');
+  const metrics = [...new Set(['alpha', ...(options.metrics ?? averagedMetrics(describe))])];
   /** @type {ReturnType<typeof summaryOf>[]} */
   const rows = [];
   const {
@@ -70,16 +72,19 @@ export async function recordStudy(model, sequences, options = {}) {
   /** @type {Parts} */
   const parts = new Map();
   putMeans(parts, describe, [means, ...(byEps ?? []).slice(1).map((one) => one.metrics)]);
-  // Which keys a query sees under an edit is not what the model's mask says.
-  const more = edits.length > 0 ? ['seen'] : [];
-  const own = keptOf(model, { ...options, fields: [...(options.fields ?? ['att']), ...more] });
+  // An edit changes which keys a query sees, so the visible keys are recorded too.
+  const extraFields = edits.length > 0 ? ['seen'] : [];
+  const selection = keptOf(model, {
+    ...options,
+    fields: [...(options.fields ?? ['att']), ...extraFields],
+  });
   const fields = fieldsFor(describe, [
-    ...[...own.fields, ...own.small].map((field) => ({ field })),
-    ...own.exact.map((metric) => ({ metric })),
+    ...[...selection.fields, ...selection.small].map((field) => ({ field })),
+    ...selection.exact.map((metric) => ({ metric })),
   ]);
-  for (let i = 0; i < kept; i++) {
+  for (let i = 0; i < promptsKept; i++) {
     const run = await model.run(sequences[i], { fields, edits, signal });
-    await keep(parts, i, run, own, half).finally(() => run.close());
+    await keep(parts, i, run, selection, half).finally(() => run.close());
   }
   const count = rows.length;
   const numbers = (/** @type {number[]} */ data, /** @type {number[]} */ shape) =>
@@ -105,12 +110,12 @@ export async function recordStudy(model, sequences, options = {}) {
       [count],
     ),
   );
-  const ids = sequences.slice(0, kept).map((list) => [...list]);
-  const isOther = edits.some(
+  const ids = sequences.slice(0, promptsKept).map((list) => [...list]);
+  const isCounterfactual = edits.some(
     ({ kind }) => describe.edits[find(describe.edits, kind, 'edit')].counterfactual,
   );
-  const asked = isOther ? { class: 'COUNTERFACTUAL', ...options } : options;
-  return encode(parts, conditionsOf(model, asked, { ids, count, T, eps, edits }));
+  const about = isCounterfactual ? { class: 'COUNTERFACTUAL', ...options } : options;
+  return encode(parts, conditionsOf(model, about, { ids, count, T, eps, edits }));
 }
 
 /** @type {typeof import('../sinkscope.js').compareRecordings} */
@@ -121,31 +126,32 @@ export async function compareRecordings(a, b, options = {}) {
   const { tolerance = 0 } = options;
   expect(tolerance >= 0, 'tolerance', '0 or more', tolerance);
   /** @type {import('../sinkscope.js').Difference[]} */
-  const found = [];
-  for (const [name, one, other] of sizesOf(a.conditions, b.conditions))
-    if (JSON.stringify(one) !== JSON.stringify(other)) found.push({ name, a: one, b: other });
-  const [names, others] = [a.tensors, b.tensors];
-  const shared = [...names.keys()].filter((name) => others.has(name)).sort();
+  const differences = [];
+  for (const [name, valueA, valueB] of sizesOf(a.conditions, b.conditions))
+    if (JSON.stringify(valueA) !== JSON.stringify(valueB))
+      differences.push({ name, a: valueA, b: valueB });
+  const [tensorsA, tensorsB] = [a.tensors, b.tensors];
+  const shared = [...tensorsA.keys()].filter((name) => tensorsB.has(name)).sort();
   for (const name of shared) {
     const [x, y] = [await a.tensor(name), await b.tensor(name)];
     const [shapeA, shapeB] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
-    if (shapeA !== shapeB) found.push({ name, a: [...x.shape], b: [...y.shape] });
-    else found.push(...largest(name, x, y, tolerance));
+    if (shapeA !== shapeB) differences.push({ name, a: [...x.shape], b: [...y.shape] });
+    else differences.push(...largest(name, x, y, tolerance));
   }
   const only = (
     /** @type {ReadonlyMap<string, unknown>} */ these,
     /** @type {ReadonlyMap<string, unknown>} */ those,
   ) => [...these.keys()].filter((name) => !those.has(name)).sort();
   return {
-    differences: found,
+    differences: differences,
     compared: shared,
-    onlyA: only(names, others),
-    onlyB: only(others, names),
+    onlyA: only(tensorsA, tensorsB),
+    onlyB: only(tensorsB, tensorsA),
   };
 }
 
 /**
- * What must be equal for numbers to be comparable.
+ * Lists the conditions that must be equal for numbers to be comparable.
  * @param {import('../sinkscope.js').Conditions} a
  * @param {import('../sinkscope.js').Conditions} b
  * @returns {[string, unknown, unknown][]}
@@ -168,8 +174,8 @@ function sizesOf(a, b) {
 const labelsOf = ({ edits }) => edits.map(({ label }) => label);
 
 /**
- * The largest difference beyond the tolerance, and how many there are; a number beside an undefined or
- * an infinite one is one, too.
+ * Finds the largest difference beyond the tolerance and counts all of them; a finite number always
+ * differs from an undefined or an infinite one.
  * @param {string} name
  * @param {Tensor} a
  * @param {Tensor} b
@@ -184,7 +190,7 @@ function largest(name, a, b, tolerance) {
     if (x === y || (Number.isNaN(x) && Number.isNaN(y))) return;
     const gap = Math.abs(x - y);
     const isFinite = Number.isFinite(gap);
-    // Norms and activations are large: their last digits are worth no more than those of a weight.
+    // Norms and activations are large, so their tolerance is relative.
     if (isFinite && gap <= tolerance * Math.max(1, Math.abs(x), Math.abs(y))) return;
     const size = isFinite ? gap : Infinity;
     count++;

@@ -1,4 +1,7 @@
-/** Recordings written: safetensors with the conditions beside the tensors, and the numbers of one run. */
+/**
+ * Writes recordings: safetensors files with the conditions in their metadata, from the numbers of
+ * runs.
+ */
 import { check, checkList, checkOptions } from '../abi/arguments.js';
 import { expect, find } from '../abi/errors.js';
 import { editLabel } from '../engine/edits.js';
@@ -9,14 +12,16 @@ import { VERSION } from './conditions.js';
 /** @typedef {import('../sinkscope.js').Recordable} Recordable */
 /** @typedef {import('../sinkscope.js').RecordOptions} RecordOptions */
 /** @typedef {import('../sinkscope.js').Measured} Measured */
-/** @typedef {{ dtype: 'F32' | 'F16' | 'I32' | 'U8', shape: readonly number[], data: Float32Array | Int32Array | Uint8Array | Uint16Array }} Part a tensor in the file */
-/** @typedef {Map<string, Part>} Parts by their names */
+/** @typedef {{ dtype: 'F32' | 'F16' | 'I32' | 'U8', shape: readonly number[], data: Float32Array | Int32Array | Uint8Array | Uint16Array }} Part one tensor of the file */
+/** @typedef {Map<string, Part>} Parts tensors by name */
 
-/** Metrics of one prompt that accompany maps and vectors, or replace them where those are not kept. */
+/**
+ * Metrics of one prompt that accompany maps and vectors, or replace those that are not recorded.
+ */
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
-/** The same of operations whose rows need not sum to 1. */
+/** An additional one for operations whose rows need not sum to 1. */
 const RAW = 'alpha_raw';
-/** Fields that are small, and kept of every prompt where the model has them. */
+/** Small fields that are recorded for every prompt if the model has them. */
 const SMALL = ['loss', 'att_bias', 'gate'];
 
 const STUDY = { fields: 'list', half: 'flag', eps: 'list', strings: 'call', model: 'object' };
@@ -27,13 +32,13 @@ const ABOUT = {
   licence: 'text',
   command: 'text',
 };
-/** The options of whatever records. */
+/** Options of all functions that record. */
 export const RECORD = { ...STUDY, ...ABOUT };
 
 /* ---- safetensors -------------------------------------------------------------------------- */
 
 /**
- * The file. Tensors begin on multiples of 8 bytes, so that whoever reads them need not copy.
+ * Encodes the file. Tensors are aligned to 8 bytes, so that readers can use them in place.
  * @param {Parts} parts
  * @param {unknown} conditions
  */
@@ -41,7 +46,7 @@ export function encode(parts, conditions) {
   const metadata = { 'sinkscope.recording': VERSION, sinkscope: JSON.stringify(conditions) };
   /** @type {Record<string, unknown>} */
   const header = { __metadata__: metadata };
-  // Wide numbers first: then every tensor is aligned without a gap, which the format does not allow.
+  // Wide numbers come first, which aligns every tensor without gaps, as the format requires.
   const widthOf = (/** @type {[string, Part]} */ [, { data }]) => data.BYTES_PER_ELEMENT;
   const sorted = [...parts].sort((a, b) => widthOf(b) - widthOf(a));
   let at = 0;
@@ -62,7 +67,7 @@ export function encode(parts, conditions) {
 }
 
 /**
- * The bits of the nearest halves, of two as near the even one.
+ * Rounds numbers to half precision and returns the bits; ties go to even.
  * @param {ArrayLike<number>} numbers
  */
 export function halves(numbers) {
@@ -70,16 +75,16 @@ export function halves(numbers) {
   const bits = new Uint32Array(wide.buffer);
   return Uint16Array.from(numbers, (number) => {
     wide[0] = number;
-    const sign = (bits[0] >>> 16) & 0x8000;
+    const signBit = (bits[0] >>> 16) & 0x8000;
     const rest = bits[0] & 0x7fffffff;
-    if (rest > 0x7f800000) return sign | 0x7e00;
+    if (rest > 0x7f800000) return signBit | 0x7e00;
     if (rest < 0x38800000) {
-      // Subnormal: beside a half the last bit of a single is worth 2^-24, too.
+      // Subnormal: adding 0.5 makes the last bit of a single worth 2^-24, as in a half.
       wide[0] = Math.abs(wide[0]) + 0.5;
-      return sign | (bits[0] & 0xffff);
+      return signBit | (bits[0] & 0xffff);
     }
     const rounded = rest + 0xfff + ((rest >>> 13) & 1);
-    return sign | Math.min((rounded - 0x38000000) >>> 13, 0x7c00);
+    return signBit | Math.min((rounded - 0x38000000) >>> 13, 0x7c00);
   });
 }
 
@@ -101,7 +106,7 @@ export function part({ shape, data }, isHalf = false) {
 /* ---- what is kept ------------------------------------------------------------------------- */
 
 /**
- * The metrics that replace fields of such a model's runs that are too large to keep.
+ * Lists the metrics that replace fields which are too large to record.
  * @param {Describe} describe
  * @param {Pick<import('../sinkscope.js').Architecture, 'attention'>} architecture
  */
@@ -111,7 +116,7 @@ function exactOf({ operations }, { attention }) {
 }
 
 /**
- * What is read from a run that is kept as a prompt: fields, and what is kept where the run has it.
+ * Lists what is read from a run that is recorded: fields, and those that a run may lack.
  * @param {Recordable} model
  * @param {RecordOptions} options
  */
@@ -136,7 +141,7 @@ function hasPart(architecture, needs) {
 }
 
 /**
- * Puts what is kept of one prompt among the parts.
+ * Adds the recorded tensors of one prompt to the parts.
  * @param {Parts} parts
  * @param {number} prompt
  * @param {Pick<import('../sinkscope.js').Run, 'tokens' | 'read'>} run
@@ -144,11 +149,11 @@ function hasPart(architecture, needs) {
  * @param {boolean} isHalf
  */
 export async function keep(parts, prompt, run, { fields, small, exact }, isHalf) {
-  const put = (/** @type {string} */ name, /** @type {Part} */ one) =>
+  const addPart = (/** @type {string} */ name, /** @type {Part} */ one) =>
     parts.set(`${prompt}.${name}`, one);
-  put('tokens', part({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
+  addPart('tokens', part({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
   const tensors = await run.read(fields.map((field) => ({ field })));
-  fields.forEach((name, i) => put(name, part(tensors[i], isHalf && !SMALL.includes(name))));
+  fields.forEach((name, i) => addPart(name, part(tensors[i], isHalf && !SMALL.includes(name))));
   const others = [...small.map((field) => ({ field })), ...exact.map((metric) => ({ metric }))];
   for (const read of others) {
     const [tensor] = await run.read([read]).catch((error) => {
@@ -157,28 +162,31 @@ export async function keep(parts, prompt, run, { fields, small, exact }, isHalf)
     });
     if (!tensor) continue;
     const name = 'field' in read ? read.field : read.metric;
-    // Nothing predicts the first token, and the format leaves it out.
+    // No logits predict the first token, so the format omits its loss.
     const { data } = tensor;
-    put(name, part(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor));
+    addPart(
+      name,
+      part(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor),
+    );
   }
 }
 
 /**
- * Puts means and deviations over all prompts among the parts, thresholds as the first dimension.
+ * Adds means and deviations over all prompts to the parts; thresholds are the first dimension.
  * @param {Parts} parts
  * @param {Describe} describe
- * @param {readonly Readonly<Record<string, Measured>>[]} byEps by the threshold; metrics without one are in the first
+ * @param {readonly Readonly<Record<string, Measured>>[]} byEps by threshold; metrics without one are in the first
  */
 export function putMeans(parts, describe, byEps) {
   for (const [name, { shape }] of Object.entries(byEps[0])) {
     const row = describe.metrics[find(describe.metrics, name, 'metric')];
-    const isCounted = row.arguments.includes('eps');
-    const all = isCounted ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
-    const whole = isCounted ? [byEps.length, ...shape] : shape;
+    const hasThreshold = row.arguments.includes('eps');
+    const all = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
+    const fullShape = hasThreshold ? [byEps.length, ...shape] : shape;
     const numbers = (/** @type {'mean' | 'deviation'} */ kind) =>
       Float32Array.from(all.flatMap((one) => one[kind].map((x) => x ?? NaN)));
-    parts.set(`mean.${name}`, part({ shape: whole, data: numbers('mean') }));
-    parts.set(`deviation.${name}`, part({ shape: whole, data: numbers('deviation') }));
+    parts.set(`mean.${name}`, part({ shape: fullShape, data: numbers('mean') }));
+    parts.set(`deviation.${name}`, part({ shape: fullShape, data: numbers('deviation') }));
   }
 }
 
@@ -187,7 +195,7 @@ export function putMeans(parts, describe, byEps) {
 /**
  * @param {Recordable} model
  * @param {RecordOptions} options
- * @param {{ ids: readonly (readonly number[])[], count: number, T: number, eps: readonly number[], edits?: readonly import('../sinkscope.js').Edit[] }} measured of kept prompts their ids
+ * @param {{ ids: readonly (readonly number[])[], count: number, T: number, eps: readonly number[], edits?: readonly import('../sinkscope.js').Edit[] }} measured ids: those of recorded prompts
  */
 export function conditionsOf(
   { architecture, describe, arithmetic },
@@ -197,15 +205,18 @@ export function conditionsOf(
   const { strings = (/** @type {readonly number[]} */ list) => list.map(String) } = options;
   const { family, L, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
   const tokens = ids.map((list, i) => {
-    const made = strings(list);
-    checkList(made, 'text', `strings of prompt ${i}`);
-    expect(made.length === list.length, 'strings', `${list.length} of them`, made.length);
-    return Array.from(made);
+    const texts = strings(list);
+    checkList(texts, 'text', `strings of prompt ${i}`);
+    expect(texts.length === list.length, 'strings', `${list.length} of them`, texts.length);
+    return Array.from(texts);
   });
   const sizes = { L, H, G, K, D, V, F, E };
-  const own = { dtype: arithmetic === 'int8' ? 'int8' : 'float32', attention: 'sinkscope' };
+  const implementation = {
+    dtype: arithmetic === 'int8' ? 'int8' : 'float32',
+    attention: 'sinkscope',
+  };
   const about = { id: family, revision: null, sha256: null, ...options.model };
-  // Where an edit replaces the operation in every head, rows are what the other one makes of them.
+  // An edit that replaces the operation in every head also changes the meaning of the rows.
   const operation = edits.reduce(
     (name, edit) =>
       edit.kind === 'operation' && edit.layer === undefined && edit.head === undefined
@@ -215,7 +226,7 @@ export function conditionsOf(
   );
   const first = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
   return {
-    model: { ...about, family, ...sizes, ...own, operation, mask, windows },
+    model: { ...about, family, ...sizes, ...implementation, operation, mask, windows },
     first: { ...first, ...options.first },
     tokens,
     prompts: {
@@ -254,11 +265,11 @@ export function recordMaps(prompts, options = {}) {
   const maps = prompts.map(({ att }, i) => mapsOf(att, `prompts[${i}].att`));
   const [[L, H, T]] = maps.map(({ shape }) => shape);
   maps.forEach(({ shape, data }, i) => {
-    const wanted = [L, H, shape[2], shape[2]];
+    const expected = [L, H, shape[2], shape[2]];
     expect(
-      `${shape}` === `${wanted}`,
+      `${shape}` === `${expected}`,
       `prompts[${i}].att`,
-      `shape ${wanted.join(' x ')}`,
+      `shape ${expected.join(' x ')}`,
       shape.join(' x '),
     );
     parts.set(`${i}.att`, part({ shape, data }));
@@ -285,8 +296,8 @@ export function recordMaps(prompts, options = {}) {
 }
 
 /**
- * Maps as one tensor [L, H, T, T]: it, or one of each layer, which may be [1, H, T, T] with `dims`, as
- * transformers.js and onnxruntime have them.
+ * Joins maps to one tensor [L, H, T, T] from such a tensor, or from one per layer, which may be [1,
+ * H, T, T] with `dims`, as in transformers.js and onnxruntime.
  * @param {unknown} att
  * @param {string} where
  * @returns {{ shape: number[], data: Float32Array }}
@@ -309,9 +320,9 @@ function mapsOf(att, where) {
   });
   expect(layers.length > 0, where, 'one layer or more', 'none');
   const [{ shape }] = layers;
-  const isWhole = !Array.isArray(att);
+  const isOneTensor = !Array.isArray(att);
   expect(
-    shape.length === (isWhole ? 4 : 3),
+    shape.length === (isOneTensor ? 4 : 3),
     where,
     'maps [L, H, T, T], or [H, T, T] of each layer',
     shape.join(' x '),
@@ -326,5 +337,5 @@ function mapsOf(att, where) {
   const each = layers[0].data.length;
   const data = new Float32Array(each * layers.length);
   layers.forEach((layer, l) => data.set(layer.data, l * each));
-  return { shape: isWhole ? shape : [layers.length, ...shape], data };
+  return { shape: isOneTensor ? shape : [layers.length, ...shape], data };
 }

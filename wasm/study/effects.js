@@ -1,4 +1,4 @@
-/** What each head is good for: how much worse the tokens are predicted without it. */
+/** Measures how much each head contributes: the rise of the loss without it. */
 import { check, checkList, checkOptions, JOB } from '../abi/arguments.js';
 import { lengthOf, meansOf, addUp } from './measure.js';
 import { spread } from './spread.js';
@@ -18,22 +18,23 @@ export async function headEffects(model, sequences, options = {}) {
   let done = 0;
   /** @type {import('./measure.js').Sums} */
   const sums = new Map();
-  // Of few sequences each worker takes some of the heads, evenly over the layers: those below cost most.
+  // With few sequences, workers share the heads of each, evenly over the layers: low layers cost
+  // most.
   const share = Math.ceil((model.replicas ?? [model]).length / sequences.length);
   const items = sequences.flatMap((ids) =>
-    Array.from({ length: share }, (_, own) => ({ ids, own })),
+    Array.from({ length: share }, (_, offset) => ({ ids, offset })),
   );
   /** @type {(replica: Replica, item: typeof items[number]) => Promise<{ shape: number[], data: Float32Array }>} */
-  const look = async (replica, { ids, own }) => {
+  const look = async (replica, { ids, offset }) => {
     const shared = { capacity: T, signal };
-    const base = await replica.run(ids, { ...shared, edits, fields: kept(model, edits) });
+    const base = await replica.run(ids, { ...shared, edits, fields: baseFields(model, edits) });
     const data = new Float32Array(L * H);
     try {
-      for (let i = own; i < L * H; i += share) {
+      for (let i = offset; i < L * H; i += share) {
         const [layer, head] = [Math.floor(i / H), i % H];
-        const silent = [...edits, { kind: 'silence', layer, head }];
+        const ablated = [...edits, { kind: 'silence', layer, head }];
         const from = { run: base, layer };
-        const run = await replica.run(ids, { ...shared, edits: silent, fields: ['loss'], from });
+        const run = await replica.run(ids, { ...shared, edits: ablated, fields: ['loss'], from });
         const change = run.metric('loss_change', { base }).finally(() => run.close());
         data[i] = (await change).data[0];
         onProgress?.({ stage: 'measure', done: ++done, total });
@@ -43,17 +44,18 @@ export async function headEffects(model, sequences, options = {}) {
     }
     return { shape: [L, H], data };
   };
-  // A head that is another's is 0 here, and adds nothing.
+  // Another worker's heads are 0 in this tensor and add nothing.
   for await (const effect of spread(model, items, look, { signal })) addUp(sums, 'effect', effect);
   return meansOf(sums, sequences.length).effect;
 }
 
 /**
- * What a run must record that others begin from: the stream, and what the edits themselves record.
+ * Returns the fields of a run that others begin from: `hidden`, and what the edits themselves
+ * record.
  * @param {{ describe: import('../sinkscope.js').Describe }} model
  * @param {readonly import('../sinkscope.js').Edit[]} edits
  */
-function kept({ describe }, edits) {
+function baseFields({ describe }, edits) {
   const rows = describe.edits.filter(({ name }) => edits.some(({ kind }) => kind === name));
   return ['hidden', 'loss', ...rows.flatMap(({ fields }) => fields)];
 }

@@ -1,17 +1,17 @@
 /**
- * When Sink_1 can be interpreted. Its definition is the paper's (Gu et al., ICLR 2025, section 3.2) at any
- * length, but in a short text it counts heads that attend uniformly.
+ * Decides when Sink_1 can be interpreted. It is defined at any length (Gu et al., ICLR 2025,
+ * section 3.2), but in a short text it counts heads that attend uniformly.
  *
- * Uniform attention gives the first token the mean of 1/t over the queries t: (1 + 1/2 + ... + 1/T) / T of
- * a causal text. Where that exceeds eps, every head without any preference counts as a sink: at eps = 0.3
- * in a text of fewer than 10 tokens. Where rows need not sum to 1, a large share of a row that sums to
- * nearly 0 is no sink, and neither is a large weight that all keys receive: both, the share and the raw
- * weight, must exceed eps.
+ * Under uniform attention the first token of a causal text receives the mean of 1/t over queries t:
+ * (1 + 1/2 + ... + 1/T) / T. If this exceeds eps, every head without a preference counts as a sink:
+ * at eps = 0.3 in texts of fewer than 10 tokens. If rows need not sum to 1, a large share of a row
+ * whose sum is near 0 is no sink, and neither is a large weight that all keys receive: both the
+ * share and the raw weight must exceed eps.
  */
 import { check } from '../abi/arguments.js';
 import { expect } from '../abi/errors.js';
 
-/** A head that changes the loss by less on a text is dormant on it, in nats. */
+/** A head is dormant on a text if silencing it changes the loss by less than this, in nats. */
 const DORMANT = 0.01;
 
 /** @type {typeof import('../sinkscope.js').leastTokens} */
@@ -34,10 +34,10 @@ export function judge(known) {
   }
   const { eps, even, normalises, sink, sinkRaw } = known;
   const conclusive = even <= eps;
-  const judged = normalises
+  const verdict = normalises
     ? { sink, of: /** @type {const} */ ('weights') }
     : { sink: Math.min(sink, sinkRaw), of: /** @type {const} */ ('shares and raw weights') };
-  return { ...judged, even, conclusive, least: leastTokens(eps) };
+  return { ...verdict, even, conclusive, least: leastTokens(eps) };
 }
 
 /** @type {typeof import('../sinkscope.js').labelHead} */
@@ -48,10 +48,10 @@ export function labelHead(known) {
   }
   const { eps, share, contribution, effect } = known;
   if (effect !== undefined) expect(typeof effect === 'number', 'effect', 'a number', effect);
-  const isParked = share > eps;
-  const parked = contribution >= 0.5 ? 'broadcast' : 'no-op';
+  const attendsFirst = share > eps;
+  const kind = contribution >= 0.5 ? 'broadcast' : 'no-op';
   return {
-    label: isParked ? parked : 'active',
-    dormant: effect === undefined ? undefined : isParked && Math.abs(effect) < DORMANT,
+    label: attendsFirst ? kind : 'active',
+    dormant: effect === undefined ? undefined : attendsFirst && Math.abs(effect) < DORMANT,
   };
 }

@@ -1,9 +1,9 @@
-/** The measurements of a model over many sequences, as the page shows them: means and spread. */
+/** Measures a model over many sequences: means and deviations, as the page shows them. */
 import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { spread } from './spread.js';
 
-/** Cases that may begin from a plain run, above which that run is worth its time. */
+/** A plain run pays off when more cases than this begin from it. */
 const SHARED_BY = 2;
 
 /** The fields of which a run that measures keeps sums. */
@@ -39,14 +39,14 @@ export async function cutText(tokenizer, text, options) {
   const pieces = isOne ? [text] : typeof text === 'string' ? linesOf(text) : text;
   /** @type {number[][]} */
   const cut = [];
-  const { length: added } = await tokenizer.encode('', { special });
-  const room = tokens - added;
-  expect(room > 0, 'tokens', `more than the ${added} special ones`, tokens);
+  const { length: specialTokens } = await tokenizer.encode('', { special });
+  const room = tokens - specialTokens;
+  expect(room > 0, 'tokens', `more than the ${specialTokens} special ones`, tokens);
   let read = 0;
   let short = 0;
   let longest = 0;
   for (const piece of pieces) {
-    const { before, ids, after } = apart(await tokenizer.encode(piece, { special }));
+    const { before, ids, after } = splitSpecial(await tokenizer.encode(piece, { special }));
     const ends = isOne ? ids.length : Math.min(room, ids.length);
     for (let at = 0; at + room <= ends && cut.length < sequences; at += room) {
       cut.push([...before, ...ids.slice(at, at + room), ...after]);
@@ -58,15 +58,15 @@ export async function cutText(tokenizer, text, options) {
   }
   onCut?.({ asked: sequences, sequences: cut.length, room, read, short, longest });
   if (cut.length > 0) return cut;
-  const wanted = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
-  throw new SinkscopeError('argument', 'text', wanted);
+  const expected = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
+  throw new SinkscopeError('argument', 'text', expected);
 }
 
 /**
- * The ids of a text, and those that a tokenizer puts before and after it.
+ * Splits the ids of an encoded text into its own and the special tokens around it.
  * @param {readonly import('../sinkscope.js').Token[]} tokens
  */
-function apart(tokens) {
+function splitSpecial(tokens) {
   const ids = tokens.map(({ id }) => id);
   const first = tokens.findIndex(({ special }) => !special);
   const end = tokens.findLastIndex(({ special }) => !special) + 1;
@@ -106,15 +106,15 @@ function linesOf(text) {
  */
 export async function measure(model, sequences = [], options = {}) {
   check(model, 'object', 'model');
-  // What a recording measured is in it.
+  // A recording stores its measurements.
   if ('conditions' in model)
     return model.measure(
       Array.isArray(sequences) ? options : /** @type {MeasureOptions} */ (sequences),
     );
   checkOptions(options, { edits: 'list' });
   const { edits = [], ...others } = options;
-  const [measured] = await sweep(model, /** @type {Sequences} */ (sequences), [edits], others);
-  return measured;
+  const [measurement] = await sweep(model, /** @type {Sequences} */ (sequences), [edits], others);
+  return measurement;
 }
 
 /** @type {typeof import('../sinkscope.js').sweep} */
@@ -122,68 +122,71 @@ export async function sweep(model, sequences, cases, options = {}) {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
   checkList(cases, 'list', 'cases');
-  const known = { metrics: 'list', onSequence: 'call', streaming: 'flag' };
-  checkOptions(options, { ...JOB, ...known });
+  const kinds = { metrics: 'list', onSequence: 'call', streaming: 'flag' };
+  checkOptions(options, { ...JOB, ...kinds });
   const { describe } = model;
   const { streaming, signal, onProgress, onSequence } = options;
   const { eps, thresholds } = thresholdsOf(options.eps ?? describe.defaults.eps);
   const names = options.metrics ?? (streaming ? ofStreams(describe) : summaryOf(describe, cases));
-  // What is counted above a threshold is read once more for each further one of a list.
-  const counted = names.filter((name) => argumentsOf(describe, name).includes('eps'));
-  const more = thresholds.slice(1).flatMap((at) => counted.map((metric) => ({ metric, eps: at })));
-  const reads = [...names.map((metric) => ({ metric, eps })), ...more];
-  const compared = reads.filter(({ metric }) => compares(describe, metric));
+  // Metrics with a threshold are read again for each further threshold.
+  const withThreshold = names.filter((name) => argumentsOf(describe, name).includes('eps'));
+  const furtherReads = thresholds
+    .slice(1)
+    .flatMap((at) => withThreshold.map((metric) => ({ metric, eps: at })));
+  const reads = [...names.map((metric) => ({ metric, eps })), ...furtherReads];
+  const comparisons = reads.filter(({ metric }) => compares(describe, metric));
   const fields = fieldsFor(describe, reads);
   const T = lengthOf(sequences);
-  // What these share with the run without what-ifs, first tokens or lower layers, is not computed again.
+  // Edited runs reuse the first tokens or lower layers of the plain run where these are equal.
   const waits = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
   const isAbove = (/** @type {Edit} */ edit) => typeof edit?.layer === 'number' && edit.layer > 0;
-  const waiting =
+  const derived =
     T > model.architecture.context || streaming
       ? []
       : cases.filter(
           (edits) =>
             edits.length && (edits.every((edit) => waits.has(edit?.kind)) || edits.every(isAbove)),
         );
-  // One plain run more pays for itself where several begin from it.
-  const isShared = waiting.length > (compared.length ? 0 : SHARED_BY);
-  const shared = isShared ? ['att', 'hidden', ...fields] : [];
-  // Maps and queries are read again only where a run begins from another one, or by some metrics.
+  // One extra plain run pays off when several runs begin from it.
+  const isShared = derived.length > (comparisons.length ? 0 : SHARED_BY);
+  const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
+  // Maps and queries are read again only when a run begins from another, or by some metrics.
   const maps = isShared ? undefined : 0;
   const measuring = !isShared && !streaming && names.every((name) => isSummed(describe, name));
-  const ofPlain = [...new Set([...fieldsFor(describe, compared), ...shared])];
+  const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
   const total = sequences.length * cases.length;
   const began = performance.now();
   let done = 0;
-  /** @type {Sums[][]} by the case, then by the threshold */
+  /** Sums by case, then by threshold. @type {Sums[][]} */
   const sums = cases.map(() => thresholds.map(() => new Map()));
   const look = async (/** @type {Replica} */ replica, /** @type {readonly number[]} */ ids) => {
     const plain =
-      compared.length || isShared
-        ? await replica.run(ids, { fields: ofPlain, capacity: T, maps, signal })
+      comparisons.length || isShared
+        ? await replica.run(ids, { fields: plainFields, capacity: T, maps, signal })
         : undefined;
-    const found = [];
+    const results = [];
     try {
       for (const edits of cases) {
-        const from = isShared && plain && waiting.includes(edits) ? { run: plain } : undefined;
-        const wanted = { fields, edits, capacity: T, maps, streaming, measuring, from, signal };
-        const run = await replica.run(ids, wanted);
-        const beside = reads.map((read) =>
-          compared.includes(read) ? { ...read, base: plain } : read,
+        const from = isShared && plain && derived.includes(edits) ? { run: plain } : undefined;
+        const request = { fields, edits, capacity: T, maps, streaming, measuring, from, signal };
+        const run = await replica.run(ids, request);
+        const readsWithBase = reads.map((read) =>
+          comparisons.includes(read) ? { ...read, base: plain } : read,
         );
-        found.push(await run.read(beside).finally(() => run.close()));
+        results.push(await run.read(readsWithBase).finally(() => run.close()));
         const rate = (1000 * ++done) / (performance.now() - began);
         onProgress?.({ stage: 'measure', done, total, rate });
       }
     } finally {
       await plain?.close();
     }
-    return found;
+    return results;
   };
-  // Added in the order of the sequences, so the sums do not depend on who was quicker.
+  // Results are added in the order of the sequences, so the sums do not depend on the workers'
+  // speed.
   let index = 0;
-  for await (const found of spread(model, sequences, look, { signal })) {
-    found.forEach((tensors, at) => {
+  for await (const results of spread(model, sequences, look, { signal })) {
+    results.forEach((tensors, at) => {
       tensors.forEach((tensor, i) =>
         addUp(sums[at][thresholds.indexOf(reads[i].eps)], reads[i].metric, tensor),
       );
@@ -191,17 +194,17 @@ export async function sweep(model, sequences, cases, options = {}) {
     });
     index++;
   }
-  return sums.map(([own, ...others]) => {
-    const metrics = meansOf(own, index);
-    const counts = Object.fromEntries(counted.map((name) => [name, metrics[name]]));
-    const all = [counts, ...others.map((one) => meansOf(one, index))];
-    const byEps = all.map((found, i) => ({ eps: thresholds[i], metrics: found }));
+  return sums.map(([sumsAtFirst, ...others]) => {
+    const metrics = meansOf(sumsAtFirst, index);
+    const counts = Object.fromEntries(withThreshold.map((name) => [name, metrics[name]]));
+    const metricsByEps = [counts, ...others.map((one) => meansOf(one, index))];
+    const byEps = metricsByEps.map((subset, i) => ({ eps: thresholds[i], metrics: subset }));
     return { eps, T, sequences: index, metrics, ...(Array.isArray(options.eps) && { byEps }) };
   });
 }
 
 /**
- * The first threshold, and all of them, each once.
+ * Returns the first threshold and all of them; each may occur once.
  * @param {number | readonly number[]} eps
  */
 function thresholdsOf(eps) {
@@ -217,7 +220,7 @@ function thresholdsOf(eps) {
 /** @typedef {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} Sums */
 
 /**
- * The metrics of a summary; those that compare two runs only where there is something to compare.
+ * Returns the metrics of a summary; comparisons of two runs need an edited case.
  * @param {import('../sinkscope.js').Describe} describe
  * @param {readonly (readonly unknown[])[]} cases
  */
@@ -228,14 +231,14 @@ function summaryOf(describe, cases) {
 }
 
 /**
- * What is read from the fields of a run that streams alone.
+ * Returns the metrics that need only fields of a streaming run.
  * @param {import('../sinkscope.js').Describe} describe
  */
 function ofStreams(describe) {
   const { metrics, fields } = describe;
-  const kept = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
+  const streamed = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
   const names = metrics
-    .filter((row) => row.fields.length > 0 && row.fields.every((name) => kept.includes(name)))
+    .filter((row) => row.fields.length > 0 && row.fields.every((name) => streamed.includes(name)))
     .map(({ name }) => name);
   return names.filter((name) => !compares(describe, name));
 }
@@ -271,7 +274,7 @@ function argumentsOf(describe, name) {
  * @param {number} n
  */
 export function meansOf(sums, n) {
-  const measured = [...sums].map(([name, { shape, sum, squares }]) => [
+  const entries = [...sums].map(([name, { shape, sum, squares }]) => [
     name,
     {
       shape,
@@ -279,11 +282,11 @@ export function meansOf(sums, n) {
       deviation: Array.from(sum, (x, i) => finite(deviationOf(x / n, squares[i] / n, n))),
     },
   ]);
-  return Object.fromEntries(measured);
+  return Object.fromEntries(entries);
 }
 
 /**
- * The length that all sequences have: a mean over keys needs the same keys in each.
+ * Returns the common length of all sequences: a mean over keys needs the same keys in each.
  * @param {readonly ArrayLike<number>[]} sequences
  */
 export function lengthOf(sequences) {
@@ -314,7 +317,7 @@ export function addUp(sums, name, { shape, data }) {
 }
 
 /**
- * The standard deviation between sequences, with n - 1; not defined for one.
+ * Returns the standard deviation across sequences, with n - 1; NaN for one sequence.
  * @param {number} mean
  * @param {number} square mean of the squares
  * @param {number} n
@@ -324,7 +327,7 @@ function deviationOf(mean, square, n) {
 }
 
 /**
- * What is undefined is null in JSON.
+ * Replaces numbers that are not finite by null for JSON.
  * @param {number} x
  */
 export function finite(x) {

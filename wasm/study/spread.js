@@ -1,11 +1,11 @@
-/** Work on many items, spread over the workers of an engine. */
+/** Spreads work on many items over the workers of an engine. */
 import { check, checkOptions } from '../abi/arguments.js';
 
 /**
- * So many items of each replica are under way: one is computed while the messages of another travel.
+ * Each replica has two items: it computes one while the messages of the other travel.
  */
 const DEPTH = 2;
-/** So many results may wait for an earlier one, for each item under way. */
+/** Number of results per running item that may wait for an earlier one. */
 const AHEAD = 2;
 
 /** @type {typeof import('../sinkscope.js').spread} */
@@ -18,43 +18,43 @@ export async function* spread(model, items, work, options = {}) {
   const replicas = model.replicas ?? [model];
   const idle = Array.from({ length: DEPTH }, () => replicas).flat();
   const ahead = AHEAD * idle.length;
-  let begun = 0;
-  let given = 0;
+  let started = 0;
+  let yielded = 0;
   const start = async (/** @type {typeof replicas[number]} */ replica, /** @type {number} */ i) =>
     work(replica, items[i], i);
   /**
-   * Of the items that have begun and were not given yet, in their order.
+   * Results of started items that were not yielded yet, in order.
    * @type {ReturnType<typeof start>[]}
    */
-  const made = [];
+  const pending = [];
   const begin = () => {
-    for (; begun < Math.min(items.length, given + ahead); begun++) {
+    for (; started < Math.min(items.length, yielded + ahead); started++) {
       const replica = idle.shift();
       if (!replica) return;
-      const result = start(replica, begun);
+      const result = start(replica, started);
       const free = () => {
         idle.push(replica);
         begin();
       };
-      made.push(result);
+      pending.push(result);
       result.then(free, free);
     }
   };
-  const stopped = untilAborted(signal);
+  const abortion = untilAborted(signal);
   try {
-    for (; given < items.length; given++) {
+    for (; yielded < items.length; yielded++) {
       begin();
-      const result = /** @type {typeof made[number]} */ (made.shift());
-      yield await Promise.race([result, stopped.promise]);
+      const result = /** @type {typeof pending[number]} */ (pending.shift());
+      yield await Promise.race([result, abortion.promise]);
     }
   } finally {
-    begun = items.length;
-    stopped.release();
+    started = items.length;
+    abortion.release();
   }
 }
 
 /**
- * A promise that only the signal ends, by rejecting it.
+ * Returns a promise that only the signal settles, by rejecting it.
  * @param {AbortSignal | undefined} signal
  */
 function untilAborted(signal) {

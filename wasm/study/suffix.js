@@ -1,6 +1,6 @@
 /**
- * A suffix that moves the sink or raises the loss of what follows: a search one token at a time, and what random
- * suffixes of the same length do. Nothing but runs is needed, no gradients.
+ * Searches a suffix that moves the sink or raises the loss of the continuation, one token at a
+ * time, and compares it with random suffixes of the same length. It needs only runs, no gradients.
  */
 import { expect, expectInteger, unlike } from '../abi/errors.js';
 import { check, checkList, checkOptions } from '../abi/arguments.js';
@@ -11,17 +11,17 @@ import { spread } from './spread.js';
 /** @typedef {import('../sinkscope.js').SuffixPair} Pair */
 /** @typedef {{ read: { field: string }, of: (values: Float32Array, at: Place) => number }} Goal */
 /**
- * Where the parts of a sequence lie: the suffix begins at `from`, the continuation at `then`.
+ * Positions of the parts of a sequence: the suffix begins at `from`, the continuation at `then`.
  * @typedef {{ from: number, then: number, T: number, L: number, H: number }} Place
  */
 
-const MOST = 2 ** 20;
-/** How many random suffixes, and how many orders of the found one, give the spread. */
+const COUNT_MAX = 2 ** 20;
+/** Sample sizes: 100 suffixes give the 5% and 95% quantiles, and ten orders a mean. */
 const RANDOM = 100;
 const ORDERS = 10;
 
 /**
- * What is maximized: of `loss` [T] and `att` [L, H, T, T].
+ * Objectives, computed from `loss` [T] or `att` [L, H, T, T].
  * @type {Record<import('../sinkscope.js').SuffixGoal, Goal>}
  */
 const GOALS = {
@@ -55,9 +55,9 @@ export async function searchSuffix(model, pair, options) {
   });
   const { goal, length, steps, width, seed = 0, edits, others = [], signal, onStep } = options;
   if (!Object.hasOwn(GOALS, goal)) throw unlike('goal', Object.keys(GOALS).join(', '), goal);
-  expectInteger(length, 1, MOST, 'length');
-  expectInteger(steps, 0, MOST, 'steps');
-  expectInteger(width, 1, MOST, 'width');
+  expectInteger(length, 1, COUNT_MAX, 'length');
+  expectInteger(steps, 0, COUNT_MAX, 'steps');
+  expectInteger(width, 1, COUNT_MAX, 'width');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const { V, context } = model.architecture;
   const allowed = allowedOf(options.never ?? [], V);
@@ -70,11 +70,11 @@ export async function searchSuffix(model, pair, options) {
 
   /** @type {(items: readonly { pair: Pair, suffix: readonly number[] }[]) => Promise<number[]>} */
   const scores = async (items) => {
-    const found = [];
+    const results = [];
     const work = (/** @type {Replica} */ replica, /** @type {typeof items[number]} */ item) =>
       score(replica, item.pair, item.suffix, GOALS[goal], { edits, signal });
-    for await (const one of spread(model, items, work, { signal })) found.push(one);
-    return found;
+    for await (const one of spread(model, items, work, { signal })) results.push(one);
+    return results;
   };
   const here = (/** @type {readonly number[][]} */ suffixes) =>
     scores(suffixes.map((suffix) => ({ pair, suffix })));
@@ -89,22 +89,22 @@ export async function searchSuffix(model, pair, options) {
       one[pick(length)] = allowed[pick(allowed.length)];
       return one;
     });
-    const found = await here(candidates);
-    const at = placeOfMost(found);
-    if (found[at] > best) [suffix, best] = [candidates[at], found[at]];
+    const candidateScores = await here(candidates);
+    const at = argmax(candidateScores);
+    if (candidateScores[at] > best) [suffix, best] = [candidates[at], candidateScores[at]];
     path.push({ suffix, score: best });
     onStep?.({ suffix, score: best }, step);
   }
 
-  const drawn = Array.from({ length: Math.max(RANDOM, steps * width + 1) }, draw);
-  const drawnScores = await here(drawn);
-  const ranked = drawnScores.slice(0, RANDOM).sort((a, b) => a - b);
-  const luckiest = placeOfMost(drawnScores.slice(0, steps * width + 1));
-  // Without a suffix nothing can attract attention to it.
+  const randomSuffixes = Array.from({ length: Math.max(RANDOM, steps * width + 1) }, draw);
+  const randomScores = await here(randomSuffixes);
+  const ranked = randomScores.slice(0, RANDOM).sort((a, b) => a - b);
+  const bestRandom = argmax(randomScores.slice(0, steps * width + 1));
+  // Attention to the suffix is undefined without one.
   const none = goal === 'steal' ? null : (await here([[]]))[0];
-  const orders = Array.from({ length: ORDERS }, () => shuffled(suffix, pick));
-  const moved = await here(orders);
-  const elsewhere = async (/** @type {readonly number[]} */ one) =>
+  const orders = Array.from({ length: ORDERS }, () => shuffle(suffix, pick));
+  const orderScores = await here(orders);
+  const onOthers = async (/** @type {readonly number[]} */ one) =>
     scores(others.map((pair) => ({ pair, suffix: one })));
   return {
     suffix,
@@ -117,14 +117,14 @@ export async function searchSuffix(model, pair, options) {
       mean: mean(ranked),
       low: ranked[Math.floor(0.05 * (RANDOM - 1))],
       high: ranked[Math.ceil(0.95 * (RANDOM - 1))],
-      best: drawnScores[luckiest],
+      best: randomScores[bestRandom],
     },
-    shuffled: mean(moved),
+    shuffled: mean(orderScores),
     others: others.length
       ? {
-          found: await elsewhere(suffix),
-          random: await elsewhere(drawn[0]),
-          best: await elsewhere(drawn[luckiest]),
+          found: await onOthers(suffix),
+          random: await onOthers(randomSuffixes[0]),
+          best: await onOthers(randomSuffixes[bestRandom]),
         }
       : null,
   };
@@ -136,22 +136,22 @@ export async function searchSuffix(model, pair, options) {
  */
 function allowedOf(never, V) {
   never.forEach((id, i) => expectInteger(id, 0, V - 1, `never[${i}]`));
-  const out = new Set(never);
-  expect(out.size < V, 'never', 'fewer tokens than there are', never.length);
-  return Array.from({ length: V }, (_, id) => id).filter((id) => !out.has(id));
+  const excluded = new Set(never);
+  expect(excluded.size < V, 'never', 'fewer tokens than there are', never.length);
+  return Array.from({ length: V }, (_, id) => id).filter((id) => !excluded.has(id));
 }
 
 /**
  * @param {Pair} pair
  * @param {string} where
  * @param {number} V
- * @param {number} room for both parts
+ * @param {number} room number of tokens for both parts
  */
 function checkPair(pair, where, V, room) {
   check(pair, 'object', where);
   for (const part of /** @type {const} */ (['prompt', 'continuation'])) {
     checkList(pair[part], 'count', `${where}.${part}`);
-    expectInteger(pair[part].length, 1, MOST, `${where}.${part}.length`);
+    expectInteger(pair[part].length, 1, COUNT_MAX, `${where}.${part}.length`);
     pair[part].forEach((id, i) => expectInteger(id, 0, V - 1, `${where}.${part}[${i}]`));
   }
   const tokens = pair.prompt.length + pair.continuation.length;
@@ -159,7 +159,7 @@ function checkPair(pair, where, V, room) {
 }
 
 /**
- * One run of prompt, suffix and continuation.
+ * Scores one run of prompt, suffix and continuation.
  * @param {Replica} replica
  * @param {Pair} pair
  * @param {readonly number[]} suffix
@@ -177,7 +177,7 @@ async function score(replica, { prompt, continuation }, suffix, { read, of }, op
 }
 
 /**
- * What a key receives on average from the queries of the continuation, over all heads.
+ * Returns the mean weight of a key over the continuation's queries and all heads.
  * @param {Float32Array} att [L, H, T, T]
  * @param {Place} at
  * @param {number} key
@@ -190,10 +190,10 @@ function received(att, { then, T, L, H }, key) {
 }
 
 /**
- * Of the first of equals.
+ * Returns the index of the largest value; ties go to the first.
  * @param {readonly number[]} values
  */
-function placeOfMost(values) {
+function argmax(values) {
   return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 }
 
@@ -205,11 +205,11 @@ function mean(values) {
 }
 
 /**
- * Another order of a list (Fisher and Yates 1938).
+ * Shuffles a copy of a list (Fisher and Yates 1938).
  * @param {readonly number[]} list
  * @param {(n: number) => number} pick
  */
-function shuffled(list, pick) {
+function shuffle(list, pick) {
   const copy = [...list];
   for (let i = copy.length - 1; i > 0; i--) {
     const j = pick(i + 1);

@@ -1,6 +1,7 @@
 /**
- * What the first key does for tasks: the accuracy of a model with every key, with the first key or another evicted once the
- * prompt was read, and with the first key hidden from the start, on prompts of which some tokens are to be predicted.
+ * Measures the first key's role in tasks: the accuracy with every key, with the first key or
+ * another one evicted after the prompt, and with the first key hidden from the start, on prompts of
+ * which the last tokens are predicted.
  */
 import { expect, expectInteger } from '../abi/errors.js';
 import { check, checkList, checkOptions, JOB } from '../abi/arguments.js';
@@ -12,7 +13,7 @@ import { spread } from './spread.js';
 /** @typedef {import('../sinkscope.js').TaskMean} TaskMean */
 /** @typedef {{ accuracy: number, loss: number, choice: number }} Scores */
 
-const MOST = 2 ** 20;
+const COUNT_MAX = 2 ** 20;
 const CONDITIONS = ['baseline', 'first', 'other', 'unseen'];
 
 const CUE = "My friend's name is";
@@ -20,9 +21,9 @@ const NAMES = [
   ...['Mary', 'Tom', 'John', 'Anna', 'Peter', 'Kate', 'William', 'Rose'],
   ...['Henry', 'Lucy', 'David', 'Emma', 'George', 'Sarah', 'Frank', 'Bella'],
 ];
-/** Names in one recall task at most. */
+/** A recall task has at most this many names, each with its own first token. */
 const CHOICES = 8;
-/** Sentences without a name. */
+/** Sentences that contain no name. */
 const FILLERS = [
   'It was a cold day, and the snow lay deep on the road.',
   'The old house stood at the end of the lane.',
@@ -60,15 +61,15 @@ export async function copyTask(V, options = {}) {
   const excluded = new Set([...never, ...first]);
   const allowed = Array.from({ length: V }, (_, id) => id).filter((id) => !excluded.has(id));
   expectInteger(length, 2, allowed.length - 1, 'length');
-  expectInteger(prompts, 1, MOST, 'prompts');
+  expectInteger(prompts, 1, COUNT_MAX, 'prompts');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const random = randomBits(seed);
   const prompt = () => {
-    // Where no start token comes first, a token of its own does: the first key is none of those to copy.
-    const drawn = drawSome(allowed, length + 1, random);
-    const front = first.length ? first : drawn.slice(0, 1);
-    const copied = drawn.slice(1);
-    return { ids: [...front, ...copied, ...copied], from: front.length + length + 1 };
+    // Without a start token a random token comes first, so that the first key is not one to copy.
+    const sample = drawSome(allowed, length + 1, random);
+    const prefix = first.length ? first : sample.slice(0, 1);
+    const copied = sample.slice(1);
+    return { ids: [...prefix, ...copied, ...copied], from: prefix.length + length + 1 };
   };
   return { name: 'copy', prompts: Array.from({ length: prompts }, prompt), chance: 1 / length };
 }
@@ -79,44 +80,49 @@ export async function recallTask(tokenizer, options = {}) {
   checkOptions(options, {});
   const { between = 2, prompts = 24, names = NAMES, special } = options;
   expectInteger(between, 0, FILLERS.length - 1, 'between');
-  expectInteger(prompts, 1, MOST, 'prompts');
+  expectInteger(prompts, 1, COUNT_MAX, 'prompts');
   checkList(names, 'text', 'names');
   const encode = async (/** @type {string} */ text) =>
     tokenizer.encode(text, special === undefined ? {} : { special });
-  const make = async (/** @type {string} */ name, /** @type {number} */ round) => {
+  const makePrompt = async (/** @type {string} */ name, /** @type {number} */ round) => {
     const filler = (/** @type {number} */ i) => FILLERS[(round + i) % FILLERS.length];
     const statement = `${filler(0)} ${CUE} ${name}.`;
     const fillers = Array.from({ length: between }, (_, i) => filler(1 + i));
-    const asked = [statement, ...fillers, CUE].join(' ');
+    const question = [statement, ...fillers, CUE].join(' ');
     const end = statement.length - 1;
-    const tokens = await encode(`${asked} ${name}`);
-    // The token that the answer begins with is the first that reaches beyond the question.
-    const from = tokens.findIndex((token) => token.end > asked.length);
+    const tokens = await encode(`${question} ${name}`);
+    // The answer's first token is the first that extends beyond the question.
+    const from = tokens.findIndex((token) => token.end > question.length);
     const ids = tokens.slice(0, from + 1).map(({ id }) => id);
     const needs = [...tokens.keys()].filter((i) => {
       const { start, end: stop } = tokens[i];
       return start < end && stop > end - name.length;
     });
-    // A key is evicted once the name was read.
+    // A key is evicted once the model has read the name.
     const lost = Math.min(from - 1, Math.max(...needs) + 1);
     return { ids, from, needs, lost };
   };
-  /** @type {Map<number, string>} by the token that a name begins with, of which one suffices */
-  const chosen = new Map();
+  /**
+   * Names by their first token; later names with the same one are dropped. @type {Map<number,
+   * string>}
+   */
+  const nameByToken = new Map();
   for (const name of names) {
-    const { ids, from } = await make(name, 0);
-    if (chosen.size < CHOICES && !chosen.has(ids[from])) chosen.set(ids[from], name);
+    const { ids, from } = await makePrompt(name, 0);
+    if (nameByToken.size < CHOICES && !nameByToken.has(ids[from])) nameByToken.set(ids[from], name);
   }
-  if (chosen.size < 2) return undefined;
-  const choices = [...chosen.keys()];
-  const known = [...chosen.values()];
-  const made = [];
+  if (nameByToken.size < 2) return undefined;
+  const choices = [...nameByToken.keys()];
+  const usedNames = [...nameByToken.values()];
+  const recallPrompts = [];
   for (let i = 0; i < prompts; i++)
-    made.push(await make(known[i % known.length], Math.floor(i / known.length)));
-  const distance = mean(made.map(({ from, needs }) => from - needs[0]));
+    recallPrompts.push(
+      await makePrompt(usedNames[i % usedNames.length], Math.floor(i / usedNames.length)),
+    );
+  const distance = mean(recallPrompts.map(({ from, needs }) => from - needs[0]));
   return {
     name: 'recall',
-    prompts: made.map((prompt) => ({ ...prompt, choices })),
+    prompts: recallPrompts.map((prompt) => ({ ...prompt, choices })),
     chance: 1 / choices.length,
     distance,
   };
@@ -139,31 +145,40 @@ export async function measureTask(model, task, options = {}) {
   const items = task.prompts.map((prompt) => {
     const keys = ordinaryOf(prompt);
     const other = keys[pick(keys.length, random)];
-    const cases = [[], evicted(0, prompt), evicted(other, prompt), [{ kind: 'hide_key', key: 0 }]];
+    const cases = [
+      [],
+      evictionOf(0, prompt),
+      evictionOf(other, prompt),
+      [{ kind: 'hide_key', key: 0 }],
+    ];
     return { prompt, cases };
   });
   const total = CONDITIONS.length * items.length;
   let done = 0;
   const look = async (/** @type {Replica} */ replica, /** @type {typeof items[number]} */ item) => {
     const scores = [];
-    for (const own of item.cases) {
-      const given = { edits: [...Array.from(edits), ...own], signal };
-      scores.push(await scoresOf(replica, item.prompt, given));
+    for (const conditionEdits of item.cases) {
+      const runOptions = { edits: [...Array.from(edits), ...conditionEdits], signal };
+      scores.push(await scoresOf(replica, item.prompt, runOptions));
       onProgress?.({ stage: 'measure', done: ++done, total });
     }
     return scores;
   };
-  /** @type {Scores[][]} by the prompt, then by the condition */
-  const all = [];
-  for await (const scores of spread(model, items, look, { signal })) all.push(scores);
+  /** Scores by prompt, then by condition. @type {Scores[][]} */
+  const scoresByPrompt = [];
+  for await (const scores of spread(model, items, look, { signal })) scoresByPrompt.push(scores);
   const { name, prompts, chance, distance } = task;
   const byChoice = prompts.every(({ choices }) => choices);
   const conditionOf = (/** @type {unknown} */ _, /** @type {number} */ at) => {
-    const of = (/** @type {keyof Scores} */ what) => ({
-      ...meanOf(all.map((one) => one[at][what])),
-      change: meanOf(all.map((one) => one[at][what] - one[0][what])),
+    const scoreOf = (/** @type {keyof Scores} */ quantity) => ({
+      ...meanOf(scoresByPrompt.map((one) => one[at][quantity])),
+      change: meanOf(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
     });
-    return { accuracy: of('accuracy'), loss: of('loss'), choice: byChoice ? of('choice') : null };
+    return {
+      accuracy: scoreOf('accuracy'),
+      loss: scoreOf('loss'),
+      choice: byChoice ? scoreOf('choice') : null,
+    };
   };
   const [baseline, first, other, unseen] = CONDITIONS.map(conditionOf);
   const best = baseline.choice ?? baseline.accuracy;
@@ -182,18 +197,18 @@ export async function measureTask(model, task, options = {}) {
 }
 
 /**
- * Hides a key from the queries after the prompt was read.
+ * Hides a key from the queries after the prompt.
  * @param {number} key
  * @param {TaskPrompt} prompt
  * @returns {import('../sinkscope.js').Edit[]}
  */
-function evicted(key, { ids, from, lost = from - 1 }) {
+function evictionOf(key, { ids, from, lost = from - 1 }) {
   const queries = Array.from({ length: ids.length - 1 - lost }, (_, i) => lost + i);
   return queries.map((query) => ({ kind: 'hide_key', key, query }));
 }
 
 /**
- * Keys that the control may evict: neither the first nor one that holds the answer.
+ * Lists the keys that the control may evict: neither the first nor one that holds the answer.
  * @param {Pick<TaskPrompt, 'from' | 'lost' | 'needs'>} prompt
  */
 function ordinaryOf({ from, lost = from - 1, needs = [] }) {
@@ -260,7 +275,7 @@ function pick(n, random) {
 }
 
 /**
- * Different items of a list, in a random order (Fisher and Yates 1938, from the front).
+ * Draws different items of a list in random order (Fisher and Yates 1938, from the front).
  * @param {readonly number[]} list
  * @param {number} n
  * @param {() => number} random
@@ -280,7 +295,7 @@ function mean(values) {
 }
 
 /**
- * The mean over prompts and its standard error, which one prompt does not have.
+ * Returns the mean over prompts and its standard error, which is null for one prompt.
  * @param {readonly number[]} values
  * @returns {TaskMean}
  */

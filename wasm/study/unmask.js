@@ -1,6 +1,6 @@
 /**
- * Text out of a model of masked diffusion: in each step it says what every hidden place is, and the
- * places that it is surest of are uncovered. A step may do without its strongest key, or a random one.
+ * Generates text with a masked-diffusion model: each step predicts every masked position and
+ * unmasks the most confident ones. A step may hide its strongest key, or a random one.
  */
 import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.js';
 import { check, checkOptions } from '../abi/arguments.js';
@@ -30,24 +30,24 @@ export async function unmask(model, tokens, options) {
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   if (without !== undefined && !WITHOUT.includes(without))
     throw unlike('without', WITHOUT.join(' or '), without);
-  const out = new Set([mask, ...idsOf(options.never ?? [], V)]);
-  const now = hiddenIn(tokens, mask, context);
-  if (without !== undefined) expectInteger(now.length, 2, context, 'tokens.length');
-  if (answers) checkAnswers(answers, now, out, V);
+  const excluded = new Set([mask, ...idsOf(options.never ?? [], V)]);
+  const current = hiddenIn(tokens, mask, context);
+  if (without !== undefined) expectInteger(current.length, 2, context, 'tokens.length');
+  if (answers) checkAnswers(answers, current, excluded, V);
   const random = randomBits(seed);
   const made = [];
-  for (let left = steps; now.includes(mask); left--) {
-    const whole = await look(model, now, { edits, signal });
-    const { alpha } = whole;
+  for (let remaining = steps; current.includes(mask); remaining--) {
+    const fullRun = await look(model, current, { edits, signal });
+    const { alpha } = fullRun;
     const sink = strongest(alpha.data);
-    const key = hiddenKey(without, sink.place, now.length, random);
-    const { logits } = await withoutKey(model, now, key, whole, { edits, signal });
-    const guesses = placesOf(now, mask).map((place) => likeliest(logits, place, out));
-    const filled = surest(guesses, Math.ceil(guesses.length / left)).map((one) =>
-      answers ? answered(one, answers[one.place], logits, out) : one,
+    const key = hiddenKey(without, sink.place, current.length, random);
+    const { logits } = await withoutKey(model, current, key, fullRun, { edits, signal });
+    const guesses = placesOf(current, mask).map((place) => likeliest(logits, place, excluded));
+    const filled = surest(guesses, Math.ceil(guesses.length / remaining)).map((one) =>
+      answers ? withAnswer(one, answers[one.place], logits, excluded) : one,
     );
-    for (const { place, token } of filled) now[place] = token;
-    const step = { tokens: [...now], filled, alpha, sink, without: key ?? null };
+    for (const { place, token } of filled) current[place] = token;
+    const step = { tokens: [...current], filled, alpha, sink, without: key ?? null };
     made.push(step);
     onStep?.(step, made.length - 1);
   }
@@ -55,8 +55,8 @@ export async function unmask(model, tokens, options) {
 }
 
 /**
- * What a causal model says of tokens by those before each, with every key or without one: the loss of each place, and the key
- * that receives the most attention of all queries together.
+ * Predicts tokens with a causal model from those before them, with every key or without one;
+ * returns the loss of each position, and the key with the most attention over all queries.
  * @param {Pick<import('../sinkscope.js').Model, 'run' | 'describe'>} model
  * @param {readonly number[]} tokens
  * @param {readonly number[]} places from 1 on
@@ -64,21 +64,21 @@ export async function unmask(model, tokens, options) {
  * @returns {Promise<Pick<import('../sinkscope.js').UnmaskStep, 'filled' | 'sink'>>}
  */
 export async function predict(model, tokens, places, { without, seed, never, ...options }) {
-  const out = new Set(never);
-  const whole = await look(model, tokens, options);
+  const excluded = new Set(never);
+  const fullRun = await look(model, tokens, options);
   const T = tokens.length;
-  const sink = strongest(whole.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
+  const sink = strongest(fullRun.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
   const key = hiddenKey(without, sink.place, T, randomBits(seed));
-  const { logits } = await withoutKey(model, tokens, key, whole, options);
+  const { logits } = await withoutKey(model, tokens, key, fullRun, options);
   const filled = places.map((place) => ({
-    ...answered(likeliest(logits, place - 1, out), tokens[place], logits, out),
+    ...withAnswer(likeliest(logits, place - 1, excluded), tokens[place], logits, excluded),
     place,
   }));
   return { filled, sink };
 }
 
 /**
- * The key that a run does without.
+ * Returns the key that a run hides.
  * @param {'strongest' | 'random' | undefined} without
  * @param {number} sink
  * @param {number} T
@@ -89,7 +89,7 @@ function hiddenKey(without, sink, T, random) {
 }
 
 /**
- * The run without a key, or the whole one where it does without none.
+ * Runs without a key; without one to hide it returns the full run.
  * @param {Parameters<typeof look>[0]} model
  * @param {readonly number[]} tokens
  * @param {number | undefined} key
@@ -102,17 +102,17 @@ async function withoutKey(model, tokens, key, whole, { edits = [], signal }) {
 }
 
 /**
- * The id that hides a token.
+ * Returns the id of the mask token.
  * @param {Pick<import('../sinkscope.js').Model, 'architecture'>} model
- * @param {number} [given] the tokenizer's, where the model's description has none
+ * @param {number} [given] from the tokenizer, if the model's description has none
  */
-export function maskOf({ architecture: { mask, mask_token: own, V } }, given) {
+export function maskOf({ architecture: { mask, mask_token: modelMask, V } }, given) {
   if (given !== undefined) expectInteger(given, 0, V - 1, 'mask');
-  const token = given ?? own;
+  const token = given ?? modelMask;
   if (token !== null && mask.kind === 'bidirectional') return token;
-  const found = `${mask.kind} attention and ${token === null ? 'no' : 'a'} mask token`;
+  const actual = `${mask.kind} attention and ${token === null ? 'no' : 'a'} mask token`;
   const expected = 'a mask token and attention in both directions';
-  throw new SinkscopeError('argument', 'model', `expected ${expected}, got ${found}`);
+  throw new SinkscopeError('argument', 'model', `expected ${expected}, got ${actual}`);
 }
 
 /**
@@ -153,18 +153,18 @@ function checkAnswers(answers, tokens, out, V) {
 }
 
 /**
- * Another place, each as likely.
+ * Draws another position, uniformly.
  * @param {number} place
  * @param {number} T
  * @param {() => number} random
  */
 function otherThan(place, T, random) {
-  const drawn = Math.floor((random() * (T - 1)) / 2 ** 32);
-  return drawn < place ? drawn : drawn + 1;
+  const sample = Math.floor((random() * (T - 1)) / 2 ** 32);
+  return sample < place ? sample : sample + 1;
 }
 
 /**
- * One run: alpha [T], mean over layers and heads, and logits [T, V].
+ * Runs the model: alpha [T], the mean over layers and heads, and logits [T, V].
  * @param {Pick<import('../sinkscope.js').Model, 'run' | 'describe'>} model
  * @param {readonly number[]} tokens
  * @param {Pick<import('../sinkscope.js').RunOptions, 'edits' | 'signal'>} options
@@ -172,8 +172,8 @@ function otherThan(place, T, random) {
  */
 async function look(model, tokens, options) {
   const reads = [{ metric: 'alpha' }, { field: 'logits' }];
-  const recorded = { fields: fieldsFor(model.describe, reads), capacity: tokens.length };
-  const run = await model.run(tokens, { ...options, ...recorded });
+  const runOptions = { fields: fieldsFor(model.describe, reads), capacity: tokens.length };
+  const run = await model.run(tokens, { ...options, ...runOptions });
   const [alpha, logits] = await run.read(reads).finally(() => run.close());
   options.signal?.throwIfAborted();
   if (logits.data.every(Number.isNaN))
@@ -201,11 +201,11 @@ function placesOf(tokens, mask) {
 }
 
 /**
- * The likeliest token of a position, the lowest id of equals. Its probability is among the tokens
- * that the model may choose there.
+ * Returns the most likely token of a position; ties go to the lowest id. Its probability is
+ * relative to the tokens that the model may choose.
  * @param {Tensor} logits [T, V]
  * @param {number} place
- * @param {ReadonlySet<number>} out ids that may not
+ * @param {ReadonlySet<number>} out ids that it may not choose
  * @returns {Filled}
  */
 function likeliest({ shape: [, V], data }, place, out) {
@@ -220,14 +220,14 @@ function likeliest({ shape: [, V], data }, place, out) {
 }
 
 /**
- * What the text has at a place, beside what the model would have put in.
+ * Returns the text's token at a position, with the model's own choice.
  * @param {Filled} guess
  * @param {number} token
  * @param {Tensor} logits [T, V]
  * @param {ReadonlySet<number>} out
  * @returns {Filled}
  */
-function answered({ place, token: guess, probability }, token, { shape: [, V], data }, out) {
+function withAnswer({ place, token: guess, probability }, token, { shape: [, V], data }, out) {
   const row = data.subarray(place * V, (place + 1) * V);
   let sum = 0;
   row.forEach((x, id) => (sum += out.has(id) ? 0 : Math.exp(x - row[guess])));
@@ -235,7 +235,7 @@ function answered({ place, token: guess, probability }, token, { shape: [, V], d
 }
 
 /**
- * So many of them, the surest first, then from left to right.
+ * Returns the `count` most confident guesses; ties go from left to right.
  * @param {readonly Filled[]} guesses
  * @param {number} count
  */

@@ -1,6 +1,7 @@
 /**
- * What a model of masked diffusion loses when each step of unmasking does without its strongest key, and what a causal model
- * loses at the same places without its own.
+ * Measures how a masked-diffusion model's loss changes if each step of unmasking hides its
+ * strongest key, and how a causal model's loss changes at the same positions without its own
+ * strongest key.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.js';
 import { expect, expectInteger } from '../abi/errors.js';
@@ -24,11 +25,11 @@ export async function measureUnmasking(model, sequences, options = {}) {
   expect(masked > 0 && masked <= 1, 'masked', 'a share above 0, at most 1', masked);
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const random = randomBits(seed);
-  const out = new Set([mask, ...never]);
+  const excluded = new Set([mask, ...never]);
   const items = sequences.map((answers, i) => {
     checkList(answers, 'count', `sequences[${i}]`);
     expectInteger(answers.length, 2, model.architecture.context, `sequences[${i}].length`);
-    const places = answers.flatMap((id, place) => (place > 0 && !out.has(id) ? [place] : []));
+    const places = answers.flatMap((id, place) => (place > 0 && !excluded.has(id) ? [place] : []));
     expect(places.length > 0, `sequences[${i}]`, 'a token after the first to hide', 'none');
     const count = Math.max(1, Math.round(masked * places.length));
     const hidden = new Set(drawSome(places, count, random));
@@ -42,56 +43,56 @@ export async function measureUnmasking(model, sequences, options = {}) {
   const total = (causal ? 2 : 1) * CONDITIONS.length * items.length;
   let done = 0;
   /**
-   * Every condition of every prompt.
+   * Measures every condition of every prompt.
    * @param {typeof model} one
    * @param {(replica: Pick<import('../sinkscope.js').Model, 'run' | 'architecture' | 'describe'>, item: typeof items[number], without: typeof CONDITIONS[number]) => Promise<readonly Pick<import('../sinkscope.js').UnmaskStep, 'filled' | 'sink'>[]>} steps
    */
   const measured = async (one, steps) => {
     const { architecture, describe } = one;
-    /** @type {ReturnType<typeof scoresOf>[][]} by the prompt, then by the condition */
+    /** Scores by prompt, then by condition. @type {ReturnType<typeof scoresOf>[][]} */
     const all = [];
     const look = async (
       /** @type {import('../sinkscope.js').Replica} */ replica,
       /** @type {typeof items[number]} */ item,
     ) => {
-      const own = { architecture, describe, run: replica.run.bind(replica) };
-      const found = [];
+      const replicaModel = { architecture, describe, run: replica.run.bind(replica) };
+      const scores = [];
       for (const without of CONDITIONS) {
-        found.push(scoresOf(await steps(own, item, without)));
+        scores.push(scoresOf(await steps(replicaModel, item, without)));
         onProgress({ stage: 'measure', done: ++done, total });
       }
-      return found;
+      return scores;
     };
-    for await (const found of spread(one, items, look, { signal })) all.push(found);
+    for await (const scores of spread(one, items, look, { signal })) all.push(scores);
     return all;
   };
-  const given = { never, edits, signal };
-  const ours = await measured(model, (one, { answers, tokens, seed }, without) =>
-    unmask(one, tokens, { ...given, steps, mask, answers, seed, ...(without ? { without } : {}) }),
+  const shared = { never, edits, signal };
+  const maskedScores = await measured(model, (one, { answers, tokens, seed }, without) =>
+    unmask(one, tokens, { ...shared, steps, mask, answers, seed, ...(without ? { without } : {}) }),
   );
-  const theirs =
+  const causalScores =
     causal &&
     (await measured(causal, async (one, { answers, places, seed }, without) => [
-      await predict(one, answers, places, { ...given, seed, without }),
+      await predict(one, answers, places, { ...shared, seed, without }),
     ]));
   return {
     prompts: items.length,
     predicted: items.reduce((sum, { places }) => sum + places.length, 0),
     steps,
-    ...conditionsOf(ours),
-    moves: meanOf(ours.map(([one]) => one.moves)),
-    causal: theirs ? conditionsOf(theirs) : null,
+    ...conditionsOf(maskedScores),
+    moves: meanOf(maskedScores.map(([one]) => one.moves)),
+    causal: causalScores ? conditionsOf(causalScores) : null,
   };
 }
 
-/** @param {ReturnType<typeof scoresOf>[][]} all by the prompt, then by the condition */
+/** @param {ReturnType<typeof scoresOf>[][]} all by prompt, then by condition */
 function conditionsOf(all) {
   const [baseline, strongest, random] = CONDITIONS.map((_, at) => {
-    const of = (/** @type {'loss' | 'accuracy'} */ what) => ({
-      ...meanOf(all.map((one) => one[at][what])),
-      change: meanOf(all.map((one) => one[at][what] - one[0][what])),
+    const scoreOf = (/** @type {'loss' | 'accuracy'} */ quantity) => ({
+      ...meanOf(all.map((one) => one[at][quantity])),
+      change: meanOf(all.map((one) => one[at][quantity] - one[0][quantity])),
     });
-    return { loss: of('loss'), accuracy: of('accuracy') };
+    return { loss: scoreOf('loss'), accuracy: scoreOf('accuracy') };
   });
   return { baseline, strongest, random, alpha: meanOf(all.map(([one]) => one.alpha)) };
 }
@@ -112,11 +113,11 @@ function checkCausal({ architecture: { mask, V, context } }, sequences) {
 /** @param {readonly Pick<import('../sinkscope.js').UnmaskStep, 'filled' | 'sink'>[]} steps */
 function scoresOf(steps) {
   const filled = steps.flatMap((step) => step.filled);
-  const moved = steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1].sink.place);
+  const changes = steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1].sink.place);
   return {
     loss: meanOf(filled.map(({ loss = NaN }) => loss)).mean,
     accuracy: meanOf(filled.map(({ token, guess }) => Number(token === guess))).mean,
     alpha: meanOf(steps.map(({ sink }) => sink.alpha)).mean,
-    moves: steps.length > 1 ? moved.length / (steps.length - 1) : 0,
+    moves: steps.length > 1 ? changes.length / (steps.length - 1) : 0,
   };
 }

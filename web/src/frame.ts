@@ -343,6 +343,11 @@ export function indexOfMost(values: ArrayLike<number>): number {
   return best;
 }
 
+/** The head of element i of a quantity of all heads, [L, H]. */
+export function headAt(i: number, H: number): Head {
+  return { layer: Math.floor(i / H), head: i % H };
+}
+
 /** The head that is asked for, or the one that gives the first token the largest weight. */
 export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   const { L, H } = frame.architecture;
@@ -350,7 +355,7 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
     return { layer: Math.min(layer, L - 1), head: Math.min(head, H - 1) };
   // A study of other numbers has none.
   const best = frame.tensors.alpha ? indexOfMost(firstWeights(frame)) : 0;
-  return { layer: Math.floor(best / H), head: best % H };
+  return headAt(best, H);
 }
 
 /** Number of layers before the chosen hidden state, else before the one whose largest value exceeds the median most. */

@@ -463,10 +463,11 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
   tags: ({ architecture: { D } }) => [1 / D],
-  // Of the keys that a query sees, the first and the others.
+  // Of the keys that a query after the first one sees, the first and the others.
   geometry: ({ T, head }) => {
     const cos = head!.tensors.qk_cos!.data;
-    const visible = Array.from({ length: T * T }, (_, i) => i).filter((i) => i % T <= i / T);
+    const all = Array.from({ length: T * T }, (_, i) => i);
+    const visible = all.filter((i) => i >= T && i % T <= i / T);
     const meanOf = (isFirst: boolean) =>
       mean(visible.filter((i) => (i % T === 0) === isFirst).map((i) => cos[i]!));
     return [meanOf(true), meanOf(false)];

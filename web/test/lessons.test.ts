@@ -108,6 +108,11 @@ describe('the course', () => {
       else expect(writings()[figure]!.values, figure).toHaveProperty(value);
   });
 
+  it('says nothing of dark and light: on a dark page a large weight is light', () => {
+    for (const { slug, html } of all)
+      expect(html.replace(/<[^>]+>/g, ''), slug).not.toMatch(/\b(dark|light|bright)(er|est)?\b/i);
+  });
+
   it('has marks in every picture, and no number that is cut', () => {
     for (const { id } of all.flatMap(({ figures }) => figures)) {
       const file = join(import.meta.dirname, '../lessons/pictures', `${id}.svg`);

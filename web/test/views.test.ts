@@ -233,6 +233,9 @@ describe('the attention map', () => {
     expect([one(view, '.lens').hidden, view.all('.locator').length]).toEqual([false, 0]);
     view.map.events.onChoose!({ row: 20, col: 0 });
     expect(view.set).toHaveBeenCalledWith({ query: 80, key: 0, zoomQuery: 60, zoomKey: 0 });
+    // What is chosen is in the middle of the part, where there is room around it.
+    view.map.events.onChoose!({ row: 10, col: 9 });
+    expect(view.set).toHaveBeenLastCalledWith({ query: 40, key: 36, zoomQuery: 22, zoomKey: 18 });
     view.click('Largest');
     expect(view.set).toHaveBeenLastCalledWith({ pool: 'largest' });
     const most = drawn(attention, whole, { pool: 'largest' });
@@ -245,7 +248,7 @@ describe('the attention map', () => {
 
     const rows = tensor(
       [n, T],
-      Float32Array.from({ length: n * T }, (_, i) => (i % T) / 1000),
+      Float32Array.from({ length: n * T }, (_, i) => (i % T) / 1000 + Math.trunc(i / T) / 100),
     );
     const zoomed = { ...whole, head: { ...whole.head!, rows: { query: 60, key: 50, att: rows } } };
     const exact = drawn(attention, zoomed as never, {
@@ -256,6 +259,7 @@ describe('the attention map', () => {
     });
     expect(exact.map.data).toMatchObject({ rows: n, cols: n, chosen: { row: 10, col: 5 } });
     expect(exact.map.data.data[3]).toBeCloseTo(0.053);
+    expect(exact.map.data.data[5 * n + 4]).toBeCloseTo(0.104);
     expect(exact.map.data.rowWords).toHaveLength(n);
     expect(exact.map.data.label).toContain('Shown exactly: queries 60-99, keys 50-89.');
     expect(exact.says('0,3 0,11')).toEqual([

@@ -87,7 +87,8 @@ static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch)
     if (!strcmp(arch->family, "ernie4_5") || !strcmp(arch->family, "helium")) return true;
     return ss_load_is(loader, SS_GGUF) &&
            (!strcmp(arch->family, "llama") || !strcmp(arch->family, "mistral") ||
-            !strcmp(arch->family, "mixtral"));
+            !strcmp(arch->family, "mixtral") || !strcmp(arch->family, "granite") ||
+            !strcmp(arch->family, "smollm3") || !strcmp(arch->family, "olmo"));
 }
 
 /* Loads the tensors that a variant adds to q, k, v and o. */

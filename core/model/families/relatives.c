@@ -1,8 +1,8 @@
 /*
- * Llama with one field more: biases of their own (seed_oss), rotary pairs of neighbours (ernie4_5,
- * helium), layers that do not rotate (smollm3), factors of embeddings, scores, branches and logits
- * (granite), LayerNorm without gain (olmo), LayerNorm and heads that rotate in part (stablelm),
- * fused matrices (phi3), a feed-forward without gate (starcoder2).
+ * Relatives of llama, each with one more field: biases of their own (seed_oss), rotary pairs of
+ * neighbouring dimensions (ernie4_5, helium), layers without rotation (smollm3), factors for
+ * embeddings, scores, branches and logits (granite), LayerNorm without gain (olmo), LayerNorm and
+ * partial rotation (stablelm), fused matrices (phi3), a feed-forward without gate (starcoder2).
  */
 #include "family.h"
 
@@ -16,7 +16,7 @@ void ss_seed_oss_read(ss_arch *arch, ss_json *json) {
     arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
 }
 
-/* llama.c pairs the neighbours when it loads q and k. */
+/* llama.c pairs neighbouring dimensions when it loads q and k. */
 void ss_ernie_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {
         .G = 2, .K = 128, .context = 131072, .theta = 500000.0, .norm_eps = 1e-5, .tied = true};
@@ -37,7 +37,8 @@ void ss_helium_read(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "head_dim", "hidden_size / num_attention_heads", "another number");
 }
 
-/* 1 for each layer that rotates, 0 for one that does not; else every interval-th does not. */
+/* The config has 1 for each layer that rotates and 0 for one that does not; without a list,
+ * every interval-th layer does not rotate. */
 static void read_unrotated(ss_arch *arch, ss_json *json) {
     int interval = ss_json_int(json, "no_rope_layer_interval", 4, 1, SS_LAYERS_MAX);
     for (int l = 0; l < arch->L; l++) arch->unrotated[l] = (l + 1) % interval == 0;
@@ -53,7 +54,7 @@ static void read_unrotated(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "no_rope_layers", "0 or 1 for each layer", "something else");
 }
 
-/* The window, where it is used, is that of the layers that do not rotate. */
+/* If the window is used, the layers without rotation have it. */
 void ss_smollm3_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 4, .context = 32768, .theta = 2000000.0, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
@@ -79,14 +80,14 @@ void ss_granite_read(ss_arch *arch, ss_json *json) {
     arch->logit_scale = (float)(1.0 / ss_json_number(json, "logits_scaling", 1.0, 1e-6, 1e6));
 }
 
-/* These have no head_dim of their own. */
+/* These families have no head_dim in their configs. */
 static void divide_width(ss_arch *arch, ss_json *json) {
     arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     ss_check_width(arch, json, "num_attention_heads", "hidden_size");
 }
 
-/* The first `part` of each head is rotated; its width is rounded down. */
+/* Rotates the first `part` of each head, rounded down to whole dimensions. */
 static void read_partial_rotary(ss_arch *arch, ss_json *json, double part) {
     arch->rotary.part = part;
     ss_read_rotary(&arch->rotary, json, arch->context);
@@ -128,7 +129,7 @@ void ss_phi3_read(ss_arch *arch, ss_json *json) {
     read_one_window(arch, json);
 }
 
-/* q, k and v lie one after the other in one matrix, gate and up in another. */
+/* One matrix fuses q, k and v, another one gate and up. */
 static void load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K, total = HK + 2 * GK;

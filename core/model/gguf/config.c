@@ -33,8 +33,26 @@ static const same_key llama_keys[] = {
     {"feed_forward_length", "intermediate_size", (double)NAN},
     {"context_length", "max_position_embeddings", (double)NAN},
     {"attention.head_count", "num_attention_heads", (double)NAN},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", (double)NAN},
     {"rope.freq_base", "rope_theta", 10000.0},
+    {NULL, NULL, 0.0},
+};
+
+static const same_key rms_keys[] = {
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", (double)NAN},
+    {NULL, NULL, 0.0},
+};
+
+static const same_key layer_norm_keys[] = {
+    {"attention.layer_norm_epsilon", "layer_norm_eps", (double)NAN},
+    {"attention.layer_norm_epsilon", "norm_epsilon", (double)NAN},
+    {NULL, NULL, 0.0},
+};
+
+static const same_key granite_keys[] = {
+    {"embedding_scale", "embedding_multiplier", (double)NAN},
+    {"residual_scale", "residual_multiplier", (double)NAN},
+    {"attention.scale", "attention_multiplier", (double)NAN},
+    {"logit_scale", "logits_scaling", (double)NAN},
     {NULL, NULL, 0.0},
 };
 
@@ -152,6 +170,10 @@ static const char *const known_moe[] = {"expert_feed_forward_length", "expert_sh
                                         "expert_shared_feed_forward_length"};
 #define KNOWN_MOE (sizeof known_moe / sizeof *known_moe)
 
+static const char *const known_granite[] = {"embedding_scale", "residual_scale", "attention.scale",
+                                            "logit_scale"};
+#define KNOWN_GRANITE (sizeof known_granite / sizeof *known_granite)
+
 static bool is_type(const ss_gguf_source *source, const char *type) {
     return !strcmp(ss_gguf_model_type(source->family), type);
 }
@@ -170,6 +192,7 @@ static bool is_in(const char *key, const char *const *list, size_t n) {
 static void refuse_unknown(ss_gguf_source *source) {
     size_t n = strlen(source->architecture);
     bool gemma = is_type(source, "gemma2") || is_type(source, "gemma3_text");
+    bool granite = is_type(source, "granite");
     const cJSON *item;
     cJSON_ArrayForEach(item, source->pairs) {
         if (strncmp(item->string, source->architecture, n) != 0 || item->string[n] != '.') continue;
@@ -177,6 +200,8 @@ static void refuse_unknown(ss_gguf_source *source) {
         if (is_in(key, accepted, sizeof accepted / sizeof *accepted)) continue;
         if (gemma && is_in(key, known_gemma3, KNOWN_GEMMA3)) continue;
         if (is_moe(source) && is_in(key, known_moe, KNOWN_MOE)) continue;
+        if (granite && is_in(key, known_granite, KNOWN_GRANITE)) continue;
+        if (is_type(source, "phi3") && !strcmp(key, "attention.sliding_window")) continue;
         ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");
     }
 }
@@ -327,12 +352,49 @@ static void put_experts(ss_gguf_source *source) {
     }
 }
 
+/* OLMo's norm has no key in its config. */
+static void put_norm(ss_gguf_source *source) {
+    bool olmo = is_type(source, "olmo");
+    if (olmo) must_be(source, "attention.layer_norm_epsilon", 1e-5);
+    if (is_type(source, "stablelm") || is_type(source, "starcoder2"))
+        copy(source, layer_norm_keys);
+    else if (!olmo)
+        copy(source, rms_keys);
+}
+
+/* Returns the width that is rotated of a head of width K, and writes its share, rounded up a
+ * little, so that K times it rounds down to the width. */
+static double put_rotary_part(ss_gguf_source *source, double K, const char *key) {
+    double width = ss_gguf_number(source, "rope.dimension_count", K);
+    put(source, key, K >= 1.0 ? fmin((width + 1.0 / 1024.0) / K, 1.0) : 1.0);
+    return width;
+}
+
+static void put_parallel(ss_gguf_source *source, bool standard) {
+    const cJSON *parallel = ss_gguf_find(source, "use_parallel_residual");
+    if (parallel && !cJSON_IsBool(parallel))
+        ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full(source, "use_parallel_residual").text,
+                       "true or false");
+    put_bool(source, "use_parallel_residual", parallel ? cJSON_IsTrue(parallel) : standard);
+}
+
 static void put_llama(ss_gguf_source *source) {
     double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     copy(source, llama_keys);
+    put_norm(source);
     put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
     put(source, "head_dim", K);
-    must_be(source, "rope.dimension_count", K);
+    if (is_type(source, "phi3") || is_type(source, "stablelm"))
+        put_rotary_part(source, K, "partial_rotary_factor");
+    else
+        must_be(source, "rope.dimension_count", K);
+    if (is_type(source, "phi3") && ss_gguf_find(source, "attention.sliding_window"))
+        put(source, "sliding_window", ss_gguf_number(source, "attention.sliding_window", 0.0));
+    if (is_type(source, "granite")) copy(source, granite_keys);
+    if (is_type(source, "stablelm")) put_parallel(source, false);
+    /* Each family reads one of these names. */
+    put_bool(source, "use_bias", source->attention_bias);
+    put_bool(source, "use_qkv_bias", source->attention_bias);
     put_bool(source, "attention_bias", source->attention_bias);
     put_bool(source, "mlp_bias", source->ffn_bias);
     put_scaling(source, K);
@@ -351,15 +413,10 @@ static void put_falcon(ss_gguf_source *source) {
 }
 
 static void put_gptneox(ss_gguf_source *source) {
-    double K = head_width(source), width = ss_gguf_number(source, "rope.dimension_count", K);
+    double K = head_width(source);
     copy(source, gptneox_keys);
-    /* The share is rounded up a little, so that K times it rounds down to the width. */
-    put(source, "rotary_pct", K >= 1.0 ? fmin((width + 1.0 / 1024.0) / K, 1.0) : 1.0);
-    const cJSON *parallel = ss_gguf_find(source, "use_parallel_residual");
-    if (parallel && !cJSON_IsBool(parallel))
-        ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full(source, "use_parallel_residual").text,
-                       "true or false");
-    put_bool(source, "use_parallel_residual", !parallel || cJSON_IsTrue(parallel));
+    double width = put_rotary_part(source, K, "rotary_pct");
+    put_parallel(source, true);
     put_bool(source, "attention_bias", source->attention_bias);
     put_scaling(source, width);
 }

@@ -100,6 +100,23 @@ static const name gpt_neox[] = {
     {NULL, NULL},
 };
 
+static const name phi3[] = {
+    {"blk.#.attn_qkv", "model.layers.#.self_attn.qkv_proj"},
+    {"blk.#.ffn_up", "model.layers.#.mlp.gate_up_proj"},
+    {NULL, NULL},
+};
+
+static const name starcoder2[] = {
+    {"blk.#.ffn_up", "model.layers.#.mlp.c_fc"},
+    {"blk.#.ffn_down", "model.layers.#.mlp.c_proj"},
+    {NULL, NULL},
+};
+
+static const name seed_oss[] = {
+    {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
+    {NULL, NULL},
+};
+
 struct ss_gguf_family {
     const char *architecture, *model_type;
     const name *names, *others; /* fallback for names that the first table lacks; or NULL */
@@ -114,6 +131,14 @@ static const ss_gguf_family families[] = {
     {"qwen3moe", "qwen3_moe", qwen3_moe, llama},
     {"gemma2", "gemma2", branches, llama},
     {"gemma3", "gemma3_text", branches, llama},
+    {"smollm3", "smollm3", llama, NULL},
+    {"phi3", "phi3", phi3, llama},
+    {"granite", "granite", llama, NULL},
+    {"stablelm", "stablelm", llama, NULL},
+    {"starcoder2", "starcoder2", starcoder2, llama},
+    {"seed_oss", "seed_oss", seed_oss, llama},
+    {"ernie4_5", "ernie4_5", llama, NULL},
+    {"olmo", "olmo", llama, NULL},
     {"olmo2", "olmo2", branches, llama},
     {"hunyuan-dense", "hunyuan_v1_dense", hunyuan, llama},
     {"hunyuan-moe", "hunyuan_v1_moe", hunyuan, llama},

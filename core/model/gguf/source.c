@@ -93,7 +93,7 @@ static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
 }
 
 static ss_status find_architecture(ss_gguf_source *source) {
-    char names[192];
+    char names[320];
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.architecture");
     const char *word = cJSON_IsString(item) ? item->valuestring : "";
     snprintf(source->architecture, sizeof source->architecture, "%s", word);

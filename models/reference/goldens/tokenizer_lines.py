@@ -137,7 +137,7 @@ def lines(corpus: Path) -> list[str]:
     words = [word for line in natural for word in line.split()]
     prose = [line for line in corpus.read_text().splitlines()[100:6000] if len(line) > 40]
 
-    def mixed() -> str:
+    def mixed_words() -> str:
         return "".join(rng.choice(words) + rng.choice(SPACES) for _ in range(rng.randint(2, 7)))
 
     def one_script() -> str:
@@ -166,7 +166,7 @@ def lines(corpus: Path) -> list[str]:
 
     texts = [*EDGES, *natural, *CODE]
     texts += [rng.choice(prose)[:90] for _ in range(150)]
-    kinds = [(mixed, 5), (one_script, 5), (any_script, 3), (emoji, 2), (marks, 2), (figures, 2),
+    kinds = [(mixed_words, 5), (one_script, 5), (any_script, 3), (emoji, 2), (marks, 2), (figures, 2),
              (signs, 2)]
     chosen = [make for make, weight in kinds for _ in range(weight)]
     while len(texts) < COUNT:

@@ -35,9 +35,17 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE, "gemma2": gguf.MODEL_ARCH.GEMMA2,
                  "olmo2": gguf.MODEL_ARCH.OLMO2, "falcon": gguf.MODEL_ARCH.FALCON,
                  "bloom": gguf.MODEL_ARCH.BLOOM, "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
-                 "hunyuan_v1_moe": gguf.MODEL_ARCH.HUNYUAN_MOE}
+                 "hunyuan_v1_moe": gguf.MODEL_ARCH.HUNYUAN_MOE,
+                 "smollm3": gguf.MODEL_ARCH.SMOLLM3, "phi3": gguf.MODEL_ARCH.PHI3,
+                 "granite": gguf.MODEL_ARCH.GRANITE, "stablelm": gguf.MODEL_ARCH.STABLELM,
+                 "starcoder2": gguf.MODEL_ARCH.STARCODER2, "seed_oss": gguf.MODEL_ARCH.SEED_OSS,
+                 "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5, "olmo": gguf.MODEL_ARCH.OLMO}
 
-OWN = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe")
+OWN = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite", "stablelm",
+       "starcoder2", "seed_oss", "ernie4_5", "olmo")
+
+# The converter puts the two rows of a rotary pair of these side by side.
+PERMUTED = ("llama", "granite", "smollm3", "olmo")
 
 # Largest change of a number, as a fraction of its tensor's largest magnitude.
 ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
@@ -57,17 +65,22 @@ UNWRITTEN = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
 # --- the converter's changes -----------------------------------------------------------------------
 
 
-def permuted(w: Tensor, heads: int) -> Tensor:
+def permute(w: Tensor, heads: int) -> Tensor:
     """Permute rows so that those of a rotary pair, j and K/2 + j, are adjacent."""
     return w.reshape(heads, 2, -1, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
 
 
-def converted(name: str, w: Tensor, config: Any) -> Tensor:
+def heads_of(name: str, config: Any) -> int:
+    """Heads of a matrix of queries or keys; 0 for other tensors."""
+    if ".q_proj." in name:
+        return config.num_attention_heads
+    return config.num_key_value_heads if ".k_proj." in name else 0
+
+
+def convert(name: str, w: Tensor, config: Any) -> Tensor:
     kind = config.model_type
-    if kind == "llama" and ".q_proj." in name:
-        return permuted(w, config.num_attention_heads)
-    if kind == "llama" and ".k_proj." in name:
-        return permuted(w, config.num_key_value_heads)
+    if kind in PERMUTED and (heads := heads_of(name, config)):
+        return permute(w, heads)
     if kind == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         return w.T
     if ".query_key_value." in name:
@@ -110,6 +123,8 @@ def read_back_own(file: Path, model: transformers.PreTrainedModel,
             q, k, v = w.split([w.shape[0] - 2 * G * K, G * K, G * K])
             w = torch.cat([part.reshape(G, -1, K, *more) for part in (q, k, v)], 1)
             w = w.reshape(-1, *more)
+        if config.model_type in PERMUTED and (heads := heads_of(name, config)):
+            w = w.reshape(heads, -1, 2, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
         parts[name] = w
     weights = {}
     for name, w in model.state_dict().items():
@@ -179,13 +194,31 @@ def add_rope(writer: GGUFWriter, config: Any) -> None:
         writer.add_tensor("rope_freqs.weight", rope_factors(config))
 
 
+def add_norm(writer: GGUFWriter, config: Any) -> None:
+    if hasattr(config, "rms_norm_eps"):
+        writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    else:  # OLMo's is no key of its config.
+        eps = getattr(config, "layer_norm_eps", getattr(config, "norm_epsilon", 1e-5))
+        writer.add_layer_norm_eps(eps)
+
+
 def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    add_norm(writer, config)
     K = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    if config.model_type == "llama":
-        writer.add_rope_dimension_count(K)
+    part = config.rope_parameters.get("partial_rotary_factor", 1.0)
+    if config.model_type in ("llama", "granite", "smollm3", "phi3", "stablelm"):
+        writer.add_rope_dimension_count(int(part * K))
+    if config.model_type == "phi3":
+        writer.add_sliding_window(config.sliding_window)
+    if config.model_type == "stablelm":
+        writer.add_parallel_residual(config.use_parallel_residual)
+    if config.model_type == "granite":
+        writer.add_embedding_scale(config.embedding_multiplier)
+        writer.add_residual_scale(config.residual_multiplier)
+        writer.add_attention_scale(config.attention_multiplier)
+        writer.add_logit_scale(config.logits_scaling)
     if config.model_type != "qwen2":
         writer.add_key_length(K)
         writer.add_value_length(K)
@@ -270,7 +303,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) ->
             if gguf_name is None:
                 raise SystemExit(f"{part}: GGUF has no name for it")
             names[gguf_name] = part
-            raw, kind = pack(converted(part, part_w, config).contiguous().numpy(), wanted, rng)
+            raw, kind = pack(convert(part, part_w, config).contiguous().numpy(), wanted, rng)
             writer.add_tensor(gguf_name, raw, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -385,6 +418,26 @@ def falcon_groups() -> None:
          "for attention and one for the feed-forward.")
 
 
+def smollm3() -> None:
+    config = transformers.SmolLM3Config(
+        hidden_size=32, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=40, vocab_size=61, max_position_embeddings=48, bos_token_id=0,
+        eos_token_id=1, pad_token_id=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0})
+    case("gguf-smollm3-bf16", fresh(transformers.SmolLM3ForCausalLM(eager(config))), "BF16",
+         "The fourth layer does not rotate, which no key says; rotary pairs side by side.")
+
+
+def starcoder2() -> None:
+    config = transformers.Starcoder2Config(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=40, vocab_size=61, max_position_embeddings=48, bos_token_id=0,
+        eos_token_id=1, pad_token_id=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0})
+    case("gguf-starcoder2-f16", fresh(transformers.Starcoder2ForCausalLM(eager(config))), "F16",
+         "LayerNorm, a feed-forward without gate, biases.")
+
+
 def gemma2() -> None:
     config = transformers.Gemma2Config(
         hidden_size=24, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1,
@@ -421,6 +474,14 @@ CASES: dict[str, Callable[[], None]] = {
     "gguf-hunyuan_moe-f16": lambda: of_golden("hf-hunyuan_moe", "F16"),
     "gguf-falcon-bf16": lambda: of_golden("hf-falcon", "BF16"),
     "gguf-bloom-f16": lambda: of_golden("hf-bloom", "F16"),
+    "gguf-granite-bf16": lambda: of_golden("hf-granite", "BF16"),
+    "gguf-phi3-f16": lambda: of_golden("hf-phi3", "F16"),
+    "gguf-stablelm-f16": lambda: of_golden("hf-stablelm", "F16"),
+    "gguf-seed_oss-bf16": lambda: of_golden("hf-seed_oss", "BF16"),
+    "gguf-ernie4_5-bf16": lambda: of_golden("hf-ernie4_5", "BF16"),
+    "gguf-olmo-bf16": lambda: of_golden("hf-olmo", "BF16"),
+    "gguf-smollm3-bf16": smollm3,
+    "gguf-starcoder2-f16": starcoder2,
     "gguf-falcon-groups-f16": falcon_groups,
     "gguf-qwen3_moe-q8_0": moe,
     "gguf-gemma2-bf16": gemma2,

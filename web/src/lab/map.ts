@@ -1,5 +1,6 @@
 /** A lab's attention map, what it says, and what can be done with its model. */
 import { html, nothing, render } from 'lit';
+import { headAt } from '../frame';
 import { choices } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
@@ -98,7 +99,7 @@ function heads({ lab }: NamedLab, choose: (head: number) => void) {
     [
       ['-1', 'strongest head'],
       ...Array.from({ length: L * H }, (_, i) => {
-        return [String(i), headName({ layer: Math.floor(i / H), head: i % H })] as const;
+        return [String(i), headName(headAt(i, H))] as const;
       }),
     ],
     (value) => choose(Number(value)),

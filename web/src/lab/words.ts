@@ -1,6 +1,7 @@
 /** What a lab's numbers say, in sentences that hold for any of them. */
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
+import { headAt } from '../frame';
 import { headName, percent, show } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
@@ -73,8 +74,7 @@ export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefin
       elsewhere.reduce((sum, t) => sum + numbers[t * T]!, 0) / elsewhere.length;
     const found = { weights, shares, share: mean(shares), weight: mean(weights) };
     // A row that gives next to nothing may give all of it to one token.
-    if (!best || found.weight > best.weight)
-      best = { layer: Math.floor(i / H), head: i % H, ...found };
+    if (!best || found.weight > best.weight) best = { ...headAt(i, H), ...found };
   }
   return best;
 }

@@ -247,7 +247,7 @@ export class Figure {
   #conditionsOf(frame: Frame): Frame {
     const [first] = this.#view.reads;
     const isAveraged = first !== undefined && first in frame.spread;
-    return isAveraged || frame.sequences === 1 ? frame : { ...frame, sequences: 1 };
+    return isAveraged ? frame : { ...frame, sequences: 1 };
   }
 
   #cell(): Cell {

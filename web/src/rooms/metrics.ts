@@ -3,12 +3,14 @@ import type { Describe, Metric } from 'sinkscope';
 import {
   alphaOfKey,
   firstKey,
+  headAt,
   indexOfMost,
   keysOf,
   layerNumber,
   mean,
   overPrompts,
   type Frame,
+  type Head,
 } from '../frame';
 import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
 import { CLASS_WORDS, firstPlace, judged } from '../words';
@@ -58,13 +60,18 @@ function sinkElsewhere(frame: Frame): Cell {
   return { ...cell, ...(cell.mean ? { where: { key: at } } : {}) };
 }
 
+/** The head of element `at` of a metric [L, n], by the model's own number of its layer. */
+function whereOf(frame: Frame, at: number, n: number): Head {
+  const { layer, head } = headAt(at, n);
+  return { layer: layerNumber(frame, layer), head };
+}
+
 /** The largest alpha_1 of a head, of the means over prompts. */
 function alphaMost(frame: Frame): Cell {
   const { H } = frame.architecture;
   const key = firstKey(frame);
   const at = indexOfMost(alphaOfKey(frame, key));
-  const where = { layer: layerNumber(frame, Math.floor(at / H)), head: at % H };
-  return { ...cellAt(frame, 'alpha', at * frame.T + key), where };
+  return { ...cellAt(frame, 'alpha', at * frame.T + key), where: whereOf(frame, at, H) };
 }
 
 /** The layer after which the first token's hidden norm is largest, relative to the mean of the others. */
@@ -84,8 +91,7 @@ const leastOf =
     const values = frame.tensors[name]?.data;
     if (!values) return cellAt(frame, name, 0);
     const at = indexOfMost(Array.from(values, (value) => -value));
-    const where = { layer: layerNumber(frame, Math.floor(at / G)), head: at % G };
-    return { ...cellAt(frame, name, at), where };
+    return { ...cellAt(frame, name, at), where: whereOf(frame, at, G) };
   };
 
 /** A column whose definition names the unit of the first metric that it reads. */

@@ -1,7 +1,7 @@
 /** What each head is good for: how much worse the text is predicted without it, and what it does instead. */
 import { html, render } from 'lit';
 import { labelHead, type HeadLabel } from 'sinkscope';
-import { isBidirectional, largest, mean, type Frame, type Head } from '../frame';
+import { headAt, isBidirectional, largest, mean, type Frame, type Head } from '../frame';
 import { diverging } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { capital, headWords, percent } from '../words';
@@ -26,7 +26,7 @@ function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
     const contribution = tensors.contribution!.data[i]!;
     const { label: name, dormant } = labelHead({ eps, share, contribution, effect });
     const label = name === 'no-op' && !dormant ? 'parked' : name;
-    return { layer: Math.floor(i / H), head: i % H, effect, share, label, dormant };
+    return { ...headAt(i, H), effect, share, label, dormant };
   });
 }
 

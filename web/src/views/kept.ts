@@ -1,5 +1,5 @@
 /** Which keys each head's cache holds, and until when: a strip for each head. */
-import { mean, type Frame } from '../frame';
+import { headAt, mean, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -39,13 +39,8 @@ export const kept: View = {
     const legend = part(root, 'legend-place');
     let heads = 1;
     const map = createHeatmap(part(root, 'plot strips'), {
-      onPoint: (cell) =>
-        point(
-          cell
-            ? { layer: Math.floor(cell.row / heads), head: cell.row % heads, key: cell.col }
-            : {},
-        ),
-      onChoose: ({ row }) => set({ layer: Math.floor(row / heads), head: row % heads }),
+      onPoint: (cell) => point(cell ? { ...headAt(cell.row, heads), key: cell.col } : {}),
+      onChoose: ({ row }) => set(headAt(row, heads)),
     });
     const data = lastOf(stays);
     return (frame, { theme, at }) => {
@@ -67,7 +62,7 @@ export const kept: View = {
         describe: ({ row, col }) => {
           if (row < 0 || col < 0) return '';
           const gone = frame.tensors.evicted!.data[row * frame.T + col]!;
-          const name = `${headName({ layer: Math.floor(row / own), head: row % own })}: token ${col} “${word(frame.tokens[col]?.text ?? '')}”`;
+          const name = `${headName(headAt(row, own))}: token ${col} “${word(frame.tokens[col]?.text ?? '')}”`;
           return Number.isNaN(gone) ? `${name} stays` : `${name} is evicted at query ${gone}`;
         },
       });

@@ -1,5 +1,5 @@
 /** Which components of the residual stream make the first key's logit in a head. */
-import { ofHead, type Frame, type Head } from '../frame';
+import { headAt, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { quantity } from '../save/numbers';
@@ -35,7 +35,7 @@ export function partsOf(frame: Frame, at: Head): Parts {
     attention: below.map((l) => all[1 + 2 * l]!),
     ffn: below.map((l) => all[2 + 2 * l]!),
     biases: all.at(-1)!,
-    ...(isApart ? { head: { layer: Math.floor(most / H), head: most % H, part: own[most]! } } : {}),
+    ...(isApart ? { head: { ...headAt(most, H), part: own[most]! } } : {}),
   };
 }
 

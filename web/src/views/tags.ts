@@ -1,5 +1,5 @@
 /** Catch, tag, release: how much of what the other tokens carry lies along what the first token's value writes. */
-import { indexOfMost, type Frame, type Head } from '../frame';
+import { headAt, indexOfMost, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { part, say, type View } from '../page/view';
 import { quantity } from '../save/numbers';
@@ -21,7 +21,7 @@ function sentence(frame: Frame, at: Head): string {
     `${capital(headWords(at))}: ${percent(share[i]!)} of what the head mixes for the other tokens lies along the first ` +
     'token’s value';
   if (known[most]! < 0) return `${own}.`;
-  const name = headName({ layer: Math.floor(most / H), head: most % H });
+  const name = headName(headAt(most, H));
   return (
     `${own}, and ${percent(stream[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
     `of it; most of all heads: ${percent(stream[most]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
