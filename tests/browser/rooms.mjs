@@ -115,7 +115,7 @@ const start = {
     );
     assert.equal(
       sides[1],
-      'Sigmoid model No head gives <s> more than about 2%; this head gives it the most. With softmax every row must sum to 100%; with sigmoid a token may attend to little.',
+      'Sigmoid model No head gives <s> more than about 2%: rows need not sum to 100%.',
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ almost every token attends here');

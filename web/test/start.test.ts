@@ -119,7 +119,7 @@ describe('the first sentence', () => {
       /In the same model trained with sigmoid instead of softmax, they do not\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2%; this head gives it the most. With softmax every row must sum to 100%; with sigmoid a token may attend to little.',
+      'Sigmoid model No head gives <s> more than 2%: rows need not sum to 100%.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });

@@ -107,8 +107,7 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const first = firstBare(frame);
   const number = html`<strong>${givenWords(claim)}</strong>`;
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}; this head gives it the most. With
-    softmax every row must sum to 100%; with ${frame.operation.label} a token may attend to little.`;
+    return html`No head gives ${first} more than ${number}: rows need not sum to 100%.`;
   if (!claim.isShare) return html`This head gives ${first} a mean weight of ${number}.`;
   return html`${explained('This head')} gives ${first} ${number} ${shareWords(frame)}; spread evenly
   over the tokens that each row can see, it would be ${percent(claim.even, 0)}.`;
