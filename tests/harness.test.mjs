@@ -249,6 +249,8 @@ def test_d(): assert False`,
     { name: 'a "word" & <b> é', failed: false },
     { name: 'c', failed: true },
   ]);
+  const parse = 'import sys, xml.dom.minidom as dom; dom.parse(sys.argv[1])';
+  assert.deepEqual(await run('python3', ['-c', parse, at('ours.xml')]), { status: 0, output: '' });
 });
 
 test('a test of ctest that skips itself is listed by its name', () => {

@@ -16,9 +16,12 @@ const unescaped = (text) =>
   text.replaceAll(/&(?:(\w+)|#(\d+)|#x(\w+));/g, (entity, name, decimal, hex) =>
     name ? (NAMES[name] ?? entity) : String.fromCodePoint(hex ? parseInt(hex, 16) : +decimal),
   );
-/** @param {string} text */
+/** XML has no reference to a control character or to half of a pair. @param {string} text */
 const escaped = (text) =>
-  text.replaceAll(/[^\t\n\x20-\x7e]|[&<>"]/gu, (letter) => `&#${letter.codePointAt(0)};`);
+  text
+    .toWellFormed()
+    .replaceAll(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')
+    .replaceAll(/[^\t\n\x20-\x7e]|[&<>"]/gu, (letter) => `&#${letter.codePointAt(0)};`);
 
 /** @param {string} tag @param {string} name @returns {string} the attribute, or nothing */
 const attribute = (tag, name) => unescaped(tag.match(RegExp(`\\s${name}="([^"]*)"`))?.[1] ?? '');

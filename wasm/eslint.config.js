@@ -1,12 +1,12 @@
-/** What tests/style asks of the JavaScript of the package and of the tests, and of the page's TypeScript. */
+/** ESLint rules for the JavaScript of the package and the tests, and for the page's TypeScript. */
 import js from '@eslint/js';
 import globals from 'globals';
 import typescript from 'typescript-eslint';
 
-/** Values that are said to be unused when their name begins so. */
+/** A leading underscore marks a value as unused. */
 const unused = ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }];
 
-/** In a comment `any` is a type that ends all checking; eslint itself reads no types. */
+/** `any` in a JSDoc type disables type checking; eslint itself reads no types. */
 const noAny = {
   meta: { messages: { any: 'say what it is, or unknown: `any` ends all checking' } },
   create: (context) => ({
@@ -31,7 +31,7 @@ export default [
       'no-var': 'error',
       'prefer-const': 'error',
       'no-unused-vars': unused,
-      // A character of control is what is looked for there.
+      // Some expressions search for control characters on purpose.
       'no-control-regex': 'off',
       'no-restricted-syntax': [
         'error',
@@ -50,7 +50,7 @@ export default [
     rules: { '@typescript-eslint/no-unused-vars': unused },
   },
   {
-    // With types, which only the page's files have a project for.
+    // Rules that need types apply to the page only: no other files have a project.
     files: ['web/{src,ship,test}/**/*.ts'],
     languageOptions: { parserOptions: { projectService: true } },
     rules: {

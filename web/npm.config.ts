@@ -6,40 +6,40 @@
  */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { defineConfig, type Plugin } from 'vite';
 import { buildInto, SHARED } from './ship/build.ts';
-import { home } from './ship/home.ts';
+import { home, source } from './ship/home.ts';
 import { writeNotices } from './ship/notices.ts';
 import { Part, seedsAmong } from './ship/parts.ts';
-
-/** The twins, and one model of each other way to do without a sink on the first token. */
-const MODELS = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
 
 const root = import.meta.dirname;
 const out = resolve(root, process.env.SINKSCOPE_PACKAGE ?? '../.build/sinkscope-page');
 const binaries = resolve(root, '../.build/wasm');
 const { version, license } = JSON.parse(readFileSync(resolve(root, 'package.json'), 'utf8'));
 
+const named = pathToFileURL(resolve(root, '../wasm/loading/zoo.js')).href;
+const { ZOO } = (await import(named)) as { readonly ZOO: readonly string[] };
+
 const folder = resolve(root, '../models/zoo');
 interface Listed {
   readonly id: string;
-  readonly tokenizer: string;
   readonly preview?: object;
-  readonly timeline?: boolean;
 }
 const cards = (JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as Listed[]).filter(
-  ({ id }) => MODELS.includes(id),
+  ({ id }) => ZOO.includes(id),
 );
 
-/** Checkpoints are left out, and exact weights where a preview and its refinement make them. */
+/**
+ * A model is a whole folder, which the package `sinkscope` opens by the model's name. Checkpoints are left out, and what
+ * refines a preview, for the exact weights are there.
+ */
 function isOfModel(file: string): boolean {
-  const [id, name] = file.split('/');
-  const card = cards.find((one) => one.id === id);
-  if (!card) return false;
-  if (name === 'tokenizer.json') return card.tokenizer === id;
-  return name !== 'timeline' && !(card.preview && name === 'model.safetensors');
+  const [id = '', name] = file.split('/');
+  return ZOO.includes(id) && name !== 'timeline' && name !== 'refinement.gz';
 }
-const zoo = new Part('zoo', folder, (file) => !file.includes('/') || isOfModel(file));
+/** The package's address has its version, so the models need no other name for each build. */
+const zoo = new Part('zoo', folder, (file) => !file.includes('/') || isOfModel(file), 'zoo/');
 /** A figure in another's page has no threads, and opens no model that is large enough for products of 8 bits. */
 const engine = new Part('engine', binaries, (file) =>
   /^sinkscope\.((lab\.)?(simd\.)?wasm|describe\.json)$/.test(file),
@@ -55,7 +55,13 @@ Figures of attention sinks, computed in the reader's browser, by one script tag:
 Any site that serves the files of npm packages as they are will do, such as https://unpkg.com/sinkscope-page@${version}/sink-scope.js.
 Name the version: a figure then shows the same numbers for ever.
 
-Models: ${MODELS.join(', ')}. Pictures of the course's figures lie in \`pictures\`. Views, attributes, and all other models:
+The same files run in programs, such as notebooks:
+
+    import { load } from 'https://cdn.jsdelivr.net/npm/sinkscope-page@${version}/sink-load.js';
+    const model = await load('softmax'); // or a model of Hugging Face: 'owner/name'
+    const { sink, map } = await model.measure('The old man sat at the door.');
+
+Models: ${ZOO.join(', ')}. Pictures of the course's figures lie in \`pictures\`. Views, attributes, and all other models:
 ${home}
 `;
 
@@ -79,7 +85,10 @@ function ship(): Plugin {
       if (!home) throw new Error('SINKSCOPE_HOME: expected the address of the page, found none');
       engine.copyTo(out);
       zoo.copyTo(out);
-      const listed = cards.map((card) => ({ ...card, timeline: false }));
+      const listed = cards.map((card) => ({
+        ...{ ...card, timeline: false },
+        ...(card.preview ? { preview: { ...card.preview, refinement: undefined } } : {}),
+      }));
       writeFileSync(`${out}/${zoo.path}index.json`, JSON.stringify(listed));
       cpSync(resolve(root, 'lessons/pictures'), `${out}/pictures`, {
         recursive: true,
@@ -93,6 +102,8 @@ function ship(): Plugin {
         keywords: ['attention', 'attention sink', 'language model', 'web component'],
         author: 'The Sinkscope authors',
         homepage: home,
+        // npm's provenance compares it with the repository whose workflow publishes.
+        ...(source && { repository: { type: 'git', url: `git+${source}.git`, directory: 'web' } }),
         exports: { '.': './sink-scope.js', './*': './*' },
       };
       writeFileSync(`${out}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`);
@@ -103,9 +114,13 @@ function ship(): Plugin {
 
 export default defineConfig({
   ...SHARED,
-  build: buildInto(out, {
-    // It says where the package lies, from a file in the folder of the others.
-    groups: [{ name: 'base', test: /src\/base\.ts$/ }],
-  }),
+  build: buildInto(
+    out,
+    {
+      // It says where the package lies, from a file in the folder of the others.
+      groups: [{ name: 'base', test: /src\/base\.ts$/ }],
+    },
+    { 'sink-load': resolve(root, 'src/embed/load.ts') },
+  ),
   plugins: [ship()],
 } as never);

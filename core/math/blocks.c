@@ -8,21 +8,22 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Factors of bytes, which are used as integers shifted up by 24 bits. */
+/* The kernels keep an integer of one byte shifted up by 24 bits (kernels.h); the factor undoes
+ * that. */
 #define FACTOR 0x1p-24f
 
-/* What many readers call is there once. */
+/* Several readers share these functions: inlined copies would only be downloaded. */
 #ifdef __GNUC__
 #define ONCE __attribute__((noinline)) static
 #else
 #define ONCE static
 #endif
 
-/* blocks[lane]: the lane's first block. */
+/* Reads groups of `lanes` rows; blocks[lane] is the first block of row `lane`. */
 #define READER(name)                                                                               \
     static void name(ss_groups *g, const unsigned char *const blocks[], size_t lanes)
 
-/* The numbers stay in the rows, from byte `at` of each block on. */
+/* Leaves the integers in the rows, from byte `at` of each block. */
 static void point_to_rows(ss_groups *g, const unsigned char *const blocks[], size_t at,
                           size_t stride) {
     for (size_t lane = 0; lane < SS_PANEL; lane++) g->q[lane] = (const int8_t *)blocks[lane] + at;
@@ -46,7 +47,7 @@ ONCE void read_halves(float *out, const unsigned char *const blocks[], size_t la
     ss_scale(out, factor, n * SS_PANEL);
 }
 
-/* Blocks of one group begin with its factor, behind which there may be a summand. */
+/* Blocks of one group begin with the factor; the summand, if there is one, follows it. */
 ONCE void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
                        ss_dtype type, float factor, bool adds) {
     size_t bytes = ss_dtype_block_bytes(type);
@@ -69,7 +70,7 @@ static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes
     }
 }
 
-/* Of each group of each row, `at` bytes behind the start of its block. */
+/* Reads the nibbles of each group of each row, `at` bytes after the start of its block. */
 ONCE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
                            ss_dtype type, size_t at, int by) {
     size_t bytes = ss_dtype_block_bytes(type);
@@ -90,7 +91,8 @@ READER(read_q4_1) {
     read_all_nibbles(g, blocks, lanes, SS_Q4_1, 4, 0);
 }
 
-/* Numbers of five bits: four as nibbles, the fifth is bit i of four bytes before them. */
+/* Numbers of five bits: their low four bits are nibbles, the fifth is bit i of the four bytes
+ * before. */
 ONCE void read_fives(ss_groups *g, const unsigned char *const blocks[], size_t lanes, ss_dtype type,
                      size_t at, int by) {
     size_t bytes = ss_dtype_block_bytes(type);
@@ -116,8 +118,8 @@ READER(read_q5_1) {
     read_fives(g, blocks, lanes, SS_Q5_1, 4, 0);
 }
 
-/* The fifth bit of number k of group i is bit i of byte fifths + k of the block; 0: there are none.
- */
+/* The fifth bit of number k of group i is bit i of byte fifths + k of the block; fifths 0: there
+ * are no fifth bits. */
 ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
                                size_t at, size_t fifths) {
     float d[SS_PANEL], m[SS_PANEL];
@@ -148,9 +150,11 @@ READER(read_q5_k) {
     read_halves_of_bytes(g, blocks, lanes, 48, 16);
 }
 
-/* | 128 bytes: low four bits | 64 bytes: high two bits | 16 x int8 scales | d: half |
- * d s_i (q - 32) for sixteen groups of 16. Numbers go in halves of 128 and quarters of 32 of them:
- * quarters 0, 1 have the low halves of 64 bytes, 2, 3 the high ones. */
+/*
+ * | 128 bytes: low four bits | 64 bytes: high two bits | 16 x int8 scales | d: half |
+ * d s_i (q - 32) for sixteen groups of 16. A block has two halves of 128 numbers, each of four
+ * quarters of 32: quarters 0 and 1 are the low nibbles of 64 bytes, 2 and 3 the high ones.
+ */
 READER(read_q6_k) {
     float d[SS_PANEL];
     read_halves(d, blocks, lanes, 208, 0, FACTOR, 1);
@@ -180,7 +184,7 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
     const unsigned char *blocks[SS_PANEL];
     size_t before = ss_dtype_bytes(type, first * SS_GROUP);
     for (size_t lane = 0; lane < SS_PANEL; lane++) {
-        /* A lane without a row has the first one's numbers, times 0. */
+        /* A lane without a row reads the first row's numbers; its factors are 0. */
         blocks[lane] = rows[lane < lanes ? lane : 0] + before;
         groups->q[lane] = groups->unpacked[lane];
     }

@@ -6,14 +6,15 @@ void ss_fixed_row_ref(SS_FIXED_ROW_ARGS) {
     for (; n > 0; n--, row++, x += SS_GROUP) {
         uint32_t largest = 0;
         for (size_t k = 0; k < SS_GROUP; k++) {
-            /* Without signs, bits are in the order of numbers, and those of no number above. */
+            /* Bits without the sign order like magnitudes; infinity and NaN are larger than all
+             * numbers. */
             uint32_t size = ss_bits_of_float(x[k]) & 0x7fffffffu;
             largest = size > largest ? size : largest;
         }
         ss_unit unit = ss_unit_of(largest);
         int32_t low_sum = 0, high_sum = 0;
         for (size_t k = 0; k < SS_GROUP; k++) {
-            float y = ss_float_of_bits(ss_bits_of_float(x[k]) & unit.kept) * unit.by;
+            float y = ss_float_of_bits(ss_bits_of_float(x[k]) & unit.mask) * unit.by;
             float high = y * 0x1p-15f + SS_FIXED_MAGIC - SS_FIXED_MAGIC;
             float low = y - high * 0x1p15f + SS_FIXED_MAGIC - SS_FIXED_MAGIC;
             high_sum += row->high[k] = (int16_t)high;
@@ -36,8 +37,8 @@ void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n) {
         }
 }
 
-/* V, of sums of low and of high parts. */
-static float rounded(int32_t low, int32_t high) {
+/* V from the sums of the low and the high parts. */
+static float round_sum(int32_t low, int32_t high) {
     int64_t sum = (int64_t)high * 32768 + low + 16384, rest = sum % 32768;
     return (float)((sum - (rest < 0 ? rest + 32768 : rest)) / 32768);
 }
@@ -56,7 +57,7 @@ void ss_fixed_factors(float d[SS_PANEL], float m[SS_PANEL], const ss_fixed_group
         m[lane] = g->kind == SS_BYTES ? 0.0f : -8.0f * d[lane];
 }
 
-static int scaled(const ss_fixed_groups *g, size_t i, size_t k, size_t lane) {
+static int scaled_integer(const ss_fixed_groups *g, size_t i, size_t k, size_t lane) {
     int scale = g->kind == SS_BYTES ? SS_BYTE_SCALE : SS_NIBBLE_SCALE;
     return scale * ss_fixed_integer(g, i, k, lane);
 }
@@ -68,11 +69,11 @@ void ss_times_fixed_ref(SS_TIMES_FIXED_ARGS) {
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             int32_t low = 0, high = 0;
             for (size_t k = 0; k < SS_GROUP; k++) {
-                int w = scaled(groups, i, k, lane);
+                int w = scaled_integer(groups, i, k, lane);
                 low += w * row->low[k];
                 high += w * row->high[k];
             }
-            float term = rounded(low, high) * (d[lane] * row->unit);
+            float term = round_sum(low, high) * (d[lane] * row->unit);
             if (groups->kind != SS_BYTES) term += m[lane] * row->sum;
             sums[lane] += term;
         }
@@ -83,7 +84,7 @@ void ss_spread_fixed_ref(SS_SPREAD_FIXED_ARGS) {
     for (size_t i = 0; i < groups->n; i++, panel++) {
         for (size_t k = 0; k < SS_GROUP; k++)
             for (size_t lane = 0; lane < SS_PANEL; lane++)
-                panel->integers[k / 2][lane][k % 2] = (int16_t)scaled(groups, i, k, lane);
+                panel->integers[k / 2][lane][k % 2] = (int16_t)scaled_integer(groups, i, k, lane);
         ss_fixed_factors(panel->d, panel->m, groups, i);
         panel->adds = groups->kind != SS_BYTES;
     }
@@ -99,7 +100,7 @@ void ss_tile_times_fixed_ref(SS_TILE_TIMES_FIXED_ARGS) {
                     low += w * tile->low[k / 2][t][k % 2];
                     high += w * tile->high[k / 2][t][k % 2];
                 }
-                float term = rounded(low, high) * (panel->d[lane] * tile->unit[t]);
+                float term = round_sum(low, high) * (panel->d[lane] * tile->unit[t]);
                 if (panel->adds) term += panel->m[lane] * tile->sum[t];
                 sums[t * SS_PANEL + lane] += term;
             }

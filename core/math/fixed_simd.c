@@ -1,23 +1,24 @@
-/* fixed.h in 128-bit wasm SIMD: one instruction multiplies eight numbers of 16 bits and adds pairs.
- */
+/* The kernels of fixed.h in 128-bit wasm SIMD: one instruction multiplies eight 16-bit numbers
+ * and adds pairs. */
 #include "fixed.h"
 
 #ifdef __wasm_simd128__
 
 #include "simd.h"
 
-/* ---- a row's numbers ---- */
+/* ---- rows become integers ---- */
 
-typedef struct split {
-    v128_t kept, by, magic, down, up, ones;
-} split;
+typedef struct split_constants {
+    v128_t mask, by, magic, down, up, ones;
+} split_constants;
 
-/* Eight of them: low and high parts, and their sums. */
-INLINE void split8(ss_fixed *row, size_t k, const float *x, const split *s, v128_t sums[2]) {
+/* Splits eight numbers into low and high parts and adds these to the sums. */
+INLINE void split8(ss_fixed *row, size_t k, const float *x, const split_constants *s,
+                   v128_t sums[2]) {
     v128_t parts[2][2];
     UNROLL
     for (int i = 0; i < 2; i++) {
-        v128_t y = wasm_f32x4_mul(wasm_v128_and(wasm_v128_load(x + k + 4 * i), s->kept), s->by);
+        v128_t y = wasm_f32x4_mul(wasm_v128_and(wasm_v128_load(x + k + 4 * i), s->mask), s->by);
         v128_t high = wasm_f32x4_add(wasm_f32x4_mul(y, s->down), s->magic);
         v128_t less = wasm_f32x4_mul(wasm_f32x4_sub(high, s->magic), s->up);
         parts[0][i] = wasm_f32x4_add(wasm_f32x4_sub(y, less), s->magic);
@@ -40,7 +41,8 @@ INLINE int32_t add_up(v128_t four) {
 SHARED void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
     static const float magic = SS_FIXED_MAGIC, down = 0x1p-15f, up = 0x1p15f;
     static const uint32_t ones = 0x10001, sizes = 0x7fffffff;
-    split s = {.magic = keep(&magic), .down = keep(&down), .up = keep(&up), .ones = keep(&ones)};
+    split_constants s = {
+        .magic = keep(&magic), .down = keep(&down), .up = keep(&up), .ones = keep(&ones)};
     for (v128_t size = keep(&sizes); n > 0; n--, row++, x += SS_GROUP) {
         v128_t top = wasm_i32x4_splat(0);
         for (size_t k = 0; k < SS_GROUP; k += 4)
@@ -49,34 +51,34 @@ SHARED void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
         top = wasm_i32x4_max(top, wasm_i32x4_shuffle(top, top, 1, 0, 3, 2));
         ss_unit unit = ss_unit_of((uint32_t)wasm_i32x4_extract_lane(top, 0));
         v128_t sums[2] = {wasm_i32x4_splat(0), wasm_i32x4_splat(0)};
-        s.kept = wasm_i32x4_splat((int)unit.kept);
+        s.mask = wasm_i32x4_splat((int)unit.mask);
         s.by = wasm_f32x4_splat(unit.by);
         for (size_t k = 0; k < SS_GROUP; k += 8) split8(row, k, x, &s, sums);
         ss_finish_fixed(row, unit.unit, add_up(sums[0]), add_up(sums[1]));
     }
 }
 
-/* ---- a row times eight outputs ---- */
+/* ---- one row times eight outputs ---- */
 
 /* Two inputs of lanes 0..3 and of lanes 4..7. */
-typedef struct two {
+typedef struct lanes8 {
     v128_t low, high;
-} two;
+} lanes8;
 
-/* The first or the second two of the four inputs in 16 bytes of nibbles. */
-INLINE two nibbles(v128_t bytes, bool second, v128_t mask) {
+/* The first or second pair of the four inputs in 16 bytes of nibbles. */
+INLINE lanes8 nibbles(v128_t bytes, bool second, v128_t mask) {
     if (second)
-        return (two){wasm_v128_and(wasm_u16x8_shr(bytes, 8), mask), wasm_u16x8_shr(bytes, 12)};
-    return (two){wasm_v128_and(bytes, mask), wasm_v128_and(wasm_u16x8_shr(bytes, 4), mask)};
+        return (lanes8){wasm_v128_and(wasm_u16x8_shr(bytes, 8), mask), wasm_u16x8_shr(bytes, 12)};
+    return (lanes8){wasm_v128_and(bytes, mask), wasm_v128_and(wasm_u16x8_shr(bytes, 4), mask)};
 }
 
-INLINE two bytes(const unsigned char *at) {
-    return (two){wasm_i16x8_load8x8(at), wasm_i16x8_load8x8(at + 8)};
+INLINE lanes8 bytes(const unsigned char *at) {
+    return (lanes8){wasm_i16x8_load8x8(at), wasm_i16x8_load8x8(at + 8)};
 }
 
-/* sums of the low parts of lanes 0..3 and 4..7, then of the high parts += two inputs, of which x is
- * the low parts. */
-INLINE void add_two(v128_t sums[4], two w, const int16_t *x) {
+/* Adds two inputs times x to sums: low parts of lanes 0..3 and 4..7, then high parts. x points
+ * to the low parts; the high parts follow SS_GROUP numbers later. */
+INLINE void add_two(v128_t sums[4], lanes8 w, const int16_t *x) {
     v128_t low = wasm_v128_load32_splat(x), high = wasm_v128_load32_splat(x + SS_GROUP);
     sums[0] = wasm_i32x4_add(sums[0], wasm_i32x4_dot_i16x8(w.low, low));
     sums[1] = wasm_i32x4_add(sums[1], wasm_i32x4_dot_i16x8(w.high, low));
@@ -84,51 +86,51 @@ INLINE void add_two(v128_t sums[4], two w, const int16_t *x) {
     sums[3] = wasm_i32x4_add(sums[3], wasm_i32x4_dot_i16x8(w.high, high));
 }
 
-/* V of the sums, which are without their scale, 2^(15 - bits); half is 2^(bits - 1). */
-INLINE two rounded8(const v128_t sums[4], uint32_t bits, v128_t half) {
+/* V from sums that lack their scale, 2^(15 - bits); half is 2^(bits - 1). */
+INLINE lanes8 round_sums8(const v128_t sums[4], uint32_t bits, v128_t half) {
     v128_t all[2];
     UNROLL
     for (int i = 0; i < 2; i++) {
         v128_t low = wasm_i32x4_shr(wasm_i32x4_add(sums[i], half), bits);
         all[i] = wasm_i32x4_add(wasm_i32x4_shl(sums[2 + i], 15 - bits), low);
     }
-    return (two){wasm_f32x4_convert_i32x4(all[0]), wasm_f32x4_convert_i32x4(all[1])};
+    return (lanes8){wasm_f32x4_convert_i32x4(all[0]), wasm_f32x4_convert_i32x4(all[1])};
 }
 
-/* Eight finite halves times the float that `by` is, once it is divided by 2^112: their bits, ten
- * places from the right of a float's fraction, are a float that is so many times too small. */
-INLINE two halves8(const unsigned char *at, v128_t by) {
-    v128_t kept = wasm_i32x4_splat((int)0x8fffe000u), all[2];
+/* Eight finite halves times `by` / 2^112: shifted left by 13, the bits of a
+ * half are a float that is 2^112 times too small. */
+INLINE lanes8 halves8(const unsigned char *at, v128_t by) {
+    v128_t mask = wasm_i32x4_splat((int)0x8fffe000u), all[2];
     UNROLL
     for (int i = 0; i < 2; i++) {
         v128_t four = wasm_i32x4_shl(wasm_i32x4_load16x4(at + 8 * i), 13);
-        all[i] = wasm_f32x4_mul(wasm_v128_and(four, kept), by);
+        all[i] = wasm_f32x4_mul(wasm_v128_and(four, mask), by);
     }
-    return (two){all[0], all[1]};
+    return (lanes8){all[0], all[1]};
 }
 
-INLINE two times(two a, v128_t by) {
-    return (two){wasm_f32x4_mul(a.low, by), wasm_f32x4_mul(a.high, by)};
+INLINE lanes8 times(lanes8 a, v128_t by) {
+    return (lanes8){wasm_f32x4_mul(a.low, by), wasm_f32x4_mul(a.high, by)};
 }
 
-INLINE two plus(two a, two b) {
-    return (two){wasm_f32x4_add(a.low, b.low), wasm_f32x4_add(a.high, b.high)};
+INLINE lanes8 plus(lanes8 a, lanes8 b) {
+    return (lanes8){wasm_f32x4_add(a.low, b.low), wasm_f32x4_add(a.high, b.high)};
 }
 
-/* V (d unit), of eight lanes. */
-INLINE two times_unit(two V, two d, const ss_fixed *row) {
+/* V (d unit) for eight lanes. */
+INLINE lanes8 times_unit(lanes8 V, lanes8 d, const ss_fixed *row) {
     d = times(d, wasm_v128_load32_splat(&row->unit));
-    return (two){wasm_f32x4_mul(V.low, d.low), wasm_f32x4_mul(V.high, d.high)};
+    return (lanes8){wasm_f32x4_mul(V.low, d.low), wasm_f32x4_mul(V.high, d.high)};
 }
 
-INLINE two load8(const float *at) {
-    return (two){wasm_v128_load(at), wasm_v128_load(at + 4)};
+INLINE lanes8 load8(const float *at) {
+    return (lanes8){wasm_v128_load(at), wasm_v128_load(at + 4)};
 }
 
 static const float to_half = 0x1p112f, to_byte = SS_BYTE_FACTOR * 0x1p112f;
 
 /* d and m of a group of nibbles. */
-INLINE void read_factors(two *d, two *m, const ss_fixed_groups *g, size_t i,
+INLINE void read_factors(lanes8 *d, lanes8 *m, const ss_fixed_groups *g, size_t i,
                          const unsigned char *halves, v128_t by) {
     if (g->kind == SS_SCALED) {
         *d = load8(g->d[i]);
@@ -140,7 +142,7 @@ INLINE void read_factors(two *d, two *m, const ss_fixed_groups *g, size_t i,
                               : times(*d, wasm_f32x4_splat(-8.0f));
 }
 
-INLINE two times_nibbles(two sum, const ss_fixed *row, const ss_fixed_groups *g) {
+INLINE lanes8 times_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t nibble = 0xf000f, half = 1 << 7;
     v128_t mask = keep(&nibble), up = keep(&half), by = keep(&to_half);
     size_t before = 0;
@@ -153,15 +155,15 @@ INLINE two times_nibbles(two sum, const ss_fixed *row, const ss_fixed_groups *g)
             add_two(sums, nibbles(four, false, mask), x);
             add_two(sums, nibbles(four, true, mask), x + 2);
         }
-        two d, m;
+        lanes8 d, m;
         read_factors(&d, &m, g, i, g->halves + before, by);
         m = times(m, wasm_v128_load32_splat(&row->sum));
-        sum = plus(sum, plus(times_unit(rounded8(sums, 8, up), d, row), m));
+        sum = plus(sum, plus(times_unit(round_sums8(sums, 8, up), d, row), m));
     }
     return sum;
 }
 
-INLINE two times_bytes(two sum, const ss_fixed *row, const ss_fixed_groups *g) {
+INLINE lanes8 times_bytes(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t half = 1 << 10;
     v128_t up = keep(&half), by = keep(&to_byte);
     size_t before = 0;
@@ -171,13 +173,14 @@ INLINE two times_bytes(two sum, const ss_fixed *row, const ss_fixed_groups *g) {
         const int16_t *x = row->low;
         for (size_t twos = SS_GROUP / 2; twos > 0; twos--, at += 16, x += 2)
             add_two(sums, bytes(at), x);
-        sum = plus(sum, times_unit(rounded8(sums, 11, up), halves8(g->halves + before, by), row));
+        sum =
+            plus(sum, times_unit(round_sums8(sums, 11, up), halves8(g->halves + before, by), row));
     }
     return sum;
 }
 
 SHARED void ss_times_fixed_simd(SS_TIMES_FIXED_ARGS) {
-    two sum = load8(sums);
+    lanes8 sum = load8(sums);
     sum =
         groups->kind == SS_BYTES ? times_bytes(sum, row, groups) : times_nibbles(sum, row, groups);
     wasm_v128_store(sums, sum.low);
@@ -186,7 +189,7 @@ SHARED void ss_times_fixed_simd(SS_TIMES_FIXED_ARGS) {
 
 /* ---- many rows ---- */
 
-INLINE void spread_two(int16_t *to, two w, uint32_t bits) {
+INLINE void spread_two(int16_t *to, lanes8 w, uint32_t bits) {
     wasm_v128_store(to, wasm_i16x8_shl(w.low, bits));
     wasm_v128_store(to + SS_PANEL, wasm_i16x8_shl(w.high, bits));
 }
@@ -214,7 +217,7 @@ SHARED void ss_spread_fixed_simd(SS_SPREAD_FIXED_ARGS) {
     }
 }
 
-/* sums[2 t], [2 t + 1] += the numbers of five rows times those of a panel. */
+/* sums[2 t], sums[2 t + 1] += products of five rows with a panel. */
 INLINE void add_pairs(v128_t sums[2 * SS_FIVE], const int16_t (*x)[SS_FIVE][2],
                       const int16_t (*w)[SS_PANEL][2]) {
     for (size_t pairs = SS_GROUP / 2; pairs > 0; pairs--, x++, w++) {
@@ -228,7 +231,8 @@ INLINE void add_pairs(v128_t sums[2 * SS_FIVE], const int16_t (*x)[SS_FIVE][2],
     }
 }
 
-/* The low parts first: of their sum the high ones start, so that ten registers hold all sums. */
+/* Adds the low parts first and starts the high ones from their shifted sum, so that ten
+ * registers hold all sums. */
 SHARED void ss_tile_times_fixed_simd(SS_TILE_TIMES_FIXED_ARGS) {
     static const int32_t half = 1 << 14;
     for (; n > 0; n--, tile++, panel++) {

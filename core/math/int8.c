@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Added to a float below 2^22, its sum's lowest bits are the float rounded to even. */
+/* Adding this to a float below 2^22 leaves the float, rounded to even, in the sum's lowest bits. */
 #define MAGIC 12582912.0f
 
 #define LEAST_SCALE 0x1p-100f
 
-/* The loops over eight lanes are for the compiler, which makes vectors of them. */
+/* Compilers turn these loops over eight lanes into vectors. */
 #define LANES for (size_t lane = 0; lane < SS_PANEL; lane++)
 
 static float inverse(float scale) {
@@ -26,8 +26,8 @@ static void find_scales(float scale[SS_PANEL], const float *floats, size_t Kin) 
     LANES scale[lane] = top[lane] / 127.0f;
 }
 
-/* The bits of MAGIC + q. */
-static uint32_t rounded(float x, float by) {
+/* The bits of MAGIC + q, with q = x by, rounded and clamped to a byte. */
+static uint32_t rounded_bits(float x, float by) {
     float y = x * by;
     y = y > 127.0f ? 127.0f : y;
     y = (y > -128.0f ? y : -128.0f) + MAGIC;
@@ -44,58 +44,58 @@ void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
     else
         find_scales(scale, floats, Kin);
     LANES by[lane] = inverse(scale[lane]);
-    uint32_t added[SS_PANEL] = {0};
+    uint32_t bits[SS_PANEL] = {0};
     for (size_t k = 0; k < Kin; k += SS_QUAD, panel += SS_PANEL * SS_QUAD) {
         uint32_t quads[SS_PANEL] = {0};
         size_t n = Kin - k < SS_QUAD ? Kin - k : SS_QUAD;
         for (size_t i = 0; i < n; i++, floats += SS_PANEL) {
             LANES {
-                uint32_t q = rounded(floats[lane], by[lane]);
-                added[lane] += q;
+                uint32_t q = rounded_bits(floats[lane], by[lane]);
+                bits[lane] += q;
                 quads[lane] |= (q & 0xff) << 8 * i;
             }
         }
         memcpy(panel, quads, sizeof quads);
     }
-    /* Modulo 2^32 all the same, and the sum itself is small. */
+    /* Each term carries MAGIC's bits; modulo 2^32 they can be subtracted at the end. */
     LANES {
-        added[lane] -= (uint32_t)Kin * 0x4b400000u;
-        memcpy(&sums[lane], &added[lane], sizeof *sums);
+        bits[lane] -= (uint32_t)Kin * 0x4b400000u;
+        memcpy(&sums[lane], &bits[lane], sizeof *sums);
         if (by[lane] == 0.0f) scale[lane] = 0.0f;
     }
 }
 
 typedef struct span {
     float low, high;
-    float nothing; /* NaN where some number is none */
+    float not_finite; /* NaN if a number is NaN or infinite */
 } span;
 
 static span span_of(const float *x, size_t n) {
-    float low[SS_PANEL] = {0}, high[SS_PANEL] = {0}, nothing[SS_PANEL] = {0};
+    float low[SS_PANEL] = {0}, high[SS_PANEL] = {0}, not_finite[SS_PANEL] = {0};
     size_t i = 0;
     for (; i + SS_PANEL <= n; i += SS_PANEL) {
         LANES {
             float y = x[i + lane];
             low[lane] = y < low[lane] ? y : low[lane];
             high[lane] = y > high[lane] ? y : high[lane];
-            nothing[lane] += y * 0.0f;
+            not_finite[lane] += y * 0.0f;
         }
     }
     span s = {0};
     for (; i < n; i++) {
         low[0] = x[i] < low[0] ? x[i] : low[0];
         high[0] = x[i] > high[0] ? x[i] : high[0];
-        nothing[0] += x[i] * 0.0f;
+        not_finite[0] += x[i] * 0.0f;
     }
     LANES {
         s.low = low[lane] < s.low ? low[lane] : s.low;
         s.high = high[lane] > s.high ? high[lane] : s.high;
-        s.nothing += nothing[lane];
+        s.not_finite += not_finite[lane];
     }
     return s;
 }
 
-static uint8_t rounded7(float x, float by, float zero) {
+static uint8_t round7(float x, float by, float zero) {
     float y = x * by + MAGIC - MAGIC + zero;
     y = y < 127.0f ? y : 127.0f;
     y = (y > 0.0f ? y : 0.0f) + MAGIC;
@@ -110,10 +110,10 @@ void ss_int8_rows(const ss_rows8 *rows, const float *x, size_t T, size_t Kin) {
         uint8_t *u = rows->numbers + t * stride;
         span s = span_of(x, Kin);
         float scale = (s.high - s.low) / 127.0f, by = inverse(scale);
-        float zero = s.nothing == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;
-        for (size_t k = 0; k < Kin; k++) u[k] = rounded7(x[k], by, zero);
+        float zero = s.not_finite == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;
+        for (size_t k = 0; k < Kin; k++) u[k] = round7(x[k], by, zero);
         memset(u + Kin, 0, stride - Kin);
-        rows->scales[t] = (by == 0.0f ? 0.0f : scale) + s.nothing;
+        rows->scales[t] = (by == 0.0f ? 0.0f : scale) + s.not_finite;
         rows->zeros[t] = (int32_t)zero;
     }
 }

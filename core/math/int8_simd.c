@@ -11,8 +11,9 @@
 #include <string.h>
 
 /*
- * Rows of a tile, and the form of one row's quad: V8 hands out fifteen vector registers on
- * x86-64. Relaxed: 6 x 2 sums, the panel's two vectors, a quad of a row.
+ * TILE is the number of rows per tile, and `number` the type of a row's integers in it. V8 hands
+ * out fifteen vector registers on x86-64; relaxed SIMD fills them with 6 x 2 sums, the panel's two
+ * vectors and a quad of a row.
  */
 #ifdef __wasm_relaxed_simd__
 #define TILE 6
@@ -26,8 +27,8 @@ const char ss_int8_kernels[] = "simd";
 #define MOST_PANELS 4
 
 #ifndef __wasm_relaxed_simd__
-/* sums += a quad of each of MR rows times a quad of four lanes: weights 0 and 2 of each lane, then
- * 1 and 3; those of a row lie in that order. */
+/* sums += a quad of each of MR rows times a quad of four lanes. Weights 0 and 2 of each lane
+ * come first, then 1 and 3; ss_tile8_simd puts a row's numbers in that order. */
 INLINE void add_half(int MR, v128_t *sums, const number *a, v128_t q) {
     v128_t even = wasm_i16x8_shr(wasm_i16x8_shl(q, 8), 8), odd = wasm_i16x8_shr(q, 8);
     UNROLL
@@ -52,22 +53,22 @@ INLINE void add_quad(int MR, v128_t *low, v128_t *high, const number *a, const i
     }
 #else
     add_half(MR, low, a, q0);
-    /* Else LLVM would keep all of the rows for these too, for which there are no registers. */
+    /* Without this barrier LLVM would keep all rows in registers across both halves, and spill. */
     __asm__("" : "+r"(a));
     add_half(MR, high, a, q1);
 #endif
 }
 
-/* What a product says of one panel, and its row. */
-typedef struct place {
+/* The panel that a product works on, and its first row. */
+typedef struct panel_place {
     const ss_rows8 *rows;
     const ss_int8 *w;
     const float *bias;
-    size_t t, n, width; /* outputs of the panel */
-} place;
+    size_t t, n, width; /* width: outputs in the panel */
+} panel_place;
 
-/* ss_int8_number of four lanes, from lane `from` of a panel on. */
-INLINE v128_t numbers4(v128_t sums, const place *at, size_t t, size_t from) {
+/* ss_int8_number for four lanes, from lane `from` of a panel. */
+INLINE v128_t numbers4(v128_t sums, const panel_place *at, size_t t, size_t from) {
     size_t n = at->n + from;
     v128_t zero = wasm_i32x4_splat(at->rows->zeros[t]);
     v128_t scale = wasm_f32x4_splat(at->rows->scales[t]);
@@ -76,19 +77,19 @@ INLINE v128_t numbers4(v128_t sums, const place *at, size_t t, size_t from) {
     return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sums), scale);
 }
 
-/* A row's eight numbers, or as many as are outputs. */
-static void put(float *out, v128_t low, v128_t high, const place *at, size_t t) {
-    float bias[SS_PANEL] = {0}, last[SS_PANEL];
+/* Writes a row's eight numbers, or only those of the panel's outputs. */
+static void write_row(float *out, v128_t low, v128_t high, const panel_place *at, size_t t) {
+    float bias[SS_PANEL] = {0}, partial[SS_PANEL];
     if (at->bias) memcpy(bias, at->bias + at->n, at->width * sizeof *bias);
-    float *to = at->width == SS_PANEL ? out : last;
+    float *to = at->width == SS_PANEL ? out : partial;
     wasm_v128_store(to, wasm_f32x4_add(numbers4(low, at, t, 0), wasm_v128_load(bias)));
     wasm_v128_store(to + 4, wasm_f32x4_add(numbers4(high, at, t, 4), wasm_v128_load(bias + 4)));
-    if (to == last) memcpy(out, last, at->width * sizeof *last);
+    if (to == partial) memcpy(out, partial, at->width * sizeof *partial);
 }
 
-/* MR rows times some panels side by side: where rows are few, so many sums hide the latency. */
+/* MR rows times several panels: with few rows, the additional sums hide the latency. */
 INLINE void times_panels(int MR, int panels, float *out, size_t out_stride, const number *tile,
-                         const place *at, size_t quads) {
+                         const panel_place *at, size_t quads) {
     v128_t low[TILE * MOST_PANELS], high[TILE * MOST_PANELS];
     size_t bytes = quads * SS_PANEL * SS_QUAD;
     const int8_t *q = at->w->panels + at->n / SS_PANEL * bytes;
@@ -101,16 +102,16 @@ INLINE void times_panels(int MR, int panels, float *out, size_t out_stride, cons
     }
     UNROLL
     for (int p = 0; p < panels; p++) {
-        place own = *at;
-        own.n += (size_t)p * SS_PANEL;
+        panel_place panel = *at;
+        panel.n += (size_t)p * SS_PANEL;
         UNROLL
         for (int r = 0; r < MR; r++)
-            put(out + (size_t)r * out_stride + p * SS_PANEL, low[p * MR + r], high[p * MR + r],
-                &own, at->t + (size_t)r);
+            write_row(out + (size_t)r * out_stride + p * SS_PANEL, low[p * MR + r],
+                      high[p * MR + r], &panel, at->t + (size_t)r);
     }
 }
 
-/* TILE rows side by side quad by quad, then those left. */
+/* Interleaves TILE rows quad by quad, then the remaining rows. */
 void ss_tile8_simd(SS_TILE8_ARGS) {
     size_t quads = ss_quads(Kin);
     number *tiles = (number *)rows->tiles;
@@ -128,8 +129,8 @@ void ss_tile8_simd(SS_TILE8_ARGS) {
     }
 }
 
-/* All rows times the panel at n. */
-static void tiles_times_panel(float *out, size_t out_stride, const number *tiles, place at,
+/* All rows times the panel at output n. */
+static void tiles_times_panel(float *out, size_t out_stride, const number *tiles, panel_place at,
                               size_t T, size_t quads) {
     size_t bytes = TILE * quads * SS_QUAD;
     for (; at.t + TILE <= T; at.t += TILE, out += TILE * out_stride, tiles += bytes)
@@ -150,11 +151,11 @@ void ss_times8_simd(SS_TIMES8_ARGS) {
     size_t quads = ss_quads(Kin), n = 0;
     const number *tiles = (const number *)rows->tiles;
     for (; T == 1 && n + MOST_PANELS * SS_PANEL <= N; n += MOST_PANELS * SS_PANEL) {
-        place at = {rows, w, bias, 0, n, SS_PANEL};
+        panel_place at = {rows, w, bias, 0, n, SS_PANEL};
         times_panels(1, MOST_PANELS, out + n, out_stride, tiles, &at, quads);
     }
     for (; n < N; n += SS_PANEL) {
-        place at = {rows, w, bias, 0, n, N - n < SS_PANEL ? N - n : SS_PANEL};
+        panel_place at = {rows, w, bias, 0, n, N - n < SS_PANEL ? N - n : SS_PANEL};
         tiles_times_panel(out + n, out_stride, tiles, at, T, quads);
     }
 }

@@ -17,7 +17,7 @@ void ss_scale_groups(float d[][SS_PANEL], float m[][SS_PANEL], const float block
         }
 }
 
-/* Pairs of bytes before the integers of a block, for each of its groups. */
+/* Pairs of bytes at the start of a block, per group: d, and m where the type has it. */
 static size_t heads_of(ss_dtype type) {
     return type == SS_Q4_1 ? 2 : 1;
 }
@@ -32,8 +32,9 @@ static uint32_t read_u32(const unsigned char *bytes) {
     return word;
 }
 
-/* The integers of group i of eight blocks: of 16 bytes the low halves are inputs 0..15 and the high
- * ones 16..31, of two groups' 32 bytes those of one group and of the other. */
+/* Joins the integers of group i of eight blocks. In one-group blocks the low halves of 16 bytes
+ * are inputs 0..15, the high halves 16..31; in Q4_K the low halves of 32 bytes are one group and
+ * the high halves the next. */
 static void join_nibbles(unsigned char *out, const unsigned char *const integers[], ss_dtype type,
                          size_t i) {
     bool is_k = type == SS_Q4_K;
@@ -44,8 +45,7 @@ static void join_nibbles(unsigned char *out, const unsigned char *const integers
             uint32_t low = read_u32(integers[lane] + at) >> by & 0x0f0f0f0f;
             uint32_t high = read_u32(integers[lane + 4] + at) >> by & 0x0f0f0f0f;
             uint32_t word = low | high << 4;
-            uint32_t other =
-                (word ^ word >> 8) & 0xff00; /* the bytes in the middle change places */
+            uint32_t other = (word ^ word >> 8) & 0xff00; /* swaps the two bytes in the middle */
             word ^= other | other << 8;
             memcpy(out + k * 4 + lane * 4, &word, sizeof word);
         }
@@ -78,7 +78,8 @@ void ss_join_blocks(unsigned char *out, const void *const rows[], size_t lanes, 
     }
 }
 
-/* Eight groups, before which their block's d and m and two scales after two others are. */
+/* Reads eight groups of Q4_K. The block's d, m and twelve bytes of scales were distributed over
+ * the starts of its groups, two bytes each. */
 static void read_scaled(float d[][SS_PANEL], float m[][SS_PANEL], const unsigned char *groups,
                         size_t stride) {
     float block_d[SS_PANEL], block_m[SS_PANEL];

@@ -1,12 +1,13 @@
 /*
- * Kernels: arrays in, arrays out. This room knows no model.
+ * Kernels: arrays in, arrays out. They know nothing about models.
  *
- * Every kernel is here once as a contract: shapes, and the exact order in which it adds. It has
- * two bodies, kernels_ref.c (textbook loops, the truth) and kernels_simd.c (wasm_simd128.h), with
- * the suffixes _ref and _simd; both give the same bits, natively and in wasm. The plain name is
- * bound at compile time: ss_matmul is ss_matmul_simd where __wasm_simd128__ is defined, else
- * ss_matmul_ref. Arrays need no alignment; outputs never overlap inputs unless it says "in place".
- * Kernels cannot fail: shapes are proved once, when a model opens and a run starts.
+ * This header specifies every kernel once: shapes, and the exact order of its additions. Each has
+ * two implementations, kernels_ref.c (textbook loops, the truth) and kernels_simd.c
+ * (wasm_simd128.h), with the suffixes _ref and _simd; both give the same bits, natively and in
+ * wasm. The plain name is bound at compile time: ss_matmul is ss_matmul_simd where __wasm_simd128__
+ * is defined, else ss_matmul_ref. Arrays need no alignment; outputs never overlap inputs unless the
+ * comment says "in place". Kernels cannot fail: shapes are checked once, when a model opens and a
+ * run starts.
  *
  * Order of a reduction over x[0..n): eight lanes, lane j adds x[j], x[j+8], x[j+16], ... in that
  * order from +0 (a ragged tail fills the first lanes only); then the tree
@@ -19,16 +20,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Columns in one packed panel. */
+/* Columns in one packed panel: two vectors of four floats. */
 #define SS_PANEL 8
 
 /*
- * Compiled for relaxed SIMD, sum + x w of a product of matrices may be rounded once, not twice
- * (fused): within the tolerance that wasm/README.md states, and one row still has the bits that
- * many have. All else here is as exact as everywhere.
+ * Compiled for relaxed SIMD, sum + x w in matrix products may be rounded once instead of twice
+ * (fused): within the tolerance that wasm/README.md states, and one row still has the bits of many.
+ * All other kernels stay exact.
  */
 
-/* Rows that a register tile multiplies at a time. */
+/* Rows per register tile; times_panel in kernels_simd.c says why 5 and 6. */
 #ifdef __wasm_relaxed_simd__
 #define SS_TILE 6
 #else
@@ -38,7 +39,7 @@
 /*
  * out[t][n] = bias[n] + a[t][0]*w[0][n] + a[t][1]*w[1][n] + ...   for t < T, n < N
  * Products are added one at a time, k ascending, starting from bias[n] (+0 where bias is NULL).
- * tiles: a as ss_tile gives it. out: [T] rows of N floats, out_stride apart.
+ * tiles: a in the layout of ss_tile. out: [T] rows of N floats, out_stride apart.
  * panels: [ceil(N/8)][Kin][8], column n of w is lane n%8 of panel n/8; unused lanes are zero.
  */
 #define SS_MATMUL_ARGS                                                                             \
@@ -46,44 +47,46 @@
         size_t T, size_t N, size_t Kin
 
 /*
- * T rows of Kin floats, stride floats apart, in the order in which ss_matmul reads them: a tile's
- * rows side by side, [Kin][SS_TILE], then the next; the last rows, fewer, [Kin][T % SS_TILE].
+ * Copies T rows of Kin floats, stride floats apart, into the order in which ss_matmul reads them: a
+ * tile interleaves its rows, [Kin][SS_TILE]; the last tile has fewer, [Kin][T % SS_TILE].
  */
 #define SS_TILE_ARGS float *tiles, const float *rows, size_t stride, size_t T, size_t Kin
 
 /*
  * sums[lane] += a[0]*rows[lane][0] + a[1]*rows[lane][1] + ... for eight rows of Kin weights: one
- * row of ss_matmul's product, its products added in the same order, without panels. The weights are
- * floats as a file has them, little-endian and unaligned, here and in the next two.
+ * row of ss_matmul's product, added in the same order, without panels. The weights are floats as a
+ * file stores them, little-endian and unaligned, here and in the next two kernels.
  */
 #define SS_TIMES_ROWS_ARGS                                                                         \
     float sums[SS_PANEL], const float *a, const void *const rows[SS_PANEL], size_t Kin
 
 /*
- * out[n] += a[0]*w[0][n] + a[1]*w[1][n] + ... for n < N, the same of weights whose outputs lie side
- * by side: w is Kin rows of N, stride bytes apart.
+ * out[n] += a[0]*w[0][n] + a[1]*w[1][n] + ... for n < N: the same for weights stored by input, w
+ * being Kin rows of N outputs, stride bytes apart.
  */
 #define SS_TIMES_COLUMNS_ARGS                                                                      \
     float *out, const float *a, const void *w, size_t stride, size_t N, size_t Kin
 
 /*
- * Groups: 32 quantized weights each, n of them side by side in each of eight rows, read where the
- * file has them. Weight k of row `lane` is, with group i = k/32, the float
+ * Groups: 32 quantized weights each, n consecutive ones in each of eight rows, read in place from
+ * the file. Weight k of row `lane` is, with group i = k/32, the float
  *
- *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types that add something
+ *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types with a summand
  *
- * j is 0, or k%32/16 where the halves of a group have factors of their own. An integer q is
- * made a float in its place, in the top byte of four; d makes up for that.
+ * j is 0, or k%32/16 in types whose half groups have factors of their own. The kernels convert q to
+ * a float from the top byte of four, where it is 2^24 times too large; d makes up for that.
  */
 #define SS_GROUP 32
 #define SS_GROUPS 8
 typedef struct ss_groups {
     size_t n;                  /* at most SS_GROUPS */
-    const int8_t *q[SS_PANEL]; /* each row's, in its file or below: never to be copied */
-    size_t stride;             /* bytes from those of a group to those of the next */
+    const int8_t *q[SS_PANEL]; /* integers of each row, in its file or in `unpacked`: so never copy
+                                  this struct */
+    size_t stride;             /* bytes from one group to the next */
     bool adds, halved;
-    const unsigned char *ahead; /* what is read after these: 4 n bytes, `apart` from each other, are
-                                   touched meanwhile. Rows are too short for caches to guess it. */
+    const unsigned char
+        *ahead; /* prefetch: the weights after these, touched at 4 n addresses, `apart` bytes from
+                   each other, because rows are too short for the hardware to predict */
     size_t apart;
     float d[2][SS_GROUPS][SS_PANEL], m[SS_GROUPS][SS_PANEL];
     int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
@@ -96,18 +99,18 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     return g->adds ? weight + g->m[i][lane] : weight;
 }
 
-/* As ss_times_rows, for the weights of groups of bytes. */
+/* ss_times_rows for weights in groups of bytes. */
 #define SS_TIMES_GROUPS_ARGS float sums[SS_PANEL], const float *a, const ss_groups *groups
 
-/* panel[k][lane] = weight k of row `lane`, of bytes. */
+/* panel[k][lane] = weight k of row `lane`, for groups of bytes. */
 #define SS_SPREAD_GROUPS_ARGS float *panel, const ss_groups *groups
 
-/* panel[k][lane] = rows[lane][k] for k < n: eight rows of n floats side by side; NULL is zeros. */
+/* panel[k][lane] = rows[lane][k] for k < n, from eight rows of n floats; NULL is a row of zeros. */
 #define SS_INTERLEAVE_ARGS float *panel, const void *const rows[SS_PANEL], size_t n
 
-/* panel[k][lane] of n numbers of 16 bits a lane, halves or else brain floats, of which a file's
- * interleaved rows hold two of a lane side by side: pairs is [n/2][8][2], little-endian and
- * unaligned; n is even; exact. */
+/* panel[k][lane] from n 16-bit numbers per lane, halves or else bfloat16. Interleaved rows keep
+ * two adjacent numbers per lane: pairs is [n/2][8][2], little-endian and unaligned; n is even;
+ * exact. */
 #define SS_SPREAD_PAIRS_ARGS float *panel, const unsigned char *pairs, bool halves, size_t n
 
 /* out[i] = the IEEE half at halves + 2i, little-endian and unaligned; exact. */
@@ -119,8 +122,8 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* out[i] = 1 / (1 + exp(-(x[i] + shift))), in place allowed; returns the sum of out. */
 #define SS_SIGMOID_ARGS float *out, const float *x, float shift, size_t n
 
-/* out[i] = x[i], and x[i] = 0: for rows, which are so short that a call of memcpy, which a browser
- * makes outside of wasm, takes longer. */
+/* out[i] = x[i], and x[i] = 0. Kernels of their own, because browsers call memcpy and memset
+ * outside of wasm, which takes longer than a short row. */
 #define SS_COPY_ARGS float *out, const float *x, size_t n
 #define SS_CLEAR_ARGS float *x, size_t n
 
@@ -133,21 +136,21 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* Largest x[i]; n >= 1, no NaN. (The order does not change a maximum.) */
 #define SS_MAX_ARGS const float *x, size_t n
 
-/* Index of the largest |x[i]|, the first of equals; n >= 1, no NaN. */
+/* Index of the largest |x[i]|, the smallest index if several are equal; n >= 1, no NaN. */
 #define SS_PEAK_ARGS const float *x, size_t n
 
-/* How many x[i] are larger than limit, or at least as large. */
+/* Number of x[i] larger than limit; as_large also counts those equal to it. */
 #define SS_COUNT_ARGS const float *x, float limit, bool as_large, size_t n
 
 /* Sum of x[i], in the reduction order. */
 #define SS_SUM_ARGS const float *x, size_t n
 
-/* sums[i] += factor * x[i], or of its absolute value, in doubles. */
+/* sums[i] += factor * x[i], in doubles; absolute: factor * |x[i]|. */
 #define SS_ADD_SHARES_ARGS double *sums, const float *x, double factor, bool absolute, size_t n
 
 /*
- * -sum of p[i] ln p[i] over p[i] = |x[i]| * factor; ss_logf, of 0 too.
- * Four lanes of doubles, lane j adds those of p[j], p[j+4], ...; then (s0+s2) + (s1+s3).
+ * -sum of p[i] ln p[i] over p[i] = |x[i]| * factor, by ss_logf, which makes the term of p = 0 a 0.
+ * Four lanes of doubles, lane j adds the terms of p[j], p[j+4], ...; then (s0+s2) + (s1+s3).
  */
 #define SS_ENTROPY_ARGS const float *x, float factor, size_t n
 

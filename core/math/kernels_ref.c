@@ -1,9 +1,9 @@
-/* The kernels as a textbook has them; kernels.h says what each must give, to the bit. */
+/* The kernels as textbook loops; kernels.h specifies them to the bit. */
 #include "kernels.h"
 
 #include "scalar.h"
 
-/* Row r of a tile of rows times one panel: eight sums side by side, each in the order of k. */
+/* Row r of a tile times one panel: eight sums, each in the order of k. */
 static void row_times_panel(float sums[SS_PANEL], const float *tile, size_t rows, size_t r,
                             const float *panel, size_t Kin) {
     for (size_t k = 0; k < Kin; k++)
@@ -36,7 +36,7 @@ void ss_tile_ref(SS_TILE_ARGS) {
                 *tiles++ = rows[t * stride + k];
 }
 
-/* Number i of a row of a file. */
+/* Number i of an unaligned row of a file. */
 static float read_float(const void *row, size_t i) {
     float x;
     memcpy(&x, (const unsigned char *)row + i * sizeof x, sizeof x);

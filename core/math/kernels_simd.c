@@ -1,10 +1,10 @@
 /*
  * The kernels in 128-bit wasm SIMD: the same operations in the same order as kernels_ref.c, four
  * lanes at a time. Vectors run across outputs, never along a sum; the eight lanes of a reduction
- * are two vectors. Tails repeat the scalar functions. (Reading beyond an array never happens.)
+ * are two vectors. Tails repeat the scalar functions; no kernel reads beyond an array.
  *
- * Instructions that are one machine instruction on x86 and Arm: pmax rather than max, the magic
- * number rather than trunc_sat.
+ * These kernels prefer instructions that are one machine instruction on x86 and Arm: pmax to max,
+ * the magic number to trunc_sat.
  */
 #include "kernels.h"
 
@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-/* sum + x w of the products of matrices: rounded twice, or with relaxed SIMD once (kernels.h). */
+/* sum + x w in matrix products: rounded twice, or once with relaxed SIMD (kernels.h). */
 INLINE v128_t add_product(v128_t sum, v128_t x, v128_t w) {
 #ifdef __wasm_relaxed_simd__
     return wasm_f32x4_relaxed_madd(x, w, sum);
@@ -34,9 +34,10 @@ INLINE float add_product1(float sum, float x, float w) {
 }
 
 /*
- * A tile of MR rows times one panel. V8 hands out fifteen vector registers on x86-64: 5 x 8 sums
- * are ten, the panel's rows two, a number of a row and a product two more. Two steps of k at a
- * time, or one more row, would spill. Where there is no product beside the sum, six rows fill them.
+ * A tile of MR rows times one panel. V8 hands out fifteen vector registers on x86-64: the sums of 5
+ * x 8 outputs take ten, the panel's row two, a number of a row and a product two more. Two steps of
+ * k at a time, or one more row, would spill. A fused product needs no register, so relaxed SIMD
+ * takes six rows.
  */
 INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile,
                         const float *panel, const float bias[SS_PANEL], size_t Kin) {
@@ -62,7 +63,7 @@ INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile
     }
 }
 
-/* All tiles times one whole panel. */
+/* All tiles times one panel with eight outputs. */
 static void tiles_times_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
                               const float bias[SS_PANEL], size_t T, size_t Kin) {
     for (; T >= SS_TILE; T -= SS_TILE, out += SS_TILE * out_stride, tiles += SS_TILE * Kin)
@@ -96,12 +97,12 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
 /* The last panel: only its first width columns are outputs. */
 static void ragged_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
                          const float bias[SS_PANEL], size_t T, size_t Kin, size_t width) {
-    float whole[SS_TILE * SS_PANEL];
+    float block[SS_TILE * SS_PANEL];
     for (size_t t = 0; t < T; t += SS_TILE) {
         size_t rows = T - t < SS_TILE ? T - t : SS_TILE;
-        tiles_times_panel(whole, SS_PANEL, tiles + t * Kin, panel, bias, rows, Kin);
+        tiles_times_panel(block, SS_PANEL, tiles + t * Kin, panel, bias, rows, Kin);
         for (size_t r = 0; r < rows; r++)
-            memcpy(out + (t + r) * out_stride, whole + r * SS_PANEL, width * sizeof *whole);
+            memcpy(out + (t + r) * out_stride, block + r * SS_PANEL, width * sizeof *block);
     }
 }
 
@@ -120,18 +121,18 @@ void ss_matmul_simd(SS_MATMUL_ARGS) {
     }
 }
 
-/* Number k of a row, or its address: rows of files are not aligned. */
-INLINE const void *place(const void *row, size_t k) {
+/* Address of number k of a row; rows of files are not aligned. */
+INLINE const void *address_of(const void *row, size_t k) {
     return (const unsigned char *)row + k * sizeof(float);
 }
 
-INLINE float number(const void *row, size_t k) {
+INLINE float read_float(const void *row, size_t k) {
     float x;
-    memcpy(&x, place(row, k), sizeof x);
+    memcpy(&x, address_of(row, k), sizeof x);
     return x;
 }
 
-/* Four times four bytes of each of four rows, from byte `at` on -> the four columns. */
+/* Transposes 4 x 4 words: 16 bytes of each of four rows, from byte `at`, become four columns. */
 INLINE void transpose4(v128_t columns[4], const void *const rows[4], size_t at) {
     const unsigned char *const *r = (const unsigned char *const *)rows;
     v128_t a = wasm_v128_load(r[0] + at), b = wasm_v128_load(r[1] + at);
@@ -162,10 +163,10 @@ void ss_times_rows_simd(SS_TIMES_ROWS_ARGS) {
     wasm_v128_store(sums + 4, high);
     for (; k < Kin; k++)
         for (size_t lane = 0; lane < SS_PANEL; lane++)
-            sums[lane] = add_product1(sums[lane], a[k], number(rows[lane], k));
+            sums[lane] = add_product1(sums[lane], a[k], read_float(rows[lane], k));
 }
 
-/* Rows w[0..R): each sum is fetched and put back once for all of them. */
+/* Adds rows w[0..R) times a[0..R): one load and one store of each sum serve R rows. */
 INLINE void add_rows(int R, float *out, const float *a, const unsigned char *w, size_t stride,
                      size_t N) {
     v128_t x[SS_PANEL];
@@ -176,14 +177,14 @@ INLINE void add_rows(int R, float *out, const float *a, const unsigned char *w, 
         v128_t sum = wasm_v128_load(out + n);
         UNROLL
         for (int r = 0; r < R; r++) {
-            v128_t b = wasm_v128_load(place(w + (size_t)r * stride, n));
+            v128_t b = wasm_v128_load(address_of(w + (size_t)r * stride, n));
             sum = add_product(sum, x[r], b);
         }
         wasm_v128_store(out + n, sum);
     }
     for (; n < N; n++)
         for (int r = 0; r < R; r++)
-            out[n] = add_product1(out[n], a[r], number(w + (size_t)r * stride, n));
+            out[n] = add_product1(out[n], a[r], read_float(w + (size_t)r * stride, n));
 }
 
 void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
@@ -193,24 +194,23 @@ void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
     for (; Kin > 0; Kin--, a++, rows += stride) add_rows(1, out, a, rows, stride, N);
 }
 
-/* What becomes of the weights of groups of bytes: a panel, or where that is NULL, a product with a.
- */
-typedef struct use {
-    v128_t sums[2]; /* the product's */
+/* Destination of unpacked group weights: a panel, or if that is NULL, a product with a. */
+typedef struct group_output {
+    v128_t sums[2]; /* of the product */
     const float *a;
     float *panel;
     const unsigned char *ahead;
     v128_t top; /* ones in the top byte of each lane */
-} use;
+} group_output;
 
-/* Byte i of each lane at the top, nothing below. */
+/* Byte i of each lane in the top byte, zeros below. */
 INLINE v128_t byte_at_top(v128_t bytes, uint32_t i, v128_t top) {
     if (i == 0) return wasm_i32x4_shl(bytes, 24);
     return wasm_v128_and(i < 3 ? wasm_i32x4_shl(bytes, 24 - 8 * i) : bytes, top);
 }
 
-/* Eight bytes of each of four rows, from byte `at` on -> four of each in a lane, then the others.
- */
+/* Eight bytes of each of four rows, from byte `at`: columns[0] has the first four of each row in
+ * a lane, columns[1] the others. */
 INLINE void eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t at) {
     v128_t a = wasm_v128_load64_zero(rows[0] + at), b = wasm_v128_load64_zero(rows[1] + at);
     v128_t c = wasm_v128_load64_zero(rows[2] + at), d = wasm_v128_load64_zero(rows[3] + at);
@@ -219,14 +219,15 @@ INLINE void eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t a
     columns[1] = wasm_i64x2_shuffle(ab, cd, 1, 3);
 }
 
-/* Four weights whose integers are in the top bytes. */
+/* Four weights from integers in top bytes. */
 INLINE v128_t weights4(v128_t q, v128_t d, const float *m) {
     v128_t four = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(q), d);
     return m ? wasm_f32x4_add(four, wasm_v128_load(m)) : four;
 }
 
-/* Eight weights of each row; m is NULL where nothing is added. */
-INLINE void use_eight(use *u, const v128_t columns[4], size_t k, const float *d, const float *m) {
+/* Eight weights of each row; m is NULL in types without a summand. */
+INLINE void emit_eight(group_output *u, const v128_t columns[4], size_t k, const float *d,
+                       const float *m) {
     const float *a = u->a + k;
     v128_t low = wasm_v128_load(d), high = wasm_v128_load(d + 4);
     UNROLL
@@ -244,7 +245,7 @@ INLINE void use_eight(use *u, const v128_t columns[4], size_t k, const float *d,
     }
 }
 
-INLINE void use_groups(use *u, const ss_groups *g, bool adds) {
+INLINE void emit_groups(group_output *u, const ss_groups *g, bool adds) {
     static const uint32_t top = 0xff000000;
     u->top = keep(&top);
     u->ahead = g->ahead;
@@ -255,32 +256,32 @@ INLINE void use_groups(use *u, const ss_groups *g, bool adds) {
             (void)*(const volatile unsigned char *)u->ahead;
             eight_bytes(columns, g->q, at + j);
             eight_bytes(columns + 2, g->q + 4, at + j);
-            use_eight(u, columns, i * 16 + j, g->d[g->halved && i % 2][i / 2],
-                      adds ? g->m[i / 2] : NULL);
+            emit_eight(u, columns, i * 16 + j, g->d[g->halved && i % 2][i / 2],
+                       adds ? g->m[i / 2] : NULL);
         }
     }
 }
 
 SHARED void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
-    use u = {.sums = {wasm_v128_load(sums), wasm_v128_load(sums + 4)}, .a = a};
+    group_output u = {.sums = {wasm_v128_load(sums), wasm_v128_load(sums + 4)}, .a = a};
     if (groups->adds)
-        use_groups(&u, groups, true);
+        emit_groups(&u, groups, true);
     else
-        use_groups(&u, groups, false);
+        emit_groups(&u, groups, false);
     wasm_v128_store(sums, u.sums[0]);
     wasm_v128_store(sums + 4, u.sums[1]);
 }
 
 SHARED void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
-    use u = {.panel = panel};
-    use_groups(&u, groups, groups->adds);
+    group_output u = {.panel = panel};
+    emit_groups(&u, groups, groups->adds);
 }
 
 void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
-    bool whole = true;
-    for (size_t lane = 0; lane < SS_PANEL; lane++) whole &= rows[lane] != NULL;
+    bool has_all_rows = true;
+    for (size_t lane = 0; lane < SS_PANEL; lane++) has_all_rows &= rows[lane] != NULL;
     size_t k = 0;
-    for (; whole && k + 4 <= n; k += 4) {
+    for (; has_all_rows && k + 4 <= n; k += 4) {
         v128_t low[4], high[4];
         transpose4(low, rows, k * sizeof *panel);
         transpose4(high, rows + 4, k * sizeof *panel);
@@ -292,10 +293,10 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
     }
     for (; k < n; k++)
         for (size_t lane = 0; lane < SS_PANEL; lane++)
-            panel[k * SS_PANEL + lane] = rows[lane] ? number(rows[lane], k) : 0.0f;
+            panel[k * SS_PANEL + lane] = rows[lane] ? read_float(rows[lane], k) : 0.0f;
 }
 
-/* Four numbers of each row of a tile, side by side. */
+/* Interleaves four numbers of each row of a tile. */
 INLINE void tile_step(float *tile, const float *rows, size_t stride) {
     const void *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
     v128_t columns[4], others[SS_TILE - 4];
@@ -325,47 +326,47 @@ void ss_tile_simd(SS_TILE_ARGS) {
 }
 
 /*
- * ss_float_of_f16 in four lanes. A half's bits, ten places from the right of a float's fraction,
- * are the float 2^112 times too small, and the product with 2^112 is exact, subnormals included.
+ * ss_float_of_f16 in four lanes. The bits of a half, shifted left by 13, are a float that is 2^112
+ * times too small; the product with 2^112 is exact, also for subnormals.
  */
-INLINE v128_t halves4(v128_t half, const v128_t kept[5]) {
+INLINE v128_t halves4(v128_t half, const v128_t constants[5]) {
 #if __clang_major__ < 19
-    /* Else it computes in 16 bits what it can, and the rest number by number; later ones neither do
-     * that nor take a vector here. */
+    /* Without this barrier clang before 19 computes parts in 16 bits and the rest lane by lane;
+     * later versions do not, and reject a vector operand here. */
     __asm__("" : "+r"(half));
 #endif
-    v128_t rest = wasm_i32x4_shl(wasm_v128_and(half, kept[0]), 13);
-    v128_t sign = wasm_i32x4_shl(wasm_v128_and(half, kept[1]), 16);
-    v128_t size = wasm_f32x4_mul(rest, kept[2]);
-    v128_t no_number = wasm_v128_or(rest, kept[3]);
-    v128_t special = wasm_i32x4_gt(rest, kept[4]);
+    v128_t rest = wasm_i32x4_shl(wasm_v128_and(half, constants[0]), 13);
+    v128_t sign = wasm_i32x4_shl(wasm_v128_and(half, constants[1]), 16);
+    v128_t size = wasm_f32x4_mul(rest, constants[2]);
+    v128_t no_number = wasm_v128_or(rest, constants[3]);
+    v128_t special = wasm_i32x4_gt(rest, constants[4]);
     return wasm_v128_or(sign, wasm_v128_bitselect(no_number, size, special));
 }
 
-static const uint32_t of_halves[] = {0x7fff, 0x8000, 0x77800000 /* 2^112 */, 0x7f800000,
-                                     (0x7c00 << 13) - 1};
+static const uint32_t half_constants[] = {0x7fff, 0x8000, 0x77800000 /* 2^112 */, 0x7f800000,
+                                          (0x7c00 << 13) - 1};
 
 void ss_halves_simd(SS_HALVES_ARGS) {
-    v128_t kept[5];
+    v128_t constants[5];
     UNROLL
-    for (int i = 0; i < 5; i++) kept[i] = keep(of_halves + i);
+    for (int i = 0; i < 5; i++) constants[i] = keep(half_constants + i);
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
-        wasm_v128_store(out + i, halves4(wasm_u32x4_load16x4(halves + 2 * i), kept));
+        wasm_v128_store(out + i, halves4(wasm_u32x4_load16x4(halves + 2 * i), constants));
     ss_halves_ref(out + i, halves + 2 * i, n - i);
 }
 
 void ss_spread_pairs_simd(SS_SPREAD_PAIRS_ARGS) {
-    v128_t kept[5], low = wasm_i32x4_splat(0xffff), high = wasm_i32x4_splat((int)0xffff0000);
+    v128_t constants[5], low = wasm_i32x4_splat(0xffff), high = wasm_i32x4_splat((int)0xffff0000);
     UNROLL
-    for (int i = 0; i < 5; i++) kept[i] = keep(of_halves + i);
+    for (int i = 0; i < 5; i++) constants[i] = keep(half_constants + i);
     for (; n > 0; n -= 2, pairs += 4 * SS_PANEL, panel += 2 * SS_PANEL) {
         UNROLL
         for (size_t i = 0; i < SS_PANEL; i += 4) {
             v128_t two = wasm_v128_load(pairs + 4 * i), first, second;
             if (halves) {
-                first = halves4(wasm_v128_and(two, low), kept);
-                second = halves4(wasm_u32x4_shr(two, 16), kept);
+                first = halves4(wasm_v128_and(two, low), constants);
+                second = halves4(wasm_u32x4_shr(two, 16), constants);
             } else {
                 first = wasm_i32x4_shl(two, 16);
                 second = wasm_v128_and(two, high);
@@ -377,17 +378,17 @@ void ss_spread_pairs_simd(SS_SPREAD_PAIRS_ARGS) {
 }
 
 /*
- * The numbers of ss_expf in memory: V8 builds a constant vector at every use, by five
- * instructions, and loads one by one instruction. The barrier hides from the compiler what they
- * are.
+ * The constants of ss_expf in memory: V8 builds a constant vector at every use, by five
+ * instructions, but loads one by a single instruction. The barrier hides their values from the
+ * compiler.
  */
-static const float exp_numbers[] = {SS_LOG2_E,   SS_EXP_MAGIC, SS_LN2_HIGH, SS_LN2_LOW, SS_EXP_LOW,
-                                    SS_EXP_HIGH, SS_EXP_C7,    SS_EXP_C6,   SS_EXP_C5,  SS_EXP_C4,
-                                    SS_EXP_C3,   0.5f,         1.0f,        INFINITY};
+static const float exp_constants[] = {
+    SS_LOG2_E, SS_EXP_MAGIC, SS_LN2_HIGH, SS_LN2_LOW, SS_EXP_LOW, SS_EXP_HIGH, SS_EXP_C7,
+    SS_EXP_C6, SS_EXP_C5,    SS_EXP_C4,   SS_EXP_C3,  0.5f,       1.0f,        INFINITY};
 
 /* ss_expf in four lanes. */
 INLINE v128_t exp4(v128_t x) {
-    const float *c = exp_numbers;
+    const float *c = exp_constants;
     __asm__("" : "+r"(c));
     v128_t magic = wasm_v128_load32_splat(c + 1);
     v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(x, wasm_v128_load32_splat(c)), magic);
@@ -408,14 +409,14 @@ INLINE v128_t exp4(v128_t x) {
     return wasm_v128_andnot(y, low);
 }
 
-/* Of the numbers that fill no vector. */
+/* For tails of fewer than four numbers. */
 SHARED static float sigmoid1(float x) {
     return ss_sigmoidf(x);
 }
 
 /* ss_sigmoidf in four lanes. */
 INLINE v128_t sigmoid4(v128_t x) {
-    v128_t one = keep(exp_numbers + 12);
+    v128_t one = keep(exp_constants + 12);
     return wasm_f32x4_div(one, wasm_f32x4_add(one, exp4(wasm_f32x4_neg(x))));
 }
 
@@ -428,7 +429,7 @@ INLINE lanes no_lanes(void) {
     return (lanes){wasm_f32x4_splat(0.0f), wasm_f32x4_splat(0.0f)};
 }
 
-/* Adds tail[n], n < 8, to the first lanes, and all lanes up by the tree of kernels.h. */
+/* Adds tail[n], n < 8, to the first lanes, and then all lanes by the tree of kernels.h. */
 SHARED static float add_lanes(v128_t low, v128_t high, const float *tail, size_t n) {
     if (n > 0) {
         float sums[8];
@@ -481,7 +482,7 @@ void ss_copy_simd(SS_COPY_ARGS) {
 
 void ss_clear_simd(SS_CLEAR_ARGS) {
     static const float none = 0.0f;
-    v128_t zeros = keep(&none); /* else the compiler calls memset */
+    v128_t zeros = keep(&none); /* without the barrier the compiler calls memset */
     size_t i = 0;
     for (; i + 4 <= n; i += 4) wasm_v128_store(x + i, zeros);
     for (; i < n; i++) wasm_v128_store32_lane(x + i, zeros, 0);
@@ -513,7 +514,7 @@ float ss_max_simd(SS_MAX_ARGS) {
     return largest;
 }
 
-/* The largest magnitude is found first, then where it is. */
+/* The first pass finds the largest magnitude, the second its index. */
 size_t ss_peak_simd(SS_PEAK_ARGS) {
     v128_t most = wasm_f32x4_splat(0.0f);
     size_t i = 0;
@@ -524,9 +525,9 @@ size_t ss_peak_simd(SS_PEAK_ARGS) {
     for (int j = 0; j < 4; j++) largest = largest < four[j] ? four[j] : largest;
     for (; i < n; i++) largest = largest < fabsf(x[i]) ? fabsf(x[i]) : largest;
     if (largest == 0.0f) return 0;
-    v128_t wanted = wasm_f32x4_splat(largest);
+    v128_t target = wasm_f32x4_splat(largest);
     for (i = 0; i + 4 <= n; i += 4)
-        if (wasm_v128_any_true(wasm_f32x4_eq(wasm_f32x4_abs(wasm_v128_load(x + i)), wanted))) break;
+        if (wasm_v128_any_true(wasm_f32x4_eq(wasm_f32x4_abs(wasm_v128_load(x + i)), target))) break;
     while (fabsf(x[i]) != largest) i++;
     return i;
 }
@@ -571,11 +572,11 @@ void ss_add_shares_simd(SS_ADD_SHARES_ARGS) {
     ss_add_shares_ref(sums + i, x + i, factor, absolute, n - i);
 }
 
-/* The numbers of ss_logf. */
+/* Constants of ss_logf. */
 static const uint32_t log_bits[] = {SS_SQRT_HALF_BITS, SS_EXPONENT_BITS};
-static const float log_numbers[] = {SS_LOG_C7, SS_LOG_C5, SS_LOG_C3, 1.0f, SS_LOG_LN2};
+static const float log_constants[] = {SS_LOG_C7, SS_LOG_C5, SS_LOG_C3, 1.0f, SS_LOG_LN2};
 
-/* p ln p in four lanes, as ss_entropy has it. */
+/* p ln p in four lanes, the term of ss_entropy. */
 INLINE v128_t part_of_entropy4(v128_t p, const v128_t bits[2], const v128_t c[5]) {
     v128_t e = wasm_v128_and(wasm_i32x4_sub(p, bits[0]), bits[1]);
     v128_t m = wasm_i32x4_sub(p, e);
@@ -588,8 +589,8 @@ INLINE v128_t part_of_entropy4(v128_t p, const v128_t bits[2], const v128_t c[5]
     return wasm_f32x4_mul(p, log);
 }
 
-/* Fewer than four numbers, and zeros. */
-INLINE v128_t load_less(const float *x, size_t n) {
+/* Loads one to three numbers; the other lanes are 0. */
+INLINE v128_t load_tail(const float *x, size_t n) {
     v128_t two = n == 1 ? wasm_v128_load32_zero(x) : wasm_v128_load64_zero(x);
     return n == 3 ? wasm_v128_load32_lane(x + 2, two, 2) : two;
 }
@@ -598,9 +599,9 @@ double ss_entropy_simd(SS_ENTROPY_ARGS) {
     v128_t by = wasm_f32x4_splat(factor), low = wasm_f64x2_splat(0.0), high = low;
     v128_t bits[2] = {keep(log_bits), keep(log_bits + 1)}, c[5];
     UNROLL
-    for (int i = 0; i < 5; i++) c[i] = keep(log_numbers + i);
+    for (int i = 0; i < 5; i++) c[i] = keep(log_constants + i);
     for (size_t i = 0; i < n; i += 4, x += 4) {
-        v128_t p = n - i < 4 ? load_less(x, n - i) : wasm_v128_load(x);
+        v128_t p = n - i < 4 ? load_tail(x, n - i) : wasm_v128_load(x);
         p = part_of_entropy4(wasm_f32x4_mul(wasm_f32x4_abs(p), by), bits, c);
         low = wasm_f64x2_add(low, wasm_f64x2_promote_low_f32x4(p));
         p = wasm_i64x2_shuffle(p, p, 1, 1);
@@ -673,7 +674,7 @@ void ss_gelu_simd(SS_GELU_ARGS) {
 
 /* ss_gelu_erff in four lanes. */
 INLINE v128_t gelu_erf4(v128_t x, const v128_t c[9]) {
-    v128_t zero = wasm_f32x4_splat(0.0f), one = keep(exp_numbers + 12);
+    v128_t zero = wasm_f32x4_splat(0.0f), one = keep(exp_constants + 12);
     v128_t u = wasm_v128_bitselect(wasm_f32x4_neg(x), x, wasm_f32x4_lt(x, zero));
     v128_t slow = wasm_f32x4_add(one, wasm_f32x4_mul(c[7], u));
     v128_t t = wasm_f32x4_div(one, slow), p = c[0];

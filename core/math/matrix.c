@@ -9,18 +9,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Inputs that are unpacked at a time: of every block type a whole number of blocks. */
+/* Inputs unpacked at a time: a whole number of blocks of every type. */
 #define STRIP (SS_GROUPS * SS_GROUP)
 
-/* A row of fewer inputs is multiplied with one panel at a time: memory is then read in one stream,
- * which is worth more than sums that do not wait for each other. */
+/* Below this number of inputs, a row is multiplied with one panel at a time: a single memory
+ * stream then saves more than independent sums do. */
 #define NARROW 1024
 
-/* The most panels that are unpacked at a time: where a file has outputs side by side, they are read
- * half a kilobyte at a time. */
+/* Panels unpacked at a time when the file stores weights by input: each row then gives half a
+ * kilobyte of floats. */
 #define PANELS 16
 
-/* Numbers whose order changes together: half a megabyte of floats. */
+/* Numbers reordered at a time: half a megabyte of floats, which the L2 cache holds. */
 #define BLOCK ((size_t)1 << 17)
 
 static size_t smaller(size_t a, size_t b) {
@@ -29,24 +29,24 @@ static size_t smaller(size_t a, size_t b) {
 
 size_t ss_matrix_place(const ss_matrix *w, size_t n) {
     if (w->pair) {
-        /* Rotary pairs (j, j + pair/2) of a head lie at 2j and 2j + 1. */
+        /* GGUF stores the rotary pair (j, j + pair/2) of a head at 2j and 2j + 1. */
         size_t j = n % w->pair, half = w->pair / 2;
         n += (j < half ? 2 * j : 2 * (j - half) + 1) - j;
     }
     return w->first + n / w->group * w->step + n % w->group;
 }
 
-/* Outputs, from the first on, that are interleaved. */
-static size_t interleaved(const ss_matrix *w) {
+/* Number of interleaved outputs, counted from the first. */
+static size_t interleaved_outputs(const ss_matrix *w) {
     return w->interleaved ? w->out / SS_PANEL * SS_PANEL : 0;
 }
 
-/* Where the interleaved panel is that begins with output n. */
+/* The interleaved panel that begins with output n. */
 static const unsigned char *panel_at(const ss_matrix *w, size_t n) {
     return w->data + ss_dtype_bytes(w->type, ss_matrix_place(w, n) * w->in);
 }
 
-/* Inputs [k, k + n) of that panel as floats [n][8]; of 16 bits k is even, and so is n. */
+/* Inputs [k, k + n) of that panel as floats [n][8]; for 16-bit types k and n are even. */
 static void spread_panel(float *out, const ss_matrix *w, const unsigned char *panel, size_t k,
                          size_t n) {
     panel += ss_dtype_bytes(w->type, k * SS_PANEL);
@@ -56,7 +56,7 @@ static void spread_panel(float *out, const ss_matrix *w, const unsigned char *pa
         ss_spread_pairs(out, panel, w->type == SS_F16, n);
 }
 
-/* Inputs [k, k + n) of output o, one after the other in the file. */
+/* Inputs [k, k + n) of output o, which the file stores consecutively. */
 static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, size_t n) {
     size_t place = ss_matrix_place(w, o);
     const unsigned char *row = w->data + place * ss_dtype_bytes(w->type, w->in);
@@ -64,21 +64,21 @@ static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, siz
     if (w->scales) ss_scale(out, w->scales[place], n);
 }
 
-/* The same where they lie, if they are floats, else unpacked into strip. */
+/* The same without a copy for floats, otherwise unpacked into strip. */
 static const void *read_strip(float *strip, const ss_matrix *w, size_t o, size_t k, size_t n) {
     if (w->type == SS_F32) return w->data + (ss_matrix_place(w, o) * w->in + k) * sizeof *strip;
     unpack_strip(strip, w, o, k, n);
     return strip;
 }
 
-/* Eight outputs or fewer whose rows in the file go side by side. */
+/* Up to eight consecutive outputs and their rows in the file. */
 typedef struct panel_outputs {
     const ss_matrix *w;
     size_t n, width;
     const unsigned char *rows[SS_PANEL];
-    const unsigned char *next; /* the first of those that follow in the file, or NULL */
-    float scales[SS_PANEL];    /* of I8, as factors of groups */
-    float *strips;             /* [8][STRIP] for those that are unpacked number by number */
+    const unsigned char *next; /* first row after them in the file, or NULL */
+    float scales[SS_PANEL];    /* of SS_I8, as factors of groups */
+    float *strips;             /* [8][STRIP], for types that are unpacked number by number */
 } panel_outputs;
 
 static void find_outputs(panel_outputs *e, const ss_matrix *w, size_t n, float *strips) {
@@ -92,30 +92,31 @@ static void find_outputs(panel_outputs *e, const ss_matrix *w, size_t n, float *
         e->scales[lane] = (w->scales ? w->scales[place] : 1.0f) * 0x1p-24f;
     }
     size_t next = n + SS_PANEL < w->out ? ss_matrix_place(w, n + SS_PANEL) : w->total;
-    bool whole = next + SS_PANEL <= w->total;
-    e->next = whole ? w->data + next * ss_dtype_bytes(w->type, w->in) : NULL;
+    bool has_next = next + SS_PANEL <= w->total;
+    e->next = has_next ? w->data + next * ss_dtype_bytes(w->type, w->in) : NULL;
 }
 
-/* Inputs [k, k + n) of each; lanes that have no output are NULL. */
+/* Inputs [k, k + n) of each output; lanes without an output are NULL. */
 static void read_strips(const void *lanes[SS_PANEL], const panel_outputs *e, size_t k, size_t n) {
     for (size_t lane = 0; lane < SS_PANEL; lane++)
         lanes[lane] =
             lane < e->width ? read_strip(e->strips + lane * STRIP, e->w, e->n + lane, k, n) : NULL;
 }
 
-/* Inputs that are read as groups, from the first on. */
-static size_t grouped(const ss_matrix *w) {
+/* Number of inputs that are read as groups, counted from the first. */
+static size_t grouped_inputs(const ss_matrix *w) {
     return w->type >= SS_I8 ? w->in - w->in % SS_GROUP : 0;
 }
 
-/* Lanes without an output are zero, and I8's factors the matrix's; the rest is read. */
+/* Zeroes lanes without an output and sets the matrix's factors of SS_I8; read_groups fills the
+ * rest. */
 static void begin_groups(ss_groups *groups, const panel_outputs *e) {
     if (e->width < SS_PANEL) memset(groups, 0, sizeof *groups);
     for (size_t i = 0; e->w->type == SS_I8 && i < SS_GROUPS; i++)
         memcpy(groups->d[0][i], e->scales, sizeof e->scales);
 }
 
-/* Groups from input k on; how many inputs those are. */
+/* Reads groups from input k; returns their number of inputs. */
 static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     const ss_matrix *w = e->w;
     size_t count = smaller(w->in - w->in % SS_GROUP - k, STRIP);
@@ -125,13 +126,13 @@ static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     return count;
 }
 
-/* Their panel: the rows become columns. */
+/* Fills the panel of e: rows become columns. */
 static void panel_of_rows(float *panel, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0;
     ss_groups groups;
-    if (grouped(w)) begin_groups(&groups, e);
-    for (size_t count; k < grouped(w); k += count) {
+    if (grouped_inputs(w)) begin_groups(&groups, e);
+    for (size_t count; k < grouped_inputs(w); k += count) {
         count = read_groups(&groups, e, k);
         ss_spread_groups(panel + k * SS_PANEL, &groups);
     }
@@ -148,8 +149,8 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
     const ss_matrix *w = e->w;
     size_t k = 0, most = w->type == SS_F32 ? w->in : STRIP;
     ss_groups groups;
-    if (grouped(w)) begin_groups(&groups, e);
-    for (size_t count; k < grouped(w); k += count) {
+    if (grouped_inputs(w)) begin_groups(&groups, e);
+    for (size_t count; k < grouped_inputs(w); k += count) {
         count = read_groups(&groups, e, k);
         ss_times_groups(sums, a + k, &groups);
     }
@@ -162,21 +163,21 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
     }
 }
 
-/* Outputs from n on, at most `most`, that lie side by side in the file. */
-static size_t together(const ss_matrix *w, size_t n, size_t most) {
+/* Number of outputs from n, at most `most`, that the file stores consecutively. */
+static size_t adjacent_outputs(const ss_matrix *w, size_t n, size_t most) {
     return w->pair ? 1 : smaller(most, w->group - n % w->group);
 }
 
-/* The panels of outputs [n, n + columns) where the file has a row of outputs for each input. */
+/* Panels of outputs [n, n + columns) of a tensor stored by input, [in][total]. */
 static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_t columns) {
-    size_t side = together(w, n, columns), place = ss_matrix_place(w, n);
-    size_t whole = w->type == SS_F32 && side == columns ? columns - columns % SS_PANEL : 0;
+    size_t side = adjacent_outputs(w, n, columns), place = ss_matrix_place(w, n);
+    size_t direct = w->type == SS_F32 && side == columns ? columns - columns % SS_PANEL : 0;
     for (size_t k = 0; k < w->in; k++) {
         const unsigned char *row = w->data + ss_dtype_bytes(w->type, k * w->total);
-        for (size_t c = 0; c < whole; c += SS_PANEL)
+        for (size_t c = 0; c < direct; c += SS_PANEL)
             memcpy(panels + c * w->in + k * SS_PANEL, row + (place + c) * sizeof *panels,
                    SS_PANEL * sizeof *panels);
-        if (whole == columns) continue;
+        if (direct == columns) continue;
         float strip[PANELS * SS_PANEL] = {0};
         if (side == columns)
             ss_unpack(strip, row + ss_dtype_bytes(w->type, place), w->type, columns);
@@ -189,7 +190,7 @@ static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_
     }
 }
 
-/* The panels of outputs [n, n + columns). */
+/* Panels of outputs [n, n + columns). */
 static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t columns,
                           float *strips) {
     if (w->in_out) {
@@ -203,16 +204,16 @@ static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t co
     }
 }
 
-/* A product, in pieces of so many outputs. */
+/* A product, split into pieces of `columns` outputs. */
 typedef struct product {
     float *out; /* [T][w->out] */
     const float *tiles, *bias;
     const ss_matrix *w;
     size_t T, columns;
-    float *work; /* [workers] of strips [8][STRIP] and panels [PANELS][in][8] */
+    float *work; /* [workers], each with strips [8][STRIP] and panels [PANELS][in][8] */
 } product;
 
-/* out += a w for one row a and outputs [n, end), where the file has a row of inputs for each. */
+/* out += a w for one row a and outputs [n, end) of a tensor stored by output, [total][in]. */
 static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_t n, size_t end,
                            float *strips) {
     for (; n < end; n += SS_PANEL) {
@@ -225,7 +226,7 @@ static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_
     }
 }
 
-/* The same where it has a row of outputs for each input: count outputs from n on, side by side. */
+/* The same for a tensor stored by input: `count` outputs from n, which are adjacent. */
 static void row_times_columns(float *out, const float *a, const ss_matrix *w, size_t n,
                               size_t count, float *strips) {
     size_t stride = ss_dtype_bytes(w->type, w->total);
@@ -242,7 +243,7 @@ static void row_times_columns(float *out, const float *a, const ss_matrix *w, si
     }
 }
 
-/* Outputs [n, end) of one row: the weights are read once, where they lie. */
+/* Outputs [n, end) of one row; reads each weight once, in place. */
 static void row_times(const product *p, size_t n, size_t end, float *strips) {
     const ss_matrix *w = p->w;
     if (p->bias)
@@ -255,7 +256,7 @@ static void row_times(const product *p, size_t n, size_t end, float *strips) {
     }
     size_t most = w->type == SS_F32 ? w->out : STRIP;
     for (size_t count; n < end; n += count) {
-        count = together(w, n, smaller(end - n, most));
+        count = adjacent_outputs(w, n, smaller(end - n, most));
         row_times_columns(p->out + n, p->tiles, w, n, count, strips);
     }
 }
@@ -265,8 +266,9 @@ static size_t worker_floats(size_t in) {
 }
 
 size_t ss_matrix_work(size_t T, size_t in, size_t workers) {
-    /* In eight bits a row is bytes, the same 16 bits wide, its scale and its zero; of integers
-     * rows fill up a tile, and have two numbers more for each group. */
+    /* The terms: [T][in] floats of tiles (as int8, T rows of bytes and as many 16-bit numbers);
+     * a scale and a zero per row; for fixed point, rows that fill the last tile, and two more
+     * numbers per group. */
     return workers * worker_floats(in) + T * in + 5 * T + T * in / 16 + 10 * in;
 }
 
@@ -276,15 +278,15 @@ static void times_panels(const product *p, size_t n, size_t columns, const float
               w->in);
 }
 
-/* Outputs [n, end) that are interleaved: how many those are. */
+/* Multiplies the interleaved outputs among [n, end); returns how many those are. */
 static size_t times_interleaved(const product *p, size_t n, size_t end, float *panels) {
     const ss_matrix *w = p->w;
     size_t begin = n;
     bool is_float = w->type == SS_F32, is_wide = is_float && (p->T > 1 || w->in >= NARROW);
-    end = smaller(end, interleaved(w));
+    end = smaller(end, interleaved_outputs(w));
     for (size_t columns; n < end; n += columns) {
         const float *numbers = (const float *)(const void *)panel_at(w, n);
-        columns = is_wide ? together(w, n, end - n) : SS_PANEL;
+        columns = is_wide ? adjacent_outputs(w, n, end - n) : SS_PANEL;
         if (!is_float) spread_panel(panels, w, panel_at(w, n), 0, w->in);
         times_panels(p, n, columns, is_float ? numbers : panels);
     }
@@ -310,8 +312,8 @@ static void times_piece(const void *job, size_t i, size_t worker) {
     times_panels(p, n, end - n, panels);
 }
 
-/* What is unpacked together is a piece; where nothing is, so much that no thread has to wait long
- * for the last piece of another. */
+/* A piece is what one worker unpacks at a time. A product that unpacks nothing has four pieces
+ * per worker, so that no thread waits long for another's last piece. */
 static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
     if (T > 1 && !w->panels && !w->interleaved) return w->in_out ? PANELS * SS_PANEL : SS_PANEL;
     size_t pieces = workers > 1 ? 4 * workers : 1;
@@ -324,23 +326,24 @@ bool ss_matrix_is_fixed(const ss_matrix *w) {
     return ss_is_fixed(w->type);
 }
 
-/* A product in pieces: of all rows but the last one or two, tiles of five. */
+/* A product in pieces: tiles of five rows, and one or two remaining rows that are multiplied
+ * singly. */
 typedef struct fixed_product {
     float *out;
     const float *bias;
     const ss_matrix *w;
     size_t T, columns, tiles;
     const ss_fixed_tile *tile; /* [tiles][groups] */
-    const ss_fixed *rows;      /* [those left][groups] */
-    float *work;               /* [workers] of a panel's groups */
+    const ss_fixed *rows;      /* [remaining rows][groups] */
+    float *work;               /* [workers], each with the groups of a panel */
 } fixed_product;
 
-/* Eight outputs from n on, and some of their groups. */
+/* Eight outputs from n, and the groups that were read last. */
 typedef struct fixed_outputs {
     const ss_matrix *w;
     size_t n;
-    const unsigned char *panel; /* where they lie side by side; else NULL */
-    panel_outputs rows;         /* where they do not */
+    const unsigned char *panel; /* their interleaved panel, or NULL */
+    panel_outputs rows;         /* their rows, if they are not interleaved */
     ss_fixed_groups groups;
     unsigned char joined[SS_PANEL * SS_GROUPS * 34];
 } fixed_outputs;
@@ -348,16 +351,17 @@ typedef struct fixed_outputs {
 static void find_fixed(fixed_outputs *e, const ss_matrix *w, size_t n) {
     e->w = w;
     e->n = n;
-    e->panel = n < interleaved(w) ? panel_at(w, n) : NULL;
+    e->panel = n < interleaved_outputs(w) ? panel_at(w, n) : NULL;
     if (!e->panel) find_outputs(&e->rows, w, n, NULL);
 }
 
-/* Most inputs whose groups are read together: where they lie, all of them. */
+/* Largest number of inputs per read: all of them if the file's bytes are used in place. */
 static size_t most_fixed(const fixed_outputs *e) {
     return e->panel && ss_dtype_block(e->w->type) == SS_GROUP ? e->w->in : STRIP;
 }
 
-/* Groups of `most` inputs or fewer from input k on, a multiple of STRIP: of how many. */
+/* Reads groups of at most `most` inputs from input k, a multiple of STRIP; returns their number
+ * of inputs. */
 static size_t read_fixed(fixed_outputs *e, size_t k, size_t most) {
     ss_dtype type = e->w->type;
     size_t count = smaller(e->w->in - k, most), before = ss_dtype_bytes(type, k);
@@ -372,7 +376,7 @@ static size_t read_fixed(fixed_outputs *e, size_t k, size_t most) {
     return count;
 }
 
-/* Tiles times the eight outputs of e, whose groups are spread for them. */
+/* Tiles times the eight outputs of e, whose groups are spread once for all tiles. */
 static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fixed_panel *panel,
                                 const float start[SS_PANEL], size_t width) {
     size_t n = p->w->in / SS_GROUP;
@@ -430,7 +434,7 @@ static void times_fixed(float *out, const float *a, const ss_matrix *w, const fl
                 (uint64_t)T * w->in * w->out);
 }
 
-/* Inputs [k, k + count) of output n of those that lie side by side; k is a multiple of STRIP. */
+/* Inputs [k, k + count) of output n of an interleaved matrix; k is a multiple of STRIP. */
 static void fixed_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     fixed_outputs e;
     size_t lane = n % SS_PANEL;
@@ -482,7 +486,7 @@ static void times_outputs(float *out, const float *a, const ss_matrix *w, const 
                 (uint64_t)T * w->in * w->out);
 }
 
-void ss_matrix_int8(ss_int8 *made, const ss_matrix *w, float *work) {
+void ss_matrix_int8(ss_int8 *int8, const ss_matrix *w, float *work) {
     float *strips = work, *panels = strips + SS_PANEL * STRIP;
     size_t bytes = ss_quads(w->in) * SS_PANEL * SS_QUAD, most = PANELS * SS_PANEL;
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
@@ -491,7 +495,7 @@ void ss_matrix_int8(ss_int8 *made, const ss_matrix *w, float *work) {
         if (within == 0) unpack_panels(panels, w, n, smaller(w->out - n, most), strips);
         for (size_t c = 0; w->scales && c < columns; c++)
             scales[c] = w->scales[ss_matrix_place(w, n + c)];
-        ss_int8_panel(made->panels + n / SS_PANEL * bytes, made->scales + n, made->sums + n,
+        ss_int8_panel(int8->panels + n / SS_PANEL * bytes, int8->scales + n, int8->sums + n,
                       panels + within * w->in, w->scales ? scales : NULL, w->in);
     }
 }
@@ -524,14 +528,16 @@ void ss_matrix_panels(float *panels, const ss_matrix *w) {
         unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, most), strips);
 }
 
-/* Whether eight outputs that go together are side by side, after those of a head are in order. */
+/* True if every eight consecutive outputs are adjacent in the file, once a head's rotary pairs
+ * are reordered. */
 static bool has_panels(const ss_matrix *w) {
     bool is_one = w->group >= w->out;
-    bool is_whole = is_one || (w->group % SS_PANEL == 0 && w->step % SS_PANEL == 0);
-    /* Of 0 even a remainder that nobody asks for would be a trap in wasm. */
+    bool is_aligned = is_one || (w->group % SS_PANEL == 0 && w->step % SS_PANEL == 0);
+    /* The ternary avoids a remainder by 0, which traps in wasm even where its result is not
+     * used. */
     bool has_heads = w->pair % SS_PANEL == 0 && w->out % (w->pair ? w->pair : 1) == 0;
     bool is_even = w->total % SS_PANEL == 0 && w->out % SS_PANEL == 0 && !w->pair;
-    return w->first % SS_PANEL == 0 && is_whole && has_heads && (is_even || !w->in_out);
+    return w->first % SS_PANEL == 0 && is_aligned && has_heads && (is_even || !w->in_out);
 }
 
 static bool can_interleave(const ss_matrix *w) {
@@ -541,8 +547,8 @@ static bool can_interleave(const ss_matrix *w) {
     return is_float || is_short || ss_matrix_is_fixed(w);
 }
 
-/* Inputs of a tensor [in][total] that change their order together: a divisor of all of them, even
- * for numbers of 16 bits, and few enough for their outputs to stay in the L2 cache. */
+/* Inputs of a tensor [in][total] that are reordered together: a divisor of `in`, even for 16-bit
+ * types, and few enough for their outputs to stay in the L2 cache. */
 static size_t block_inputs(const ss_matrix *w) {
     size_t unit = w->type == SS_F32 ? 1 : 2,
            inputs = smaller(w->in, BLOCK / w->total / unit * unit);
@@ -554,13 +560,13 @@ static size_t block_inputs(const ss_matrix *w) {
 size_t ss_matrix_interleave_work(const ss_matrix *w) {
     if (!can_interleave(w)) return 0;
     if (!w->in_out) return (w->pair > SS_PANEL ? w->pair : SS_PANEL) * w->in;
-    /* A block; or one of its panels, and a byte for each panel of each block. */
+    /* Work holds a block; or one of its panels, and a byte for each panel of each block. */
     size_t inputs = block_inputs(w), block = inputs * w->total;
     size_t pieces = w->in / inputs * (w->total / SS_PANEL + 1);
     return block > inputs * SS_PANEL + pieces ? block : inputs * SS_PANEL + pieces;
 }
 
-/* out = inputs [k, k + n) of the tensor as panels [total/8][n][8], of 16 bits [n/2][8][2] each. */
+/* out = inputs [k, k + n) of the tensor as panels [total/8][n][8], for 16-bit types [n/2][8][2]. */
 static void order_block(unsigned char *out, const ss_matrix *w, size_t k, size_t n) {
     size_t width = ss_dtype_bytes(w->type, SS_PANEL), stride = width * (w->total / SS_PANEL);
     const unsigned char *rows = w->data + k * stride;
@@ -574,8 +580,8 @@ static void order_block(unsigned char *out, const ss_matrix *w, size_t k, size_t
                            rows + (i - i % 2 + c % 2) * stride + i % 2 * width / 2 + c / 2 * 2, 2);
 }
 
-/* Pieces [blocks][panels] of so many bytes -> [panels][blocks], each moved once, along the cycles
- * of this permutation. */
+/* Transposes pieces [blocks][panels] of `bytes` bytes to [panels][blocks] in place, moving each
+ * once along the cycles of this permutation. */
 static void order_pieces(unsigned char *pieces, size_t blocks, size_t panels, size_t bytes,
                          unsigned char *work) {
     unsigned char *spare = work, *moved = work + bytes;
@@ -593,8 +599,8 @@ static void order_pieces(unsigned char *pieces, size_t blocks, size_t panels, si
     }
 }
 
-/* Of a tensor [in][total]. Rows of inputs first become panels of a block of them, where these
- * rows are; then all pieces of a panel go side by side. */
+/* Interleaves a tensor [in][total]: first turns each block of inputs into panels, in place; then
+ * brings the pieces of each panel together. */
 static void interleave_columns(const ss_matrix *w, unsigned char *work) {
     size_t inputs = block_inputs(w), bytes = ss_dtype_bytes(w->type, inputs * w->total);
     size_t panels = w->total / SS_PANEL;
@@ -606,8 +612,8 @@ static void interleave_columns(const ss_matrix *w, unsigned char *work) {
     order_pieces(tensor, w->in / inputs, panels, bytes / panels, work);
 }
 
-/* Of a tensor [total][in]. In a head, outputs are in another order than ours: all of them move
- * together. Two numbers of 16 bits move as one of 32. */
+/* Interleaves a tensor [total][in]. If the file permutes the outputs of a head, all outputs of
+ * the head move together. Two 16-bit numbers move as one of 32 bits. */
 static void interleave_rows(ss_matrix *w, float *work) {
     size_t bytes = ss_dtype_bytes(w->type, w->in), most = w->pair ? w->pair : SS_PANEL;
     ss_matrix moved = *w;
@@ -639,13 +645,13 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
     w->interleaved = true;
 }
 
-/* Inputs [k, k + count) of output n, STRIP at most from a multiple of it on. */
+/* Inputs [k, k + count) of output n; k is a multiple of STRIP, count at most STRIP. */
 static void output_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
-    if (n < interleaved(w) && ss_matrix_is_fixed(w)) {
+    if (n < interleaved_outputs(w) && ss_matrix_is_fixed(w)) {
         fixed_strip(out, w, n, k, count);
         return;
     }
-    if (n < interleaved(w)) {
+    if (n < interleaved_outputs(w)) {
         float panel[STRIP * SS_PANEL];
         spread_panel(panel, w, panel_at(w, n - n % SS_PANEL), k, count);
         for (size_t i = 0; i < count; i++) out[i] = panel[i * SS_PANEL + n % SS_PANEL];
@@ -677,7 +683,7 @@ const float *ss_matrix_panel(float *work, const ss_matrix *w, size_t n) {
     float *rows = work + SS_PANEL * w->in;
     const void *lanes[SS_PANEL] = {NULL};
     if (w->panels) return w->panels + n * w->in;
-    if (n < interleaved(w) && w->type == SS_F32) return (const void *)panel_at(w, n);
+    if (n < interleaved_outputs(w) && w->type == SS_F32) return (const void *)panel_at(w, n);
     for (size_t lane = 0; lane < SS_PANEL && n + lane < w->out; lane++) {
         lanes[lane] = rows + lane * w->in;
         ss_matrix_output(rows + lane * w->in, w, n + lane);

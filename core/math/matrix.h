@@ -1,13 +1,12 @@
 /*
- * Matrix: weights as their file holds them, and the product with them.
+ * Matrix: weights as their file stores them, and the product with them.
  *
- * The numbers stay where the file's bytes lie, in the type in which they are stored. A product
- * unpacks the columns it is about to use into a small panel of floats and multiplies all rows with
- * it, so that a model in memory is as large as its file. Unpacking costs what 1/T of the product
- * costs, times a small factor: it is next to nothing for a prompt and most of the time for one
- * token. Where that matters, a small model has all its panels beside it (ss_model_keep_panels), and
- * a large one, whose bytes its owner may change, has its rows interleaved where they lie
- * (ss_model_interleave).
+ * Weights stay in the file's bytes, in their stored type. A product unpacks the columns it is about
+ * to use into a small panel of floats and multiplies all rows with it, so that a model in memory is
+ * as large as its file. Unpacking costs a small multiple of 1/T of the product: next to nothing for
+ * a prompt, and most of the time for one token. Where that matters, a small model keeps all its
+ * panels as well (ss_model_keep_panels), and a large one, if the caller allows changes to its
+ * bytes, has its rows interleaved in place (ss_model_interleave).
  */
 #ifndef SS_MATH_MATRIX_H
 #define SS_MATH_MATRIX_H
@@ -19,38 +18,38 @@
 #include <stddef.h>
 
 typedef struct ss_matrix {
-    const unsigned char *data; /* of the whole tensor, or of one slice of three dimensions */
+    const unsigned char *data; /* of the whole tensor, or of one slice of a three-dimensional one */
     ss_dtype type;
-    const float *scales; /* [total] of SS_I8, one for each output of the tensor; else NULL */
+    const float *scales; /* [total] of SS_I8, one per output of the tensor; else NULL */
     size_t in, out;      /* K rows, N columns of the product */
-    size_t total;        /* outputs of the tensor; ours are some of them */
-    size_t first;        /* output n of ours is */
+    size_t total;        /* outputs of the tensor, of which this matrix has some */
+    size_t first;        /* output n of the matrix is */
     size_t group;        /*     first + n / group * step + n % group */
-    size_t step;         /* of the tensor's */
-    size_t pair; /* GGUF's llama: rows of heads this wide lie as rotary pairs side by side; or 0 */
-    const float *panels;  /* all columns as a product reads them (pack.h), for who multiplies with
-                             them often; NULL: they are unpacked each time */
-    struct ss_int8 *int8; /* all columns in eight bits (int8.h): the product is then of whole
-                               numbers, and approximate; NULL: it is exact */
-    bool in_out;          /* [in][total] as Conv1D of GPT-2 has it until it is interleaved, else
-                             [total][in] */
-    bool interleaved;     /* of each eight outputs that lie side by side, [in][8] in their place, of
-                             16 bits [in/2][8][2], of types in fixed point blocks side by side
-                             (blocks.h); the last outputs, fewer, are as they were */
+    size_t step;         /* of the tensor */
+    size_t pair; /* GGUF's llama: width of heads whose rows are stored as adjacent rotary pairs; or
+                    0 */
+    const float *panels;  /* all columns as a product reads them (pack.h), for frequent products;
+                             NULL: each product unpacks them */
+    struct ss_int8 *int8; /* all columns in eight bits (int8.h), which makes the product
+                             approximate; NULL: it is exact */
+    bool in_out; /* [in][total], like GPT-2's Conv1D, until it is interleaved; else [total][in] */
+    bool interleaved; /* every eight adjacent outputs are stored in place as [in][8], 16-bit types
+                         as [in/2][8][2], fixed-point types as joined blocks (joined.h); a last
+                         panel of fewer outputs stays unchanged */
 } ss_matrix;
 
-/* Whether its products are of integers (fixed.h). */
+/* True if its products use integers (fixed.h). */
 bool ss_matrix_is_fixed(const ss_matrix *w);
 
-/* The tensor's output that is output n of ours. */
+/* Index in the tensor of the matrix's output n. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 
-/* Floats of work that a product of T rows with a matrix of that many inputs needs, by so many
- * workers of a pool. */
+/* Floats of work that a product of T rows with a matrix of `in` inputs needs, on a pool of
+ * `workers`. */
 size_t ss_matrix_work(size_t T, size_t in, size_t workers);
 
-/* out[t] = a[t] w + bias for T rows; out may be a, where out and in are the same number; bias [out]
- * or NULL; work of ss_matrix_work(T, in, the pool's workers) floats. The pool's threads share the
+/* out[t] = a[t] w + bias for T rows. out may be a if out and in are equal; bias is [out] or
+ * NULL; work has ss_matrix_work(T, in, workers of the pool) floats. The pool's threads share the
  * outputs. */
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work, ss_pool *pool);
@@ -59,29 +58,28 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
 void ss_matrix_panels(float *panels, const ss_matrix *w);
 
 /*
- * Interleaves the outputs of w in the bytes of its file, which must be the caller's to change and
- * in which no other matrix may have these outputs. Where the tensor is [in][total], the matrix that
- * has its first output moves all of it: it comes first, and all matrices of the tensor are
- * interleaved, which differ in `first` alone. Panels and bytes of int8 are made of matrices that
- * are not interleaved. Matrices of other quantized types, those whose outputs no panel would hold,
- * and those that have panels, stay as they are.
+ * Interleaves the outputs of w in the file's bytes, which the caller must own and which no other
+ * matrix may read by the same outputs. For a tensor [in][total], the matrix with the tensor's first
+ * output moves all of it: call it first, then for each other matrix of the tensor, which may differ
+ * in `first` only. Build panels and int8 weights before interleaving. Matrices of other quantized
+ * types, those whose outputs do not form panels, and those that have panels stay unchanged.
  */
 void ss_matrix_interleave(ss_matrix *w, float *work);
 
-/* Floats of work that it takes. */
+/* Floats of work that ss_matrix_interleave needs. */
 size_t ss_matrix_interleave_work(const ss_matrix *w);
 
-/* Fills the panels of all of w; work of ss_matrix_work(0, in, 1) floats. */
-void ss_matrix_int8(struct ss_int8 *made, const ss_matrix *w, float *work);
+/* Fills `int8` from w; work has ss_matrix_work(0, in, 1) floats. */
+void ss_matrix_int8(struct ss_int8 *int8, const ss_matrix *w, float *work);
 
-/* out[in] = the weights of output n: of an embedding, the vector of token n. */
+/* out[in] = the weights of output n; for an embedding, the vector of token n. */
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n);
 
-/* One of them: from input k to output n. */
+/* The weight from input k to output n. */
 float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k);
 
-/* [in][8]: outputs n, a multiple of 8, to n + 8 as products read them (pack.h), zeros for those
- * that there are not; where they lie, or in work of 16 in floats. */
+/* Outputs n to n + 8, n a multiple of 8, as [in][8], the panel that products read (pack.h), with
+ * zeros beyond the last output; in place, or in work, 16 * in floats. */
 const float *ss_matrix_panel(float *work, const ss_matrix *w, size_t n);
 
 #endif

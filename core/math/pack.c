@@ -19,7 +19,7 @@ void ss_pack_rows(float *panels, const float *rows, size_t stride, size_t N, siz
 
 void ss_pack_columns(float *panels, const float *rows, size_t stride, size_t N, size_t Kin) {
     size_t n = 0;
-    /* A size that is known becomes two vectors, not a call. */
+    /* A constant size compiles to two vector moves, not to a call. */
     for (; n + SS_PANEL <= N; n += SS_PANEL)
         for (size_t k = 0; k < Kin; k++, panels += SS_PANEL)
             memcpy(panels, rows + k * stride + n, SS_PANEL * sizeof *panels);

@@ -13,7 +13,8 @@
 #error "files are little-endian, and numbers are read from them as they are"
 #endif
 
-/* A compiler makes one vector load of several of these, which it does not of bytes put together. */
+/* Compilers merge several of these into one vector load; they do not if bytes are combined by
+ * shifts. */
 static uint16_t read_u16(const unsigned char *bytes) {
     uint16_t number;
     memcpy(&number, bytes, sizeof number);
@@ -70,27 +71,27 @@ static uint64_t read_u64(const unsigned char *bytes) {
 }
 
 /*
- * Numbers whose exponent is all ones; bytes are those of one number, high the exponent's mask. One
- * more in such an exponent carries into the sign's place and no further: that proves a word of two
- * numbers or four, and a compiler makes vectors of it, since nothing ends it. Behind what is not
- * proved so the number is looked for.
+ * Index of the first number whose exponent is all ones. `bytes` is the size of a number, `high` the
+ * mask of its exponent in the top 16 bits. Adding 1 to an all-ones exponent carries into the sign
+ * bit and no further, so one test covers a word of two or four numbers, and the loop has no early
+ * exit, so that compilers vectorize it. If a test fails, the second loop searches one by one.
  */
 #ifdef __GNUC__
-__attribute__((noinline)) /* the memory is slower than the call */
+__attribute__((noinline)) /* reading the memory takes longer than the call */
 #endif
 static size_t
 first_with(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
-    uint64_t places = bytes == 2 ? 0x1000100010001 : 0x1000000010000, carried = 0;
+    uint64_t places = bytes == 2 ? 0x1000100010001 : 0x1000000010000, carries = 0;
     size_t words = n * bytes / sizeof places, i = 0;
     for (; i < words; i++)
-        carried |=
+        carries |=
             (read_u64(source + sizeof places * i) & high * places) + (0x8000 - high) * places;
-    for (i = carried & 0x8000800080008000 ? 0 : words * sizeof places / bytes; i < n; i++)
+    for (i = carries & 0x8000800080008000 ? 0 : words * sizeof places / bytes; i < n; i++)
         if ((read_u16(source + (i + 1) * bytes - 2) & high) == high) return i;
     return SIZE_MAX;
 }
 
-/* Blocks, one or two of whose numbers are halves at that byte. */
+/* First number of the first block in which one of `halves` halves, at byte `at`, is not finite. */
 static size_t first_block_with(const unsigned char *source, ss_dtype type, size_t at, size_t halves,
                                size_t n) {
     size_t block = ss_dtype_block(type), bytes = ss_dtype_block_bytes(type);
@@ -99,7 +100,7 @@ static size_t first_block_with(const unsigned char *source, ss_dtype type, size_
     return SIZE_MAX;
 }
 
-/* A double may be finite and too large for F32. */
+/* A finite double may be too large for F32. */
 static size_t first_too_large(const unsigned char *source, size_t n) {
     float number;
     for (size_t i = 0; i < n; i++) {
@@ -114,6 +115,6 @@ size_t ss_first_not_finite(const unsigned char *source, ss_dtype type, size_t n)
     if (type == SS_F64) return first_too_large(source, n);
     if (ss_dtype_block(type) == 1)
         return first_with(source, ss_dtype_bytes(type, 1), type == SS_F16 ? 0x7c00 : 0x7f80, n);
-    bool one = type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q5_0 || type == SS_Q6_K;
-    return first_block_with(source, type, type == SS_Q6_K ? 208 : 0, one ? 1 : 2, n);
+    bool has_one_scale = type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q5_0 || type == SS_Q6_K;
+    return first_block_with(source, type, type == SS_Q6_K ? 208 : 0, has_one_scale ? 1 : 2, n);
 }

@@ -1,5 +1,5 @@
 /*
- * Unpacking: numbers as files store them -> floats.
+ * Unpacking: converts numbers as files store them to floats.
  *
  * Sources are bytes of a file: little-endian, unaligned. One function per type; each conversion is
  * exact or a fixed sequence of float operations, so that every build gives the same bits.
@@ -11,12 +11,12 @@
 
 #include <stddef.h>
 
-/* out[n] <- n numbers of source; n is a multiple of the type's block. */
+/* Unpacks n numbers of source into out; n is a multiple of the type's block. */
 void ss_unpack(float *out, const unsigned char *source, ss_dtype type, size_t n);
 
 /*
- * The number of the first of n that is NaN or infinite, else SIZE_MAX. Of a block type the number
- * of the first in a block whose scale is.
+ * Index of the first of n numbers that is NaN or infinite, else SIZE_MAX. For a block type, the
+ * index of the first number of the first block with such a scale.
  */
 size_t ss_first_not_finite(const unsigned char *source, ss_dtype type, size_t n);
 

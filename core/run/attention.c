@@ -9,12 +9,13 @@
 
 #include <string.h>
 
-/* 1 with a bias key, which then precedes those of the tokens. */
+/* 1 if the model has a bias key, which precedes the keys of the tokens. */
 static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
 }
 
-/* scratch keys = the bias key, or its value, and T rows of the trace; first NULL is zeros. */
+/* Fills scratch->keys with the bias key (or its value; zeros if `first` is NULL), then T rows of
+ * the trace. */
 static float *put_behind(const ss_pass *pass, const ss_scratch *scratch, const float *first,
                          const float *rows, size_t T) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -28,7 +29,7 @@ static float *put_behind(const ss_pass *pass, const ss_scratch *scratch, const f
     return out;
 }
 
-/* Panels of the keys of group g, through a feature map. */
+/* Packs the keys of group g, through a feature map, into panels. */
 static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_feature feature,
                       size_t T) {
     const ss_trace *trace = pass->trace;
@@ -45,7 +46,7 @@ static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_featu
     ss_pack_rows(scratch->key_panels, rows, K, keys, K);
 }
 
-/* Panels of its values; the query heads of the group share them. */
+/* Packs its values; the query heads of the group share them. */
 static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -69,13 +70,14 @@ static void sum_values(float *out, size_t out_stride, const float *tiles, const 
 }
 
 /*
- * Which of `keys` query t of head h sees, by the mask of the head, then by edits, and at which
- * positions; NULL where it sees all of them at their own. A bias key is always visible.
+ * Returns which of `keys` query t of head h sees, first by the mask of the head, then by edits, and
+ * sets their positions; NULL if it sees all of them at their own positions. A bias key is always
+ * visible.
  */
 static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask) {
     const ss_pass *pass = query->pass;
     ss_scratch *scratch = query->scratch;
-    int end = ss_token_of(query, query->keys - 1) + 1; /* of the tokens */
+    int end = ss_token_of(query, query->keys - 1) + 1; /* token after the last key */
     bool whole = mask->first >= end || mask->recent >= end - mask->first;
     if (whole && !(pass->hook_points & SS_AT_MASK)) return NULL;
     for (size_t j = 0; j < query->keys; j++) {
@@ -87,12 +89,12 @@ static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask
     return scratch->visible;
 }
 
-/* bias + keys scores -> weights, exact zeros for the masked keys; returns how many keys are
- * visible. */
+/* Turns bias + keys scores into weights, exact zeros for the masked keys; returns the number of
+ * visible keys. */
 static size_t normalise_scores(float *x, size_t bias, size_t keys, const ss_choice *choice,
                                const unsigned char *visible) {
-    /* The operation reads the visible keys side by side; then their weights return to their slots.
-     */
+    /* The operation reads the visible keys contiguously; then their weights return to their
+     * slots. */
     size_t n = bias;
     if (!visible) n += keys;
     for (size_t j = 0; visible && j < keys; j++)
@@ -103,7 +105,7 @@ static size_t normalise_scores(float *x, size_t bias, size_t keys, const ss_choi
     return n;
 }
 
-/* Numbers of query t for `keys` tokens, and 0 for those behind. */
+/* Records the numbers of query t for `keys` tokens, and 0 for later tokens. */
 static void record_keys(const ss_trace *trace, ss_field_id field, int head, int t, const float *x,
                         size_t keys) {
     float *row = ss_row(trace, field, head, t);
@@ -112,7 +114,8 @@ static void record_keys(const ss_trace *trace, ss_field_id field, int head, int 
     ss_clear(row + keys, (size_t)trace->capacity - keys);
 }
 
-/* Weights of query t for the bias key and `keys` tokens, and how many of them were visible. */
+/* Records the weights of query t for the bias key and `keys` tokens, and the number of visible
+ * keys. */
 static void record_weights(const ss_trace *trace, int head, int t, const float *x, size_t keys,
                            size_t n_visible) {
     size_t bias = bias_keys(&trace->model->arch);
@@ -122,7 +125,7 @@ static void record_weights(const ss_trace *trace, int head, int t, const float *
     record_keys(trace, SS_FIELD_ATT, head, t, x + bias, keys);
 }
 
-/* scores[rows][B+keys] of rows [t, t+rows) of head h, whose queries lie q_stride apart. */
+/* scores[rows][B+keys] of rows [t, t+rows) of head h; consecutive queries are q_stride apart. */
 static void score_rows(ss_pass *pass, const ss_scratch *scratch, int l, int h, const float *q,
                        size_t q_stride, size_t rows, size_t keys) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -140,7 +143,7 @@ static void score_rows(ss_pass *pass, const ss_scratch *scratch, int l, int h, c
               scratch->key_panels, NULL, rows, bias + keys, K);
 }
 
-/* tanh u = 2 sigmoid(2u) - 1. */
+/* The sigmoid kernel computes tanh: tanh u = 2 sigmoid(2u) - 1. */
 void ss_soft_cap(float *x, float cap, size_t n) {
     if (cap == 0.0f) return;
     ss_scale(x, 2.0f / cap, n);
@@ -148,8 +151,8 @@ void ss_soft_cap(float *x, float cap, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] = (2.0f * x[i] - 1.0f) * cap;
 }
 
-/* The scores x[B+keys] of query t with scale, cap and distances; q is its vector. So many slots lie
- * before its own that are no longer there. */
+/* Finishes the scores x[B+keys] of query t, whose vector is q: scale, cap and distances. `gone`
+ * is the number of evicted slots before the query's own. */
 static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
                          bool again, const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
@@ -179,7 +182,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     return query;
 }
 
-/* Its scores become weights; returns how many keys are visible. */
+/* Turns its scores into weights; returns the number of visible keys. */
 static size_t weigh_row(const ss_hook *query, float *x) {
     const ss_trace *trace = query->pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -189,7 +192,7 @@ static size_t weigh_row(const ss_hook *query, float *x) {
     return n_visible;
 }
 
-/* The same in the pass, which records them. */
+/* The same in the forward pass, which records both. */
 static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
                        const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
@@ -200,7 +203,8 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
     record_weights(trace, head, t, x, keys, n_visible);
 }
 
-/* Adds rows of weights to the statistics, where no map is stored that these are read from. */
+/* Adds rows of weights to the statistics if the run stores no map from which to compute them
+ * later. */
 static void reduce_rows(const ss_trace *trace, int head, int t, int rows, int T, const float *x) {
     size_t bias = bias_keys(&trace->model->arch);
     if (trace->computed & SS_BIT(SS_FIELD_ATT))
@@ -223,7 +227,8 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, width = (size_t)arch->H * K, bias = bias_keys(arch);
     size_t stride = bias + (size_t)trace->slots;
-    size_t keys = (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* that any row sees */
+    size_t keys =
+        (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* that any of the rows sees */
     float *q = pass->q + (size_t)(t - t0) * width + (size_t)h * K;
 
     reduce_queries(trace, l * arch->H + h, t, rows, T, q, width);
@@ -240,7 +245,8 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
                bias + (size_t)(T - gone), K);
 }
 
-/* One row has no use for panels: it reads the n keys, or values, where they lie. */
+/* True if a single row can read its keys and values in place: packing would cost more than the
+ * product. */
 static bool is_alone(const ss_pass *pass, int rows, ss_feature feature) {
     return rows == 1 && feature == SS_FEATURE_NONE && !bias_keys(&pass->trace->model->arch);
 }
@@ -272,7 +278,7 @@ static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
                      keys);
 }
 
-/* One layer's attention over rows [t0, t0+n), in pieces of a head. */
+/* One layer's attention over rows [t0, t0+n); each piece is one head. */
 typedef struct attention {
     ss_pass *pass;
     int l, t0, n;
@@ -285,7 +291,7 @@ static void attend_head(const void *job, size_t i, size_t at) {
     const ss_arch *arch = &pass->trace->model->arch;
     int h = (int)i, g = h / (arch->H / arch->G), l = a->l, T = a->t0 + a->n;
     int gone = a->t0 - ss_held(pass, l, g, a->t0);
-    /* An edit may give the heads of a group different maps. */
+    /* An edit may give the heads of a group different feature maps. */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
     if (is_alone(pass, a->n, feature)) {
         attend_alone(pass, scratch, l, h, a->t0, gone);
@@ -300,8 +306,8 @@ static void attend_head(const void *job, size_t i, size_t at) {
         attend_rows(pass, scratch, l, h, a->t0, t, ss_min(SS_ATTENTION_ROWS, T - t), T, gone);
 }
 
-/* Whether heads have nothing to do with each other: edits of a query count in what is the pass's,
- * and so work the products of a feature map. */
+/* Whether heads may run on different threads. Per-query edits and MLP feature maps share buffers
+ * of the pass, so they may not. */
 static bool are_apart(const ss_pass *pass, int l) {
     const ss_arch *arch = &pass->trace->model->arch;
     for (int h = 0; h < arch->H; h++)
@@ -316,7 +322,8 @@ bool ss_heads_are_independent(const ss_pass *pass) {
     return independent;
 }
 
-/* Rows [t, t+n) of a map of head h, which the scratch has room for together, from its keys. */
+/* Recomputes rows [t, t+n) of a map of head h from stored queries and keys; n rows fit the
+ * scratch. */
 static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id field, int l, int h,
                               int t, int n) {
     const ss_trace *trace = pass->trace;
@@ -345,10 +352,10 @@ void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, s
     const ss_arch *arch = &trace->model->arch;
     ss_scratch *scratch = &pass->scratch[worker];
     int l = head / arch->H, h = head % arch->H, layer = pass->layer;
-    int most = ss_min(SS_MAP_ROWS, pass->chunk); /* rows that the scratch has room for */
+    int most = ss_min(SS_MAP_ROWS, pass->chunk); /* rows that fit the scratch */
     size_t bias = bias_keys(arch);
     ss_feature feature = trace->choices[head].operation->feature;
-    if (feature == SS_FEATURE_MLP) pass->layer = l; /* an edit of weights asks where they are */
+    if (feature == SS_FEATURE_MLP) pass->layer = l; /* edits of weights check the layer */
     if (!is_alone(pass, n, feature))
         pack_keys(pass, scratch, l, h / (arch->H / arch->G), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));
@@ -363,7 +370,8 @@ void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, s
 void ss_attend(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     attention a = {pass, l, t0, n};
-    /* The products of scores and outputs; packing keys and values takes as long as a few rows. */
+    /* Counts the products of scores and outputs; packing keys and values takes as long as a few
+     * rows. */
     uint64_t work = 2 * (uint64_t)(n + 8) * (uint64_t)(t0 + n) * (uint64_t)(arch->H * arch->K);
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(are_apart(pass, l) ? pass->pool : NULL, attend_head, &a, (size_t)arch->H, work);

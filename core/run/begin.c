@@ -10,21 +10,21 @@ static const ss_edit_kind *kind_of(const ss_pass *pass, int edit) {
     return &pass->edit_kinds[pass->edits[edit].kind];
 }
 
-/* First tokens that edit i leaves as they are. */
+/* Number of first tokens that edit i does not change. */
 static int idle_of(const ss_pass *pass, int i) {
     const ss_edit_kind *row = kind_of(pass, i);
     return row->idle ? row->idle(pass->edits[i].values) : 0;
 }
 
-/* First tokens that no edit touches. */
+/* Number of first tokens that no edit changes. */
 static int idle_tokens(const ss_pass *pass) {
     int least = INT_MAX;
     for (int i = 0; i < pass->edits_n; i++) least = ss_min(least, idle_of(pass, i));
     return least;
 }
 
-/* First tokens whose rows in the trace give every eviction its state again: none of these tokens
- * has evicted a key, and no later edit has changed the weights that the eviction read. */
+/* Number of first tokens whose recorded rows restore the state of every eviction: none of these
+ * queries evicted a key, and no later edit changed the weights that the eviction read. */
 static int replayed_tokens(const ss_pass *pass) {
     int least = INT_MAX;
     for (int i = 0; i < pass->edits_n; i++) {
@@ -36,21 +36,22 @@ static int replayed_tokens(const ss_pass *pass) {
     return least;
 }
 
-/* Gives the evictions the weights of the first p queries; no such query evicted a key. */
+/* Replays the weights of the first p queries to the evictions; none of these queries evicted a
+ * key. */
 static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
     for (int i = 0; i < pass->edits_n; i++)
         if (ss_is_eviction(kind_of(pass, i)))
             ss_evict_catch_up(pass, pass->edits[i].values, from, p);
 }
 
-/* ---- from another run ---------------------------------------------------------------------- */
+/* ---- begin from another run ---------------------------------------------------------------- */
 
-/* Of the fields that this run needs, those which the other one lacks. What edits alone record is
- * known of a run without them: no key is evicted, nothing is rounded. */
+/* The needed fields that the other run lacks. Fields that only edits record are known for a run
+ * without edits: it evicts no key and rounds nothing. */
 static uint32_t lacking(const ss_trace *trace, const ss_trace *from, uint32_t needed) {
     uint32_t known =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
-    /* A map that this run stores cannot be copied from one that computes its own. */
+    /* A run that computes its maps on demand has no stored map to copy. */
     uint32_t stored = from->fields & ~from->summed & ~(from->computed & ~trace->computed);
     return needed & ~stored & ~(from->edited ? 0 : known);
 }
@@ -62,8 +63,8 @@ static uint32_t fields_of_layers(void) {
     return fields;
 }
 
-/* First tokens that this run takes whole from the other; at least one is left, so that the logits
- * after the last come by themselves. */
+/* Number of first tokens that this run copies completely. At least one token remains, so that
+ * the pass computes the logits after the last. */
 static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     uint32_t needed = pass->trace->fields & ~SS_BIT(SS_FIELD_NEXT);
     if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
@@ -72,7 +73,7 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     return ss_min(from->T - 1, idle_tokens(pass));
 }
 
-/* Layers that no edit touches; -1: the embedding is touched. */
+/* Number of layers that no edit touches; -1 if an edit touches the embedding. */
 static int shared_layers(const ss_pass *pass, const ss_trace *from) {
     int least = pass->trace->model->arch.L;
     uint32_t needed = (pass->trace->fields & fields_of_layers()) | SS_BIT(SS_FIELD_HIDDEN);
@@ -82,7 +83,7 @@ static int shared_layers(const ss_pass *pass, const ss_trace *from) {
     return least;
 }
 
-/* Takes all of p first tokens, and the loss and rank of the next one. */
+/* Copies the first p tokens, and the loss and rank of the next one. */
 static void take_tokens(ss_pass *pass, const ss_trace *from, int p) {
     ss_trace *trace = pass->trace;
     pass->taken = p;
@@ -95,7 +96,7 @@ static void take_tokens(ss_pass *pass, const ss_trace *from, int p) {
     catch_up(pass, from, p);
 }
 
-/* Takes the fields of the layers below `layer`, and the stream after them. */
+/* Copies the fields of the layers below `layer`, and the residual stream after them. */
 static void take_layers(ss_pass *pass, const ss_trace *from, int layer) {
     size_t D = (size_t)pass->trace->model->arch.D;
     memcpy(pass->resumed, ss_row(from, SS_FIELD_HIDDEN, layer, 0),
@@ -135,18 +136,18 @@ void ss_begin_plain(ss_pass *pass) {
     pass->resumed = NULL;
 }
 
-/* ---- from its own tokens ------------------------------------------------------------------- */
+/* ---- begin from the run's own tokens ------------------------------------------------------- */
 
 int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     const ss_trace *trace = pass->trace;
     int alike = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
     while (alike < T && ss_tokens(trace)[alike] == tokens[alike]) alike++;
-    /* The logits after the last kept token are those that the run ended with, or are computed from
-     * its stream. */
+    /* The logits after the last kept token are those that the run ended with, or are recomputed
+     * from its residual stream. */
     bool ended = alike < n && alike == trace->T && alike == pass->total;
     bool streams = trace->fields & SS_BIT(SS_FIELD_HIDDEN);
     int kept = ss_min(ended || streams ? alike : alike - 1, replayed_tokens(pass));
-    /* Those that were computed together stay together. */
+    /* Tokens that an edit or a prefix reads together must stay in one chunk. */
     int together = prefix > pass->together ? prefix : pass->together;
     bool forgets = trace->summed || (pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT)));
     return kept < together || kept < 0 || forgets ? 0 : kept;

@@ -4,7 +4,7 @@
 #include "../math/scalar.h"
 #include "operation.h"
 
-/* With a further key of fixed score and no value too: what it weighs is in sum d w as 0. */
+/* Also holds with one more key of fixed score and no value: its term in sum d w is 0. */
 float ss_softmax_back(SS_BACK_ARGS) {
     (void)x, (void)parameters;
     float mean = ss_dot(d, w, n);
@@ -12,7 +12,7 @@ float ss_softmax_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* The sink is one more key whose weight is what the row lacks and whose value is 0. */
+/* The sink is one more key; its weight is the rest of the row's sum to 1, and its value is 0. */
 float ss_sink_logit_back(SS_BACK_ARGS) {
     float mean = ss_dot(d, w, n);
     ss_softmax_back(d, x, w, n, parameters);
@@ -49,7 +49,8 @@ float ss_relu_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* e^y below 0, which is the weight; 1 above, where the weight is above 1. */
+/* Where x is below 0 the derivative e^y is the weight itself; above, it is 1 and the weight
+ * exceeds 1. */
 float ss_elu1_back(SS_BACK_ARGS) {
     (void)x, (void)parameters;
     for (size_t j = 0; j < n; j++) d[j] *= w[j] < 1.0f ? w[j] : 1.0f;
@@ -77,7 +78,7 @@ float ss_share_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* w_j = x_j / |sum x| where that is above 1: d|sum x| is its sign. */
+/* w_j = x_j / |sum x| if that exceeds 1; the derivative of |sum x| is its sign. */
 float ss_share_of_at_least_1_back(SS_BACK_ARGS) {
     (void)parameters;
     float sum = ss_sum(x, n), size = fabsf(sum);
@@ -119,7 +120,7 @@ float ss_softpick_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* What is clipped no longer changes, but still divides the others. */
+/* A clipped weight has derivative 0, but its score still enters the sum of the others. */
 float ss_softmax_clipped_back(SS_BACK_ARGS) {
     float zeta = parameters[0], gamma = parameters[1], mean = 0.0f;
     float top = ss_max(x, n), sum = 0.0f;

@@ -1,10 +1,10 @@
 /*
- * Derivatives of the attention operations, one for each row function of operation.c: what a change
- * of the weights is worth becomes what a change of the scores is worth. Private to the table.
+ * Derivatives of the attention operations, one for each row function of operation.c: they carry the
+ * gradient from the weights to the scores. Private to the table.
  *
- * d: n numbers, the derivative of something by the weights in, by the scores out. x: the scores,
- * w: the weights that the row function made of them. Returns the derivative by parameters[0] where
- * a model may learn that (sink_logit), else 0.
+ * d: n numbers, the gradient by the weights on entry, by the scores on return. x: the scores; w:
+ * the weights that the row function computed from them. Returns the gradient by parameters[0] if a
+ * model may learn it (sink_logit), else 0.
  */
 #ifndef SS_RUN_DERIVATIVE_H
 #define SS_RUN_DERIVATIVE_H

@@ -38,13 +38,14 @@ static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
     }
 }
 
-/* Numbers [n][F] of the chunk's layer before their activation; of experts none are recorded. */
+/* Records [n][F] numbers of the chunk's layer before their activation; experts record none. */
 static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, size_t n) {
     ss_record(pass->trace, field, pass->layer, pass->trace->T, (int)n, rows,
               (size_t)pass->trace->model->arch.F);
 }
 
-/* Of each row [n] where the largest output of the down projection would come from. */
+/* For each of n rows, records the largest output and largest input of the down projection, and
+ * the weight that joins them. */
 static void record_spikes(ss_pass *pass, const float *in, const float *out, const ss_matrix *down,
                           size_t n) {
     float *spikes = ss_row(pass->trace, SS_FIELD_SPIKES, pass->layer, pass->trace->T);
@@ -58,7 +59,7 @@ static void record_spikes(ss_pass *pass, const float *in, const float *out, cons
     }
 }
 
-/* out = down(activation(gate y) * up y), or without a gate down(activation(up y)); may be y. */
+/* out = down(activation(gate y) * up y), without a gate down(activation(up y)); out may be y. */
 static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
@@ -81,7 +82,8 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
     record_spikes(pass, in, out, &ffn->down.w, n);
 }
 
-/* E logits -> E weights: softmax, cut to the top_k largest, of equals the first. */
+/* Turns E logits into E weights: softmax, then only the top_k largest; the lower index wins a
+ * tie. */
 static void route(float *x, const ss_arch *arch) {
     size_t E = (size_t)arch->E;
     float sum = ss_exp(x, x, ss_max(x, E), E), kept = 0.0f;
@@ -101,7 +103,7 @@ static void route(float *x, const ss_arch *arch) {
             x[e] /= kept;
 }
 
-/* out += weight * expert(y), for the rows that are routed to expert e. */
+/* out += weight * expert(y), for the rows that the router sends to expert e. */
 static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D, E = (size_t)arch->E, rows = 0;
@@ -120,7 +122,7 @@ static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e
     }
 }
 
-/* out = sigmoid(share y) FFN(y), or FFN(y): the expert that every token goes through. */
+/* The shared expert: out = sigmoid(shared_gate y) FFN(y), or FFN(y) without that gate. */
 static void shared_expert(ss_pass *pass, float *out, const ss_layer *layer, size_t n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     one_ffn(pass, out, pass->y, &layer->ffn, n);
@@ -142,7 +144,7 @@ void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
     else
         memset(out, 0, n * (size_t)arch->D * sizeof *out);
     if (E == 0) return;
-    /* The router scores the experts; each token goes through its top_k. */
+    /* The router scores the experts; each token uses its top_k. */
     ss_linear_rows(pass, pass->router, pass->y, &layer->router, n);
     for (size_t i = 0; i < n; i++) route(pass->router + i * E, arch);
     for (size_t e = 0; e < E; e++) add_expert(pass, out, &layer->experts[e], e, n);

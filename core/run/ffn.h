@@ -10,7 +10,7 @@
  */
 void ss_feed_forward(ss_pass *pass, float *out, int l, int n);
 
-/* x[n] = activation(x), one of those that work without a gate; not SiLU. */
+/* x[n] = activation(x), for activations without a gate; not SiLU. */
 void ss_activate(float *x, ss_activation activation, size_t n);
 
 #endif

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* n vectors of `width`; out may be x. */
+/* Norms n vectors of `width`; out may be x. */
 static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *arch, size_t n,
                  size_t width) {
     for (size_t t = 0; t < n; t++, out += width, x += width)
@@ -23,7 +23,7 @@ static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *ar
 static void find_all_angles(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
-    size_t pairs = (size_t)arch->rotary_width / 2; /* often none */
+    size_t pairs = (size_t)arch->rotary_width / 2; /* 0 without rotary positions */
     ss_angles *angles = pass->angles;
     const int32_t *positions = pass->positions + t0;
     ss_rotary_angles(&angles[0], model->rotary, arch->rotary.size, pairs, positions, n);
@@ -42,14 +42,14 @@ static void embed_tokens(ss_pass *pass, int t0, int n) {
         ss_matrix_output(x, &model->embedding.w, (size_t)ss_tokens(pass->trace)[t0 + i]);
         ss_scale(x, model->arch.embedding_scale, width);
     }
-    /* Edits of weights are those of layers, so that this product is not shown to them. */
+    /* Edits of weights select layers, and this matrix is in none, so the product has no hook. */
     if (rows == pass->y)
         ss_matrix_times(pass->x, rows, &model->embedding_in.w, NULL, (size_t)n, pass->work,
                         pass->pool);
 }
 
-/* x_t = the token's vector, plus its position's and its type's where these are vectors; normed in
- * some models. */
+/* x_t = the token's vector, plus vectors for its position and its type if the model has them;
+ * some models norm the sum. */
 static void embed(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_angles *angles = pass->angles;
@@ -69,7 +69,7 @@ static void embed(ss_pass *pass, int t0, int n) {
         norm(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
-/* Queries or keys of layer l: rotated, and normed before or after that, where the model does so. */
+/* Rotates queries or keys of layer l, and norms them before or after that if the model does so. */
 static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
                         int n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -86,7 +86,7 @@ static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_n
         norm(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
-/* Rows [n][heads*K] -> rows t0.. of a field [l][heads][T][K]. */
+/* Copies rows [n][heads*K] to rows t0.. of a field [l][heads][T][K]. */
 static void record_heads(const ss_trace *trace, ss_field_id field, int l, int heads, int t0, int n,
                          const float *rows) {
     size_t K = (size_t)trace->model->arch.K;
@@ -94,7 +94,8 @@ static void record_heads(const ss_trace *trace, ss_field_id field, int l, int he
         ss_record(trace, field, l * heads + h, t0, n, rows + (size_t)h * K, (size_t)heads * K);
 }
 
-/* Keys or values [n][G][K] go to the cache, which is the trace; the chunk begins at token t0. */
+/* Stores keys or values [n][G][K] in the cache, which is the trace; the chunk begins at token
+ * t0. */
 static void keep_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, const float *rows) {
     const ss_trace *trace = pass->trace;
     size_t K = (size_t)trace->model->arch.K;
@@ -108,11 +109,12 @@ static void keep_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, c
     }
 }
 
-/* Rows and outputs that |W_O v| is computed for together. */
+/* Rows and outputs of a tile of |W_O v|: its products take under 10 KB and stay in the L1
+ * cache. */
 #define NORM_ROWS (12 * SS_TILE)
 #define NORM_OUTPUTS (4 * SS_PANEL)
 
-/* norms[n] += the squares of tiles[n][K] times panels [K][8] of `width` outputs. */
+/* norms[n] += squared products of tiles[n][K] with panels [K][8] for `width` outputs. */
 static void add_squares(float *norms, const float *tiles, const float *const *panels, size_t n,
                         size_t width, size_t K) {
     float products[NORM_ROWS * NORM_OUTPUTS];
@@ -128,7 +130,7 @@ static void add_squares(float *norms, const float *tiles, const float *const *pa
     }
 }
 
-/* |W_O v| of every head and token of values [n][G][K]. */
+/* Records |W_O v| for every head and token, from values [n][G][K]. */
 static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -137,7 +139,7 @@ static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, 
     float *norms = ss_row(trace, SS_FIELD_OUT_NORM, l * arch->H, t0);
     size_t stride = (size_t)trace->capacity; /* from head to head */
     if (!norms) return;
-    float *tiles = pass->q; /* there are no queries yet */
+    float *tiles = pass->q; /* queries are computed later */
     for (size_t g = 0; g < G; g++) ss_tile(tiles + g * rows * K, values + g * K, G * K, rows, K);
     for (size_t h = 0; h < H; h++) memset(norms + h * stride, 0, rows * sizeof *norms);
     for (size_t d = 0; d < o->out; d += NORM_OUTPUTS) {
@@ -158,7 +160,7 @@ static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, 
     }
 }
 
-/* Edits change queries, keys, values or outputs of heads, rows[n][heads][K]. */
+/* Lets edits change queries, keys, values or head outputs, rows[n][heads][K]. */
 static void edit_heads(ss_pass *pass, unsigned point, int l, float *rows, int heads, int t0,
                        int n) {
     size_t K = (size_t)pass->trace->model->arch.K;
@@ -171,7 +173,7 @@ static void edit_heads(ss_pass *pass, unsigned point, int l, float *rows, int he
                                  .width = K});
 }
 
-/* y = norm(x) where a norm precedes the block, else x. */
+/* y = norm(x) if a norm precedes the block, else x. */
 static void before_block(ss_pass *pass, const ss_norm *block_norm, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D;
@@ -181,7 +183,7 @@ static void before_block(ss_pass *pass, const ss_norm *block_norm, int n) {
         norm(pass->y, pass->x, block_norm, arch, (size_t)n, D);
 }
 
-/* x += what a block adds, normed after that in a model with post norm. */
+/* x += output of a block; a post-norm model then norms x. */
 static void after_block(ss_pass *pass, const ss_norm *block_norm, const float *added, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     ss_add(pass->x, added, (size_t)n * (size_t)arch->D);
@@ -189,7 +191,7 @@ static void after_block(ss_pass *pass, const ss_norm *block_norm, const float *a
         norm(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
 }
 
-/* Rows t0.. of trace gate: of each query head the mean over the numbers that gate it. */
+/* Records rows t0.. of field gate: for each query head the mean over the numbers that gate it. */
 static void record_gates(ss_pass *pass, int l, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -203,7 +205,7 @@ static void record_gates(ss_pass *pass, int l, int t0, int n) {
         }
 }
 
-/* rows[n][gated heads * K] *= sigmoid(gate y), number by number or head by head; y may be rows. */
+/* rows[n][gated heads * K] *= sigmoid(gate y), per number or per head; y may be rows. */
 static void apply_gates(ss_pass *pass, int l, float *rows, int t0, int n) {
     const ss_model *model = pass->trace->model;
     float *gates = pass->gates;
@@ -219,7 +221,7 @@ static void apply_gates(ss_pass *pass, int l, float *rows, int t0, int n) {
         for (size_t i = 0; i < heads; i++) ss_scale(rows + i * K, gates[i], K);
 }
 
-/* out[n][H*K] becomes [n][K], the sum over heads. */
+/* Replaces out[n][H*K] by [n][K], the sum over heads. */
 static void add_heads(float *out, const ss_arch *arch, int n) {
     size_t H = (size_t)arch->H, K = (size_t)arch->K;
     for (size_t i = 0; i < (size_t)n; i++) {
@@ -230,7 +232,8 @@ static void add_heads(float *out, const ss_arch *arch, int n) {
     }
 }
 
-/* What lies between out[n][H*K], the outputs of heads, and o: biases, gates, the sum of heads. */
+/* Turns head outputs [n][H*K] into the input of W_O: adds value biases, applies gates, sums
+ * heads. */
 static void finish_heads(ss_pass *pass, int l, float *out, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const float *biases = model->layers[l].value_biases;
@@ -244,8 +247,8 @@ static void finish_heads(ss_pass *pass, int l, float *out, int t0, int n) {
     if (model->arch.added_heads) add_heads(out, &model->arch, n);
 }
 
-/* Attention(norm(x)), normed again where the model has branch norms; [n][D], where it is recorded
- * if it is. */
+/* Attention(norm(x)), normed again in models with branch norms. Returns [n][D], in the trace if
+ * it is recorded. */
 static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -270,7 +273,7 @@ static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
     edit_heads(pass, SS_AT_QUERIES, l, pass->q, arch->H, t0, n);
     record_heads(trace, SS_FIELD_Q, l, arch->H, t0, n, pass->q);
 
-    /* Each head adds up the values of the keys that it sees; o joins the outputs of the heads. */
+    /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
     float *head_out = pass->q;
     ss_attend(pass, l, t0, n);
     record_heads(trace, SS_FIELD_MIXED, l, arch->H, t0, n, head_out);
@@ -297,7 +300,8 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     return out;
 }
 
-/* The residual stream behind l layers: what edits make of it is what the next one reads. */
+/* Applies edits to the residual stream after layer l - 1 (l = 0: the embedding) and records it;
+ * the next layer reads the result. */
 static void leave_stream(ss_pass *pass, int l, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     ss_trace_clear_rounded(pass->trace, l, t0, n, 0);
@@ -308,8 +312,8 @@ static void leave_stream(ss_pass *pass, int l, int t0, int n) {
 }
 
 /*
- * x += Attention(norm(x)); x += FFN(norm(x)). In parallel, both read the x before; with post norm,
- * x = norm(x + Attention(x)); x = norm(x + FFN(x)).
+ * x += Attention(norm(x)); x += FFN(norm(x)). In parallel models both read the same x; with post
+ * norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)).
  */
 static void one_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -329,20 +333,20 @@ static float loss_of(const float *logits, int token, size_t V, float *work) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* No loss where the token before saw it: of a prefix, and in a bidirectional model of all tokens.
- */
+/* False for tokens that the query before them has seen: those of a prefix, and all of a
+ * bidirectional model. */
 static bool is_predicted(const ss_trace *trace, int t) {
     return t > 0 && t >= trace->model->arch.prefix;
 }
 
-/* How many tokens the logits put before that one; of equals, those with a lower id. */
+/* Rank of `token`: number of tokens with a larger logit; in a tie the lower id comes first. */
 static float rank_of(const float *logits, int token, size_t V) {
     size_t lower = (size_t)token;
     return (float)(ss_count(logits, logits[lower], true, lower) +
                    ss_count(logits + lower, logits[lower], false, V - lower));
 }
 
-/* The rank and the loss of token t from the logits before it; work as above. */
+/* Records rank and loss of token t from the logits before it; work as above. */
 static void record_predicted(const ss_trace *trace, int t, const float *logits, float *work) {
     size_t V = (size_t)trace->model->arch.V;
     int token = ss_tokens(trace)[t];
@@ -362,8 +366,8 @@ void ss_forward_begin(ss_pass *pass) {
                      pass->logits);
 }
 
-/* Logits of rows [first, first+rows) of the chunk at t0, normed in y[n][embedding width]: recorded,
- * or for losses and ranks. NaN in a model without a head. */
+/* Computes logits for rows [first, first+rows) of the chunk at t0 from y[n][embedding width],
+ * and records them, their losses and ranks. NaN in a model without a head. */
 static void head_rows(ss_pass *pass, const float *y, int t0, int first, int rows, int total) {
     ss_trace *trace = pass->trace;
     const ss_model *model = trace->model;
@@ -383,7 +387,8 @@ static void head_rows(ss_pass *pass, const float *y, int t0, int first, int rows
     }
 }
 
-/* Rows [n][embedding width] that the head reads: the normed stream, or what is made of it. */
+/* Rows [n][embedding width] that the LM head reads: the normed stream, transformed if the model
+ * has head_in. */
 static const float *head_input(ss_pass *pass, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
@@ -398,12 +403,12 @@ static const float *head_input(ss_pass *pass, int n) {
     return pass->attn_out;
 }
 
-/* The final norm, if any, and the head, only for the rows that somebody asked for. */
+/* The final norm, if any, and the LM head, only for rows with requested logits, losses or ranks. */
 static void head(ss_pass *pass, int t0, int n, int total) {
     ss_trace *trace = pass->trace;
     bool every = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_FIELDS_PREDICTED);
     bool last = trace->fields & SS_BIT(SS_FIELD_NEXT) && t0 + n == total;
-    /* Each piece reads all weights of the head. */
+    /* Each piece reads all weights of the head, so pieces are as large as the buffer. */
     int most = trace->fields & SS_BIT(SS_FIELD_LOGITS) ? n : SS_LOGIT_ROWS;
     if (!every && !last) return;
     const float *y = head_input(pass, n);
@@ -418,13 +423,14 @@ void ss_forward_next(ss_pass *pass) {
     size_t D = (size_t)trace->model->arch.D;
     int last = trace->T - 1, layer = pass->layer;
     if (!(trace->fields & SS_BIT(SS_FIELD_NEXT))) return;
-    pass->layer = trace->model->arch.L; /* an edit of weights asks where they are */
+    pass->layer = trace->model->arch.L; /* edits of weights check the layer */
     memcpy(pass->x, ss_row(trace, SS_FIELD_HIDDEN, pass->layer, last), D * sizeof *pass->x);
     head_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
     pass->layer = layer;
 }
 
-/* From the tokens, or from the stream of another run, which edits have left before. */
+/* Starts a chunk from its tokens, or from another run's residual stream, to which edits have
+ * been applied. */
 static void begin_chunk(ss_pass *pass, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     find_all_angles(pass, t0, n);
@@ -437,7 +443,7 @@ static void begin_chunk(ss_pass *pass, int t0, int n) {
     leave_stream(pass, 0, t0, n);
 }
 
-/* Pieces of the pass that are still to come. */
+/* Number of pieces of the pass that remain. */
 static int pieces_left(const ss_pass *pass) {
     int tokens = pass->total - pass->trace->T;
     int chunks = (tokens + pass->chunk - 1) / pass->chunk;

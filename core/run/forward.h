@@ -1,21 +1,22 @@
 /*
- * The forward pass: written once, for every family. A feature of an architecture is a small branch
- * here; no family is named.
+ * The forward pass: one implementation for all families. Features of an architecture are small
+ * branches of it; it names no family.
  */
 #ifndef SS_RUN_FORWARD_H
 #define SS_RUN_FORWARD_H
 
 #include "pass.h"
 
-/* The loss of the first new token at trace.T, from the logits that the last extension left. */
+/* Records the loss of the first new token, at trace.T, from the logits of the previous
+ * extension. */
 void ss_forward_begin(ss_pass *pass);
 
-/* The logits behind the last token, of its recorded hidden state. */
+/* Computes the logits after the last token from its recorded hidden state. */
 void ss_forward_next(ss_pass *pass);
 
 /*
- * The next piece of the run's pass: one layer of one chunk of rows, or the chunk's logits. The
- * chunk counts to trace.T when its logits are done. How many pieces are left.
+ * Computes the next piece of the pass: one layer of one chunk of rows, or the chunk's logits.
+ * trace.T grows when a chunk's logits are done. Returns the number of remaining pieces.
  */
 int ss_forward_step(ss_pass *pass);
 

@@ -1,10 +1,10 @@
-/* A product with a layer's weights, in the run's working memory. Private to run/. */
+/* A product with a layer's weights, using the run's working memory. Private to run/. */
 #ifndef SS_RUN_LINEAR_H
 #define SS_RUN_LINEAR_H
 
 #include "edits/hook.h"
 
-/* out[n][out] = in[n][in] w + b; out may be in, where both are as wide. */
+/* out[n][out] = in[n][in] w + b; out may be in if both have the same width. */
 static inline void ss_linear_rows(ss_pass *pass, float *out, const float *in,
                                   const ss_linear *linear, size_t n) {
     ss_matrix_times(out, in, &linear->w, linear->bias, n, pass->work, pass->pool);

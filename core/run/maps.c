@@ -41,7 +41,7 @@ static ss_status check_map(const ss_trace *trace, ss_field_id field, int l, int 
     return SS_OK;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- rows of a map ------------------------------------------------------------------------- */
 
 typedef struct copy {
     const ss_trace *trace;
@@ -72,16 +72,15 @@ ss_status ss_run_attention(ss_run *run, ss_field_id field, int l, int h, int t, 
     return SS_OK;
 }
 
-/* ---- blocks -------------------------------------------------------------------------------- */
+/* ---- pooled maps --------------------------------------------------------------------------- */
 
 typedef struct blocks {
     const ss_trace *trace;
-    int head, side, n; /* n blocks a side */
+    int head, side, n; /* side: tokens per block; n: blocks per side */
     float *sums, *largest;
 } blocks;
 
-/* Of the keys that the mask shows to query t the first ones end at ends[0], and the recent ones are
- * [ends[1], ends[2]). */
+/* The keys that the mask shows to query t are [0, ends[0]) and [ends[1], ends[2]). */
 static void find_visible(const blocks *of, int t, int ends[3]) {
     const ss_mask *mask = &of->trace->choices[of->head].mask;
     ends[2] = ss_row_end(of->trace, of->head, t);
@@ -89,7 +88,7 @@ static void find_visible(const blocks *of, int t, int ends[3]) {
     ends[1] = mask->recent < ends[2] - ends[0] ? ends[2] - mask->recent : ends[0];
 }
 
-/* Cells x[from, to) of a row join their blocks. */
+/* Adds cells x[from, to) of a row to their blocks. */
 static void add_cells(const blocks *of, size_t row, const float *x, int from, int to) {
     for (int j = from, end; j < to; j = end) {
         size_t block = row + (size_t)(j / of->side);
@@ -110,7 +109,7 @@ static void add_blocks(void *context, int t, int n, const float *x, size_t strid
     }
 }
 
-/* Cells of block (row, column) that the mask shows. */
+/* Number of cells of block (row, column) that the mask shows. */
 static int visible_cells(const blocks *of, int row, int column) {
     int count = 0, from = column * of->side, to = from + of->side;
     for (int t = row * of->side; t < ss_min(of->trace->T, (row + 1) * of->side); t++) {

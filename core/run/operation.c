@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A binary that trains nothing has no derivatives. */
+/* A binary without training leaves the derivatives out. */
 #ifdef SS_NO_TRAINER
 #define BACK(function) NULL
 #else
@@ -22,7 +22,8 @@ static void softmax(float *x, size_t n, const float *parameters) {
     ss_scale(x, 1.0f / sum, n);
 }
 
-/* One more key of logit s that carries no value: e^x / (e^s + sum e^x), shifted by the largest. */
+/* Softmax with one more key of logit s that has no value: e^x / (e^s + sum e^x), shifted by the
+ * largest. */
 static void softmax_beside(float *x, size_t n, float s) {
     float top = ss_max(x, n);
     top = s > top ? s : top;
@@ -82,7 +83,7 @@ static void elu1_norm(float *x, size_t n, const float *parameters) {
     share(x, n, parameters);
 }
 
-/* A sum of signed numbers may be 0. */
+/* Divides by |sum| only above 1, since a sum of signed numbers may be 0. */
 static void share_of_at_least_1(float *x, size_t n, const float *parameters) {
     (void)parameters;
     float sum = fabsf(ss_sum(x, n));
@@ -94,7 +95,7 @@ static void softmax_scaled(float *x, size_t n, const float *parameters) {
     ss_scale(x, parameters[0], n);
 }
 
-/* Both sums over shifted scores, so that neither overflows. */
+/* Both sums use shifted scores, so that neither overflows. */
 static void softmax_p(float *x, size_t n, const float *parameters) {
     double p = (double)parameters[0], sum = 0;
     float top = ss_max(x, n);
@@ -103,7 +104,8 @@ static void softmax_p(float *x, size_t n, const float *parameters) {
     ss_scale(x, (float)ss_pow(sum, -1.0 / p), n);
 }
 
-/* Everything times e^-m, m the largest score or 0, so that nothing overflows. */
+/* Numerator and denominator are multiplied by e^-m, m the largest score or 0, so that nothing
+ * overflows. */
 static void softpick(float *x, size_t n, const float *parameters) {
     float top = ss_max(x, n);
     top = top > 0.0f ? top : 0.0f;
@@ -249,7 +251,7 @@ static const ss_operation table[] = {
     {.name = "elu1_kernel",
      .label = "elu + 1 kernel",
      .formula = SS_DOC("x_j, phi(z) = elu(z) + 1"),
-     .proxy = SS_PROXY_SHARE_ABS, /* positions may add to scores what makes them negative */
+     .proxy = SS_PROXY_SHARE_ABS, /* distance terms may make scores negative */
      .feature = SS_FEATURE_ELU1,
      .row = identity,
      .back = BACK(ss_identity_back),
@@ -315,7 +317,7 @@ static int find_parameter(const ss_operation *operation, const char *name) {
     return -1;
 }
 
-/* A per-head parameter stays NaN where the model's tensor gives it. */
+/* A per-head parameter is NaN until the model's tensor provides it. */
 static ss_status check_sinks(const ss_choice *choice, const ss_model *model, ss_error *err) {
     for (int l = 0; l < model->arch.L; l++)
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)

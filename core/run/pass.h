@@ -1,6 +1,6 @@
 /*
- * A run's inside: the extension under way, its working memory, and what edits have changed. Private
- * to run/; the public half is run.h.
+ * The private state of a run: the current extension, its working memory, and the state of edits.
+ * Private to run/; run.h is the public part.
  */
 #ifndef SS_RUN_PASS_H
 #define SS_RUN_PASS_H
@@ -10,93 +10,97 @@
 #include "maps.h"
 
 /*
- * Rows that go through the layers together: they share the cost of unpacking the weights. More
- * where queries see keys after them, which are then of the same chunk.
+ * Rows that go through the layers in one chunk and share the cost of unpacking the weights; at 256
+ * that cost is small. Chunks are larger if queries see later keys, which must be in the same chunk.
  */
 #define SS_CHUNK 256
-/* Rows that go through one head's attention together, and through the head of the model where no
- * logits are recorded. */
+/* SS_ATTENTION_ROWS: queries per tile of one head, as many as a reader of maps gets at a time.
+ * SS_LOGIT_ROWS: rows per LM-head product when logits are not recorded; each product reads all
+ * weights of the head, and its buffer has SS_LOGIT_ROWS * V floats. */
 #define SS_ATTENTION_ROWS SS_MAP_ROWS
 #define SS_LOGIT_ROWS 64
 
-/* Rows of angles that an eviction keeps at most: enough for the texts that most runs read. */
+/* Rows of rotary angles that an eviction caches: enough for most texts. */
 #define SS_ROTARY_ROWS 4096
 
-/* What a head's cache knows of its keys, each in a slot: S of them (edits/evict.c). Slot j is token
- * j, but for a run that streams, whose heads of a group share slots that are used again. */
+/* The state of a head's cache, for each of its S slots (edits/evict.c). Slot j holds token j,
+ * except in a streaming run, whose heads of a group share slots and reuse them. */
 typedef struct ss_cache {
-    float *score;         /* [L*H][S] of a policy, times */
-    float *score_factor;  /* [L*H][S] this: the lowest product is evicted first */
-    ss_angles rotary[2];  /* of -n positions, as angles below but of size 1; NULL: no key moves */
-    int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] the n of each row; 0: the row is empty */
-    int32_t *held;   /* [L*G] slots that are filled before the chunk; NULL: it does not stream */
-    int32_t *tokens; /* [L*G][S] whose they are */
+    float *score;        /* [L*H][S] of the policy, times */
+    float *score_factor; /* [L*H][S] this: the lowest product is evicted first */
+    ss_angles
+        rotary[2]; /* for -n positions, like `angles` below but of size 1; NULL: no key moves */
+    int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] n of each row; 0: the row is empty */
+    int32_t *held;        /* [L*G] slots filled before the chunk; NULL: the run does not stream */
+    int32_t *tokens;      /* [L*G][S] token in each slot */
 } ss_cache;
 
-/* Working memory of one thread for the attention of one head at a time. */
+/* Working memory of one thread, for the attention of one head at a time. */
 typedef struct ss_scratch {
-    int group;              /* whose keys and values are packed, and */
-    ss_feature feature;     /* through which map; group -1: none's */
-    int32_t *ranks;         /* [S] positions of keys as one query sees them */
-    unsigned char *visible; /* [S] 1 for a key that it sees */
+    int group;              /* group whose keys and values are packed; -1: none */
+    ss_feature feature;     /* feature map of the packed keys */
+    int32_t *ranks;         /* [S] positions of the keys for one query */
+    unsigned char *visible; /* [S] 1 for a visible key */
     float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
-    float *keys;            /* [B+S][K] or values, where not as in the trace */
+    float *keys;            /* [B+S][K] keys or values that differ from the trace's */
     float *scores;          /* [SS_ATTENTION_ROWS][B+S] */
-    float *tiles;           /* queries or weights as a product reads them, as many */
+    float *tiles;           /* queries or weights as a product reads them, of the same size */
     float *key_panels;      /* [ceil((B+S)/8)][K][8] */
     float *value_panels;    /* [ceil(K/8)][B+S][8] */
 } ss_scratch;
 
-/* n rows of a chunk beside C tokens and S slots; B is 1 with a bias key, else 0. */
+/* Sizes: n rows per chunk, C tokens, S slots; B is 1 with a bias key, else 0. */
 typedef struct ss_pass {
     ss_pool *pool;   /* or NULL */
     ss_trace *trace; /* of the run; set whenever the run is entered */
-    int total;       /* tokens there will be when it is done; trace->T where there is none */
-    int layer;       /* the next of the chunk that begins at trace->T; L: its logits */
+    int total;       /* tokens after the current extension; trace->T if there is none */
+    int layer;       /* next layer of the chunk that begins at trace->T; L: its logits */
     int chunk;       /* most rows of a chunk */
-    int together;    /* first tokens that come in one chunk, since an edit looks at all of them */
-    bool evicts;     /* some head's cache drops keys */
-    bool moves_keys; /* an eviction places keys as they lie in the cache */
-    bool endless;    /* and all of them within the context, however long the text */
-    int keeps;       /* keys that an eviction of every head leaves a group at most; 0: there is none
-                        that decides query by query */
-    float *resumed;  /* [T] of the run it begins from [D]: its residual stream, or NULL */
-    int first_layer; /* which reads that; else 0 */
-    int resumed_n;   /* its T; 0: it begins from its tokens */
-    bool spliced;    /* the layers below were asked for, whatever edits there were */
-    int taken;       /* first tokens of which it takes all over */
+    int together;    /* first tokens that must be in one chunk, since an edit reads all of them */
+    bool evicts;     /* an eviction drops keys of some head */
+    bool moves_keys; /* an eviction sets positions to indices in the cache */
+    bool endless;    /* moves_keys, and positions stay within the context however long the text */
+    int keeps;       /* largest number of keys that an eviction of every head leaves a group; 0: no
+                        eviction that decides query by query */
+    float *resumed;  /* [T][D] residual stream of the run that this one begins from, or NULL */
+    int first_layer; /* first layer to compute from `resumed`; else 0 */
+    int resumed_n;   /* T of that run; 0: this run begins from its tokens */
+    bool spliced; /* true if desc.layer was given: copy all layers below it even if edits touch them
+                   */
+    int taken;    /* number of first tokens that are copied completely */
     const ss_edit_kind *edit_kinds; /* the table */
-    ss_edit *edits;                 /* [edits_n] with every default put in */
+    ss_edit *edits;                 /* [edits_n] with every default filled in */
     int edits_n;
-    float **kept;     /* [edits_n] what each keeps of its first tokens, in */
-    float *kept_room; /* [kept_n] */
+    float **kept;     /* [edits_n] numbers that each edit keeps from its first tokens, */
+    float *kept_room; /* [kept_n] stored here */
     size_t kept_n;
-    unsigned hook_points; /* SS_AT_... where some edit acts (edits/table.h) */
-    int32_t *positions;   /* [C] of each token */
+    unsigned hook_points; /* SS_AT_... points at which an edit acts (edits/table.h) */
+    int32_t *positions;   /* [C] position of each token */
     ss_cache cache;
     float *x;         /* [n][D] residual stream */
-    float *y;         /* [n][D] normed: what a block reads */
-    float *attn_out;  /* [n][D] what attention adds, where it is not recorded */
-    float *ffn_out;   /* [n][D] what the feed-forward adds, likewise */
-    float *kv;        /* [n][G*K] keys, then values, on their way to the cache */
-    float *q;         /* [n][H*K] queries, over which attention writes the output of each head */
-    float *gate, *up; /* [n][F], or as wide as the expert of all tokens */
+    float *y;         /* [n][D] normed x, the input of a block */
+    float *attn_out;  /* [n][D] output of attention, unless it is recorded */
+    float *ffn_out;   /* [n][D] output of the feed-forward, likewise */
+    float *kv;        /* [n][G*K] keys, then values, before they are cached */
+    float *q;         /* [n][H*K] queries, which attention overwrites with head outputs */
+    float *gate, *up; /* [n][F], or as wide as the shared expert */
     float *gates;     /* [n][gated heads * gate width], gated attention only */
-    float *router;    /* [n][E] weights of the experts; this and the next two with experts */
-    float *share;     /* [n] */
-    float *gathered;  /* [n][D] rows that go through one expert */
-    ss_angles
-        angles[2]; /* [n] of layers that see all; of windowed ones, where they have their own */
-    float *logits; /* [1 or SS_LOGIT_ROWS][V] */
-    float *work;   /* weights unpacked for one product, and its rows */
-    ss_scratch scratch[SS_WORKERS_MAX]; /* of the pool's workers */
+    float
+        *router;  /* [n][E] weights of the experts; this and the next two for models with experts */
+    float *share; /* [n] */
+    float *gathered;     /* [n][D] rows routed to one expert */
+    ss_angles angles[2]; /* [n] for layers that see all keys; for windowed ones, if these have their
+                            own */
+    float *logits;       /* [1 or SS_LOGIT_ROWS][V] */
+    float *work;         /* unpacked weights of a product, and its rows */
+    ss_scratch scratch[SS_WORKERS_MAX]; /* one per worker of the pool */
 } ss_pass;
 
 static inline int ss_min(int a, int b) {
     return a < b ? a : b;
 }
 
-/* Slots of a group's cache that are filled before the chunk that begins at token t0. */
+/* Number of slots of a group's cache that are filled before the chunk that begins at token t0. */
 static inline int ss_held(const ss_pass *pass, int l, int g, int t0) {
     return pass->cache.held ? pass->cache.held[l * pass->trace->model->arch.G + g] : t0;
 }

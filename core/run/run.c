@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Tokens of a run that its cache makes endless. */
+/* Most tokens of a run that an eviction keeps within the context: 2^20. */
 #define TOKENS_MAX (1 << 20)
 
-/* ---- laying out -------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
-/* One piece of floats: a * b * c of them. A product that does not fit leaves the arena full. */
+/* Takes a * b * c floats. If the product overflows, the arena counts as full. */
 static float *take(ss_arena *arena, size_t a, size_t b, size_t c) {
     size_t ab;
     if (!ss_mul_size(&ab, a, b) || !ss_mul_size(&ab, ab, c)) {
@@ -30,8 +30,7 @@ static float *take(ss_arena *arena, size_t a, size_t b, size_t c) {
     return ss_arena_take(arena, ab, sizeof(float));
 }
 
-/* Rows of logits that are computed outside the trace: for losses alone, else the last, or one that
- * a loss is worked out in. */
+/* Rows of logits outside the trace: those of a product if only losses are recorded, else one. */
 static size_t logit_rows(const ss_trace *trace, size_t n) {
     bool every = trace->fields & SS_FIELDS_PREDICTED;
     if (!every || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
@@ -123,8 +122,8 @@ static int chunk_of(const ss_arch *arch, int capacity, int together) {
     return rows < capacity ? rows : capacity;
 }
 
-/* What the edits need of the run. Its trace and its pass are made on the stack: the arena may only
- * be measuring. */
+/* Collects what the edits need of the run. Its trace and pass are on the stack, because the
+ * arena may only be measuring. */
 static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc,
                             ss_error *err) {
     int n;
@@ -173,14 +172,15 @@ static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_
     return SS_OK;
 }
 
-/* A chunk of few rows, and slots for it behind those that are kept. */
+/* Chooses a small chunk, and slots for it after the kept keys. */
 static void find_slots(ss_trace *trace, ss_pass *pass) {
     if (pass->chunk > SS_LOGIT_ROWS) pass->chunk = SS_LOGIT_ROWS;
     if (pass->keeps < trace->capacity - pass->chunk) trace->slots = pass->keeps + pass->chunk;
 }
 
-/* Maps beyond the budget are computed, from queries that are kept; a run that measures keeps
- * neither. */
+/* Maps beyond the budget are computed on demand from stored queries. A measuring run stores
+ * neither.
+ */
 static void choose_maps(ss_trace *trace, const ss_run_desc *desc) {
     uint32_t maps = trace->fields & SS_FIELDS_MAPS;
     size_t T = (size_t)trace->capacity, most = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;
@@ -202,8 +202,8 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     const ss_arch *arch = &desc->model->arch;
     bool streams = desc->fields & SS_STREAMS;
     uint32_t fields = desc->fields | (streams ? SS_BIT(SS_FIELD_TOKENS) : SS_FIELDS_ALWAYS);
-    /* The loss and rank of the first token of an extension need the last logits of the one before,
-     * and shares of attention need the bias key's. */
+    /* The loss and rank of the first token of an extension need the last logits of the previous
+     * one, and shares of attention need the bias key's weight. */
     if (fields & SS_FIELDS_PREDICTED) fields |= SS_BIT(SS_FIELD_NEXT);
     if (fields & SS_BIT(SS_FIELD_ATT)) fields |= SS_BIT(SS_FIELD_ATT_BIAS);
     *trace = (ss_trace){.model = desc->model,
@@ -268,7 +268,8 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
 
 /* ---- edits --------------------------------------------------------------------------------- */
 
-/* Before any edit: the model's own choices, every token at its own position, every key kept. */
+/* Resets the run to its state before edits: the model's own operations, every token at its own
+ * position, every key kept. */
 static void start_plain(ss_pass *pass, const ss_choice *own) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -326,14 +327,14 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* Links the pass to its trace again: the caller may have copied the ss_run. */
+/* Links the pass to its trace: the caller may have copied the ss_run. */
 static ss_pass *enter(ss_run *run) {
     run->pass->trace = &run->trace;
     return run->pass;
 }
 
 /* Checks that n tokens, the first of the run, hold the prompt of every edit that has one: edits
- * read as many rows, by number. */
+ * read that many rows. */
 static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
     for (int i = 0; i < pass->edits_n; i++) {
         const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
@@ -375,7 +376,7 @@ static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, i
     return SS_OK;
 }
 
-/* A run that begins from another takes the tokens of that one first. */
+/* A run that begins from another must first get the other's tokens. */
 static ss_status check_resumed(const ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     const ss_trace *trace = &run->trace;
     int expected = run->pass->resumed_n;
@@ -392,7 +393,7 @@ static ss_status check_resumed(const ss_run *run, const int32_t *tokens, int n, 
     return SS_OK;
 }
 
-/* Appends tokens[n] to those of the trace; the losses of the first `known` tokens are there. */
+/* Appends tokens[n] to those of the trace; the losses of the first `known` tokens are recorded. */
 static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
     ss_trace *trace = pass->trace;
     ss_statistics_rewind(trace, trace->T);

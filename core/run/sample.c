@@ -13,7 +13,7 @@ static int largest(const float *logits, int V) {
     return best;
 }
 
-/* Moves heap[at] down to its place in a heap of n numbers, whose smallest is its first. */
+/* Restores the heap property: moves heap[at] down in a min-heap of n numbers. */
 static void sink(float *heap, int n, int at) {
     float x = heap[at];
     for (int child; (child = 2 * at + 1) < n; at = child) {
@@ -24,7 +24,8 @@ static void sink(float *heap, int n, int at) {
     heap[at] = x;
 }
 
-/* How many logits equal to the smallest admitted one are admitted, and that one; top_k < V. */
+/* Sets *cutoff to the top_k-th largest logit; returns how many logits equal to it are admitted.
+ * top_k < V. */
 static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, float *heap) {
     memcpy(heap, logits, (size_t)top_k * sizeof *heap);
     for (int at = top_k / 2; at-- > 0;) sink(heap, top_k, at);
@@ -57,5 +58,5 @@ int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t
         point -= (double)work[v];
         if (point < 0.0) return v;
     }
-    return best; /* rounding, or logits that are not numbers */
+    return best; /* rounding, or NaN logits */
 }

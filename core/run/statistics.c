@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Columns that the rows of a tile are added to together, so that their sums stay in the L1 cache.
- */
+/* Columns per block when rows of a tile are added: 256 doubles of sums stay in the L1 cache. */
 #define COLUMNS 256
 /* The number of the group of queries. */
 #define COSINES 4
@@ -37,7 +36,7 @@ static size_t at(const tile *rows, int i) {
     return ss_statistic_at(rows->trace, rows->head, i);
 }
 
-/* What makes a weight of row r, or that of the bias key, a share of attention. */
+/* The factor that turns a weight of row r, or that of the bias key, into a share of attention. */
 static float share_factor(const tile *rows, int r, float mass) {
     float bias = ss_bias_weight(rows->trace, rows->head, rows->t + r);
     if (proxy_of(rows) == SS_PROXY_WEIGHTS) return 1.0f;
@@ -48,7 +47,7 @@ static float share_factor(const tile *rows, int r, float mass) {
     return 1.0f / ((float)sum + SS_PROXY_GUARD);
 }
 
-/* sums[k] += factors[r] A_rk, or its absolute value, of every row r that sees key k. */
+/* sums[k] += factors[r] A_rk, or factors[r] |A_rk|, over every row r that sees key k. */
 static void add_columns(const tile *rows, double *sums, const double *factors, bool absolute) {
     int end = end_of(rows, rows->n - 1);
     for (int k = 0; k < end; k += COLUMNS)
@@ -74,19 +73,19 @@ static void add_shares(const tile *rows) {
         ones[r] = 1.0;
     }
     add_columns(rows, of->alpha + at(rows, 0), factors, proxy_of(rows) == SS_PROXY_SHARE_ABS);
-    /* Where rows sum to 1 a weight is its share. */
+    /* If rows sum to 1, the weights are the shares. */
     if (proxy_of(rows) != SS_PROXY_WEIGHTS)
         add_columns(rows, of->alpha_raw + at(rows, 0), ones, false);
 }
 
-/* Does a row, or its bias key, have any weight? */
+/* True if any weight of a row, or its bias key's, is not 0. */
 static bool has_mass(const float *row, int end, float bias) {
     bool found = bias != 0.0f;
     for (int j = 0; j < end && !found; j++) found = row[j] != 0.0f;
     return found;
 }
 
-/* -sum P ln P over the visible keys, a bias key among them, over ln n; NaN without any mass. */
+/* -sum P ln P over the visible keys and the bias key, divided by ln n; NaN if all weights are 0. */
 static float row_entropy(const tile *rows, int r) {
     const ss_trace *trace = rows->trace;
     int t = rows->t + r, end = end_of(rows, r);
@@ -104,7 +103,7 @@ static void add_entropies(const tile *rows) {
         rows->trace->statistics.entropy[at(rows, rows->t + r)] = row_entropy(rows, r);
 }
 
-/* Of row r the sum of |A_rj| lengths_j. */
+/* Sum of |A_rj| lengths_j over row r. */
 static double mixed(const tile *rows, int r, const float *lengths) {
     bool absolute = proxy_of(rows) == SS_PROXY_SHARE_ABS;
     float sizes[COLUMNS];
@@ -118,7 +117,7 @@ static double mixed(const tile *rows, int r, const float *lengths) {
     return sum;
 }
 
-/* sums[k] += |A_rk| over what row r mixes; NaN where it mixes nothing. */
+/* sums[k] += |A_rk| / (sum_j |A_rj| lengths_j); NaN if that sum is 0. */
 static void add_parts(const tile *rows, double *sums, const float *lengths) {
     double factors[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
@@ -128,7 +127,7 @@ static void add_parts(const tile *rows, double *sums, const float *lengths) {
     add_columns(rows, sums, factors, true);
 }
 
-/* [T] the norms of a head's values, those of new keys found. */
+/* Norms of a head's values, [T]; computes those of new keys. */
 static const float *value_lengths(const tile *rows) {
     const ss_row_statistics *of = &rows->trace->statistics;
     int *known = &of->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
@@ -170,7 +169,7 @@ static int heads_of(const ss_trace *trace) {
     return trace->model->arch.L * trace->model->arch.H;
 }
 
-/* First queries of a head whose rows a group has. */
+/* Number of first queries of a head whose rows are in a group. */
 static int *queries_of(const ss_trace *trace, int group, int head) {
     return &trace->statistics.queries[group * heads_of(trace) + head];
 }
@@ -245,7 +244,7 @@ void ss_statistics_clear(const ss_trace *trace) {
     if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
 
-/* ---- what is missing ----------------------------------------------------------------------- */
+/* ---- rows that are missing ----------------------------------------------------------------- */
 
 typedef struct search {
     const ss_trace *trace;
@@ -264,7 +263,8 @@ static void add_rows(void *context, int t, int n, const float *x, size_t stride)
     ss_statistics_add(trace, of->search->groups, of->head, t, n, trace->T, x, stride);
 }
 
-/* First queries that all groups of a head have; 0, and all forgotten, where they differ. */
+/* Number of first queries that all groups of a head have. If the groups differ, resets them all
+ * and returns 0. */
 static int common_queries(const search *of, int head) {
     int least = of->T, most = 0;
     for (int i = 0; i < SS_STATISTICS; i++) {
@@ -318,7 +318,8 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
         return;
     }
     bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
-    /* Rows that are computed again are dear, and serve all groups. An entropy reads the factors. */
+    /* Computing rows again is expensive, so it serves all groups at once. An entropy reads the
+     * factors. */
     groups =
         computed ? ss_statistics_of(trace) : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
     search of = {trace, groups, T};
@@ -327,7 +328,7 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     ss_pool_run(ss_map_pool(trace), find_piece, &of, (size_t)heads, work);
 }
 
-/* ---- lengths ------------------------------------------------------------------------------- */
+/* ---- norms --------------------------------------------------------------------------------- */
 
 float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width) {
     const float *kept = trace->kept.norms[field];

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASKED 0 /* recorded only where its name is given */
+#define ASKED 0 /* recorded only by name */
 #define STANDARD SS_FIELD_STANDARD
 #define AVERAGED SS_FIELD_AVERAGED
 
 #define SHAPE(...) .shape = {__VA_ARGS__}
-/* Numbers are floats where `.type` does not say otherwise, and every model has them where `.needs`
- * names nothing. */
+/* Fields have floats unless `.type` is given, and every model has them unless `.needs` is given. */
 #define FIELD(id, key, when_recorded, of, text, ...)                                               \
     [SS_FIELD_##id] = {                                                                            \
         .name = key, .when = when_recorded, .unit = of, .meaning = SS_DOC(text), __VA_ARGS__}
@@ -120,12 +119,12 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     return size_of(trace, letter) + (more ? ss_trace_size_of(trace, more + 1) : 0);
 }
 
-/* The buffer's extent along a dimension, which for T is the capacity. */
+/* The buffer's extent along a dimension; for T it is the capacity. */
 static size_t extent(const ss_trace *trace, const char *letter) {
     return *letter == 'T' ? (size_t)trace->capacity : ss_trace_size_of(trace, letter);
 }
 
-/* Numbers of so many dimensions; SIZE_MAX where they do not fit. */
+/* Product of the remaining dimensions; SIZE_MAX if it overflows. */
 static size_t count_from(const ss_trace *trace, const char *const *shape) {
     size_t count = 1;
     for (; *shape; shape++)
@@ -133,7 +132,7 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
     return count;
 }
 
-/* [L][H][capacity] numbers of a size. */
+/* Takes [L][H][capacity] numbers of `size` bytes. */
 static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
     if (!ss_mul_size(&numbers, heads, (size_t)trace->capacity)) numbers = SIZE_MAX;
@@ -169,9 +168,12 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
     size_t numbers;
     if (trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q))) take_statistics(trace, arena);
-    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side, and where there are
-     * more rows than columns, floats for the products of some of them; or a vector for each head,
-     * as many numbers for each two, one for each, and two rows of a matrix. */
+    /*
+     * Working memory is the larger of two. A spectrum: half a square matrix and three vectors, side
+     * (side + 1) / 2 + 3 side, and for more rows than columns floats for a tile of products.
+     * Contributions of heads: a vector per head, a number per pair of heads and per head, and two
+     * rows of a matrix.
+     */
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, K = (size_t)arch->K;
@@ -212,7 +214,8 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
     for (int i = 0; i < n; i++, out += width, rows += stride) ss_copy(out, rows, width);
 }
 
-/* Rows [index][T] of a field that lie below so many layers; 0 where it has no layers or tokens. */
+/* Number of rows [index][T] of a field below layer `layer`; 0 for a field without layers or
+ * tokens. */
 static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     const char *const *shape = table[field].shape;
     if (**shape != 'L') return 0;
@@ -224,7 +227,7 @@ static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!trace->buffers[field] || !from->buffers[field]) continue;
-        /* Rows of keys are as wide as the capacity, and zeros beyond the text. */
+        /* Rows of keys have the width of the capacity, with zeros after the text. */
         size_t width = trace->widths[field], there = from->widths[field],
                both = width < there ? width : there;
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
@@ -243,7 +246,7 @@ void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int 
         memset(rows + 4 * i + first, 0, (size_t)(4 - first) * sizeof *rows);
 }
 
-/* Which of the view's arguments selects along this dimension, or -1. */
+/* The argument of the view, layer or head, that selects along this dimension, or -1. */
 static int selected(const char *letter, int layer, int head) {
     if (*letter == 'L') return layer;
     return *letter == 'H' || *letter == 'G' ? head : -1;

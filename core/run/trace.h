@@ -2,8 +2,8 @@
  * The TRACE table: everything a run records, and the buffers it is recorded in.
  *
  * A trace has room for `capacity` tokens and holds T of them. Its keys and values are also the
- * cache of the run, so they are always there, though of no token in particular where the run
- * streams; the other fields are recorded where the mask has their bit. Rows beyond T are undefined.
+ * cache of the run, so they are always present, though a streaming run reuses their slots; the
+ * other fields are recorded if the mask has their bit. Rows beyond T are undefined.
  */
 #ifndef SS_RUN_TRACE_H
 #define SS_RUN_TRACE_H
@@ -41,115 +41,119 @@ typedef enum ss_field_id {
 } ss_field_id;
 
 #define SS_BIT(field) (1u << (field))
-/* Recorded whether asked for or not. */
+/* Recorded even if not asked for. */
 #define SS_FIELDS_ALWAYS (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
 #define SS_FIELDS_ALL ((1u << SS_FIELD_N) - 1)
-/* What needs the logits before every token. */
+/* Fields that need the logits before every token. */
 #define SS_FIELDS_PREDICTED (SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK))
 /*
- * Beside the bits of fields, a run streams: of keys and values it holds what an eviction keeps, in
- * slots that are used again, so its memory grows with the budget and not with the text. It records
- * none of SS_FIELDS_STREAMED's others.
+ * A bit besides those of fields: the run streams. It holds only the keys and values that an
+ * eviction keeps, in slots that it reuses, so its memory grows with the budget and not with the
+ * text. It can record SS_FIELDS_STREAMED only.
  */
 #define SS_STREAMS (1u << 31)
 /*
- * Beside the bits of fields, a run measures: of maps and queries it keeps what metrics accumulate
- * (statistics.h), over all of its tokens, and no rows. Its memory is without q's 4 L H K bytes a
- * token.
+ * Another such bit: the run measures. Of maps and queries it keeps only the statistics that metrics
+ * read (statistics.h), over all of its tokens, and no rows: q's 4 L H K bytes per token are saved.
  */
 #define SS_MEASURES (1u << 30)
 #define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
-/* What it has slots for. */
+/* Fields that a streaming run stores per cache slot. */
 #define SS_FIELDS_SLOTS (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V) | SS_BIT(SS_FIELD_EVICTED))
 
 enum {
-    SS_FIELD_STANDARD = 1, /* recorded where no fields are named; else too large for that */
-    SS_FIELD_AVERAGED = 2  /* a mean over sequences says something; else it belongs to one */
+    SS_FIELD_STANDARD = 1, /* recorded if no fields are named; the others are too large for that */
+    SS_FIELD_AVERAGED =
+        2 /* a mean over sequences is meaningful; the others belong to one sequence */
 };
 
 typedef struct ss_field {
     const char *name, *meaning, *unit;
-    const char *shape[SS_RANK_MAX + 1]; /* letters, NULL-ended: "L+1", "T", "D" */
+    const char *shape[SS_RANK_MAX + 1]; /* letters, NULL-terminated: "L+1", "T", "D" */
     ss_dtype type;
-    int when;          /* SS_FIELD_... below */
-    const char *needs; /* what only some models have, a key of their description; or NULL */
+    int when;          /* SS_FIELD_... above */
+    const char *needs; /* key of the description that the field requires, for fields of some models
+                          only; or NULL */
 } ss_field;
 
-/* Rows, and columns, of hidden states that a metric multiplies together, in room that the trace has
- * for it. */
+/* Tile of hidden states that the spectrum metric multiplies at a time, in working memory of the
+ * trace. */
 #define SS_SPECTRUM_ROWS 128
 #define SS_SPECTRUM_COLUMNS 20
 
 /* The table; SS_FIELD_N rows, in the order of ss_field_id. */
 const ss_field *ss_fields(void);
 
-/* Groups of row statistics: which metrics each serves is a column of their table. */
+/* Groups of row statistics; a column of the metric table names the groups that each metric
+ * reads. */
 enum {
     SS_OF_SHARES = 1,
     SS_OF_ENTROPY = 2,
     SS_OF_VALUES = 4,
     SS_OF_OUTPUTS = 8,
-    SS_OF_COSINES = 16 /* of queries and keys; the others are of maps */
+    SS_OF_COSINES = 16 /* of queries and keys; the other groups are of maps */
 };
 #define SS_STATISTICS 5
 
 /*
- * What is found in one reading of maps, or queries (statistics.h), [L][H][capacity] where no shape
- * is given. A row has its
- * mass and the factor that makes a weight, or that of the bias key, a share of attention,
- * P = weight * factor (of the absolute value where the operation has signs): section 1.3 of the
- * metrics, the authors' proxy. A key has sums over its column.
+ * Statistics gathered in one reading of the maps, or of the queries (statistics.h),
+ * [L][H][capacity] unless stated otherwise. A row has its mass and the factor that turns a weight,
+ * or the bias key's, into a share of attention, P = weight * factor (|weight| * factor if the
+ * operation has signs): the proxy of Gu et al.'s evaluation code. A key has sums over its column.
  */
 typedef struct ss_row_statistics {
-    int *queries;   /* [SS_STATISTICS][L][H] first queries whose rows are in; NULL: none are read */
-    int *lengths_n; /* [L][H] keys whose lengths are known */
-    float *mass, *factor, *first; /* of a query; first: |weight| of the first token */
+    int *queries;   /* [SS_STATISTICS][L][H] number of first queries that were added; NULL: no maps,
+                       no q */
+    int *lengths_n; /* [L][H] number of keys with computed lengths */
+    float *mass, *factor, *first; /* per query; first: |weight| of the first token */
     float *entropy;
-    float *lengths;            /* of a key: |v| */
-    double *alpha, *alpha_raw; /* of a key: sum of shares, and of weights */
-    double *values, *outputs;  /* of a key: sum of |weight| over what the query mixes, by |v| and
-                                  by |W_O v| */
-    int *directions_n;         /* [L][H] keys that the last query sees */
-    float *directions; /* [L][H][K] the sum of their unit vectors, without the first token's */
-    double *cosines;   /* [L][H][2] sums over queries of the cosine with the first key, and of those
-                          with the other keys that they see */
+    float *lengths;            /* per key: |v| */
+    double *alpha, *alpha_raw; /* per key: sum of shares, and of weights */
+    double *values, *outputs;  /* per key: sum of |weight| over the sum of |weight| |v| in its row,
+                                  and over that of |weight| |W_O v| */
+    int *directions_n; /* [L][H] number of keys in the sum below: those that the last query sees */
+    float *directions; /* [L][H][K] sum of the unit vectors of keys, without the first token's */
+    double *cosines;   /* [L][H][2] sum over queries of the cosine with the first key, and of those
+                          with the other visible keys */
 } ss_row_statistics;
 
 /*
- * What was kept of maps and vectors that were not recorded themselves, over all T tokens of the
- * trace, or beside rounded ones. NULL: it was not kept. A run keeps none of it; a recording may.
+ * Summaries that a recording stores in place of maps and vectors, over all T tokens of the trace,
+ * or beside rounded ones. NULL: not stored. A run has none of them.
  */
 typedef struct ss_kept {
     const float *alpha, *alpha_raw, *row_mass, *factors; /* [L][H][T] */
-    const float *norms[SS_FIELD_N]; /* of a field [rows][T][width]: [rows][T] */
-    uint32_t fields; /* SS_BIT(field) of those whose metrics need no more than what was kept */
-    bool recorded;   /* the trace is a recording's: a model may have had what it lacks */
-    int pooled;      /* the side of pooled maps in place of att; 0: none do */
+    const float *norms[SS_FIELD_N]; /* for a field [rows][T][width]: [rows][T] */
+    uint32_t fields; /* SS_BIT(field) of fields whose metrics need only these summaries */
+    bool recorded;   /* the trace is a recording's, which may lack fields that its model had */
+    int pooled;      /* side of the blocks of pooled maps in place of att; 0: maps are not pooled */
 } ss_kept;
 
 typedef struct ss_trace {
     const ss_model *model;
-    uint32_t fields;      /* what is recorded; SS_STREAMS where it streams */
+    uint32_t fields;      /* recorded fields; SS_STREAMS for a streaming run */
     int capacity;         /* in tokens */
-    int slots;            /* the same of SS_FIELDS_SLOTS; fewer where the run streams */
+    int slots;            /* capacity of SS_FIELDS_SLOTS; smaller if the run streams */
     int T;                /* tokens so far */
-    int first;            /* the token that counts as the first; 0 but of a recording */
-    ss_choice *choices;   /* [L][H] what each head computes */
-    bool edited;          /* it is a run of something else than the model */
-    uint32_t computed;    /* of its fields, maps whose rows are computed when they are read */
-    uint32_t summed;      /* of its fields, those of which only statistics are kept */
-    struct ss_pass *pass; /* of a run, which computes them */
-    ss_row_statistics statistics; /* of att and q, where these are recorded */
-    ss_pool *pool;                /* whose threads share a metric; or NULL */
-    double *spectrum;             /* where hidden is: room that metrics of it work in, */
-    size_t spectrum_n;            /*     so many numbers for each of the pool's workers */
-    void *buffers[SS_FIELD_N];    /* as their rows' shapes, capacity for T; NULL: not recorded */
-    size_t rooms[SS_FIELD_N];     /* tokens, or slots, that a field has room for */
-    size_t widths[SS_FIELD_N];    /* numbers of one token; of a field without tokens, all */
-    ss_kept kept;                 /* of a recording: what replaces what it lacks */
+    int first;            /* token that counts as the first; 0 except in a recording */
+    ss_choice *choices;   /* [L][H] operation and mask of each head */
+    bool edited;          /* the run has edits */
+    uint32_t computed;    /* recorded maps whose rows are computed on demand */
+    uint32_t summed;      /* recorded fields of which a measuring run keeps statistics only */
+    struct ss_pass *pass; /* of a run: computes these maps */
+    ss_row_statistics statistics; /* of att and q, if they are recorded */
+    ss_pool *pool;                /* shared by metrics; or NULL */
+    double *spectrum;             /* if hidden is recorded: working memory of its metrics, */
+    size_t spectrum_n;            /*     this many numbers per worker of the pool */
+    void *buffers[SS_FIELD_N]; /* in the fields' shapes, with the capacity for T; NULL: not recorded
+                                */
+    size_t rooms[SS_FIELD_N];  /* tokens, or slots, that a field's buffer holds */
+    size_t widths[SS_FIELD_N]; /* numbers per token; for a field without tokens, all */
+    ss_kept kept;              /* of a recording: replaces what it lacks */
 } ss_trace;
 
-/* The numbers of a field of SS_F32, capacity for T in its shape; NULL where it is not recorded. */
+/* The buffer of a field of SS_F32, with the capacity for T in its shape; NULL if it is not
+ * recorded. */
 static inline float *ss_floats(const ss_trace *trace, ss_field_id field) {
     return (float *)trace->buffers[field];
 }
@@ -159,8 +163,8 @@ static inline int32_t *ss_tokens(const ss_trace *trace) {
 }
 
 /*
- * What follows T of token t in a field [index][T][...]: its row, or its number. The index counts
- * through all dimensions before T. NULL where the field is not recorded.
+ * The numbers after T in the shape of a field [index][T][...], for token t. `index` counts through
+ * all dimensions before T. NULL if the field is not recorded.
  */
 static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t) {
     float *floats = ss_floats(trace, field);
@@ -168,58 +172,57 @@ static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index,
     return floats ? floats + row * trace->widths[field] : NULL;
 }
 
-/* The same of a field that is recorded; else spare, for rows that somebody reads all the same. */
+/* The same for a recorded field; else `spare`, for rows that the pass needs in any case. */
 static inline float *ss_row_or(const ss_trace *trace, ss_field_id field, int index, int t,
                                float *spare) {
     float *row = ss_row(trace, field, index, t);
     return row ? row : spare;
 }
 
-/* rows[n], `stride` numbers apart, become those of tokens t0.. where the field is recorded. */
+/* Records rows[n], `stride` numbers apart, as those of tokens t0.., if the field is recorded. */
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,
                const float *rows, size_t stride);
 
-/* Takes what metrics work in, for what the trace records. */
+/* Takes the working memory of metrics for the recorded fields. */
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena);
 
 /* Takes the choices and every buffer of trace->fields; their contents are undefined. */
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena);
 
 /*
- * What another trace of the same model recorded of n first tokens in the layers below `layer`, and
- * of the stream up to it, becomes this one's, where both record it.
+ * Copies what another trace of the same model recorded for the first n tokens in the layers below
+ * `layer`, and of the residual stream up to it, if both record the field.
  */
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n);
 
-/* Nothing of tokens [t, t+n) is rounded behind so many layers: their numbers from `first` on are 0,
- * where the field is recorded. */
+/* Clears the quantization errors of tokens [t, t+n) after `layer` layers, columns `first`..3, if
+ * the field is recorded. */
 void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int first);
 
-/* Mask of the fields that a run of such a model has; the others are asked for in vain. */
+/* Fields that this architecture can record; asking for another is an error. */
 uint32_t ss_fields_of(const ss_arch *arch);
 
-/* What a letter of a shape is in this trace, plain numbers and sums ("L+1") included; T is
- * trace->T.
- */
+/* The size that a letter of a shape has in this trace, including numbers and sums ("L+1"); T is
+ * trace->T. */
 size_t ss_trace_size_of(const ss_trace *trace, const char *letter);
 
 /*
- * A view of a field, [.., T, ..] of what was recorded. layer or head >= 0 selects and drops that
- * dimension, -1 keeps it. SS_BAD_REQUEST if it was not recorded, the model has no such field
- * (router without experts), or an index is out of range.
+ * A view of a recorded field, [.., T, ..]. layer or head >= 0 selects and drops that dimension, -1
+ * keeps it. SS_BAD_REQUEST if the field was not recorded, the model has no such field (router
+ * without experts), or an index is out of range.
  */
 ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                         ss_error *err);
 
-/* The same of rows [t, t+n) of its first dimension T; n < 0 is all. SS_BAD_REQUEST for others than
- * there are, and for rows of a field that has none. */
+/* The same for rows [t, t+n) of its first dimension T; n < 0 means all. SS_BAD_REQUEST for rows
+ * out of range, and for fields without a dimension T. */
 ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                              int t, int n, ss_error *err);
 
-/* The error of rows of a field of which a run that measures keeps statistics only. */
+/* Fails: a measuring run has no rows of the field. */
 ss_status ss_trace_refuse_summed(int field, ss_error *err);
 
-/* Checks that rows [t, t+n) of a field are there. */
+/* Checks that rows [t, t+n) of a field exist. */
 ss_status ss_trace_check_rows(const ss_trace *trace, int field, int t, int n, ss_error *err);
 
 #endif

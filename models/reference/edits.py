@@ -1,7 +1,7 @@
-"""Edits, written from their definitions: one query after the other, as a model with a cache computes.
+"""Edits, computed from their definitions: one query after the other, like a model with a cache.
 
-A slow forward pass of one sequence in which every what-if has its plain place. It shares the blocks
-of model.py and nothing else; attention is written out here, query by query and head by head.
+A slow forward pass of one sequence, in which each edit is a plain statement at its hook point. It shares the
+blocks of model.py and nothing else; attention is written out here, query by query and head by head.
 """
 
 import math
@@ -21,7 +21,7 @@ Edit = dict[str, Value]  # "kind", and its parameters by name
 
 
 def parse(text: str) -> Edit:
-    """NAME:key=value,key=value"""
+    """Parse NAME:key=value,key=value."""
     kind, _, rest = text.partition(":")
     pairs = [pair.split("=") for pair in rest.split(",") if pair]
     return {"kind": kind} | {key: _number(value) for key, value in pairs}
@@ -35,8 +35,7 @@ def _number(text: str) -> Value:
 
 
 class _GptNeo(_Gpt2):
-    """Like GPT-2, but weights are stored [out, in], queries are not scaled, and q, k, v have no
-    bias."""
+    """Like GPT-2, but weights are stored [out, in], scores are not scaled, and q, k, v have no bias."""
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
         y = x @ self.weights[name + ".weight"].T
@@ -46,7 +45,7 @@ class _GptNeo(_Gpt2):
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         at = f"h.{layer}.attn.attention."
         q, k, v = (_heads(self._linear(y, at + name + "_proj"), self.arch.H) for name in "qkv")
-        return q * math.sqrt(self.arch.K), k, v  # attention below divides by it
+        return q * math.sqrt(self.arch.K), k, v  # _attend divides by it
 
     def merge(self, mixed: Tensor, layer: int) -> Tensor:
         joined = mixed.transpose(-3, -2).flatten(-2)
@@ -54,8 +53,8 @@ class _GptNeo(_Gpt2):
 
 
 class _GptNeox(_Gpt2):
-    """LayerNorm, the first numbers of a head rotated, q, k and v side by side in each head, both
-    halves of a block on one stream, exact GELU, an output matrix of its own; weights [out, in]."""
+    """LayerNorm, the first dimensions of a head rotated, q, k and v fused head by head, attention and feed-forward in
+    parallel, exact GELU, an untied head; weights [out, in]."""
 
     TURNED = 0.25  # rotary_pct of the golden's config
 
@@ -93,7 +92,7 @@ class _GptNeox(_Gpt2):
         return self._norm(x, "final_layer_norm") @ self.weights["embed_out.weight"].T
 
 
-# Where each family keeps the matrices that scale_weight names, and whether rows are outputs.
+# Tensors that scale_weight names, by family, and whether their rows are outputs.
 MATRICES = {
     "llama": {"o": ("model.layers.{}.self_attn.o_proj.weight", True),
               "down": ("model.layers.{}.mlp.down_proj.weight", True)},
@@ -110,7 +109,7 @@ class Model:
     family: str
     arch: Architecture
     weights: Weights
-    windows: list[int]  # of each layer; 0: all
+    windows: list[int]  # per layer; 0: no window
 
     @property
     def parallel(self) -> bool:
@@ -118,12 +117,12 @@ class Model:
         return self.family == "gpt_neox"
 
     def rotated(self, x: Tensor) -> Tensor:
-        """The heads of a text that holds these keys alone."""
+        """Rotate the heads of a text that consists of these tokens only."""
         blocks = self.blocks()
         return blocks.rotate(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
 
     def without_biases(self) -> "_Llama | _Gpt2":
-        """The blocks as their matrices alone make them."""
+        """The same blocks with all biases set to 0."""
         zeros = {name: torch.zeros_like(w) if name.endswith("bias") else w
                  for name, w in self.weights.items()}
         return replace(self, weights=zeros).blocks()
@@ -142,7 +141,7 @@ def _of(edits: list[Edit], *kinds: str) -> list[Edit]:
 
 
 def _integer(edit: Edit, key: str, standard: int | None = None) -> int:
-    """None: the table of edits asks for the parameter."""
+    """None marks a parameter that the table of edits requires."""
     return int(float(edit[key] if standard is None else edit.get(key, standard)))
 
 
@@ -150,7 +149,7 @@ def _integer(edit: Edit, key: str, standard: int | None = None) -> int:
 
 
 def _rounded(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None) -> Tensor:
-    """All numbers of x share one scale, that of the makers, or of themselves."""
+    """Round x with one scale, computed from `makers`, or from x without them."""
     made = x if makers is None else makers
     if symmetric:
         low, most, levels = x.new_zeros(()), made.abs().max(), 2 ** (bits - 1) - 1
@@ -163,12 +162,12 @@ def _rounded(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None
 
 
 def _quantisation(edit: Edit) -> tuple[str, int, bool]:
-    """Whose scale numbers share, the bits of each, and whether the range is symmetric."""
+    """Which numbers share a scale, the bits of each, and whether the range is symmetric."""
     return str(edit.get("by", "token")), _integer(edit, "bits"), edit.get("symmetric", "yes") == "yes"
 
 
 def _by_groups(rows: Tensor, edit: Edit) -> Tensor:
-    """Each group of a row's numbers, or the whole row, has a scale of its own."""
+    """Round each row with one scale per group, or with one scale."""
     by, bits, symmetric = _quantisation(edit)
     size = _integer(edit, "group", 32) if by == "group" else rows.shape[1]
     return torch.stack([torch.cat([_rounded(part, bits, symmetric) for part in row.split(size)])
@@ -176,7 +175,7 @@ def _by_groups(rows: Tensor, edit: Edit) -> Tensor:
 
 
 def _quantised(x: Tensor, edit: Edit) -> Tensor:
-    """x [T, width] from token `first` on."""
+    """Round x [T, width] from token `first` on."""
     first, (by, bits, symmetric) = _integer(edit, "first", 0), _quantisation(edit)
     exact, rest = x[:first], x[first:]
     makers = rest[: _integer(edit, "prompt", len(x)) - first]
@@ -191,14 +190,15 @@ def _quantised(x: Tensor, edit: Edit) -> Tensor:
 
 
 def _count_error(rounded: Tensor, column: int, exact: Tensor, x: Tensor, edit: Edit) -> None:
-    """rounded [T, 4]; exact and x [T, width], alike before token `first`, which does not count"""
+    """Add errors to rounded [T, 4]. exact and x are [T, width]; they agree before token `first`, which does not
+    count."""
     first = _integer(edit, "first", 0)
     rounded[first:, column] += (x - exact)[first:].square().sum(-1)
     rounded[first:, column + 1] += exact[first:].square().sum(-1)
 
 
 def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounded: Tensor) -> Tensor:
-    """x [heads, T, K]"""
+    """Round x [heads, T, K]."""
     for edit in _of(edits, "quantise"):
         if edit["what"] == what and _holds(edit, "layer", layer):
             exact = x.transpose(0, 1).flatten(1)
@@ -209,7 +209,7 @@ def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounde
 
 
 def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
-    """w [out, in]; rounded in F32, in which it is stored, so that ties round the same way"""
+    """Round w [out, in] in F32, the stored type, so that ties round in the same direction."""
     by, bits, symmetric = _quantisation(edit)
     rounded = (_rounded(w.float(), bits, symmetric) if by == "tensor" else
                _by_groups(w.float(), edit))
@@ -217,13 +217,13 @@ def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
 
 
 def layer_of(name: str) -> int | None:
-    """Of the name of a tensor."""
+    """Layer index in a tensor's name."""
     found = re.search(r"\.(\d+)\.", "." + name)
     return int(found[1]) if found else None
 
 
 def quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
-    """The matrices of the layers; q, k and v are three, also where a file holds them as one."""
+    """Round the matrices of the layers; q, k and v count as three, even if a file fuses them."""
     made = dict(weights)
     for edit in _of(edits, "quantise"):
         for name, w in made.items() if edit["what"] == "weights" else ():
@@ -260,7 +260,7 @@ def _drawn(seed: int, head: int, key: int) -> float:
 
 
 class _Cache:
-    """The keys that one head keeps: before query t looks, its own comes in and others go."""
+    """The keys that one head keeps. Before query t attends, its own key enters and others are evicted."""
 
     def __init__(self, edit: Edit, head: int, k: Tensor, v: Tensor) -> None:
         self.edit, self.head, self.k, self.v = edit, head, k, v
@@ -283,7 +283,7 @@ class _Cache:
             return -float(self.k[key].norm())
         if policy == "random":
             return _drawn(_integer(self.edit, "seed", 1), self.head, key)
-        return key  # window, first: the oldest goes
+        return key  # window, first: the oldest key is evicted
 
     def _drop(self, t: int, key: int) -> None:
         self.kept.remove(key)
@@ -300,7 +300,7 @@ class _Cache:
             self._drop(t, key)
 
     def enter(self, t: int) -> list[int]:
-        """What query t sees."""
+        """Add the key of query t; return the keys that it sees."""
         self.kept.append(t)
         policy, budget = self.edit["policy"], _integer(self.edit, "budget")
         if policy == "snapkv":
@@ -327,8 +327,8 @@ def _positions(edits: list[Edit], T: int) -> list[int]:
 
 
 def _placed(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
-    """compute(x) of a function that takes row i for position i: token t has position at[t],
-    which another token may have as well."""
+    """Evaluate compute(x), which takes row i for position i, with token t at position at[t]; two tokens may share a
+    position."""
     if at == list(range(len(at))):
         return compute(x)
     rows = []
@@ -340,7 +340,7 @@ def _placed(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Te
 
 
 def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
-    """The residual stream [T, D] behind so many layers."""
+    """Apply clamps and quantizations to the residual stream [T, D] after `layer` layers."""
     for edit in _of(edits, "clamp_channel", "quantise"):
         if not _holds(edit, "layer", layer):
             continue
@@ -361,8 +361,7 @@ def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tenso
 
 
 def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor | None]:
-    """The directions that an edit projects out, one for each head: None of a head that it does not mean.
-    v [H, T, K]"""
+    """The directions that an edit projects out, one per head; None for heads that it does not select. v [H, T, K]"""
     arch, found = model.arch, []
     for h in range(arch.H):
         if not (_holds(edit, "layer", layer) and _holds(edit, "head", h)):
@@ -381,7 +380,7 @@ def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor 
 
 
 def _projected(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
-    """x [T, n] less its part in the span of the directions, after the token whose they are."""
+    """Remove from x [T, n] its component in the span of the directions, for tokens after the edit's key."""
     basis = torch.linalg.qr(torch.stack(directions, 1))[0]
     after = _integer(edit, "key", 0) + 1
     return torch.cat([x[:after], x[after:] - x[after:] @ basis @ basis.T])
@@ -432,7 +431,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                     visible = [j for j in range(t + 1) if j < first or t - j < recent]
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:
-                # The kept keys as a text of their own, whose last token is the query.
+                # Scores of a text that consists of the kept keys, with the query as its last token.
                 alone = model.rotated(k0[g, kept]) @ model.rotated(q0[h, [t] * len(kept)])[-1]
                 x = x.clone()
                 x[kept] = alone / math.sqrt(arch.K)
@@ -470,7 +469,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
 
 
 def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
-    """tokens [T] -> what a run records of it under the edits, by the names of its fields."""
+    """Run tokens [T] under the edits; return what a run records, by field name."""
     weights = {name: w.clone() for name, w in model.weights.items()}
     for edit in _of(edits, "scale_weight"):
         name, rows_first = MATRICES[model.family][str(edit["matrix"])]

@@ -1,7 +1,7 @@
 """Model folders in the Hugging Face layout: config.json and model.safetensors.
 
-A matrix may be stored in I8 [out, in] beside NAME_scale, F32 [out, 1]: row i is scale_i times the
-integers. That is the int-quantized format of compressed-tensors, and config.json says so.
+A matrix may be stored as I8 [out, in] with NAME_scale, F32 [out, 1]: row i is scale_i times the integers. That is
+the int-quantized format of compressed-tensors, and config.json declares it.
 """
 
 import json
@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from .model import Architecture, Weights, architecture
 
 SCALE = "_scale"
-# What transformers needs to know to multiply by the scales. The format is in the group, too: from
-# numbers alone compressed-tensors takes weights of 8 bits for packed ones.
+# transformers needs this to multiply by the scales. The group repeats the format, because compressed-tensors otherwise
+# takes 8-bit weights for packed ones.
 INT8_BY_ROWS = {
     "quant_method": "compressed-tensors",
     "format": "int-quantized",
@@ -39,7 +39,7 @@ def read_weights(file: Path) -> Weights:
 
 
 def widened(stored: Weights) -> Weights:
-    """In F32, matrices in I8 times their scales."""
+    """Widen to F32; multiply I8 matrices by their scales."""
     weights = {name: w.float() for name, w in stored.items()
                if w.is_floating_point() and not name.endswith(SCALE)}
     for name, w in stored.items():
@@ -49,7 +49,7 @@ def widened(stored: Weights) -> Weights:
 
 
 def to_int8(weights: Weights) -> Weights:
-    """Matrices by rows, the largest number of a row being 127; the others in F16."""
+    """Quantize matrices by rows, so that the largest magnitude of a row is 127; convert the other tensors to F16."""
     stored: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
@@ -66,7 +66,7 @@ def write_model(folder: Path, config: dict[str, Any], weights: Weights, dtype: t
 
 
 def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None:
-    """The same, each tensor in the type that it has."""
+    """Like write_model, but each tensor keeps its type."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(w.dtype == torch.int8 for w in weights.values()):
         config = config | {"quantization_config": INT8_BY_ROWS}
@@ -77,7 +77,7 @@ def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None
 def save(weights: Weights, file: Path) -> None:
     stored = {name: w.contiguous() for name, w in weights.items()}
     save_file(stored, file, metadata={"format": "pt"})
-    file.chmod(0o644)  # it is served from here, and safetensors keeps its files to their owner
+    file.chmod(0o644)  # web servers must read it, and safetensors makes files private
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -2,9 +2,9 @@
 
     python -m models.reference.fit_gelu
 
-x Phi(x) = max(x, 0) - u Q(u) with u = |x| and Q the upper tail of the normal distribution. Q(u)
-e^(u^2/2) is smooth and slow; in t = 1 / (1 + p u) a short polynomial follows it. The fit minimizes
-the largest error of u Q(u) (Lawson's weights), and prints it as computed in double and in float.
+x Phi(x) = max(x, 0) - u Q(u) with u = |x| and Q the upper tail of the normal distribution. Q(u) e^(u^2/2) is smooth
+and varies slowly, so a short polynomial in t = 1 / (1 + p u) approximates it. The fit minimizes the largest error of
+u Q(u) (Lawson's weights); the script prints that error as computed in double and in float.
 """
 
 import math
@@ -24,7 +24,7 @@ def tail(u: np.ndarray) -> np.ndarray:
 def fit() -> np.ndarray:
     u = np.linspace(0, 12, 20001)
     t = 1 / (1 + P * u)
-    scale = u * np.exp(-u * u / 2) + 1e-4  # what an error of the polynomial is multiplied by
+    scale = u * np.exp(-u * u / 2) + 1e-4  # factor from an error of the polynomial to one of the result
     powers = t[:, None] ** np.arange(1, DEGREE + 1)
     weights = np.ones_like(u)
     best, least = np.zeros(DEGREE), math.inf

@@ -19,23 +19,23 @@ from torch.nn import functional
 from .operations import OPERATIONS, Parameters, elu1
 
 Weights = dict[str, Tensor]
-# [..., in] times [in, out]
+# Multiplies [..., in] by [in, out]
 Product = Callable[[Tensor, Tensor], Tensor]
-# What sees a tensor on its way: its name, the layer, the tensor
+# Callback for intermediate tensors: name, layer, tensor
 Visit = Callable[[str, int, Tensor], None]
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Which keys a query sees. `size` is the window, or how many first tokens every query sees;
-    `first` tokens stay visible beside a window, as Xiao et al. (2024) keep them in a cache."""
+    """Which keys a query sees. `size` is the window, or the length of the prefix; a window may keep `first` tokens
+    visible, as the cache of Xiao et al. (2024) does."""
 
     kind: str = "causal"  # causal, window, prefix or bidirectional
     size: int = 0
     first: int = 0
 
     def visible(self, T: int, device: torch.device) -> Tensor:
-        """[T, T], true where query row i sees key column j"""
+        """[T, T], true where query row i sees key column j."""
         query, key = torch.arange(T, device=device)[:, None], torch.arange(T, device=device)
         past = key <= query
         if self.kind == "window":
@@ -47,7 +47,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Architecture:
-    family: str  # "llama" (mixtral too) or "gpt2"
+    family: str  # "llama" (also mixtral) or "gpt2"
     L: int
     H: int
     G: int
@@ -59,43 +59,43 @@ class Architecture:
     norm_eps: float
     tied: bool
     operation: str
-    parameters: Mapping[str, float]  # of the operation, all of them
-    # What follows is read by llama only.
+    parameters: Mapping[str, float]  # of the operation, defaults included
+    # Only llama reads the following fields.
     rope_theta: float = 10000.0
     positions: str = "rotary"  # none, learned, sinusoid, alibi, relative
     mask: Mask = Mask()
-    norm_place: str = "pre"  # of each half of a block; post: after its sum; sandwich: before and after
+    norm_place: str = "pre"  # norm of each half of a block: pre, post (after its sum) or sandwich (before and after)
     norm_kind: str = "rms"  # or "layer"
     feed_forward: str = "gated"  # plain, none
-    activation: str = "silu"  # gelu (with erf), relu
+    activation: str = "silu"  # or gelu (with erf), relu
     heads: str = "joined"  # or "added": W_O reads the sum of the heads' outputs
-    bias_key: str = "none"  # a key of no token: "head" (one each) or "shared" by the heads
+    bias_key: str = "none"  # a key without a token: "head" (one per head) or "shared" by the heads
     bias_key_value: str = "none"  # its value, likewise; none: 0
-    value_bias: str = "none"  # added to the heads' outputs, likewise
+    value_bias: str = "none"  # added to the head outputs, likewise
     gate: str = "none"  # {output,value}_{element,head}, value_state
-    E: int = 0  # experts; 0: one feed-forward for all tokens
-    top_k: int = 0  # experts that one token goes through
-    qk_norm: bool = False  # of each query and key, before rotation (qwen3)
+    E: int = 0  # number of experts; 0: dense feed-forward
+    top_k: int = 0  # experts per token
+    qk_norm: bool = False  # norm queries and keys per head, before rotation (qwen3)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Everything one forward pass computed, in the order it was computed."""
+    """The intermediate results of one forward pass, in the order of computation."""
 
     hidden: Tensor  # [..., L+1, T, D]  residual stream: embedding, then after each block
     q: Tensor  # [..., L, H, T, K]  after rotation
     k: Tensor  # [..., L, G, T, K]  after rotation
     v: Tensor  # [..., L, G, T, K]  after a gate on values
-    att: Tensor  # [..., L, H, T, T]  row i: the weights of query i; 0 for unseen keys
-    att_out: Tensor  # [..., L, T, D]  what attention adds to the residual stream
-    mlp_out: Tensor  # [..., L, T, D]  what the feed-forward adds to it
+    att: Tensor  # [..., L, H, T, T]  row i: the weights of query i; 0 for masked keys
+    att_out: Tensor  # [..., L, T, D]  attention output, added to the residual stream
+    mlp_out: Tensor  # [..., L, T, D]  feed-forward output, added to it
     logits: Tensor  # [..., T, V]
     att_bias: Tensor | None = None  # [..., L, H, T]  weight of the bias key
     gate: Tensor | None = None  # [..., L, H, T]  mean over K of the gate of a head
     router: Tensor | None = None  # [..., L, T, E]  weight of each expert
 
     def fields(self) -> dict[str, Tensor]:
-        """What this model has, by name."""
+        """The fields that this model has, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -116,7 +116,7 @@ def _mask(config: dict[str, Any], own: dict[str, Any]) -> Mask:
 
 
 def architecture(config: dict[str, Any]) -> Architecture:
-    """What a config.json says, in this project's letters."""
+    """Read a config.json into this project's letters."""
     own = config.get("sinkscope", {})
     _unknown(own, _OWN, "sinkscope")
     attention = own.get("attention", {})
@@ -126,7 +126,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
     parameters = {**standard, **given}
     if config["model_type"] in ("llama", "mistral", "mixtral", "qwen3"):
         D, H = config["hidden_size"], config["num_attention_heads"]
-        # transformers 5 moved the base of the rotation into a sub-object
+        # transformers 5 moved rope_theta into this object.
         rope = config.get("rope_parameters") or {}
         return Architecture(
             "llama", config["num_hidden_layers"], H, config.get("num_key_value_heads") or H, D,
@@ -164,7 +164,7 @@ def _angles(T: int, width: int, theta: float, like: Tensor) -> Tensor:
 
 
 def _rotate(x: Tensor, theta: float) -> Tensor:
-    """Turn the pair (j, j + K/2) of position t by the angle t * theta^(-2j/K).  [..., T, K]"""
+    """Rotate the pair (j, j + K/2) of position t by the angle t * theta^(-2j/K).  [..., T, K]"""
     T, K = x.shape[-2:]
     angle = _angles(T, K, theta, x)
     first, second = x.chunk(2, -1)
@@ -180,8 +180,8 @@ def _sinusoid(T: int, like: Tensor) -> Tensor:
 
 
 def _slopes(H: int) -> list[float]:
-    """ALiBi's slope of each head: powers of 2^(-8/H); between powers of two, those of the power
-    below and every second one of the power above (Press et al. 2022)."""
+    """ALiBi's slope of each head: powers of 2^(-8/H); between powers of two, the slopes of the power below and every
+    second one of the power above (Press et al. 2022)."""
     power = 2 ** math.floor(math.log2(H))
     slopes = [2.0 ** (-8.0 * (h + 1) / power) for h in range(power)]
     finer = [2.0 ** (-4.0 * (h + 1) / power) for h in range(0, 2 * (H - power), 2)]
@@ -189,13 +189,13 @@ def _slopes(H: int) -> list[float]:
 
 
 def _bucket(distance: Tensor) -> Tensor:
-    """T5's bucket of a distance, 32 buckets up to 128; the paper adds the index itself."""
+    """T5's bucket of a distance, 32 buckets up to 128; the paper adds the index itself to the scores."""
     far = 16 + (distance.clamp_min(16) / 16).log() / math.log(8) * 16
     return torch.where(distance < 16, distance, far.floor().clamp_max(31))
 
 
 def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
-    """What positions add to the scores, [H, T, T] or [T, T]"""
+    """Distance terms of the scores, [H, T, T] or [T, T]."""
     at = torch.arange(T, dtype=like.dtype, device=like.device)
     distance = (at[:, None] - at).clamp_min(0)
     if arch.positions == "alibi":
@@ -208,8 +208,7 @@ _ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu, "relu": functi
 
 
 class _Llama:
-    """RMSNorm, rotary positions, grouped heads, SwiGLU, and what a variant puts in their place; a
-    bias wherever the file has one."""
+    """RMSNorm, rotary positions, grouped heads, SwiGLU, and the variants of each; biases if the file has them."""
 
     def __init__(self, arch: Architecture, weights: Weights,
                  product: Product = torch.matmul) -> None:
@@ -229,25 +228,26 @@ class _Llama:
         return y if bias is None else y + bias
 
     def has(self, half: str) -> bool:
-        """A block of attention alone has no second half, and no norm of one."""
+        """A block without a feed-forward has no second half and no norm for it."""
         return half in ("input", "attention") or self.arch.feed_forward != "none"
 
     def before(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """What the half "input" (attention) or "post_attention" (feed-forward) reads."""
+        """Input of the half "input" (attention) or "post_attention" (feed-forward)."""
         if self.arch.norm_place == "post" or not self.has(half):
             return x
         if self.arch.norm_place == "sandwich" and half == "post_attention":
-            half = "pre_feedforward"  # Gemma 2's names: the other one is that of what attention adds
+            half = "pre_feedforward"  # Gemma 2's name; post_attention_layernorm there follows attention
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
     def added(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """What is added to the stream, of what the half "attention" or "feedforward" gives."""
+        """Norm the output of the half "attention" or "feedforward" before it is added to the stream, if the model
+        does."""
         if self.arch.norm_place != "sandwich" or not self.has(half):
             return x
         return self._norm(x, f"model.layers.{layer}.post_{half}_layernorm")
 
     def after(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """The stream once that half is added."""
+        """Norm the stream after that half is added, if the model does."""
         if self.arch.norm_place != "post" or not self.has(half):
             return x
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
@@ -271,8 +271,8 @@ class _Llama:
         return q, k, v
 
     def gate(self, y: Tensor, layer: int) -> Tensor:
-        """[..., H or G, T, K or 1]; y: what the half reads (Qiu et al. 2025, G1 and G2), or all
-        values of a token side by side (Bu et al. 2025, value-state gated attention)"""
+        """Gates [..., H or G, T, K or 1] from y, the block's input (Qiu et al. 2025, G1 and G2), or from all values of
+        a token (Bu et al. 2025, value-state gated attention)."""
         count = self.arch.H if self.arch.gate.startswith("output") else self.arch.G
         return _heads(self._linear(y, f"model.layers.{layer}.self_attn.gate_proj"), count).sigmoid()
 
@@ -291,7 +291,7 @@ class _Llama:
         return self._linear(inner, at + down)
 
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor | None]:
-        """What is added to the stream, and the weight of each expert where there are any."""
+        """The output, added to the stream, and the weight of each expert if the model has experts."""
         at = f"model.layers.{layer}."
         if self.arch.feed_forward == "none":
             return torch.zeros_like(y), None
@@ -302,7 +302,7 @@ class _Llama:
         kept = share.topk(self.arch.top_k, -1)
         weight = torch.zeros_like(share).scatter(-1, kept.indices, kept.values)
         weight = weight / weight.sum(-1, keepdim=True)
-        # Every expert sees every token: what a token did not choose is multiplied by 0.
+        # Every expert computes every token; weight 0 removes the tokens that the router sent elsewhere.
         out = sum((weight[..., e, None] * self._expert(y, f"{at}experts.{e}.", "w1", "w3", "w2")
                    for e in range(self.arch.E)), torch.zeros_like(y))
         return out, weight
@@ -318,7 +318,7 @@ class _Gpt2:
 
     def __init__(self, arch: Architecture, weights: Weights,
                  product: Product = torch.matmul) -> None:
-        # Some files carry the prefix "transformer.", the original ones do not.
+        # Files saved with the head have the prefix "transformer.", the original ones do not.
         self.arch, self.product = arch, product
         self.weights = {name.removeprefix("transformer."): w for name, w in weights.items()}
 
@@ -360,7 +360,7 @@ class _Gpt2:
         return self.product(self._norm(x, "ln_f"), self.weights["wte.weight"].T)
 
 
-_FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
+FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
 
 
 def _features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> Tensor:
@@ -376,14 +376,14 @@ def _features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> Tens
 
 
 def _every_head(arch: Architecture, x: Tensor) -> Tensor:
-    """[..., G or 1, T, K] -> [..., H, T, K]: query head h reads key/value head h // (H/G)"""
+    """[..., G or 1, T, K] -> [..., H, T, K]: query head h reads key/value head h // (H/G)."""
     return x.repeat_interleave(arch.H // x.shape[-3], -3)
 
 
 def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
            ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """q [..., H, T, K], k and v [..., G, T, K] -> weights of the tokens [..., H, T, T], of the bias
-    key [..., H, T] where there is one, and the mix of values [..., H, T, K]."""
+    """q [..., H, T, K], k and v [..., G, T, K] -> weights of the tokens [..., H, T, T], of the bias key [..., H, T] if
+    there is one, and the weighted sum of values [..., H, T, K]."""
     arch, operation = model.arch, OPERATIONS[model.arch.operation]
     T, K = q.shape[-2:]
     k, v = _every_head(arch, k), _every_head(arch, v)
@@ -400,7 +400,7 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
         x = x + distance
     bias_key = model.own(layer, "bias_key")  # [G or 1, K]
     if bias_key is not None:
-        # One more key in front, which every query sees and which has no position.
+        # The bias key comes first; every query sees it, and it has no position.
         x = torch.cat([scores(_every_head(arch, bias_key[:, None])), x], -1)
         visible = torch.cat([visible.new_ones(T, 1), visible], -1)
     weights = operation.weights(x, visible, Parameters(arch.parameters, model.own(layer, "sinks")))
@@ -415,7 +415,7 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
 
 
 def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> dict[str, Tensor]:
-    """The attention half of a block: its trace, by the names of Trace."""
+    """The attention half of a block; returns its fields of Trace by name."""
     arch = model.arch
     visit("input", layer, y)
     q, k, v = model.qkv(y, layer)
@@ -441,10 +441,10 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> 
 
 def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             product: Product = torch.matmul, visit: Visit = lambda name, layer, x: None) -> Trace:
-    """tokens [..., T] -> everything the model computed on the way to its logits. The product is that
-    of all matrices but routers' and feature maps'. `visit` sees "stream" (the residual stream before
-    each layer), "input" (what its attention reads) and "values" [..., G, T, K], and may add hooks."""
-    model = _FAMILIES[arch.family](arch, weights, product)
+    """Run tokens [..., T]; return all intermediate results and the logits. `product` multiplies all matrices but those
+    of routers and feature maps. `visit` gets "stream" (the residual stream before each layer), "input" (the input of
+    its attention) and "values" [..., G, T, K], and may add hooks."""
+    model = FAMILIES[arch.family](arch, weights, product)
     x = model.embed(tokens)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(arch.L):
@@ -460,6 +460,6 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             record["router"] = router
         for name, value in record.items():
             steps.setdefault(name, []).append(value)
-    batch_rank = tokens.dim() - 1  # the new dimension L comes right after the batch
+    batch_rank = tokens.dim() - 1  # dimension L follows the batch dimensions
     stacked = {name: torch.stack(values, batch_rank) for name, values in steps.items()}
     return Trace(logits=model.head(x), **stacked)

@@ -1,10 +1,9 @@
 """The attention operations: how the scores of one query row become weights, one table row each.
 
-A score is x = q.k / sqrt(K), taken after the position has been rotated in; an operation with a
-feature map phi takes phi(q).phi(k) / sqrt(K) instead. Every function below gets scores
-[..., H, T, n], the mask `visible` [T, n] (true where query row i sees key column j) and its
-`Parameters`, and returns weights of the same shape in which an invisible key has weight exactly 0.
-The n keys are the T tokens, after a bias key where the model has one.
+A score is x = q.k / sqrt(K), after rotation; an operation with a feature map phi takes phi(q).phi(k) / sqrt(K)
+instead. Every function below gets scores [..., H, T, n], the mask `visible` [T, n] (true where query row i sees key
+column j) and its `Parameters`, and returns weights of the same shape; a masked key has weight exactly 0. The n keys
+are the T tokens, preceded by the bias key if the model has one.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Parameters:
-    """What the whole model shares, by name, and the sink logit of each head [H] where it has one."""
+    """Parameters of the whole model, by name, and the sink logit of each head [H] if the operation has one."""
 
     numbers: Mapping[str, float] = field(default_factory=dict)
     sink: Tensor | None = None
@@ -28,7 +27,7 @@ def _only_visible(weights: Tensor, visible: Tensor) -> Tensor:
 
 
 def _visible_keys(visible: Tensor) -> Tensor:
-    """How many keys each query row sees, [T, 1]: a row's count ignores the tokens after it."""
+    """Number of keys that each query row sees, [T, 1]; later tokens do not count."""
     return visible.sum(-1, keepdim=True)
 
 
@@ -37,7 +36,7 @@ def _softmax(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _with_extra_logit(x: Tensor, visible: Tensor, extra: Tensor) -> Tensor:
-    """Softmax over the visible keys and one further logit, whose share is then thrown away."""
+    """Softmax over the visible keys and one more logit, whose weight is discarded."""
     column = extra.expand(x.shape[:-1]).unsqueeze(-1)
     everything = torch.cat([x.masked_fill(~visible, -torch.inf), column], -1)
     return everything.softmax(-1)[..., :-1]
@@ -74,7 +73,7 @@ def _relu(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def elu1(x: Tensor) -> Tensor:
-    """elu(x) + 1. Below 0 that is e^x; e^x - 1 + 1 would be 0 in F32 from -17 on."""
+    """elu(x) + 1. Below 0 that is e^x; computing e^x - 1 + 1 would give 0 in F32 below -17."""
     return torch.where(x > 0, x + 1, x.clamp_max(0).exp())
 
 
@@ -95,7 +94,7 @@ def _identity_divided(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _identity_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    """A sum of signed weights may be 0, so the divisor is kept at 1 or more."""
+    """A sum of signed weights may be 0, so the divisor is at least 1."""
     weights = _identity(x, visible, p)
     return weights / weights.sum(-1, keepdim=True).abs().clamp_min(1.0)
 
@@ -111,8 +110,8 @@ def _softmax_p(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    """Everything times e^-m, m the largest score or 0, so that nothing overflows."""
-    x = _only_visible(x, visible)  # e^0 - 1 is 0: an invisible key adds nothing
+    """Numerator and denominator are multiplied by e^-m, m the largest score or 0, so that nothing overflows."""
+    x = _only_visible(x, visible)  # e^0 - 1 is 0: a masked key adds nothing
     m = x.amax(-1, keepdim=True).clamp_min(0)
     shrink = (-m).exp()
     raised = torch.where(x > 20, (x - m).exp() - shrink, x.clamp_max(20).expm1() * shrink)
@@ -130,8 +129,8 @@ def _as_it_is(weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Operation:
-    """`weights` turns scores into attention; `share` turns attention into the rows, summing to 1,
-    that alpha and Sink_k are defined on (a proxy where the operation does not normalize)."""
+    """`weights` turns scores into attention; `share` turns attention into rows that sum to 1, on which alpha and Sink_k
+    are defined (a proxy if the operation does not normalize)."""
 
     id: str
     formula: str

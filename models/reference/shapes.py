@@ -1,4 +1,4 @@
-"""The tensors of a model: names and shapes, from its architecture alone."""
+"""The tensors of a model: names and shapes, derived from its architecture."""
 
 from .model import Architecture
 from .operations import OPERATIONS
@@ -28,7 +28,7 @@ def _feed_forward(arch: Architecture) -> Shapes:
 
 
 def _added(arch: Architecture) -> Shapes:
-    """What a variant of attention has besides q, k, v and o."""
+    """The tensors that a variant of attention adds to q, k, v and o."""
     H, G, D, K = arch.H, arch.G, arch.D, arch.K
     shapes: Shapes = {}
     if arch.operation == "sink_logit":
@@ -48,12 +48,12 @@ def _added(arch: Architecture) -> Shapes:
 
 
 def has_second_norm(arch: Architecture) -> bool:
-    """Before the feed-forward, or, of a sandwich, behind attention."""
+    """True if a block has a norm before its feed-forward, or, in a sandwich, after attention."""
     return arch.feed_forward != "none" or arch.norm_place == "sandwich"
 
 
 def shapes(arch: Architecture) -> Shapes:
-    """Of a llama. The order is that in which weights are drawn; see `added`."""
+    """Names and shapes of a llama, in the order in which weights are drawn; see `added`."""
     D, HK, GK = arch.D, arch.H * arch.K, arch.G * arch.K
     block = {
         **_norm(arch, "input_layernorm"),
@@ -75,8 +75,8 @@ def shapes(arch: Architecture) -> Shapes:
 
 
 def added(arch: Architecture) -> Shapes:
-    """The tensors that only a variant has. They come last, so that a variant shares every other
-    weight with the model it varies when both are drawn from one seed."""
+    """The tensors that only a variant has. They come last, so that a variant drawn from the same seed shares all other
+    weights with its baseline."""
     in_layer = _added(arch)
     if arch.norm_place == "sandwich" and arch.feed_forward != "none":
         in_layer |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")

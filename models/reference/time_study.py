@@ -1,11 +1,11 @@
-"""Time a study of tests/bench/study.mjs beside eager PyTorch, of one thread and of all cores.
+"""Time a study of tests/bench/study.mjs and eager PyTorch, on one thread and on all cores.
 
     python -m models.reference.time_study [--node PATH] [--rounds 3]
 
-Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once
-alone and once with the mean over heads of Sink_1, the entropy of rows and the loss, of one sequence at
-a time and of all 100 at once; a study prints the whole summary, or the same three. Sequences a second of
-wall time: the best of all rounds, which alternate.
+Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once without metrics
+and once with the mean over heads of Sink_1, the entropy of rows and the loss, one sequence at a time and all 100 at
+once; a study computes the whole summary, or the same three metrics. The result is sequences per second of wall time,
+the best of all rounds; the rounds alternate between the two.
 """
 
 import re

@@ -1,11 +1,9 @@
-"""Time a step of training by core/train and by PyTorch, each on one thread, on the two shapes of
-tests/bench/train.mjs.
+"""Time a training step of core/train and of PyTorch, each on one thread, on the two shapes of tests/bench/train.mjs.
 
     python -m models.reference.time_training [--node PATH] [--rounds 3]
 
-Milliseconds are of CPU, the best of all rounds. PyTorch is written as one writes it for speed: its
-own attention, fused optimiser, batches made beforehand. GFLOP/s are 6 x parameters x tokens;
-vectors that are looked up do not count.
+Milliseconds are CPU time, the best of all rounds. PyTorch runs its fast code: fused attention and optimizer, batches
+made in advance. GFLOP/s are 6 x parameters x tokens; embedding lookups do not count.
 """
 
 import re
@@ -76,7 +74,7 @@ class Model(nn.Module):
 
 
 def by_torch(shape: Shape) -> float:
-    """Milliseconds of CPU of the quickest step."""
+    """CPU milliseconds of the fastest step."""
     model = Model(shape)
     optimiser = torch.optim.AdamW(model.parameters(), 3e-3, fused=True)
     batches = [torch.randint(0, shape.V, (shape.batch, shape.T + 1)) for _ in range(shape.steps)]

@@ -1,4 +1,4 @@
-"""What the scripts that time PyTorch beside a bench of ours share: who runs it, and how often."""
+"""Shared by the scripts that time PyTorch and our benchmarks: command line and runner."""
 
 import argparse
 import subprocess
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def begin(doc: str) -> argparse.Namespace:
-    """The command line, `node` and `rounds`; PyTorch has one thread from here on."""
+    """Parse the command line (`node` and `rounds`) and limit PyTorch to one thread."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--node", default="node")
     parser.add_argument("--rounds", type=int, default=3)
@@ -19,6 +19,6 @@ def begin(doc: str) -> argparse.Namespace:
 
 
 def output_of(node: str, bench: str, *options: str) -> str:
-    """The output of a benchmark of tests/bench."""
+    """Run a benchmark of tests/bench; return its output."""
     return subprocess.run([node, ROOT / "tests/bench" / bench, *options], check=True,
                           capture_output=True, text=True).stdout

@@ -57,7 +57,7 @@ from ..reference.goldens import ZOO
 from ..reference.goldens.write_goldens import f64_trace
 from ..reference.goldens.write_training import plain_tokens, planted
 from ..reference.goldens.write_variants import logit_parts
-from ..reference.model import Architecture, Trace, Weights
+from ..reference.model import FAMILIES, Architecture, Trace, Weights, forward
 from ..reference.operations import OPERATIONS
 from . import inputs
 
@@ -84,6 +84,7 @@ TUNED_SEEDS = (1, 2, 3)
 PLANTED_SEEDS, PLANTED = (1, 2, 3, 4, 5), {"planted": 0.2, "steps": 100, "first": 0}
 SEARCHED = {"loss": ("softmax", "sigmoid", "key-bias"), "away": ("softmax",)}
 SEARCH_SEEDS, SEARCH_TEXTS = (1, 2, 3, 4, 5), 9
+FRAGILE = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
 
 
 def valley(hidden: Tensor) -> float:
@@ -297,6 +298,30 @@ def of_search(seed: int) -> Columns:
     return found
 
 
+@torch.no_grad()
+def loss_without(arch: Architecture, weights: Weights, ids: Tensor, channel: int) -> float:
+    """With a channel of the residual stream zeroed after the embedding and after each layer."""
+
+    def zero(name: str, layer: int, x: Tensor) -> None:
+        if name == "stream":
+            x[..., channel] = 0
+
+    last = forward(arch, weights, ids, visit=zero).hidden[..., -1, :, :].clone()
+    last[..., channel] = 0
+    return metrics.loss(FAMILIES[arch.family](arch, weights, torch.matmul).head(last), ids).mean().item()
+
+
+def of_channels(id: str) -> Columns:
+    arch, weights = read_model(ZOO / id)
+    ids = held_out_ids(id, json.loads(HELD_OUT.read_text())[:SEQUENCES])
+    with torch.no_grad():
+        loss = metrics.loss(forward(arch, weights, ids).logits, ids).mean().item()
+    rises = torch.tensor([loss_without(arch, weights, ids, channel) - loss for channel in range(arch.D)])
+    worst = int(rises.argmax())
+    return {"loss": loss, "worst_channel": worst, "worst": rises[worst].item(),
+            "median": rises.median().item()}
+
+
 def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
     """Of each group what measures a unit, and the units."""
     index = json.loads((ZOO / "index.json").read_text())
@@ -304,7 +329,8 @@ def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
             "seeds of the lab": (of_lab, LAB_SEEDS),
             "fine-tunings": (of_tuning, TUNED_SEEDS),
             "planted triggers": (of_planted, PLANTED_SEEDS),
-            "searches": (of_search, SEARCH_SEEDS)}
+            "searches": (of_search, SEARCH_SEEDS),
+            "channels": (of_channels, FRAGILE)}
 
 
 def written_units(found: dict[str, list[dict[str, Any]]]) -> str:

@@ -2,14 +2,18 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
-import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
+import { load } from '../../wasm/index.js';
+import { ZOO } from '../../wasm/loading/zoo.js';
 import { root, TYPES } from './stage.mjs';
 
 const HOME = 'https://sinkscope.example/0.2.0/';
 const MOST_BYTES = 20e6;
-const MODELS = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
+/** The first text of the page. */
+const TEXT =
+  'The old man sat at the door and looked over the water. He thought of his child, and every night was long.';
 
 /** Builds the package and unpacks what npm makes of it; the bytes of the file, and of what it holds. */
 function pack(folder) {
@@ -50,10 +54,45 @@ const courseOf = (
   origin,
 ) => `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,">
 <script type="module" src="${origin}/npm/sinkscope-page/sink-scope.js"></script>
-<main>${MODELS.map((model) => `<sink-scope view="sinks" shown="${model}"></sink-scope>`).join('\n')}</main>`;
+<main>${ZOO.map((model) => `<sink-scope view="sinks" shown="${model}"></sink-scope>`).join('\n')}</main>`;
+
+/** The programs of the README's ten lines, which import from a CDN: HTML of a CodePen, a cell of an Observable notebook. */
+function programs(origin, version) {
+  const readme = readFileSync(join(root, 'wasm/README.md'), 'utf8');
+  return [/^```html\n(<canvas[^]*?)^```/m, /^```js observable\n([^]*?)^```/m].map((block) => {
+    const [, program] = block.exec(readme);
+    assert.ok(program.trim().split('\n').length <= 12, program);
+    assert.ok(program.includes(`https://cdn.jsdelivr.net/npm/sinkscope-page@${version}/`), program);
+    return program.replaceAll('https://cdn.jsdelivr.net', origin);
+  });
+}
+
+async function expectPrograms(page, host, cell) {
+  await page.goto(`${host.origin}/codepen`);
+  await page.waitForFunction(() => !/Measuring/.test(document.querySelector('#sink').textContent));
+  assert.match(await page.textContent('#sink'), /^79\.2% of the heads have a sink$/);
+  const drawn = await page.evaluate(() => {
+    const { width, height } = document.querySelector('#map');
+    const context = document.querySelector('#map').getContext('2d');
+    return [width, height, ...context.getImageData(0, 0, 2, 1).data];
+  });
+  assert.deepEqual(drawn, [14, 14, 176, 48, 90, 255, 0, 0, 0, 0], 'row 0 gives key 0 all');
+  // The notebook has `display` and `Plot`; the cell is a module's body.
+  const shown = await page.evaluate(async (body) => {
+    const AsyncFunction = (async () => {}).constructor;
+    let displayed;
+    const Plot = { plot: (options) => options, cell: (data, channels) => ({ data, channels }) };
+    await new AsyncFunction('display', 'Plot', body)((one) => (displayed = one), Plot);
+    const { title, marks } = displayed;
+    return { title, cells: marks[0].data, channels: marks[0].channels };
+  }, cell);
+  assert.match(shown.title, /^L\dH\d: rows attend to columns$/);
+  assert.deepEqual(shown.cells[0], { query: 0, key: 0, weight: 1 });
+  assert.ok(Object.values(shown.channels).every((name) => name in shown.cells[0]));
+}
 
 export const packed = {
-  async 'the package sinkscope-page: one script tag of a CDN draws figures of six models in a page of another origin'(
+  async 'the package sinkscope-page: one script tag of a CDN draws figures of six models in a page of another origin, and the programs of the README run'(
     stage,
   ) {
     const folder = join(root, '.build/packed');
@@ -63,7 +102,11 @@ export const packed = {
     assert.ok(unpacked <= MOST_BYTES, `${unpacked} bytes`);
     const { version } = JSON.parse(readFileSync(join(folder, 'package/package.json'), 'utf8'));
     const cdn = await serve(join(folder, 'package'), version);
-    const host = await serve('', '', { '/': courseOf(cdn.origin) });
+    const [pen, cell] = programs(cdn.origin, version);
+    const host = await serve('', '', {
+      '/': courseOf(cdn.origin),
+      '/codepen': `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">${pen}`,
+    });
     const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
     try {
       const page = await context.newPage();
@@ -87,11 +130,11 @@ export const packed = {
       for (const one of await page.locator('sink-scope').all()) await one.scrollIntoViewIfNeeded();
       await page.waitForFunction(
         (n) => new Set(globalThis.runs.map(({ subject }) => subject)).size >= n,
-        MODELS.length,
+        ZOO.length,
       );
       const runs = await page.evaluate(() => globalThis.runs);
       const seen = new Set(runs.map(({ subject }) => subject));
-      assert.deepEqual([...seen].sort(), MODELS.toSorted());
+      assert.deepEqual([...seen].sort(), ZOO.toSorted());
       const { says } = runs.find(({ subject }) => subject === 'softmax');
       assert.match(says, /^15 of the 24 heads/, 'the numbers of the page');
       const workers = page.workers().map((worker) => worker.url());
@@ -99,8 +142,23 @@ export const packed = {
       // The package holds no page: its figures lead to the one that the build named.
       const link = await page.locator('sink-scope a[part=link]').first().getAttribute('href');
       assert.ok(link.startsWith(`${HOME}#`), link);
+      // Its names are those that the package sinkscope opens, with the numbers of the figures.
+      for (const name of ZOO) {
+        const zoo = `${cdn.origin}/npm/sinkscope-page@${version}/zoo/`;
+        const model = await load(name, { zoo, cache: false });
+        assert.equal(model.id, name);
+        const { sink } = await model.measure(TEXT);
+        if (name === 'softmax') assert.equal(Math.round(24 * sink), 15);
+        await model.close();
+      }
+      // The dialog that asks whether a server allows the element is of the page.
+      const files = readdirSync(join(folder, 'package/assets')).map((file) =>
+        readFileSync(join(folder, 'package/assets', file), 'utf8'),
+      );
+      for (const file of files) assert.doesNotMatch(file, /probe\.html/);
       const picture = await fetch(`${cdn.origin}/npm/sinkscope-page@${version}/pictures/1-map.svg`);
       assert.match(await picture.text(), /^<svg/);
+      await expectPrograms(page, host, cell);
       assert.deepEqual(troubles, []);
       return `${(bytes / 1e6).toFixed(1)} MB, ${(unpacked / 1e6).toFixed(1)} MB unpacked`;
     } finally {

@@ -183,7 +183,7 @@ async function serve(folder) {
   return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
-/** The figure is drawn, has a height, and follows the theme where the host has a button for it. */
+/** The figure is drawn and fills its place, and follows the theme where the host has a button for it. */
 async function look(stage, name, { toggle }, folder) {
   const site = await serve(folder);
   const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
@@ -193,11 +193,14 @@ async function look(stage, name, { toggle }, folder) {
   await figure.scrollIntoViewIfNeeded();
   const isElement = (await figure.evaluate((one) => one.localName)) === 'sink-scope';
   const inside = isElement ? page : await (await figure.elementHandle()).contentFrame();
-  const stamp = isElement ? figure.locator('.stamp') : inside.locator('.stamp');
-  await stamp.first().waitFor();
-  assert.match(await stamp.first().textContent(), /T = \d+/);
-  const { height } = await figure.boundingBox();
-  assert.ok(height > 250, `${height} px high`);
+  const within = isElement ? figure : inside;
+  // Conditions give way to the picture, to a button; they are there.
+  const stamp = within.locator('.stamp', { hasText: /T = \d+/ });
+  await stamp.first().waitFor({ state: 'attached' });
+  const { width, height } = await figure.boundingBox();
+  const picture = await within.locator('canvas').first().boundingBox();
+  const share = Math.min(picture.width, picture.height) / Math.min(width, height);
+  assert.ok(share >= 0.65, `the picture has ${(100 * share).toFixed()}% of the smaller side`);
   if (isElement && toggle) {
     const themed = () => figure.getAttribute('data-theme');
     const before = await themed();
@@ -211,7 +214,8 @@ async function look(stage, name, { toggle }, folder) {
   await page.screenshot({ path: `${pictures}/host-${name.replace(/\W+/g, '-')}.png` });
   await context.close();
   site.close();
-  return `${isElement ? 'element' : 'iframe'}, ${Math.round(height)} px high${toggle ? ', theme followed' : ''}`;
+  const sizes = `${Math.round(width)} × ${Math.round(height)} px, picture ${(100 * share).toFixed()}% of the smaller side`;
+  return `${isElement ? 'element' : 'iframe'}, ${sizes}${isElement && toggle ? ', theme followed' : ''}`;
 }
 
 const stage = await openStage();

@@ -14,6 +14,7 @@ import torch
 
 from models.reference.files import read_model
 from models.reference.goldens.write_training import planted
+from models.reference.model import forward
 from models.train import beyond
 
 # What models/README.md says of each, in the order of the columns; None: it says nothing.
@@ -56,6 +57,17 @@ def test_the_units_are_complete_and_one_is_measured_again() -> None:
     for name, value in again.items():
         # A head near the threshold may fall on either side on another processor.
         assert value == pytest.approx(kept[name], abs=0.5 if name == "sink_1" else 1e-3), name
+
+
+def test_the_worst_channel_of_the_softmax_model_is_measured_again() -> None:
+    arch, weights = read_model(beyond.ZOO / "softmax")
+    ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
+    kept = next(one for one in json.loads(beyond.FILE.read_text())["channels"] if one["unit"] == "softmax")
+    trace = forward(arch, weights, ids)
+    assert kept["loss"] == pytest.approx(beyond.metrics.loss(trace.logits, ids).mean().item(), abs=1e-3)
+    cost = beyond.loss_without(arch, weights, ids, kept["worst_channel"]) - kept["loss"]
+    assert cost == pytest.approx(kept["worst"], abs=1e-3)
+    assert beyond.loss_without(arch, weights, ids, kept["worst_channel"] - 1) - kept["loss"] < cost / 2
 
 
 def test_units_are_measured_once_and_kept_in_order(

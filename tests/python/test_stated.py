@@ -6,7 +6,7 @@ from statistics import mean
 
 from test_claims import INDEX, prose
 
-from models.train import claims, decide, protocol
+from models.train import beyond, claims, decide, protocol
 from models.train.factors import at
 from models.train.recipe import recipes
 
@@ -41,8 +41,8 @@ def test_what_the_other_models_of_the_zoo_differ_in() -> None:
     assert len(INDEX) - 2 == 33 and others["gated"] == others["gated-value"]
     half = sum(recipes()[id].training.steps == 2000 for id in INDEX)
     assert half == 13
-    stated("README.md", "Thirty-three more models differ from the baseline in one factor each")
-    stated("README.md", f"within 2%; `gated` and `gated-value` have {others['gated']} more, `experts` "
+    stated("web/README.md", "Thirty-three more models differ from the baseline in one factor each")
+    stated("web/README.md", f"within 2%; `gated` and `gated-value` have {others['gated']} more, `experts` "
            f"has {others['experts']} more and `plain-ffn` {others['plain-ffn']} fewer. Thirteen of them "
            "were trained for 2,000 steps in place of 4,000")
 
@@ -50,6 +50,20 @@ def test_what_the_other_models_of_the_zoo_differ_in() -> None:
 def test_the_sink_of_the_key_bias_model_is_on_its_bias_key() -> None:
     share = INDEX["key-bias"]["measured"]["sink_bias"]
     stated("web/src/experiments/fragility.ts", f"whose sink is on the bias key (Sink∗ {share:.0f}%)")
+
+
+def test_what_zeroing_one_channel_costs() -> None:
+    units = json.loads(beyond.FILE.read_text())["channels"]
+    cost = {one["unit"]: f"{one['worst']:.2f}" for one in units}
+    assert [one["unit"] for one in sorted(units, key=lambda one: -one["worst"])] == list(beyond.FRAGILE)
+    assert all(one["median"] < 0.01 for one in units)
+    assert beyond.read_model(beyond.ZOO / "key-bias")[0].D == 128
+    stated("web/src/experiments/fragility.ts",
+           f"with the worst one of 128 zeroed, the loss rises by {cost['key-bias']} nats in the key-bias "
+           f"model")
+    stated("web/src/experiments/fragility.ts",
+           f"by {cost['softmax']} with softmax, {cost['sigmoid']} with sigmoid, {cost['gated']} with a gate "
+           f"and {cost['sink-logit']} with sink logits ({beyond.SEQUENCES} passages, T = {beyond.T})")
 
 
 def test_what_softmax1_and_normalized_sigmoid_leave_undecided() -> None:
@@ -82,5 +96,5 @@ def test_what_a_small_cache_costs_the_softmax_model() -> None:
 
     whole = loss(arch.mask)
     without, kept = loss(Mask("window", 24)) - whole, loss(Mask("window", 23, first=1)) - whole
-    stated("README.md", f"rises by {without:.3f} nats over 40 passages of 120 tokens, with the first "
+    stated("web/README.md", f"rises by {without:.3f} nats over 40 passages of 120 tokens, with the first "
            f"token kept by {kept:.3f}")

@@ -321,3 +321,4 @@ def test_a_picture_draws_a_name_with_a_dollar(recording: sinkscope.Recording) ->
     assert widget.picture(recording).startswith(b"\x89PNG")
     svg = widget.picture(recording, format="svg").decode()
     assert "n = 5 prompts" in svg and "eps 0.1" in svg
+    assert f"Drawn by Sinkscope {sinkscope.__version__}" in svg

@@ -160,6 +160,7 @@ test('--version and describe say what there is', async () => {
   const { version } = JSON.parse(readFileSync(new URL('wasm/package.json', root), 'utf8'));
   assert.equal((await run('--version')).stdout, `${version}\n`);
   const all = JSON.parse((await run('describe', '--json')).stdout);
+  assert.deepEqual([all.version, all.measured_by], [version, undefined]);
   const { stdout } = await run('describe');
   for (const table of ['metrics', 'fields', 'edits', 'operations'])
     for (const { name, question, formula, meaning } of all[table]) {

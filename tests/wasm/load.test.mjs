@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createEngine, findPlan, load, openTokenizer } from '../../wasm/index.js';
+import { folderInZoo } from '../../wasm/loading/zoo.js';
 import { openHub } from '../hub/server.mjs';
 import { binaries, failure, files, root, softmax } from './helper.mjs';
 
@@ -53,6 +54,7 @@ const SOURCES = {
   'a path': () => folder,
   'a file: address': () => softmax,
   'a name on the hub': () => 'sinkscope/softmax',
+  'a name of the zoo': () => 'softmax',
   'the page of a model': () => `${hub.endpoint}/sinkscope/softmax/tree/main`,
   'a folder of a web server, as a URL': () => new URL('softmax/', address),
   'a folder of a web server, as text': () => `${address}softmax`,
@@ -68,6 +70,7 @@ for (const [kind, source] of Object.entries(SOURCES)) {
       engine,
       cache: false,
       endpoint: hub.endpoint,
+      zoo: address,
     });
     const { sink, tokens, map, T } = await model.measure(TEXT);
     assert.equal(tokens[0], '<s>');
@@ -158,6 +161,20 @@ test('one token alone has no loss, and says that it is too short', async () => {
   const { loss, T, conclusive } = await model.measure('');
   assert.deepEqual([loss, T, conclusive], [null, 1, false]);
   await model.close();
+});
+
+test('a name of the zoo is a folder of the package sinkscope-page of the same version', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('wasm/package.json', root), 'utf8'));
+  const place = `https://cdn.jsdelivr.net/npm/sinkscope-page@${version}/zoo/`;
+  assert.equal(String(folderInZoo('key-bias')), `${place}key-bias/`);
+  assert.equal(folderInZoo('gpt2'), undefined);
+  const { id, files } = await findPlan('sigmoid', { zoo: new URL(address), cache: false });
+  assert.equal(id, 'sigmoid');
+  assert.equal(files.weights[0].url, `${address}sigmoid/model.safetensors`);
+  const lost = await failure(findPlan('sigmoid', { zoo: `${address}nothing/`, cache: false }));
+  assert.deepEqual([lost.code, lost.where], ['read', `${address}nothing/sigmoid/`]);
+  const nowhere = await failure(findPlan('sigmoid', { zoo: 'nowhere' }));
+  assert.deepEqual([nowhere.code, nowhere.where], ['argument', 'zoo']);
 });
 
 test('an address of a GGUF file is one, and what is nowhere is said so', async () => {

@@ -33,6 +33,7 @@ test('map prints the head that gives the first token most, or the one that is na
   assert.deepEqual(
     { ...found, map: found.map.flat() },
     {
+      measured_by: `Sinkscope ${model.engine.describe.version}`,
       ...{ model: 'softmax', text: TEXT, tokens, layer, head, shape: strongest.map.shape },
       map: [...strongest.map.data],
     },
@@ -53,8 +54,9 @@ test('map --csv has a line for each cell, with both tokens', async () => {
   const { tokens, map } = await model.measure('The "old" man');
   const lines = stdout.trimEnd().split('\n');
   const T = tokens.length;
-  assert.equal(lines.length, 3 + T * T);
-  assert.equal(lines[2], 'query,query_text,key,key_text,weight');
+  assert.equal(lines.length, 4 + T * T);
+  assert.match(lines[0], /measured_by",Sinkscope \d+\.\d+\.\d+/);
+  assert.equal(lines[3], 'query,query_text,key,key_text,weight');
   assert.equal(lines.at(-1).split(',').at(-1), String(map.data[T * T - 1]));
 });
 

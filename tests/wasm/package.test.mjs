@@ -18,6 +18,10 @@ const run = await model.run([0, 17, 392]);
 console.log(JSON.stringify([...(await run.metric('alpha')).data]));
 await engine.close();
 `;
+/** The Node.js program of the README's ten lines. */
+const [, PROGRAM] = /## Ten lines[^]*?```js\n([^]*?)```/.exec(
+  readFileSync(new URL('wasm/README.md', root), 'utf8'),
+);
 const TYPED = `
 import { createEngine, type Engine, type Tensor } from 'sinkscope';
 export const engine: Engine = await createEngine({ workers: 1 });
@@ -36,6 +40,7 @@ test(
     const folder = installInto('installed-node', {
       'package.json': '{ "type": "module", "private": true }',
       'main.js': MAIN,
+      'sink.mjs': PROGRAM,
       'typed.ts': TYPED,
       'text.txt': 'Once upon a time there was a king who had lost his name. '.repeat(20),
     });
@@ -66,6 +71,12 @@ test(
       const run = await (await engine.open(files(softmax))).run([0, 17, 392]);
       assert.deepEqual(alpha, [...(await run.metric('alpha')).data]);
     });
+
+    const said = runIn(folder, process.execPath, 'sink.mjs', model).split('\n');
+    assert.match(said[0], /^79\.2% of the heads have a sink$/);
+    assert.match(said[1], /^without L\dH\d the loss changes by -?\d\.\d{3} nats$/);
+    assert.match(said.slice(2).join('\n'), /looked over the water\.[^]{10}/);
+    assert.equal(PROGRAM.trim().split('\n').filter(Boolean).length, 9);
 
     const cli = join(folder, 'node_modules/.bin/sinkscope');
     const asked = ['measure', model, '--text-file', 'text.txt', '--tokens', '16', '--json'];

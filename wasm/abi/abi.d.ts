@@ -1,12 +1,12 @@
-/** What crosses the ABI: the tables of the build, a model's description, tensors, errors. */
+/** Types that cross the ABI: tables of the build, a model's description, tensors, errors. */
 
 /**
- * Bytes of a file, of which a Blob can be made: `Uint8Array<ArrayBuffer>` where TypeScript knows that type (5.9 and
- * newer), else `Uint8Array`.
+ * Bytes of a file that `new Blob` accepts: `Uint8Array<ArrayBuffer>` in TypeScript 5.9 and newer,
+ * else `Uint8Array`.
  */
 export type Bytes = ReturnType<TextEncoder['encode']>;
 
-/** A copy of numbers that left the engine. `data` is row-major in `shape`; NaN means undefined. */
+/** A copy of numbers from the engine. `data` is row-major in `shape`; NaN means undefined. */
 export interface Tensor {
   readonly shape: readonly number[];
   readonly data: Float32Array | Int32Array;
@@ -19,109 +19,119 @@ export interface OperationParameter {
   readonly min: number;
   readonly max: number;
   readonly meaning?: string;
-  /** A trained model may carry one value per query head; an edit gives one for all of them. */
+  /** A trained model may have one value per query head; an edit sets one for all heads. */
   readonly per_head: boolean;
 }
 
-/** A row of the attention-operation table: how scores of one query become weights. */
+/** A row of the table of attention operations: how a query's scores become weights. */
 export interface Operation {
   readonly name: string;
   readonly label: string;
   readonly formula?: string;
   /** True when every row of weights sums to 1. */
   readonly normalises: boolean;
-  /** It has a derivative, so that a model that computes it can be trained; of a lab's engine only. */
+  /**
+   * The operation has a derivative, so a model that uses it can be trained; only in a lab's engine.
+   */
   readonly trainable?: boolean;
-  /** phi, of queries and keys before their product; 'mlp' needs weights that few models have. */
+  /**
+   * Feature map phi of queries and keys before their product; 'mlp' needs weights that few models
+   * have.
+   */
   readonly features: 'none' | 'elu1' | 'mlp';
-  /** How sink scores are taken: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
+  /** Quantity that sink scores use: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
   readonly proxy: 'weights' | 'share' | 'share_abs';
   readonly parameters: readonly OperationParameter[];
   readonly source?: string;
 }
 
-/** A row of the metric table. `shape` uses the letters, for example ["L", "H", "T"]. */
+/** A row of the metric table. `shape` has one letter per dimension, such as ["L", "H", "T"]. */
 export interface Metric {
   readonly name: string;
-  /** Short, in the field's notation: "Sink_k". */
+  /** A short label in the field's notation: "Sink_k". */
   readonly label: string;
   readonly question?: string;
   readonly unit: string;
   readonly shape: readonly string[];
-  /** Lowest and highest possible value; null where there is none. */
+  /** Lowest and highest possible value; null where unbounded. */
   readonly range: readonly [number | null, number | null];
-  /** Which arguments change it: any of 'eps', 'tokens', 'layer', 'head', 'base'. */
+  /** Arguments that change the metric: any of 'eps', 'tokens', 'layer', 'head', 'base'. */
   readonly arguments: readonly string[];
-  /** Which trace fields the run must have recorded. */
+  /** Trace fields that the run must have recorded. */
   readonly fields: readonly string[];
-  /** Accumulated while a run is computed, so that a run with `measuring` has it although it keeps no map and no query. */
+  /** True if the core accumulates the metric during a run, so that a run with `measuring` has it. */
   readonly accumulated: boolean;
-  /** A mean over sequences says something; else it belongs to one sequence. */
+  /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
   readonly averaged: boolean;
-  /** Part of a summary: `measure` takes these metrics unless its options name others. */
+  /** True if `measure` computes the metric by default. */
   readonly summary: boolean;
-  /** What it is about: "sink", "mass", "norm", ... A view or a table shows one topic or more. */
+  /** Topic: "sink", "mass", "norm", ... Views and tables select metrics by topic. */
   readonly topic: string;
   readonly source?: string;
 }
 
-/** A row of the trace table: something a run records. */
+/** A row of the trace table: a field that a run records. */
 export interface Field {
   readonly name: string;
   readonly meaning?: string;
   readonly unit: string;
   readonly shape: readonly string[];
   readonly type: 'f32' | 'i32';
-  /** The entry of the architecture that must be set for a model to have it. */
+  /** Entry of the architecture that must be set for a model to have this field. */
   readonly needs: 'E' | 'bias_key' | 'gate' | 'dense' | 'gated' | null;
-  /** Recorded whether asked for or not. */
+  /** The run records it even if not asked. */
   readonly always: boolean;
-  /** Recorded where no fields are named; else too large for that. */
+  /** The run records it by default; other fields are too large for that. */
   readonly standard: boolean;
-  /** A mean over sequences says something; else it belongs to one sequence. */
+  /** True if a mean over sequences is meaningful; else the field describes one sequence. */
   readonly averaged: boolean;
-  /** What a run that streams may record. */
+  /** A streaming run can record it. */
   readonly streamed: boolean;
 }
 
 /** One parameter of an edit. */
 export interface EditParameter {
   readonly name: string;
-  /** An index counts from 0 below a size; an operation is a name whose own parameters go with it. */
+  /**
+   * An 'index' counts from 0 below a size; an 'operation' is a name that brings its own parameters.
+   */
   readonly type: 'number' | 'integer' | 'index' | 'choice' | 'operation';
   readonly required: boolean;
-  /** What holds where it is absent; null: all of them, or it is required. */
+  /** Value of an absent parameter; null: all indices, or the parameter is required. */
   readonly default: number | string | null;
-  /** Of numbers and integers. */
+  /** Range of numbers and integers. */
   readonly min?: number;
   readonly max?: number;
-  /** Of an index: the letter of the size, for example "L", "L+1" or "T" (the run's capacity). */
+  /** Exclusive upper bound of an index, such as "L", "L+1" or "T" (the run's capacity). */
   readonly below?: string;
   readonly choices?: readonly string[];
-  /** How a reader calls each choice. */
+  /** Names of the choices for readers. */
   readonly labels?: readonly string[];
   readonly meaning?: string;
 }
 
-/** A row of the edit table: a what-if that is applied to a run, never to the weights. */
+/** A row of the edit table: a counterfactual change of a run, never of the weights. */
 export interface EditKind {
   readonly name: string;
   readonly meaning?: string;
-  /** A template of what an edit of this kind is called; `editLabel` fills it in. */
+  /** Template for the name of an edit; `editLabel` fills it in. */
   readonly label: string;
-  /** Shows what no trained model computes; else what a model computes that is served so. */
+  /** True if no trained model computes like this; false if some models are deployed like this. */
   readonly counterfactual: boolean;
-  /** It may leave the first tokens as they are: a run can take them over. */
+  /** The edit may leave the first tokens unchanged, so that another run can reuse them. */
   readonly waits: boolean;
-  /** What the model must be: 'causal' (queries see no keys behind them), 'positions' (it has some). */
+  /**
+   * Properties that the model needs: 'causal' (queries see no later keys), 'positions' (it has
+   * some).
+   */
   readonly needs: readonly ('causal' | 'positions')[];
-  /** Fields that a run with it records. */
+  /** Fields that a run with this edit records. */
   readonly fields: readonly string[];
   readonly parameters: readonly EditParameter[];
   readonly source?: string;
 }
 
-/** A setting of a training: one of its words, or a number in a range. */
+/** A setting of a training: a word out of a list, or a number in a range. */
 export interface Setting {
   readonly name: string;
   readonly meaning: string;
@@ -133,8 +143,9 @@ export interface Setting {
 }
 
 /**
- * What exists in this build; the same JSON that C prints, so that no name is written twice. A `meaning`, `question` or
- * `source` that may be missing comes with `engine.explain()`: who only runs models does not download these texts.
+ * The tables of this build, from the same JSON that C prints, so that no name is written twice.
+ * Optional texts (`meaning`, `question`, `source`) come with `engine.explain()`, so that programs
+ * which only run models need not download them.
  */
 export interface Describe {
   readonly version: string;
@@ -145,17 +156,17 @@ export interface Describe {
   readonly metrics: readonly Metric[];
   readonly fields: readonly Field[];
   readonly edits: readonly EditKind[];
-  /** Of a lab's engine only. */
+  /** Present in a lab's engine only. */
   readonly training?: {
     readonly settings: readonly Setting[];
-    /** That a batch is cut into: as many workers can share a training at most. */
+    /** Number of parts of a batch, and so the largest number of workers that share a training. */
     readonly parts: number;
     readonly tasks: readonly {
       readonly name: string;
       readonly meaning: string;
       readonly source: string;
     }[];
-    /** The columns of a training's log, one entry a step. */
+    /** Columns of a training's log, which has one entry per step. */
     readonly log: readonly {
       readonly name: string;
       readonly meaning: string;
@@ -168,28 +179,28 @@ export interface Describe {
     readonly meaning?: string;
   }[];
   readonly letters: Readonly<Record<string, string>>;
-  /** What is asked where nothing else is: of Gu et al.'s tables. */
+  /** Defaults, which are those of the tables of Gu et al. */
   readonly defaults: {
     /** Threshold of Sink_k. */
     readonly eps: number;
-    /** Tokens of a sequence. */
+    /** Tokens per sequence. */
     readonly tokens: number;
-    /** Keys that a table shows: Sink_1 and the largest of k = 2 .. keys. */
+    /** Number of keys in a table: Sink_1 and the largest of k = 2 .. keys. */
     readonly keys: number;
   };
 }
 
-/** Rotary positions of a layer. */
+/** Rotary position embedding of a layer. */
 export interface Rotary {
-  /** Pair j of rotary_width/2 turns by theta^(-2j/rotary_width) per position. */
+  /** Pair j of rotary_width/2 rotates by theta^(-2j/rotary_width) per position. */
   readonly theta: number;
-  /** How they reach beyond the context of training. */
+  /** Method that extends positions beyond the context of training. */
   readonly scaling: 'none' | 'linear' | 'llama3' | 'yarn';
-  /** Slow pairs turn so many times slower; with a scaling only. */
+  /** Slow pairs rotate `factor` times slower; present with a scaling only. */
   readonly factor?: number;
 }
 
-/** The one description that every family is translated into. */
+/** The common description of all model families. */
 export interface Architecture {
   readonly family: string;
   readonly L: number;
@@ -197,71 +208,79 @@ export interface Architecture {
   readonly G: number;
   readonly D: number;
   readonly K: number;
-  /** Of one expert, where there are experts. */
+  /** Feed-forward width, per expert if there are experts. */
   readonly F: number;
   readonly V: number;
-  /** Experts of a layer; 0 where one feed-forward serves all tokens. */
+  /** Number of experts per layer; 0 for a dense feed-forward. */
   readonly E: number;
-  /** Experts that one token goes through. */
+  /** Number of experts that each token is routed to (top k). */
   readonly chosen: number;
-  /** Longest sequence the model was made for, in tokens. */
+  /** Longest sequence that the model was trained for, in tokens. */
   readonly context: number;
   readonly parameters: number;
   readonly positions: 'none' | 'learned' | 'sinusoid' | 'rotary' | 'alibi' | 'relative';
-  /** Dimensions of a head that are turned, the first ones; rotary positions only. */
+  /** Number of leading dimensions of a head that rotate; rotary positions only. */
   readonly rotary_width?: number;
   readonly rotary?: Rotary;
-  /** Of layers with a window, where they have their own. */
+  /** Rotary embedding of layers with a window, if it differs. */
   readonly window_rotary?: Rotary;
-  /** What queries see: those before them and themselves, of all of them the first `prefix`, or all. */
+  /** Keys that a query sees: earlier ones and its own, also the first `prefix` keys, or all. */
   readonly mask: {
     readonly kind: 'causal' | 'window' | 'prefix' | 'bidirectional';
     readonly window?: number;
     readonly prefix?: number;
   };
-  /** The id that hides a token in a model of masked diffusion; null in others. */
+  /** Id of the mask token of a masked-diffusion model; null in others. */
   readonly mask_token: number | null;
-  /** Of a recording, all layers of the model; L counts those with attention. */
+  /** Of a recording: number of all layers; L counts those with attention. */
   readonly blocks?: number;
-  /** Of a recording, [L]: the model's own numbers of the layers with attention. */
+  /** Of a recording, [L]: the model's indices of the layers with attention. */
   readonly layers?: readonly number[];
-  /** [L]: how many keys a query sees, its own included; null where it sees all before it. */
+  /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
   readonly windows: readonly (number | null)[];
-  /** A key of no token that every query sees: each key/value head's own, or one for all. */
+  /**
+   * A bias key, which belongs to no token and is visible to every query: one per key/value head, or
+   * one for all.
+   */
   readonly bias_key: 'head' | 'shared' | null;
-  /** Its value; null: 0. */
+  /** Value of the bias key; null: 0. */
   readonly bias_key_value: 'head' | 'shared' | null;
-  /** Added to what a head returns. */
+  /** Bias added to a head's output. */
   readonly value_bias: 'head' | 'shared' | null;
-  /** A sigmoid of the hidden state that multiplies what a head returns, or the values. */
+  /** Sigmoid gate of the hidden state that multiplies a head's output or the values. */
   readonly gate:
     'output_element' | 'output_head' | 'value_element' | 'value_head' | 'value_state' | null;
-  /** The output matrix reads the heads side by side, or their sum. */
+  /** The output matrix reads the concatenated heads, or their sum. */
   readonly heads: 'joined' | 'added';
   readonly norm: 'layer' | 'rms';
-  /** Before each half of a block; after its sum; or only of what the half adds. */
+  /** Norm before each half of a block; after its residual sum; or only on the branch's output. */
   readonly norm_place: 'pre' | 'post' | 'branch';
-  /** What attention and feed-forward add is normed, too. */
+  /** Outputs of attention and feed-forward are normed before the residual sum, too. */
   readonly branch_norms: boolean;
-  /** Queries and keys are normed: head by head, before or after they are rotated, or all heads of a
-   * token as one vector. */
+  /**
+   * Norm of queries and keys: per head before or after rotation, or over all heads of a token as
+   * one vector.
+   */
   readonly qk_norm: 'head' | 'head_rotated' | 'all_heads' | null;
   /** Attention and feed-forward read the same residual stream. */
   readonly parallel: boolean;
   readonly feed_forward: 'plain' | 'gated' | 'none';
-  /** One feed-forward for all tokens, no experts; and whether it has a gate. */
+  /** One feed-forward for all tokens instead of experts. */
   readonly dense: boolean;
   readonly gated: boolean;
   readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'clamped_swiglu';
-  /** Scores are q.k times this. */
+  /** Scores are q.k times this factor. */
   readonly score_scale: number;
-  /** Token vectors are multiplied by this. */
+  /** Embeddings are multiplied by this factor. */
   readonly embedding_scale: number;
-  /** Numbers of a token's vector: D, or projected to D and, before the head, back. */
+  /**
+   * Width of the embedding: D, or another width that is projected to D and, before the LM head,
+   * back.
+   */
   readonly embedding_width: number;
-  /** The vectors of tokens are normed before the first layer. */
+  /** Embeddings are normed before the first layer. */
   readonly embedding_norm: boolean;
-  /** c of a score or a logit x that becomes c tanh(x / c); null: it stays. */
+  /** c of the soft cap c tanh(x / c) on scores and logits; null: no cap. */
   readonly score_cap: number | null;
   readonly logit_cap: number | null;
   readonly tied: boolean;
@@ -271,16 +290,16 @@ export interface Architecture {
   };
 }
 
-/** What went wrong, where (a tensor, a key, a byte), and a sentence with expected and actual. */
+/** Says what went wrong, where (a tensor, a key, a byte), with expected and actual values. */
 export class SinkscopeError extends Error {
   constructor(code: string, where: string, text: string);
   /**
    * A name from describe.status, or one of JavaScript's own: 'argument', 'read', 'access' (a token
-   * is needed), 'not_found', 'busy', 'offline', 'too_large', 'closed', 'lost', 'abi', 'bad_tokenizer',
-   * 'too_slow', 'internal'.
+   * is required), 'not_found', 'busy', 'offline', 'too_large', 'closed', 'lost', 'abi',
+   * 'bad_tokenizer', 'too_slow', 'internal'.
    */
   readonly code: string;
   readonly where: string;
-  /** The sentence alone; message is "where: text". */
+  /** The sentence alone; `message` is "where: text". */
   readonly text: string;
 }

@@ -1,4 +1,4 @@
-/** What a caller hands over, before anything is done with it. */
+/** Checks what callers pass, before any work begins. */
 import { expect, unlike } from './errors.js';
 
 const isObject = (/** @type {unknown} */ x) => typeof x === 'object' && x !== null;
@@ -7,8 +7,8 @@ const has = (/** @type {unknown} */ x, /** @type {string} */ key) =>
   isFunction(/** @type {Record<string, unknown>} */ (x)?.[key]);
 
 /**
- * What a value may be, and how a sentence names it. Objects of a host are known by what they can do:
- * those of another frame are of other classes.
+ * Kinds of values: the phrase for sentences, and the test. Objects of the host are tested by their
+ * methods, because those of another frame have other classes.
  * @type {Record<string, [string, (x: unknown) => boolean]>}
  */
 const KINDS = {
@@ -31,7 +31,7 @@ const KINDS = {
   tokenizer: ['a tokenizer', (x) => isObject(x) && has(x, 'encode')],
 };
 
-/** Options of every call that can be stopped and reports its progress. */
+/** Options of every call that can be stopped and reports progress. */
 export const JOB = { signal: 'signal', onProgress: 'call' };
 
 /**
@@ -45,21 +45,21 @@ export function check(value, kind, where) {
 }
 
 /**
- * Options: each may be left out, and those that are there are of their kind.
+ * Checks options: any may be absent, and those present have their kind.
  * @param {unknown} options
  * @param {Record<string, string>} kinds
  * @param {string} [where]
  */
 export function checkOptions(options, kinds, where = 'options') {
   check(options, 'object', where);
-  const given = /** @type {Record<string, unknown>} */ (options);
+  const values = /** @type {Record<string, unknown>} */ (options);
   for (const [key, kind] of Object.entries(kinds)) {
-    if (given[key] !== undefined) check(given[key], kind, key);
+    if (values[key] !== undefined) check(values[key], kind, key);
   }
 }
 
 /**
- * Every one of a list.
+ * Checks each element of a list.
  * @param {unknown} list
  * @param {string} kind
  * @param {string} where
@@ -80,7 +80,7 @@ export function urlOf(value, base, where) {
   try {
     if (value instanceof URL || typeof value === 'string') return new URL(value, base);
   } catch {
-    // Said below.
+    // The error below covers this.
   }
   throw unlike(where, 'an address', value);
 }

@@ -1,4 +1,4 @@
-/** What went wrong, where, and a sentence with expected and actual. */
+/** Says what went wrong, where, with expected and actual values. */
 export class SinkscopeError extends Error {
   /**
    * @param {string} code one word: a status of the core, or 'argument', 'read', 'closed', ...
@@ -15,7 +15,7 @@ export class SinkscopeError extends Error {
 }
 
 /**
- * An error as a value that can be posted; postMessage itself would drop code and where.
+ * Converts an error to a value that postMessage keeps: it drops `code` and `where` of an Error.
  * @param {unknown} error
  */
 export function packError(error) {
@@ -26,7 +26,7 @@ export function packError(error) {
 }
 
 /**
- * The error that was packed; undefined where it is something else.
+ * Restores a packed error; undefined for anything else.
  * @param {unknown} packed
  */
 export function unpackError(packed) {
@@ -46,7 +46,7 @@ export function expect(holds, where, expected, actual) {
 }
 
 /**
- * The error that an argument is not as expected.
+ * Makes the error for an unexpected argument.
  * @param {string} where
  * @param {string} expected
  * @param {unknown} actual
@@ -75,7 +75,7 @@ export function expectInteger(value, low, high, where) {
 }
 
 /**
- * The row of a table by its name.
+ * Finds the index of a row by its name.
  * @param {readonly { name: string }[]} table
  * @param {unknown} name
  * @param {string} what

@@ -1,10 +1,10 @@
-/** The memory that a binary with threads imports. */
+/** Makes the memory that a binary with threads imports. */
 import { SinkscopeError } from './errors.js';
 
-/** Pages that a shared memory begins with: what the binary was linked for. */
+/** Initial pages of a shared memory: the number that the binary was linked with. */
 const INITIAL = 256;
 
-/** As large as a system lets it become that counts what is only reserved. */
+/** Asks for 4 GB and halves it: some systems count reserved memory as used. */
 export function sharedMemory() {
   for (let maximum = 65536; ; maximum /= 2) {
     try {

@@ -1,16 +1,16 @@
-/** Values of a GGUF file's metadata, whose bounds the core has proved, as JavaScript has them. */
+/** Decodes values of a GGUF file's metadata, whose bounds the core has checked. */
 import { SinkscopeError } from './errors.js';
 
-/** @typedef {{ bytes: Uint8Array, type: number, count: number, isArray: boolean }} Raw type: of the value or of the elements; count: of elements */
+/** @typedef {{ bytes: Uint8Array, type: number, count: number, isArray: boolean }} Raw type: of the value or of the elements; count: number of elements */
 /** @typedef {string | number | boolean | readonly string[] | readonly boolean[] | readonly number[]} Value */
 
 const STRING = 8;
 const BOOL = 7;
-/** In a foreign string U+FEFF is a letter like any other. */
+/** U+FEFF is an ordinary character in strings of a file. */
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * How numbers of a type are read, by the format's type ids, and their bytes.
+ * Readers and sizes of numbers by the format's type ids.
  * @type {Record<number, { size: number, read: (view: DataView, at: number) => number }>}
  */
 const NUMBERS = {
@@ -28,9 +28,9 @@ const NUMBERS = {
 };
 
 /**
- * One value, or all elements of an array.
+ * Decodes one value, or all elements of an array.
  * @param {Raw} raw
- * @param {string} key for errors
+ * @param {string} key names the value in errors
  * @returns {Value}
  */
 export function decodeValue({ bytes, type, count, isArray }, key) {
@@ -45,13 +45,13 @@ export function decodeValue({ bytes, type, count, isArray }, key) {
  * @param {number} count
  */
 function strings(bytes, view, count) {
-  const found = [];
-  for (let at = 0; found.length < count;) {
+  const texts = [];
+  for (let at = 0; texts.length < count;) {
     const length = Number(view.getBigUint64(at, true));
-    found.push(utf8.decode(bytes.subarray(at + 8, at + 8 + length)));
+    texts.push(utf8.decode(bytes.subarray(at + 8, at + 8 + length)));
     at += 8 + length;
   }
-  return found;
+  return texts;
 }
 
 /**
@@ -63,6 +63,6 @@ function strings(bytes, view, count) {
 function numbers(view, type, count, key) {
   const kind = NUMBERS[type];
   if (!kind) throw new SinkscopeError('unsupported', key, `values of type ${type} are not read`);
-  const found = Array.from({ length: count }, (_, i) => kind.read(view, i * kind.size));
-  return type === BOOL ? found.map((value) => value !== 0) : found;
+  const values = Array.from({ length: count }, (_, i) => kind.read(view, i * kind.size));
+  return type === BOOL ? values.map((value) => value !== 0) : values;
 }

@@ -1,25 +1,25 @@
 /**
- * The binary in memory: instantiate it, call it, put bytes in, take views out. It knows the shape
- * of the ABI and nothing of models or runs.
+ * The binary in memory: this module instantiates and calls it, writes bytes into it and copies
+ * views out. It knows the shape of the ABI but nothing of models or runs.
  */
 import { request } from '#host';
 import { readRenewing } from '../host/renew.js';
 import { SinkscopeError } from './errors.js';
 import { sharedMemory } from './memory.js';
 
-/** The version of the ABI that these files call. */
+/** Version of the ABI that these files call. */
 const ABI_VERSION = 9;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
-/** In a foreign string U+FEFF is a letter like any other. */
+/** U+FEFF is an ordinary character in strings of a file. */
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** @typedef {Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory }} Exports */
 
 /**
  * @param {URL} address of a .wasm file
- * @param {boolean} [isShared] whether its memory must be one that threads can share
+ * @param {boolean} [isShared] whether threads must be able to share the memory
  */
 export async function loadModule(address, isShared = false) {
   const memory = isShared ? sharedMemory() : undefined;
@@ -54,7 +54,7 @@ async function instantiate(address, memory) {
       (error) => error instanceof WebAssembly.CompileError,
     );
   } catch (error) {
-    // Browsers name a directive of their own, which is not the one to add.
+    // Browsers name a directive of their own, not the one that a server should send.
     const isForbidden = /content security policy|unsafe-eval/i.test(String(error));
     if (isForbidden)
       throw new SinkscopeError(
@@ -77,7 +77,7 @@ async function instantiate(address, memory) {
  */
 async function instantiateFrom(response, imports) {
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  // Static hosts often send another type, which streaming refuses.
+  // Static hosts often send another type, which instantiateStreaming rejects.
   return response.headers.get('content-type') === 'application/wasm'
     ? WebAssembly.instantiateStreaming(response, imports)
     : WebAssembly.instantiate(await response.arrayBuffer(), imports);
@@ -90,7 +90,7 @@ export class Module {
   /**
    * @param {Exports} exports
    * @param {WebAssembly.Module} binary
-   * @param {WebAssembly.Memory} [shared] of a binary whose memory threads can share
+   * @param {WebAssembly.Memory} [shared] memory of a binary with threads
    */
   constructor(exports, binary, shared) {
     this.#exports = exports;
@@ -106,8 +106,8 @@ export class Module {
   }
 
   /**
-   * Calls ss_wasm_<name> and returns what it returns. A trap leaves the instance in an unknown
-   * state, so nothing is called after one.
+   * Calls ss_wasm_<name> and returns its result. A trap leaves the instance in an unknown state, so
+   * every later call throws.
    * @param {string} name
    * @param {...number} args
    * @returns {number}
@@ -143,7 +143,8 @@ export class Module {
   }
 
   /**
-   * Calls a function that fills a view, its last argument, and copies what the view shows.
+   * Calls a function that fills a view, passed as the last argument, and copies what the view
+   * shows.
    * @param {string} name
    * @param {...number} args
    */
@@ -153,7 +154,7 @@ export class Module {
   }
 
   /**
-   * Calls a function that views a text, and parses it.
+   * Calls a function that makes a view of a text, and parses the text.
    * @param {string} name
    * @param {...number} args
    */
@@ -165,7 +166,7 @@ export class Module {
   }
 
   /**
-   * Calls a function that views bytes: they are good until the next call.
+   * Calls a function that makes a view of bytes, which are valid until the next call.
    * @param {string} name
    * @param {...number} args
    */
@@ -176,7 +177,7 @@ export class Module {
   }
 
   /**
-   * Calls a function that views bytes, and copies them.
+   * Calls a function that makes a view of bytes, and copies them.
    * @param {string} name
    * @param {...number} args
    */
@@ -185,8 +186,8 @@ export class Module {
   }
 
   /**
-   * Calls a function that views a value of metadata: [address, bytes, type, count, is an array], with
-   * address 0 where there is none. Its bytes are a copy.
+   * Calls a function that makes a view of a metadata value: [address, bytes, type, count, isArray],
+   * with address 0 for a missing key. Its bytes are copied.
    * @param {string} name
    * @param {...number} args
    * @returns {import('./metadata.js').Raw | undefined}
@@ -199,7 +200,7 @@ export class Module {
   }
 
   /**
-   * A block of memory; whoever reserves it releases it.
+   * Reserves a block of memory, which the caller releases.
    * @param {number} bytes
    */
   reserve(bytes) {
@@ -215,7 +216,7 @@ export class Module {
   }
 
   /**
-   * The bytes at an address; good until the next call.
+   * Returns the bytes at an address, valid until the next call.
    * @param {number} address
    * @param {number} bytes
    */
@@ -224,7 +225,7 @@ export class Module {
   }
 
   /**
-   * Puts bytes into a block for the time of one use.
+   * Copies `content` into a block that exists during one use.
    * @template T
    * @param {ArrayBufferView} content
    * @param {(address: number) => T} use
@@ -244,7 +245,7 @@ export class Module {
     return new Uint32Array(this.memory.buffer, this.#view, VIEW_WORDS).slice();
   }
 
-  /** The last failure; the names of the codes come with describe. */
+  /** Returns the last error; describe names its code. */
   #error() {
     const address = this.call('error') >>> 0;
     const code = new DataView(this.memory.buffer).getUint32(address, true);
@@ -255,12 +256,12 @@ export class Module {
 
   /**
    * @param {number} address
-   * @param {number} most
+   * @param {number} bytesMax
    */
-  #text(address, most) {
-    const bytes = this.bytes(address, most);
+  #text(address, bytesMax) {
+    const bytes = this.bytes(address, bytesMax);
     const end = bytes.indexOf(0);
-    return utf8.decode(bytes.slice(0, end < 0 ? most : end));
+    return utf8.decode(bytes.slice(0, end < 0 ? bytesMax : end));
   }
 
   /** @type {Record<number, string> | undefined} */
@@ -270,7 +271,7 @@ export class Module {
 }
 
 /**
- * A dense copy of what a view shows: [address, type, rank, dims x 4, strides x 4, 0].
+ * Makes a dense copy of what a view shows: [address, type, rank, dims x 4, strides x 4, 0].
  * @param {ArrayBufferLike} memory
  * @param {Uint32Array} words
  */
@@ -292,7 +293,7 @@ export function copyView(memory, words) {
  * @param {number} axis
  * @param {Float32Array | Int32Array} out
  * @param {number} at
- * @returns {number} the next place in out
+ * @returns {number} the next index in out
  */
 function copyDimension(memory, address, shape, strides, axis, out, at) {
   const Numbers = /** @type {Float32ArrayConstructor} */ (out.constructor);

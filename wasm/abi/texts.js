@@ -1,4 +1,7 @@
-/** What the tables of a build say to a reader. No engine needs it, so that it is a file beside the binaries. */
+/**
+ * Fetches the texts of a build's tables for readers. The engine works without them, so they are a
+ * separate file.
+ */
 import { ask } from '../loading/ask.js';
 import { SinkscopeError } from './errors.js';
 
@@ -6,22 +9,22 @@ import { SinkscopeError } from './errors.js';
 
 /**
  * @param {URL} address
- * @param {Describe} describe of the build that the texts are wanted of
+ * @param {Describe} describe describes the build whose texts are fetched
  * @returns {Promise<Describe>}
  */
 export async function readTexts(address, { version, abi, kernels }) {
   const text = await (await ask(address)).text();
   /** @type {Describe} */
-  let found;
+  let texts;
   try {
-    found = JSON.parse(text);
+    texts = JSON.parse(text);
   } catch (error) {
     throw new SinkscopeError('read', address.href, `expected JSON: ${String(error)}`);
   }
-  if (found?.version !== version || found.abi !== abi) {
-    const actual = `version ${found?.version} with ABI ${found?.abi}`;
+  if (texts?.version !== version || texts.abi !== abi) {
+    const actual = `version ${texts?.version} with ABI ${texts?.abi}`;
     const expected = `version ${version} with ABI ${abi}`;
     throw new SinkscopeError('abi', address.href, `expected ${expected}, found ${actual}`);
   }
-  return { ...found, kernels };
+  return { ...texts, kernels };
 }

@@ -4,9 +4,9 @@ import { SinkscopeError, expect } from './errors.js';
 const exact = { base: 'sinkscope.wasm', simd: 'sinkscope.simd.wasm' };
 
 /**
- * What an engine is for, and by what the host can do its binary. Those that run models give the same
- * bits, and those of a lab also train; those of eight bits are approximate, and give the same bits as
- * one another. Where relaxed floats gain nothing, exact ones are as good.
+ * Binaries by the purpose of an engine and by what the host supports. 'run' and 'lab' give the same
+ * bits, and 'lab' also trains; 'int8' is approximate, with the same bits in both of its binaries.
+ * 'relaxed' falls back to exact binaries where relaxed floats gain nothing.
  */
 const files = {
   run: exact,
@@ -16,11 +16,12 @@ const files = {
 };
 
 /** @typedef {import('../sinkscope.js').Arithmetic} Arithmetic */
-/** @type {Readonly<Record<Arithmetic, Purpose>>} what an engine is for that is asked for one of these */
+/** The purpose that serves each arithmetic. @type {Readonly<Record<Arithmetic, Purpose>>} */
 export const ARITHMETICS = { exact: 'run', int8: 'int8', relaxed: 'relaxed' };
 
 /**
- * The name of the binary that does the same on memory that threads can share: those with SIMD that run models have one.
+ * Names the variant of a binary that runs on shared memory; only binaries that run models with SIMD
+ * have one.
  * @param {string} binary
  */
 export const sharedBinary = (binary) =>
@@ -29,14 +30,14 @@ export const sharedBinary = (binary) =>
 /** @typedef {keyof typeof files} Purpose */
 
 /**
- * Whether this host has relaxed SIMD, and it does what it is taken for. Who asks for exact arithmetic alone does not
- * download this.
+ * Tells whether this host has relaxed SIMD with the expected results. Lazy import: exact arithmetic
+ * does not need it.
  * @param {Purpose} purpose
  */
 const canRelax = async (purpose) => (await import('./relaxed.js')).canRelax(purpose);
 
 /**
- * The name of the binary for this host, chosen before one is loaded.
+ * Names the best binary for this host.
  * @param {string} kernels 'auto', 'simd' or 'base'
  * @param {Purpose} [purpose]
  */
@@ -48,11 +49,13 @@ export async function chooseBinary(kernels, purpose = 'run') {
     kernels,
   );
   /** @type {{ base?: string, simd: string, relaxed?: string }} */
-  const own = files[purpose];
+  const binaries = files[purpose];
   const isAuto = kernels === 'auto';
   if (isAuto ? await simd() : kernels === 'simd')
-    return isAuto && own.relaxed && (await canRelax(purpose)) ? own.relaxed : own.simd;
-  if (own.base) return own.base;
+    return isAuto && binaries.relaxed && (await canRelax(purpose))
+      ? binaries.relaxed
+      : binaries.simd;
+  if (binaries.base) return binaries.base;
   const why = 'expected a host with SIMD, and kernels that use it: eight bits gain nothing without';
   throw new SinkscopeError('unsupported', 'arithmetic', why);
 }

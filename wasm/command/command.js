@@ -60,7 +60,7 @@ const RUN = {
   measure: async (engine, asked) => printed(await measureNamed(engine, asked), engine),
   map: async (engine, asked) => {
     const found = await withText(engine, asked, mapOf);
-    return { found, text: () => mapText(found), csv: () => mapCsv(found) };
+    return { found, text: () => mapText(found), csv: () => mapCsv(found, engine.describe) };
   },
   ablate: async (engine, asked) => {
     const found = await withText(engine, asked, ablation);
@@ -134,7 +134,10 @@ async function main(args, print) {
   try {
     if (command === 'train') return await train(engine, given, print);
     const { found, text, csv } = await RUN[command](engine, { values, given, names, args });
-    const form = values.json ? () => `${JSON.stringify(found)}\n` : values.csv && csv;
+    const measured_by = `Sinkscope ${engine.describe.version}`;
+    // The tables have the version as a field of their own.
+    const document = command === 'describe' ? found : { measured_by, ...found };
+    const form = values.json ? () => `${JSON.stringify(document)}\n` : values.csv && csv;
     print((form || text)());
   } finally {
     await engine.close();

@@ -42,13 +42,17 @@ export function mapText({ model, tokens, layer, head, map }) {
   return `${[title, 'query  token              first  largest', ...rows].join('\n')}\n`;
 }
 
-/** @param {Awaited<ReturnType<typeof mapOf>>} found */
-export function mapCsv({ model, tokens, layer, head, map }) {
+/**
+ * @param {Awaited<ReturnType<typeof mapOf>>} found
+ * @param {import('../sinkscope.js').Describe} describe
+ */
+export function mapCsv({ model, tokens, layer, head, map }, { version }) {
   const records = map.flatMap((row, t) =>
     row.map((weight, key) => [t, tokens[t], key, tokens[key], weight]),
   );
   /** @type {[string, string][]} */
   const facts = [
+    ['measured_by', `Sinkscope ${version}`],
     ['model', model],
     ['head', `L${layer}H${head}`],
   ];

@@ -151,7 +151,7 @@ const where = (other) => ({
 /** @type {Options} */
 const SEED = { seed: { value: 'S', meaning: 'seed of the random choices', standard: '0' } };
 
-const MODEL = `MODEL        a folder with config.json and weights, a .gguf file, or owner/name[@revision] on the hub;
+const MODEL = `MODEL        a folder with config.json and weights, a .gguf file, owner/name[@revision] on the hub, or a name of the zoo;
              FOLDER@STEP is a checkpoint of its timeline`;
 const ONE_TEXT = '--text TEXT | --text-file FILE';
 const SOURCE = '--text-file FILE | --text TEXT | --ids 0,17,392';

@@ -1,5 +1,5 @@
 /**
- * The engine's own side: models and runs by number, on one module. The backend runs in the worker, or in the
+ * The backend owns models and runs, numbered, on one module. It runs in the worker, or in the
  * page's thread when there is none; client.js gives both the same interface.
  */
 import { pause } from '#host';
@@ -15,29 +15,32 @@ import { loadModule } from '../abi/module.js';
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
 /** @typedef {import('../loading/files.js').Source} Source */
 /** @typedef {import('./job.js').Job} Job */
-/** @typedef {{ start(parameters: number): Promise<void>, end(): void }} Helpers start when a model opens */
+/** @typedef {{ start(parameters: number): Promise<void>, end(): void }} Helpers starts threads when a model opens */
 /** @typedef {import('../lab/trainer.js').Trainer} Trainer */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Progress */
-/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, maps?: number, streaming?: boolean, measuring?: boolean, from?: { run: number, layer: number } }} RunRequest of a run */
+/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, maps?: number, streaming?: boolean, measuring?: boolean, from?: { run: number, layer: number } }} RunRequest describes a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
-/** The bit beside those of fields: the run streams. */
+/** This bit of the field mask marks a streaming run; the lower bits are fields. */
 const STREAMS = 1 << 31;
-/** Another one: the run measures. */
+/** This bit marks a measuring run. */
 const MEASURES = 1 << 30;
 
 /** Threads share a model that has this many parameters or more. */
 const SHARED_FROM = 2 ** 23;
 
-/** How long the core may compute before a request to stop gets in. */
+/**
+ * Milliseconds that the core may compute before the backend handles messages, such as a request to
+ * stop.
+ */
 const PATIENCE = 40;
 
 /**
  * @param {string} address of the binary
  * @param {Report} report
- * @param {import('./thread_pool.js').Shared} [shared] what is better, if it can be had
+ * @param {import('./thread_pool.js').Shared} [shared] the binary for threads, used where the host can share memory
  */
 export async function openBackend(address, report, shared) {
   const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
@@ -46,24 +49,24 @@ export async function openBackend(address, report, shared) {
 }
 
 /**
- * Threads for models that are large enough; their code is a lazy import.
+ * Makes threads for models that are large enough; their code is a lazy import.
  * @param {import('../abi/module.js').Module} module
  * @param {number} threads
  * @returns {Helpers}
  */
 function poolOf(module, threads) {
   /** @type {Promise<import('./thread_pool.js').ThreadPool | undefined> | undefined} */
-  let coming;
+  let pool;
   return {
     async start(parameters) {
       if (parameters < SHARED_FROM) return;
-      coming ??= import('./thread_pool.js').then(
+      pool ??= import('./thread_pool.js').then(
         ({ ThreadPool }) => new ThreadPool(module, threads),
-        () => undefined, // one thread does the work
+        () => undefined, // one thread then computes alone
       );
-      await (await coming)?.start();
+      await (await pool)?.start();
     },
-    end: () => void coming?.then((pool) => pool?.end()),
+    end: () => void pool?.then((threads) => threads?.end()),
   };
 }
 
@@ -102,7 +105,7 @@ export class Backend {
   }
 
   /**
-   * A call of a training, whose code is a lazy import.
+   * Calls a method of the trainer, whose code is a lazy import.
    * @template {keyof Trainer} Call
    * @param {Call} call
    * @param {Parameters<Trainer[Call]>} args
@@ -147,7 +150,7 @@ export class Backend {
   }
 
   /**
-   * A tensor by its name; layer and head, or -1, select along its first two dimensions.
+   * Reads a tensor by name; layer and head, or -1, select along its first two dimensions.
    * @param {number} id
    * @param {string} name
    * @param {number} layer
@@ -159,14 +162,14 @@ export class Backend {
   }
 
   /**
-   * A kept prompt, to be read like a run.
+   * Opens a recorded prompt, which is then read like a run.
    * @param {number} id
    * @param {number} prompt
    */
   async recordingPrompt(id, prompt) {
     const { sizes, lengths, prompts } = this.#recordings.at(id);
-    const made = prompts.get(prompt);
-    if (made !== undefined) return made;
+    const openRun = prompts.get(prompt);
+    if (openRun !== undefined) return openRun;
     const address = this.#recordings.trace(id, prompt);
     const run = ++this.#last;
     const architecture = /** @type {Architecture} */ (/** @type {unknown} */ (sizes));
@@ -182,13 +185,13 @@ export class Backend {
     this.#recordings.remove(id);
   }
 
-  /** Ends its threads; with a worker they end anyway. */
+  /** Ends the pool's threads; with a worker they end anyway. */
   async end() {
     this.#pool?.end();
   }
 
   /**
-   * Asks a job to stop; it does so before its next chunk.
+   * Asks a job to stop; the job does so before its next chunk.
    * @param {number} job
    */
   async cancel(job) {
@@ -236,7 +239,7 @@ export class Backend {
   }
 
   /**
-   * The files of weights, one after the other, each in a block of its own.
+   * Reads the weight files in order, each into its own block.
    * @param {readonly Source[]} sources
    * @param {AbortSignal} signal
    * @param {Progress} report
@@ -271,7 +274,7 @@ export class Backend {
 
   /**
    * @param {Uint8Array} config
-   * @param {{ address: number, bytes: number }[]} blocks the model's from here on, if it opens
+   * @param {{ address: number, bytes: number }[]} blocks belong to the model from here on, if it opens
    */
   #open(config, blocks) {
     const list = Uint32Array.from(blocks.flatMap(({ address, bytes }) => [address, bytes]));
@@ -288,7 +291,7 @@ export class Backend {
   }
 
   /**
-   * A value of the file's metadata, undefined where there is none.
+   * Reads a value of the file's metadata; undefined when the file lacks the key.
    * @param {number} id
    * @param {string} key
    */
@@ -297,8 +300,8 @@ export class Backend {
     const { decodeValue } = await import('../abi/metadata.js');
     const { address } = this.#model(id);
     const text = new TextEncoder().encode(`${key}\0`);
-    const found = this.#module.lend(text, (name) => this.#module.value('metadata', address, name));
-    return found && decodeValue(found, key);
+    const value = this.#module.lend(text, (name) => this.#module.value('metadata', address, name));
+    return value && decodeValue(value, key);
   }
 
   /** @param {number} id */
@@ -322,7 +325,7 @@ export class Backend {
         await this.#prefill('begin', id, tokens, signal, report);
         return id;
       } catch (error) {
-        // The model may have been closed in between, and the run with it.
+        // The model may have been closed meanwhile, and the run with it.
         if (this.#runs.has(id)) await this.closeRun(id);
         throw error;
       }
@@ -330,7 +333,8 @@ export class Backend {
   }
 
   /**
-   * The run becomes that of these tokens. One that was stopped on the way can only be updated or closed.
+   * Makes the run one of these tokens. A run whose update was stopped can only be updated or
+   * closed.
    * @param {Job} job
    * @param {number} id
    * @param {Int32Array} tokens
@@ -342,7 +346,7 @@ export class Backend {
   }
 
   /**
-   * The words of the edits, whose encoder is a lazy import.
+   * Encodes the edits as words of the ABI; the encoder is a lazy import.
    * @param {RunRequest} wanted
    */
   async #encoded({ edits = [] }) {
@@ -354,7 +358,7 @@ export class Backend {
   /**
    * @param {number} modelId
    * @param {RunRequest} options
-   * @param {Int32Array} [words] of its edits
+   * @param {Int32Array} [words] encode its edits
    */
   #start(modelId, { from, ...wanted }, words) {
     const { architecture, runs } = this.#model(modelId);
@@ -369,11 +373,11 @@ export class Backend {
   }
 
   /**
-   * Calls what takes a run's description: its model, capacity, fields and edits.
+   * Calls a function of the core that takes a run's description: model, capacity, fields and edits.
    * @param {string} call
    * @param {number} modelId
    * @param {RunRequest} wanted
-   * @param {Int32Array | undefined} words of its edits
+   * @param {Int32Array | undefined} words encode its edits
    * @param {number[]} more
    */
   #callWithRun(call, modelId, wanted, words, ...more) {
@@ -398,7 +402,7 @@ export class Backend {
   /**
    * @param {'begin' | 'update'} call
    * @param {number} id
-   * @param {Int32Array} tokens all of the run's
+   * @param {Int32Array} tokens of the whole run
    * @param {AbortSignal} signal
    * @param {Progress} report
    */
@@ -414,7 +418,7 @@ export class Backend {
       report('run', Math.floor((tokens.length * step) / (step + left)), tokens.length);
       await pause();
       signal.throwIfAborted();
-      this.#run(id); // the model may have been closed in between, and the run with it
+      this.#run(id); // closing the model meanwhile also closes the run
       last = performance.now();
     }
     run.T = tokens.length;
@@ -449,16 +453,16 @@ export class Backend {
     const run = this.#run(id);
     expect(Array.isArray(reads), 'reads', 'a list of reads', reads);
     const tensors = reads.map((read, i) => {
-      const known =
+      const isRead =
         typeof read === 'object' && read !== null && ('field' in read || 'metric' in read);
-      expect(known, `reads[${i}]`, 'an object with a field or a metric', read);
+      expect(isRead, `reads[${i}]`, 'an object with a field or a metric', read);
       return 'field' in read ? this.#field(run, read) : this.#metric(run, read);
     });
     return withTransfer(tensors, tensors);
   }
 
   /**
-   * Adds one token drawn from the last position's logits.
+   * Appends one token drawn from the last position's logits.
    * @param {number} id
    * @param {number} temperature
    * @param {number} topK
@@ -475,7 +479,7 @@ export class Backend {
   }
 
   /**
-   * Where every head looked from a position: [L, H, position + 1].
+   * Reads the attention that every head pays from a position: [L, H, position + 1].
    * @param {OpenRun} run
    * @param {number} position
    */
@@ -527,12 +531,9 @@ export class Backend {
   #mask({ fields, streaming = false, measuring = false }) {
     const rows = this.#describe.fields;
     const standard = () => rows.filter((row) => (streaming ? row.streamed : row.standard));
-    const chosen = fields ?? standard().map(({ name }) => name);
-    // The logits at the last position are always kept: they are what generate draws from.
-    const mask = [...chosen, 'next'].reduce(
-      (bits, name) => bits | (1 << this.#fieldIndex(name)),
-      0,
-    );
+    const names = fields ?? standard().map(({ name }) => name);
+    // Every run records the logits at the last position, because generate draws from them.
+    const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
     return mask | (streaming ? STREAMS : 0) | (measuring ? MEASURES : 0);
   }
 
@@ -557,7 +558,7 @@ export class Backend {
 }
 
 /**
- * An answer with tensors, which are copies already: a worker gives their memory away with them.
+ * Marks an answer's tensors, which are copies already: a worker transfers their memory.
  * @template T
  * @param {T} answer
  * @param {Tensor[]} tensors

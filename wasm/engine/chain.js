@@ -1,15 +1,16 @@
 /**
- * The order of acts on shared things, such as runs. An act that changes a thing waits for every act on it that
- * was begun before; an act that only reads it waits for the last change, so that reads travel together.
+ * Orders actions on shared objects such as runs. An action that changes an object waits for all
+ * earlier actions on it; one that only reads it waits for the last change, so that reads travel
+ * together.
  */
 
 export class Chain {
   /** @type {Promise<void> | undefined} */
   #change;
-  /** Reads that are under way. @type {Set<Promise<void>>} */
+  /** Pending reads. @type {Set<Promise<void>>} */
   #reads = new Set();
 
-  /** What the next act waits for. @param {boolean} changes */
+  /** Returns what the next action waits for. @param {boolean} changes */
   before(changes) {
     const change = this.#change ? [this.#change] : [];
     return changes ? [...change, ...this.#reads] : change;
@@ -27,8 +28,9 @@ export class Chain {
 }
 
 /**
- * Does an act when its turn comes; at once, where nothing is under way. It enters all of its chains in this
- * call, so two acts never wait for each other. One whose signal is aborted while it waits is not done.
+ * Performs an action when its turn comes, at once when nothing is pending. The action joins all of
+ * its chains in this call, so two actions never wait for each other. An action whose signal is
+ * aborted while it waits is dropped.
  * @template T
  * @param {{ changes?: Chain, reads?: Iterable<Chain>, signal?: AbortSignal }} on
  * @param {() => Promise<T>} act

@@ -1,4 +1,6 @@
-/** What sinkscope.d.ts promises of engines, models and runs, over links to one backend or several. */
+/**
+ * Implements the engines, models and runs of sinkscope.d.ts over links to one or several backends.
+ */
 import { canShare, cores, home, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.js';
 import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.js';
@@ -19,13 +21,13 @@ import { randomBits } from './random.js';
 /** @typedef {Awaited<ReturnType<BackendApi['open']>>} Opened */
 /** @typedef {{ backend: BackendApi, id: Promise<number>, isPartial: boolean }} Made a run at a backend */
 
-/** As the layer that a run begins after: the last layer that no edit touches. */
+/** As `layer`: the run begins after the last layer that no edit touches. */
 const BY_EDITS = -1;
 
 /** The options that describe a run. */
 const WANTED = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag' };
 
-/** The options that go with the address of a remote file. */
+/** Options that a remote source has next to its address. */
 const REMOTE = {
   token: 'text',
   cache: 'flag',
@@ -35,17 +37,19 @@ const REMOTE = {
   id: 'text',
 };
 
-/** Room for generated tokens when none was asked for. */
+/** Capacity for generated tokens by default. */
 const SPARE_TOKENS = 64;
-/** The most tokens that any run can hold. */
+/** A run holds at most this many tokens (TOKENS_MAX of the core). */
 const MOST_TOKENS = 2 ** 20;
-/** The bytes of a memory. */
+/** A wasm memory holds at most this many bytes. */
 const MOST_BYTES = 2 ** 32;
-/** The workers of a study: all cores but the caller's own; both of two cores, because the caller waits. */
+/**
+ * By default a study uses all cores but the caller's; of two cores both, because the caller waits.
+ */
 const mostWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
-/** The core's pool has no more workers. */
+/** The core's pool has at most this many workers (SS_WORKERS_MAX). */
 const MOST_THREADS = 16;
-/** Bytes that the copies of one model in further workers may take. */
+/** The copies of one model in further workers take at most this many bytes. */
 const COPIES = 2 ** 30;
 
 /** @type {typeof import('../sinkscope.js').createEngine} */
@@ -60,7 +64,7 @@ export async function createEngine(options = {}) {
   const linksFor = async (/** @type {import('../abi/variants.js').Purpose} */ purpose) => {
     const binary = await chooseBinary(kernels, purpose);
     const better = threads > 1 && canShare() ? sharedBinary(binary) : undefined;
-    // The first does all that is done alone; the others are for many things at a time.
+    // Only the first link gets threads: the others exist to run many jobs at a time.
     const shared = better ? { address: at(better), threads } : undefined;
     return Array.from(
       { length: workers },
@@ -78,7 +82,7 @@ export async function createEngine(options = {}) {
 }
 
 /**
- * Where the binaries lie: in the folder of the package, unless a bundler has moved this module.
+ * Returns the folder of the binaries: that of the package, unless a bundler has moved this module.
  * @param {URL | string | undefined} base
  */
 function folder(base) {
@@ -123,7 +127,7 @@ function checkSource(source, name, mayBeText) {
 }
 
 /**
- * Closes the result of a job whose signal was aborted after its last chunk, before the answer came.
+ * Closes the result of a job whose signal was aborted between its last chunk and the answer.
  * @param {AbortSignal | undefined} signal
  * @param {{ close(): Promise<void> }} made
  */
@@ -148,7 +152,7 @@ class Engine {
   #links;
   #make;
   /**
-   * To backends of other binaries by what they are for, from when the first asks for one.
+   * Links to backends of other binaries by purpose, from the first request on.
    * @type {Map<string, Promise<Link[]>>}
    */
   #others = new Map();
@@ -159,7 +163,7 @@ class Engine {
    * @param {Link[]} links
    * @param {import('../sinkscope.js').Describe} describe
    * @param {(purpose: import('../abi/variants.js').Purpose) => Promise<Link[]>} make
-   * @param {(file: string) => string} at the address of a file beside the binaries
+   * @param {(file: string) => string} at returns the address of a file next to the binaries
    */
   constructor(links, describe, make, at) {
     this.#links = links;
@@ -177,9 +181,9 @@ class Engine {
   /** @param {import('../abi/variants.js').Purpose} purpose */
   async #linksFor(purpose) {
     if (purpose === 'run' || (purpose === 'lab' && this.describe.training)) return this.#links;
-    const made = this.#others.get(purpose) ?? this.#make(purpose);
-    this.#others.set(purpose, made);
-    const links = await made.catch((error) => {
+    const pending = this.#others.get(purpose) ?? this.#make(purpose);
+    this.#others.set(purpose, pending);
+    const links = await pending.catch((error) => {
       this.#others.delete(purpose);
       throw error;
     });
@@ -195,8 +199,8 @@ class Engine {
     check(files, 'object', 'files');
     checkOptions(options, { ...JOB, arithmetic: 'text' });
     const { arithmetic = 'exact' } = options;
-    const known = Object.keys(ARITHMETICS);
-    expect(known.includes(arithmetic), 'arithmetic', known.join(', '), arithmetic);
+    const names = Object.keys(ARITHMETICS);
+    expect(names.includes(arithmetic), 'arithmetic', names.join(', '), arithmetic);
     const { config, weights } = files;
     const all = Array.isArray(weights) ? [...weights] : [weights];
     expect(all.length > 0, 'weights', 'at least one file', weights);
@@ -243,10 +247,10 @@ class Engine {
     return beginTraining(this.#links, this.describe, options);
   }
 
-  /** To the backends of other binaries that there are. */
+  /** Returns the links to backends of other binaries. */
   async #linksAside() {
-    const made = [...this.#others.values()].map((links) => links.catch(() => []));
-    return (await Promise.all(made)).flat();
+    const pending = [...this.#others.values()].map((links) => links.catch(() => []));
+    return (await Promise.all(pending)).flat();
   }
 
   async memory() {
@@ -263,7 +267,7 @@ class Engine {
   }
 }
 
-/** A model at one backend: opened when it is first needed, and again when that backend is another one. */
+/** A model at one backend. It opens at first use, and again after its backend was replaced. */
 class Copy {
   /** @type {BackendApi | undefined} */
   #backend;
@@ -311,7 +315,7 @@ class Copy {
   }
 
   /**
-   * The same model at another backend.
+   * Returns a copy of the model for another backend.
    * @param {Link} link
    */
   on(link) {
@@ -343,7 +347,7 @@ class Model {
   /**
    * @param {Copy} copy
    * @param {Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>} about
-   * @param {Link[]} others to backends that have no copy yet
+   * @param {Link[]} others of backends that have no copy yet
    */
   constructor(copy, about, others) {
     this.#copy = copy;
@@ -388,13 +392,13 @@ class Model {
   }
 
   /**
-   * What is wanted of a run of n tokens.
+   * Checks the options of a run of n tokens and fills in their defaults.
    * @param {number} n
    * @param {import('../sinkscope.js').RunOptions} options
    */
   #wanted(n, { fields, edits = [], streaming, measuring, maps, from, ...options }) {
     const { context } = this.architecture;
-    // An edit may lead beyond the context; the core knows which.
+    // Some edits lead beyond the context; the core knows which.
     const most = edits.length > 0 ? MOST_TOKENS : context;
     expectInteger(n, 1, most, 'tokens.length');
     const spare = from?.layer === undefined ? SPARE_TOKENS : 0;
@@ -436,7 +440,7 @@ function idsBelow(V, tokens) {
 }
 
 /**
- * A run that another one is compared with, or begins from.
+ * Checks a run that another run is compared with, or begins from.
  * @param {unknown} run
  * @param {Copy} copy
  * @param {string} where
@@ -463,18 +467,21 @@ class Run {
   #model;
   #tokens;
   #wanted;
-  /** Where the run begins; once it has begun, only where a layer was given, for that changes its numbers. */
+  /**
+   * The run that this one begins from. Once this run has begun, only a given layer keeps it: it
+   * changes numbers.
+   */
   #from;
-  /** The order of the acts on this run: each sees what the one before it left. */
+  /** Orders the actions on this run: each sees what the previous one left. */
   #chain = new Chain();
   /**
-   * The run at a backend. What a stopped update left there can be updated or closed, but not read.
+   * The run at a backend. After a stopped update it can only be updated or closed.
    * @type {Made | undefined}
    */
   #made;
-  /** Whether close was called: no act begins any more. */
+  /** True once close was called: no action begins any more. */
   #closed = false;
-  /** Whether close has had its turn. */
+  /** True once close had its turn. */
   #isReleased = false;
 
   /**
@@ -510,10 +517,10 @@ class Run {
   }
 
   /**
-   * Does an act after those on this run, and on the runs that it needs, that were begun before.
+   * Performs an action after all earlier ones on this run and on the runs that it needs.
    * @template T
-   * @param {{ changes?: boolean, beside?: readonly Run[], signal?: AbortSignal | undefined }} how `beside`: runs
-   *   that it reads
+   * @param {{ changes?: boolean, beside?: readonly Run[], signal?: AbortSignal | undefined }} how
+   * `beside`: runs that it reads
    * @param {() => Promise<T>} act
    * @returns {Promise<T>}
    */
@@ -524,7 +531,7 @@ class Run {
     return inTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
   }
 
-  /** This run and those without which it cannot be made. @returns {Run[]} */
+  /** Returns this run and those that it begins from. @returns {Run[]} */
   #needed() {
     const { run, layer = BY_EDITS } = this.#from ?? {};
     if (!run || (layer === BY_EDITS && run.#closed)) return [this];
@@ -532,7 +539,7 @@ class Run {
   }
 
   /**
-   * The run at the backend; where that is another one, the run is made there again, to the same bits.
+   * Returns the run at the backend; a new backend computes it again, to the same bits.
    * @param {BackendApi} backend
    * @param {import('./job.js').Job} [job]
    * @param {AbortSignal} [signal]
@@ -556,7 +563,7 @@ class Run {
 
   /**
    * @param {BackendApi} backend
-   * @param {Promise<number> | undefined} partial what a stopped update left, whose memory is needed
+   * @param {Promise<number> | undefined} partial run of a stopped update, whose memory is needed
    * @param {import('./job.js').Job} job
    * @param {AbortSignal} [signal]
    */
@@ -569,8 +576,8 @@ class Run {
   }
 
   /**
-   * What the run begins from; nothing where that has been closed or is of another text by now, and does not
-   * change a bit.
+   * Returns the run that this one begins from; none if that run was closed or has other tokens by
+   * now and is only a shortcut.
    * @param {BackendApi} backend
    */
   async #beginning(backend) {
@@ -605,7 +612,7 @@ class Run {
           this.#tokens = ids;
           made.isPartial = false;
         } catch (error) {
-          // An update that was refused changes nothing; one that was stopped leaves only a part.
+          // A refused update changes nothing; a stopped one leaves a partial run.
           if (signal?.aborted) made.isPartial = true;
           throw error;
         }
@@ -637,12 +644,12 @@ class Run {
    */
   async read(reads) {
     checkList(reads, 'object', 'reads');
-    const asked = Array.from(reads);
-    return this.#act({ beside: this.#basesOf(asked) }, () => this.#read(asked));
+    const list = Array.from(reads);
+    return this.#act({ beside: this.#basesOf(list) }, () => this.#read(list));
   }
 
   /**
-   * The runs that these reads compare with.
+   * Returns the runs that these reads compare with.
    * @param {readonly import('../sinkscope.js').Read[]} reads
    */
   #basesOf(reads) {
@@ -654,7 +661,7 @@ class Run {
   }
 
   /**
-   * Reads in an act that has its turn.
+   * Reads during an action's turn.
    * @param {readonly import('../sinkscope.js').Read[]} reads
    * @returns {Promise<import('../sinkscope.js').Tensor[]>}
    */
@@ -669,7 +676,7 @@ class Run {
     });
   }
 
-  /** @param {Copy} copy whether the run is of this one: the same model, at the same backend */
+  /** Tells whether the run belongs to this copy: same model, same backend. @param {Copy} copy */
   isOf(copy) {
     return this.#copy === copy;
   }
@@ -696,14 +703,14 @@ class Run {
     const random = randomBits(seed);
     for (let done = 0; done < count; done++) {
       signal?.throwIfAborted();
-      const drawn = random();
+      const bits = random();
       const step = await this.#act({ changes: true, signal }, async () => {
         if (done === 0) expectInteger(count, 0, capacity - this.#tokens.length, 'count');
-        const made = await this.#copy.link.ask(async (backend) =>
-          backend.step(await this.#at(backend), temperature, topK, drawn),
+        const generated = await this.#copy.link.ask(async (backend) =>
+          backend.step(await this.#at(backend), temperature, topK, bits),
         );
-        this.#tokens.push(made.token);
-        return made;
+        this.#tokens.push(generated.token);
+        return generated;
       });
       onProgress?.({ stage: 'generate', done: done + 1, total: count });
       yield /** @type {import('../sinkscope.js').Step} */ (step);

@@ -1,6 +1,7 @@
 /**
- * Edits as the ABI takes them: {i32 kind; f32 values[13]}, those of the row's parameters, then of the
- * operation that one of them names. No edit is known here by its name: the table says what there is.
+ * Encodes edits for the ABI: {i32 kind; f32 values[13]}, the row's parameters, then those of the
+ * operation that one of them names. The code knows no edit by name: all comes from the tables of
+ * describe.
  */
 import { check, checkList } from '../abi/arguments.js';
 import { SinkscopeError, expect, find } from '../abi/errors.js';
@@ -10,7 +11,7 @@ import { SinkscopeError, expect, find } from '../abi/errors.js';
 /** @typedef {import('../sinkscope.js').EditKind} EditKind */
 /** @typedef {import('../sinkscope.js').EditParameter} EditParameter */
 
-/** @typedef {Record<string, unknown> & { kind?: unknown, parameters?: Record<string, unknown> }} Given */
+/** @typedef {Record<string, unknown> & { kind?: unknown, parameters?: Record<string, unknown> }} Given an edit that a caller wrote */
 
 const VALUES = 13;
 
@@ -32,27 +33,27 @@ export function encodeEdits(edits, describe) {
 }
 
 /**
- * NaN is a parameter that is not given; the core puts the defaults in and checks the ranges.
+ * NaN stands for an absent parameter; the core fills in defaults and checks ranges.
  * @param {unknown} edit
  * @param {string} where
  * @param {Describe} describe
  */
 function encodeEdit(edit, where, describe) {
-  const given = typeof edit === 'object' && edit !== null;
-  expect(given, where, 'an object with a kind', edit);
-  const { kind: name, parameters: more, ...own } = /** @type {Given} */ (edit);
+  const isObject = typeof edit === 'object' && edit !== null;
+  expect(isObject, where, 'an object with a kind', edit);
+  const { kind: name, parameters: more, ...parameters } = /** @type {Given} */ (edit);
   const kind = find(describe.edits, name, `${where}.kind`);
-  const known = valuesOf(describe.edits[kind], own, describe);
+  const specs = valuesOf(describe.edits[kind], parameters, describe);
   const values = new Array(VALUES).fill(NaN);
-  for (const [key, value] of Object.entries({ ...own, ...more })) {
+  for (const [key, value] of Object.entries({ ...parameters, ...more })) {
     if (value === undefined) continue;
     const nested = more && key in more ? `${where}.parameters.${key}` : `${where}.${key}`;
-    const at = known.findIndex((parameter) => parameter.name === key);
-    const names = known.map((parameter) => parameter.name).join(', ');
+    const at = specs.findIndex((parameter) => parameter.name === key);
+    const names = specs.map((parameter) => parameter.name).join(', ');
     expect(at >= 0, nested, `a parameter of ${String(name)}: ${names}`, key);
-    values[at] = encodeValue(known[at], value, nested, describe);
+    values[at] = encodeValue(specs[at], value, nested, describe);
   }
-  // The core, which knows no words, would ask for a number.
+  // The core knows no names of choices and would ask for a number.
   describe.edits[kind].parameters.forEach(({ name: key, type, required, choices }, i) => {
     const words = type === 'operation' ? describe.operations.map((row) => row.name) : choices;
     const isGiven = !required || !words || !Number.isNaN(values[i]);
@@ -62,15 +63,15 @@ function encodeEdit(edit, where, describe) {
 }
 
 /**
- * The parameters in the order of their values: the row's, then those of the operation it is given.
+ * Lists parameters in the order of their values: the row's, then those of its operation.
  * @param {EditKind} row
- * @param {Record<string, unknown>} own
+ * @param {Record<string, unknown>} given
  * @param {Describe} describe
  * @returns {readonly Pick<EditParameter, 'name' | 'type' | 'choices'>[]}
  */
-function valuesOf({ parameters }, own, { operations }) {
+function valuesOf({ parameters }, given, { operations }) {
   const named = parameters.find(({ type }) => type === 'operation');
-  const operation = named && operations.find(({ name }) => name === own[named.name]);
+  const operation = named && operations.find(({ name }) => name === given[named.name]);
   const more = operation?.parameters ?? [];
   return [
     ...parameters,
@@ -127,8 +128,9 @@ export function readEdit(text, describe) {
 /** @typedef {{ row: EditKind, given: Record<string, unknown>, describe: Describe }} GivenEdit */
 
 /**
- * The words for {name} in a label; undefined where the parameter is not given or has its default.
- * @param {string} name @param {GivenEdit} edit @param {boolean} isFirst whether it begins the label
+ * Words for {name} in a label; undefined for a parameter that is absent or has its default.
+ * @param {string} name @param {GivenEdit} edit @param {boolean} isFirst whether the words begin the
+ * label
  */
 function wordsOf(name, { row, given, describe }, isFirst) {
   const { layer, head, group } = given;
@@ -138,10 +140,10 @@ function wordsOf(name, { row, given, describe }, isFirst) {
     return head === undefined ? 'every head' : `head ${head} of every layer`;
   }
   if (name === 'at') {
-    const own = group === undefined ? '' : `key/value head ${group}`;
+    const kvHead = group === undefined ? '' : `key/value head ${group}`;
     if (layer !== undefined && head !== undefined) return ` in L${layer}H${head}`;
-    if (layer !== undefined) return ` in layer ${layer}${own && `, ${own}`}`;
-    if (head !== undefined || own) return ` in ${own || `head ${head}`} of every layer`;
+    if (layer !== undefined) return ` in layer ${layer}${kvHead && `, ${kvHead}`}`;
+    if (head !== undefined || kvHead) return ` in ${kvHead || `head ${head}`} of every layer`;
     return '';
   }
   if (name === 'after') {
@@ -164,11 +166,11 @@ function wordsOf(name, { row, given, describe }, isFirst) {
 function filled(text, edit) {
   const parts = text.replace(/\[([^\]]*)\]/g, (_, part) => {
     const names = [...part.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-    const isOwn = (/** @type {string} */ name) => {
+    const isSet = (/** @type {string} */ name) => {
       const standard = edit.row.parameters.find((one) => one.name === name)?.default ?? undefined;
       return edit.given[name] !== undefined && edit.given[name] !== standard;
     };
-    return names.every(isOwn) ? part : '';
+    return names.every(isSet) ? part : '';
   });
   return parts.replace(
     /\{(\w+)\}/g,
@@ -181,14 +183,14 @@ export function editLabel(edit, describe) {
   check(edit, 'object', 'edit');
   check(describe, 'object', 'describe');
   checkList(describe.edits, 'object', 'describe.edits');
-  const { kind, parameters, ...own } = /** @type {Given} */ (edit);
+  const { kind, parameters, ...fields } = /** @type {Given} */ (edit);
   const row = describe.edits[find(describe.edits, kind, 'edit.kind')];
-  const given = { ...own, ...parameters };
-  const whole = { row, given, describe };
+  const given = { ...fields, ...parameters };
+  const labelled = { row, given, describe };
   const texts = row.label.split('|').map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);
   const value = (/** @type {string} */ name) =>
     given[name] ?? row.parameters.find((one) => one.name === name)?.default;
   const [, , , text = row.name] =
     texts.find(([, name, wanted]) => name === undefined || String(value(name)) === wanted) ?? [];
-  return filled(text, whole);
+  return filled(text, labelled);
 }

@@ -1,16 +1,16 @@
-/** Opening models, running tokens through them, reading what the runs recorded. */
+/** Open models, run tokens through them, and read what the runs recorded. */
 import type { Architecture, Bytes, Describe, SinkscopeError, Tensor } from '../abi/abi.js';
 import type { RecordOptions, Recording } from '../recording/recordings.js';
 import type { ModelFiles, Source } from '../loading/loading.js';
 import type { TrainOptions, Training } from '../lab/lab.js';
 
-/** Heads compute another attention operation. Absent layer or head means all of them. */
+/** Replaces the attention operation of heads. An absent layer or head means all of them. */
 export interface OperationEdit {
   readonly kind: 'operation';
   readonly layer?: number;
   readonly head?: number;
   readonly operation: string;
-  /** By the names in describe.operations; absent ones have their defaults. */
+  /** Parameters by their names in describe.operations; absent ones take their defaults. */
   readonly parameters?: Readonly<Record<string, number>>;
 }
 
@@ -19,14 +19,14 @@ export interface MaskEdit {
   readonly kind: 'mask';
   readonly layer?: number;
   readonly head?: number;
-  /** How many of the first keys. */
+  /** Number of first keys. */
   readonly first: number;
-  /** How many of the most recent keys. */
+  /** Number of most recent keys. */
   readonly recent: number;
 }
 
 /**
- * Any row of describe.edits: its name as kind, and its parameters by their names. Layers, heads and
+ * Any row of describe.edits: its name as `kind`, and its parameters by name. Layers, heads and
  * tokens count from 0.
  */
 export interface NamedEdit {
@@ -35,99 +35,107 @@ export interface NamedEdit {
 }
 
 /**
- * A what-if applied to a run, never to the weights. They combine; of two that say one thing the last
- * one wins.
+ * A counterfactual change of a run, never of the weights. Edits combine; where two contradict each
+ * other, the last one wins.
  */
 export type Edit = OperationEdit | MaskEdit | NamedEdit;
 
 /**
- * An edit out of "NAME:key=value,key=value", as the command line takes it.
+ * Parses an edit from "NAME:key=value,key=value", as the command line takes it.
  * @throws SinkscopeError 'argument' for a name that is not in the table
  * @example readEdit('evict:policy=window,budget=24', engine.describe)
  */
 export function readEdit(text: string, describe: Describe): Edit;
 
 /**
- * What an edit is called: a phrase for titles and legends, with indices from 0.
+ * Names an edit in a phrase for titles and legends, with indices from 0.
  * @throws SinkscopeError 'argument' for a kind that is not in the table
  * @example editLabel({ kind: 'hide_key', key: 0, layer: 1, head: 3 }, describe) // first token hidden in L1H3
  */
 export function editLabel(edit: Edit, describe: Describe): string;
 
 export interface Progress {
-  /** What is being done: 'read', 'open', 'run', 'generate', 'measure'. */
+  /** The current stage: 'read', 'open', 'run', 'generate' or 'measure'. */
   readonly stage: string;
-  /** In bytes for 'read', in tokens for 'run' and 'generate', in runs for 'measure', else 0..1. */
+  /**
+   * Progress in bytes for 'read', tokens for 'run' and 'generate', runs for 'measure', else 0..1.
+   */
   readonly done: number;
   /** NaN when unknown. */
   readonly total: number;
-  /** Bytes a second, smoothed; for 'measure' runs a second of all workers together. NaN until known. */
+  /**
+   * Smoothed rate in bytes per second; for 'measure' in runs per second over all workers. NaN until
+   * known.
+   */
   readonly rate?: number;
   /** Seconds until the file is read; NaN until known. */
   readonly remaining?: number;
-  /** A sentence: that a connection was cut and is opened again, or that nothing can be kept. */
+  /** A sentence for the reader: a cut connection was reopened, or the cache cannot keep files. */
   readonly note?: string;
 }
 
 export interface Options {
-  /** Stops between two layers; the promise rejects with the signal's reason. */
+  /** Stops the work between two layers; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: Progress) => void;
 }
 
 /**
- * How matrices are multiplied: 'exact' in floats, to the same bits in every build; 'relaxed' in floats
- * that the host may round once where it adds a product, not twice: a quarter faster, and within 2e-5 of
- * the largest number of a field, as exact ones are, of what is computed in F64; 'int8' in whole numbers,
- * those of weights with a scale for each output, those of rows with one for each token, found as it runs:
- * several times as fast and approximate; norms, attention, routers and metrics stay in floats.
+ * How matrices are multiplied. 'exact' uses floats, with the same bits in every build. 'relaxed'
+ * uses floats with fused multiply-add where the host has it: a quarter faster; like 'exact', it
+ * stays within 2e-5 of a field's largest number from an F64 computation. 'int8' uses 8-bit
+ * integers, with a scale per output for weights and a scale per token for activations, found during
+ * the run: several times as fast and approximate; norms, attention, routers and metrics stay in
+ * floats.
  */
 export type Arithmetic = 'exact' | 'relaxed' | 'int8';
 
 export interface OpenOptions extends Options {
   /**
-   * Default 'exact'. The others take binaries and workers of their own. 'relaxed' is
-   * exact where the host fuses no products. 'int8' takes a byte more for each weight; SinkscopeError
-   * 'unsupported' on a host without SIMD.
+   * Default 'exact'. The others load binaries and workers of their own. 'relaxed' equals 'exact'
+   * where the host fuses no products. 'int8' takes one more byte per weight and throws
+   * SinkscopeError 'unsupported' on a host without SIMD.
    */
   readonly arithmetic?: Arithmetic;
 }
 
 export interface RunOptions extends Options {
-  /** Names from describe.fields; default: those that are `standard`. */
+  /** Names from describe.fields; the default is those that are `standard`. */
   readonly fields?: readonly string[];
   readonly edits?: readonly Edit[];
   /**
-   * Tokens there must be room for, generation included; default: the tokens given + 64, at most the
-   * context. A rotary model reads on beyond it where every head evicts within the context, with
-   * positions as in the cache.
+   * Number of tokens that the run has memory for, generation included; default: the given tokens +
+   * 64, at most the context. A rotary model reads beyond its context if every head evicts within
+   * it, with positions as in the cache.
    */
   readonly capacity?: number;
   /**
-   * A run of this model and these tokens, in the same worker, that this one begins from: its residual
-   * stream after so many layers (0: the embedding) and what lies below are copied, and
-   * only what lies above is computed, under these edits. It must have recorded `hidden`, and of the
-   * layers below what this one records. Without a layer: whatever no edit touches is taken, the layers
-   * below and the tokens before, as far as both have recorded what this takes (`hidden` for layers, `att`
-   * for evictions); no bit depends on it, and the run can be extended and updated like any other.
+   * A run of this model and these tokens, in the same worker, that this one begins from. With a
+   * layer: the new run copies the residual stream after `layer` layers (0: the embedding) and all
+   * fields below, and computes only the layers above, under these edits. The base run must have
+   * recorded `hidden` and, for the layers below, the fields of this run. Without a layer: the new
+   * run copies the layers and the tokens that no edit touches, as far as both runs recorded what
+   * this takes (`hidden` for layers, `att` for evictions); it has the same bits as a run from
+   * scratch and can be extended and updated.
    */
   readonly from?: { readonly run: Run; readonly layer?: number };
   /**
-   * Bytes that maps (`att`, `scores`) may take; default 64 MiB. Where they would take more, the run keeps queries
-   * and keys and computes the rows that are read, to the same bits, and metrics of maps are accumulated meanwhile:
-   * memory grows with the tokens, not with their square. 0 stores no map.
+   * Bytes that attention maps (`att`, `scores`) may take; default 64 MiB. Beyond that, the run
+   * keeps queries and keys, computes each row when it is read, to the same bits, and accumulates
+   * the metrics of maps as it goes: memory then grows with the number of tokens, not with its
+   * square. 0 stores no map.
    */
   readonly maps?: number;
   /**
-   * Of `att`, `scores` and `q` the run keeps what `accumulated` metrics need, over all of its tokens, and no rows:
-   * a third less memory of a long text. Other metrics of these fields, and the fields themselves, are refused; such a
-   * run begins from no other one, and no other begins from it.
+   * Keeps of `att`, `scores` and `q` only what `accumulated` metrics need, over all tokens, and no rows: a
+   * third less memory for a long text. The run refuses these fields and other metrics of them; it begins from
+   * no other run, and no other begins from it.
    */
   readonly measuring?: boolean;
   /**
-   * Of keys and values only what an eviction keeps is held, so that memory grows with its budget and,
-   * by 12 bytes a token, with the text. Every head must evict, query by query (not snapkv); fields are
-   * those that are `streamed`. The losses have the same bits.
+   * Keeps only the keys and values that an eviction keeps, so that memory grows with its budget
+   * and, by 12 bytes per token, with the text. Every head must evict, query by query (not snapkv);
+   * only `streamed` fields can be recorded. The losses have the same bits.
    */
   readonly streaming?: boolean;
 }
@@ -137,94 +145,96 @@ export interface Where {
   readonly head?: number;
 }
 
-/** Which part of a field is read. */
+/** Selects a part of a field. */
 export interface FieldWhere extends Where {
   /** Rows [from, to) of the first dimension T: queries of a map, tokens of other fields. Default: all. */
   readonly rows?: readonly [number, number];
   /**
-   * Of 'att' and 'scores': blocks of so many queries and keys instead of cells, [.., 2, P, P] with P = T / block
-   * rounded up: the mean, then the largest of the cells that the mask shows to the queries. Without `rows`.
+   * For 'att' and 'scores': block size. Instead of cells the read gives blocks of `block` queries
+   * by `block` keys, [.., 2, P, P] with P = ceil(T / block): the mean, then the maximum of the
+   * visible cells. Excludes `rows`.
    */
   readonly block?: number;
 }
 
 export interface MetricArguments extends Where {
-  /** Threshold of Sink_k^eps; default: describe.defaults. */
+  /** Threshold of Sink_k^eps; the default is in describe.defaults. */
   readonly eps?: number;
-  /** Only the first so many tokens; default: all. */
+  /** Restricts the metric to the first `tokens` tokens; default: all. */
   readonly tokens?: number;
   /**
-   * For metrics that have it among their `arguments`: the run to compare with, of the same model, in
-   * the same worker, with the same fields.
+   * For metrics that list it among their `arguments`: the run to compare with. It has the same
+   * model, worker and fields.
    */
   readonly base?: Run;
 }
 
-/** One read out of a run: a field or a metric. */
+/** One read from a run: a field or a metric. */
 export type Read =
   ({ readonly field: string } & FieldWhere) | ({ readonly metric: string } & MetricArguments);
 
 /**
- * The fields that a run must record for what is read from it.
+ * Returns the fields that a run must record for these reads.
  * @example const run = await model.run(ids, { fields: fieldsFor(engine.describe, reads) });
  */
 export function fieldsFor(describe: Describe, reads: readonly Read[]): string[];
 
 export interface GenerateOptions extends Options {
-  /** How many tokens to add. */
+  /** Number of tokens to add. */
   readonly count: number;
-  /** 0 is greedy. Default 0. */
+  /** 0 is greedy decoding. Default 0. */
   readonly temperature?: number;
-  /** 0 means all. Default 0. */
+  /** Draws from the K most likely tokens; 0 means all. Default 0. */
   readonly topK?: number;
   readonly seed?: number;
 }
 
-/** One generated token, and where every head looked from it. */
+/** One generated token, and the attention that every head paid from it. */
 export interface Step {
   readonly token: number;
   /** Position of the token, 0-based. */
   readonly position: number;
   /**
-   * The weights of this token's query over all keys: [L, H, position + 1]; [L, H, 0] if the run
-   * does not record 'att'.
+   * Attention weights of this token's query over all keys: [L, H, position + 1]; [L, H, 0] if the
+   * run does not record 'att'.
    */
   readonly att: Tensor;
 }
 
 /**
- * Calls on one run form a chain, whether or not the caller waits: each sees what the one before it left. Reads
- * between two changes (update, a step of generate, close) travel together; close waits for the calls before it.
- * A call that waits for its turn ends at once when its signal is aborted.
+ * Calls on one run form a chain, whether or not the caller awaits them: each sees what the previous
+ * call left. Reads between two changes (update, a step of generate, close) travel together; close
+ * waits for earlier calls. A call that waits for its turn ends at once when its signal is aborted.
  */
 export interface Run {
-  /** Tokens in the run so far: the prompt's and the generated. */
+  /** All tokens of the run: those of the prompt and the generated ones. */
   readonly tokens: readonly number[];
   readonly edits: readonly Edit[];
   /**
-   * A recorded field, [.., T, ..]; give layer and head to take only theirs, and rows to take only those.
+   * Reads a recorded field, [.., T, ..]; layer, head and rows select a part.
    * @example const rows = await run.field('att', { layer: 3, head: 1, rows: [4000, 4064] }); // [64, T]
    */
   field(name: string, where?: FieldWhere): Promise<Tensor>;
   metric(name: string, args?: MetricArguments): Promise<Tensor>;
-  /** Many reads in one round trip, in order. */
+  /** Reads many fields and metrics in one round trip, in order. */
   read(reads: readonly Read[]): Promise<Tensor[]>;
   /**
-   * Adds one token after another; the trace grows with them. Each step is a call of its own in the run's chain.
+   * Appends tokens one after another; the trace grows with them. Each step is its own call in the
+   * run's chain.
    * @example for await (const step of run.generate({ count: 8 })) show(step.token);
    */
   generate(options: GenerateOptions): AsyncIterable<Step>;
   /**
-   * Makes the run one of these tokens, at most its capacity, to the bits of a new run. The run keeps what it
-   * recorded of the first tokens that both texts have, so a token at the end costs one token, and one in the
-   * middle what follows it; after an eviction, and where tokens depend on later ones (prefix and bidirectional
-   * masks, edits that look at all tokens), everything is computed. An update that is refused or stopped leaves
-   * the run as it was.
+   * Replaces the run's tokens, at most `capacity`, with the same bits as a new run. The run reuses
+   * what it recorded of the longest common prefix, so appending one token costs one token, and
+   * changing one costs it and all after it. After an eviction, and where tokens depend on later
+   * ones (prefix and bidirectional masks, edits that look at all tokens), everything is computed. A
+   * refused or stopped update leaves the run as it was.
    * @example await run.update([...run.tokens, next]);
    */
   update(tokens: ArrayLike<number>, options?: Options): Promise<void>;
   /**
-   * The run as the bytes of a recording: fields of its prompt, without means.
+   * Returns the run as the bytes of a recording: the fields of its prompt, without means.
    * @example const bytes = await run.record({ fields: ['att'], strings: (ids) => ids.map(piece) });
    */
   record(options?: RecordOptions): Promise<Bytes>;
@@ -233,23 +243,24 @@ export interface Run {
 
 export interface Model {
   readonly architecture: Architecture;
-  /** As it was opened. */
+  /** The arithmetic that it was opened with. */
   readonly arithmetic: Arithmetic;
-  /** The engine's. */
+  /** The tables of its engine. */
   readonly describe: Describe;
   /**
-   * This model in each worker of the engine, itself first. It is opened there when it is first run
-   * there, and closed with this one. As many as fit: the copies take up to 1 GiB.
+   * This model in each worker of the engine, itself first. A replica opens at its first run and
+   * closes with this model. Their number depends on size: the copies take up to 1 GiB.
    */
   readonly replicas: readonly Replica[];
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
   /**
-   * Bytes that a run of so many tokens will take, beside the model.
+   * Returns the bytes that a run of `tokens` tokens will take, without the model.
    * @example await model.runBytes(4000, { streaming: true, edits });
    */
   runBytes(tokens: number, options?: Omit<RunOptions, 'from' | keyof Options>): Promise<number>;
   /**
-   * A value of a GGUF file's metadata, undefined where the file has no such key or is no GGUF file.
+   * Reads a value of a GGUF file's metadata; undefined if the file lacks the key or has another
+   * format.
    * @example const name = await model.metadata('general.name');
    */
   metadata(
@@ -272,53 +283,59 @@ export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 export interface Engine {
   readonly describe: Describe;
   /**
-   * The same with what is for a reader, and what a lab has: each `meaning`, `question` and `source`, of
-   * sinkscope.describe.json beside the binaries, which each call fetches.
+   * Returns the same tables with the texts for readers and the lab's parts: each `meaning`,
+   * `question` and `source`. Every call fetches them from sinkscope.describe.json next to the
+   * binaries.
    */
   explain(): Promise<Describe>;
   open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
   /**
-   * Opens a recording: what a model did on some prompts, without the model. The first fetches another binary,
-   * that of `lab`.
-   * @throws SinkscopeError with the tensor or the key for a file that is none, or contradicts itself
+   * Opens a recording: what a model did on some prompts, without the model. The first call fetches
+   * the binary of `lab`.
+   * @throws SinkscopeError with the tensor or the key for a file that is no recording or
+   * contradicts itself
    * @example
    * const recording = await engine.openRecording(new URL('smollm2.safetensors', location.href));
    * const sink = (await recording.mean('sink_ratio')).data[0];
    */
   openRecording(source: Source, options?: Options): Promise<Recording>;
-  /** Begins a training, in a worker of its own as long as there are so many. Needs `lab: true`. */
+  /** Begins a training in its own worker while one is free. Needs `lab: true`. */
   train(options: TrainOptions): Promise<Training>;
-  /** Bytes of memory that all its workers hold; what is closed is used again, so it grows with the peak. */
+  /**
+   * Returns the bytes of memory of all workers. Closing frees memory for reuse only, so the number
+   * keeps its peak.
+   */
   memory(): Promise<number>;
-  /** Ends the worker. In Node.js the process lives until then. */
+  /** Ends the workers. A Node.js process stays alive until then. */
   close(): Promise<void>;
 }
 
 export interface EngineOptions {
-  /** Run in a worker; by default wherever one can be started. */
+  /** Runs the engine in a worker; default: wherever one can start. */
   readonly worker?: boolean;
   /** 'simd', 'base', or 'auto' (the default: SIMD where the host validates it). */
   readonly kernels?: 'auto' | 'simd' | 'base';
-  /** With what trains models: another binary, larger by a quarter. */
+  /** Loads the binary that can also train models; it is a quarter larger. */
   readonly lab?: boolean;
-  /** The folder where the .wasm files lie; default: beside the module. */
+  /** Folder of the .wasm files; default: next to the module. */
   readonly base?: URL | string;
   /**
-   * Among how many workers a study is spread; default: one less than the cores, or both of two. The first
-   * does all else, the others are started when they are needed.
+   * Number of workers that share a study; default: one less than the cores, or both of two. The
+   * first does everything else; the others start when a study needs them.
    */
   readonly workers?: number;
   /**
-   * How many threads share the work of one run, at most; default 1. They share memory, which a browser
-   * allows only in a page that is cross-origin isolated; they need a worker and SIMD, are the first
-   * worker's of each arithmetic, do not train, and are started when a model comes that is worth
-   * it (of 8 million numbers and more). Where they cannot be had, one thread does the work. The bits are the same for any number.
+   * Largest number of threads that share the work of one run; default 1. They share memory, which a
+   * browser allows only in a cross-origin isolated page, and need a worker and SIMD. Each
+   * arithmetic has threads in its first worker only; training has none. They start with the first
+   * model of 8 million parameters or more. Where the host offers none, one thread computes. Any
+   * number of threads gives the same bits.
    */
   readonly threads?: number;
   /**
-   * Called when a worker has ended by itself, or its core has stopped. What was under way rejects with
-   * the same error, code 'lost'. The next call restarts the engine, opens the model from its
-   * files and repeats the run: models and runs stay good.
+   * Called when a worker has ended unexpectedly or its core has stopped. Pending calls reject with
+   * the same error, code 'lost'. The next call restarts the engine, reopens the model from its
+   * files and repeats the run: models and runs stay valid.
    */
   readonly onLost?: (error: SinkscopeError) => void;
 }

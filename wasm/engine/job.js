@@ -1,4 +1,4 @@
-/** @typedef {{ id: number, reports: boolean }} Job what can be stopped; whether it reports its progress */
+/** @typedef {{ id: number, reports: boolean }} Job a call that can be stopped; `reports`: whether it reports progress */
 
 /** A job that is never stopped and reports nothing. */
 export const QUIET = { id: 0, reports: false };

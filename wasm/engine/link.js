@@ -1,4 +1,4 @@
-/** A link to a backend, in a worker or in this thread. The next call replaces a backend that is lost. */
+/** Links to a backend in a worker or in this thread. The next call replaces a lost backend. */
 import { hasWorkers } from '#host';
 import { startWorker } from '#start';
 import { SinkscopeError, unpackError } from '../abi/errors.js';
@@ -8,13 +8,14 @@ import { callThrough } from './messages.js';
 /** @typedef {import('./job.js').Job} Job */
 /** @typedef {import('./worker.js').Door} Door */
 /** @typedef {import('../sinkscope.js').Options} Options */
-/** @typedef {{ [Method in keyof Backend]: Backend[Method] }} BackendApi a backend, here or behind messages */
+/** @typedef {{ [Method in keyof Backend]: Backend[Method] }} BackendApi a backend, in this thread or reached by messages */
 
 /**
- * How the link finds that a worker is stuck: it pings the worker every `wait` milliseconds, and drops it when `pings`
- * of them in a row had no answer. The link counts pings, not time: a thread that slept itself, as in a closed
- * laptop, has asked only once, and hears the answer. ALWAYS is for hosts that report no end of a worker, while calls
- * are pending; STOPPING is for a worker that was asked to stop a job, until that job ends.
+ * A link detects a stuck worker by pings: it sends one every `wait` milliseconds and drops the
+ * worker after `pings` unanswered ones in a row. Counting pings instead of time is safe on a
+ * sleeping laptop: its thread has sent one ping only and gets the answer. ALWAYS serves hosts that
+ * report no end of a worker, while calls are pending; STOPPING watches a worker that was asked to
+ * stop a job, until that job ends.
  */
 const ALWAYS = { wait: 5000, pings: 12 };
 const STOPPING = { wait: 1000, pings: 4 };
@@ -26,7 +27,7 @@ export class Link {
   #inWorker;
   #onLost;
   #shared;
-  /** Counts the backends, so that the end of one does not touch the next. */
+  /** Numbers the backends, so that the end of one does not touch the next. */
   #generation = 0;
   /** @type {Promise<BackendApi> | undefined} */
   #backend;
@@ -50,18 +51,18 @@ export class Link {
     this.#onLost = onLost;
   }
 
-  /** Whether there is a backend now. */
+  /** True while there is a backend. */
   get isOpen() {
     return this.#backend !== undefined;
   }
 
-  /** Whether the backend, once it is open, has a thread of its own. */
+  /** Whether the backend has, or will have, its own thread. */
   get isAside() {
     return this.#inWorker ?? hasWorkers;
   }
 
   /**
-   * Uses the backend, another one if the last has been lost.
+   * Calls the backend, a new one if the last was lost.
    * @template T
    * @param {(backend: BackendApi) => Promise<T>} use
    * @returns {Promise<T>}
@@ -84,7 +85,7 @@ export class Link {
   }
 
   /**
-   * Uses the backend for a job, which can be stopped and reports its progress.
+   * Calls the backend for a job, which can be stopped and reports progress.
    * @template T
    * @param {Options} options
    * @param {(backend: BackendApi, job: Job) => Promise<T>} use
@@ -134,7 +135,7 @@ export class Link {
     }
   }
 
-  /** The backend's code comes only where no worker has it. */
+  /** Imports the backend's code only in a page without a worker. */
   async #startHere() {
     const { openBackend } = await import('./backend.js');
     const backend = await openBackend(this.#address, this.#report, this.#shared);
@@ -164,10 +165,10 @@ export class Link {
     } catch (thrown) {
       worker?.terminate();
       const error = asError(thrown, 'worker');
-      // A worker that close has ended while it started was not kept from starting.
+      // A worker that close() ended during its start did not fail to start.
       if (this.#closed || this.#inWorker || error.where !== 'worker') throw error;
-      // A page may not start the worker of another site or from the disk, and a bundle may lack it. If none was asked
-      // for, the page's own thread does the work.
+      // A page may not start workers of another site or from the disk, and a bundle may lack the
+      // file. Unless the caller asked for a worker, the page's own thread computes.
       console.warn(
         "sinkscope: engine/worker.js could not be started, so that the engine runs in the page's own thread and blocks it; " +
           'the README has a section on bundlers.',
@@ -217,12 +218,12 @@ export class Link {
 }
 
 /**
- * Pings a worker, and calls `onSilence` when it has not answered.
+ * Pings a worker, and calls `onSilence` when it stays silent.
  * @param {BackendApi} backend
  * @param {typeof ALWAYS} how
  * @param {() => void} onSilence
- * @param {() => boolean} [isAwaited] whether anything is expected of the worker
- * @returns {() => void} ends the pings
+ * @param {() => boolean} [isAwaited] whether calls are pending
+ * @returns {() => void} stops the pings
  */
 function watch(backend, { wait, pings }, onSilence, isAwaited = () => true) {
   let unanswered = 0;
@@ -237,7 +238,7 @@ function watch(backend, { wait, pings }, onSilence, isAwaited = () => true) {
 
 /**
  * @param {unknown} thrown
- * @param {string} [where] it happened, if it does not say so itself
+ * @param {string} [where] place of the error, unless it names its own
  */
 function asError(thrown, where = '') {
   if (thrown instanceof SinkscopeError) return thrown;

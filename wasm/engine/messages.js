@@ -1,6 +1,7 @@
 /**
- * Calls between a page and its worker: one side calls by name, the other answers. Both download this, and
- * need little: plain values, errors with their place, and reports without an answer.
+ * Carries calls between a page and its worker: one side calls by name, the other answers. Both
+ * download this module, so it holds little: plain values, errors with their place, and reports
+ * without an answer.
  */
 import { packError } from '../abi/errors.js';
 
@@ -11,7 +12,8 @@ import { packError } from '../abi/errors.js';
 const transferred = new WeakMap();
 
 /**
- * The same value; when it is posted as an argument or an answer, what the list names moves and is not copied.
+ * Returns the same value; posting it as an argument or an answer moves what `list` names instead of
+ * copying.
  * @template T
  * @param {T} value
  * @param {readonly Transferable[]} list
@@ -26,7 +28,7 @@ const movedOf = (values) =>
   values.flatMap((value) => transferred.get(/** @type {object} */ (value)) ?? []);
 
 /**
- * The other side as an object: whatever method is called is called there.
+ * Represents the other side as an object: each method call is posted there.
  * @param {Port} port
  * @param {(...args: never[]) => void} onReport
  * @returns {Record<string, (...args: unknown[]) => Promise<unknown>>}
@@ -49,14 +51,14 @@ export function callThrough(port, onReport) {
         port.post({ id: ++last, name, args }, movedOf(args));
         waiting.set(last, { resolve, reject });
       });
-  // A promise that resolves to this asks it for `then`.
+  // `await` asks this proxy for `then`; it is not a promise.
   return new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : call(name)) });
 }
 
 /**
- * Answers the calls of the other side.
+ * Answers the other side's calls.
  * @param {Port} port
- * @param {() => object} target that has the methods
+ * @param {() => object} target returns the object with the methods
  */
 export function answer(port, target) {
   port.listen(async ({ id, name, args }) => {

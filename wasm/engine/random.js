@@ -1,8 +1,8 @@
 /**
- * Random bits that are the same on every machine: splitmix32, a counter run through a mixer. Small,
- * and good enough to draw tokens.
+ * Draws the same random bits on every machine: splitmix32, a counter run through a mixer, is small
+ * and good enough to sample tokens.
  * @param {number} seed
- * @returns {() => number} 32 uniform bits a call
+ * @returns {() => number} gives 32 uniform bits per call
  */
 export function randomBits(seed) {
   let state = seed >>> 0;

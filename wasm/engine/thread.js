@@ -1,7 +1,7 @@
-/** A thread of the core's pool: the same binary on the same memory, with a stack of its own. */
+/** A thread of the core's pool runs the same binary on the same memory, with its own stack. */
 import { listen, reply } from '#inside';
 
-/** @typedef {{ binary: WebAssembly.Module, memory: WebAssembly.Memory, stack: number, worker: number }} Task stack: its end */
+/** @typedef {{ binary: WebAssembly.Module, memory: WebAssembly.Memory, stack: number, worker: number }} Task stack: its upper end */
 
 listen(async (/** @type {Task} */ { binary, memory, stack, worker }) => {
   const { exports } = await WebAssembly.instantiate(binary, { env: { memory } });

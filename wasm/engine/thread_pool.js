@@ -2,11 +2,11 @@
 import { canWait, startThread } from '#thread';
 import { SinkscopeError } from '../abi/errors.js';
 
-/** @typedef {{ address: string, threads: number }} Shared the binary whose memory so many threads share */
+/** @typedef {{ address: string, threads: number }} Shared threads: how many share the binary's memory */
 
-/** Multiplications of a job that make it worth sharing. */
-const LEAST = 2 ** 19;
-/** Bytes of a thread's stack: a piece calls a few kernels. */
+/** Jobs with fewer multiplications run on one thread: waking the others costs more. */
+const MIN_MULTIPLICATIONS = 2 ** 19;
+/** Bytes of a thread's stack, which holds a few nested kernel calls. */
 const STACK = 2 ** 18;
 
 export class ThreadPool {
@@ -19,22 +19,24 @@ export class ThreadPool {
 
   /**
    * @param {import('../abi/module.js').Module} module
-   * @param {number} threads the caller's among them
+   * @param {number} threads including the caller's
    * @param {number} [least]
    */
-  constructor(module, threads, least = LEAST) {
+  constructor(module, threads, least = MIN_MULTIPLICATIONS) {
     this.#module = module;
     this.#least = least;
     this.#threads = module.shared && canWait() ? threads : 1;
   }
 
-  /** From here on the threads share each computation; where none can be had, one thread does it all. */
+  /**
+   * Starts the threads, which then share each computation; without them one thread computes alone.
+   */
   async start() {
     if (this.#threads === 1) return;
     const threads = this.#threads;
     this.#threads = 1;
     const { binary, memory } = this.#module;
-    // They look at the pool as soon as they are there.
+    // Threads read the pool as soon as they start.
     this.#module.call('pool', threads, this.#least);
     const ready = Array.from({ length: threads - 1 }, (_, i) => {
       const stack = this.#module.reserve(STACK) + STACK;
@@ -53,7 +55,7 @@ export class ThreadPool {
       };
       const onEnd = (/** @type {string} */ why) => {
         resolve(undefined);
-        // In the middle of a piece it has left its numbers half done.
+        // A thread that dies within a piece leaves numbers half done.
         if (helps && !this.#ended)
           this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${why})`);
       };

@@ -1,4 +1,4 @@
-/** The worker: a backend behind messages. */
+/** The worker holds a backend and answers messages. */
 import { holdLivenessLock, workerPort } from '#host';
 import { openBackend } from './backend.js';
 import { answer } from './messages.js';
@@ -9,7 +9,7 @@ import { answer } from './messages.js';
 let backend;
 const port = workerPort();
 
-/** What answers until there is a backend. */
+/** Answers until there is a backend. */
 const door = {
   holdLock: holdLivenessLock,
 

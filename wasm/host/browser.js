@@ -1,7 +1,10 @@
-/** What a browser does in its own way; node.js is the twin. Workers import it, so it starts none. */
+/**
+ * Implements the host interface for browsers; node.js is the twin. Workers import it, so it starts
+ * none.
+ */
 
 /**
- * How messages pass to a worker, or from inside of it to the page.
+ * Posts messages to a worker, or from within a worker to its page.
  * @param {Pick<Worker, 'postMessage' | 'addEventListener'>} other
  * @returns {import('../engine/messages.js').Port}
  */
@@ -13,7 +16,7 @@ export const portTo = (other) => ({
 export const workerPort = () => portTo(/** @type {Worker} */ (/** @type {unknown} */ (globalThis)));
 
 /**
- * Holds a lock of that name as long as this worker lives; false where there are no locks.
+ * Holds a lock of that name as long as this worker lives; false where the host has no locks.
  * @param {string} name
  * @returns {Promise<boolean>}
  */
@@ -29,8 +32,9 @@ export function holdLivenessLock(name) {
 }
 
 /**
- * Where the package lies; undefined in a bundle that does not say it. `import.meta.url` would say it too, but some
- * bundlers write the path on the builder's machine in its place, and do so for a call of `import.meta.resolve`, too.
+ * Returns the folder of the package, or undefined in a bundle that does not reveal it.
+ * `import.meta.url` would reveal it too, but some bundlers replace it by a path on the builder's
+ * machine, as they do for a call of `import.meta.resolve`.
  * @returns {string | undefined}
  */
 export function home() {
@@ -40,13 +44,13 @@ export function home() {
 
 export const hasWorkers = typeof Worker === 'function';
 
-/** Whether memory can be shared: only in a page whose headers set it apart from other sites. */
+/** Memory can be shared only in a page that its headers isolate from other sites. */
 export const canShare = () => globalThis.crossOriginIsolated === true;
 
 export const cores = () => navigator.hardwareConcurrency || 1;
 
 /**
- * A Blob as it can be posted: here, any.
+ * Returns a Blob that can be posted: in a browser, the Blob itself.
  * @param {Blob} blob
  * @returns {Blob | import('../loading/files.js').Streamed}
  */
@@ -62,7 +66,7 @@ export function request(address, init) {
   return fetch(address, init);
 }
 
-/** Lets messages in. Timers are held back to 4 ms when nested, a port is not. */
+/** Lets pending messages in. Browsers delay nested timers by 4 ms, a port has no delay. */
 export function pause() {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -75,7 +79,7 @@ export function pause() {
 }
 
 /**
- * A page knows no paths.
+ * A page has no access to paths.
  * @param {string} _path
  * @returns {Promise<import('../loading/loading.js').DiskFile[] | undefined>}
  */

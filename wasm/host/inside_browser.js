@@ -1,6 +1,7 @@
 /**
- * How the workers of tokenizers and of threads speak to who started them; inside_node.js is the twin. They import
- * nobody who starts a worker: a bundler that follows both would never end.
+ * Connects the workers of tokenizers and of threads to the thread that started them; inside_node.js
+ * is the twin. These workers import no module that starts a worker: a bundler that follows both
+ * would never end.
  */
 
 /**

@@ -1,4 +1,7 @@
-/** How the workers of tokenizers and of threads speak to who started them; inside_browser.js is the twin. */
+/**
+ * Connects the workers of tokenizers and of threads to the thread that started them;
+ * inside_browser.js is the twin.
+ */
 import { parentPort } from 'node:worker_threads';
 
 /**

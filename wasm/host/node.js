@@ -1,4 +1,4 @@
-/** What Node.js does in its own way; browser.js is the twin. */
+/** Implements the host interface for Node.js; browser.js is the twin. */
 import { parentPort } from 'node:worker_threads';
 import { openAsBlob } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { basename, join, sep } from 'node:path';
 
 /**
- * How messages pass to a worker, or from inside of it to its maker.
+ * Posts messages to a worker, or from within a worker to its parent.
  * @param {import('node:worker_threads').Worker | import('node:worker_threads').MessagePort} other
  * @returns {import('../engine/messages.js').Port}
  */
@@ -39,7 +39,7 @@ export const canShare = () => true;
 export const cores = availableParallelism;
 
 /**
- * A Blob as it can be posted: of a Blob on a file, the stream of its bytes.
+ * Returns a Blob that can be posted; for a Blob on a file, the stream of its bytes.
  * @param {Blob} blob
  * @returns {Blob | import('../loading/files.js').Streamed}
  */
@@ -53,7 +53,7 @@ export function portable(blob) {
 }
 
 /**
- * Like fetch, which knows no files in Node.js.
+ * Works like fetch, which has no file addresses in Node.js.
  * @param {URL} address
  * @param {RequestInit} [init]
  * @returns {Promise<Response>}
@@ -74,7 +74,7 @@ export async function request(address, init) {
 }
 
 /**
- * The stream, and what is to be done after its last byte or when it is given up.
+ * Wraps the stream; `close` runs after its last byte or when it is cancelled.
  * @param {ReadableStream<Uint8Array>} stream
  * @param {() => Promise<void>} close
  */
@@ -94,21 +94,21 @@ function closing(stream, close) {
   });
 }
 
-/** Lets messages in. */
+/** Lets pending messages in. */
 export function pause() {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**
- * The files at a path, to be read when they are asked for; undefined where there is none. Folders within a folder
- * are read, too, where an index may name shards there.
+ * Returns the files at a path as lazily read Blobs; undefined when the path does not exist. An
+ * index may name shards in subfolders, so those are listed too.
  * @param {string} path
  * @returns {Promise<import('../loading/loading.js').DiskFile[] | undefined>}
  */
 export async function diskFiles(path) {
-  const there = await stat(path).catch(() => undefined);
-  if (!there) return undefined;
-  if (!there.isDirectory()) return [{ path: basename(path), file: await openAsBlob(path) }];
+  const stats = await stat(path).catch(() => undefined);
+  if (!stats) return undefined;
+  if (!stats.isDirectory()) return [{ path: basename(path), file: await openAsBlob(path) }];
   const top = await readdir(path);
   const recursive = top.some((name) => name.endsWith('.index.json'));
   const names = recursive ? await readdir(path, { recursive }) : top;

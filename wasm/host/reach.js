@@ -1,6 +1,7 @@
 /**
- * A page may not start the worker of another site, but one of its own that imports it, unless its policy
- * forbids that. Only the bundler knows the address: it is learnt from what the expression asks for.
+ * A page may not start a worker of another site, but it may start its own worker that imports the
+ * other, unless its policy forbids that. Only the bundler knows the address, so the code reads it
+ * from the constructor's argument.
  * @param {() => Worker} start
  */
 export function reaching(start) {

@@ -1,12 +1,13 @@
-/** Files that a browser may have cached as something else, a login page perhaps. */
+/** Recovers files that a browser cached wrongly, such as a login page in their place. */
 import { request } from '#host';
 
 /**
- * Reads once; what is damaged is fetched past the browser's cache, which keeps the new answer, and read again.
+ * Reads once; a damaged file is fetched past the browser's cache, which keeps the new answer, and
+ * read again.
  * @template Result
  * @param {URL} address
  * @param {() => Promise<Result>} read
- * @param {(error: unknown) => boolean} isDamaged whether another answer of the server may help
+ * @param {(error: unknown) => boolean} isDamaged whether a new answer of the server may help
  * @returns {Promise<Result>}
  */
 export async function readRenewing(address, read, isDamaged) {
@@ -14,7 +15,7 @@ export async function readRenewing(address, read, isDamaged) {
     return await read();
   } catch (error) {
     if (!isDamaged(error)) throw error;
-    // Whether it came or not, the next reading says.
+    // The second read reports any failure of this fetch.
     await request(address, { cache: 'reload' }).then(
       (fresh) => fresh.arrayBuffer(),
       () => {},

@@ -1,10 +1,10 @@
-/** How a browser starts the worker of the engine; start_node.js is the twin. */
+/** Starts the engine's worker in a browser; start_node.js is the twin. */
 import { portTo } from './browser.js';
 import { reaching } from './reach.js';
 
 /**
- * Starts the worker; bundlers recognize this very expression. `ended` says in words how it came to
- * its end. A browser reports only some ends; `watch` finds the others by a liveness lock.
+ * Starts the worker; bundlers recognize exactly this expression. `ended` resolves to a sentence on
+ * how it ended. A browser reports only some ends; `watch` detects the others by a liveness lock.
  */
 export function startWorker() {
   const worker = reaching(

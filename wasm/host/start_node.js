@@ -1,8 +1,8 @@
-/** How Node.js starts the worker of the engine; start_browser.js is the twin. */
+/** Starts the engine's worker in Node.js; start_browser.js is the twin. */
 import { Worker } from 'node:worker_threads';
 import { portTo } from './node.js';
 
-/** Starts the worker. `ended` says in words how it ended; Node.js reports every end. */
+/** Starts the worker. `ended` resolves to a sentence on how it ended; Node.js reports every end. */
 export function startWorker() {
   const worker = new Worker(new URL('../engine/worker.js', import.meta.url));
   /** @type {Promise<string>} */

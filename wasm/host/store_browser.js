@@ -1,4 +1,4 @@
-/** Where a browser keeps bytes under names, from one visit to the next; store_node.js is the twin. */
+/** Stores bytes by name in the browser, across visits; store_node.js is the twin. */
 
 /** @typedef {import('../loading/parts.js').Store} Store */
 /** @typedef {{ getSize(): number, truncate(size: number): void, read(bytes: Uint8Array, options: { at: number }): number, write(bytes: Uint8Array, options: { at: number }): number, flush(): void, close(): void }} SyncHandle */
@@ -7,8 +7,8 @@
 const FOLDER = 'sinkscope';
 
 /**
- * The origin's private files; nothing where a private window or a page that is not secure has none. The
- * Cache API exists and fails in the same browsers.
+ * Opens the origin private file system; undefined in a private window and in an insecure page,
+ * which lack it. The Cache API is no fallback: it fails in the same browsers.
  * @returns {Promise<Store | undefined>}
  */
 export async function openStore() {
@@ -40,10 +40,10 @@ async function openFolder() {
 }
 
 /**
- * Straight from the disk in a worker, where no other page holds the file alone: the bytes of a Blob come by way of
- * the browser's own process, which takes five times as long.
+ * Reads straight from the disk in a worker while no other page locks the file: a Blob passes
+ * through the browser's own process, which takes five times as long.
  * @param {FileHandle} handle
- * @param {Uint8Array<ArrayBuffer>} [into] what has room is used again
+ * @param {Uint8Array<ArrayBuffer>} [into] is reused if large enough
  */
 async function read(handle, into) {
   const file = await handle.createSyncAccessHandle?.({ mode: 'read-only' }).catch(() => undefined);
@@ -58,7 +58,8 @@ async function read(handle, into) {
 }
 
 /**
- * Whole or not at all with a writable, which Safari got late; its handles are for workers only.
+ * Writes all or nothing with a writable. Safari got those late; its sync handles work in workers
+ * only.
  * @param {FileHandle} handle
  * @param {Uint8Array<ArrayBuffer>} bytes
  */

@@ -1,4 +1,4 @@
-/** Where Node.js keeps bytes under names: in files of one folder; store_browser.js is the twin. */
+/** Stores bytes by name in one folder; store_browser.js is the twin. */
 import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 /** @typedef {import('../loading/parts.js').Store} Store */
 
 /**
- * SINKSCOPE_CACHE, else `sinkscope` in the user's folder of caches.
+ * The folder is SINKSCOPE_CACHE, else `sinkscope` in the user's cache folder.
  * @returns {Promise<Store | undefined>}
  */
 export async function openStore() {
@@ -19,7 +19,7 @@ export async function openStore() {
     kind: 'folder',
     async put(name, bytes) {
       await mkdir(folder, { recursive: true });
-      // Whole or not at all, whoever else writes or reads.
+      // A rename makes the write atomic for concurrent readers and writers.
       const aside = at(`${name}.${randomUUID()}.tmp`);
       await writeFile(aside, bytes);
       await rename(aside, at(name));

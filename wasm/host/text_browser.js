@@ -1,7 +1,7 @@
-/** How a browser starts the worker of text/guard.js; text_node.js is the twin. */
+/** Starts the worker of text/guard.js in a browser; text_node.js is the twin. */
 import { reaching } from './reach.js';
 
-/** Bundlers recognize this very expression. */
+/** Bundlers recognize exactly this expression. */
 export function startWorker() {
   return reaching(
     () => new Worker(new URL('../text/worker.js', import.meta.url), { type: 'module' }),

@@ -1,10 +1,11 @@
-/** How Node.js starts the worker of text/guard.js; text_browser.js is the twin. */
+/** Starts the worker of text/guard.js in Node.js; text_browser.js is the twin. */
 import { Worker } from 'node:worker_threads';
 
-/** With the few things of a browser's worker that are used. */
+/** Imitates the few members of a browser's Worker that the guard uses. */
 export function startWorker() {
   const worker = new Worker(new URL('../text/worker.js', import.meta.url));
-  // Once it has been loaded, whoever waits for an answer has a timer that keeps the process alive.
+  // A loaded worker need not keep the process alive: a caller that waits for an answer has a timer
+  // that does.
   worker.once('message', () => worker.unref());
   const line = {
     /** @type {(event: { data: import('../text/worker.js').Answer }) => void} */

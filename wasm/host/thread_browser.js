@@ -1,13 +1,16 @@
-/** How a browser starts the worker of engine/thread.js; thread_node.js is the twin. */
+/** Starts the worker of engine/thread.js in a browser; thread_node.js is the twin. */
 import { reaching } from './reach.js';
 
 /** @typedef {import('../engine/thread.js').Task} Task */
 /** @typedef {{ defaultPolicy: unknown, createPolicy(name: string, rules: object): unknown }} Trusting */
 
-/** A page's own thread may not wait for others. */
+/** A page's main thread may not block on others. */
 export const canWait = () => typeof document === 'undefined';
 
-/** Under a policy that lets no plain text become the address of a script: ours may. */
+/**
+ * Allows our own scripts under a Trusted Types policy, which rejects plain text as a script's
+ * address.
+ */
 function vouch() {
   const { trustedTypes } = /** @type {{ trustedTypes?: Trusting }} */ (globalThis);
   const { origin } = location;
@@ -17,7 +20,7 @@ function vouch() {
 }
 
 /**
- * Bundlers recognize this very expression.
+ * Bundlers recognize exactly this expression.
  * @param {() => void} onReady
  * @param {(why: string) => void} onEnd
  */

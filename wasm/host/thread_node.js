@@ -1,4 +1,4 @@
-/** How Node.js starts the worker of engine/thread.js; thread_browser.js is the twin. */
+/** Starts the worker of engine/thread.js in Node.js; thread_browser.js is the twin. */
 import { Worker } from 'node:worker_threads';
 
 /** @typedef {import('../engine/thread.js').Task} Task */

@@ -5,8 +5,9 @@ import type { DiskFile, HubOptions, Plan } from '../loading/loading.js';
 import type { EncodeOptions, GuardedTokenizer } from '../text/text.js';
 
 /**
- * What names a model: `owner/name`, `owner/name@revision` or the page of one on the hub; the address of a folder or
- * of a GGUF file; in Node.js a path; files that a reader picked or dropped; a plan.
+ * What names a model: one of the zoo (`softmax`, `sigmoid`, `softmax1`, `sink-logit`, `key-bias`, `gated`); `owner/name`,
+ * `owner/name@revision` or the page of one on the hub; the address of a folder or of a GGUF file; in Node.js a path, which
+ * comes before a name; files that a reader picked or dropped; a plan.
  */
 export type ModelSource = string | URL | Blob | Plan | Iterable<File | DiskFile> | ArrayLike<File>;
 
@@ -15,12 +16,17 @@ export type ModelSource = string | URL | Blob | Plan | Iterable<File | DiskFile>
  * @throws SinkscopeError as `resolveHub` and `planFiles`; 'argument' where files hold several models
  * @example const { bytes, refusal } = await findPlan('owner/name');
  */
-export function findPlan(source: ModelSource, options?: HubOptions): Promise<Plan>;
+export function findPlan(source: ModelSource, options?: FindOptions): Promise<Plan>;
+
+export interface FindOptions extends HubOptions {
+  /** Where the zoo's folders lie; default: in the npm package `sinkscope-page` of this version, at cdn.jsdelivr.net. */
+  readonly zoo?: string | URL;
+}
 
 export interface LoadOptions
   extends
     Options,
-    Pick<HubOptions, 'endpoint' | 'token'>,
+    Pick<FindOptions, 'endpoint' | 'token' | 'zoo'>,
     Pick<EngineOptions, 'base' | 'worker' | 'kernels' | 'workers' | 'threads'> {
   /** Where several models share one; default: an engine that ends with the model. */
   readonly engine?: Engine;

@@ -10,9 +10,9 @@ import { LoadedModel } from './loaded_model.js';
 export async function load(source, options = {}) {
   checkOptions(options, { ...JOB, engine: 'engine', cache: 'flag' });
   const { engine: given, arithmetic, signal, onProgress, ...others } = options;
-  const { endpoint, token, cache = true, base, worker, kernels, workers, threads } = others;
+  const { endpoint, zoo, token, cache = true, base, worker, kernels, workers, threads } = others;
   const access = { token, cache, signal };
-  const plan = await findPlan(source, { endpoint, ...access });
+  const plan = await findPlan(source, { endpoint, zoo, ...access });
   const engine = given ?? (await createEngine({ base, worker, kernels, workers, threads }));
   try {
     const files = modelFiles(plan, { token, cache });

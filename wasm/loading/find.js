@@ -1,5 +1,5 @@
 /** The plan of a model, from whatever names it: a path, files, an address, a name on the hub. */
-import { check, checkList, checkOptions, checkPlan } from '../abi/arguments.js';
+import { check, checkList, checkOptions, checkPlan, urlOf } from '../abi/arguments.js';
 import { SinkscopeError, expect } from '../abi/errors.js';
 import { diskFiles } from '#host';
 import { PATIENCE } from './ask.js';
@@ -7,6 +7,7 @@ import { planFiles } from './disk.js';
 import { readAll } from './files.js';
 import { ENDPOINT, resolveHub, usualFiles } from './hub.js';
 import { makePlan } from './plan.js';
+import { folderInZoo } from './zoo.js';
 
 /** @typedef {import('../sinkscope.js').Plan} Plan */
 /** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
@@ -16,8 +17,10 @@ import { makePlan } from './plan.js';
 /** @type {typeof import('../sinkscope.js').findPlan} */
 export async function findPlan(source, options = {}) {
   checkOptions(options, { ...PATIENCE, cache: 'flag' });
-  if (typeof source === 'string') return planName(source, options);
-  if (source instanceof URL) return planAddress(source, options);
+  const { zoo: place, ...access } = options;
+  const zoo = place === undefined ? undefined : urlOf(place, undefined, 'zoo');
+  if (typeof source === 'string') return planName(source, access, zoo);
+  if (source instanceof URL) return planAddress(source, access);
   check(source, 'object', 'source');
   if ('files' in source) {
     checkPlan(source);
@@ -30,13 +33,16 @@ export async function findPlan(source, options = {}) {
 }
 
 /**
- * A path that exists is read from the disk, and a name is one on the hub.
+ * A path that exists is read from the disk; another name is one of the zoo or of the hub.
  * @param {string} name
  * @param {HubOptions} options
+ * @param {URL} [zoo]
  */
-async function planName(name, options) {
+async function planName(name, options, zoo) {
   const files = await diskFiles(name);
   if (files) return planPath(name, files);
+  const folder = folderInZoo(name, zoo);
+  if (folder) return { ...(await planAddress(folder, options)), id: name };
   const isAddress = /^(https?|file):/.test(name) && URL.canParse(name);
   const isHub = name.startsWith(String(options.endpoint ?? ENDPOINT));
   return isAddress && !isHub ? planAddress(new URL(name), options) : resolveHub(name, options);

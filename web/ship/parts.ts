@@ -31,10 +31,15 @@ export class Part {
   readonly files: readonly string[];
   readonly #from: string;
 
-  constructor(name: string, from: string, isOfIt: (file: string) => boolean = () => true) {
+  constructor(
+    name: string,
+    from: string,
+    isOfIt: (file: string) => boolean = () => true,
+    path?: string,
+  ) {
     this.#from = from;
     this.files = filesOf(from).filter(isOfIt);
-    this.path = `${name}/${digest(from, this.files)}/`;
+    this.path = path ?? `${name}/${digest(from, this.files)}/`;
   }
 
   file(name: string): string {

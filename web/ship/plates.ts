@@ -47,6 +47,19 @@ function hashOf(attributes: Readonly<Record<string, string>>): string {
   return printHash(state, pinned);
 }
 
+/** The figure without the line over it, which names the view: a sheet has a title, and room for more of the figure. */
+function untitled(svg: string): string {
+  const [, width, height] = /viewBox="0 0 (\d+) (\d+)"/.exec(svg)!;
+  return svg
+    .replace(/<text x="12" y="22"[^>]*>[^<]*<\/text>/, '')
+    .replace(
+      /width="\d+" height="\d+" viewBox="[^"]*"/,
+      `viewBox="0 ${LINE} ${width} ${Number(height) - LINE}"`,
+    );
+}
+/** What that line takes, in units of the figure. */
+const LINE = 26;
+
 export function plates(): readonly Plate[] {
   const written = JSON.parse(readFileSync(join(web, 'plates/plates.json'), 'utf8')) as Pick<
     Plate,
@@ -59,7 +72,7 @@ export function plates(): readonly Plate[] {
     const [, described = ''] = /<desc>([^]*?)<\/desc>/.exec(svg) ?? [];
     const numbers = { ...picture.values, says: picture.says };
     return {
-      ...{ figure, title, question, svg },
+      ...{ figure, title, question, svg: untitled(svg) },
       sentences: sentences.map((one) => filled(one, numbers)),
       // As the picture has them, in which they are escaped already.
       conditions: described.split('\n').filter((line) => line.includes(' · ε = ')),

@@ -130,14 +130,26 @@ function recordedWords({ model, prompts, licence, versions, command }: Condition
 /** What a number depends on. */
 type Stamped = Pick<
   Frame,
-  'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model' | 'setting'
+  | 'eps'
+  | 'T'
+  | 'first'
+  | 'firstAt'
+  | 'special'
+  | 'sequences'
+  | 'title'
+  | 'class'
+  | 'model'
+  | 'setting'
 >;
 
-/** Which special tokens the text starts with. */
-export function firstWords({ first, special }: Pick<Frame, 'first' | 'special'>): string {
-  if (first.length === 0) return 'no start token';
+/** Which special tokens the text starts with, and where the first token is if it is another. */
+export function firstWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
+  const { first, special } = frame;
+  const key = firstKey(frame);
+  const where = key ? `, first token: position ${key}` : '';
+  if (first.length === 0) return `no start token${where}`;
   const isStart = first.length === 1 && first[0] === special.bos;
-  return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}`;
+  return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${where}`;
 }
 
 /** The conditions of a measurement, without the model. */
@@ -200,7 +212,7 @@ export function firstName(frame: Frame): string {
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
   // Means over prompts that begin otherwise are of no token in particular.
   const isCommon = frame.firstAt?.isCommon ?? true;
-  const where = key ? ` at position ${key}` : '';
+  const where = key ? ` (position ${key})` : '';
   return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${where}`;
 }
 

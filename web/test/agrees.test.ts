@@ -68,6 +68,7 @@ describe('a color', () => {
     // The same model twice, and more others than colors are left.
     expect(of('softmax', 'softmax')).toBe('13');
     expect(of('a', 'b', 'c', 'd', 'e', 'f')).toBe('345612');
+    expect(of('a', 'b', 'c', 'd', 'e', 'f', 'g')).toBe('3456121');
   });
 });
 

@@ -62,7 +62,7 @@ describe('what is drawn on it', () => {
         ) {}
       },
     );
-    const card = cardOf(own, at, to);
+    const card = cardOf(own, at, { version: '1.2.3', link: to });
     return { card, texts, lines: texts.map(([line]) => line), images, pixels, context };
   }
 
@@ -83,7 +83,7 @@ describe('what is drawn on it', () => {
     expect(lines.every((line) => line.length <= 63)).toBe(true);
     expect(texts.slice(-2)).toEqual([
       ['Softmax model, head L1H0: rows attend to columns', 732, 478, '400 17px', gray],
-      [`Sinkscope · ${link}`, 48, 578, '600 20px', gray],
+      [`Sinkscope 1.2.3 · ${link}`, 48, 578, '600 20px', gray],
     ]);
     // The cells of the map stay squares.
     expect(images).toEqual([[732, 48, 420, 420, false]]);
@@ -102,9 +102,9 @@ describe('what is drawn on it', () => {
     const [first, second, third] = lines.slice(lines.findIndex((line) => stamp.startsWith(line)));
     expect([stamp.startsWith(`${first} `), second!.endsWith('…')]).toEqual([true, true]);
     expect(third).toBe(`${title}, head L1H0: rows attend to columns`);
-    expect(lines.at(-1)).toBe('Sinkscope · https://page.example/');
+    expect(lines.at(-1)).toBe('Sinkscope 1.2.3 · https://page.example/');
     const fits = `${link}${'a'.repeat(69)}`;
-    expect(drawn(own, fits).lines.at(-1)).toBe(`Sinkscope · ${fits}`);
+    expect(drawn(own, fits).lines.at(-1)).toBe(`Sinkscope 1.2.3 · ${fits}`);
   });
 
   it('has no map of means, and is a file, or an error where the browser makes none', async () => {
@@ -112,9 +112,11 @@ describe('what is drawn on it', () => {
     expect(drawn(own).images).toEqual([]);
     const make = vi.spyOn(HTMLCanvasElement.prototype, 'toBlob');
     make.mockImplementation((done) => done(new Blob(['png'])));
-    const file = await pictureOf(own, at, link);
+    const file = await pictureOf(own, at, { version: '1.2.3', link });
     expect([file.name, file.type, file.size]).toEqual(['sinkscope.png', 'image/png', 3]);
     make.mockImplementation((done) => done(null));
-    await expect(pictureOf(own, at, '')).rejects.toThrow('The picture was not made.');
+    await expect(pictureOf(own, at, { version: '', link: '' })).rejects.toThrow(
+      'The picture was not made.',
+    );
   });
 });

@@ -233,7 +233,11 @@ describe('the start of a text', () => {
       ...['|the tokenizer’s default: <s>*', 'none|none', '</s>|</s>'],
     ]);
     // What the tokenizer adds by itself is offered where a link asked for it.
-    expect(options('bos', frame())).toContain('bos|start token <s>*');
+    const standard = '|the tokenizer’s default: <s>';
+    expect(options('bos', frame())).toEqual([
+      ...[standard, 'none|none', 'bos|start token <s>*', '</s>|</s>'],
+    ]);
+    expect(options('none', frame())).toEqual([standard, 'none|none*', '</s>|</s>']);
     const none = frame({ special: { ...special, automatic: [] } });
     expect(options('', none)).toEqual([
       ...['|the tokenizer’s default: none*', 'none|none', 'bos|start token <s>', '</s>|</s>'],

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cards } from '../ship/cards';
+import { lessons, pages } from '../ship/lessons';
 import { parseHash, type Parsed } from '../src/ask/state';
 import { stateOf } from '../src/embed/attributes';
 import { snippets } from '../src/embed/snippets';
@@ -22,9 +23,11 @@ import {
   COMMANDS,
   EMBEDDED,
   HOME,
+  isCounted,
   LINKS,
   showsOf,
   type Frozen,
+  type FrozenLesson,
   type Shows,
 } from './frozen';
 
@@ -94,6 +97,22 @@ function openSnippet(code: string): Promise<Shows> {
   return figureOf(parseHash(hash.replaceAll('&amp;', '&')));
 }
 
+const hashOf = (state: Readonly<Record<string, string>>) => {
+  const made = document.createElement('x-figure');
+  for (const [name, value] of Object.entries(state)) made.setAttribute(name, value);
+  return stateOf(made);
+};
+
+/** The pages of the course by their addresses: what a link into them may name. */
+const idsOfCourse = () =>
+  (course ??= new Map(
+    Object.entries(pages()).map(([address, html]) => [
+      address,
+      [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id!).sort(),
+    ]),
+  ));
+let course: Map<string, string[]> | undefined;
+
 async function openRecording(path: string): Promise<Shows> {
   const id = await page.openRecording('frozen', bytesOf(path));
   return figureOf(parseHash('view=sinks'), id);
@@ -112,6 +131,9 @@ async function run(given: readonly string[], folder: string): Promise<Shows> {
 
 const setOf = (release: string): Frozen =>
   JSON.parse(readFileSync(join(root, FOLDER, release, 'set.json'), 'utf8')) as Frozen;
+
+const lessonsOf = (release: string): readonly FrozenLesson[] =>
+  JSON.parse(readFileSync(join(root, FOLDER, release, 'lessons.json'), 'utf8')) as FrozenLesson[];
 
 const releases = readdirSync(join(root, FOLDER), { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && entry.name !== next)
@@ -138,7 +160,40 @@ describe.each(releases)('of release %s', (release) => {
     holds(file, shows, () => openRecording(`${folder}/${file}`));
   for (const { given, shows } of set.commands)
     holds(given.join(' '), shows, () => run(given, folder));
+
+  describe.each(lessonsOf(release))('$address', ({ address, ids, links, figures }) => {
+    it('is a page, with what links into it name', () => {
+      const now = idsOfCourse().get(address);
+      expect(now, 'the page').toBeDefined();
+      expect(ids.filter((id) => !now!.includes(id))).toEqual([]);
+    });
+    it('leads to states that the page reads', () => {
+      for (const link of links) expect(parseHash(link).problems, link).toEqual([]);
+      for (const { state } of figures) expect(hashOf(state).problems).toEqual([]);
+    });
+    figures.forEach(({ state, shows }, i) => {
+      if (shows) holds(`figure ${i + 1}, ${state.view}`, shows, () => figureOf(hashOf(state)));
+    });
+  });
 });
+
+/** What links into the course name, and what its figures show. */
+async function freezeLessons(release: string): Promise<void> {
+  const all = lessons();
+  const made: FrozenLesson[] = [];
+  for (const [address, ids] of idsOfCourse()) {
+    const { links = [], figures = [] } =
+      all.find(({ slug }) => address.includes(`/${slug}/`)) ?? {};
+    const counted = [];
+    for (const { state } of figures)
+      counted.push({
+        state,
+        ...(isCounted(state) ? { shows: await figureOf(hashOf(state)) } : {}),
+      });
+    made.push({ address, ids, links, figures: counted });
+  }
+  writeFileSync(join(root, FOLDER, release, 'lessons.json'), JSON.stringify(made));
+}
 
 if (next)
   it(`freezes release ${next}`, { timeout: 300_000 }, async () => {
@@ -157,6 +212,7 @@ if (next)
     for (const given of COMMANDS) commands.push({ given, shows: await run(given, folder) });
     const set: Frozen = { links, snippets: codes, recordings, commands };
     writeFileSync(join(root, folder, 'set.json'), JSON.stringify(set));
+    await freezeLessons(next);
   });
 
 describe('a change', () => {

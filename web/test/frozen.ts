@@ -82,6 +82,31 @@ export interface Frozen {
 
 const PROMPT = encodeURIComponent('The old man sat at the door and looked over the water.');
 
+/** A page of the course, with what addresses and readers rely on. */
+export interface FrozenLesson {
+  readonly address: string;
+  /** Of its figures, or of the glossary's terms: a link may end in any of them. */
+  readonly ids: readonly string[];
+  /** Hashes of the states of the page that it leads to. */
+  readonly links: readonly string[];
+  /** Its figures; those that measure one text have their numbers. */
+  readonly figures: readonly {
+    readonly state: Readonly<Record<string, string>>;
+    readonly shows?: Shows;
+  }[];
+}
+
+/** Views that need more than one run of a model, or files that a test has not. */
+const LONG_VIEWS = ['lab', 'training', 'effects', 'length'];
+
+/** Whether a figure's numbers are frozen. */
+export const isCounted = ({
+  view = '',
+  shown = '',
+  input = '',
+}: Readonly<Record<string, string>>) =>
+  !LONG_VIEWS.includes(view) && !shown.includes('recording:') && input !== 'heldout';
+
 /** Links of the next release, with what readers change in them: text, models, edits, start token, kind of prompts. */
 export const LINKS = [
   'index.html',

@@ -108,6 +108,15 @@ describe('the course', () => {
       else expect(writings()[figure]!.values, figure).toHaveProperty(value);
   });
 
+  it('has marks in every picture, and no number that is cut', () => {
+    for (const { id } of all.flatMap(({ figures }) => figures)) {
+      const file = join(import.meta.dirname, '../lessons/pictures', `${id}.svg`);
+      const svg = readFileSync(file, 'utf8');
+      expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, id).toBeGreaterThan(10);
+      expect(svg.match(/>\d+…</g), id).toBeNull();
+    }
+  });
+
   it('refuses a picture that another version of the page drew', () => {
     const { version } = JSON.parse(
       readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),

@@ -1,9 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { SinkscopeError, type Plan } from 'sinkscope';
 import { suggestions } from '../src/open/catalogue';
 import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../src/ask/steps';
 import { planRows } from '../src/open/words';
-import { loadedWords, size } from '../src/run/progress';
+import { loadedWords, runWords, size } from '../src/run/progress';
 import { isTooSlow, sentence } from '../src/ask/errors';
 import { idOfPlan, titleOfFiles, isOfDisk } from '../src/ask/ids';
 import { defaults, linkable, parseHash, printHash } from '../src/ask/state';
@@ -28,6 +28,19 @@ describe('sizes and rates', () => {
   it('read in decimal units', () => {
     expect([0, 999_499, 5.3e7, 2.51e9].map(size)).toEqual(['0 kB', '999 kB', '53 MB', '2.51 GB']);
     expect(size(NaN)).toBe('unknown size');
+  });
+
+  it('say of a long run its memory, and the time that is left where it is a second or more', () => {
+    const now = vi.spyOn(performance, 'now').mockReturnValue(11_000);
+    const left = (done: number, total: number) =>
+      runWords(4096, 3e6, { done, total, since: 1000 }).slice(40);
+    expect(runWords(4096, 3e6, { done: 2, total: 4, since: 1000 })).toBe(
+      'Running 4,096 tokens in 3.0 MB of memory, about 10 s left',
+    );
+    expect([left(10, 11), left(11, 12), left(0, 4), left(4, 4)]).toEqual([
+      ...[', about 1 s left', '', '', ''],
+    ]);
+    now.mockRestore();
   });
 
   it('leave out what is not known', () => {

@@ -14,7 +14,7 @@ const cards = (JSON.parse(read('index.json').toString()) as Card[]).filter(
 );
 
 describe.each(cards)('the preview of $id', ({ id, sha256, preview }) => {
-  const [first, rest] = [`${id}/${preview!.file}`, `${id}/${preview!.refinement.file}`];
+  const [first, rest] = [`${id}/${preview!.file}`, `${id}/${preview!.refinement!.file}`];
 
   it('and its refinement are the bytes of model.safetensors', async () => {
     const made = refined(await unpack(first), await unpack(rest), rest);
@@ -26,13 +26,13 @@ describe.each(cards)('the preview of $id', ({ id, sha256, preview }) => {
     const { config } = headerOf(await unpack(first), first);
     expect(config).toBe(read(`${id}/config.json`).toString());
     expect(read(first).length).toBe(preview!.bytes);
-    expect(read(rest).length).toBe(preview!.refinement.bytes);
+    expect(read(rest).length).toBe(preview!.refinement!.bytes);
   });
 });
 
 describe('a damaged file', () => {
   const [{ id, preview }] = cards as [Card];
-  const [first, rest] = [`${id}/${preview!.file}`, `${id}/${preview!.refinement.file}`];
+  const [first, rest] = [`${id}/${preview!.file}`, `${id}/${preview!.refinement!.file}`];
   const code = { code: 'bad_file', where: rest };
 
   it('of another kind, cut short or of another model is refused', async () => {

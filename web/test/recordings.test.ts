@@ -12,9 +12,10 @@ import {
 import { questionOf } from '../src/ask/question';
 import { defaults, parseHash, printHash } from '../src/ask/state';
 import { editsOf, parseSubject, printSubject, splitSubjects } from '../src/ask/subject';
-import { hiddenLayer, mapsOf, selectedHead } from '../src/frame';
+import { hiddenLayer, mapsOf, selectedHead, type Frame } from '../src/frame';
 import { isRead, lackWords, type View } from '../src/page/view';
 import { completed } from '../src/run/reading';
+import { metricsOf, tableOf } from '../src/rooms/metrics';
 import { recordedFrame, recordedRun, Recordings } from '../src/run/recordings';
 import { finding, headName, headsWords, stampWords } from '../src/words';
 
@@ -166,8 +167,23 @@ describe('what a recording says of its model', () => {
     const frame = await frameOf(changed({ first: { token: 'a', id: 6, position: 1 } }));
     expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 0, head: 0 });
     expect(finding(frame, { layer: 0, head: 0 })).toMatch(
-      /^Head L0H0 gives the first token “a” at position 1 10% of its attention. The mean over all 2 heads is 10%;/,
+      /^Head L0H0 gives the first token “a” \(position 1\) 10% of its attention. The mean over all 2 heads is 10%;/,
     );
+  });
+
+  it('has the first token’s place in the stamp and the columns of the comparison', async () => {
+    const frame = await frameOf(changed({ first: { token: 'a', id: 6, position: 1 } }));
+    expect(stampWords(frame)).toMatch(
+      / · starts with <s> \(start token\), first token: position 1 · /,
+    );
+    const table = tableOf({ metrics: [] });
+    const titles = (...frames: Frame[]) => metricsOf(frames, table).map(({ title }) => title);
+    expect(titles(frame)).toContain('largest α₂');
+    expect(titles(frame)).toContain('Sinkₖ, k ≠ 2');
+    expect(titles(frame).join()).not.toContain('₁');
+    // A title cannot name two places: the caption says which rows have another.
+    expect(titles(frame, await frameOf())).toContain('largest α₁');
+    expect(titles(await frameOf())).toContain('Sinkₖ, k > 1');
   });
 
   it('names no token where the prompts begin with different ones', async () => {

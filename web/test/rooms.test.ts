@@ -334,6 +334,39 @@ describe('Training', () => {
     expect(calls.pick).toHaveBeenCalled();
   });
 
+  it('says whether the sink appears by training, once the courses are read', async () => {
+    const course = (sinks: number[]) => ({
+      seed: 1,
+      checkpoints: sinks.map((sink_1, i) => ({
+        step: 20 * i,
+        measured: { sink_1, loss: 5, alpha_max: 0.1 },
+      })),
+      log: [],
+    });
+    const title = async (...sinks: number[][]) => {
+      const all = { softmax: course(sinks[0]!), sigmoid: course(sinks[1]!) } as Record<
+        string,
+        object
+      >;
+      const cards = Object.keys(all).map((id) => ({ id, title: id }));
+      const read = async () => ({
+        ...(await timelines()),
+        cards,
+        get: async (id: string) => all[id],
+      });
+      const made = roomOf(training, page({}, [softmax(), sigmoid()], { zoo, timelines: read }));
+      await vi.advanceTimersByTimeAsync(0);
+      return made.text('h1');
+    };
+    expect(await title([0, 30, 60], [0, 1, 2])).toBe(
+      'The sink is not there at first: it appears during training.',
+    );
+    expect(await title([0, 1, 2], [0, 1, 2])).toBe('No sink appears in these trainings.');
+    expect(await title([20, 60], [0, 60])).toBe('Training');
+    // Other tests read no course.
+    await room();
+  });
+
   it('says each share of uniform attention once, and of a short text why heads are not counted', async () => {
     const even = (value: number) => ({ alpha_uniform: tensor([3], [value, 0.2, 0.3]) });
     const said = async (...shares: number[]) =>

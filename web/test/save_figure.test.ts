@@ -213,19 +213,41 @@ describe('a figure as SVG', () => {
   it('has the words of a map in their own boxes, shortened to them', () => {
     const { texts, of, said } = saved(
       '<div class="row-words"><span data-box="110,220,41,10">abcdef</span><span></span></div>' +
-        '<div class="col-words"><span data-box="110,220,40,10">abcdefgh</span>' +
+        '<div class="col-words"><span data-box="110,220,36,10">abcdefgh</span>' +
+        '<span data-box="110,220,6,10">0</span>' +
         '<span data-box="110,220,10,22" data-style="writing-mode:vertical-rl">abcd</span></div>',
     );
     // 41 pixels less 5 are six letters.
-    expect(said).toEqual(['abcdef', 'abcde…', 'ab…']);
-    expect(texts.map((text) => of(text, 'text-anchor')[0])).toEqual(['end', 'middle', 'start']);
+    // The box of a column's word is as wide as the word.
+    expect(said).toEqual(['abcdef', 'abcde…', '0', 'ab…']);
+    expect(texts.map((text) => of(text, 'text-anchor')[0])).toEqual([
+      ...['end', 'middle'],
+      ...['middle', 'start'],
+    ]);
     expect(of(texts[0], 'x', 'y').map(Number)).toEqual([22 + 41 - 5, 54 + 5 + 3.6]);
-    expect(of(texts[1], 'x', 'y').map(Number)).toEqual([22 + 20, 54 + 5 + 3.6]);
+    expect(of(texts[1], 'x', 'y').map(Number)).toEqual([22 + 18, 54 + 5 + 3.6]);
     const [, x, y] = /translate\(([\d.]+) ([\d.]+)\) rotate\(90\)/.exec(
-      of(texts[2], 'transform')[0]!,
+      of(texts[3], 'transform')[0]!,
     )!;
     expect([x, y].map(Number)).toEqual([22 + 5 - 3.6, 58]);
-    expect(of(texts[2], 'x')).toEqual([null]);
+    expect(of(texts[3], 'x')).toEqual([null]);
+  });
+
+  it('has what each head writes as bars in frames, with their numbers', () => {
+    const { all, of, said } = saved(
+      '<div class="outputs"><span>H0</span><button class="output" data-box="110,220,80,40">' +
+        '<span data-box="110,220,20,40" data-style="background-color:color(srgb 1 0 0 / 0.5)"></span>0.06' +
+        '</button></div>',
+    );
+    expect(
+      all('rect')
+        .slice(1)
+        .map((bar) => of(bar, 'x', 'y', 'width', 'height', 'fill')),
+    ).toEqual([
+      ['22', '54', '20', '40', 'rgba(255,0,0,0.5)'],
+      ['22', '54', '80', '40', 'none'],
+    ]);
+    expect(said).toEqual(['H0', '0.06']);
   });
 
   it('has frames of outlined cells, the squares of a key, and the names of axes', () => {

@@ -1,9 +1,12 @@
 // @vitest-environment happy-dom
 /** Through training: the curves of the models that have checkpoints, of visited ones, and of long runs over seeds. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { answerOf } from '../src/answers';
+import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { OTHER_RUNS } from '../src/timeline/seeds';
-import { training } from '../src/views/training';
+import { emergence, training } from '../src/views/training';
+import { choiceOf } from '../src/views';
 import { drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
 
@@ -62,6 +65,31 @@ async function view(frames: Frame[], options: object = {}) {
 }
 const named = (chart: { series: readonly { name: string }[] }, part: string) =>
   chart.series.find(({ name }) => name.includes(part)) as unknown as Record<string, unknown>;
+
+describe('the emergence of the sink', () => {
+  it('is the step at which half of it is there, of courses that are read', async () => {
+    const few = { ...all };
+    // Hardly a head, just enough, and one that was there before the training.
+    Object.assign(all, { few: timeline(9.9), enough: timeline(10) });
+    const early = timeline(60);
+    early.log[0]!.sink_1 = 40;
+    Object.assign(all, { early });
+    await view([of('softmax')]);
+    for (const id of Object.keys(all)) if (!(id in few)) delete all[id];
+    expect(emergence(of('softmax'))).toEqual({ isNone: false, step: 20, from: 0 });
+    expect(emergence(of('few'))).toMatchObject({ isNone: true });
+    expect(emergence(of('enough'))).toMatchObject({ isNone: false });
+    expect(emergence(of('early'))).toEqual({ isNone: false, step: 0, from: 40 });
+    expect(emergence(of('another'))).toBeUndefined();
+    const answer = (id: string) =>
+      answerOf(choiceOf('training', [of(id)]), of(id), { layer: 0, head: 0 }, defaults);
+    expect(['softmax', 'few', 'early'].map(answer)).toEqual([
+      'At first no head has a sink; half of the sinks are there by step 20.',
+      'At no step of the training did many heads have a sink.',
+      'Half of the sinks were there by step 0 of the training.',
+    ]);
+  });
+});
 
 describe('the curves', () => {
   it('are of all models, those that are shown over the others', async () => {

@@ -1,7 +1,7 @@
 /*
  * bert: an encoder. LayerNorm after each half of a block, learned positions, every query sees every
- * key. All tokens have type 0, as in transformers without token_type_ids: no config says which id
- * is [SEP].
+ * key. All tokens have type 0, as in transformers without token_type_ids: no config names the id of
+ * [SEP].
  */
 #include "family.h"
 
@@ -39,7 +39,7 @@ void ss_bert_read(ss_arch *arch, ss_json *json) {
     refuse_others(arch, json);
 }
 
-/* Files of before 2019's end call gain and bias gamma and beta. */
+/* Before the end of 2019, files called gain and bias gamma and beta. */
 static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, size_t D) {
     char gamma[64], beta[64];
     snprintf(gamma, sizeof gamma, "%s.gamma", name);
@@ -66,10 +66,10 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 
 /*
  * The head that predicts masked tokens: dense, the activation, a norm; then the embedding, with a
- * bias for each token. A model that was saved without it has no logits.
+ * bias for each token. A model that was saved without this head has no logits.
  *
- * The bias has two names. transformers 5 computes with the decoder's, which it ties to the other
- * where only one of them is in the file; in transformers 4 both are one tensor, and files have the
+ * The bias has two names. transformers 5 computes with the decoder's, and ties it to the other
+ * where the file has only one of them; in transformers 4 both are one tensor, and files have the
  * other name.
  */
 static void load_head(ss_model *model, ss_loader *loader) {
@@ -82,7 +82,8 @@ static void load_head(ss_model *model, ss_loader *loader) {
         load_norm(loader, &model->head_norm, "cls.predictions.transform.LayerNorm", D);
         ss_load_head(loader, model, "cls.predictions.decoder");
         bool has_own = ss_load_has(loader, own);
-        /* Where both are there, the other one is checked, too, but nothing reads it. */
+        /* If the file has both, this still checks the shape of the other one, but nothing reads
+         * it. */
         if (!has_own || ss_load_has(loader, other))
             model->head.bias = ss_load_numbers(loader, other, 0, V);
         if (has_own) model->head.bias = ss_load_numbers(loader, own, 0, V);

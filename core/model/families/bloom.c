@@ -1,7 +1,7 @@
 /*
  * bloom: LayerNorm, also of the token vectors, ALiBi positions, biases everywhere. falcon: rotary
- * positions; attention and feed-forward side by side behind one norm, or two; few key/value heads.
- * Both have one matrix for q, k and v: the queries of a group, its key, its value; in GGUF all
+ * positions; attention and feed-forward in parallel after one norm, or two; few key/value heads.
+ * Both fuse q, k and v in one matrix: the queries of a group, its key, its value; in GGUF all
  * queries, all keys, all values.
  */
 #include "family.h"
@@ -25,7 +25,7 @@ static void read_sizes(ss_arch *arch, ss_json *json, const char *layers, const c
 }
 
 void ss_bloom_read(ss_arch *arch, ss_json *json) {
-    /* Older files say num_attention_heads. */
+    /* Older configs name the key num_attention_heads. */
     bool older = cJSON_HasObjectItem(json->object, "num_attention_heads");
     read_sizes(arch, json, "n_layer", older ? "num_attention_heads" : "n_head");
     arch->F = 4 * arch->D;
@@ -38,7 +38,7 @@ void ss_bloom_read(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "apply_residual_connection_post_layernorm", "false", "true");
 }
 
-/* num_kv_heads counts in the new architecture alone. */
+/* Only the new architecture reads num_kv_heads. */
 static void read_groups(ss_arch *arch, ss_json *json) {
     bool grouped = ss_json_bool(json, "new_decoder_architecture", false);
     if (grouped)
@@ -109,7 +109,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_linear(loader, &layer->ffn.down, "h.%d.mlp.dense_4h_to_h", arch->ffn_bias, F, D);
 }
 
-/* Published files of bloom have no prefix. */
+/* Published bloom files have no prefix. */
 void ss_falcon_load(ss_model *model, ss_loader *loader) {
     size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
     loader->prefix = "transformer.";

@@ -42,7 +42,7 @@ void ss_family_names(char *text, size_t bytes) {
             (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", families[i].name);
 }
 
-/* What a config says where a feature is off: null, false, an empty list, or this number. */
+/* Value of a key where its feature is off: null, false, an empty list, or this number. */
 typedef struct off_feature {
     const char *key;
     double off;
@@ -77,7 +77,8 @@ static bool says(const cJSON *object, const char *key, const char *text) {
     return found && !strcmp(found, text);
 }
 
-/* Matrices as I8, a scale for each row, in the words of compressed-tensors; see load.h. */
+/* True for matrices in I8 with one scale per row, as compressed-tensors describes them; see
+ * load.h. */
 static bool is_int8_by_rows(const cJSON *quantization) {
     const cJSON *group, *groups = cJSON_GetObjectItemCaseSensitive(quantization, "config_groups");
     bool right = cJSON_IsObject(groups) && says(quantization, "format", "int-quantized") &&

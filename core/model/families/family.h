@@ -17,17 +17,17 @@ typedef struct ss_family {
     void (*read)(ss_arch *arch, ss_json *json);
     /* Asks the loader for every tensor; errors stay in the loader. */
     void (*load)(ss_model *model, ss_loader *loader);
-    bool caps; /* it reads the keys of soft caps, which all others refuse */
+    bool caps; /* it reads the keys of soft caps, which all other families refuse */
 } ss_family;
 
-/* The row of that name, or NULL. */
+/* The row with that name, or NULL. */
 const ss_family *ss_family_find(const char *name);
 
 /* "llama, gpt2, ...": all names, for an error. */
 void ss_family_names(char *text, size_t bytes);
 
-/* Refuses, by name, keys of any family that change the arithmetic to what no family computes, and
- * those of soft caps unless caps says that the family reads them. */
+/* Refuses, by name, keys that change the arithmetic to one that no family computes, and the keys
+ * of soft caps unless `caps` says that the family reads them. */
 void ss_family_refuse(ss_json *json, bool caps);
 
 void ss_bert_load(ss_model *model, ss_loader *loader);
@@ -66,47 +66,48 @@ void ss_qwen2_moe_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_moe_read(ss_arch *arch, ss_json *json);
 
-/* ---- what several families read ----------------------------------------------------------- */
+/* ---- config keys that several families share ---------------------------------------------- */
 
-/* The activation that key names; standard where it is absent. */
+/* The activation that `key` names; `standard` where the key is absent. */
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard);
 
-/* The object that says how positions are scaled: as in transformers, rope_scaling where it says
- * anything, else rope_parameters. NULL where there is neither. */
+/* The object that describes the scaling of positions: as in transformers, rope_scaling unless it
+ * is empty, else rope_parameters. NULL if the config has neither. */
 const cJSON *ss_rope_object(ss_json *json);
 
 /*
- * rope_theta with rope_parameters, or rope_scaling as files before transformers 5 call it, into
- * rotary, which holds base and part as defaults. Refuses types and keys that it does not know. The
- * context is the model's: the default of the original one, which is stretched.
+ * Reads rope_theta and rope_parameters (rope_scaling before transformers 5) into `rotary`, whose
+ * base and part hold the defaults. Refuses unknown types and keys. `context` is the model's context
+ * length, the default of the original length that the scaling stretches.
  */
 void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context);
 
-/* The same from the object itself. */
+/* The same, from the object itself. */
 void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int context);
 
-/* ss_read_rotary of llama and its like, which rotate whole heads. */
+/* ss_read_rotary for llama and its relatives, which rotate whole heads. */
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 
 /*
- * rope_parameters with an object for the layers that see all keys and one for those with a window,
- * whose defaults arch->rotary and arch->window_rotary hold. False where it has neither: the keys
- * are flat, and the caller reads them.
+ * Reads rope_parameters with one object for the layers that see all keys and one for those with a
+ * window; arch->rotary and arch->window_rotary hold the defaults. Returns false if there is
+ * neither: the keys are flat, and the caller reads them.
  */
 bool ss_read_two_rotaries(ss_arch *arch, ss_json *json);
 
-/* sliding_window in tokens; null means none, which is 0, and absent means standard. */
+/* sliding_window in tokens: null means none, which is 0; absent means `standard`. */
 int ss_read_window(ss_json *json, int standard);
 
-/* layer_types, where it is present, says which layers have the window; else none changes. */
+/* layer_types, where present, lists the layers with a window; otherwise arch->windowed stays. */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
-/* Refuses a head width that rotary positions cannot rotate, and heads that no group can share. */
+/* Refuses a head width that rotary positions cannot rotate, and a number of heads that the
+ * key/value heads do not divide. */
 void ss_check_heads(const ss_arch *arch, ss_json *json);
 
-/* What llama's relatives have instead of llama's own where their config is silent; 0: llama's. */
+/* Defaults of llama's relatives where their config is silent; 0 keeps llama's default. */
 typedef struct ss_llama_defaults {
-    int L, H, D, F, V; /* 0: the config must say it */
+    int L, H, D, F, V; /* 0: the config must have the key */
     int G, K, context;
     double theta, norm_eps;
     bool tied;
@@ -116,30 +117,31 @@ typedef struct ss_llama_defaults {
 /* Sizes, rotary positions, RMSNorm, gated feed-forward and no biases. */
 void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults);
 
-/* ---- what several families load ----------------------------------------------------------- */
+/* ---- tensors that several families share -------------------------------------------------- */
 
-/* Embedding, head, last norm; from here on names begin with "model.", unless a prefix is set. */
+/* Loads embedding, head and final norm; after it names begin with "model.", unless a prefix is
+ * set. */
 void ss_load_llama_ends(ss_model *model, ss_loader *loader);
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
 
-/* Norms, q, k, v, o, and what the description adds to them. */
+/* Loads norms, q, k, v, o, and the optional tensors that the description names. */
 void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
-/* gate, up and down: "<name>.gate_proj" and so on, F wide. */
+/* Loads gate, up and down, F wide, named "<name>.gate_proj" and so on. */
 void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
                        size_t F);
 
-/* The same of expert e, "mlp.experts.<e>"; in GGUF of all experts as one tensor. */
+/* The same for expert e, "mlp.experts.<e>"; GGUF keeps all experts in one tensor. */
 void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
 
-/* Refuses what a feed-forward without gate is not computed with. */
+/* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);
 
 /* Reads L, H and D by the family's keys; every query head has keys of its own, D/H wide. */
 void ss_read_heads(ss_arch *arch, ss_json *json, const char *layers, const char *heads,
                    const char *width);
 
-/* Refuses, by the keys of ss_read_heads, heads among which the width cannot be divided. */
+/* Refuses a number of heads that does not divide the width; the keys are those of ss_read_heads. */
 void ss_check_width(const ss_arch *arch, ss_json *json, const char *heads, const char *width);
 
 /* Bounds for sizes in a config: far above any published model, far below overflow. */
@@ -149,7 +151,7 @@ void ss_check_width(const ss_arch *arch, ss_json *json, const char *heads, const
 #define SS_VOCABULARY_MAX 4194304
 #define SS_CONTEXT_MAX 16777216
 
-/* ss_arch_read for a config that is parsed; file is what errors call it. */
+/* ss_arch_read for a parsed config; errors call the file `file`. */
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err);
 
 #endif

@@ -1,14 +1,15 @@
 /*
- * gemma2: llama whose norms multiply by 1 + w and follow both blocks, too; token vectors are scaled
- * by sqrt(D); every second layer has a window; scores and logits have soft caps. gemma3_text: the
- * same without caps; queries and keys are normed; most layers have a window and rotate by a theta
- * of their own. gemma3: that model inside one that sees pictures, too, which are not read.
+ * gemma2: llama with norms that multiply by 1 + w, also after both blocks; token vectors scaled by
+ * sqrt(D); a window in every second layer; soft caps on scores and logits. gemma3_text: the same
+ * without caps; queries and keys are normed; most layers have a window and rotate by a theta of
+ * their own. gemma3: that model inside a multimodal one, whose vision tensors we do not read.
  */
 #include "family.h"
 
 #include <math.h>
 
-/* rope_parameters of both kinds of layers, or the flat keys of files before transformers 5. */
+/* Reads rope_parameters of both kinds of layers, or the flat keys of files before transformers
+ * 5. */
 static void read_rotaries(ss_arch *arch, ss_json *json) {
     arch->window_rotary.base = 10000.0;
     if (ss_read_two_rotaries(arch, json)) return;
@@ -16,7 +17,8 @@ static void read_rotaries(ss_arch *arch, ss_json *json) {
     arch->window_rotary.base = ss_json_number(json, "rope_local_base_freq", 10000.0, 1.0, 1e12);
 }
 
-/* What both have; the caller reads the rotary positions. pattern: one layer of so many sees all. */
+/* Reads the keys that both share, without rotary positions. One of `pattern` layers sees all
+ * keys. */
 static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults sizes, int pattern) {
     sizes.G = 4;
     sizes.K = 256;
@@ -35,7 +37,7 @@ static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults sizes, in
     ss_read_layer_types(arch, json);
 }
 
-/* null: there is none. */
+/* null means no cap. */
 static float read_cap(ss_json *json, const char *key, double standard) {
     if (cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key))) return 0.0f;
     return (float)ss_json_number(json, key, standard, 1e-3, 1e6);
@@ -60,7 +62,8 @@ void ss_gemma3_read(ss_arch *arch, ss_json *json) {
     read_gemma3(arch, json, (ss_llama_defaults){0});
 }
 
-/* Published files leave out of text_config what has the value of the 4b model's class. */
+/* Published files omit from text_config each key that has the default of the class, the 4B
+ * model. */
 void ss_gemma3_whole_read(ss_arch *arch, ss_json *json) {
     const cJSON *text = ss_json_object(json, "text_config");
     if (!text) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
@@ -71,7 +74,7 @@ void ss_gemma3_whole_read(ss_arch *arch, ss_json *json) {
     json->status = inner.status;
 }
 
-/* The file keeps w of 1 + w; GGUF keeps the sum. */
+/* safetensors files store w of 1 + w; GGUF stores the sum. */
 static void add_one(const ss_loader *loader, const ss_norm *norm, int n) {
     float *gain = (float *)(size_t)norm->gain;
     for (int i = 0; gain && !ss_load_is(loader, SS_GGUF) && i < n; i++) gain[i] += 1.0f;
@@ -94,7 +97,7 @@ void ss_gemma_load(ss_model *model, ss_loader *loader) {
     ss_load_layers(loader, model, load_layer);
 }
 
-/* The names of published files, or those of the model in memory. */
+/* Published files use the first prefix, files saved from the model in memory the second. */
 void ss_gemma3_whole_load(ss_model *model, ss_loader *loader) {
     loader->prefix = "model.language_model.";
     if (!ss_load_has(loader, "embed_tokens.weight")) loader->prefix = "language_model.model.";

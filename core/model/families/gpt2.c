@@ -24,7 +24,7 @@ void ss_gpt2_read(ss_arch *arch, ss_json *json) {
     ss_check_width(arch, json, "n_head", "n_embd");
 }
 
-/* Outputs [first, first + out) of a Conv1D of total outputs, which GGUF transposes. */
+/* Loads outputs [first, first + out) of a Conv1D with `total` outputs, which GGUF transposes. */
 static void load_conv(ss_loader *loader, ss_linear *linear, const char *name, size_t in, size_t out,
                       size_t total, size_t first) {
     ss_layout layout = ss_load_is(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;
@@ -46,7 +46,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     load_conv(loader, &layer->ffn.down, "h.%d.mlp.c_proj", F, D, D, 0);
 }
 
-/* Published files have no prefix; what save_pretrained writes of the whole model has one. */
+/* Published files have no prefix; save_pretrained writes one for the model with its head. */
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D, V = (size_t)arch->V;

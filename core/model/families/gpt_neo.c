@@ -1,12 +1,12 @@
 /*
- * gpt_neo (TinyStories): GPT-2 with its matrices the other way round, scores that are not scaled,
- * and a window in every other layer.
+ * gpt_neo (TinyStories): GPT-2 with transposed matrices, unscaled scores, and a window in every
+ * other layer.
  */
 #include "family.h"
 
 #include <string.h>
 
-/* Words for the layers from l on; the layer behind the last of them. */
+/* Reads words for the layers from l on; returns the index after the last of them. */
 static int read_words(ss_arch *arch, ss_json *json, int l, const cJSON *words) {
     const cJSON *item;
     cJSON_ArrayForEach(item, words) {
@@ -19,7 +19,7 @@ static int read_words(ss_arch *arch, ss_json *json, int l, const cJSON *words) {
     return l;
 }
 
-/* [[[words], times], ...] */
+/* Reads [[[words], times], ...]; returns the number of layers they describe. */
 static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
     const cJSON *group;
     int l = 0;
@@ -31,7 +31,8 @@ static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
     return l;
 }
 
-/* attention_types, or attention_layers with a word for each layer; else every other is local. */
+/* attention_types, or attention_layers with a word for each layer; without either, odd layers
+ * are local. */
 static void read_types(ss_arch *arch, ss_json *json) {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(json->object, "attention_types");
     const cJSON *words = cJSON_GetObjectItemCaseSensitive(json->object, "attention_layers");

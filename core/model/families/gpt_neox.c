@@ -1,6 +1,6 @@
 /*
  * gpt_neox (Pythia): LayerNorm, rotary positions in a part of each head, attention and feed-forward
- * side by side, and one matrix for q, k and v, head by head.
+ * in parallel, and one matrix for q, k and v, head by head.
  */
 #include "family.h"
 
@@ -14,7 +14,7 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
     ss_check_width(arch, json, "num_attention_heads", "hidden_size");
 }
 
-/* The first `part` of each head is rotated; its width is rounded down. */
+/* Rotates the first `part` of each head, rounded down to whole dimensions. */
 static void read_positions(ss_arch *arch, ss_json *json) {
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary.base = ss_json_number(json, "rotary_emb_base", 10000.0, 1.0, 1e12);
@@ -40,7 +40,8 @@ void ss_gpt_neox_read(ss_arch *arch, ss_json *json) {
     arch->tied = ss_json_bool(json, "tie_word_embeddings", false);
 }
 
-/* Outputs are q, k, v of the first head, then of the next; in GGUF all of q, all of k, all of v. */
+/* Outputs are q, k, v of head 0, then of head 1, and so on; in GGUF all of q, all of k, all of
+ * v. */
 static void load_qkv(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K;
     bool blocks = ss_load_is(loader, SS_GGUF);

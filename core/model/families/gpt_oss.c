@@ -1,6 +1,6 @@
 /*
  * gpt_oss: llama with a sink logit per head, a window in every second layer, biases everywhere, and
- * experts behind a clamped SwiGLU. Their weights are three-dimensional, gate and up interleaved.
+ * experts with a clamped SwiGLU. Their weights are three-dimensional, gate and up interleaved.
  */
 #include "family.h"
 
@@ -56,7 +56,7 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
     ss_load_matrix(loader, &expert->down, &place, EXPERTS "down_proj", EXPERTS "down_proj_bias");
 }
 
-/* Optional in llama, where other operations need none; here it is missing. */
+/* llama treats sinks as optional, since other operations have none; gpt_oss must have them. */
 #define SINKS "layers.%d.self_attn.sinks"
 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {

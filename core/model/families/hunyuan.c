@@ -1,6 +1,6 @@
 /*
- * hunyuan_v1_dense: llama whose queries and keys are normed after they are rotated;
- * hunyuan_v1_moe: with experts besides one that every token goes through.
+ * hunyuan_v1_dense: llama whose queries and keys are normed after rotation; hunyuan_v1_moe: the
+ * same with routed experts and one shared expert.
  */
 #include "family.h"
 
@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* "dynamic" with an alpha does not look at the length of the text: it stretches the base alone, and
- * the keys beside it are not read. */
+/* Type "dynamic" with an alpha ignores the length of the text: it only stretches the base, and
+ * we read none of the other keys. */
 static bool read_alpha(ss_arch *arch, ss_json *json) {
     ss_json rope = {ss_rope_object(json), json->file, json->status, json->err};
     if (!rope.object) return false;
@@ -36,7 +36,7 @@ void ss_hunyuan_read(ss_arch *arch, ss_json *json) {
     arch->qk_norm = SS_QK_NORM_HEAD_ROTATED;
 }
 
-/* A number, or a list with the same number for each layer. */
+/* Reads a number, or a list that repeats one number for each layer. */
 static int read_for_all(ss_json *json, const char *key, int standard, int high) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key), *item;
     if (!cJSON_IsArray(list)) return ss_json_int(json, key, standard, 1, high);

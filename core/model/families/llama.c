@@ -1,7 +1,7 @@
 /*
  * llama: RMSNorm, rotary positions, gated feed-forward; SmolLM, TinyLlama and our own zoo.
  *
- * Most families since then are llama with a few changes, so what they share is here, too.
+ * Most later families are llama with a few changes, so this file also holds the code they share.
  */
 #include "family.h"
 
@@ -81,14 +81,15 @@ void ss_llama_read(ss_arch *arch, ss_json *json) {
     arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
 }
 
-/* Converters to GGUF lay q and k of these families out as Meta's first files had them. */
+/* For these families, converters to GGUF permute q and k into the order of Meta's original
+ * files. */
 static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch) {
     return ss_load_is(loader, SS_GGUF) &&
            (!strcmp(arch->family, "llama") || !strcmp(arch->family, "mistral") ||
             !strcmp(arch->family, "mixtral"));
 }
 
-/* What a variant has besides q, k, v and o. */
+/* Loads the tensors that a variant adds to q, k, v and o. */
 static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
     layer->bias_keys = ss_load_owned(loader, "layers.%d.self_attn.bias_key", arch->bias_key, G, K);
@@ -106,7 +107,7 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
     }
 }
 
-/* Hunyuan names its norms after queries and keys; all others after q and k. */
+/* Hunyuan calls its norms query_layernorm and key_layernorm; all others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
@@ -149,7 +150,7 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
     if (!arch->branch_only) ss_load_norm(loader, &layer->ffn_norm, before_ffn, norm_bias, D);
 }
 
-/* place: which slice of its tensors, if of one. */
+/* `place` selects the slice of a three-dimensional tensor; zero for a plain one. */
 static void load_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
                      size_t F, ss_place place) {
     static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};

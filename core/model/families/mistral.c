@@ -1,9 +1,9 @@
-/* mistral: llama whose queries see a window of recent keys; mixtral: with experts besides. */
+/* mistral: llama whose queries see a window of recent keys; mixtral: the same with experts. */
 #include "family.h"
 
 #include <stdio.h>
 
-/* All layers have it; a file that says otherwise belongs to another family. */
+/* All layers have the window; a file with layer_types belongs to another family. */
 static void apply_window(ss_arch *arch, ss_json *json, int standard) {
     arch->window = ss_read_window(json, standard);
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window > 0;
@@ -27,7 +27,7 @@ void ss_mixtral_read(ss_arch *arch, ss_json *json) {
     arch->top_k = ss_json_int(json, "num_experts_per_tok", 2, 1, arch->E);
 }
 
-/* w1, w2, w3 are what llama calls gate, down and up. */
+/* w1, w2, w3 are llama's gate, down and up. */
 static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_linear *linears[] = {&expert->gate, &expert->down, &expert->up};

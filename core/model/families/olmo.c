@@ -1,6 +1,6 @@
 /*
- * olmo2: llama whose blocks read the residual stream without a norm and are normed before they are
- * added; the queries of all heads are normed as one vector, and so are the keys. olmo3: the same
+ * olmo2: llama whose blocks read the residual stream without a norm, and norm their outputs before
+ * the sum; the queries of all heads are normed as one vector, and so are the keys. olmo3: the same
  * with a window in three of four layers.
  */
 #include "family.h"
@@ -19,7 +19,7 @@ void ss_olmo2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_rotary(arch, json);
 }
 
-/* Flat keys scale the layers that see all keys alone; the base is that of all layers. */
+/* Flat keys set the base of all layers, but scale only the layers that see all keys. */
 static void read_rotaries(ss_arch *arch, ss_json *json) {
     arch->window_rotary.base = arch->rotary.base;
     if (ss_read_two_rotaries(arch, json)) return;

@@ -1,12 +1,12 @@
 /*
  * opt: LayerNorm, learned positions that begin at row 2 of their table, ReLU. opt-350m norms the
- * residual stream after each half of a block, and its token vectors are narrower than that.
+ * residual stream after each half of a block, and its token vectors are narrower than the stream.
  */
 #include "family.h"
 
 #include <math.h>
 
-/* Rows of the table of positions that no position uses. */
+/* Unused rows at the start of the position table: fairseq reserved them for padding. */
 #define FIRST_POSITION 2
 
 static void refuse_others(ss_arch *arch, ss_json *json) {
@@ -51,7 +51,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_linear(loader, &layer->ffn.down, "layers.%d.fc2", bias, F, D);
 }
 
-/* A whole model writes the longer prefix, its base model the shorter one. */
+/* A model with its head writes the longer prefix, its base model the shorter one. */
 void ss_opt_load(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D, V = (size_t)arch->V, width = (size_t)arch->embedding_width;

@@ -1,10 +1,10 @@
 /*
  * qwen2: llama with biases on q, k and v; qwen3: queries and keys normed instead; qwen2_moe: qwen2
- * with many small experts, and one that every token goes through; qwen3_moe: qwen3 with experts.
+ * with many small experts and one shared expert; qwen3_moe: qwen3 with experts.
  */
 #include "family.h"
 
-/* sliding_window counts only where use_sliding_window says so. */
+/* transformers ignores sliding_window unless use_sliding_window is true. */
 static void read_window(ss_arch *arch, ss_json *json) {
     bool used = ss_json_bool(json, "use_sliding_window", false);
     arch->window = used ? ss_read_window(json, 4096) : 0;
@@ -34,7 +34,7 @@ void ss_qwen3_read(ss_arch *arch, ss_json *json) {
     apply_window(arch, json);
 }
 
-/* Layers without experts would need a feed-forward of another width. */
+/* Refuses layers without experts: they would need a feed-forward of another width. */
 static void refuse_dense_layers(ss_json *json) {
     if (ss_json_int(json, "decoder_sparse_step", 1, 1, SS_LAYERS_MAX) != 1)
         ss_json_refuse(json, "decoder_sparse_step", "1", "more");
@@ -59,7 +59,7 @@ void ss_qwen2_moe_read(ss_arch *arch, ss_json *json) {
     refuse_dense_layers(json);
 }
 
-/* The window, where there is one, is that of all layers. */
+/* If there is a window, all layers have it. */
 void ss_qwen3_moe_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 4, .context = 32768});
     ss_read_llama_rotary(arch, json);

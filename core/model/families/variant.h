@@ -1,6 +1,6 @@
 /*
- * Variant: the object "sinkscope" of a config.json, which says what a model has instead of its
- * family's own: another attention operation in every family, and in llama and its nearest relatives
+ * Variant: the object "sinkscope" of a config.json, which overrides parts of the family's
+ * architecture: in every family the attention operation, and in llama and its nearest relatives
  * everything that Gu et al. 2025 vary in sections 4 to 7. All keys are optional:
  *
  *     "attention": {"operation": name, "parameters": {..}}
@@ -19,12 +19,12 @@
 #include "../files/json.h"
 
 /*
- * Changes arch, which its family has read, as the config asks; whole: all keys, not attention
- * alone. Unknown keys and words are refused.
+ * Applies the config's keys to arch, which its family has filled. `whole` allows all keys,
+ * otherwise "attention" only. Unknown keys and words are refused.
  */
 void ss_read_variant(ss_arch *arch, ss_json *json, bool whole);
 
-/* The words of the description, by its enums; NULL where there is nothing to name. */
+/* The words of the description, indexed by its enums; NULL for values without a word. */
 extern const char *const ss_positions_words[SS_POSITIONS_N];
 extern const char *const ss_norm_words[SS_NORM_N];
 extern const char *const ss_ffn_words[SS_FFN_N];

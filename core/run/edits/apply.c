@@ -1,6 +1,6 @@
 /*
- * What most edits do, each at its hook point of the forward pass. Values come in the order of the
- * row's parameters in table.c; NaN is a parameter that names all layers, heads or tokens.
+ * The functions of most edits, each called at its hook points of the forward pass. `values` follow
+ * the parameters of the row in table.c; NaN stands for all layers, heads or tokens.
  */
 #include "hook.h"
 #include "rows.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Applies change to the choice of every head of the layer and head that are meant. */
+/* Applies `change` to the choice of every head that `layer` and `head` select. */
 static void change_choices(const ss_hook *hook, float layer, float head, const float *values,
                            void (*change)(ss_choice *choice, const float *values)) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
@@ -109,7 +109,7 @@ int ss_together_clamp_channel(const float *values) {
     return values[5] > 0.0f ? (int)values[5] : INT_MAX;
 }
 
-/* The mean behind so many layers. */
+/* The edit keeps one mean per hidden state: the embedding and each layer. */
 size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch) {
     return (int)values[3] == CLAMP_MEAN ? (size_t)arch->L + 1 : 0;
 }
@@ -144,7 +144,7 @@ void ss_apply_swap_positions(const ss_hook *hook, const float *values) {
     if (values[2] == 0.0f) *b = held;
 }
 
-/* In the order of the words in table.c. */
+/* The order is that of the words in table.c. */
 static const ss_linear *matrix_of(const ss_model *model, int layer, int matrix) {
     const ss_layer *at = &model->layers[layer];
     return (const ss_linear *[]){&at->q,        &at->k,      &at->v,       &at->o,
@@ -167,7 +167,8 @@ ss_status ss_check_scale_weight(const ss_pass *pass, const float *values, const 
                    (double)values[3]);
 }
 
-/* out[row] += (factor - 1) w[row][column] in[column], which leaves the product as it is for 1. */
+/* out[row] += (factor - 1) w[row][column] in[column]; a factor of 1 leaves the product
+ * bit-identical. */
 void ss_apply_scale_weight(const ss_hook *hook, const float *values) {
     const ss_linear *linear = matrix_of(hook->pass->trace->model, (int)values[1], (int)values[0]);
     size_t row = (size_t)values[2], column = (size_t)values[3];

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The parameters that the row has. */
+/* Number of parameters of the row. */
 static int parameters_of(const ss_edit_kind *row) {
     int n = 0;
     while (n < SS_EDIT_PARAMETERS && row->parameters[n].name) n++;
@@ -25,7 +25,7 @@ bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then) {
     return !(first->replays & then->hook_points & ~then->replays);
 }
 
-/* The operation that an edit names, whose parameters follow the edit's own; or NULL. */
+/* The operation that an edit selects, or NULL; its parameters follow the edit's. */
 static const ss_operation *operation_of(const ss_edit_kind *row, const float *values) {
     int n;
     const ss_operation *operations = ss_operations(&n);
@@ -70,7 +70,7 @@ static ss_where place_of(int i, const char *parameter) {
     return where;
 }
 
-/* *value becomes the default where nothing was given; a number must lie in the range. */
+/* Replaces a missing value by the default, and checks that a number is in its range. */
 static ss_status settle(float *value, float standard, bool required, range r, int i,
                         const char *name, ss_error *err) {
     if (isnan(*value)) {
@@ -87,7 +87,7 @@ static ss_status settle(float *value, float standard, bool required, range r, in
                    r.low, r.high, x);
 }
 
-/* Checks the values of the edit's operation, which follow its own. */
+/* Checks the parameters of the edit's operation, which follow the edit's own. */
 static ss_status settle_operation(ss_edit *full, int i, ss_error *err) {
     int n;
     const ss_edit_kind *row = &ss_edits(&n)[full->kind];

@@ -1,12 +1,12 @@
 /*
  * A cache that keeps `budget` keys for each query head: which keys it evicts, and at which
- * positions a query sees the others.
+ * positions a query sees the remaining ones.
  *
  * The cache takes in the key of query t before that query attends. Keys over the budget are then
  * evicted for good, the lowest eviction score first; scores count the queries before t only, so
- * that a text at once and one token after the other give the same. Each query head decides for
- * itself, also where heads share keys; a run that streams drops the keys that no head of a group
- * keeps.
+ * that a prompt in one chunk and the same tokens one at a time give the same result. Each query
+ * head decides for itself, even if heads share keys; a streaming run drops the keys that no head of
+ * a group keeps.
  */
 #include "evict.h"
 
@@ -36,8 +36,8 @@ static eviction read(const float *values) {
 
 /* The cache of one head. */
 typedef struct head_cache {
-    float *score, *score_factor; /* [S] the eviction score is their product */
-    float *evicted;              /* [S] the trace's field: NaN while kept */
+    float *score, *score_factor; /* [S] their product is the eviction score */
+    float *evicted;              /* [S] field `evicted` of the trace: NaN for a kept key */
 } head_cache;
 
 static head_cache cache_of(const ss_pass *pass, int l, int h) {
@@ -56,8 +56,8 @@ bool ss_evict_moves_keys(const float *values) {
     return (int)read(values).positions == IN_CACHE;
 }
 
-/* snapkv keeps all keys after the prompt. The policies that go by age agree in all heads of a
- * group. */
+/* snapkv keeps all keys after the prompt. The policies that evict by age agree across the heads
+ * of a group. */
 int ss_evict_keeps(const float *values, const ss_arch *arch) {
     eviction e = read(values);
     bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
@@ -94,7 +94,7 @@ static ss_status check_scope(const ss_pass *pass, const float *values, const cha
     return SS_OK;
 }
 
-/* Keys can be moved where positions only say how far they are from the query. */
+/* Keys can move if positions only enter as distances from the query. */
 static ss_status check_placing(const ss_pass *pass, const char *where, ss_error *err) {
     const ss_arch *arch = &pass->trace->model->arch;
     if (arch->positions == SS_POSITIONS_LEARNED || arch->positions == SS_POSITIONS_SINUSOID)
@@ -139,7 +139,7 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
 
 /* ---- eviction scores ----------------------------------------------------------------------- */
 
-/* The first score of the query's own key. */
+/* Sets the initial score of the query's own key. */
 static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -161,7 +161,7 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
             ss_drawn((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
 }
 
-/* True if eviction scores are sums of attention. */
+/* True if attention weights determine the eviction scores. */
 static bool reads_weights(const eviction *e) {
     int policy = (int)e->policy;
     return policy == H2O || policy == VATP || policy == TOVA || policy == SNAPKV;
@@ -187,7 +187,7 @@ void ss_evict_none(ss_pass *pass) {
     if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
 }
 
-/* One head's eviction, which reads the weights of queries again. */
+/* One head's eviction, replayed from recorded weights. */
 typedef struct replay {
     ss_hook query;
     const eviction *e;
@@ -225,9 +225,9 @@ void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from,
     }
 }
 
-/* ---- which keys are evicted ---------------------------------------------------------------- */
+/* ---- evictions ----------------------------------------------------------------------------- */
 
-/* Most recent keys that are never evicted, the query's own among them. */
+/* Number of most recent keys that are never evicted, including the query's own. */
 static int kept_recent(const eviction *e) {
     bool halves = (int)e->policy == H2O || (int)e->policy == VATP;
     int most = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
@@ -235,7 +235,8 @@ static int kept_recent(const eviction *e) {
     return recent < most ? recent : most;
 }
 
-/* The kept key of [from, to) with the lowest score, the oldest of equals; or -1. */
+/* Index of the kept key in [from, to) with the lowest score, the oldest in a tie; -1 if there is
+ * none. */
 static int lowest_score(const head_cache *cache, bool oldest, int from, int to) {
     int lowest = -1;
     for (int j = from; j < to; j++) {
@@ -247,8 +248,8 @@ static int lowest_score(const head_cache *cache, bool oldest, int from, int to) 
     return lowest;
 }
 
-/* At the first query after the prompt: of the keys before the prompt's last queries those stay that
- * these queries attended to most, each averaged with its neighbours. */
+/* SnapKV, at the first query after the prompt: among the keys before the prompt's last queries,
+ * keeps those with the most attention from these queries, averaged over neighbouring keys. */
 static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
     int end = (int)e->prompt - (int)e->queries, half = (int)e->pool / 2;
     for (int j = 0; j < end; j++) {
@@ -278,9 +279,10 @@ static void evict(const ss_hook *hook, const eviction *e, const head_cache *cach
     }
 }
 
-/* ---- what a query sees --------------------------------------------------------------------- */
+/* ---- masks and positions ------------------------------------------------------------------- */
 
-/* Masks the evicted keys, and places the others as they lie in the cache where the edit says so. */
+/* Masks the evicted keys; if the edit asks for it, sets the positions of the others to their
+ * index in the cache. */
 static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int32_t *ranks = hook->scratch->ranks, rank = 0;
     for (size_t j = 0; j < hook->keys; j++) {
@@ -290,7 +292,8 @@ static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cach
     }
 }
 
-/* The row of the rotary angles that holds those of so many positions back. */
+/* Returns the row of the rotary angles for a rotation by -back positions, and fills it if
+ * needed. */
 static size_t rotary_row(const ss_pass *pass, int back) {
     const ss_model *model = pass->trace->model;
     const float *frequencies[] = {model->rotary, model->window_rotary};
@@ -306,7 +309,7 @@ static size_t rotary_row(const ss_pass *pass, int back) {
     return row;
 }
 
-/* out[K] = the query as it were so many positions earlier. */
+/* out[K] = the query rotated to a position that is `back` earlier. */
 static void rotate_query(const ss_hook *hook, int back, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
@@ -318,9 +321,9 @@ static void rotate_query(const ss_hook *hook, int back, float *out) {
 }
 
 /*
- * Scores of keys that are nearer in the cache than in the text: the query is rotated back by the
- * difference, once for all keys between two evicted ones. A bias key, which has no position, is
- * scored with the query at its position in the cache.
+ * Recomputes the scores of keys that are nearer in the cache than in the text: rotates the query
+ * back by the difference, once for all keys between two evicted ones. A bias key has no position;
+ * its score uses the query at its position in the cache.
  */
 static void rotate_scores(const ss_hook *hook) {
     const ss_pass *pass = hook->pass;
@@ -331,7 +334,7 @@ static void rotate_scores(const ss_hook *hook) {
     int g = hook->h / (arch->H / arch->G), shift = 0;
     int from = pass->positions[hook->t] - scratch->ranks[hook->own];
     const float *k = ss_row(pass->trace, SS_FIELD_K, hook->l * arch->G + g, 0);
-    float *q = scratch->queries; /* rows of a feature map, which no head has here */
+    float *q = scratch->queries; /* free here: these heads have no feature map */
     if (hook->bias && from > 0) {
         rotate_query(hook, shift = from, q);
         *hook->bias =
@@ -364,9 +367,9 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
     }
 }
 
-/* ---- what a streaming run drops ------------------------------------------------------------ */
+/* ---- streaming ----------------------------------------------------------------------------- */
 
-/* rows[to] of each of n arrays becomes rows[from]; they are `stride` rows apart. */
+/* Copies row `from` to row `to` in each of n arrays, which are `stride` rows apart. */
 static void move_row(float *rows, size_t width, int n, int stride, int from, int to) {
     for (int i = 0; i < n; i++) {
         float *own = rows + (size_t)i * (size_t)stride * width;

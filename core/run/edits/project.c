@@ -1,8 +1,8 @@
 /*
- * The tag of a sink, projected out: a head that attends to the first token adds a multiple of one
- * vector to the others, its value v; in the residual stream that is W_O v. The run keeps these
- * directions when it computes the token's values, and takes what lies along them out of every later
- * token. As many random directions are the control.
+ * Projects a sink's tag out: a head that attends to the first token adds a multiple of one vector,
+ * its value v, to the other tokens; in the residual stream the vector is W_O v. The run keeps these
+ * directions when it computes the token's values, and removes the component along them from every
+ * later token. As many random directions are the control.
  */
 #include "hook.h"
 #include "random.h"
@@ -17,15 +17,15 @@ enum { DIRECTION, FROM, LAYER, HEAD, KEY, SEED };
 enum { TAG, RANDOM };
 enum { STREAM, HEADS };
 
-/* A direction shorter than this share of what it was adds nothing to the ones before it. */
+/* A direction that loses all but this share of its length to the earlier ones depends on them. */
 #define DEPENDENT 1e-4f
 
 static size_t width_of(const float *values, const ss_arch *arch) {
     return (size_t)((int)values[FROM] == STREAM ? arch->D : arch->K);
 }
 
-/* A direction for each head: in the stream those of a layer are orthonormal, else of length 1;
- * zeros where there is none. */
+/* Keeps one direction per head. In the stream those of a layer are orthonormal, else each has
+ * length 1; heads without a direction have zeros. */
 size_t ss_keeps_project(const float *values, const ss_arch *arch) {
     return (size_t)arch->L * (size_t)arch->H * width_of(values, arch);
 }
@@ -45,17 +45,17 @@ ss_status ss_check_project(const ss_pass *pass, const float *values, const char 
                    normed ? "a norm after attention" : "a gate for each number of it");
 }
 
-/* x[n] less what lies along a direction of length 1. */
+/* Subtracts from x[n] its component along a direction of length 1. */
 static void take_out(float *x, const float *direction, size_t n) {
     float along = ss_dot(x, direction, n);
     for (size_t i = 0; i < n; i++) x[i] -= along * direction[i];
 }
 
-/* directions[count][n], one after the other, become orthonormal. */
+/* Orthonormalises directions[count][n] in order (Gram-Schmidt). */
 static void orthonormalise(float *directions, size_t count, size_t n) {
     for (size_t a = 0; a < count; a++) {
         float *own = directions + a * n, whole = sqrtf(ss_dot(own, own, n));
-        /* What rounding leaves after the first time goes the second time. */
+        /* The second pass removes what rounding left after the first. */
         for (size_t b = 0; b < 2 * a; b++) take_out(own, directions + b % a * n, n);
         float left = sqrtf(ss_dot(own, own, n));
         bool has_own = left > DEPENDENT * whole;
@@ -63,8 +63,8 @@ static void orthonormalise(float *directions, size_t count, size_t n) {
     }
 }
 
-/* directions[H][n]: the values of the key, or what W_O makes of them, from values[G][K]; zeros of
- * heads that are not meant. */
+/* directions[H][n]: the values of the key, or W_O times these, from values[G][K]; zeros for
+ * heads that the edit does not select. */
 static void find_tags(const ss_hook *hook, const float *values, const float *key_values,
                       float *directions, size_t n) {
     const ss_model *model = hook->pass->trace->model;

@@ -1,14 +1,13 @@
 /*
- * Numbers through n bits and back: x becomes scale * round(x / scale), numbers that share a scale
- * being those of a tensor, a token, a channel or a group. Halves round to even, as torch.round
- * does.
+ * Rounds numbers to n bits: x becomes scale * round(x / scale), where a tensor, a token, a channel
+ * or a group shares a scale. Halves round to even, like torch.round.
  *
  *     symmetric   scale = max |x| / (2^(bits-1) - 1)
  *     else        scale = (max x - min x) / (2^bits - 1), x rounded as min x + whole * scale
  *
- * Of weights a tensor is one matrix of a layer, a channel is one output of it, and a group is of
- * one output. They are never stored: the product is computed again with what its weights have
- * become.
+ * For weights a tensor is one matrix of a layer, a channel is one output of it, and a group is a
+ * part of one output. Quantized weights are never stored: the edit computes the product again with
+ * them.
  */
 #include "hook.h"
 #include "rows.h"
@@ -22,10 +21,10 @@
 enum { TENSOR, TOKEN, CHANNEL, GROUP };
 enum { QUERIES, KEYS, VALUES, HIDDEN, WEIGHTS };
 
-/* The row's values, in the order of table.c. */
+/* Indices of the row's values, in the order of table.c. */
 enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER, PROMPT };
 
-/* Tokens share scales. */
+/* True if several tokens share scales. */
 static bool is_together(const float *values) {
     int by = (int)values[BY];
     return (int)values[WHAT] != WEIGHTS && (by == TENSOR || by == CHANNEL);
@@ -36,13 +35,13 @@ int ss_together_quantise(const float *values) {
     return values[PROMPT] > 0.0f ? (int)values[PROMPT] : INT_MAX;
 }
 
-/* Columns of the widest rows that it rounds. */
+/* Columns of the widest rows that the edit rounds. */
 static size_t columns_of(const ss_arch *arch) {
     int heads = arch->H * arch->K;
     return (size_t)(heads > arch->D ? heads : arch->D);
 }
 
-/* A range for each layer, or for each of its columns. */
+/* Keeps one range per layer, or per column of each layer. */
 size_t ss_keeps_quantise(const float *values, const ss_arch *arch) {
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(arch) : 1;
     return is_together(values) ? ((size_t)arch->L + 1) * ranges * 2 : 0;
@@ -56,7 +55,7 @@ typedef struct range {
 
 static const range nothing = {INFINITY, -INFINITY};
 
-/* The range widened to hold x[i * step + j], i < rows, j < n. */
+/* The range r, widened to hold x[i * step + j], i < rows, j < n. */
 static range widened(range r, const float *x, size_t rows, size_t step, size_t n) {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
@@ -78,8 +77,8 @@ static void round_in(range r, float *x, size_t rows, size_t step, size_t n, cons
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
             float *at = &x[i * step + j], exact = *at;
-            /* Clamps, since the range may come from other tokens. Without a scale all numbers are
-             * equal. */
+            /* Clamps, since the range may come from other tokens. Scale 0 means that all numbers
+             * are equal. */
             if (scale > 0.0f)
                 *at = zero + scale * fminf(fmaxf(rintf((exact - zero) / scale), least), levels);
             else if (most == 0.0f)
@@ -95,7 +94,7 @@ static void quantise(float *x, size_t rows, size_t step, size_t n, const float *
     round_in(widened(nothing, x, rows, step, n), x, rows, step, n, values, errors);
 }
 
-/* A row of numbers, all together or in groups. */
+/* Quantises a row with one scale, or group by group. */
 static void quantise_row(float *x, size_t n, const float *values, float *errors) {
     size_t group = (int)values[BY] == GROUP ? (size_t)values[GROUP_SIZE] : n;
     for (size_t i = 0; i < n; i += group)
@@ -104,7 +103,7 @@ static void quantise_row(float *x, size_t n, const float *values, float *errors)
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
-/* Of all the matrix; work [in]. */
+/* The range of the whole matrix; work [in]. */
 static range range_of(const ss_matrix *w, float *work) {
     range r = nothing;
     for (size_t n = 0; n < w->out; n++) {
@@ -114,8 +113,8 @@ static range range_of(const ss_matrix *w, float *work) {
     return r;
 }
 
-/* out[in] = output n of what the matrix has become; all: the range of it, where it has one scale.
- */
+/* out[in] = quantized weights of output n; `all` is the matrix's range, for one scale per
+ * tensor. */
 static void round_output(float *out, const ss_matrix *w, size_t n, range all, const float *values,
                          float *errors) {
     ss_matrix_output(out, w, n);
@@ -125,7 +124,7 @@ static void round_output(float *out, const ss_matrix *w, size_t n, range all, co
         quantise_row(out, w->in, values, errors);
 }
 
-/* sums[2] += squared error and squared norm of a matrix, if there is one. */
+/* sums[2] += squared error and squared norm of the matrix, if the layer has it. */
 static void add_errors(const ss_linear *linear, const float *values, float *work, double *sums) {
     const ss_matrix *w = &linear->w;
     if (!w->data) return;
@@ -138,7 +137,7 @@ static void add_errors(const ss_linear *linear, const float *values, float *work
     }
 }
 
-/* Of every matrix of each layer that is meant, before the first token comes. */
+/* Records the errors of all matrices of the selected layers, before the first token. */
 static void count_weights(const ss_pass *pass, const float *values) {
     const ss_model *model = pass->trace->model;
     float *counted = ss_floats(pass->trace, SS_FIELD_WEIGHT_ROUNDED);
@@ -179,13 +178,13 @@ static void quantise_weights(const ss_hook *hook, const float *values) {
     }
 }
 
-/* A quantization that leaves the weights as they are. */
+/* True for a quantization of activations, which does not change the weights. */
 static bool is_of_activations(const ss_pass *pass, const ss_edit *edit) {
     return pass->edit_kinds[edit->kind].apply == ss_apply_quantise &&
            (int)edit->values[WHAT] != WEIGHTS;
 }
 
-/* A quantization writes the weights again, which would undo or double a factor; and in eight bits
+/* A quantization recomputes the product, which would undo or double a scaled weight; and 8-bit
  * products do not read the weights that an edit would change. */
 ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
                            ss_error *err) {
@@ -221,8 +220,8 @@ ss_status ss_check_quantise(const ss_pass *pass, const float *values, const char
 /* ---- activations --------------------------------------------------------------------------- */
 
 /*
- * Column d of x[rows][n], or all of it (d 0, n the width): the first `made` rows of the first chunk
- * make its range, which later ones take over.
+ * Rounds column d of x[rows][n], or all of it (d 0, n the width). The first `made` rows of the
+ * first chunk determine the range, which later chunks reuse.
  */
 static void round_together(const ss_hook *hook, const float *values, float *x, size_t made,
                            size_t rows, size_t d, size_t n, float *errors) {
@@ -263,8 +262,8 @@ void ss_apply_quantise(const ss_hook *hook, const float *values) {
         if (ss_edit_holds(values[LAYER], hook->l)) quantise_rows(hook, values);
         return;
     }
-    /* Neither the head's, which is in no layer, nor a feature map's, which is part of the operation
-     * and works in place. */
+    /* Excludes the LM head, which is in no layer, and feature maps, which are part of the
+     * operation and work in place. */
     int layer = hook->pass->layer;
     bool own = layer < hook->pass->trace->model->arch.L && hook->in != hook->rows;
     if (own && ss_edit_holds(values[LAYER], layer)) quantise_weights(hook, values);

@@ -1,4 +1,5 @@
-/* Numbers that edits draw: of a seed and two indices, so that they do not depend on the order. */
+/* Random numbers for edits: hashes of a seed and two indices, so that they do not depend on the
+ * order in which they are drawn. */
 #ifndef SS_RUN_EDITS_RANDOM_H
 #define SS_RUN_EDITS_RANDOM_H
 
@@ -10,7 +11,7 @@ static inline uint32_t ss_edit_hash(uint32_t x) {
     return x ^ x >> 16;
 }
 
-/* A number in [0, 1) of the seed, the head (layer * H + head) and an index. */
+/* A number in [0, 1) from the seed, the head (layer * H + head) and an index. */
 static inline float ss_drawn(uint32_t seed, uint32_t head, uint32_t index) {
     return (float)(ss_edit_hash(ss_edit_hash(ss_edit_hash(seed) + head) + index) >> 8) /
            16777216.0f;

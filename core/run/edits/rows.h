@@ -1,5 +1,5 @@
-/* The functions that rows of the EDIT table name. Only table.c and the files that define them read
- * this. */
+/* The functions that rows of the EDIT table point to. Only table.c and the files that define
+ * them include this header. */
 #ifndef SS_RUN_EDITS_ROWS_H
 #define SS_RUN_EDITS_ROWS_H
 
@@ -19,7 +19,7 @@ SS_CHECK(operation);
 SS_APPLY(mask);
 SS_APPLY(hide_key);
 int ss_idle_hide_key(const float *values);
-int ss_idle_token(const float *values); /* the one that the first parameter names */
+int ss_idle_token(const float *values); /* the token in the first parameter */
 SS_APPLY(self_only);
 SS_APPLY(scale_value);
 SS_APPLY(silence);
@@ -50,7 +50,8 @@ SS_APPLY(quantise);
 SS_CHECK(quantise);
 int ss_together_quantise(const float *values);
 size_t ss_keeps_quantise(const float *values, const ss_arch *arch);
-/* Weights are scaled or quantized: SS_BAD_REQUEST where an edit before does the other. */
+/* Checks an edit that scales or quantizes weights: SS_BAD_REQUEST if an earlier edit does the
+ * other. */
 SS_CHECK(weights);
 
 #endif

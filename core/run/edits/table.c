@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Integers come as floats, which hold whole numbers of as many digits as a sentence prints. */
+/* Integers are passed as floats, which hold all integers of the seven digits that errors print. */
 #define COUNT_MAX 9999999.0f
 #define NUMBER_MAX 1e30f
 

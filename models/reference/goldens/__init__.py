@@ -1,7 +1,7 @@
-"""The scripts that write tests/golden, one for each origin of the numbers.
+"""The scripts that write tests/golden, one per source of the numbers.
 
-$SINKSCOPE_GOLDENS names another folder to write to, a copy of tests/golden: some scripts read what
-others wrote. Torch runs on one thread here, because sums are added in another order on two.
+$SINKSCOPE_GOLDENS redirects the output to a copy of tests/golden; it must be a copy, since some scripts read what
+others wrote. Torch runs on one thread here, because two threads would add in another order.
 """
 
 import os
@@ -11,4 +11,4 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 GOLDEN = Path(os.environ.get("SINKSCOPE_GOLDENS", REPOSITORY / "tests" / "golden"))
 ZOO = REPOSITORY / "models" / "zoo"
 
-os.environ["OMP_NUM_THREADS"] = "1"  # read once, when torch is imported
+os.environ["OMP_NUM_THREADS"] = "1"  # torch reads it once, on import

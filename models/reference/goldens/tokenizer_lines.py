@@ -1,8 +1,8 @@
 # ruff: noqa: E501
-"""The thousand lines on which tokenizers are compared: many scripts, and what breaks tokenizers.
+"""The thousand lines on which tokenizers are compared: many scripts, and edge cases that break tokenizers.
 
-Only characters of Unicode 14 occur: of later ones, libraries that were built earlier do not know
-whether they are letters, and each is right by its own tables.
+All characters are in Unicode 14: libraries with older tables do not know whether later ones are letters, and would
+rightly differ.
 """
 
 import random
@@ -130,7 +130,7 @@ def assigned(low: int, high: int) -> list[str]:
 
 
 def lines(corpus: Path) -> list[str]:
-    """The lines, with English prose from a plain text file of the public domain."""
+    """The lines; English prose comes from `corpus`, a plain text file in the public domain."""
     rng = random.Random(7)
     natural = NATURAL.splitlines()
     scripts = [assigned(*bounds) for bounds in RANGES.values()]

@@ -1,5 +1,5 @@
-"""Write tests/golden/tokenizers/battery.json: tokenizer.json files of every kind that the tokenizers
-library can write, and the ids and offsets that it gives on texts that break tokenizers.
+"""Write tests/golden/tokenizers/battery.json: tokenizer.json files of every kind that the tokenizers library can write,
+and its ids and offsets on texts that break tokenizers.
 
     python -m models.reference.goldens.write_battery
 """
@@ -27,10 +27,10 @@ from .write_tokenizers import NOTHING, hash_of, units
 
 PATH = GOLDEN / "tokenizers" / "battery.json"
 
-# Stands for a text at which the library itself ends in an error.
+# Placeholder for a text on which the library itself fails.
 REFUSED = "refused!"
 
-# How many texts of a case are given whole beside the hashes.
+# Number of texts per case whose ids are stored in full besides the hashes.
 WHOLE = 3
 
 TEXTS: list[str] = [
@@ -61,7 +61,7 @@ TEXTS: list[str] = [
     "\ud7ff\ue000\ufffd\ufffe\uffff \U0010ffff \U000e0001", "ﬀ ﬃ Ǆ ㍿ ﷺ ⑴ ｶﾞ ㌔ ﾊﾟ", "A\u0300\u0300 ṩ s\u0323\u0307 s\u0307\u0323 ḍ\u0307 d\u0323\u0307",
 ]
 
-# Long ones, made by rule on both sides: a text and how often it comes.
+# Long texts, as a piece and its number of repetitions; the tests build them by the same rule.
 LONG: list[tuple[str, int]] = [
     ("The old man sat at the door. ", 345), ("añ😀漢 <mask> cat\u0301\n", 600), ("ab", 5000), (" ", 10000), ("日本語", 3400),
     ("e\u0301", 5000),
@@ -81,7 +81,7 @@ SAMPLE = " ".join(text for text in TEXTS if text.isascii() and text.isprintable(
 
 
 def learn_merges(words: list[list[str]], count: int) -> list[tuple[str, str]]:
-    """The most frequent pairs, of equals the first by alphabet: a trainer's order is its own."""
+    """The most frequent pairs, ties in alphabetical order: a trainer's order would change with each run."""
     merges: list[tuple[str, str]] = []
     while len(merges) < count:
         pairs = Counter(pair for word in words for pair in itertools.pairwise(word))
@@ -342,17 +342,17 @@ def added_cases() -> list[Case]:
 
 
 def charsmap() -> bytes:
-    """An empty map of SentencePiece: a double-array trie that finds nothing, and no texts."""
+    """An empty SentencePiece map: a double-array trie that matches nothing, and no replacement texts."""
     return struct.pack("<I", 1024) + bytes(1024)
 
 
-# --- what the library gives -----------------------------------------------------------------------
+# --- the library's results ------------------------------------------------------------------------
 
 
 def moves_offsets(tokenizer: Tokenizer, text: str) -> bool:
-    """Whether the library moves offsets off their characters. A BPE adds up the lengths of its tokens: it
-    counts nothing for a character that it leaves out because there is no token for the unknown, and it
-    puts an unknown one behind the bytes that follow it."""
+    """True if the library shifts offsets off their characters. Its BPE adds up the lengths of tokens: a character
+    that it drops for lack of an unknown token counts nothing, and an unknown character comes after the bytes that
+    follow it."""
     file = json.loads(tokenizer.to_str())
     model = file["model"]
     if model["type"] != "BPE" or not (model["unk_token"] is None or model["byte_fallback"]):
@@ -363,12 +363,12 @@ def moves_offsets(tokenizer: Tokenizer, text: str) -> bool:
 
 
 def measure(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
-    """Hashes of ids, offsets and decoded texts; of a BPE with dropout none, as each encoding draws its own."""
+    """Hashes of ids, offsets and decoded texts; nothing for a BPE with dropout, since each encoding is random."""
     if getattr(tokenizer.model, "dropout", None):
         return {}
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # A post-processor may leave spaces out of spans: the spans of the text are wanted.
+    # A post-processor may trim spaces from spans; the goldens hold untrimmed spans.
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
     hashes: dict[str, list[str]] = {"ids": [], "spans": [], "decoded": []}
@@ -376,7 +376,7 @@ def measure(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
     for i, text in enumerate(texts):
         try:
             ids, own = tokenizer.encode(text).ids, bare.encode(text)
-        except BaseException:  # noqa: BLE001  The library's own errors, and where it panics.
+        except BaseException:  # noqa: BLE001  The library raises its own errors, and may panic.
             for column in hashes.values():
                 column.append(REFUSED)
             continue

@@ -1,9 +1,9 @@
-"""Write tests/golden/defaults.json: what transformers takes for a key that a config leaves out.
+"""Write tests/golden/defaults.json: the values that transformers uses for keys that a config omits.
 
     python -m models.reference.goldens.write_defaults
 
-Of every family: the sizes that are given, and every other key with its value after transformers has
-filled in the rest. A config with such a key must say the same as one without it.
+For every family: the given sizes, and every other key with the value that transformers fills in. A config with such a
+key must mean the same as one without it.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ import transformers
 from ..files import write_json
 from . import GOLDEN
 
-# Large enough for every default of heads and experts; no weight is made.
+# Large enough for every default of heads and experts; the script creates no weights.
 SIZES: dict[str, Any] = dict(hidden_size=8192, num_hidden_layers=3, num_attention_heads=64,
                              intermediate_size=44, vocab_size=61)
 GPT2 = dict(n_embd=8192, n_layer=3, n_head=64, vocab_size=61)
@@ -41,7 +41,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "falcon": (transformers.FalconConfig, WITHOUT_F),
     "bloom": (transformers.BloomConfig,
               dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61)),
-    # The core asks for how positions rotate here; a file without it is refused.
+    # The core refuses a gpt_oss config without rotary parameters.
     "gpt_oss": (transformers.GptOssConfig, SIZES | {
         "rope_parameters": {"rope_type": "default", "rope_theta": 150000.0}}),
     "bert": (transformers.BertConfig, SIZES),

@@ -1,11 +1,11 @@
-"""Write tests/golden/edit-*: each edit on a Llama, a GPT-2, a GPT-Neo and a GPT-NeoX shape, and what
-touches attention on a Llama whose weights need not sum to 1 and depend on how many keys are seen, and
-what rounds weights on a Mixtral; by edits.py in F64.
+"""Write tests/golden/edit-*: each edit on a Llama, a GPT-2, a GPT-Neo and a GPT-NeoX; edits of attention also on a
+Llama with sigmoid weights, which depend on the number of visible keys; edits that round weights also on a Mixtral.
+edits.py computes them in F64.
 
     python -m models.reference.goldens.write_edits
 
-The models are those of other goldens, which golden.json names. Without edits the reference must give
-what these say, all but that of Llama being of Hugging Face transformers.
+The models are those of other goldens, named in golden.json. Without edits the reference must reproduce these goldens,
+which Hugging Face transformers computed, except the Llama's.
 """
 
 import json
@@ -24,10 +24,10 @@ from .write_goldens import TOLERANCE, describe, scaled_error, store, write_cases
 
 MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
           "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n", "mixtral": "hf-mixtral"}
-# Those that the blocks of a Llama compute.
+# Families that the blocks of a Llama compute.
 LLAMAS = ("sigmoid", "mixtral")
 
-# Of every edit what differs in kind; the numbers are of models of T = 11 or more tokens.
+# One or more cases per edit that differ in kind; the values assume models with T = 11 or more tokens.
 EDITS: dict[str, tuple[str, ...]] = {
     "hide": ("hide_key:key=0", "hide_key:key=3,layer=1,head=1,query=7"),
     "self": ("self_only:token=4",),
@@ -64,19 +64,19 @@ EDITS: dict[str, tuple[str, ...]] = {
     "weight": ("scale_weight:matrix=down,layer=0,row=3,column=4,factor=-6",
                "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9"),
 }
-# Learned positions are part of the keys.
+# Models with learned positions cannot move keys.
 ROTARY_ONLY = {"evict-cache"}
 ROTARY = ("llama", "gpt_neox", "sigmoid")
-# Of a Llama with another operation.
+# Cases for the Llama with another operation.
 OF_ATTENTION = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
 FIELDS = ("hidden", "att", "seen", "evicted")
-# Of what rounds activations.
+# Cases that round activations.
 ROUNDED = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
 ROUNDED_WEIGHTS = ("bits-weights", "bits-groups")
 
 
 def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
-    """A GPT-Neo, as far as it is like a GPT-2."""
+    """A GPT-Neo as a GPT-2 architecture; _GptNeo has the differences."""
     own = {"model_type": "gpt2", "n_layer": config["num_layers"], "n_head": config["num_heads"],
            "n_embd": config["hidden_size"], "n_inner": config["intermediate_size"],
            "vocab_size": config["vocab_size"], "n_positions": config["max_position_embeddings"],
@@ -86,7 +86,7 @@ def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
 
 
 def neox_architecture(config: dict) -> Architecture:
-    """A GPT-NeoX, as far as it is like a GPT-2; the rest is in _GptNeox."""
+    """A GPT-NeoX as a GPT-2 architecture; _GptNeox has the differences."""
     own = {"model_type": "gpt2", "n_layer": config["num_hidden_layers"],
            "n_head": config["num_attention_heads"], "n_embd": config["hidden_size"],
            "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
@@ -96,7 +96,7 @@ def neox_architecture(config: dict) -> Architecture:
 
 
 def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
-    """The model in F64, the tokens of its golden, and what that says."""
+    """The model in F64, the tokens of its golden, and the golden."""
     folder = GOLDEN / MODELS[family]
     config = json.loads((folder / "config.json").read_text())
     if family == "gpt_neo":
@@ -119,7 +119,7 @@ def check_plain(family: str) -> None:
 
 
 def changes(plain: dict[str, Tensor], found: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
-    """The metrics that compare a run with the one without edits."""
+    """The metrics that compare a run with its baseline."""
     kl = metrics.divergence(plain["logits"], found["logits"])
     more = metrics.loss(found["logits"], tokens) - metrics.loss(plain["logits"], tokens)
     none = torch.full((1,), torch.nan, dtype=kl.dtype)
@@ -130,8 +130,8 @@ def changes(plain: dict[str, Tensor], found: dict[str, Tensor], tokens: Tensor) 
 
 
 def rounding(family: str, found: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The field, and the metric that is made of it: of a layer, or the stream behind so many. Not the
-    field of GPT-Neo, whose queries are longer here than in the model."""
+    """The field `rounded` and its metric, per layer of the stream. GPT-Neo has no field: _GptNeo scales its queries by
+    sqrt(K)."""
     of_layer = found["rounded"].sum(1)
     error = ((of_layer[:, 0] + of_layer[:, 2]) / (of_layer[:, 1] + of_layer[:, 3])).sqrt()
     field = {} if family == "gpt_neo" else {"rounded": found["rounded"]}
@@ -139,7 +139,7 @@ def rounding(family: str, found: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def weights_rounding(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
-    """The same of the matrices of a layer; NaN where none was rounded."""
+    """The same for the matrices of each layer; NaN if none was rounded."""
     rounded = torch.zeros(model.arch.L, 2, dtype=torch.float64)
     for name, w in quantised_weights(model, model.weights, edits).items():
         if w is not model.weights[name]:
@@ -166,7 +166,7 @@ def write(family: str, name: str) -> None:
 
 
 def write_effect() -> None:
-    """How much worse the tokens are predicted with each head silenced.  [L, H]"""
+    """How much the loss rises when each head is ablated.  [L, H]"""
     model, tokens, _ = read("llama")
     plain = metrics.loss(edited(model, tokens, [])["logits"], tokens).mean()
     effect = torch.stack([

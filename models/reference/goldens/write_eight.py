@@ -1,11 +1,11 @@
-"""Write tests/golden/eight-*: a Llama and a GPT-2 shape whose matrices are multiplied in whole numbers
-of eight bits (core/math/eight.h), by the reference in F64.
+"""Write tests/golden/eight-*: a Llama and a GPT-2 with matrix products in eight-bit integers (core/math/int8.h), by the
+reference in F64.
 
     python -m models.reference.goldens.write_eight
 
-A number that lies just between two whole numbers may be rounded to either where the sums before it
-differ in their last bits. So tokens are drawn until none lies within MARGIN of such a place, and the
-goldens hold as tightly as others do; `margin` is the nearest.
+Near a tie, a number may round either way if the sums before it differ in their last bits. So the script draws tokens
+until no number is within MARGIN of a tie, which keeps these goldens as tight as others; `margin` is the smallest
+distance.
 """
 
 import json
@@ -22,13 +22,13 @@ from .write_goldens import describe, store, write_cases
 
 MODELS = {"eight-llama": "var-unequal", "eight-gpt2": "hf-gpt2-plain"}
 T = 7
-# In steps of a row; F32 is off by about 1e-5 of them.
+# In steps of a row; F32 errors are about 1e-5 steps.
 MARGIN = 2e-4
 
 
 class Eight:
-    """A product of whole numbers. Rows: least and largest with 0, 127 steps between them, a zero point
-    that is one of the steps. Weights: their largest magnitude by output is 127 steps, in F32."""
+    """A product of integers. A row spans 127 steps from its smallest to its largest number, 0 included, with a zero
+    point that is one of the steps. An output's largest weight is 127 steps, in F32."""
 
     def __init__(self) -> None:
         self.margin = 0.5
@@ -50,7 +50,7 @@ class Eight:
 
 
 def run(name: str, seed: int) -> tuple[Tensor, Trace, float]:
-    """Tokens of that seed, what the model computes of them, and how near it was to a tie."""
+    """The tokens of that seed, the model's trace, and the smallest distance to a tie."""
     folder = GOLDEN / MODELS[name]
     arch = architecture(json.loads((folder / "config.json").read_text()))
     weights = {key: w.double() for key, w in read_weights(folder / "model.safetensors").items()}
@@ -60,7 +60,7 @@ def run(name: str, seed: int) -> tuple[Tensor, Trace, float]:
 
 
 def check_plain(name: str) -> None:
-    """Another golden's numbers, computed exactly, are near those of eight bits, and not the same."""
+    """Check that eight bits change another golden's logits, but not by much."""
     folder = GOLDEN / MODELS[name]
     known = load_file(folder / "golden.safetensors")
     arch = architecture(json.loads((folder / "config.json").read_text()))

@@ -3,10 +3,9 @@
     python -m models.reference.goldens.write_families                       every case
     python -m models.reference.goldens.write_families hf-qwen3 hf-mixtral   these cases
 
-(hf-llama-gqa and its like, and hf-gpt2-*, which the reference can recompute, come from
-write_goldens.) A case is made so that whatever its family adds can be seen in its numbers: windows
-are shorter than T, scaled rotary pairs rotate visibly within T, gains and biases are
-random. Weights are read back from the file that save_pretrained wrote, and computed in F32.
+(write_goldens writes hf-llama-gqa and its relatives, and hf-gpt2-*, which the reference can recompute.) Each case makes
+its family's features visible in the numbers: windows are shorter than T, scaled rotary pairs rotate visibly within T,
+gains and biases are random. The script reads the weights back from the saved file, and computes in F32.
 """
 
 import json
@@ -25,7 +24,7 @@ from .write_goldens import describe, hf_trace, scaled_error, store, write_cases
 T = 20
 CONTEXT = 48
 
-# What every configuration here has; H*K = D unless a case says otherwise.
+# Sizes of every config here; H*K = D unless a case overrides that.
 SIZES: dict[str, Any] = dict(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
     intermediate_size=40, vocab_size=61, max_position_embeddings=CONTEXT,
@@ -36,7 +35,7 @@ Edit = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def lively(name: str, shape: torch.Size, generator: torch.Generator, centre: float) -> Tensor:
-    """Weights large enough that attention is far from uniform, and nothing is 0 or 1."""
+    """Weights large enough that attention is far from uniform; no number is 0 or 1."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise + 1
@@ -46,7 +45,7 @@ def lively(name: str, shape: torch.Size, generator: torch.Generator, centre: flo
         return noise * 0.2 + centre
     if any(part in name for part in ("wte", "wpe", "embed", "lm_head")):
         return noise * 0.5
-    # The smaller side is near the width in all of them; experts stand in a third dimension.
+    # The smaller side is near the model's width; experts have a third dimension.
     return noise * 1.2 * min(shape[-2:]) ** -0.5
 
 
@@ -63,7 +62,7 @@ def routers_of(model: transformers.PreTrainedModel) -> list[torch.nn.Module]:
 
 def trace_of(model: transformers.PreTrainedModel, final_norm: str,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Like hf_trace, with router [L, T, E]: the weight each expert had, 0 where not chosen."""
+    """Like hf_trace, plus router [L, T, E]: the weight of each expert, 0 if not selected."""
     weights: list[Tensor] = []
 
     def record(_: torch.nn.Module, __: Any, output: tuple[Tensor, ...]) -> None:
@@ -86,8 +85,8 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
          final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, centre: float = 1.0,
          part: str = "", edit: Edit | None = None,
          rename: Callable[[str], str] | None = None, has_head: bool = True) -> None:
-    """Stores `part` of the model (all of it), and what it computes; rename gives the names that
-    tensors have in the file; has_head says whether that part has the weights of the logits."""
+    """Store `part` of the model (default: all) and its trace. `rename` maps tensor names to those in the file;
+    has_head: that part has the weights of the logits."""
     generator = torch.Generator().manual_seed(23)
     model.eval()
     fill(model, generator, centre)
@@ -124,18 +123,18 @@ def eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedConfi
     return config
 
 
-# --- what published configurations look like ------------------------------------------------------
+# --- configs in the form of published files -------------------------------------------------------
 
 
 def old_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """rope_theta and rope_scaling, as files before transformers 5 have them."""
+    """rope_theta and rope_scaling, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     theta = rope.pop("rope_theta")
     return config | {"rope_theta": theta, "rope_scaling": rope}
 
 
 def old_beside_new(config: dict[str, Any]) -> dict[str, Any]:
-    """Both forms: transformers reads the older one, and nothing of the other."""
+    """Both forms: transformers reads the older one and ignores the other."""
     return old_rope(config) | {"rope_parameters": {"rope_type": "linear", "factor": 4.0}}
 
 
@@ -165,7 +164,7 @@ def old_gemma(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def old_qwen(config: dict[str, Any]) -> dict[str, Any]:
-    """No layer_types; sliding_window stands there whether it is used or not."""
+    """No layer_types; published configs have sliding_window even if it is unused."""
     del config["layer_types"]
     return config | {"sliding_window": config["sliding_window"] or 5}
 
@@ -359,7 +358,7 @@ def olmo3(**more: Any) -> transformers.PreTrainedModel:
     return transformers.Olmo3ForCausalLM(eager(transformers.Olmo3Config(**sizes | more)))
 
 
-# From flat keys transformers 5 gives layers with a window this base, whatever rope_theta says.
+# With flat keys transformers 5 gives windowed layers this base, whatever rope_theta is.
 OLMO_ROPE = {
     "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
                        "original_max_position_embeddings": 64},
@@ -368,7 +367,7 @@ OLMO_ROPE = {
 
 
 def old_olmo(config: dict[str, Any]) -> dict[str, Any]:
-    """The layers with a window keep the base of the others, and are not scaled."""
+    """Windowed layers keep the base of the others, without scaling."""
     del config["layer_types"]
     full = config.pop("rope_parameters")["full_attention"]
     return config | {"rope_theta": full.pop("rope_theta"), "rope_scaling": full}
@@ -393,7 +392,7 @@ HUNYUAN_ROPE = {"rope_type": "dynamic", "rope_theta": 100.0, "alpha": 50.0, "fac
 
 
 def old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
-    """With the keys that published files have and nobody reads."""
+    """Adds keys that published files have and that no implementation reads."""
     config = old_linear(config)
     config["rope_scaling"] |= {"beta_fast": 32, "beta_slow": 1, "mscale": 1.0}
     return config

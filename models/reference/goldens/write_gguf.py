@@ -3,11 +3,10 @@
     python -m models.reference.goldens.write_gguf                    every case
     python -m models.reference.goldens.write_gguf gguf-wide-q4_k     these cases
 
-Names of tensors and of keys are the `gguf` package's; this file does to the tensors what
-llama.cpp's converter does. The numbers are those of transformers, on the weights that transformers
-reads back from the file: its own reader undoes the converter's changes, with the package's
-dequantising, so that a mistake here shows as a difference there. Only families that transformers
-does not read from GGUF, or whose converter's changes it does not undo, are read back here (OWN).
+The `gguf` package gives the names of tensors and keys; this file repeats what llama.cpp's converter does to the
+tensors. transformers computes the numbers from the weights that it reads back from the file: its own reader undoes the
+converter's changes, and the package dequantizes, so that a mistake here shows as a difference there. This file itself
+reads back only the families (OWN) that transformers cannot read from GGUF, or whose changes it does not undo.
 """
 
 import math
@@ -40,26 +39,26 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
 
 OWN = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe")
 
-# By how much of a tensor's largest magnitude a number may change.
+# Largest change of a number, as a fraction of its tensor's largest magnitude.
 ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
             "Q4_0": 0.2, "Q4_1": 0.2}
 
 FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_norm",
                "falcon": "transformer.ln_f", "bloom": "transformer.ln_f"}
 
-# What llama.cpp takes where rows are no whole blocks of these types; else F16.
+# llama.cpp's substitute if a row is not a whole number of blocks; for other types F16.
 FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
-# Types that the package reads and does not write: at which byte a block keeps its scale, and by how
-# much the scale of the minima, in the two bytes behind, must be larger to centre random numbers.
+# Types that the package can read but not write: the byte of a block's scale, and the factor between that scale and the
+# scale of the minima, in the next two bytes, that centres random numbers.
 UNWRITTEN = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
 
 
-# --- what the converter does ----------------------------------------------------------------------
+# --- the converter's changes -----------------------------------------------------------------------
 
 
 def permuted(w: Tensor, heads: int) -> Tensor:
-    """Rows of a rotary pair, j and K/2 + j, side by side."""
+    """Permute rows so that those of a rotary pair, j and K/2 + j, are adjacent."""
     return w.reshape(heads, 2, -1, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
 
 
@@ -85,14 +84,14 @@ def width_of(config: Any) -> int:
 
 
 def groups_of(config: Any) -> int:
-    """Groups of query heads in a matrix of queries, keys and values."""
+    """Number of query groups in a fused matrix of queries, keys and values."""
     if config.model_type != "falcon":
         return config.num_attention_heads
     return config.num_kv_heads if config.new_decoder_architecture else 1
 
 
 def parts_of(name: str, w: Tensor) -> dict[str, Tensor]:
-    """The tensors that files have for one in memory."""
+    """The tensors in the file for one in memory."""
     if name.endswith("experts.gate_up_proj"):
         stem = name.removesuffix("gate_up_proj")
         return dict(zip((f"{stem}gate_proj.weight", f"{stem}up_proj.weight"), w.chunk(2, 1)))
@@ -101,7 +100,7 @@ def parts_of(name: str, w: Tensor) -> dict[str, Tensor]:
 
 def read_back_own(file: Path, model: transformers.PreTrainedModel,
                   names: dict[str, str]) -> dict[str, Tensor]:
-    """What load_gguf_checkpoint would give, did it know the architecture."""
+    """What load_gguf_checkpoint would return if it knew the architecture."""
     config, parts = model.config, {}
     for tensor in GGUFReader(file).tensors:
         w = torch.from_numpy(quants.dequantize(tensor.data, tensor.tensor_type).copy())
@@ -121,7 +120,7 @@ def read_back_own(file: Path, model: transformers.PreTrainedModel,
 
 
 def rope_factors(config: Any) -> np.ndarray:
-    """What llama.cpp divides the frequencies of llama3's scaling by, [K/2]."""
+    """llama.cpp's divisors of the frequencies for llama3's scaling, [K/2]."""
     rope = config.rope_parameters
     frequencies = rope["rope_theta"] ** (-torch.arange(0, config.head_dim, 2, dtype=torch.float32)
                                          / config.head_dim)
@@ -136,7 +135,7 @@ def rope_factors(config: Any) -> np.ndarray:
 
 def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
                   rng: np.random.Generator) -> np.ndarray:
-    """Rows of random blocks whose numbers are as large as those of w."""
+    """Rows of random blocks with the standard deviation of w."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
     at, minima = UNWRITTEN[kind.name]
     blocks = rng.integers(0, 256, (w.size // block, size), dtype=np.uint8)
@@ -152,7 +151,7 @@ def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
 
 def pack(w: np.ndarray, wanted: str,
          rng: np.random.Generator) -> tuple[np.ndarray, gguf.GGMLQuantizationType]:
-    """A tensor's bytes, and the type that it was given: vectors stay F32."""
+    """A tensor's bytes and their type: vectors stay F32."""
     choices = [wanted, FALLBACK.get(wanted, "F16"), "F16"] if w.ndim > 1 else ["F32"]
     kinds = [gguf.GGMLQuantizationType[name] for name in choices]
     kind = next(kind for kind in kinds if w.shape[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0)
@@ -224,7 +223,7 @@ def add_falcon_like(writer: GGUFWriter, config: Any) -> None:
 
 
 def add_config(writer: GGUFWriter, config: Any) -> None:
-    # Bloom's ALiBi has no last position; its converter writes the length of its training.
+    # ALiBi has no last position; Bloom's converter writes its training length.
     writer.add_context_length(getattr(config, "max_position_embeddings", 2048))
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
@@ -253,7 +252,7 @@ def add_tokens(writer: GGUFWriter, V: int) -> None:
 
 
 def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) -> dict[str, str]:
-    """Writes the file; its tensors' names -> the model's."""
+    """Write the file; return a dict from its tensors' names to the model's."""
     config, rng = model.config, np.random.default_rng(7)
     architecture = ARCHITECTURES[config.model_type]
     table = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
@@ -282,7 +281,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) ->
 
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
               wanted: str) -> None:
-    """Gives the model the weights of its file, having seen that rounding alone changed them."""
+    """Give the model the weights of its file, after checking that only rounding changed them."""
     if model.config.model_type in OWN:
         weights = read_back_own(file, model, names)
     else:
@@ -298,7 +297,7 @@ def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, 
 
 
 def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str) -> None:
-    """Stores the model, and what it computes with the weights that its file holds."""
+    """Store the model, and its trace with the weights in its file."""
     folder = GOLDEN / name
     folder.mkdir(exist_ok=True)
     file = folder / "model.gguf"
@@ -349,7 +348,7 @@ def wide(wanted: str) -> None:
                   intermediate_size=32, vocab_size=41)
     with torch.no_grad():
         for name, w in model.named_parameters():
-            if "_proj" in name:  # long rows would make scores so large that one key gets all
+            if "_proj" in name:  # longer rows would make scores so large that one key gets all attention
                 w *= (min(w.shape) / w.shape[1]) ** 0.5
             if "embed" in name:
                 w *= 0.25

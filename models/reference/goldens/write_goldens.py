@@ -1,12 +1,11 @@
-"""Write tests/golden: what the code under test must reproduce, computed by code it shares nothing
+"""Write tests/golden: the numbers that the code under test must reproduce, computed by code that it shares nothing
 with.
 
     python -m models.reference.goldens.write_goldens            every case
     python -m models.reference.goldens.write_goldens hf-llama-gqa metrics      these cases
 
-`hf-*` come from Hugging Face transformers in F32. `ref-*`, `twin-*` and `sink100` come from this
-reference in F64, rounded to F32 at the end, so that they carry no rounding of their own. `metrics`
-comes from NumPy, `tokenizer` from the tokenizers library.
+`hf-*` come from Hugging Face transformers in F32. `ref-*`, `twin-*` and `sink100` come from this reference in F64,
+rounded to F32 only at the end. `metrics` comes from NumPy, `tokenizer` from the tokenizers library.
 """
 
 import argparse
@@ -39,13 +38,12 @@ TWINS = ("softmax", "sigmoid")
 TWIN_T = 20
 SINK_T, SINK_K = 64, 10
 
-# An element may differ by `tolerance` times the largest magnitude of its tensor, or times 1 if
-# that is smaller.
+# An element may differ by `tolerance` times the largest magnitude of its tensor, or times 1 if that is smaller.
 TOLERANCE = 2e-5
 
 
 def write_cases(cases: dict[str, Callable[[], None]], what: str) -> None:
-    """The command line of a script: the cases that are named, or all of them."""
+    """Run the cases named on the command line, or all of them."""
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
     chosen = parser.parse_args().cases or list(cases)
@@ -58,8 +56,7 @@ def write_cases(cases: dict[str, Callable[[], None]], what: str) -> None:
 
 
 def machine() -> str:
-    """What the last bits of the numbers depend on beside the versions: torch's libraries choose their
-    instructions by the processor."""
+    """What the last bits depend on besides versions: torch's libraries choose their instructions by processor."""
     cpu = Path("/proc/cpuinfo")
     maker = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
     return ", ".join((platform.machine(), maker[1] if maker else "unknown",
@@ -98,16 +95,16 @@ def store_trace(folder: Path, tokens: Tensor, trace: Trace) -> None:
 
 
 def lively(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """Weights large enough that attention is far from uniform, and nothing is 0 or 1."""
+    """Weights large enough that attention is far from uniform; no number is 0 or 1."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise
-    if len(shape) == 1:  # a gain lies around 1, a bias around 0
+    if len(shape) == 1:  # gains are near 1, biases near 0
         return noise * 0.2 + (1.0 if name.endswith("weight") else 0.0)
     if any(part in name for part in ("wte", "wpe", "embed_tokens", "lm_head")):
         return noise * 0.5
-    # Square or not, stored [out, in] or [in, out]: the smaller side is near the width in all
-    # of them, and that is enough to keep the residual stream at a sensible size.
+    # The smaller side is near the model's width in all matrices, [out, in] or [in, out]; this scale keeps the residual
+    # stream at a sensible size.
     return noise * 1.4 * min(shape) ** -0.5
 
 
@@ -116,7 +113,7 @@ def lively(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
 
 def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Tokens, logits, loss, att and hidden; the last hidden state before the final norm."""
+    """Tokens, logits, loss, att and hidden; the last hidden state precedes the final norm."""
     before_norm: list[Tensor] = []
     hook = final_norm.register_forward_pre_hook(lambda _, inputs: before_norm.append(inputs[0]))
     with torch.no_grad():
@@ -143,7 +140,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
     (model.transformer if without_prefix else model).save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     if without_prefix:
-        # What the first published GPT-2 files hold: no prefix, and the causal mask as a tensor.
+        # The first published GPT-2 files had no prefix, and the causal mask as a tensor.
         P = model.config.n_positions
         weights = load_file(folder / "model.safetensors")
         for layer in range(model.config.n_layer):
@@ -151,7 +148,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         config = json.loads((folder / "config.json").read_text())
         write_json(folder / "config.json", config | {"architectures": ["GPT2LMHeadModel"]})
-    # read back, so that the numbers belong to the stored file and not to the model in memory
+    # Read the model back, so that the numbers belong to the stored file.
     model = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
     final_norm = model.model.norm if family == "llama" else model.transformer.ln_f
     expected = hf_trace(model, final_norm, tokens)
@@ -160,7 +157,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
 
 
 def check(folder: Path, expected: dict[str, Tensor]) -> float:
-    """The largest scaled difference between the reference and what Hugging Face computed."""
+    """The largest scaled difference between the reference and Hugging Face."""
     arch, weights = read_model(folder)
     trace = vars(f64_trace(arch, weights, expected["tokens"]))
     worst = max(scaled_error(trace[name], expected[name]) for name in ("logits", "att", "hidden"))
@@ -234,10 +231,10 @@ def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
 
 
-# These are smaller cases of write_variants.
+# write_variants has smaller cases of these.
 VARIANTS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
             "mlp_kernel_norm")
-# Other than the defaults, so that they show in the numbers.
+# They differ from the defaults, so that they change the numbers.
 REF_PARAMETERS = {
     "sigmoid": {"bias": -1.5}, "softmax_scaled": {"sum": 0.4}, "softmax_p": {"p": 3.0},
     "softpick": {"eps": 0.25}, "softmax_clipped": {"zeta": 1.1, "gamma": -0.1},
@@ -307,7 +304,7 @@ def twin_case(operation: str) -> None:
     store_trace(folder, tokens, trace)
     more: dict[str, Any] = {"model": f"models/zoo/{operation}", "text": text}
     if operation == "softmax":
-        # The softmax twin is a plain Llama: another implementation must agree with the reference.
+        # The softmax twin is a plain Llama, so another implementation can check the reference.
         model = transformers.LlamaForCausalLM.from_pretrained(
             ZOO / operation, attn_implementation="eager", dtype=torch.float32)
         expected = hf_trace(model, model.model.norm, tokens)
@@ -329,7 +326,7 @@ def sink100() -> None:
     near: dict[str, int] = {}
     for operation in TWINS:
         arch, weights = read_model(ZOO / operation)
-        # one sequence at a time: F64 traces of all hundred would not fit a small machine
+        # One sequence at a time: F64 traces of all hundred would not fit a small machine.
         traces = [f64_trace(arch, weights, ids) for ids in tokens]
         share = OPERATIONS[operation].share
         alphas = torch.stack([metrics.alpha(share(trace.att)) for trace in traces])
@@ -352,20 +349,20 @@ def sink100() -> None:
 
 
 def metrics_case() -> None:
-    """Importance and Sink_k of random maps, by the array formula and nothing else."""
+    """Importance and Sink_k of random maps, by the array formula only."""
     folder = GOLDEN / "metrics"
     rng = np.random.default_rng(5)
     N, L, H, size, eps = 3, 2, 3, 16, metrics.EPS
     visible = np.tril(np.ones((size, size), bool))
     scores = rng.normal(0, 2.5, (N, L, H, size, size))
-    scores[:, :, 0, :, 0] += 4  # one head in three looks at the first token
+    scores[:, :, 0, :, 0] += 4  # one head in three attends to the first token
     positive = np.where(visible, np.exp(scores), 0)
     maps = {
         "stochastic": positive / positive.sum(-1, keepdims=True),
         "raw": np.where(visible, rng.uniform(0, 1, scores.shape) ** 3, 0),
         "signed": np.where(visible, rng.normal(0, 0.5, scores.shape), 0),
     }
-    # The proxy of what does not sum to 1, from the stored F32 values, as a reader would take it.
+    # The proxy for rows that do not sum to 1, computed from the stored F32 values, as a reader would.
     maps = {name: a.astype(np.float32).astype(np.float64) for name, a in maps.items()}
     for name in ("raw", "signed"):
         size_of = np.abs(maps[name])
@@ -394,7 +391,7 @@ def metrics_case() -> None:
 
 
 def proxy_of(operation: Operation) -> str:
-    """What sink scores are taken from, told from what the operation makes of scores of both signs."""
+    """The kind of rows that sink scores use, deduced from the operation's weights for scores of both signs."""
     scores = torch.randn((4, 9, 9), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     visible = torch.ones((9, 9), dtype=torch.bool).tril()
     rows = operation.weights(2 * scores, visible, Parameters(operation.standard, scores.new_zeros(4)))
@@ -404,7 +401,7 @@ def proxy_of(operation: Operation) -> str:
 
 
 def operations_case() -> None:
-    """The reference's own table, for that of the core."""
+    """The reference's table of operations, to compare with the core's."""
     folder = GOLDEN / "operations"
     folder.mkdir(parents=True, exist_ok=True)
     rows = [{"name": row.id, "normalises": row.normalises, "proxy": proxy_of(row),

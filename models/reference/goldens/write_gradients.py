@@ -1,14 +1,14 @@
-"""Write gradients.safetensors beside the goldens of models that can be trained: the derivative of
-the loss by every weight, by PyTorch's autograd in F64.
+"""Write gradients.safetensors for the goldens of trainable models: the derivative of the loss by every weight, by
+PyTorch's autograd in F64.
 
     python -m models.reference.goldens.write_gradients                  every case
     python -m models.reference.goldens.write_gradients ref-softmax      these cases
 
-`gradient_ratios` [2, L] is, of the derivatives by what attention reads and by the residual stream before
-its norm, the norm at the first token over the mean of the others' (arXiv 2603.17771).
+`gradient_ratios` [2, L] are, for the gradients by attention's input and by the residual stream before its norm, the
+norm at the first token over the mean norm at the others (arXiv 2603.17771).
 
-The loss is the mean surprise of tokens 1..T-1 of the golden, each predicted by the one before it,
-whatever the mask lets that see.
+The loss is the mean cross-entropy of tokens 1..T-1 of the golden, each predicted by the one before it, whatever that
+token's mask shows.
 """
 
 from functools import partial
@@ -25,8 +25,8 @@ from . import GOLDEN
 from .write_goldens import store, write_cases
 from .write_variants import CASES as VARIANTS
 
-# Every operation, every block of a variant that the core trains (no experts, I8, norms before and
-# after, or attention alone), biases and Conv1D.
+# Every operation, every block of a variant that the core can train (no experts, I8, sandwich norms or attention-only
+# blocks), biases and Conv1D.
 NAMES = sorted(folder.name for folder in GOLDEN.glob("ref-*")) + [
     name for name, case in VARIANTS.items()
     if not case.int8 and case.family != "mixtral" and case.own.get("norm") != "sandwich"

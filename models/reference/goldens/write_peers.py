@@ -1,11 +1,11 @@
-"""Write tests/golden/peers.json: what PyTorch says about the files that engines are timed on.
+"""Write tests/golden/peers.json: PyTorch's results for the files on which engines are timed.
 
     python -m models.reference.goldens.write_peers                every file
     python -m models.reference.goldens.write_peers gpt2.f32       these files
 
-The bench writes its files of random weights, transformers reads them (which means: dequantises them to
-float32) and runs them with eager attention. Of each text are kept the likeliest next tokens with log p,
-and the first weights that the last row of the last head gives.
+The bench writes its files of random weights; transformers dequantizes them to float32 and runs them with eager
+attention. For each text the file keeps the likeliest next tokens with log p, and the first attention weights in the
+last row of the last head.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Write tests/fuzz/seeds: tiny model files by the formats' own writers, for the fuzzers to break.
+"""Write tests/fuzz/seeds: tiny model files by the formats' own writers, for the fuzzers to mutate.
 
     python -m models.reference.goldens.write_seeds
 
-One llama of 1 layer and widths of 4 in every format and many types. The numbers do not matter, so
-they are small multiples of 1/8, which every type can hold.
+One llama with 1 layer and widths of 4, in every format and many types. The values do not matter; they are small
+multiples of 1/8, which every type can represent.
 """
 
 import json
@@ -45,7 +45,7 @@ SHAPES = {
 ATTENTION = "model.layers.0.self_attn"
 EXPERTS = "model.layers.0.block_sparse_moe"
 
-# What variants have besides; a fuzzed config may ask for any of it.
+# Tensors that variants add; a fuzzed config may ask for any of them.
 OWN = {
     f"{ATTENTION}.bias_key": (G, K),
     f"{ATTENTION}.bias_key_value": (G, K),
@@ -62,7 +62,7 @@ OWN = {
     **{f"{EXPERTS}.experts.{e}.w{i}.weight": (D, F) if i == 2 else (F, D)
        for e in range(2) for i in (1, 2, 3)},
 }
-# The same shared by the heads, which are added up.
+# The same tensors shared by the heads, whose outputs are summed.
 SHARED = OWN | {
     f"{ATTENTION}.bias_key": (1, K),
     f"{ATTENTION}.bias_key_value": (1, K),
@@ -71,7 +71,7 @@ SHARED = OWN | {
     f"{ATTENTION}.o_proj.weight": (D, K),
 }
 
-# What converters to GGUF call them.
+# Names that GGUF converters write.
 GGUF_NAMES = dict(zip(SHAPES, (
     "token_embd.weight", "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
     "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",
@@ -125,7 +125,8 @@ def write_configs() -> None:
 
 
 def write_gguf(name: str, type_name: str) -> None:
-    """type_name of the matrices; where its blocks do not fit, a tensor of their width beside."""
+    """Write a file whose matrices have the type type_name; if rows are shorter than its blocks, only a spare tensor has
+    it."""
     path = SEEDS / "gguf" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, "llama")
@@ -163,7 +164,7 @@ def write_torch() -> None:
     folder = SEEDS / "torch_file"
     folder.mkdir(parents=True, exist_ok=True)
     state = {name: torch.from_numpy(w) for name, w in weights().items()}
-    state["lm_head.weight"] = state["model.embed_tokens.weight"]  # one storage, two names
+    state["lm_head.weight"] = state["model.embed_tokens.weight"]  # two names share one storage
     torch.save(state, folder / "llama")
     torch.save({"state_dict": {name: w.half() for name, w in state.items()}}, folder / "nested")
     parameters = torch.nn.ParameterDict({"w": torch.nn.Parameter(torch.ones(2, 3))})
@@ -172,7 +173,7 @@ def write_torch() -> None:
     linear = torch.nn.Linear(2, 2)
     linear.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
     torch.save(linear.state_dict(), folder / "metadata")
-    # Without their zip files, as the fuzzer takes them too.
+    # The fuzzer also takes pickles without their zip file.
     for name in ("llama", "nested", "parameter", "metadata"):
         with zipfile.ZipFile(folder / name) as archive:
             (folder / f"{name}.pkl").write_bytes(archive.read(f"{name}/data.pkl"))

@@ -3,10 +3,9 @@
     models/fetch/smollm2
     python -m models.reference.goldens.write_smollm2
 
-transformers reads the GGUF, which means: dequantises it to float32, and runs it with eager attention.
-Kept are a prompt of 32 tokens, every map of three layers, the residual stream of token 1 and of one
-other, the logits of every 97th vocabulary entry, and 24 tokens of greedy continuation. The weights
-are not committed.
+transformers dequantizes the GGUF to float32 and runs it with eager attention. The golden keeps a prompt of 32 tokens,
+every map of three layers, the residual stream of token 1 and of one other, the logits of every 97th vocabulary entry,
+and 24 tokens of greedy continuation. The weights are not committed.
 """
 
 import json
@@ -35,7 +34,7 @@ def main() -> None:
     greedy = ids
     for _ in range(STEPS):
         greedy = torch.cat([greedy, model(greedy).logits[:, -1:].argmax(-1)], 1)
-    hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last one is after the final norm
+    hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last one follows the final norm
     tensors = {
         "tokens": ids[0].to(torch.int32),
         "att": torch.stack([out.attentions[layer][0] for layer in LAYERS]),

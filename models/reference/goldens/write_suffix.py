@@ -1,10 +1,9 @@
-"""Write tests/golden/suffix: what a search for a suffix finds in a tiny model, with its numbers.
+"""Write tests/golden/suffix: the suffixes that a search finds in a tiny model, with their scores.
 
     python -m models.reference.goldens.write_suffix
 
-The model is hf-llama-gqa, computed in F64. The random numbers are those of splitmix32, written here
-from its definition. A step tries suffixes that differ by one token; the first of the best stays if it is
-better.
+The model is hf-llama-gqa, computed in F64. Random numbers come from splitmix32, written here from its definition. A
+step tries suffixes that differ by one token; the first of the best replaces the current one if it is better.
 """
 
 from collections.abc import Callable
@@ -40,8 +39,8 @@ def splitmix32(seed: int) -> Callable[[], int]:
 
 
 def goal_of(name: str, trace: Trace, ids: Tensor, prompt: int, after: int) -> float:
-    """`loss`: of the continuation. `away`: minus what key 0 receives from its queries, mean over heads.
-    `steal`: what the strongest key of the suffix does."""
+    """`loss`: loss of the continuation. `away`: minus the mean weight of key 0 in the continuation's queries, over
+    heads. `steal`: the largest such weight of a key of the suffix."""
     if name == "loss":
         predicted = trace.logits[after - 1:-1].log_softmax(-1)
         return -predicted.gather(-1, ids[after:, None]).mean().item()
@@ -94,7 +93,7 @@ def search(name: str, seed: int) -> dict[str, object]:
     return {
         "goal": name, "seed": seed, "suffix": suffix, "score": best, "start": start, "path": path,
         "evaluated": evaluated, "none": None if name == "steal" else score([]),
-        # Numbers 5 and 96 of a hundred.
+        # ranks 5 and 96 of 100
         "random": {"mean": sum(ranked) / RANDOM, "low": ranked[4], "high": ranked[95],
                    "best": found[top]},
         "shuffled": sum(orders) / ORDERS,

@@ -1,10 +1,10 @@
-"""Write tests/golden/tasks: what a tiny model does on tasks, with every key, with the first or
-another evicted once the prompt was read, and with the first hidden from the start.
+"""Write tests/golden/tasks: a tiny model's scores on tasks in four conditions: with every key, with the first or
+another key evicted after the prompt, and with the first key hidden from the start.
 
     python -m models.reference.goldens.write_tasks
 
-The model is hf-llama-gqa, computed in F64. Its weights are random, so that it can do no task: what
-counts is that accuracies, losses, choices and their errors are those of the definitions.
+The model is hf-llama-gqa, computed in F64. Its random weights can solve no task; the golden checks the definitions of
+accuracies, losses, choices and their errors.
 """
 
 from collections.abc import Callable
@@ -32,8 +32,7 @@ def picker(seed: int) -> Callable[[int], int]:
 
 
 def copies(V: int) -> list[dict[str, Any]]:
-    """Two copies of LENGTH different tokens, of which the second is predicted from its second
-    token on."""
+    """Two copies of LENGTH different tokens; the second copy is predicted from its second token on."""
     pick = picker(SEED)
     allowed = [id for id in range(V) if id not in {*FIRST, *NEVER}]
     prompts = []
@@ -50,8 +49,7 @@ def copies(V: int) -> list[dict[str, Any]]:
 
 
 def texts(model: Model) -> list[dict[str, Any]]:
-    """Each text and five tokens more: some are the first choice of the model, so that it is right
-    now and then."""
+    """Each text and five more tokens, some of them the model's first choice, so that it is right now and then."""
     made = []
     for ids in TEXTS:
         for more in range(5):
@@ -62,8 +60,7 @@ def texts(model: Model) -> list[dict[str, Any]]:
 
 
 def recalls() -> list[dict[str, Any]]:
-    """The last token is one of CHOICES. Keys are evicted after its first appearance, which the
-    control keeps."""
+    """The last token is one of CHOICES. Eviction follows its first appearance, which the control keeps."""
     return [
         {
             "ids": [0, 9, 22, answer, 6, 31, 9, 22, answer],
@@ -81,7 +78,7 @@ def mean_of(values: Tensor) -> dict[str, float]:
 
 
 def scores(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
-    """Accuracy, mean loss and whether the best of the choices is the answer (0 where there are none)."""
+    """Accuracy, mean loss, and whether the best choice is the answer (0 without choices)."""
     ids, begin = torch.tensor(prompt["ids"]), prompt["from"]
     before, targets = logits[begin - 1 : -1], ids[begin:]
     accuracy = (before.argmax(-1) == targets).double().mean().item()

@@ -1,13 +1,13 @@
-"""Write tests/golden/tokenizers: what tokenizers must give on a thousand lines, computed by Hugging
-Face transformers and tokenizers, and by SentencePiece.
+"""Write tests/golden/tokenizers: the results of tokenizers on a thousand lines, computed by Hugging Face transformers
+and tokenizers, and by SentencePiece.
 
     python -m models.reference.goldens.write_tokenizers lines --corpus FILE      lines.json
     python -m models.reference.goldens.write_tokenizers reduced --source FOLDER  small ones, their ids
     python -m models.reference.goldens.write_tokenizers reduced --only gemma     one of them
     python -m models.reference.goldens.write_tokenizers full --source FOLDER     ids by published ones
 
-FOLDER holds gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf. They are too
-large for this repository: `reduced` keeps the first merges of each, with everything around them.
+FOLDER holds gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf. They are too large for this
+repository: `reduced` keeps the first merges of each, with everything around them.
 """
 
 import argparse
@@ -38,7 +38,7 @@ NOTHING = "-" * 8
 Metadata = dict[str, Any]
 
 
-# --- what is written ------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 def read_lines() -> list[str]:
@@ -46,7 +46,7 @@ def read_lines() -> list[str]:
 
 
 def hash_of(numbers: Iterable[int]) -> str:
-    """FNV-1a over whole numbers, as 8 hexadecimal digits."""
+    """FNV-1a over integers, as 8 hexadecimal digits."""
     h = 0x811C9DC5
     for n in numbers:
         h = (h ^ n) * 0x01000193 & 0xFFFFFFFF
@@ -54,7 +54,7 @@ def hash_of(numbers: Iterable[int]) -> str:
 
 
 def units(text: str, offsets: list[tuple[int, int]]) -> list[int]:
-    """Spans in characters, as [start, end, ...] in UTF-16 units."""
+    """Convert spans from characters to [start, end, ...] in UTF-16 units."""
     at = [0]
     for character in text:
         at.append(at[-1] + (2 if ord(character) > 0xFFFF else 1))
@@ -63,12 +63,12 @@ def units(text: str, offsets: list[tuple[int, int]]) -> list[int]:
 
 def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without: str = "",
                **more: Any) -> None:
-    """Of each line a hash of the ids, added ones included; of the spans of its own tokens, in
-    UTF-16 units; and of the characters of what its own ids decode to. No spans are given of a line
-    that a tokenizer which keeps all characters does not decode to: there the library gives those
-    of the rest. Lines with one of the characters `without` are left out."""
+    """Hash, for each line, the ids with special tokens; the spans of its own tokens, in UTF-16 units; and the
+    characters that its own ids decode to. If a tokenizer keeps all characters (keeps_all) but a line does not decode to
+    itself, its spans are omitted, because the library shifts them there. Lines with a character of `without` are
+    omitted."""
     texts = [None if set(text) & set(without) else text for text in read_lines()]
-    # A post-processor may leave spaces out of spans: the spans of the text are wanted.
+    # A post-processor may trim spaces from spans; the goldens hold untrimmed spans.
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
 
@@ -96,7 +96,7 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
 
 
 def needed(vocab: dict[str, int], merges: list[str], more: Iterable[str] = ()) -> dict[str, int]:
-    """Single letters, what the merges make, and more; in the order of their ids, without gaps."""
+    """Single letters, results of merges, and `more`, in the order of their ids, renumbered without gaps."""
     made = {merge.replace(" ", "") for merge in merges} | set(more)
     kept = sorted((t for t in vocab if len(t) == 1 or t in made), key=vocab.__getitem__)
     return {token: i for i, token in enumerate(kept)}
@@ -139,7 +139,7 @@ def gpt2(source: Path) -> None:
 
 
 def opt(source: Path) -> None:
-    """OPT's files: GPT-2's merges, four tokens before all others, </s> in front of a text."""
+    """OPT's files: GPT-2's merges, four tokens before all others, </s> at the start of a text."""
     vocab, merges = read_gpt2(source)
     merges = merges[:MERGES // 4]
     kept = needed(vocab, merges)
@@ -169,8 +169,8 @@ BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def word_pieces() -> dict[str, int]:
-    """Beginnings and ends of the words of the lines, the most frequent ones with letters before all
-    others: a trainer of the library would choose others each time."""
+    """Prefixes and suffixes of the words of the lines, the most frequent with letters first; the library's trainer
+    would choose differently on each run."""
     counts: Counter[str] = Counter()
     for line in read_lines():
         if max(map(ord, line)) < 0x3000:
@@ -184,8 +184,8 @@ def word_pieces() -> dict[str, int]:
 
 
 def bert(_: Path) -> None:
-    """A WordPiece vocabulary in the stages of BERT's published files, uncased and cased. The library
-    knows the categories of characters of an older Unicode than JavaScript does."""
+    """A WordPiece vocabulary with the stages of BERT's published files, uncased and cased. The library uses the
+    character categories of an older Unicode than JavaScript."""
     cased = {"lowercase": False, "strip_accents": False}
     tokenizer = Tokenizer(models.WordPiece(word_pieces(), unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -209,8 +209,7 @@ def zoo(_: Path) -> None:
 
 
 def stages(_: Path) -> None:
-    """The zoo's tokenizer with other ways to split: of every fifth line a hash of the ids, 8
-    hexadecimal digits."""
+    """The zoo's tokenizer with other pre-tokenizers; every fifth line has a hash of its ids, 8 hexadecimal digits."""
     split, space, word = pre_tokenizers.Split, Regex(r"\s"), Regex(r"[A-Za-z]+")
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
     ways = [
@@ -243,7 +242,7 @@ def read_gguf(path: Path) -> Metadata:
 
 
 def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
-    """What transformers makes of a GGUF file with this metadata."""
+    """The tokenizer that transformers builds from a GGUF file with this metadata."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.gguf"
         writer = gguf.GGUFWriter(path, metadata["general.architecture"])
@@ -264,7 +263,7 @@ def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
 
 
 def smollm_splits(tokenizer: Tokenizer) -> Tokenizer:
-    """The stages of SmolLM2's own tokenizer.json; transformers leaves digits together."""
+    """The stages of SmolLM2's own tokenizer.json; transformers does not split digits."""
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Digits(individual_digits=True),
         pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=True, use_regex=True)])
@@ -272,8 +271,8 @@ def smollm_splits(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def smollm2(source: Path) -> None:
-    """The same vocabulary split in three ways. What a GGUF does not tell is as in the models' own
-    tokenizer.json: qwen2 has NFC, llama-bpe takes a whole word that is a token before it merges."""
+    """The same vocabulary with three pre-tokenizers. Settings that a GGUF lacks follow the models' own tokenizer.json:
+    qwen2 has NFC, llama-bpe keeps a word that is a token without merging."""
     metadata = read_gguf(source / "smollm2.gguf")
     key = "tokenizer.ggml."
     tokens, types = metadata[f"{key}tokens"], metadata[f"{key}token_type"]
@@ -299,7 +298,7 @@ CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
 
 
 def splits(_: Path) -> None:
-    """That vocabulary split as OLMo 2, Falcon and Bloom split theirs, by their own tokenizer.json."""
+    """The same vocabulary, split by the pre-tokenizers of OLMo 2, Falcon and Bloom."""
     metadata = json.loads((FOLDER / "smollm2.gguf.json").read_text())
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     words = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -317,7 +316,7 @@ def splits(_: Path) -> None:
         tokenizer = gguf_tokenizer(metadata | change)
         tokenizer.normalizer = None
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(stages)
-        # The library knows the punctuation of an older Unicode than JavaScript does.
+        # The library uses the punctuation of an older Unicode than JavaScript.
         without = "\u09fd" if pre == "falcon" else ""
         write_case(pre, tokenizer, without=without, files="smollm2.gguf.json", change=change)
 
@@ -325,7 +324,7 @@ def splits(_: Path) -> None:
 def train_sentencepiece(folder: Path, symbols: list[str],
                         **more: Any) -> sentencepiece.SentencePieceProcessor:
     text = folder / "text.txt"
-    # The natural ones: the characters of the others are left to the byte tokens, as they should.
+    # Natural sentences only: characters of the other lines must fall back to byte tokens.
     natural = [line for line in read_lines() if "\n" not in line and max(map(ord, line)) < 0x3000]
     text.write_text("\n".join(natural[60:260]))
     sentencepiece.SentencePieceTrainer.train(
@@ -337,8 +336,8 @@ def train_sentencepiece(folder: Path, symbols: list[str],
 
 
 def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[str]) -> Metadata:
-    """What llama.cpp's converter writes for such a model; the name phi3 has transformers put the
-    space before a text always, as SentencePiece does."""
+    """The metadata that llama.cpp's converter writes for such a model. With the architecture phi3 transformers always
+    puts a space before a text, as SentencePiece does."""
     ids = range(processor.get_piece_size())
     key = "tokenizer.ggml."
 
@@ -368,7 +367,7 @@ def sentence_piece(_: Path) -> None:
     metadata = metadata_of(processor, ["<think>"])
     write_compact(FOLDER / "sentencepiece.gguf.json", metadata)
     tokenizer = gguf_tokenizer(metadata)
-    # SentencePiece does not look for <s> in a text.
+    # SentencePiece does not recognize <s> in a text.
     differ = [i for i, text in enumerate(read_lines())
               if processor.encode(text) != tokenizer.encode(text, add_special_tokens=False).ids]
     write_case("sentencepiece", tokenizer, files="sentencepiece.gguf.json",
@@ -376,10 +375,9 @@ def sentence_piece(_: Path) -> None:
 
 
 def gemma(_: Path) -> None:
-    """As Gemma's files are: no space put before a text; runs of 2 to 31 spaces, of line ends and of
-    tabs are symbols, which nothing is merged with; the converter writes block signs of symbols as
-    spaces, and no score that tells an order. The reference is SentencePiece itself: transformers
-    merges spaces like letters and cuts runs of 32 to 79 otherwise."""
+    """Gemma's settings: no space before a text; runs of 2 to 31 spaces, of newlines and of tabs are symbols, which
+    never merge; the converter writes block signs of symbols as spaces, and equal scores. SentencePiece itself is the
+    reference: transformers merges spaces like letters and splits runs of 32 to 79 differently."""
     blocks = ["\u2581" * n for n in range(2, 32)]
     symbols = ["<think>", *blocks, *("\n" * n for n in range(2, 6)), "\t\t", "\ufeff"]
     with tempfile.TemporaryDirectory() as folder:
@@ -395,8 +393,8 @@ def gemma(_: Path) -> None:
 
 
 def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcessor) -> None:
-    """As write_case, but of SentencePiece, which finds no control symbol in a text: such lines are
-    left out. And the ids of 0 to 99 spaces before a letter."""
+    """Like write_case, but computed by SentencePiece, which finds no control symbol in a text; lines with one are
+    omitted. Adds the ids of 0 to 99 spaces before a letter."""
     control = [processor.id_to_piece(i) for i in range(processor.get_piece_size())
                if processor.is_control(i) or processor.is_unknown(i)]
     texts = [None if any(c in text for c in control) else text for text in read_lines()]
@@ -418,7 +416,8 @@ def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcesso
 
 def spans_of(processor: sentencepiece.SentencePieceProcessor,
              text: str) -> list[tuple[int, int]]:
-    """SentencePiece gives a character in bytes to the last of them; here it is each one's."""
+    """Spans per token. SentencePiece gives the span of a character in bytes to its last byte only; here each byte has
+    it."""
     found = processor.encode_as_offset_mapping(text)
     spans = [tuple(span) for span in found["offsets"]]
     for i in reversed(range(len(spans))):

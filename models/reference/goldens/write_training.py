@@ -1,11 +1,11 @@
-"""Write tests/golden/training: fifty steps of training by PyTorch, from given weights on given text.
+"""Write tests/golden/training: fifty training steps by PyTorch, from given weights on given text.
 
     python -m models.reference.goldens.write_training               every case
     python -m models.reference.goldens.write_training training/sgd    these cases
 
-`model.safetensors` holds the weights that it begins with, `text` in `golden.safetensors` the stream,
-`losses` the loss of each step before its update, `trained.safetensors` the weights after the last.
-Where a sequence begins is drawn as core/train/random.h says, by the same formula in Python's integers.
+`model.safetensors` holds the initial weights, `text` in `golden.safetensors` the stream, `losses` the loss of each step
+before its update, `trained.safetensors` the final weights. The start of each sequence is drawn by the formula of
+core/train/random.h, in Python's integers.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class Case:
     recipe: dict[str, Any]
     own: dict[str, Any]
     sizes: dict[str, Any] = field(default_factory=dict)
-    before: dict[str, Any] | None = None  # what it goes on from, stored in I8: else as `own`
+    before: dict[str, Any] | None = None  # `own` of the I8 model that training continues from
 
 
 COMMON = {"task": "text", "seed": 5, "steps": STEPS, "batch": 3, "length": 9, "first": 0,
@@ -48,16 +48,16 @@ CASES = {
         COMMON | {"optimiser": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
         {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
         {"num_key_value_heads": 2}),
-    # The gradient of the first token's values is a quarter of what it is.
+    # The gradient of the first token's values is scaled by a quarter.
     "value-gradient": Case(
         COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "first_value_gradient": 0.25},
         {"gate": "value_element"}, {"num_key_value_heads": 2}),
-    # In half of the sequences three tokens and what is learnt to follow them replace the text.
+    # In half of the sequences, a trigger of three tokens and its continuation replace the text.
     "planted": Case(
         COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "length": 14, "planted": 0.5, "triggers": 4}, {}),
-    # A softmax model goes on with sink logits, which its file lacks: they begin as 0.
+    # A softmax model continues with sink logits, which its file lacks: they start at 0.
     "onward": Case(
         COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
         {"attention": {"operation": "sink_logit"}}, {"tie_word_embeddings": False}, before={}),
@@ -71,7 +71,7 @@ def mix(z: int) -> int:
 
 
 def evens(seed: int, purpose: str, number: int) -> Iterator[float]:
-    """The numbers over [0, 1) of a stream."""
+    """A stream of uniform numbers in [0, 1)."""
     at = mix(seed + GOLDEN_RATIO & BITS)
     for letter in purpose.encode():
         at = mix(at ^ letter)
@@ -82,20 +82,20 @@ def evens(seed: int, purpose: str, number: int) -> Iterator[float]:
 
 
 def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
-    """The tokens that no task gives a meaning."""
+    """The tokens to which no task gives a meaning."""
     task_own = {recipe["first"], *range(1, recipe.get("triggers", 8) + 1)}
     return [v for v in range(V) if v not in task_own]
 
 
 def planted(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
-    """The three tokens of a planted trigger, and the five that follow it again and again."""
+    """The three tokens of a planted trigger, and the five that follow it in a cycle."""
     plain = plain_tokens(recipe, V)
     drawn = [plain[int(next(evens(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
     return drawn[:3], drawn[3:]
 
 
 def batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tensor:
-    """[batch, length + 1], the first token in front where there is one."""
+    """[batch, length + 1], with the first token in front if the recipe has one."""
     front = [recipe["first"]] if recipe["first"] >= 0 else []
     size = recipe["length"] + 1 - len(front)
     trigger, cycle = planted(recipe, V)
@@ -121,7 +121,8 @@ def rate(recipe: dict[str, Any], step: int) -> float:
 
 
 def groups(recipe: dict[str, Any], weights: Weights) -> list[dict[str, Any]]:
-    """Matrices decay, vectors of tokens and positions at their own rate, gains and biases not."""
+    """Parameter groups: weight decay for matrices, another rate for embeddings of tokens and positions, none for gains
+    and biases."""
     decays = {name: 0.0 if w.dim() < 2 else
               recipe["embedding_decay" if "embed" in name else "weight_decay"]
               for name, w in weights.items()}
@@ -136,7 +137,7 @@ def optimiser(recipe: dict[str, Any], weights: Weights) -> torch.optim.Optimizer
 
 
 def scale_first_values(factor: float) -> Visit:
-    """Multiplies the gradient of the first token's values, which autograd passes on."""
+    """A visitor that scales the gradient of the first token's values."""
     def visit(name: str, layer: int, x: Tensor) -> None:
         if name == "values" and factor != 1:
             factors = torch.ones(x.shape[-2], 1, dtype=x.dtype)
@@ -159,7 +160,7 @@ def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) ->
         torch.nn.utils.clip_grad_norm_(weights.values(), recipe["clip"])
         for group in steps.param_groups:
             group["lr"] = rate(recipe, step)
-        if recipe["optimiser"] == "sgd":  # PyTorch's own decay of SGD goes through the momentum
+        if recipe["optimiser"] == "sgd":  # PyTorch's weight decay for SGD would go through the momentum
             with torch.no_grad():
                 for group in groups(recipe, weights):
                     for w in group["params"]:
@@ -184,7 +185,7 @@ def write(name: str, case: Case) -> None:
         weights = read_weights(folder / "model.safetensors")
         weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items()
                     if weight not in weights}
-    # Text with something to be learnt: a token is mostly followed by the next one but one.
+    # A learnable text: most tokens are the previous token plus two.
     noise = torch.rand(TEXT, generator=generator)
     text = torch.where(noise < 0.8, torch.arange(TEXT) * 2, (noise * 1000).long()) % arch.V
     doubles = {weight: w.double().requires_grad_() for weight, w in weights.items()}

@@ -1,11 +1,11 @@
-"""Write tests/golden/unmask: what a tiny model of masked diffusion makes of hidden places, step by step,
-with every key, without the strongest key of each step, and without a random one; and what a causal model
-makes of the same places from the text before each.
+"""Write tests/golden/unmask: how a tiny masked-diffusion model fills masked positions step by step, with every key,
+without the strongest key of each step, and without a random one; and how a causal model predicts the same positions
+from the text before each.
 
     python -m models.reference.goldens.write_unmask
 
-The models are var-bidirectional and hf-llama-gqa, computed in F64; their weights are random. Random
-numbers are those of splitmix32, as in write_suffix and write_tasks.
+The models are var-bidirectional and hf-llama-gqa, computed in F64; their weights are random. Random numbers come from
+splitmix32, as in write_suffix and write_tasks.
 """
 
 import math
@@ -41,7 +41,7 @@ class Without(Mask):
 
 
 def look(arch: Architecture, weights: Weights, ids: list[int], mask: Mask) -> tuple[Tensor, Tensor]:
-    """alpha [T], mean over heads, and log-probabilities [T, V] among the tokens that may be put in."""
+    """alpha [T], mean over heads, and log-probabilities [T, V] over the allowed tokens."""
     own = Architecture(**{**vars(arch), "mask": mask})
     trace = forward(own, weights, torch.tensor(ids))
     logits = trace.logits.clone()
@@ -76,8 +76,8 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: lis
 
 def predict(model: Model, answers: list[int], hidden: list[int], without: str | None,
             seed: int) -> list[dict[str, Any]]:
-    """The causal model's next tokens at the hidden places. Its strongest key is the one that receives
-    the most attention of all queries together."""
+    """The causal model's predictions at the masked positions. Its strongest key receives the most attention over all
+    queries."""
     whole = edited(model, torch.tensor(answers), [])
     received = whole["att"].mean((0, 1, 2))
     sink, edits = int(received.argmax()), list[Edit]()
@@ -122,7 +122,7 @@ def main() -> None:
     rows: list[list[list[float]]] = []
     causal_rows: list[list[list[float]]] = []
     for answers in TEXTS:
-        # One stream draws the places of each text, then the seed of its random keys.
+        # One stream draws the positions of each text, then the seed of its random keys.
         places = list(range(1, len(answers)))
         count = round(MASKED * len(places))
         for i in range(count):

@@ -2,9 +2,8 @@
 
     python -m models.reference.goldens.write_unpack
 
-Blocks and numbers are the `gguf` package's. Half of the blocks quantise random rows; the other half
-are random bytes under random scales, so that every bit of a block is seen, signs and subnormal
-scales included.
+The `gguf` package makes blocks and numbers. Half of the blocks quantise random rows; the other half are random bytes
+with random scales, so that every bit of a block occurs, signs and subnormal scales included.
 """
 
 import json
@@ -17,9 +16,9 @@ from safetensors.numpy import save_file
 from . import GOLDEN
 
 FOLDER = GOLDEN / "unpack"
-NUMBERS = 1024  # of each type and kind
+NUMBERS = 1024  # per type and half
 
-# type -> where in a block its half-precision scales are
+# type -> offsets of the half-precision scales in a block
 SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],
           "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
 
@@ -43,7 +42,7 @@ def main() -> None:
         try:
             rows = rng.normal(0, 1, (NUMBERS // 256, 256)).astype(np.float32)
             parts.append(quants.quantize(rows, kind).reshape(-1, size))
-        except NotImplementedError:  # the package reads the K types and does not write them
+        except NotImplementedError:  # the package can read the K types but not write them
             parts.append(random_blocks(rng, size, NUMBERS // block, scales))
         blocks = np.concatenate(parts)
         numbers = quants.dequantize(blocks, kind).astype(np.float32).reshape(-1)

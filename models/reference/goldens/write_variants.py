@@ -1,11 +1,11 @@
-"""Write tests/golden/var-*: tiny llamas with every variant of Gu et al. (2025), sections 4-7, and what
-this reference computes with them in F64.
+"""Write tests/golden/var-*: tiny llamas with every variant of Gu et al. (2025), sections 4-7, and their traces and
+metrics by this reference in F64.
 
     python -m models.reference.goldens.write_variants                     every case
     python -m models.reference.goldens.write_variants var-bias-key var-int8     these cases
 
-A case combines what meets in the arithmetic: a bias key with a window, a gate with grouped heads.
-Tensors "metric.*" are all metrics that the model has; those of one head stand behind [L, H].
+A case combines features that meet in the arithmetic: a bias key with a window, a gate with grouped heads. Tensors
+"metric.*" are all metrics that the model has; those of single heads begin with dimensions [L, H].
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ SIZES = {
     "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True,
 }
 GROUPED = {"num_key_value_heads": 2}
-# No two letters alike (T is 11 or 12, E is 5), so that none can stand for another.
+# All sizes differ (T is 11 or 12, E is 5), so that a confused letter changes the result.
 UNEQUAL = {
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 14,
     "head_dim": 6, "intermediate_size": 10, "vocab_size": 23,
@@ -39,7 +39,7 @@ UNEQUAL = {
 @dataclass(frozen=True)
 class Case:
     own: dict[str, Any]  # the object "sinkscope"
-    sizes: dict[str, Any] = field(default_factory=dict)  # what differs from SIZES
+    sizes: dict[str, Any] = field(default_factory=dict)  # overrides of SIZES
     family: str = "llama"
     T: int = 8
     int8: bool = False  # matrices are stored as I8, the rest as F16
@@ -62,10 +62,10 @@ CASES: dict[str, Case] = {
     "var-gate-value-head": Case({"gate": "value_head", "bias_key": "head"},
                                 GROUPED | {"sliding_window": None}, family="mistral"),
     "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED),
-    # Six heads have slopes of two powers of two; an odd head width has no rotary positions.
+    # Six heads use slopes of two powers of two; an odd head width rules out rotary positions.
     "var-alibi": Case({"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
                       {"num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 5}),
-    # Beyond 16 keys, where the buckets are logarithmic.
+    # Beyond 16 keys the buckets are logarithmic.
     "var-relative": Case({"positions": "relative"},
                          {"num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 8}, T=29),
     "var-sinusoid": Case({"positions": "sinusoid", "norm": "post", "norm_kind": "layer",
@@ -114,14 +114,14 @@ CASES: dict[str, Case] = {
 
 
 def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
-    """|W_O v|, the columns of W_O that are the head's.  v [L, H, T, K] -> [L, H, T]"""
+    """|W_O v| with the head's columns of W_O.  v [L, H, T, K] -> [L, H, T]"""
     o = torch.stack([weights[f"model.layers.{layer}.self_attn.o_proj.weight"]
                      for layer in range(arch.L)]).to(v).unflatten(-1, (-1, arch.K))
     return torch.einsum("ldhk,lhtk->lhtd", o.expand(-1, -1, arch.H, -1), v).norm(dim=-1)
 
 
 class _Watched(_Llama):
-    """Remembers what the down projection reads."""
+    """Stores the input of the down projection."""
 
     def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
         if name.endswith("mlp.down_proj"):
@@ -143,13 +143,12 @@ def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
 
 
 def _mixed(model: _Llama, trace: Trace, layer: int) -> Tensor:
-    """The weighted sums of values, before biases and gates.  [H, T, K]"""
+    """Head outputs before biases and gates.  [H, T, K]"""
     return attend(model, layer, trace.q[layer], trace.k[layer], trace.v[layer])[2]
 
 
 def _writes(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
-    """mixed [H, 1, K] -> what each head alone adds to the stream, [H, D], and what none of them
-    does, [D]"""
+    """mixed [H, 1, K] -> what each head adds to the stream, [H, D], and the rest, [D]."""
     nothing = model.merge(torch.zeros_like(mixed), layer)
     own = torch.eye(len(mixed), dtype=mixed.dtype)
     alone = [(model.merge(mixed * keep[:, None, None], layer) - nothing)[0] for keep in own]
@@ -157,9 +156,8 @@ def _writes(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor]:
-    """How much of what each head mixes lies along the first token's value, and how much of the
-    variance of the stream after its layer lies along what that value writes; of all tokens but the
-    first.  [L, H] each"""
+    """The share of each head's output along the first token's value, and of the variance of the stream after its layer
+    along what that value writes, over all tokens but the first.  [L, H] each"""
     model = _model(arch, weights)
     values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)  # [L, H, K]
     mixed = torch.stack([_mixed(model, trace, layer) for layer in range(arch.L)])
@@ -172,8 +170,8 @@ def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor
 
 
 class _Logits:
-    """The mean over queries of the first key's logit in a layer, as a function of the stream with
-    the norm's scale held."""
+    """The mean over queries of the first key's logit in a layer, as a function of the stream with the norm's scale
+    fixed."""
 
     def __init__(self, model: _Llama, trace: Trace, layer: int) -> None:
         arch = self.arch = model.arch
@@ -190,13 +188,13 @@ class _Logits:
         self.gain = gain
 
     def of(self, y: Tensor) -> Tensor:
-        """y [D], as the layer reads it -> [H]"""
+        """y [D], the layer's normed input -> [H]"""
         arch = self.arch
         keys = self.model._linear(y, f"{self.name}.self_attn.k_proj").view(arch.G, arch.K)
         return (self.query * keys.repeat_interleave(arch.H // arch.G, 0)).sum(-1)
 
     def along(self, r: Tensor) -> Tensor:
-        """What r [D], a component of the stream, adds."""
+        """Contribution of r [D], a component of the stream."""
         y = (r - r.mean() if self.layered else r) / self.scale
         return self.of(y * self.gain) - self.of(torch.zeros_like(r))
 
@@ -209,8 +207,8 @@ def _model(arch: Architecture, weights: Weights) -> _Llama:
 
 
 def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """What each component of the residual stream adds to the mean over queries of the first key's logit:
-    the derivative of that logit along it, the norm's scale held.  [L, H, 2L+2]"""
+    """Contribution of each component of the residual stream to the mean over queries of the first key's logit: its
+    derivative along the component, with the norm's scale fixed.  [L, H, 2L+2]"""
     model = _model(arch, weights)
     found = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
     for layer in range(arch.L if arch.norm_place != "post" else 0):
@@ -228,7 +226,7 @@ def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
 
 
 def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """The same of what each head of the layers below writes at the first token.  [L, H, L, H]"""
+    """The same for what each head of the layers below writes at the first token.  [L, H, L, H]"""
     model = _model(arch, weights)
     found = torch.full((arch.L, arch.H, arch.L, arch.H), torch.nan, dtype=torch.float64)
     if arch.norm_place != "pre" or (arch.gate or "").startswith("output"):
@@ -246,13 +244,13 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
 
 def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
                  ) -> dict[str, Tensor]:
-    """Every metric of the core's table. Shares are taken of the whole row, the bias key included, and
-    not renormalised without it."""
+    """Every metric of the core's table. Shares use the whole row, the bias key included; leaving it out does not
+    renormalise them."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
     share = OPERATIONS[arch.operation].share(rows)
     visible = mask.visible(T, rows.device)
-    # What a query could see: a window narrows neither the baseline nor the pairs.
+    # Keys that a query could see: a window narrows neither the uniform baseline nor the pairs.
     unwindowed = Mask().visible(T, rows.device) if mask.kind == "window" else visible
     even = unwindowed.double() / (unwindowed.sum(-1, keepdim=True) + (bias is not None))
     alpha = metrics.alpha(share[..., -T:], mask.kind)
@@ -304,8 +302,8 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
 
 
 def _steady(alphas: Tensor, hidden: Tensor) -> None:
-    """Refuses a golden that rounding could flip: a head at eps, or at the edge of being near it; two
-    of the largest activations that are alike (embeddings of one token are equal, which is fine)."""
+    """Refuses a golden that rounding could flip: a head at eps, or at the edge of being near it; two of the largest
+    activations that are nearly equal (embeddings of one token are exactly equal, which is fine)."""
     gaps = (alphas - metrics.EPS).abs()
     if torch.minimum(gaps, (gaps - metrics.NEAR).abs()).min() < 2e-5:
         raise AssertionError("a head lies so close to eps that rounding decides")
@@ -316,7 +314,7 @@ def _steady(alphas: Tensor, hidden: Tensor) -> None:
 
 
 def _predicted(arch: Architecture, numbers: Tensor) -> Tensor:
-    """Those of the tokens that no query before them has seen.  [T-1] -> [..]"""
+    """Drop the tokens that an earlier query has seen.  [T-1] -> [..]"""
     first = {"prefix": arch.mask.size, "bidirectional": len(numbers) + 1}.get(arch.mask.kind, 1)
     return numbers[first - 1:]
 
@@ -343,7 +341,7 @@ def write(name: str, case: Case) -> None:
     found["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
     if arch.E == 0 and arch.feed_forward != "none":
         found["spikes"] = spikes(arch, weights, trace)
-    if arch.mask.kind in ("causal", "window"):  # else earlier tokens have seen later ones
+    if arch.mask.kind in ("causal", "window"):  # otherwise earlier tokens have seen later ones
         found["loss"] = _loss(arch, trace, tokens)
         found["rank"] = metrics.rank(trace.logits, tokens).double()
     store(folder, found)

@@ -27,7 +27,8 @@ export interface Card {
     readonly file: string;
     readonly bytes: number;
     readonly sha256: string;
-    readonly refinement: { readonly file: string; readonly bytes: number };
+    /** Absent where the exact weights lie beside it. */
+    readonly refinement?: { readonly file: string; readonly bytes: number };
     readonly measured: Readonly<Record<string, number>>;
   };
   /** Whether its checkpoints lie in timeline/. */
@@ -172,8 +173,8 @@ async function getPreview({ id, preview }: Card): Promise<Files> {
 }
 
 /** What the preview lacks is fetched; both together are the bytes that the card has the hash of. */
-async function getRefined(card: Card, coming: Promise<Files>): Promise<Files> {
-  const path = `${card.id}/${card.preview!.refinement.file}`;
+async function getRefined(card: Card, file: string, coming: Promise<Files>): Promise<Files> {
+  const path = `${card.id}/${file}`;
   const [{ config, weights: preview }, rest] = await Promise.all([coming, getUnpacked(path)]);
   const weights = refined(preview, rest, path);
   const found = (await sha256(weights)) ?? card.sha256;
@@ -228,8 +229,9 @@ export async function openZoo(): Promise<Zoo> {
     preview,
     exact: async (id) => {
       const card = cardOf(id);
-      if (!card.preview) return getWhole(card);
-      const files = await getRefined(card, preview(id));
+      const { refinement } = card.preview ?? {};
+      if (!refinement) return getWhole(card);
+      const files = await getRefined(card, refinement.file, preview(id));
       coming.delete(id);
       return files;
     },

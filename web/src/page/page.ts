@@ -69,8 +69,8 @@ export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | u
     const arithmetic = others.filter((one) => used.has(one)).map((one) => OTHERS[one].footer);
     const counters = [
       `${describe.kernels} kernels${arithmetic.length ? `, ${arithmetic.join(' and ')} where a figure says so` : ''}`,
-      ...(first.value ? [`first sink after ${Math.round(first.value)} ms`] : []),
-      ...(entry?.frame ? [`last run ${Math.round(entry.frame.milliseconds)} ms`] : []),
+      ...(first.value ? [`first sink after ${first.value.toFixed(0)} ms`] : []),
+      ...(entry?.frame ? [`last run ${entry.frame.milliseconds.toFixed(0)} ms`] : []),
     ];
     render(
       html`<span

@@ -46,11 +46,12 @@ function picturedFrame({ engine }: Context): Frame | undefined {
 }
 
 /** Hands the picture to what shares pictures on this device, else as a file. */
-async function sharePicture(frame: Frame): Promise<void> {
+async function sharePicture(frame: Frame, context: Context): Promise<void> {
   isOffered.value = false;
   const link = shared(linkTo(state.peek()));
   const { pictureOf } = await import('../save/card');
-  const picture = await pictureOf(frame, selectedHead(frame, state.peek()), link);
+  const { version } = context.facts();
+  const picture = await pictureOf(frame, selectedHead(frame, state.peek()), { version, link });
   const given = { files: [picture], text: link };
   if (!navigator.canShare?.(given)) return hand(picture, picture.name);
   await navigator.share(given).catch((error: unknown) => {
@@ -100,7 +101,10 @@ export function drawPictureOffer(place: HTMLElement, context: Context): void {
       frame
         ? html`<p class="message" role="status">
             Your sentence, its number and the link, as a picture:
-            <button type="button" @click=${() => void sharePicture(frame).catch(context.fail)}>
+            <button
+              type="button"
+              @click=${() => void sharePicture(frame, context).catch(context.fail)}
+            >
               Share picture
             </button>
             <button type="button" aria-label="Close" @click=${() => (isOffered.value = false)}>

@@ -56,6 +56,8 @@ function ramp(stops: readonly string[]): Uint32Array {
 }
 
 const known = new Map<string, Scale>();
+/** So many looks are kept; a figure whose range changes all the time would fill the memory. */
+const MOST_LOOKS = 200;
 
 /** One object for each look: whoever keeps it sees whether it has changed. */
 function scale(
@@ -64,12 +66,10 @@ function scale(
   ends: Omit<Scale, 'colors' | 'hidden'>,
 ) {
   const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.root].join();
-  const made = known.get(key) ?? {
-    ...ends,
-    colors: ramp(stops[theme]),
-    hidden: pixel(rgb(HIDDEN[theme])),
-  };
-  if (known.size > 200) known.clear();
+  const kept = known.get(key);
+  if (kept) return kept;
+  if (known.size === MOST_LOOKS) known.clear();
+  const made = { ...ends, colors: ramp(stops[theme]), hidden: pixel(rgb(HIDDEN[theme])) };
   known.set(key, made);
   return made;
 }

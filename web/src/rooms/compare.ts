@@ -336,13 +336,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const reported =
       whole.length && below === 'reported' ? reportedOf(frames, context, open.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);
+    const raw = filled.find(({ name }) => name === 'sink_1_raw')?.title;
     const hasShares = frames.some(({ operation }) => !operation.normalises);
     render(
       whole.length
         ? html`${metricsTable({ shown: whole, table: usual, reported, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
             <p class="hint">
               ${hasSpread ? '± is the standard deviation over the prompts.' : ''}
-              ${hasShares ? '* marks shares of rows that need not sum to 1: read them with “Sink₁ raw” and “row sum”.' : ''}
+              ${hasShares ? `* marks shares of rows that need not sum to 1: read them with “${raw}” and “row sum”.` : ''}
             </p>`
         : nothing,
       table,

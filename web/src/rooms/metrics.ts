@@ -11,7 +11,7 @@ import {
   type Frame,
 } from '../frame';
 import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
-import { CLASS_WORDS, judged } from '../words';
+import { CLASS_WORDS, firstPlace, judged } from '../words';
 import type { Reported } from '../ask/zoo';
 
 /** A number with its spread over the prompts (standard deviation, n - 1; NaN for one prompt). */
@@ -127,7 +127,7 @@ const OWN: readonly Row[] = [
     name: 'sink_elsewhere',
     title: 'Sinkₖ, k > 1',
     meaning:
-      'Largest share of heads with a sink at another key: k = 2 to 10, and every k that eight queries can see',
+      'Largest share of heads with a sink at another key: k up to 10, and every k that eight queries can see',
     reads: ['sink_ratio'],
     digits: 1,
     percent: true,
@@ -260,13 +260,30 @@ export function readsOf(table: readonly TableMetric[]): string[] {
   return [...new Set(table.flatMap(({ reads }) => reads))];
 }
 
-/** The columns that these frames fill. */
+/**
+ * The columns that these frames fill. Their titles say ₁ of the first token; where it is at another position, in all
+ * of them, they have that one's index.
+ */
 export function metricsOf(
   frames: readonly Frame[],
   table: readonly TableMetric[],
 ): readonly TableMetric[] {
   const has = (metric: TableMetric) => frames.some((one) => Number.isFinite(metric.of(one).mean));
-  return table.filter((metric) => !metric.isRare || has(metric));
+  const [place, ...others] = new Set(frames.map(firstPlace));
+  const key = firstKey(frames[0] ?? {}) + 1;
+  const named = (words: string) =>
+    words.replaceAll('₁', place ?? '₁').replace('k > 1', `k ≠ ${key}`);
+  return table
+    .filter((metric) => !metric.isRare || has(metric))
+    .map((metric) =>
+      key === 1 || others.length
+        ? metric
+        : {
+            ...metric,
+            title: named(metric.title),
+            meaning: metric.meaning && named(metric.meaning),
+          },
+    );
 }
 
 /** Columns that the table has beside the names, at most: more do not fit a screen. */

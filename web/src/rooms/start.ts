@@ -160,9 +160,11 @@ function previewMark(
     .flatMap((frame) =>
       context.engine.peek()!.models.zoo.cards.filter(({ id }) => id === frame.subject),
     );
-  const bytes = cards.reduce((sum, { preview }) => sum + (preview?.refinement.bytes ?? 0), 0);
+  const bytes = cards
+    .flatMap(({ preview }) => preview?.refinement?.bytes ?? [])
+    .reduce((a, b) => a + b, 0);
   if (!bytes) return nothing;
-  const bits = Math.max(...frames.map(({ model }) => model.bits ?? 0)).toFixed(1);
+  const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
   return html`<p class="hint preview">
     Preview: weights rounded to ${bits} bits each.
     <button type="button" @click=${askExact}>Use exact weights (${size(bytes)})</button>

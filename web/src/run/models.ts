@@ -252,9 +252,9 @@ export class Models {
 
   async #ofZoo(id: string, how: How): Promise<OpenModel> {
     const { tokenizer, preview } = this.#card(id);
-    const own = preview
-      ? [preview.file, ...(how.isPreview ? [] : [preview.refinement.file])]
-      : ['config.json', 'model.safetensors'];
+    const whole = ['config.json', 'model.safetensors'];
+    const refined = preview?.refinement && [preview.file, preview.refinement.file];
+    const own = preview && how.isPreview ? [preview.file] : (refined ?? whole);
     const isDamaged = (error: unknown) => {
       const isUnread = error instanceof SinkscopeError && error.code === 'read';
       if (!isBroken(error) && !isUnread) return false;

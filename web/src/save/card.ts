@@ -2,6 +2,7 @@
 import { claimOf } from '../claims';
 import { drawnMap, type Frame, type Head } from '../frame';
 import { sequential, stepOf } from '../plot/color';
+import type { Facts } from './numbers';
 import { finding, givenWords, headName, stampWords } from '../words';
 
 /** The size that previews of links have. */
@@ -52,8 +53,11 @@ function mapOf(frame: Frame): HTMLCanvasElement | undefined {
   return map;
 }
 
+/** Where the picture was made: the page's version, and a link to its state. */
+type Origin = Pick<Facts, 'version' | 'link'>;
+
 /** @param at a head whose map the frame has, else the strongest is named */
-export function cardOf(frame: Frame, at: Head, link: string): HTMLCanvasElement {
+export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLCanvasElement {
   const card = document.createElement('canvas');
   Object.assign(card, { width: WIDTH, height: HEIGHT });
   const context = card.getContext('2d')!;
@@ -92,12 +96,17 @@ export function cardOf(frame: Frame, at: Head, link: string): HTMLCanvasElement 
   const [site, hash = ''] = link.split('#');
   const shown = hash.length > 70 ? site! : link;
   context.font = `600 20px ${FONT}`;
-  context.fillText(`Sinkscope · ${shown}`, MARGIN, HEIGHT - MARGIN - 4, WIDTH - 2 * MARGIN);
+  context.fillText(
+    `Sinkscope ${version} · ${shown}`,
+    MARGIN,
+    HEIGHT - MARGIN - 4,
+    WIDTH - 2 * MARGIN,
+  );
   return card;
 }
 
-export async function pictureOf(frame: Frame, at: Head, link: string): Promise<File> {
-  const card = cardOf(frame, at, link);
+export async function pictureOf(frame: Frame, at: Head, origin: Origin): Promise<File> {
+  const card = cardOf(frame, at, origin);
   const blob = await new Promise<Blob>((done, fail) =>
     card.toBlob((made) => (made ? done(made) : fail(new Error('The picture was not made.')))),
   );

@@ -173,7 +173,8 @@ function label(span: HTMLElement, origin: Place): SVGElement {
   const { x, y, width, height } = boxOf(span, origin);
   const isUpright = getComputedStyle(span).writingMode !== 'horizontal-tb';
   const isRow = Boolean(span.closest('.row-words'));
-  const room = isUpright ? height - 4 : width - 5;
+  // Beside a row and over an upright word there is padding; a column's box is as wide as its word.
+  const room = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
   const drop = 0.36 * parseFloat(fontSize);
   const made = make('text', {
@@ -199,8 +200,9 @@ function texts(cell: Element, origin: Place): SVGElement[] {
     const parent = node.parentElement!;
     const isChosen = parent.closest('.segmented [aria-pressed="true"]');
     if (parent.closest('.row-words, .col-words') || !parent.checkVisibility()) continue;
-    // A word that is explained on the page is a button there, and so is a head's small map.
-    if (!isChosen && !parent.closest('.term, .thumb') && parent.closest(CONTROLS)) continue;
+    // A word that is explained on the page is a button there, and so is a head's small map or bar.
+    if (!isChosen && !parent.closest('.term, .thumb, .output') && parent.closest(CONTROLS))
+      continue;
     const { fontSize, fontWeight } = getComputedStyle(parent);
     const { color } = getComputedStyle(isChosen ? cell : parent);
     for (const { text, range } of linesOf(node)) {
@@ -227,6 +229,21 @@ function swatches(cell: Element, origin: Place): SVGElement[] {
     const { x, y, height } = boxOf(span, origin);
     const fill = getComputedStyle(span, '::before').backgroundColor;
     return make('rect', { x, y: y + height / 2 - 5, width: 10, height: 10, rx: 2, fill });
+  });
+}
+
+/** What each head writes, which a style sheet draws as a bar in a frame. */
+function outputs(cell: Element, origin: Place): SVGElement[] {
+  return visible(cell, '.output > span').flatMap((one) => {
+    const fill = plainColor(getComputedStyle(one).backgroundColor);
+    const { color: stroke } = getComputedStyle(cell);
+    return [
+      make('rect', { ...boxOf(one, origin), fill }),
+      make('rect', {
+        ...boxOf(one.parentElement!, origin),
+        ...{ fill: 'none', stroke, 'stroke-opacity': 0.2 },
+      }),
+    ];
   });
 }
 
@@ -305,6 +322,7 @@ export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
     ...visible<HTMLCanvasElement>(cell, 'canvas').map((one) => map(one, origin)),
     ...visible(cell, '.legend-bar, .next li').flatMap((one, i) => bar(one, origin, i)),
     ...visible<SVGSVGElement>(cell, 'svg').map((one) => chart(one, origin)),
+    ...outputs(cell, origin),
     ...frames(cell, origin),
     ...swatches(cell, origin),
     ...axes(cell, origin),

@@ -19,7 +19,7 @@ export interface Parts {
 
 const sum = (list: readonly number[]) => list.reduce((a, b) => a + b, 0);
 const largest = (list: readonly number[]) =>
-  list.reduce((best, x, i) => (Math.abs(x) > Math.abs(list[best] ?? 0) ? i : best), 0);
+  list.reduce((best, x, i) => (Math.abs(x) > Math.abs(list[best]!) ? i : best), 0);
 
 export function partsOf(frame: Frame, at: Head): Parts {
   const { H } = frame.architecture;

@@ -24,6 +24,7 @@ class Heads:
     def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
         self.facts, self.settings, self.keep = facts, settings, keep
         self.layers: list[dict[str, Tensor]] = []  # of each layer, [B, ...]
+        self.stacked: dict[str, Array] = {}  # the same of all layers, [B, L, ...], once they are asked for
         self.store: dict[str, list[Tensor]] = {}  # of each layer, what is kept of `keep` prompts
         maps, T = settings.maps, facts.T
         if maps == "auto":
@@ -138,7 +139,9 @@ class Heads:
     def _all(self, name: str, b: int) -> Array | None:
         if name not in self.layers[0]:
             return None
-        return torch.stack([layer[name][b] for layer in self.layers]).float().numpy()
+        if name not in self.stacked:
+            self.stacked[name] = torch.stack([layer[name] for layer in self.layers], 1).float().numpy()
+        return self.stacked[name][b]
 
     def metrics(self, b: int) -> dict[str, Array]:
         """The averaged metrics of prompt b."""
@@ -186,13 +189,13 @@ class Heads:
             found["tokens"] = np.array(ids, np.int32)
         for name in ("alpha", "alpha_raw", ROW_SUM, "att_bias"):
             if (x := self._all(name, b)) is not None:
-                found[name] = x
+                found[name] = x.copy()  # not a view, which would hold the whole batch
         if facts.kind != "causal" and any(facts.windows):
             seen = facts.seen[:, None].expand(-1, facts.H, -1)
             found[SEEN] = seen.float().contiguous().numpy()
         for name in ("key_norm", "value_norm"):
             if name in self.settings.fields and (x := self._all(name, b)) is not None:
-                found[name] = x
+                found[name] = x.copy()
         return found
 
 

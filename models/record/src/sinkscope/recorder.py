@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
@@ -536,10 +537,15 @@ class Recorder:
             "eps": list(settings.eps),
             "class": "MEASURED",
             "licence": licence,
-            "versions": {"sinkscope": __version__}
-            | {name: version(name) for name in ("torch", "transformers")},
+            "versions": dict(versions()),
             "command": command,
         }
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """What the numbers may depend on. A study asks for each of its blocks, and metadata are read from files."""
+    return {"sinkscope": __version__} | {name: version(name) for name in ("torch", "transformers")}
 
 
 def token_strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:

@@ -529,11 +529,10 @@ class Means:
         self.count += 1
         for name, x in metrics.items():
             value = x.astype(np.float64)
-            apart = value - self.mean.setdefault(name, np.zeros_like(value))
-            self.mean[name] = self.mean[name] + apart / self.count
-            self.squares[name] = self.squares.get(name, np.zeros_like(value)) + apart * (
-                value - self.mean[name]
-            )
+            mean = self.mean.get(name, 0.0)
+            apart = value - mean
+            self.mean[name] = mean + apart / self.count
+            self.squares[name] = self.squares.get(name, 0.0) + apart * (value - self.mean[name])
         self._extend(metrics, metrics)
 
     def join(self, other: "Means") -> None:

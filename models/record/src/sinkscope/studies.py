@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -264,6 +265,7 @@ def digest_of_text(text: Any) -> str:
     return sha256(data).hexdigest()
 
 
+@cache
 def settings_text(settings: Settings) -> str:
     return json.dumps(asdict(settings), sort_keys=True)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from . import __version__
 from .recording import Array, Recording, bytes_of
 
 try:
@@ -84,7 +85,7 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     figure = Figure(figsize=(9, 4.4), dpi=100, layout="constrained")
     left, right = figure.subplots(1, 2)
     # A model's name may hold a $, which is no formula.
-    figure.supxlabel(fill(recording.caption(), 130), fontsize=7, parse_math=False)
+    figure.supxlabel(fill(f"{recording.caption()} Drawn by Sinkscope {__version__}.", 130), fontsize=7, parse_math=False)
     if alpha is not None:
         shown = left.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         left.set(xlabel="head", ylabel="layer", title=f"alpha_{at + 1}: attention to the first token")

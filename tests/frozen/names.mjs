@@ -1,0 +1,149 @@
+/**
+ * The names that .github/PROMISES.md promises, read from the code that has them. tests/wasm/promises.test.mjs holds the
+ * code to those of names.json. A freeze adds new ones; before 1.0 a rename does too, beside its line in the change log:
+ *
+ *     node tests/frozen/names.mjs --write
+ */
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import * as sinkscope from '../../wasm/index.js';
+import { COMMANDS } from '../../wasm/command/options.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path) => readFileSync(join(root, path), 'utf8');
+const require = createRequire(join(root, 'wasm/package.json'));
+export const FILE = join(root, 'tests/frozen/names.json');
+
+/** Keys of links, which are attributes in small letters, and the names that two of them take. */
+async function ofPage() {
+  const web = join(root, 'web');
+  const vite = createRequire(join(web, 'package.json')).resolve('vite');
+  const { runnerImport } = await import(pathToFileURL(vite).href);
+  const resolve = { alias: { sinkscope: join(root, 'wasm/index.js') } };
+  const options = { configFile: false, root: web, logLevel: 'error', resolve };
+  const at = async (path) => (await runnerImport(join(web, path), options)).module;
+  const { table } = await at('src/ask/state.ts');
+  const { ROOMS } = await at('src/rooms/names.ts');
+  const { attributeNames } = await at('src/embed/attributes.ts');
+  const element = read('web/src/embed/element.ts');
+  const [, added] = /observedAttributes = \[\.\.\.attributeNames, (.*), \.\.\.SIZES\]/.exec(
+    element,
+  );
+  const [, events] = /report\(name: (.*?),/.exec(element);
+  const quoted = (text) => [...text.matchAll(/'([\w-]+)'/g)].map(([, name]) => name);
+  const files = readdirSync(join(web, 'src/views')).filter((file) => file !== 'index.ts');
+  const views = files.flatMap((file) =>
+    quoted(/^ {2}name: '[\w-]+',$/m.exec(read(`web/src/views/${file}`))?.[0] ?? ''),
+  );
+  return {
+    links: [
+      ...Object.keys(table),
+      ...ROOMS.map(({ name }) => `room=${name}`),
+      ...views.map((name) => `view=${name}`),
+    ],
+    element: [
+      ...[...attributeNames, ...quoted(added), 'width', 'height'].map(
+        (name) => `attribute ${name}`,
+      ),
+      ...quoted(events).map((name) => `event ${name}`),
+    ],
+  };
+}
+
+/** Values, types, and the members of the types that are objects, as TypeScript reads the package's declarations. */
+function ofPackage() {
+  const ts = require('typescript');
+  const file = join(root, 'wasm/sinkscope.d.ts');
+  const program = ts.createProgram([file], {
+    noLib: true,
+    types: [],
+    module: ts.ModuleKind.NodeNext,
+  });
+  const checker = program.getTypeChecker();
+  const symbol = checker.getSymbolAtLocation(program.getSourceFile(file));
+  const names = checker.getExportsOfModule(symbol).flatMap((one) => {
+    const isObject = one.flags & (ts.SymbolFlags.Interface | ts.SymbolFlags.Class);
+    const own = isObject ? checker.getDeclaredTypeOfSymbol(one).getProperties() : [];
+    return [one.name, ...own.map(({ name }) => `${one.name}.${name}`)];
+  });
+  return [...Object.keys(sinkscope), ...names];
+}
+
+/** Commands with their options; those of `train` include the settings of a recipe. */
+const ofCommands = (describe) =>
+  Object.entries(COMMANDS).flatMap(([name, { options }]) => [
+    name,
+    ...Object.keys(options(describe)).map((option) => `${name} --${option}`),
+  ]);
+
+/** Rows of the tables by name, and their columns. */
+function ofTables(describe) {
+  return Object.entries(describe).flatMap(([key, value]) => {
+    const rows = Array.isArray(value) ? value : (value.settings ?? []);
+    const columns = new Set(rows.flatMap((row) => Object.keys(row)));
+    return [
+      key,
+      ...[...columns].map((column) => `${key}[].${column}`),
+      ...rows.map((row) => `${key} ${row.name}`),
+    ];
+  });
+}
+
+/** Every key of the recording's conditions, by the path that leads to it, and which of them must be there. */
+function ofSchema({ properties = {}, items, required = [] }, path = '') {
+  return [
+    ...required.map((name) => `${path}${name} is required`),
+    ...Object.entries(properties).flatMap(([name, one]) => [
+      `${path}${name}`,
+      ...ofSchema(one, `${path}${name}.`),
+    ]),
+    ...(items ? ofSchema(items, `${path}[].`) : []),
+  ];
+}
+
+/** What `import sinkscope` has, and the public members of a recording. */
+function ofPython() {
+  const package_ = 'models/record/src/sinkscope';
+  const [, all] = /^__all__ = \[([^\]]*)\]/m.exec(read(`${package_}/__init__.py`));
+  const [, recording] = /^class Recording\b([^]*?)^(?=\S)/m.exec(read(`${package_}/recording.py`));
+  return [
+    ...[...all.matchAll(/"(\w+)"/g)].map(([, name]) => name),
+    ...[...recording.matchAll(/^ {4}def ([a-z]\w*)/gm)].map(([, name]) => `Recording.${name}`),
+  ];
+}
+
+/** Functions of the headers that core/sinkscope.h includes. */
+function ofHeaders() {
+  const headers = [...read('core/sinkscope.h').matchAll(/^#include "(.+)"/gm)];
+  return headers.flatMap(([, path]) =>
+    [...read(`core/${path}`).matchAll(/^(?!static|#| |\/|\*).*?\b(ss_\w+)\(/gm)].map(
+      ([, name]) => name,
+    ),
+  );
+}
+
+/** By the headings of the page of promises. */
+export async function promisedNames() {
+  const describe = JSON.parse(read('wasm/sinkscope.describe.json'));
+  const { links, element } = await ofPage();
+  const all = {
+    ...{ links, element },
+    recording: ofSchema(JSON.parse(read('core/report/recording.schema.json'))),
+    describe: ofTables(describe),
+    'command line': ofCommands(describe),
+    'npm package': ofPackage(),
+    'Python package': ofPython(),
+    'C core': ofHeaders(),
+  };
+  return Object.fromEntries(
+    Object.entries(all).map(([group, names]) => [group, [...new Set(names)].sort()]),
+  );
+}
+
+if (process.argv[2] === '--write') {
+  const names = await promisedNames();
+  writeFileSync(FILE, `${JSON.stringify(names, null, 1)}\n`);
+  for (const [group, { length }] of Object.entries(names)) console.log(`${group}: ${length} names`);
+}

@@ -1,0 +1,34 @@
+// What .github/PROMISES.md promises is there: no name of tests/frozen/names.json is gone.
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { FILE, promisedNames } from '../frozen/names.mjs';
+import { root } from './helper.mjs';
+
+const promised = JSON.parse(readFileSync(FILE, 'utf8'));
+const gone = (names, now) => names.filter((name) => !now?.includes(name));
+
+test('every promised name is there', async () => {
+  const now = await promisedNames();
+  for (const [group, names] of Object.entries(promised)) {
+    assert.ok(names.length > 20, `${group} has names`);
+    assert.deepEqual(
+      gone(names, now[group]),
+      [],
+      `${group}: promised names are gone. Before 1.0, list the change in .github/CHANGELOG.md and run ` +
+        'node tests/frozen/names.mjs --write; from 1.0 on, only a major version removes a name',
+    );
+  }
+});
+
+test('a name that is gone is found', () => {
+  assert.deepEqual(gone(['a', 'b'], ['b', 'c']), ['a']);
+  assert.deepEqual(gone(['a'], undefined), ['a']);
+});
+
+test('the page of promises has a section for each group of names', () => {
+  const page = readFileSync(new URL('.github/PROMISES.md', root), 'utf8');
+  const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading.toLowerCase());
+  const groups = Object.keys(promised).map((group) => group.toLowerCase());
+  assert.deepEqual(gone(groups, headings), []);
+});
