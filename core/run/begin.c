@@ -51,8 +51,7 @@ static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
 static uint32_t lacking(const ss_trace *trace, const ss_trace *from, uint32_t needed) {
     uint32_t known =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
-    /* A run that computes its maps on demand, or keeps only their statistics, has no map to copy.
-     */
+    /* A run that computes its maps on demand has no stored map to copy. */
     uint32_t stored = from->fields & ~from->summed & ~(from->computed & ~trace->computed);
     return needed & ~stored & ~(from->edited ? 0 : known);
 }

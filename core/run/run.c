@@ -178,8 +178,9 @@ static void find_slots(ss_trace *trace, ss_pass *pass) {
     if (pass->keeps < trace->capacity - pass->chunk) trace->slots = pass->keeps + pass->chunk;
 }
 
-/* Maps beyond the budget are computed on demand from stored queries; a run that measures stores
- * neither. */
+/* Maps beyond the budget are computed on demand from stored queries. A measuring run stores
+ * neither.
+ */
 static void choose_maps(ss_trace *trace, const ss_run_desc *desc) {
     uint32_t maps = trace->fields & SS_FIELDS_MAPS;
     size_t T = (size_t)trace->capacity, most = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;

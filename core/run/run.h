@@ -22,7 +22,7 @@ typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
     int capacity; /* most tokens of the run, 1 .. context; more if a rotary model evicts within the
                      context and positions are those in the cache */
-    uint32_t fields;      /* mask of SS_BIT(field), with SS_STREAMS or SS_MEASURES; the run adds
+    uint32_t fields;      /* mask of SS_BIT(field), and SS_STREAMS or SS_MEASURES; the run adds
                              SS_FIELDS_ALWAYS */
     const ss_edit *edits; /* applied in order; if two conflict, the last one wins */
     int edits_n;
@@ -58,7 +58,7 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err);
  * SS_NO_MEMORY if the arena is too small. SS_BAD_REQUEST if desc->from is a run of another model,
  * is longer than the capacity, or has not recorded hidden and all fields that this run records of
  * the layers below; if a streaming run has no eviction of every head, or must record fields that it
- * cannot keep. SS_UNSUPPORTED if a run that measures begins from another.
+ * cannot keep. SS_UNSUPPORTED if a measuring run begins from another.
  */
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err);
 

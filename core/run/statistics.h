@@ -3,8 +3,8 @@
  *
  * A map is the largest part of a trace, and most metrics need only such sums. The rows of a head
  * are added in the order of their queries, whether they come from the pass, from a stored map, or
- * are computed again (maps.h): the bits are the same. So are those of queries, of which a run that
- * measures keeps only these sums.
+ * are computed again (maps.h): the bits are the same. A measuring run keeps only these sums, and
+ * the sums over its queries.
  */
 #ifndef SS_RUN_STATISTICS_H
 #define SS_RUN_STATISTICS_H
@@ -18,18 +18,19 @@
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
                        const float *x, size_t stride);
 
-/* Adds the vectors q of queries [t, t+n), whose keys the trace holds, to SS_OF_COSINES. */
+/* Adds query vectors q[n] of tokens [t, t+n) of a head to SS_OF_COSINES; their keys are in the
+ * trace. */
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride);
 
-/* Groups that the trace's fields suffice for. */
+/* Groups of maps that the trace's fields suffice for. */
 unsigned ss_statistics_of(const ss_trace *trace);
 
 /* Resets all heads, or those whose groups have more than n rows. */
 void ss_statistics_clear(const ss_trace *trace);
 void ss_statistics_rewind(const ss_trace *trace, int n);
 
-/* True if groups of every head include the first T queries, and no more. */
+/* True if groups of every head have exactly the first T queries. */
 bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T);
 
 /* Brings groups of every head to the first T queries by reading the missing rows. */

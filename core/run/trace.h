@@ -53,9 +53,8 @@ typedef enum ss_field_id {
  */
 #define SS_STREAMS (1u << 31)
 /*
- * Beside the bits of fields, a run measures: of maps and queries it keeps what metrics accumulate
- * (statistics.h), over all of its tokens, and no rows. Its memory is without q's 4 L H K bytes a
- * token.
+ * Another such bit: the run measures. Of maps and queries it keeps only the statistics that metrics
+ * read (statistics.h), over all of its tokens, and no rows: q's 4 L H K bytes per token are saved.
  */
 #define SS_MEASURES (1u << 30)
 #define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
@@ -92,29 +91,30 @@ enum {
     SS_OF_ENTROPY = 2,
     SS_OF_VALUES = 4,
     SS_OF_OUTPUTS = 8,
-    SS_OF_COSINES = 16 /* of queries and keys; the others are of maps */
+    SS_OF_COSINES = 16 /* of queries and keys; the other groups are of maps */
 };
 #define SS_STATISTICS 5
 
 /*
- * Statistics gathered in one reading of the maps or queries (statistics.h), [L][H][capacity] unless
- * a shape is given. A row has its mass and the factor that turns a weight, or the bias key's, into
- * a share of attention, P = weight * factor (|weight| * factor if the operation has signs): the
- * proxy of Gu et al.'s evaluation code. A key has sums over its column.
+ * Statistics gathered in one reading of the maps, or of the queries (statistics.h),
+ * [L][H][capacity] unless stated otherwise. A row has its mass and the factor that turns a weight,
+ * or the bias key's, into a share of attention, P = weight * factor (|weight| * factor if the
+ * operation has signs): the proxy of Gu et al.'s evaluation code. A key has sums over its column.
  */
 typedef struct ss_row_statistics {
-    int *queries; /* [SS_STATISTICS][L][H] number of first queries that were added; NULL: no maps */
-    int *lengths_n;               /* [L][H] number of keys with computed lengths */
+    int *queries;   /* [SS_STATISTICS][L][H] number of first queries that were added; NULL: no maps,
+                       no q */
+    int *lengths_n; /* [L][H] number of keys with computed lengths */
     float *mass, *factor, *first; /* per query; first: |weight| of the first token */
     float *entropy;
     float *lengths;            /* per key: |v| */
     double *alpha, *alpha_raw; /* per key: sum of shares, and of weights */
     double *values, *outputs;  /* per key: sum of |weight| over the sum of |weight| |v| in its row,
                                   and over that of |weight| |W_O v| */
-    int *directions_n;         /* [L][H] number of keys that the last query sees */
-    float *directions; /* [L][H][K] the sum of their unit vectors, without the first token's */
-    double *cosines;   /* [L][H][2] sums over queries of the cosine with the first key, and of those
-                          with the other keys that they see */
+    int *directions_n; /* [L][H] number of keys in the sum below: those that the last query sees */
+    float *directions; /* [L][H][K] sum of the unit vectors of keys, without the first token's */
+    double *cosines;   /* [L][H][2] sum over queries of the cosine with the first key, and of those
+                          with the other visible keys */
 } ss_row_statistics;
 
 /*
@@ -131,16 +131,16 @@ typedef struct ss_kept {
 
 typedef struct ss_trace {
     const ss_model *model;
-    uint32_t fields;              /* recorded fields; SS_STREAMS for a streaming run */
-    int capacity;                 /* in tokens */
-    int slots;                    /* capacity of SS_FIELDS_SLOTS; smaller if the run streams */
-    int T;                        /* tokens so far */
-    int first;                    /* token that counts as the first; 0 except in a recording */
-    ss_choice *choices;           /* [L][H] operation and mask of each head */
-    bool edited;                  /* the run has edits */
-    uint32_t computed;            /* recorded maps whose rows are computed on demand */
-    uint32_t summed;              /* recorded fields of which the run keeps only statistics */
-    struct ss_pass *pass;         /* of a run: computes these maps */
+    uint32_t fields;      /* recorded fields; SS_STREAMS for a streaming run */
+    int capacity;         /* in tokens */
+    int slots;            /* capacity of SS_FIELDS_SLOTS; smaller if the run streams */
+    int T;                /* tokens so far */
+    int first;            /* token that counts as the first; 0 except in a recording */
+    ss_choice *choices;   /* [L][H] operation and mask of each head */
+    bool edited;          /* the run has edits */
+    uint32_t computed;    /* recorded maps whose rows are computed on demand */
+    uint32_t summed;      /* recorded fields of which a measuring run keeps statistics only */
+    struct ss_pass *pass; /* of a run: computes these maps */
     ss_row_statistics statistics; /* of att and q, if they are recorded */
     ss_pool *pool;                /* shared by metrics; or NULL */
     double *spectrum;             /* if hidden is recorded: working memory of its metrics, */
@@ -219,7 +219,7 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
 ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                              int t, int n, ss_error *err);
 
-/* The error of rows of a field of which a run that measures keeps only statistics. */
+/* Fails: a measuring run has no rows of the field. */
 ss_status ss_trace_refuse_summed(int field, ss_error *err);
 
 /* Checks that rows [t, t+n) of a field exist. */

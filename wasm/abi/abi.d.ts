@@ -59,7 +59,7 @@ export interface Metric {
   readonly arguments: readonly string[];
   /** Trace fields that the run must have recorded. */
   readonly fields: readonly string[];
-  /** True if a run accumulates the metric, so that one with `measuring` has it although it keeps no map and no query. */
+  /** True if the core accumulates the metric during a run, so that a run with `measuring` has it. */
   readonly accumulated: boolean;
   /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
   readonly averaged: boolean;

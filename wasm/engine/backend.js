@@ -25,7 +25,7 @@ import { loadModule } from '../abi/module.js';
 
 /** This bit of the field mask marks a streaming run; the lower bits are fields. */
 const STREAMS = 1 << 31;
-/** Another one: the run measures. */
+/** This bit marks a measuring run. */
 const MEASURES = 1 << 30;
 
 /** Threads share a model that has this many parameters or more. */

@@ -127,9 +127,9 @@ export interface RunOptions extends Options {
    */
   readonly maps?: number;
   /**
-   * Of `att`, `scores` and `q` the run keeps what `accumulated` metrics need, over all of its tokens, and no rows: a long
-   * text needs a third less memory. The run refuses these fields and their other metrics; it begins from no other run,
-   * and no other begins from it.
+   * Keeps of `att`, `scores` and `q` only what `accumulated` metrics need, over all tokens, and no rows: a
+   * third less memory for a long text. The run refuses these fields and other metrics of them; it begins from
+   * no other run, and no other begins from it.
    */
   readonly measuring?: boolean;
   /**
