@@ -179,7 +179,12 @@ test('the command line measures the three tasks', async () => {
       await recallTask(tokenizer, { between: 1, prompts: 4 }),
     ])
       tasks.push(await measureTask(model, task, { seed: 3 }));
-    assert.deepEqual(found, { model: 'softmax', edits: [], tasks });
+    assert.deepEqual(found, {
+      measured_by: `Sinkscope ${engine.describe.version}`,
+      model: 'softmax',
+      edits: [],
+      tasks,
+    });
   });
   const { stdout: text } = await run(...given);
   const percent = (100 * found.tasks[0].baseline.accuracy.mean).toFixed(1);
