@@ -323,7 +323,7 @@ describe('the story', () => {
     };
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
-      'What is it for? With softmax every row must sum to 100%, even where a token needs nothing from this head. The value of the start token “<s>” is short (0.25× the mean), so attention on it adds little.',
+      'What is it for? With softmax every row must sum to 100%, even where a token needs nothing from this head. The value of the start token “<s>” is short (0.25× the mean), so attention on it adds little. Taking the token away is another matter, as step 2 shows: the rows must still sum to 100%, so this attention moves to other tokens, whose values are longer.',
       'Does the model use it? With the output of this head set to 0, the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
       'Does a model need it? The same model trained with sigmoid, whose rows need not sum to 100%, has no such column and predicts about as well: over 100 other passages its loss is 3.49 nats per token, with softmax 3.41 (lower is better).',
     ]);

@@ -138,7 +138,9 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
     pageOf(),
   );
   expect(text('.answer')).toBe('Without the first token the text falls apart.');
-  expect(text('p:not(.answer)')).toMatch(/Its first token is “The”\. .* the likeliest token\.$/);
+  expect(text('p:not(.answer)')).toMatch(
+    /No marker begins it: its first token is “The”\. .* the likeliest token\.$/,
+  );
   expect(text('[data-text=kept]')).toMatch(/^The process by .* It occurs in the leaves of plants/);
   const written = () => [
     pressed('button')[0],

@@ -229,7 +229,8 @@ const keys = ofView(
   html`<p>
       A token’s score is how far its key reaches along the query. Softmax turns the scores of a row
       into shares that sum to 100%, so each token must attend somewhere. Sigmoid turns each score
-      into a weight of its own, so a row may sum to little and needs no place to put the rest.
+      into a weight of its own, so a row may sum to little and needs no place to put the rest. In a
+      model that reads from left to right, the first token is the only one that every row can see.
     </p>
     <p>Choose a token: its query points to the right.</p>`,
 );
@@ -263,7 +264,8 @@ function purposeWords(frame: Frame, at: Head): string {
     return '';
   return (
     `What is it for? With softmax every row must sum to 100%, even where a token needs nothing from this head. The value of ` +
-    `${firstName(frame)} is short (${show(ratio!)}× the mean), so attention on it adds little.`
+    `${firstName(frame)} is short (${show(ratio!)}× the mean), so attention on it adds little. Taking the token away is another matter, as step 2 shows: ` +
+    `the rows must still sum to 100%, so this attention moves to other tokens, whose values are longer.`
   );
 }
 

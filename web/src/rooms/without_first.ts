@@ -152,8 +152,9 @@ export class Recorded {
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          A published model of 135 million parameters, ${model}, continues the grey text. Its first
-          token is “${first}”. This was recorded: at each step the model writes the likeliest token.
+          A published model of 135 million parameters, ${model}, continues the grey text. No marker
+          begins it: its first token is “${first}”. The texts are recorded; at each step the model
+          wrote the likeliest token.
         </p>
         <div class="recorded-texts">
           <div>
