@@ -43,7 +43,6 @@ export async function buildServiceWorker(
     .map(([url, hash]) => ({
       url,
       revision: /^(assets|engine|recordings|zoo)\//.test(url) ? null : short(hash),
-      integrity: `sha256-${hash.toString('base64')}`,
     }));
   await build({
     configFile: false,

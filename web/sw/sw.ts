@@ -20,7 +20,7 @@ import { CacheFirst } from 'workbox-strategies';
 import { listedFor } from './listed';
 
 declare const self: ServiceWorkerGlobalScope;
-declare const FILES: PrecacheEntry[];
+declare const FILES: Exclude<PrecacheEntry, string>[];
 declare const ZOO: string;
 /**
  * By path, the beginning of the SHA-256 of each file in hexadecimal, and of what a .gz file holds. A path that begins
@@ -89,7 +89,12 @@ addPlugins([
     },
   },
 ]);
-precacheAndRoute(FILES, { ignoreURLParametersMatching: [/^utm_/] });
+// Workbox repairs a damaged cache only for entries that state an integrity; `checked` compares it, by HASHES.
+const integrity = 'sha256-';
+precacheAndRoute(
+  FILES.map((file) => ({ ...file, integrity })),
+  { ignoreURLParametersMatching: [/^utm_/] },
+);
 cleanupOutdatedCaches();
 
 // What the build lists and has not cached ahead is cached when it is first used.

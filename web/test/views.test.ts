@@ -1058,7 +1058,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     const frame = base(
       {},
       {
-        // Active; broadcast and dormant; parked on the first token, though the model uses it; no-op.
+        // Active; broadcast and dormant; parked on the first token, though the model needs it; no-op.
         first_share: tensor([2, 2], [0.25, 0.75, 0.5, 0.5]),
         contribution: tensor([2, 2], [0.75, 0.5, 0.25, 0.25]),
         effect: tensor([2, 2], [-0.25, 0.0078125, 0.5, 0.00390625]),
@@ -1067,7 +1067,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     const view = drawn(effects, frame);
     expect(view.text('.caption')).toBe(
       '2 of 4 heads are dormant on this text: each has a sink, and the model predicts as well without it. ' +
-        'Head L1H0 has a sink, and the model uses it: it gives the first token 50% of its attention, and ablating it ' +
+        'Head L1H0 has a sink, and the model predicts worse without it: it gives the first token 50% of its attention, and ablating it ' +
         'changes the loss by +0.500. Ablating head L1H0 changes the loss most, by +0.500 nats per token.',
     );
     expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
@@ -1084,11 +1084,11 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
       'L0H1: Δloss = +0.008, sink, dormant',
-      'L1H0: Δloss = +0.500, sink, used',
+      'L1H0: Δloss = +0.500, sink, changes the loss',
     ]);
-    // What costs the model something when it is ablated is no no-op, however it is shared.
+    // A head whose ablation changes the loss is no no-op, however it is shared.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
-      /has a sink, and the model uses it:/,
+      /has a sink, and the model predicts better without it:/,
     );
     // The largest change may be a fall.
     const fall = { ...frame.tensors, effect: tensor([2, 2], [-0.75, 0, 0.5, 0]) };
@@ -1098,7 +1098,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(ends(view)).toBe('Δloss −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
       'sink, dormant 2 63% +0.006',
-      'sink, used 1 50% +0.500',
+      'sink, changes the loss 1 50% +0.500',
       'no sink 1 25% −0.250',
     ]);
     const kinds = effects.numbers(frame, at)[3]!;

@@ -38,14 +38,15 @@ const kindOf = ({ label, dormant }: Judged): Kind =>
 
 const TITLES = {
   dormant: 'sink, dormant',
-  used: 'sink, used',
+  used: 'sink, changes the loss',
   none: 'no sink',
 } as const satisfies Record<Kind, string>;
-const CALLED = {
-  dormant: 'is dormant',
-  used: 'has a sink, and the model uses it',
-  none: 'has no sink',
-} as const satisfies Record<Kind, string>;
+const called = (head: Judged) =>
+  ({
+    dormant: 'is dormant',
+    used: `has a sink, and the model predicts ${head.effect > 0 ? 'worse' : 'better'} without it`,
+    none: 'has no sink',
+  })[kindOf(head)];
 
 /** Heads with a sink that the model does as well without, one at a time. */
 export const dormantHeads = (frame: Frame): readonly Head[] =>
@@ -58,7 +59,7 @@ function sentence(frame: Frame, { layer, head }: Head): string {
   const most = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
     `${dormant} of ${all.length} heads are dormant on this text: each has a sink, and the model predicts as well without it. ` +
-    `${capital(headWords(own))} ${CALLED[kindOf(own)]}: it gives the first token ${percent(own.share, 0)} of its attention, and ` +
+    `${capital(headWords(own))} ${called(own)}: it gives the first token ${percent(own.share, 0)} of its attention, and ` +
     `ablating it changes the loss by ${signed(own.effect)}. Ablating ${headWords(most)} changes the loss most, by ` +
     `${signed(most.effect)} nats per token.`
   );
