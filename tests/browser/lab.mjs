@@ -81,7 +81,7 @@ async function inspect(page) {
   await everyTab(page, async (title) => {
     await page
       .locator('.stage > .main')
-      .locator('svg, canvas, li, button.primary')
+      .locator('svg, canvas, li, button.primary, .output')
       .first()
       .waitFor();
     titles.push(title.trim());

@@ -72,7 +72,8 @@ export const story = {
         await page.waitForFunction(() => !document.querySelector('.step .stale'));
         seen.push(await read(page));
       }
-      assert.equal(new Set(seen).size, 3, `step ${n}: ${seen.join(' | ')}`);
+      for (const i of [1, 2])
+        assert.notEqual(seen[i], seen[i - 1], `step ${n}: ${seen.join(' | ')}`);
       await staysWithin(page, 1280, `step ${n}`);
     }
     await goTo(page, 6);
