@@ -156,7 +156,7 @@ export const saving = {
     assert.equal(facts.link, undefined, 'no other machine can open a link to this one');
     assert.doesNotMatch(bright, /127\.0\.0\.1|localhost/);
     // Of what a reader acts with there is the choice that is taken.
-    await picture(light, 'geometry');
+    await picture(light, 'arrows');
     const other = (await save(light, 'geometry', 'SVG')).bytes.toString();
     assert.match(other, />cosine</);
     assert.doesNotMatch(other, />(q·k|angles|‖q‖‖k‖)</);

@@ -226,7 +226,8 @@ export const story = {
       { width: 1280, scheme: 'light' },
       { width: 390, scheme: 'dark' },
     ]) {
-      const page = await stage.open('why=2', { width, scheme });
+      const page = await stage.open('why=1', { width, scheme });
+      await goTo(page, 2);
       await page.getByRole('button', { name: /^Try it with the small model/ }).click();
       await page.locator('.start-without').getByRole('button', { name: 'Put it back' }).waitFor();
       const own = page.locator('.start-without .without');
