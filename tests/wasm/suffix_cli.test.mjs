@@ -37,9 +37,15 @@ test('it searches the first text and tries what it finds on the others', async (
     const args = [path('models/zoo/softmax'), ...given, ...size, '--goal', goal];
     const made = await run(...args, '--json');
     assert.deepEqual([made.status, made.stderr], [0, '']);
-    const { measured_by, model, prompt, tokens, pieces, goal: said, ...found } = JSON.parse(
-      made.stdout,
-    );
+    const {
+      measured_by,
+      model,
+      prompt,
+      tokens,
+      pieces,
+      goal: said,
+      ...found
+    } = JSON.parse(made.stdout);
     assert.deepEqual([model, prompt, tokens, said], ['softmax', 8, 20, goal]);
     await withEngine({}, async (engine) => {
       assert.equal(measured_by, `Sinkscope ${engine.describe.version}`);
