@@ -43,6 +43,9 @@ function boxOf(element: Element | Range, origin: Place) {
 /** A chart with its styles inside. */
 function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
+  // Lit's marks have a number of the session, so a file would differ each time.
+  const marks = document.createNodeIterator(copy, NodeFilter.SHOW_COMMENT);
+  for (let mark = marks.nextNode(); mark; mark = marks.nextNode()) (mark as Comment).remove();
   const from = [svg, ...svg.querySelectorAll('*')];
   [copy, ...copy.querySelectorAll('*')].forEach((element, i) => {
     const style = getComputedStyle(from[i]!);
