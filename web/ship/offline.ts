@@ -75,5 +75,5 @@ export async function buildServiceWorker(
 }
 
 const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest();
-/** 64 bits distinguish a file from another that took its place by mistake. */
-const short = (hash: Buffer) => hash.toString('hex').slice(0, 16);
+/** 48 bits distinguish a file from another that took its place by mistake. */
+const short = (hash: Buffer) => hash.toString('hex').slice(0, 12);
