@@ -93,6 +93,12 @@ void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context) {
     if (object) ss_read_rope(rotary, object, json, context);
 }
 
+void ss_read_partial_rotary(ss_arch *arch, ss_json *json) {
+    ss_read_rotary(&arch->rotary, json, arch->context);
+    arch->rotary_width = (int)(arch->K * arch->rotary.part);
+    if (arch->rotary_width == 0) arch->positions = SS_POSITIONS_NONE;
+}
+
 /* ---- frequencies -------------------------------------------------------------------------- */
 
 /* The pair, a fraction among pairs, that rotates so many times in the first context. */

@@ -155,6 +155,10 @@ int ss_read_window(ss_json *json, int standard) {
     return ss_json_int(json, "sliding_window", standard, 1, SS_CONTEXT_MAX);
 }
 
+void ss_window_all_layers(ss_arch *arch) {
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window > 0;
+}
+
 static void read_layer_type(ss_arch *arch, ss_json *json, int l, const cJSON *item) {
     const char *word = cJSON_IsString(item) ? item->valuestring : "something else";
     arch->windowed[l] = !strcmp(word, "sliding_attention");

@@ -97,6 +97,10 @@ void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context);
 /* The same, from the object itself. */
 void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int context);
 
+/* ss_read_rotary for families that rotate the first arch->rotary.part of each head, rounded down
+ * to whole dimensions. */
+void ss_read_partial_rotary(ss_arch *arch, ss_json *json);
+
 /* ss_read_rotary for llama and its relatives, which rotate whole heads. */
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 
@@ -109,6 +113,9 @@ bool ss_read_two_rotaries(ss_arch *arch, ss_json *json);
 
 /* sliding_window in tokens: null means none, which is 0; absent means `standard`. */
 int ss_read_window(ss_json *json, int standard);
+
+/* Gives all layers arch->window, if there is one. */
+void ss_window_all_layers(ss_arch *arch);
 
 /* layer_types, where present, lists the layers with a window; otherwise arch->windowed stays. */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
@@ -128,6 +135,9 @@ typedef struct ss_llama_defaults {
 
 /* Sizes, rotary positions, RMSNorm, gated feed-forward and no biases. */
 void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults);
+
+/* attention_bias for q, k, v and o; mlp_bias for the feed-forward. */
+void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 
 /* ---- tensors that several families share -------------------------------------------------- */
 

@@ -14,14 +14,11 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
     ss_check_width(arch, json, "num_attention_heads", "hidden_size");
 }
 
-/* Rotates the first `part` of each head, rounded down to whole dimensions. */
 static void read_positions(ss_arch *arch, ss_json *json) {
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary.base = ss_json_number(json, "rotary_emb_base", 10000.0, 1.0, 1e12);
     arch->rotary.part = ss_json_number(json, "rotary_pct", 0.25, 0.0, 1.0);
-    ss_read_rotary(&arch->rotary, json, arch->context);
-    arch->rotary_width = (int)(arch->K * arch->rotary.part);
-    if (arch->rotary_width == 0) arch->positions = SS_POSITIONS_NONE;
+    ss_read_partial_rotary(arch, json);
 }
 
 void ss_gpt_neox_read(ss_arch *arch, ss_json *json) {

@@ -73,12 +73,16 @@ bool ss_read_two_rotaries(ss_arch *arch, ss_json *json) {
     return full || sliding;
 }
 
-void ss_llama_read(ss_arch *arch, ss_json *json) {
-    ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
-    ss_read_llama_rotary(arch, json);
+void ss_read_llama_biases(ss_arch *arch, ss_json *json) {
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->output_bias = arch->attention_bias;
     arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
+}
+
+void ss_llama_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
+    ss_read_llama_rotary(arch, json);
+    ss_read_llama_biases(arch, json);
 }
 
 /* For some families, converters to GGUF permute q and k into the order of Meta's original files;

@@ -6,7 +6,7 @@
 /* All layers have the window; a file with layer_types belongs to another family. */
 static void apply_window(ss_arch *arch, ss_json *json, int standard) {
     arch->window = ss_read_window(json, standard);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window > 0;
+    ss_window_all_layers(arch);
     const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "layer_types");
     if (types && !cJSON_IsNull(types))
         ss_json_refuse(json, "layer_types", "one window for all layers", "which have it");

@@ -67,7 +67,7 @@ void ss_qwen3_moe_read(ss_arch *arch, ss_json *json) {
     arch->output_bias = arch->attention_bias;
     arch->qk_norm = SS_QK_NORM_HEAD;
     read_window(arch, json);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window > 0;
+    ss_window_all_layers(arch);
     arch->F = ss_json_int(json, "moe_intermediate_size", 768, 1, SS_FFN_MAX);
     int local = ss_json_int(json, "num_local_experts", 128, 1, SS_EXPERTS_MAX);
     arch->E = ss_json_int(json, "num_experts", local, 1, SS_EXPERTS_MAX);

@@ -59,9 +59,7 @@ void ss_smollm3_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 4, .context = 32768, .theta = 2000000.0, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
     ss_read_llama_rotary(arch, json);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
-    arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
+    ss_read_llama_biases(arch, json);
     read_unrotated(arch, json);
     if (ss_json_bool(json, "use_sliding_window", false)) arch->window = ss_read_window(json, 0);
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && arch->unrotated[l];
@@ -69,11 +67,7 @@ void ss_smollm3_read(ss_arch *arch, ss_json *json) {
 }
 
 void ss_granite_read(ss_arch *arch, ss_json *json) {
-    ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
-    ss_read_llama_rotary(arch, json);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
-    arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
+    ss_llama_read(arch, json);
     arch->embedding_scale = (float)ss_json_number(json, "embedding_multiplier", 1.0, 1e-6, 1e6);
     arch->score_scale = (float)ss_json_number(json, "attention_multiplier", 1.0, 1e-6, 1e6);
     arch->branch_scale = (float)ss_json_number(json, "residual_multiplier", 1.0, 1e-6, 1e6);
@@ -85,14 +79,6 @@ static void divide_width(ss_arch *arch, ss_json *json) {
     arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     ss_check_width(arch, json, "num_attention_heads", "hidden_size");
-}
-
-/* Rotates the first `part` of each head, rounded down to whole dimensions. */
-static void read_partial_rotary(ss_arch *arch, ss_json *json, double part) {
-    arch->rotary.part = part;
-    ss_read_rotary(&arch->rotary, json, arch->context);
-    arch->rotary_width = (int)(arch->K * arch->rotary.part);
-    if (arch->rotary_width == 0) arch->positions = SS_POSITIONS_NONE;
 }
 
 void ss_olmo_read(ss_arch *arch, ss_json *json) {
@@ -108,7 +94,8 @@ void ss_olmo_read(ss_arch *arch, ss_json *json) {
 void ss_stablelm_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .context = 4096});
     divide_width(arch, json);
-    read_partial_rotary(arch, json, 0.25);
+    arch->rotary.part = 0.25;
+    ss_read_partial_rotary(arch, json);
     arch->norm = SS_NORM_LAYER;
     arch->norm_eps = (float)ss_json_number(json, "layer_norm_eps", 1e-5, 0.0, 1.0);
     arch->attention_bias = ss_json_bool(json, "use_qkv_bias", false);
@@ -117,16 +104,11 @@ void ss_stablelm_read(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "qk_layernorm", "queries and keys without norms", "true");
 }
 
-/* All layers have the window. */
-static void read_one_window(ss_arch *arch, ss_json *json) {
-    arch->window = ss_read_window(json, 0);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window > 0;
-}
-
 void ss_phi3_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .norm_eps = 1e-5});
-    read_partial_rotary(arch, json, 1.0);
-    read_one_window(arch, json);
+    ss_read_partial_rotary(arch, json);
+    arch->window = ss_read_window(json, 0);
+    ss_window_all_layers(arch);
 }
 
 /* One matrix fuses q, k and v, another one gate and up. */
@@ -166,7 +148,8 @@ void ss_starcoder2_read(ss_arch *arch, ss_json *json) {
     ss_check_plain(arch, json, "hidden_act");
     arch->attention_bias = ss_json_bool(json, "use_bias", true);
     arch->output_bias = arch->ffn_bias = arch->attention_bias;
-    read_one_window(arch, json);
+    arch->window = ss_read_window(json, 0);
+    ss_window_all_layers(arch);
 }
 
 static void load_starcoder2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {

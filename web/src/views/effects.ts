@@ -55,7 +55,7 @@ export const dormantHeads = (frame: Frame): readonly Head[] =>
 function sentence(frame: Frame, { layer, head }: Head): string {
   const all = judgedHeads(frame);
   const own = all[layer * frame.architecture.H + head]!;
-  const dormant = dormantHeads(frame).length;
+  const dormant = all.filter((one) => one.dormant).length;
   const most = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
     `${dormant} of ${all.length} heads are dormant on this text: each has a sink, and the model predicts as well without it. ` +
