@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from . import metrics
 from .attention import Call, Chunk, UnsupportedModel, exact
-from .probe import Facts, check_rows
+from .probe import Facts, check_rows, named, where
 from .recording import ROW_SUM, SEEN, Array
 from .settings import Settings
 
@@ -22,7 +22,7 @@ class Heads:
     """Gathers the metrics of heads from the calls of one forward pass."""
 
     def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
-        self.facts, self.settings, self.keep = facts, settings, keep
+        self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
         self.layers: list[dict[str, Tensor]] = []  # of each layer, [B, ...]
         self.stacked: dict[str, Array] = {}  # the same of all layers, [B, L, ...], once they are asked for
         self.store: dict[str, list[Tensor]] = {}  # of each layer, what is kept of `keep` prompts
@@ -43,6 +43,12 @@ class Heads:
             raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as "
                                    f"for the "
                                    "first prompt, found more")
+        if self.batch != B:
+            raise UnsupportedModel(f"{where(call)}: expected attention over {self.batch} sequences, one for each "
+                                   f"prompt, found {B}")
+        if facts.paths and call.path != (expected := facts.paths[len(self.layers)]):
+            raise UnsupportedModel(f"{where(call)}: expected the layers that ran for the first prompt, "
+                                   f"{named(expected)} at this place, found {named(call.path)}")
         # Sums over queries are in float64 where the device has it. Results have their memory before the
         # loop: small ones allocated between large ones that come and go would scatter the heap.
         exact = torch.float32 if device.type == "mps" else torch.float64

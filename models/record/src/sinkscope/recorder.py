@@ -367,7 +367,7 @@ class Recorder:
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
                 f"{self.settings.tolerance:g} of their deviation, found {off:.3g}"
             )
-        facts = probe.facts(self.model, watch.visits)
+        facts = probe.facts(self.model, watch.most)
         self.reads_ids = prompt.ids is not None and len(prompt.ids) == facts.T
         if prompt.ids is not None and not self.reads_ids and self.model is self.whole:
             raise UnsupportedModel(
