@@ -336,6 +336,7 @@ async function models() {
     'wrapped',
     'padding',
     'doors',
+    'defaults',
   ].map((one) => `tests/record/test_${one}.py`);
   return {
     // Excludes scripts that write goldens, which have their own comparison, and timing scripts,

@@ -66,6 +66,15 @@ describe('queries and keys as arrows', () => {
       ...{ rows: 1, wins: 0, first: -0.25, others: 0.625, ratio: 4 / 2.5 },
     });
     expect(contestOf({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
+    // Two heads of a layer share the keys, so their norms.
+    const { head, ...plain } = keyed();
+    const grouped = {
+      ...plain,
+      head: { ...head!, head: 1 },
+      architecture: { ...plain.architecture, G: 1 },
+      tensors: { ...plain.tensors, key_norm: tensor([2, 1, 3], [9, 9, 9, 1, 2, 2]) },
+    } as unknown as Frame;
+    expect(contestOf(grouped, { layer: 1, head: 1 })!.ratio).toBe(0.5);
     expect(arrows.says(frameOf(), at)).toBe('');
   });
 
@@ -330,6 +339,15 @@ describe('the story', () => {
     // A value that is not short is no place for attention that is not needed, and another model is no twin.
     expect((await words([frame(0.5)], { losses: [2, 2.25] }))[0]).toBe('');
     expect((await words([own, { ...sigmoid(own), model: { id: 'b' } } as never]))[2]).toBe('');
+    // Both heads of a layer share one value.
+    const shared = (ratio: number) =>
+      ({
+        ...frame(),
+        architecture: { ...own!.architecture, G: 1 },
+        tensors: { ...own!.tensors, value_ratio: tensor([2, 1], [1, ratio]) },
+      }) as Frame;
+    const second = { layer: 1, head: 1 };
+    expect((await words([shared(0.125)], { losses: [2, 2], ...second }))[0]).toContain('0.13×');
     const far = [card('softmax', 3), card('sigmoid', 3.2)];
     expect((await words([own, sigmoid(own)], { cards: far }))[2]).toMatch(
       /predicts otherwise: .* 3\.20 .* 3\.00/,
