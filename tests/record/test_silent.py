@@ -438,7 +438,7 @@ def test_a_mask_of_no_known_kind_is_refused_or_named() -> None:
     """Of a mask that is causal between blocks of 8 tokens, alpha would be divided by all T queries."""
     t = torch.arange(T)
     blocks = t[:, None] // 8 >= t // 8
-    with pytest.raises(UnsupportedModel, match="expected a causal, prefix or bidirectional mask, found one"):
+    with pytest.raises(UnsupportedModel, match="expected a causal, prefix or bidirectional mask, found another"):
         record(Masked(blocks), PROMPTS[:1])
     for mask in ("causal", "bidirectional"):
         assert record(Masked(blocks), PROMPTS[:1], mask=mask).model["mask"]["kind"] == mask
