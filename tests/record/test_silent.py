@@ -388,6 +388,22 @@ def test_a_batch_that_grows_inside_is_refused(batch: int) -> None:
         assert is_near(found[f"{i}.alpha"], maps64(net, row))
 
 
+def test_heads_that_lie_in_the_batch_are_refused() -> None:
+    class Folded(Block):
+        def forward(self, x: Tensor) -> Tensor:
+            q, k, v = self.qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4).flatten(1, 2)[:, :, None]
+            out = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return x + out.view(len(x), H, -1, D // H).transpose(1, 2).flatten(-2)
+
+    net, [row] = Net(), PROMPTS[:1]
+    before = net(torch.tensor([row]))
+    for layer in net.layers:
+        layer.__class__ = Folded
+    assert torch.allclose(net(torch.tensor([row])), before, atol=1e-5)
+    with pytest.raises(UnsupportedModel, match="expected attention over one sequence for the first prompt, found 2"):
+        record(net, [row])
+
+
 def test_a_batch_that_grows_later_is_refused() -> None:
     """The first prompt runs alone, and a batch of prompts otherwise."""
     net = Net()
@@ -422,7 +438,7 @@ def test_a_mask_of_no_known_kind_is_refused_or_named() -> None:
     """Of a mask that is causal between blocks of 8 tokens, alpha would be divided by all T queries."""
     t = torch.arange(T)
     blocks = t[:, None] // 8 >= t // 8
-    with pytest.raises(UnsupportedModel, match="expected a causal, prefix or bidirectional mask, found one"):
+    with pytest.raises(UnsupportedModel, match="expected a causal, prefix or bidirectional mask, found another"):
         record(Masked(blocks), PROMPTS[:1])
     for mask in ("causal", "bidirectional"):
         assert record(Masked(blocks), PROMPTS[:1], mask=mask).model["mask"]["kind"] == mask

@@ -120,8 +120,8 @@ class Probe:
         refuse_crossed(call)
         if B != 1:
             raise UnsupportedModel(
-                f"{where(call)}: expected attention over one sequence for the first prompt, found {B}: whose numbers "
-                "these are is not said; sinkscope.watching gives the maps of each"
+                f"{where(call)}: expected attention over one sequence for the first prompt, found {B}: whether these "
+                "are sequences or heads is not said; sinkscope.watching gives the maps of each"
             )
         if T != S:
             raise UnsupportedModel(

@@ -433,17 +433,28 @@ class Recorder:
         stream = Stream(facts, settings, keep)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
-        logits = _logits(out, self.model)
-        with exact():  # autocast refuses float64
-            found = heads.metrics() | stream.metrics()
-            if (
-                facts.kind == "causal"
-                and self.reads_ids
-                and "input_ids" in inputs
-                and logits is not None
-                and (logits.shape[:2] == inputs["input_ids"].shape)
-            ):
-                found |= _losses(logits, inputs["input_ids"].to(logits.device))
+        with exact():  # autocast refuses float64, and halves beside wider numbers
+            return self._gathered(prompts, heads, stream, keep, inputs, _logits(out, self.model))
+
+    def _gathered(
+        self,
+        prompts: list[Prompt],
+        heads: Heads,
+        stream: Stream,
+        keep: int,
+        inputs: Inputs,
+        logits: Tensor | None,
+    ) -> list[Measured]:
+        facts, settings = heads.facts, self.settings
+        found = heads.metrics() | stream.metrics()
+        if (
+            facts.kind == "causal"
+            and self.reads_ids
+            and "input_ids" in inputs
+            and logits is not None
+            and (logits.shape[:2] == inputs["input_ids"].shape)
+        ):
+            found |= _losses(logits, inputs["input_ids"].to(logits.device))
         measured = []
         for b, prompt in enumerate(prompts):
             own = {name: x[b] for name, x in found.items()}
