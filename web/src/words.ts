@@ -253,6 +253,11 @@ export function givenWords(claim: Claim): string {
 export const shareWords = ({ operation: { normalises } }: Frame): string =>
   normalises ? 'of its attention' : 'of its row sums';
 
+/** Why attention has to go somewhere, and why to the first token. */
+export const SOFTMAX_AND_SIGMOID =
+  'Softmax makes each row sum to 100%: a token must attend somewhere, and in a model that reads from left to right only ' +
+  'the first token is visible to all. Sigmoid weighs each token on its own: a row may sum to little, and nothing must be given away.';
+
 /** What the head gives the first token. */
 export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
@@ -280,7 +285,8 @@ export function finding(frame: Frame, at: Head): string {
   const sums = normalises
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
-  const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
+  const called = `which ${verdict.sink > 0 ? 'is' : 'would be'} called an attention sink`;
+  const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}, ${called}.`;
   return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 

@@ -311,12 +311,12 @@ describe('the story', () => {
     const { root, all } = room({ shown }, both());
     expect(all('h2').map((one) => one.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
       '1 Is it only this head?',
-      '2 What if the token is taken away?',
+      '2 What if the first token is taken away?',
       '3 Why does the first token win?',
       '4 What does such a head write?',
       '5 When does it appear?',
       '6 Can you make one?',
-      'Go deeper',
+      'What to remember',
     ]);
     expect(all('.step-number').map((one) => one.getAttribute('href'))).toEqual(
       [1, 2, 3, 4, 5, 6].map((why) => `#{"why":${why}}`),

@@ -8,6 +8,7 @@ import { shownOf } from '../src/page/context';
 import { Story } from '../src/rooms/story';
 import { answerOf, arrows, contestOf } from '../src/views/arrows';
 import { littleWords, outputs, writtenOf } from '../src/views/outputs';
+import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
@@ -140,8 +141,8 @@ describe('what each head writes', () => {
     // Heads L0H1 and L1H0 give the first token more than 30%; 0.3 itself is not more.
     expect(written).toMatchObject({ own: 0.5, others: 2.5, sinks: 0.75, rest: 3.25, count: 2 });
     expect(outputs.says(frame, at)).toBe(
-      'This head writes little. The output of head L1H0 has a mean norm of 0.50, that of the other heads 2.50. ' +
-        'The 2 heads that give the first token more than 30% write 0.75 on average, the other 2 write 3.25.',
+      'This head writes little. The output of head L1H0 has a mean length of 0.50, that of the other heads 2.50. ' +
+        'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 write 3.25.',
     );
     const words = (own: number) => littleWords(writtenOf(writes(2, 2, own, 2), at));
     expect([0.9, 1.5, 2].map(words)).toEqual([
@@ -184,12 +185,12 @@ describe('what each head writes', () => {
 });
 
 const STEPS = 6;
-const card = (id: string, loss: number) => ({
+const card = (id: string, loss: number, sink_1 = 50) => ({
   id,
   title: id,
   seed: 1,
   timeline: true,
-  measured: { sink_1: 50, loss },
+  measured: { sink_1, loss },
 });
 
 describe('the story', () => {
@@ -264,7 +265,7 @@ describe('the story', () => {
     };
     expect(await words(0.75)).toEqual([
       'Most of the model does it.',
-      'The model has 2 layers (rows) of 2 heads, and each head has a map of its own. 3 of the 4 heads give the first token more than 30%: such a head has an attention sink.',
+      'A model has many heads, and each has a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30%: such a head has an attention sink.',
     ]);
     expect((await words(0.5))[0]).toBe('Several heads do it, most do not.');
     expect((await words(0.25))[0]).toBe('Only one head does it.');
@@ -295,12 +296,16 @@ describe('the story', () => {
   it('3: begins with a plain sentence, and has the numbers after it', async () => {
     const { texts, wants } = storyOf(3, [keyed()]);
     await settle();
-    const [first, intro, , numbers] = texts('.step-words p');
+    const [first, intro, operations] = texts('.step-words > p');
     expect(first).toBe(
       'Every later token’s query points towards the first key and away from the others.',
     );
-    expect(intro).toMatch(/Softmax .* sum to 100%, so each token must attend somewhere\. Sigmoid/);
-    expect(numbers).toMatch(/^In head L1H0 the cosine of query and key is \+0\.50/);
+    expect(intro).toMatch(/^Why this token, .* the higher its score/);
+    expect(operations).toBe(SOFTMAX_AND_SIGMOID);
+    // The numbers are behind a door.
+    expect(texts('.step-words > details p')[0]).toMatch(
+      /^In head L1H0 the cosine of query and key is \+0\.50/,
+    );
     expect(wants().views.map(({ name }) => name)).toEqual(['arrows']);
     const one = storyOf(3, [{ ...keyed(), T: 1 } as Frame]);
     await settle();
@@ -323,19 +328,13 @@ describe('the story', () => {
     };
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
-      'What is it for? With softmax every row must sum to 100%, even where a token needs nothing from this head. The value of the start token “<s>” is short (0.25× the mean), so attention on it adds little. Taking the token away is another matter, as step 2 shows: the rows must still sum to 100%, so this attention moves to other tokens, whose values are longer.',
-      'Does the model use it? With the output of this head set to 0, the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
-      'Does a model need it? The same model trained with sigmoid, whose rows need not sum to 100%, has no such column and predicts about as well: over 100 other passages its loss is 3.49 nats per token, with softmax 3.41 (lower is better).',
+      'So the sink is a place for attention that a token needs nowhere else: what it adds, the value of the start token “<s>”, is short (0.25× the mean). If the token is taken away, as in step 2, this attention moves to tokens with longer values.',
+      'Does the model use this head? With its output set to 0, and the token in its place, the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
     ]);
-    // A value that is not short is no place for attention that is not needed, and another model is no twin.
+    // A value that is not short is no place for attention that is not needed.
     expect((await words([frame(0.5)], { losses: [2, 2.25] }))[0]).toBe('');
-    expect((await words([own, { ...sigmoid(own), model: { id: 'b' } } as never]))[2]).toBe('');
-    const far = [card('softmax', 3), card('sigmoid', 3.2)];
-    expect((await words([own, sigmoid(own)], { cards: far }))[2]).toMatch(
-      /predicts otherwise: .* 3\.20 .* 3\.00/,
-    );
     const late = async (...losses: number[]) => (await words([own], { losses }))[1];
-    expect(await late()).toBe('Does the model use it? Ablating the head …');
+    expect(await late()).toBe('Does the model use this head? Ablating it …');
     expect(await late(2.5, 2)).toMatch(/by −0\.500 nats/);
     expect(await late(0, 0.0023)).toMatch(
       /by \+0\.0023 nats per token: on this text the model barely uses/,
@@ -393,6 +392,29 @@ describe('the story', () => {
     expect(context.state.value.right).toMatch(/^operation:sigmoid_log_n/);
     expect(text('.answer')).toBe('Train two small models here; it takes seconds.');
     expect(all('.links a')[0]!.getAttribute('href')).toContain('"room":"lab"');
+  });
+
+  it('ends with what to remember; of the twins with what the model without a sink loses', () => {
+    const end = (frames: readonly Frame[], cards?: readonly object[]) => {
+      const { text, texts } = storyOf(2, frames, cards ? { cards } : {});
+      return [text('footer .answer'), ...texts('footer dd')];
+    };
+    const twins = [keyed(), sigmoid(keyed())];
+    const [answer, ...said] = end(twins, [card('softmax', 3.411), card('sigmoid', 3.489, 0.42)]);
+    expect(answer).toBe(
+      'An attention sink is where heads put the attention that they must give away.',
+    );
+    expect(said[0]).toMatch(/^Softmax makes every row sum to 100%/);
+    expect(said[1]).toMatch(/^Not by itself\. But the model relies on it: .* quantize\.$/);
+    expect(said[2]).toBe(
+      'Trained with sigmoid, the same model does: over 100 other passages 0.4% of its heads have a sink, with softmax 50%. ' +
+        'It predicts these passages with a loss of 3.49 nats per token, with softmax 3.41: its perplexity is 8% higher.',
+    );
+    expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(/10% lower\.$/);
+    // Another model is no twin, and of models without a card nothing is measured.
+    expect(end([keyed(), { ...sigmoid(keyed()), model: { id: 'b' } } as never])).toHaveLength(3);
+    expect(end([keyed()])).toHaveLength(3);
+    expect(end(twins, [])).toHaveLength(3);
   });
 
   it('leads on to the first lesson and to every other room', () => {

@@ -174,7 +174,7 @@ function previewMark(
 /** The steps of the story: questions that a reader asks, one after the other. */
 const TITLES = [
   'Is it only this head?',
-  'What if the token is taken away?',
+  'What if the first token is taken away?',
   'Why does the first token win?',
   'What does such a head write?',
   'When does it appear?',
@@ -196,7 +196,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   const end = part(root, 'start-deeper', 'section');
   const deeperTitle = part(end, '', 'h2');
-  deeperTitle.textContent = 'Go deeper';
+  deeperTitle.textContent = 'What to remember';
   const deeper = part(end, 'step-place');
   const based = part(root, 'start-based sources');
   const pictures = part(stage, 'start-pictures');

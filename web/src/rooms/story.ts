@@ -31,6 +31,7 @@ import {
   shareWords,
   shortWords,
   show,
+  SOFTMAX_AND_SIGMOID,
 } from '../words';
 import { cardOf } from './about';
 import { ablation, isChangeable, lossChangeOf, lossStudies } from './loss_change';
@@ -42,8 +43,6 @@ import './story.css';
 
 /** The recording of the real model of step 2. */
 const REAL = 'smollm2-135m-instruct.safetensors';
-/** Losses so near each other are called about the same, in nats per token. */
-const NEAR = 0.1;
 
 /** What the steps that the reader has reached ask of the queue, beside the first screen. */
 export interface Wants {
@@ -74,19 +73,29 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [part(place, 'step-words'), part(place, 'step-picture')];
 }
 
-/** The first sentence answers the question; what introduces the numbers, and these, follow it. */
+/** The first sentence answers the question, the next ones say what the picture shows, and its numbers are behind a door. */
 function answer(said: string, intro: TemplateResult | typeof nothing = nothing): TemplateResult {
   const end = said.indexOf('. ') + 1 || said.length;
+  const rest = html`<p>${explained(said.slice(end).trim())}</p>`;
   return html`<p class="answer">${said.slice(0, end)}</p>
     ${intro}
-    <p>${explained(said.slice(end).trim())}</p>`;
+    ${
+      end === said.length
+        ? nothing
+        : intro === nothing
+          ? rest
+          : html`<details class="more">
+              <summary>Numbers</summary>
+              ${rest}
+            </details>`
+    }`;
 }
 
 /** How many heads do what the first picture shows. */
 function countWords(frame: Frame): string {
   const verdict = judged(frame);
   const { L, H } = frame.architecture;
-  const grid = `The model has ${L} layers (rows) of ${H} heads, and each head has a map of its own.`;
+  const grid = `A model has many heads, and each has a map of its own: here ${L} layers (rows) of ${H} heads.`;
   if (!verdict.conclusive) return `${grid} ${shortWords(verdict, frame.T, frame.eps)}`;
   const share = verdict.sink;
   const lead =
@@ -227,11 +236,11 @@ function ofView(
 const keys = ofView(
   arrows,
   html`<p>
-      A token’s score is how far its key reaches along the query. Softmax turns the scores of a row
-      into shares that sum to 100%, so each token must attend somewhere. Sigmoid turns each score
-      into a weight of its own, so a row may sum to little and needs no place to put the rest. In a
-      model that reads from left to right, the first token is the only one that every row can see.
+      Why this token, which means nothing? A head compares the query of a token with the keys of the
+      tokens that it sees: the farther a key reaches along the query, the higher its score (the
+      dots), and the more attention it gets.
     </p>
+    <p>${explained(SOFTMAX_AND_SIGMOID)}</p>
     <p>Choose a token: its query points to the right.</p>`,
 );
 
@@ -246,11 +255,11 @@ function signed(change: number): string {
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
   const change = lossChangeOf(frame, [ablation(at)], context);
-  if (change === undefined) return 'Does the model use it? Ablating the head …';
+  if (change === undefined) return 'Does the model use this head? Ablating it …';
   if (!Number.isFinite(change)) return '';
   const uses = Math.abs(change) < 0.01 ? 'barely uses' : 'uses';
   return (
-    `Does the model use it? With the output of this head set to 0, the loss changes by ${signed(change)} nats per token: on this ` +
+    `Does the model use this head? With its output set to 0, and the token in its place, the loss changes by ${signed(change)} nats per token: on this ` +
     `text the model ${uses} what the head writes.`
   );
 }
@@ -263,24 +272,8 @@ function purposeWords(frame: Frame, at: Head): string {
   if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
     return '';
   return (
-    `What is it for? With softmax every row must sum to 100%, even where a token needs nothing from this head. The value of ` +
-    `${firstName(frame)} is short (${show(ratio!)}× the mean), so attention on it adds little. Taking the token away is another matter, as step 2 shows: ` +
-    `the rows must still sum to 100%, so this attention moves to other tokens, whose values are longer.`
-  );
-}
-
-/** Whether a model works as well without, by its twin. */
-function twinWords(shown: readonly Shown[], context: Context): string {
-  const [first, second] = framesOf(shown);
-  if (!first || !second || !isTwin(first, second)) return '';
-  const [own, other] = [first, second].map((frame) =>
-    Number(cardOf(frame, context)?.measured.loss ?? NaN),
-  ) as [number, number];
-  if (!Number.isFinite(own + other)) return '';
-  const near = Math.abs(own - other) < NEAR ? 'about as well' : 'otherwise';
-  return (
-    `Does a model need it? The same model trained with sigmoid, whose rows need not sum to 100%, has no such column and predicts ${near}: over 100 other passages ` +
-    `its loss is ${show(other)} nats per token, with softmax ${show(own)} (lower is better).`
+    `So the sink is a place for attention that a token needs nowhere else: what it adds, the value of ${firstName(frame)}, is short ` +
+    `(${show(ratio!)}× the mean). If the token is taken away, as in step 2, this attention moves to tokens with longer values.`
   );
 }
 
@@ -289,16 +282,15 @@ const output: Build = (place, given) => {
   const step = ofView(
     outputs,
     html`<p>
-      A bar is the mean length of the vector that a head adds for a token, red for heads with a sink
-      at the first token. Select one.
+      Attention decides whose values a head adds up. A bar is the mean length of what it adds for a
+      token, red for heads with a sink at the first token. Select one.
     </p>`,
     (shown, context) => {
       const [first] = framesOf(shown);
       if (!first) return nothing;
       const at = selectedHead(first, context.state.peek());
       return html`<p>${explained(purposeWords(first, at))}</p>
-        <p class="late">${explained(ablatedWords(first, at, context))}</p>
-        <p>${explained(twinWords(shown, context))}</p>`;
+        <p class="late">${explained(ablatedWords(first, at, context))}</p>`;
     },
   )(place, given);
   return {
@@ -382,11 +374,21 @@ const training: Build = (place, { context, scope }) => {
           <p role="status">
             ${capital(when)}: head ${headName(at, frame)} gives the first token
             ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${even}.
-          </p>`,
+          </p>
+          <p>Training only asks for a better guess of the next token. Press Play.</p>`,
         said,
       );
       const all = framesOf(shownOf(context, context.state.value.shown));
-      render(html`<p class="hint">${seedWords(all, context)}</p>`, seeds);
+      const over = seedWords(all, context);
+      render(
+        over
+          ? html`<details class="more">
+              <summary>How sure is that?</summary>
+              <p>${over}</p>
+            </details>`
+          : nothing,
+        seeds,
+      );
       figure.update(walking);
     },
   };
@@ -419,11 +421,52 @@ const lab: Build = (place, { context, scope }) => {
 
 const STEPS: readonly Build[] = [everyHead, withoutToken, keys, output, training, lab];
 
-/** What comes after the story. */
-function deeper(place: HTMLElement, context: Context): void {
+/** What a model does without a sink, by twins that differ in the attention operation alone. */
+function twinWords([first, second]: readonly Frame[], context: Context): string {
+  if (!first || !second || !isTwin(first, second)) return '';
+  const of = (frame: Frame, name: string) => Number(cardOf(frame, context)?.measured[name] ?? NaN);
+  const [own, other] = [of(first, 'loss'), of(second, 'loss')];
+  const [sinks, none] = [first, second].map((frame) => of(frame, 'sink_1') / 100) as [
+    number,
+    number,
+  ];
+  if (!Number.isFinite(own + other + sinks + none)) return '';
+  const size = 100 * Math.expm1(other - own);
+  return (
+    `Trained with sigmoid, the same model does: over 100 other passages ${percent(none)} of its heads have a sink, with softmax ${percent(sinks, 0)}. ` +
+    `It predicts these passages with a loss of ${show(other)} nats per token, with softmax ${show(own)}: its perplexity is ${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.`
+  );
+}
+
+/** What to remember, and what comes after the story. */
+function deeper(place: HTMLElement, context: Context, frames: readonly Frame[]): void {
   const shown = trained(context.state.value.shown);
+  const twins = twinWords(frames, context);
   render(
-    html`<a class="button primary" href=${lessonLink(LESSONS[0]!.slug)}
+    html`<p class="answer">
+        An attention sink is where heads put the attention that they must give away.
+      </p>
+      <dl>
+        <dt>Why is it there?</dt>
+        <dd>
+          Softmax makes every row sum to 100%, also where a token needs nothing from the head. The
+          first token is visible to all, and its value adds little.
+        </dd>
+        <dt>Is it harmful?</dt>
+        <dd>
+          Not by itself. But the model relies on it: a cache that forgets the first token breaks the
+          text, and the large numbers that come with a sink are hard to
+          <a href=${context.link({ room: 'purpose', why: 0, shown })}>quantize</a>.
+        </dd>
+        ${
+          twins
+            ? html`<dt>Can a model do without?</dt>
+                <dd>${explained(twins)}</dd>`
+            : nothing
+        }
+      </dl>
+      <h3>Go deeper</h3>
+      <a class="button primary" href=${lessonLink(LESSONS[0]!.slug)}
         >Lesson 1: ${LESSONS[0]!.title}</a
       >
       <ul>
@@ -462,7 +505,7 @@ export class Story {
       void [context.state.value, context.theme.value];
       for (const step of this.#steps.value.values()) step.draw(shown);
     });
-    scope.effect(() => deeper(end, context));
+    scope.effect(() => deeper(end, context, framesOf(given.shown())));
   }
 
   /** What the queue is to be asked for. */

@@ -152,9 +152,9 @@ export class Recorded {
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          A published model of 135 million parameters, ${model}, continues the grey text. No marker
-          begins it: its first token is “${first}”. The texts are recorded; at each step the model
-          wrote the likeliest token.
+          So many heads attend to a token that means nothing. Is it of use? A published model,
+          ${model}, continues the grey text, whose first token is “${first}”; at the right later
+          tokens cannot attend to it.
         </p>
         <div class="recorded-texts">
           <div>

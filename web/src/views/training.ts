@@ -132,7 +132,14 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
  */
 export function emergence(
   frame: Frame,
-): { readonly isNone: boolean; readonly step: number; readonly from: number } | undefined {
+):
+  | {
+      readonly isNone: boolean;
+      readonly step: number;
+      readonly from: number;
+      readonly last: number;
+    }
+  | undefined {
   const course = read.value.find(({ id }) => id === walkOf(frame).id);
   const sink = QUANTITIES.find(({ name }) => name === 'sink_1')!;
   const points = course ? lineOf(course, sink) : [];
@@ -140,7 +147,7 @@ export function emergence(
   const last = points.at(-1)!.value;
   const most = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= last / 2)!;
-  return { isNone: most < HARDLY, step, from: points[0]!.value };
+  return { isNone: most < HARDLY, step, from: points[0]!.value, last };
 }
 
 /** The checkpoint of the weights, and the outcomes of other seeds. @param outcomes all, if absent */
@@ -226,6 +233,10 @@ export const training: View = {
     const kinds = part(root, '');
     const chart = part(root, 'chart');
     const words = part(root, 'caption lines', 'p');
+    // Under its plain answer, one curve: all else is behind a door.
+    const door = part(root, 'more', 'details') as HTMLDetailsElement;
+    part(door, '', 'summary').textContent = 'Other quantities, models and seeds';
+    door.addEventListener('toggle', () => redraw());
     let redraw = () => {};
     timelines()
       .then(coursesOf)
@@ -256,7 +267,9 @@ export const training: View = {
           });
       }
     };
-    return (frame, { state, frames }) => {
+    return (frame, { state, frames, isAnswered }) => {
+      door.hidden = !isAnswered;
+      if (isAnswered && kinds.parentElement !== door) door.append(kinds, words);
       fetchSeeds(frames);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
@@ -289,7 +302,9 @@ export const training: View = {
           ...(quantity.domain ? { domain: quantity.domain } : {}),
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? of ?? NaN,
           label: `${quantity.title} by training step. ${said}`,
-          series: series(frames, quantity),
+          series: series(frames, quantity).filter(
+            (one) => !isAnswered || door.open || !(one.faint ?? one.band),
+          ),
           onChoose: (place) =>
             root.dispatchEvent(
               new CustomEvent('choose-step', { detail: Math.max(0, place), bubbles: true }),
