@@ -111,11 +111,11 @@ const start = {
     );
     assert.match(
       sides[0],
-      /^Softmax model This head gives <s> about 9\d% of its attention; spread evenly over the tokens that each row can see, it would be 15%\.$/,
+      /^Softmax model Head L1H3 gives <s> about 9\d% of its attention; an even share would be 15%\.$/,
     );
     assert.equal(
       sides[1],
-      'Sigmoid model No head gives <s> more than about 2%: rows need not sum to 100%.',
+      'Sigmoid model No head gives <s> more than about 2%; L4H0 gives it most. Rows of sigmoid need not sum to 100%, as those of softmax must.',
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ almost every token attends here');
@@ -420,7 +420,7 @@ const reading = {
       assert.match(await finding(first), /first one: <s>, a marker that begins every text/, words);
       assert.match(
         await text(first, '.twin-0'),
-        /gives <s> about \d+% of its attention; spread evenly\s.* it would be \d\d%\./s,
+        /gives <s> about \d+% of its attention;\s+an even share would be \d\d%\./s,
         words,
       );
       assert.equal(await first.locator('.remark:visible').count(), 2, words);
@@ -441,7 +441,7 @@ const reading = {
     await type(page, 'The capital of France is');
     assert.match(
       await finding(page),
-      /uniform attention would give 2\d%\. \d+ of the 24 heads give it more than 30%, which is called an attention sink\.$/,
+      /uniform attention would give 2\d%\. \d+ of the 24 heads give it more than 30%: such a head has an attention sink\.$/,
     );
     await type(page, 'a');
     assert.match(
@@ -912,7 +912,7 @@ const reading = {
       new RegExp(`T = ${before + made} `),
     );
     // What takes runs of its own waits for the last token, and is then of the longer text.
-    await ask(page, 'Does it matter?');
+    await ask(page, 'Does the sink matter?');
     await page.waitForSelector('.view-effects .heatmap');
     await page.getByRole('button', { name: 'Generate 16 tokens' }).click();
     await settled(page);

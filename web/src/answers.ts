@@ -122,8 +122,8 @@ export function emergenceWords(frame: Frame): string {
   const found = emergence(frame);
   if (!found || found.isNone || found.last <= found.from) return '';
   const { step, last } = found;
-  const half = step ? `; half of that share is reached at step ${step.toLocaleString('en')}` : '';
-  return `At the end ${last.toFixed(0)}% of the heads have a sink${half}.`;
+  const half = step ? `; half as many at step ${step.toLocaleString('en')}` : '';
+  return `On other texts ${last.toFixed(0)}% of the heads have a sink at the end${half}.`;
 }
 
 const against = (ratio: number, than: string, alike: string): string =>

@@ -83,7 +83,7 @@ describe('Explore', () => {
 
   const QUESTIONS = [
     ...['Where does attention go?', 'Why does the first key win?', 'What does the head write?'],
-    ...['What if …?', 'When did it appear?', 'Does it matter?'],
+    ...['What if …?', 'When did it appear?', 'Does the sink matter?'],
   ];
 
   it('answers in a plain sentence, then names the head and its numbers, and the models to choose from', () => {
@@ -114,7 +114,7 @@ describe('Explore', () => {
     const lead = (view: string) => room({ view }).text('.lead');
     expect(lead('geometry')).toBe(SOFTMAX_AND_SIGMOID);
     expect(lead('effects')).toMatch(
-      /^Here the output of a head is set to 0, and every token stays visible; “What if …\?” takes the token itself away/,
+      /^Here the output of a head is set to 0, and the first token stays visible; “What if …\?” takes the token itself away/,
     );
     expect(lead('gives')).toMatch(/^Head L1H0 gives the start token “<s>” 90% of its attention\.$/);
     expect(lead('valley')).toBe('');

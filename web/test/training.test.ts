@@ -95,9 +95,9 @@ describe('the emergence of the sink', () => {
     ]);
     const numbers = (id: string) => emergenceWords(of(id));
     expect(['softmax', 'few', 'early', 'falls', 'another'].map(numbers)).toEqual([
-      'At the end 60% of the heads have a sink; half of that share is reached at step 20.',
+      'On other texts 60% of the heads have a sink at the end; half as many at step 20.',
       '',
-      'At the end 60% of the heads have a sink.',
+      'On other texts 60% of the heads have a sink at the end.',
       ...['', ''],
     ]);
   });
@@ -135,7 +135,12 @@ describe('the curves', () => {
   });
 
   it('is one under the room’s plain answer, and all else is behind a door', async () => {
-    const { chart, all: found, texts } = await view([of('sigmoid@20')], { isAnswered: true });
+    const shown = ['sigmoid@20'];
+    const {
+      chart,
+      all: found,
+      texts,
+    } = await view([of('sigmoid@20')], { isAnswered: true, shown });
     const [door] = found('details') as unknown as [HTMLDetailsElement];
     expect([door.hidden, door.open]).toEqual([false, false]);
     expect(texts('details .segmented button').length).toBeGreaterThan(3);
@@ -147,6 +152,12 @@ describe('the curves', () => {
       'The softmax model',
       'The sigmoid model',
     ]);
+    // Its twin stands beside it where the reader has chosen both.
+    const twins = await view([of('sigmoid@20')], {
+      isAnswered: true,
+      shown: ['softmax', 'sigmoid'],
+    });
+    expect(twins.chart().series).toHaveLength(2);
     const other = await view([of('sigmoid@20')]);
     expect((other.all('details')[0] as HTMLElement).hidden).toBe(true);
   });

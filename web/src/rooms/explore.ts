@@ -32,7 +32,14 @@ import { answerOf, emergenceWords, firstInFull, togetherWords } from '../answers
 import { isOfDisk, isOfHub } from '../ask/ids';
 import { isOfRecording } from '../ask/recordings';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
-import { finding, givesWords, headName, SOFTMAX_AND_SIGMOID, stampWords } from '../words';
+import {
+  finding,
+  givesWords,
+  headName,
+  purposeWords,
+  SOFTMAX_AND_SIGMOID,
+  stampWords,
+} from '../words';
 import { claimOf } from '../claims';
 import { signed } from '../views/settings';
 import { about } from './about';
@@ -102,7 +109,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     return {
       subjects: [subject()],
       views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
-      more: [...sinks.reads, 'massive', 'massive_at'],
+      more: [...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
       studies: changes.length ? lossStudies(frames[0]!, changes) : [],
     };
   });
@@ -159,7 +166,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             ? `Loading ${nameOf(all[0]!, context)} …`
             : '',
         context,
-        frame && at
+        frame && at && choice.question.name !== 'when'
           ? html`<p class="hint">
               Layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
               ${firstInFull(frame)}
@@ -191,7 +198,7 @@ const railWords = ({ architecture: { L, H } }: Frame): string =>
 
 /** What is taken away to see whether a head matters, beside what “What if …?” takes away. */
 const ABLATED =
-  'Here the output of a head is set to 0, and every token stays visible; “What if …?” takes the token itself away, from all heads.';
+  'Here the output of a head is set to 0, and the first token stays visible; “What if …?” takes the token itself away, from all heads.';
 
 /** The numbers of what was changed to answer the question. */
 function changedWords(
@@ -202,7 +209,7 @@ function changedWords(
 ): string {
   if (question.name === 'matter') return `${togetherWords(frame, count, rise)} ${ABLATED}`.trim();
   return Number.isFinite(rise)
-    ? `With the first token taken from the sight of all heads, the loss changes by ${signed(rise!)} nats per token: each head that attended to it now writes something else. Now change something yourself.`
+    ? `With the first token taken from the sight of all other tokens, in all heads, the loss changes by ${signed(rise!)} nats per token: heads that attended to it now write something else. Now change something yourself.`
     : 'Taking the first token away …';
 }
 
@@ -224,7 +231,7 @@ function numbersOf(
     case 'research':
       return '';
     default:
-      return givesWords(claimOf(frame, at), frame);
+      return `${givesWords(claimOf(frame, at), frame)} ${question.name === 'write' ? purposeWords(frame, at) : ''}`.trim();
   }
 }
 

@@ -21,7 +21,6 @@ import { heads as allHeads } from '../views/heads';
 import { outputs } from '../views/outputs';
 import {
   capital,
-  firstName,
   givenWords,
   headName,
   headsWords,
@@ -29,6 +28,7 @@ import {
   judged,
   percent,
   shareWords,
+  purposeWords,
   shortWords,
   show,
   SOFTMAX_AND_SIGMOID,
@@ -106,7 +106,7 @@ function countWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}: such a head has an attention sink.`;
+  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}, where an even share would be ${percent(verdict.even, 0)}: such a head has an attention sink.`;
 }
 
 /** 1: all heads; the selected one is drawn beside them. */
@@ -197,15 +197,13 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
   };
 };
 
-/** A step that is one view of the first model, its sentence at the left. */
+/** A step that is one view of the first model, its sentence at the left, followed by what `intro` says. */
 function ofView(
   view: View,
-  intro: TemplateResult,
-  more: (shown: readonly Shown[], context: Context) => unknown = () => nothing,
+  intro: (frame: Frame, at: Head, context: Context) => TemplateResult,
 ): Build {
   return (place, { context, scope }) => {
     const [words, picture] = columns(place);
-    const below = part(place, 'step-more');
     const figure = new Figure(picture, view, context, scope, {
       isBare: true,
       extra: () => ({ isPlain: true }),
@@ -224,8 +222,7 @@ function ofView(
             : first && isRead && !lack
               ? view.says(first, at!, state)
               : '';
-        render(said ? answer(said, intro) : nothing, words);
-        render(said ? more(shown, context) : nothing, below);
+        render(said ? answer(said, intro(first!, at!, context)) : nothing, words);
         figure.update(shown.slice(0, 1));
       },
     };
@@ -235,13 +232,14 @@ function ofView(
 /** 3: why the first key wins. */
 const keys = ofView(
   arrows,
-  html`<p>
-      Why this token, which means nothing? A head compares the query of a token with the keys of the
-      tokens that it sees: the farther a key reaches along the query, the higher its score (the
-      dots), and the more attention it gets.
-    </p>
-    <p>${explained(SOFTMAX_AND_SIGMOID)}</p>
-    <p>Choose a token: its query points to the right.</p>`,
+  () =>
+    html`<p>
+        A head compares the query of a token with the keys of the tokens that it sees: the farther a
+        key reaches along the query, the higher its score (the dots), and the more attention it
+        gets.
+      </p>
+      <p>${explained(SOFTMAX_AND_SIGMOID)}</p>
+      <p>Choose a token: its query points to the right.</p>`,
 );
 
 /** Two significant digits and a sign; a change below 0.01 keeps its order of magnitude. */
@@ -259,40 +257,26 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (!Number.isFinite(change)) return '';
   const uses = Math.abs(change) < 0.01 ? 'barely uses' : 'uses';
   return (
-    `Does the model use this head? With its output set to 0, and the token in its place, the loss changes by ${signed(change)} nats per token: on this ` +
+    `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${signed(change)} nats per token: on this ` +
     `text the model ${uses} what the head writes.`
   );
 }
 
-/** What attention on a small value is good for, true of heads that have both. */
-function purposeWords(frame: Frame, at: Head): string {
-  const { H, G } = frame.architecture;
-  const ratio = frame.tensors.value_ratio?.data[at.layer * G + Math.floor(at.head / (H / G))];
-  const claim = claimOf(frame, at);
-  if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
-    return '';
-  return (
-    `So the sink is a place for attention that a token needs nowhere else: what it adds, the value of ${firstName(frame)}, is short ` +
-    `(${show(ratio!)}× the mean). If the token is taken away, as in step 2, this attention moves to tokens with longer values.`
-  );
-}
+/** Why the text falls apart without a token that adds little. */
+const MOVES =
+  'If the token is taken away, as in step 2, this attention moves to tokens with longer values.';
 
 /** 4: what such a head writes, beside the other heads. */
 const output: Build = (place, given) => {
-  const step = ofView(
-    outputs,
-    html`<p>
-      Attention decides whose values a head adds up. A bar is the mean length of what it adds for a
-      token, red for heads with a sink at the first token. Select one.
-    </p>`,
-    (shown, context) => {
-      const [first] = framesOf(shown);
-      if (!first) return nothing;
-      const at = selectedHead(first, context.state.peek());
-      return html`<p>${explained(purposeWords(first, at))}</p>
-        <p class="late">${explained(ablatedWords(first, at, context))}</p>`;
-    },
-  )(place, given);
+  const step = ofView(outputs, (frame, at, context) => {
+    const purpose = purposeWords(frame, at);
+    return html`<p>${explained(purpose && `${purpose} ${MOVES}`)}</p>
+      <p>
+        A bar is the mean length of what a head adds for a token, red for heads with a sink at the
+        first token. Select one.
+      </p>
+      <p class="late">${explained(ablatedWords(frame, at, context))}</p>`;
+  })(place, given);
   return {
     ...step,
     wants: (frame, state) => ({
@@ -333,10 +317,14 @@ const training: Build = (place, { context, scope }) => {
       else context.set(change);
     },
   };
+  const ended = (): Frame | undefined => {
+    const [last] = shownOf(context, trained(own.value.shown));
+    return last?.isStale ? undefined : last?.frame;
+  };
   /** The head that gives the first token most after training, or the selected one. */
   const pinned = (): Head | undefined => {
-    const [last] = shownOf(context, trained(own.value.shown));
-    return last?.frame && !last.isStale ? selectedHead(last.frame, context.state.value) : undefined;
+    const last = ended();
+    return last && selectedHead(last, context.state.value);
   };
   const figure = new Figure(picture, attention, inner, scope, {
     isBare: true,
@@ -361,8 +349,12 @@ const training: Build = (place, { context, scope }) => {
       const { step } = frame.model;
       const when = step ? stepWords(step.step, step.of) : 'After training';
       const even = claim.isShare
-        ? `; spread evenly it would be ${percent(claim.even, 0)}`
+        ? `; an even share would be ${percent(claim.even, 0)}`
         : ` on average`;
+      const end =
+        step && claim.isShare
+          ? `, and after training it gives ${givenWords(claimOf(ended()!, at))}`
+          : '';
       render(
         html`<p class="answer">
             ${
@@ -373,7 +365,7 @@ const training: Build = (place, { context, scope }) => {
           </p>
           <p role="status">
             ${capital(when)}: head ${headName(at, frame)} gives the first token
-            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${even}.
+            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${even}${end}.
           </p>
           <p>Training only asks for a better guess of the next token. Press Play.</p>`,
         said,
@@ -433,8 +425,8 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
   if (!Number.isFinite(own + other + sinks + none)) return '';
   const size = 100 * Math.expm1(other - own);
   return (
-    `Trained with sigmoid, the same model does: over 100 other passages ${percent(none)} of its heads have a sink, with softmax ${percent(sinks, 0)}. ` +
-    `It predicts these passages with a loss of ${show(other)} nats per token, with softmax ${show(own)}: its perplexity is ${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.`
+    `Yes${size > 0 ? ', at a price' : ''}. On 100 other passages ${percent(none)} of the heads of the sigmoid model have a sink, and of the softmax model, of the same size and ` +
+    `data, ${percent(sinks, 0)}. Its loss is ${show(other)} nats per token against ${show(own)}: its perplexity is ${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.`
   );
 }
 
@@ -454,9 +446,13 @@ function deeper(place: HTMLElement, context: Context, frames: readonly Frame[]):
         </dd>
         <dt>Is it harmful?</dt>
         <dd>
-          Not by itself. But the model relies on it: a cache that forgets the first token breaks the
-          text, and the large numbers that come with a sink are hard to
-          <a href=${context.link({ room: 'purpose', why: 0, shown })}>quantize</a>.
+          Not by itself, but it has a price. Where old tokens are dropped to save memory, the first
+          one must stay, or the text falls apart. And a sink comes with a few very large numbers,
+          which are hard to store in few bits (<a
+            href=${context.link({ room: 'purpose', why: 0, shown })}
+            >Why it matters</a
+          >
+          measures both).
         </dd>
         ${
           twins

@@ -152,9 +152,9 @@ export class Recorded {
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          So many heads attend to a token that means nothing. Is it of use? A published model,
-          ${model}, continues the grey text, whose first token is “${first}”; at the right later
-          tokens cannot attend to it.
+          The sink is of use. A published model, ${model}, continues the grey text. It has no
+          marker: the token that stands first, “${first}”, is its sink. At the right, later tokens
+          cannot attend to it.
         </p>
         <div class="recorded-texts">
           <div>

@@ -130,9 +130,7 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
  * When half of a model's sink was there, in steps; `isNone` where hardly a head had one at any step. Undefined as long as
  * its course is not read.
  */
-export function emergence(
-  frame: Frame,
-):
+export function emergence(frame: Frame):
   | {
       readonly isNone: boolean;
       readonly step: number;
@@ -233,7 +231,7 @@ export const training: View = {
     const kinds = part(root, '');
     const chart = part(root, 'chart');
     const words = part(root, 'caption lines', 'p');
-    // Under its plain answer, one curve: all else is behind a door.
+    // Under the room's answer, only the curves of the chosen models: all else is behind a door.
     const door = part(root, 'more', 'details') as HTMLDetailsElement;
     part(door, '', 'summary').textContent = 'Other quantities, models and seeds';
     door.addEventListener('toggle', () => redraw());
@@ -291,6 +289,9 @@ export const training: View = {
         const isLast = (i: number) => !each.slice(i + 1).some((one) => one.includes(MEASURED));
         const said = each.map((one, i) => (isLast(i) ? one : one.replace(MEASURED, ''))).join('\n');
         say(words, said);
+        // The models that the reader has chosen, this one's twin among them.
+        const chosen = read.peek().filter(({ id }) => state.shown.includes(id));
+        const beside = new Set(chosen.map(({ title }) => title));
         const { step } = walkOf(frame);
         const of = frame.model.step?.of ?? read.peek()[0]?.timeline.checkpoints.at(-1)?.step;
         drawChart(chart, {
@@ -303,7 +304,7 @@ export const training: View = {
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? of ?? NaN,
           label: `${quantity.title} by training step. ${said}`,
           series: series(frames, quantity).filter(
-            (one) => !isAnswered || door.open || !(one.faint ?? one.band),
+            (one) => !isAnswered || door.open || beside.has(one.name) || !(one.faint ?? one.band),
           ),
           onChoose: (place) =>
             root.dispatchEvent(
