@@ -118,6 +118,27 @@ export default [
     'metrics',
   ],
   [
+    'a run that measures keeps the norms of the first layer only',
+    'run/statistics.c',
+    'norms += (size_t)row * (size_t)trace->capacity + (size_t)t;',
+    'norms += (size_t)t;',
+    'maps',
+  ],
+  [
+    'a run that measures goes on after its keys are gone',
+    'run/run.c',
+    'T > 0 && (pass->by_layer || whole || prefix)',
+    'T > 0 && (whole || prefix)',
+    'maps',
+  ],
+  [
+    'by layer each chunk has the positions of the first',
+    'run/forward.c',
+    'pass->text_angles[i].cosine + at * pairs',
+    'pass->text_angles[i].cosine',
+    'maps',
+  ],
+  [
     'a run that measures goes on from what it summed',
     'run/begin.c',
     'trace->summed || ',

@@ -114,9 +114,9 @@ export interface RunOptions extends Options {
    */
   readonly maps?: number;
   /**
-   * Keeps of `att`, `scores` and `q` only what `accumulated` metrics need, over all tokens, and no rows: a
-   * third less memory for a long text. The run refuses these fields and other metrics of them; it begins from
-   * no other run, and no other begins from it.
+   * Keeps of `att`, `scores`, `q`, `k` and `v` only what `accumulated` metrics need, over all tokens, and no
+   * rows: half the memory for a long text. The run refuses these fields and other metrics of them; it begins
+   * from no other run, and no other begins from it; it generates no token, since its keys are gone.
    */
   readonly measuring?: boolean;
   /**

@@ -12,7 +12,7 @@ import type { AnyTokenizer, Token } from '../text/types.ts';
 const SHARED_BY = 2;
 
 /** The fields of which a run that measures keeps sums. */
-const SUMMED = ['q', 'att', 'scores'];
+const SUMMED = ['q', 'k', 'v', 'att', 'scores'];
 
 /**
  * Returns the fields that a run must record for these reads.
@@ -172,7 +172,7 @@ export async function sweep(
   // One extra plain run pays off when several runs begin from it.
   const isShared = derived.length > (comparisons.length ? 0 : SHARED_BY);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
-  // Maps and queries are read again only when a run begins from another, or by some metrics.
+  // Maps, queries, keys and values are read again only when a run begins from another, or by some metrics.
   const maps = isShared ? undefined : 0;
   const measuring = !isShared && !streaming && names.every((name) => isSummed(describe, name));
   const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
@@ -258,7 +258,7 @@ function ofStreams(describe: Describe) {
   return names.filter((name) => !compares(describe, name));
 }
 
-/** Whether a run that keeps no rows of maps and queries has it. */
+/** Whether a run that keeps no rows of maps, queries, keys and values has it. */
 function isSummed({ metrics }: Describe, name: string) {
   const { accumulated, fields } = metrics[find(metrics, name, 'metric')];
   return accumulated || !fields.some((field) => SUMMED.includes(field));

@@ -22,6 +22,9 @@ vi.hoisted(() =>
   }),
 );
 
+const PICTURE = vi.hoisted(() => ({ name: 'picture.png' }));
+vi.mock('../src/save/card', () => ({ pictureOf: async () => PICTURE }));
+
 const { settings } = (window as unknown as { happyDOM: { settings: object } }).happyDOM;
 Object.assign(settings, { handleDisabledFileLoadingAsSuccess: true });
 
@@ -459,6 +462,26 @@ describe('after the link was copied', () => {
       expect(await offered(none), JSON.stringify(none)).toEqual([false, true]);
     const { alpha: _, ...tensors } = frameOf().tensors;
     expect(await offered({}, { ...frameOf(), tensors })).toEqual([false, true]);
+  });
+
+  it('a picture is handed to what shares pictures, and a reader who stops that has no error', async () => {
+    const failed = vi.fn();
+    const shareBy = async (name: string) => {
+      const share = vi.fn(async () => {
+        throw new DOMException('no', name);
+      });
+      vi.stubGlobal('navigator', { ...navigator, canShare: () => true, share });
+      const made = place({ shown: ['sigmoid', 'softmax'], at: 1 });
+      Object.assign(made.context, { fail: failed });
+      await made.share();
+      made.click('Share picture');
+      await vi.waitFor(() => expect(share).toHaveBeenCalledOnce());
+      await turn();
+      expect(share).toHaveBeenCalledWith({ files: [PICTURE], text: shared(linkTo(state.value)) });
+      return failed.mock.calls.map(([error]) => error.name);
+    };
+    expect(await shareBy('AbortError')).toEqual([]);
+    expect(await shareBy('NotAllowedError')).toEqual(['NotAllowedError']);
   });
 });
 

@@ -289,6 +289,7 @@ describe('Explore', () => {
     expect(late.root.className).toBe('awaited');
     await vi.advanceTimersByTimeAsync(1);
     expect(late.root.className).toBe('awaited late');
+    expect(made.root.className).toBe('');
   });
 
   it('lacks what a link hides', () => {

@@ -381,6 +381,35 @@ describe('the story', () => {
     expect(wants().subjects).toEqual(['gated']);
   });
 
+  it('5: says how much the sink depends on the seed, of the twin where it has several', async () => {
+    const seeds = (id: string, sinks: readonly number[]) => ({
+      ...card(id, 3.4),
+      further_seeds: sinks.map((sink_1, i) => ({ seed: i + 2, sink_1 })),
+    });
+    const words = async (own: readonly number[], twin: readonly number[]) => {
+      const cards = [seeds('softmax', own), seeds('sigmoid', twin)];
+      const frames = [keyed(), sigmoid(keyed())];
+      const { know, text, entries } = storyOf(5, frames, { cards });
+      await settle();
+      await settle();
+      const early = {
+        ...keyed(),
+        subject: 'softmax@0',
+        model: { id: 'softmax@0', title: 'Softmax model', step: { step: 0, of: 4000 } },
+      } as unknown as Frame;
+      know([...[...entries.value.values()].map(({ frame }) => frame!), early]);
+      return text('.hint');
+    };
+    const own =
+      'The strength of the sink depends on the seed: with 2 random seeds, 50% and 60% of the heads end up giving the ' +
+      'first token more than 30%';
+    expect(await words([60], [])).toBe(`${own}. The first seed is shown.`);
+    expect(await words([60], [12.5])).toBe(
+      `${own}; in its sigmoid twin at most 50.0%. The first seed is shown.`,
+    );
+    expect(await words([], [12.5])).toBe('');
+  });
+
   it('6: embeds the lab with a preset that takes seconds', async () => {
     const { text, all } = storyOf(6, [keyed()]);
     await vi.waitFor(() => expect(labs).toHaveBeenCalledOnce());
