@@ -61,6 +61,28 @@ describe('queries and keys as arrows', () => {
     expect(answerOf({ rows: 8, wins: 7, aligned: 7, first: 0.2, others: -0.1, ratio: 1 })).toMatch(
       /^Almost every/,
     );
+    // The borders: a quarter and three quarters of the rows, and right angles.
+    const border = (change: object) =>
+      answerOf({ rows: 8, wins: 6, aligned: 6, first: 0.5, others: -0.5, ratio: 1, ...change });
+    expect(border({})).toMatch(/^Almost every .* and away from the others\.$/);
+    expect(border({ wins: 5 })).toMatch(/wins for some tokens only/);
+    expect(border({ wins: 2 })).toMatch(/does not win/);
+    expect(border({ aligned: 5 })).toMatch(/wins by its length/);
+    for (const right of [{ first: 0 }, { others: 0 }])
+      expect(border(right)).toMatch(/points more towards the first key than towards any other/);
+    // A key that is as good as another does not win, nor is it better aligned.
+    expect(contestOf(keyed(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
+      ...{ rows: 2, wins: 0, aligned: 0 },
+    });
+    const short = (cos: Parameters<typeof keyed>[0], norm: number) =>
+      arrows.says(keyed(cos, [norm, 5, 5]), at).includes('A short key wins');
+    expect([short(cosines(0.5, -0.5, -0.5), 1), short(cosines(0.5, -0.5, -0.5), 4)]).toEqual([
+      ...[true, false],
+    ]);
+    // A right angle with the first key, or with the others on average.
+    expect(short(cosines(0, -0.5, -0.5), 1)).toBe(false);
+    expect(short(cosines(0.5, 0, 0), 1)).toBe(false);
+    expect(arrows.says(keyed(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
     // Of a recording another key may count as the first.
     const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
     expect(contestOf(later as unknown as Frame, at)).toMatchObject({
@@ -154,8 +176,9 @@ describe('what each head writes', () => {
         'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 write 3.25.',
     );
     const words = (own: number) => littleWords(writtenOf(writes(2, 2, own, 2), at));
-    expect([0.9, 1.5, 2].map(words)).toEqual([
+    expect([0.9, 1, 1.5, 2].map(words)).toEqual([
       'This head writes little.',
+      'This head writes somewhat less than the others.',
       'This head writes somewhat less than the others.',
       'This head writes no less than the others.',
     ]);
