@@ -663,12 +663,16 @@ describe('the queue', () => {
   });
 
   it('asks once more where the engine was lost, and then says so', async () => {
-    const { ask, of, idle, runs } = stageOf();
+    const { ask, of, idle, runs, queue } = stageOf();
     ask(['once', 'lost']);
     await idle();
     expect(of('once')!.frame).toBeDefined();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(2);
     expect(of('lost')!.error).toMatch(/it is gone/);
+    // Each request may lose the engine once.
+    queue.retry();
+    await idle();
+    expect(runs().filter((line) => line === 'run lost')).toHaveLength(4);
     // Another error would only come again.
     ask(['refused']);
     await idle();
