@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { claimOf, type Claim, type Kind } from '../claims';
+import { claimOf, WHERE, type Claim, type Kind } from '../claims';
 import {
   examples,
   normalizeField,
@@ -69,13 +69,9 @@ function firstInFull(frame: Frame): string {
     : name;
 }
 
-/** The answer that the first map gives, in words without a number. */
-const ANSWERS: Readonly<Record<Kind, (first: string) => string>> = {
-  all: (first) => `Almost every token attends to the first one: ${first}.`,
-  many: (first) => `Many tokens attend mostly to the first one: ${first}.`,
-  weak: (first) => `The first token gets more attention than an even share: ${first}.`,
-  none: () => 'On this text, this head does not single out the first token.',
-};
+/** The answer that the first map gives, which names the first token. */
+const answerOf = (kind: Kind, frame: Frame) =>
+  kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${firstInFull(frame)}.`);
 
 /** Whether the second model does what the first one does. */
 function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[]): string {
@@ -98,7 +94,7 @@ export function lead(frames: readonly Frame[], claims: readonly Claim[]): string
   if (first.T < 2)
     return `${who}This text has a single token, which can only attend to itself: type more.`;
   const kind = claims[0]?.kind;
-  const answer = kind ? ANSWERS[kind](firstInFull(first)) : '';
+  const answer = kind ? answerOf(kind, first) : '';
   return `${who}${answer}${otherWords(frames, claims)}`.trim();
 }
 
