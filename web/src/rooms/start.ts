@@ -33,6 +33,7 @@ import { attention, weightScale } from '../views/attention';
 import { part } from '../page/view';
 import {
   alphaOf,
+  capital,
   givenWords,
   headName,
   isBelow,
@@ -104,8 +105,8 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}; ${head} gives it most. Rows of sigmoid
-    need not sum to 100%, as those of softmax must.`;
+    return html`No head gives ${first} more than ${number}; ${head} gives it most. Rows of
+    ${frame.operation.label} need not sum to 100%, as those of softmax must.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)};
   ${explained(`an even share would be ${percent(claim.even, 0)}.`)}`;
@@ -115,26 +116,20 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
 function moreWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
-  const share = frame.operation.normalises
-    ? ''
-    : ` As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${percent(meanAlpha(frame), 0)} on average.`;
-  const mean = frame.operation.normalises
-    ? ` The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}.`
-    : '';
+  const average = percent(meanAlpha(frame), 0);
+  const more = frame.operation.normalises
+    ? `. The mean over all ${L * H} heads is ${average}`
+    : ` on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${average} on average`;
   return (
-    `${capitalName(frame)}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
+    `${capital(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isMost ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
-    `Its rows sum to ${sumWords(claim.rowSum)}${frame.operation.normalises ? '' : ' on average'}.${mean}${share}`
+    `Its rows sum to ${sumWords(claim.rowSum)}${more}.`
   );
 }
 
 /** The model without the step that it is shown at. */
 function nameOf(frame: Frame | undefined): string {
   return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
-}
-
-function capitalName(frame: Frame): string {
-  return nameOf(frame).replace(/^\w/, (letter) => letter.toUpperCase());
 }
 
 /** What the quantized preview changes, until the exact weights are loaded. */
@@ -321,7 +316,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       all.map(({ frame, subject }, i) => {
         const claim = frame && claims[frames.findIndex((one) => one.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capitalName(frame)}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capital(nameOf(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,
