@@ -131,17 +131,20 @@ async function main(args, print) {
     ...(command === 'train' ? { lab: true } : {}),
     ...(workers === undefined ? {} : { workers: whole(workers, '--workers') }),
   });
+  /** @type {() => string} */
+  let form;
   try {
     if (command === 'train') return await train(engine, given, print);
     const { result, text, csv } = await RUN[command](engine, { values, given, names, args });
     const measured_by = `Sinkscope ${engine.describe.version}`;
     // The tables have the version as a field of their own.
     const document = command === 'describe' ? result : { measured_by, ...result };
-    const form = values.json ? () => `${JSON.stringify(document)}\n` : values.csv && csv;
-    print((form || text)());
+    form = values.json ? () => `${JSON.stringify(document)}\n` : (values.csv && csv) || text;
   } finally {
     await engine.close();
   }
+  // The numbers of a long text make megabytes of JSON; the engine's memory is free by now.
+  print(form());
 }
 
 /**

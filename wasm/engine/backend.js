@@ -19,7 +19,7 @@ import { loadModule } from '../abi/module.js';
 /** @typedef {import('../lab/trainer.js').Trainer} Trainer */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void} Progress */
-/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, maps?: number, streaming?: boolean, measuring?: boolean, from?: { run: number, layer: number } }} RunRequest describes a run */
+/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, maps?: number, streaming?: boolean, measuring?: boolean | readonly string[], from?: { run: number, layer: number } }} RunRequest describes a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
@@ -27,6 +27,8 @@ import { loadModule } from '../abi/module.js';
 const STREAMS = 1 << 31;
 /** This bit marks a measuring run. */
 const MEASURES = 1 << 30;
+/** And this one that it finds spectra. */
+const SPECTRA = 1 << 29;
 
 /** Threads share a model that has this many parameters or more. */
 const SHARED_FROM = 2 ** 23;
@@ -534,7 +536,11 @@ export class Backend {
     const names = fields ?? standard().map(({ name }) => name);
     // Every run records the logits at the last position, because generate draws from them.
     const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
-    return mask | (streaming ? STREAMS : 0) | (measuring ? MEASURES : 0);
+    const { metrics } = this.#describe;
+    const reads = measuring === true ? metrics.map(({ name }) => name) : measuring || [];
+    const isSpectral = reads.some((name) => metrics[find(metrics, name, 'metric')].spectral);
+    const measures = (measuring ? MEASURES : 0) | (isSpectral ? SPECTRA : 0);
+    return mask | (streaming ? STREAMS : 0) | measures;
   }
 
   /** @param {string} name */

@@ -7,7 +7,7 @@ import { spread } from './spread.js';
 const SHARED_BY = 2;
 
 /** The fields of which a run that measures keeps sums. */
-const SUMMED = ['q', 'k', 'v', 'att', 'scores'];
+const SUMMED = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
 
 /** @typedef {import('../sinkscope.js').Replica} Replica */
 /** @typedef {import('../sinkscope.js').Edit} Edit */
@@ -150,9 +150,10 @@ export async function sweep(model, sequences, cases, options = {}) {
   // One extra plain run pays off when several runs begin from it.
   const isShared = derived.length > (comparisons.length ? 0 : SHARED_BY);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
-  // Maps, queries, keys and values are read again only when a run begins from another, or by some metrics.
+  // Maps and vectors are read again only when a run begins from another, or by some metrics.
   const maps = isShared ? undefined : 0;
-  const measuring = !isShared && !streaming && names.every((name) => isSummed(describe, name));
+  const measuring =
+    !isShared && !streaming && names.every((name) => isSummed(describe, name)) && names;
   const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
   const total = sequences.length * cases.length;
   const began = performance.now();
@@ -244,7 +245,7 @@ function ofStreams(describe) {
 }
 
 /**
- * Whether a run that keeps no rows of maps, queries, keys and values has it.
+ * Whether a run that keeps no rows of maps and vectors has it.
  * @param {import('../sinkscope.js').Describe} describe
  * @param {string} name
  */
