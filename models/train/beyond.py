@@ -66,7 +66,7 @@ HELD_OUT = ZOO / "heldout.json"
 LAB_SEEDS = (1, 2, 3, 4, 5)
 LAB_SETTINGS = ("--task=backcopy", "--layers=3", "--norm=rms", "--activation=gelu", "--steps=800")
 LAB_SAMPLES = """
-import { createEngine } from './wasm/index.js';
+import { createEngine } from './wasm/index.ts';
 const [config, recipe, n] = process.argv.slice(1).map((text) => JSON.parse(text));
 const engine = await createEngine({ lab: true });
 const training = await engine.train({ config, recipe });

@@ -84,7 +84,7 @@ async function hasTypes(name, file, text) {
   const compiler = resolve('wasm/node_modules/typescript-7/bin/tsc');
   const room = file.split('/')[0];
   const options = { cwd: copy, seconds: 120, isQuiet: true };
-  const good = await run(process.execPath, [compiler, '-p', room], options);
+  const good = await run(process.execPath, [compiler, '-b', room], options);
   rmSync(copy, { recursive: true });
   return good;
 }
@@ -94,7 +94,7 @@ async function wasm() {
   const tests = readdirSync('tests/wasm')
     .filter((name) => name.endsWith('.test.mjs'))
     .map((name) => join('tests/wasm', name));
-  const files = tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js'));
+  const files = tracked(/\.ts$/, 'wasm').filter((file) => !file.endsWith('types.ts'));
   // A worker or server that a failed test leaves open would keep its process alive.
   const options = ['--test', '--test-force-exit'];
   /** @param {string} test @param {NodeJS.ProcessEnv} env @param {string[]} more */
@@ -119,7 +119,7 @@ async function wasm() {
   return {
     files,
     async killerOf(file, text, name, killers = [], isNear = false) {
-      const own = written(`${name}.mjs`, text);
+      const own = written(`${name}.mts`, text);
       if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
       if (!(await hasTypes(name, file, text))) return 'types';
       const unedited = readFileSync(file, 'utf8');

@@ -8,6 +8,7 @@ import { markRead } from '../src/page/lessons';
 import { build as compare } from '../src/rooms/compare';
 import { about } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
+import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
@@ -82,7 +83,7 @@ describe('Explore', () => {
 
   const QUESTIONS = [
     ...['Where does attention go?', 'Why does the first key win?', 'What does the head write?'],
-    ...['What if …?', 'When did it appear?', 'Does it matter?'],
+    ...['What if …?', 'When did it appear?', 'Does the sink matter?'],
   ];
 
   it('answers in a plain sentence, then names the head and its numbers, and the models to choose from', () => {
@@ -107,6 +108,16 @@ describe('Explore', () => {
     expect(asked().subjects).toEqual(['sigmoid']);
     // A link may count beyond the last one.
     expect(room({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
+  });
+
+  it('says why attention has to go somewhere, and what is taken away to see whether a head matters', () => {
+    const lead = (view: string) => room({ view }).text('.lead');
+    expect(lead('geometry')).toBe(SOFTMAX_AND_SIGMOID);
+    expect(lead('effects')).toMatch(
+      /^Here the output of a head is set to 0, and the first token stays visible; “What if …\?” takes the token itself away/,
+    );
+    expect(lead('gives')).toMatch(/^Head L1H0 gives the start token “<s>” 90% of its attention\.$/);
+    expect(lead('valley')).toBe('');
   });
 
   it('asks for what its figures read of the one model, and for what its own lines need', () => {

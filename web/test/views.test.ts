@@ -86,13 +86,17 @@ describe('the attention map', () => {
     expect(data).toMatchObject({ rows: 3, cols: 3, scale: { low: 0, high: 1, root: true } });
     expect([...data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 0.5, 0.25, 0.25]);
     expect(data.rowWords).toEqual(['<s>', 'a', '=1,"x"↵']);
-    expect(data).toMatchObject({ rowTitle: 'query', colTitle: 'key', chosen: undefined });
+    expect(data).toMatchObject({
+      rowTitle: 'attending token (query)',
+      colTitle: 'attended to (key)',
+      chosen: undefined,
+    });
     expect(data.label).toBe(
       'Attention weights of head L1H0 of Softmax model: 3 queries by 3 keys. The first token, “<s>”, ' +
         'receives 75% on average; uniform attention would give it 13%.',
     );
     expect([view.text('.subtitle'), view.text('.scale-name')]).toEqual([
-      ...['head L1H0 · softmax', 'weight (square-root scale)'],
+      ...['head L1H0 · softmax', 'attention weight (square-root scale)'],
     ]);
     // Each number stands where the scale has it.
     const ticks = view.all('.tick').map((one) => `${one.textContent} ${one.style.left}`);
@@ -111,7 +115,7 @@ describe('the attention map', () => {
     expect(view.wrong()).toEqual([]);
     const linear = drawn(attention, base(), { scale: 'linear', query: 2, key: -1 });
     expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
-    expect(linear.text('.scale-name')).toBe('weight');
+    expect(linear.text('.scale-name')).toBe('attention weight');
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
@@ -188,7 +192,7 @@ describe('the attention map', () => {
     const view = drawn(attention, base(pooled as never, { alpha }), { query: 3, key: 4 });
     expect(view.map.data).toMatchObject({
       rows: 3,
-      rowTitle: 'query (blocks of 2 tokens)',
+      rowTitle: 'attending token (query) (blocks of 2 tokens)',
       rowWords: undefined,
       chosen: { row: 1, col: 2 },
     });
@@ -1011,9 +1015,9 @@ describe('one number of every head, and the chosen head along the text', () => {
     );
     expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.0625, 0]);
     expect(view.lines()).toEqual([
-      ['gets', 0.875, 0.125, 0],
-      ['contribution before W_O', 0.125, 0.25, 0.5],
-      ['contribution after W_O', 0.0625, 0.25, 0.5],
+      ['share of the attention', 0.875, 0.125, 0],
+      ['share of the output, before the output matrix', 0.125, 0.25, 0.5],
+      ['share of the output, after it', 0.0625, 0.25, 0.5],
     ]);
     expect(named(gives.numbers(frame, at))).toHaveLength(3);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
@@ -1088,6 +1092,10 @@ describe('one number of every head, and the chosen head along the text', () => {
         'Head L1H0 has a sink, and the model predicts worse without it: it gives the first token 50% of its attention, and ablating it ' +
         'changes the loss by +0.500. Ablating head L1H0 changes the loss most, by +0.500 nats per token.',
     );
+    // Under the room's answer, which says what dormant heads are, it begins with the head.
+    expect(drawn(effects, frame, { isAnswered: true }).text('.caption')).toMatch(
+      /^Head L1H0 has a/,
+    );
     expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
       /Head L0H1 is dormant: .* 75% .* changes the loss by \+0\.008\. Ablating/,
     );
@@ -1101,8 +1109,8 @@ describe('one number of every head, and the chosen head along the text', () => {
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
-      'L0H1: Δloss = +0.008, sink, dormant',
-      'L1H0: Δloss = +0.500, sink, changes the loss',
+      'L0H1: loss change = +0.008, sink, dormant',
+      'L1H0: loss change = +0.500, sink, changes the loss',
     ]);
     // A head whose ablation changes the loss is no no-op, however it is shared.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
@@ -1113,7 +1121,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
       'Ablating head L0H0 changes the loss most, by −0.750',
     );
-    expect(ends(view)).toBe('Δloss −0.50.5');
+    expect(ends(view)).toBe('loss change −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
       'sink, dormant 2 63% +0.006',
       'sink, changes the loss 1 50% +0.500',
@@ -1135,7 +1143,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     };
     const faint = drawn(effects, weak);
     expect(faint.map.data.scale).toMatchObject({ high: 0.01 });
-    expect(ends(faint)).toBe('Δloss −0.0100.010');
+    expect(ends(faint)).toBe('loss change −0.0100.010');
   });
 });
 

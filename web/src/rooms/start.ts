@@ -106,11 +106,13 @@ export function lead(frames: readonly Frame[], claims: readonly Claim[]): string
 function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const first = firstBare(frame);
   const number = html`<strong>${givenWords(claim)}</strong>`;
+  const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}: rows need not sum to 100%.`;
-  if (!claim.isShare) return html`This head gives ${first} a mean weight of ${number}.`;
-  return html`${explained('This head')} gives ${first} ${number} ${shareWords(frame)}; spread evenly
-  over the tokens that each row can see, it would be ${percent(claim.even, 0)}.`;
+    return html`No head gives ${first} more than ${number}; ${head} gives it most. Rows of sigmoid
+    need not sum to 100%, as those of softmax must.`;
+  if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
+  return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)};
+  ${explained(`an even share would be ${percent(claim.even, 0)}.`)}`;
 }
 
 /** Everything else that is known of a side. */
@@ -173,11 +175,11 @@ function previewMark(
 
 /** The steps of the story: questions that a reader asks, one after the other. */
 const TITLES = [
-  'Is it only this head?',
-  'What if the token is taken away?',
+  'First, is it only this head?',
+  'What if the first token is taken away?',
   'Why does the first token win?',
-  'What does such a head write?',
-  'When does it appear?',
+  'What does this head write?',
+  'Where does the sink come from?',
   'Can you make one?',
 ] as const;
 
@@ -196,7 +198,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   const end = part(root, 'start-deeper', 'section');
   const deeperTitle = part(end, '', 'h2');
-  deeperTitle.textContent = 'Go deeper';
+  deeperTitle.textContent = 'What to remember';
   const deeper = part(end, 'step-place');
   const based = part(root, 'start-based sources');
   const pictures = part(stage, 'start-pictures');

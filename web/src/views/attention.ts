@@ -303,7 +303,9 @@ export const attention: View = {
       title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
       say(
         what,
-        isBlocks && !isMost ? '' : scaleName(scale, isBlocks ? 'largest weight' : 'weight'),
+        isBlocks && !isMost
+          ? ''
+          : scaleName(scale, isBlocks ? 'largest weight' : 'attention weight'),
       );
       if (isBlocks && !isMost) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
       else drawScale(legend, scale);
@@ -321,8 +323,8 @@ export const attention: View = {
         cols: grid.side,
         data: cells,
         scale,
-        rowTitle: isQuiet ? '' : axis('query'),
-        colTitle: isQuiet ? '' : axis('key'),
+        rowTitle: isQuiet ? '' : axis('attending token (query)'),
+        colTitle: isQuiet ? '' : axis('attended to (key)'),
         rowWords: wordsFrom(grid.query),
         colWords: wordsFrom(grid.key),
         // A window far below the diagonal hides nothing.

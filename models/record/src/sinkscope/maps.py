@@ -106,7 +106,7 @@ def record_maps(
         for call in calls:
             _check(call, facts, operation)
             heads.visit(replace(call, seen=facts.visible(slice(0, facts.T), call.device)))
-        found = heads.metrics(0)
+        found = {name: x[0] for name, x in heads.metrics().items()}
         kept = heads.kept(0, ids) if i < keep else {}
         if "hidden" in parts:
             states = _array(parts["hidden"])
