@@ -61,6 +61,8 @@ export interface Metric {
   readonly fields: readonly string[];
   /** True if the core accumulates the metric during a run, so that a run with `measuring` has it. */
   readonly accumulated: boolean;
+  /** True if it does so only when `measuring` is true or names the metric: eigenvalues take O(min(T, D)^3). */
+  readonly spectral: boolean;
   /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
   readonly averaged: boolean;
   /** True if `measure` computes the metric by default. */

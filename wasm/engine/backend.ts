@@ -36,7 +36,7 @@ export type RunRequest = {
   capacity: number;
   maps?: number;
   streaming?: boolean;
-  measuring?: boolean;
+  measuring?: boolean | readonly string[];
   from?: { run: number; layer: number };
 };
 type OpenModel = { address: number; architecture: Architecture; runs: Set<number> };
@@ -52,6 +52,8 @@ type OpenRun = {
 const STREAMS = 1 << 31;
 /** This bit marks a measuring run. */
 const MEASURES = 1 << 30;
+/** And this one that it finds spectra. */
+const SPECTRA = 1 << 29;
 
 /** Threads share a model that has this many parameters or more. */
 const SHARED_FROM = 2 ** 23;
@@ -458,7 +460,11 @@ export class Backend {
     const names = fields ?? standard().map(({ name }) => name);
     // Every run records the logits at the last position, because generate draws from them.
     const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
-    return mask | (streaming ? STREAMS : 0) | (measuring ? MEASURES : 0);
+    const { metrics } = this.#describe;
+    const reads = measuring === true ? metrics.map(({ name }) => name) : measuring || [];
+    const isSpectral = reads.some((name) => metrics[find(metrics, name, 'metric')].spectral);
+    const measures = (measuring ? MEASURES : 0) | (isSpectral ? SPECTRA : 0);
+    return mask | (streaming ? STREAMS : 0) | measures;
   }
 
   #fieldIndex(name: string) {

@@ -119,13 +119,15 @@ describe('the answer', () => {
       'The first token’s hidden state (its vector after each layer) is about as large, and its values are about as large on average.',
     );
     // A quarter more, or a fifth less, is about as large.
-    expect(norms(1.25, 1.25)).toMatch(/state is about as large, .* about as large on average\.$/);
-    expect(norms(1.375, 1.375)).toMatch(/state is larger than .* larger on average\.$/);
+    expect(norms(1.25, 1.25)).toMatch(
+      /state .* is about as large, .* about as large on average\.$/,
+    );
+    expect(norms(1.375, 1.375)).toMatch(/state .* is larger than .* larger on average\.$/);
     const fifth = {
       hidden_norm: tensor([1, 3], [4, 5, 5]),
       value_norm: tensor([1, 1, 3], [4, 5, 5]),
     };
-    expect(said('norms', {}, fifth)).toMatch(/state is about as large, .* about as large on/);
+    expect(said('norms', {}, fifth)).toMatch(/state .* is about as large, .* about as large on/);
     expect(said('next', { next: [{ text: ' sea', probability: 0.5 }] })).toBe(
       'The model’s first guess for the next token is “sea”.',
     );

@@ -75,7 +75,7 @@ describe('queries and keys as arrows', () => {
       ...{ rows: 2, wins: 0, aligned: 0 },
     });
     const short = (cos: Parameters<typeof keyed>[0], norm: number) =>
-      arrows.says(keyed(cos, [norm, 5, 5]), at).includes('A short key wins');
+      arrows.says(keyed(cos, [norm, 5, 5]), at).includes('It wins although it is short');
     expect([short(cosines(0.5, -0.5, -0.5), 1), short(cosines(0.5, -0.5, -0.5), 4)]).toEqual([
       ...[true, false],
     ]);
