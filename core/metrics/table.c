@@ -31,7 +31,7 @@
  * only the sums of maps, or the norms of vectors. */
 #define FIELD(name) SS_BIT(SS_FIELD_##name)
 #define READS(mask) .fields = mask
-#define READS_NORMS(name) .fields = FIELD(name), .reduced = FIELD(name)
+#define READS_NORMS(name) .fields = FIELD(name), .reduced = FIELD(name), .statistics = SS_OF_NORMS
 #define READS_MAPS .fields = FIELD(ATT), .statistics = SS_OF_SHARES
 #define READS_SUMS .reduced = FIELD(ATT), READS_MAPS
 #define READS_BIAS                                                                                 \

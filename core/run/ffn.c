@@ -40,7 +40,7 @@ static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
 
 /* Records [n][F] numbers of the chunk's layer before their activation; experts record none. */
 static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, size_t n) {
-    ss_record(pass->trace, field, pass->layer, pass->trace->T, (int)n, rows,
+    ss_record(pass->trace, field, pass->layer, pass->t0, (int)n, rows,
               (size_t)pass->trace->model->arch.F);
 }
 
@@ -48,7 +48,7 @@ static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, si
  * the weight that joins them. */
 static void record_spikes(ss_pass *pass, const float *in, const float *out, const ss_matrix *down,
                           size_t n) {
-    float *spikes = ss_row(pass->trace, SS_FIELD_SPIKES, pass->layer, pass->trace->T);
+    float *spikes = ss_row(pass->trace, SS_FIELD_SPIKES, pass->layer, pass->t0);
     for (size_t i = 0; spikes && i < n; i++, in += down->in, out += down->out, spikes += 5) {
         size_t row = ss_peak(out, down->out), column = ss_peak(in, down->in);
         spikes[0] = (float)row;
@@ -64,7 +64,7 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
     float *in = pass->gate,
-          *up = ss_row_or(pass->trace, SS_FIELD_FFN_UP, pass->layer, pass->trace->T, pass->up);
+          *up = ss_row_or(pass->trace, SS_FIELD_FFN_UP, pass->layer, pass->t0, pass->up);
     ss_linear_rows(pass, up, y, &ffn->up, n);
     if (arch->ffn == SS_FFN_GATED) {
         ss_linear_rows(pass, in, y, &ffn->gate, n);

@@ -6,6 +6,7 @@
 #include "ffn.h"
 #include "linear.h"
 #include "edits/hook.h"
+#include "statistics.h"
 
 #include <math.h>
 #include <string.h>
@@ -106,6 +107,8 @@ static void keep_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, c
         if (tokens) tokens += (size_t)(l * G + g) * (size_t)trace->slots + (size_t)slot;
         for (int i = 0; tokens && i < n; i++) tokens[i] = t0 + i;
         ss_record(trace, field, l * G + g, slot, n, rows + (size_t)g * K, (size_t)G * K);
+        ss_statistics_add_norms(trace, field, l * G + g, t0, n, rows + (size_t)g * K, (size_t)G * K,
+                                K);
     }
 }
 
@@ -446,26 +449,60 @@ static void begin_chunk(ss_pass *pass, int t0, int n) {
     leave_stream(pass, 0, t0, n);
 }
 
+/* Selects the rows of the chunk that begins at token t0. */
+static void enter_chunk(ss_pass *pass, int t0) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    size_t at = pass->by_layer ? (size_t)t0 : 0, pairs = (size_t)arch->rotary_width / 2;
+    pass->x = pass->stream + at * (size_t)arch->D;
+    for (int i = 0; i < (arch->own_rotary ? 2 : 1) && pairs > 0; i++)
+        pass->angles[i] = (ss_angles){pass->text_angles[i].cosine + at * pairs,
+                                      pass->text_angles[i].sine + at * pairs};
+}
+
+/* Starts the chunks of a text that goes through layer by layer. */
+static void begin_text(ss_pass *pass) {
+    for (int t = 0, n; t < pass->total; t += n) {
+        n = ss_min(pass->chunk, pass->total - t);
+        enter_chunk(pass, t);
+        begin_chunk(pass, t, n);
+    }
+}
+
+/* Goes on after n tokens of a layer: to the next layer of the chunk, or by layer to the next
+ * chunk. */
+static void advance(ss_pass *pass, int n) {
+    ss_trace *trace = pass->trace;
+    bool ended = pass->layer == trace->model->arch.L; /* the tokens have gone through all layers */
+    trace->T += ended ? n : 0;
+    if (pass->by_layer || ended) pass->t0 += n;
+    if (pass->by_layer && pass->t0 < pass->total) return;
+    pass->layer = ended ? pass->first_layer : pass->layer + 1;
+    if (pass->by_layer && !ended) pass->t0 = 0;
+}
+
 /* Number of pieces of the pass that remain. */
 static int pieces_left(const ss_pass *pass) {
-    int tokens = pass->total - pass->trace->T;
-    int chunks = (tokens + pass->chunk - 1) / pass->chunk;
-    int layers = pass->trace->model->arch.L - pass->first_layer;
-    return chunks * (layers + 1) - (pass->layer - pass->first_layer);
+    int chunk = pass->chunk, layers = pass->trace->model->arch.L - pass->first_layer;
+    int left = (pass->total - pass->t0 + chunk - 1) / chunk;
+    int done = pass->layer - pass->first_layer;
+    if (left == 0) return 0;
+    return pass->by_layer ? (layers - done) * ((pass->total + chunk - 1) / chunk) + left
+                          : left * (layers + 1) - done;
 }
 
 int ss_forward_step(ss_pass *pass) {
     ss_trace *trace = pass->trace;
-    int t0 = trace->T, left = pass->total - t0, n = left < pass->chunk ? left : pass->chunk;
+    int t0 = pass->t0, n = ss_min(pass->total - t0, pass->chunk), G = trace->model->arch.G;
     if (n == 0) return 0;
-    if (pass->layer == pass->first_layer) begin_chunk(pass, t0, n);
+    if (pass->by_layer && t0 == 0 && pass->layer == 0) begin_text(pass);
+    enter_chunk(pass, t0);
+    if (!pass->by_layer && pass->layer == pass->first_layer) begin_chunk(pass, t0, n);
     if (pass->layer < trace->model->arch.L) {
+        if (pass->by_layer) trace->bases[SS_FIELD_K] = trace->bases[SS_FIELD_V] = pass->layer * G;
         one_layer(pass, pass->layer, t0, n);
-        pass->layer++;
     } else {
         head(pass, t0, n, pass->total);
-        pass->layer = pass->first_layer;
-        trace->T += n;
     }
+    advance(pass, n);
     return pieces_left(pass);
 }

@@ -54,7 +54,9 @@ typedef struct ss_pass {
     ss_pool *pool;   /* or NULL */
     ss_trace *trace; /* of the run; set whenever the run is entered */
     int total;       /* tokens after the current extension; trace->T if there is none */
-    int layer;       /* next layer of the chunk that begins at trace->T; L: its logits */
+    int t0;          /* first token of the next chunk */
+    int layer;       /* next layer of that chunk; L: its logits */
+    bool by_layer;   /* all chunks go through a layer before the next one: the run measures */
     int chunk;       /* most rows of a chunk */
     int together;    /* first tokens that must be in one chunk, since an edit reads all of them */
     bool evicts;     /* an eviction drops keys of some head */
@@ -77,7 +79,8 @@ typedef struct ss_pass {
     unsigned hook_points; /* SS_AT_... points at which an edit acts (edits/table.h) */
     int32_t *positions;   /* [C] position of each token */
     ss_cache cache;
-    float *x;         /* [n][D] residual stream */
+    float *stream;    /* [n][D] residual stream of a chunk, or [C][D] of the text by layer, */
+    float *x;         /* [n][D] and its rows of the chunk */
     float *y;         /* [n][D] normed x, the input of a block */
     float *attn_out;  /* [n][D] output of attention, unless it is recorded */
     float *ffn_out;   /* [n][D] output of the feed-forward, likewise */
@@ -88,11 +91,12 @@ typedef struct ss_pass {
     float
         *router;  /* [n][E] weights of the experts; this and the next two for models with experts */
     float *share; /* [n] */
-    float *gathered;     /* [n][D] rows routed to one expert */
-    ss_angles angles[2]; /* [n] for layers that see all keys; for windowed ones, if these have their
-                            own */
-    float *logits;       /* [1 or SS_LOGIT_ROWS][V] */
-    float *work;         /* unpacked weights of a product, and its rows */
+    float *gathered;          /* [n][D] rows routed to one expert */
+    ss_angles text_angles[2]; /* [n], or [C] by layer: for layers that see all keys; for windowed
+                                 ones, if these have their own */
+    ss_angles angles[2];      /* [n] those of the chunk */
+    float *logits;            /* [1 or SS_LOGIT_ROWS][V] */
+    float *work;              /* unpacked weights of a product, and its rows */
     ss_scratch scratch[SS_WORKERS_MAX]; /* one per worker of the pool */
 } ss_pass;
 

@@ -99,7 +99,8 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t n = (size_t)pass->chunk, D = (size_t)arch->D, K = (size_t)arch->K;
     size_t F = (size_t)(arch->F > arch->shared_F ? arch->F : arch->shared_F);
-    pass->x = take(arena, n, D, 1);
+    size_t text = pass->by_layer ? (size_t)pass->trace->capacity : n;
+    pass->x = pass->stream = take(arena, text, D, 1);
     pass->y = take(arena, n, D, 1);
     pass->attn_out = take(arena, n, D, 1);
     pass->ffn_out = take(arena, n, D, 1);
@@ -109,7 +110,7 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     pass->up = take(arena, n, F, 1);
     lay_out_experts(pass, arch, n, arena);
     lay_out_attention(pass, arch, n, arena);
-    lay_out_angles(pass->angles, arch, n, arena);
+    lay_out_angles(pass->text_angles, arch, text, arena);
     pass->logits = take(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
     size_t workers = ss_pool_workers(pass->pool);
     pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest, workers), 1, 1);
@@ -179,17 +180,16 @@ static void find_slots(ss_trace *trace, ss_pass *pass) {
 }
 
 /* Maps beyond the budget are computed on demand from stored queries. A measuring run stores
- * neither.
- */
-static void choose_maps(ss_trace *trace, const ss_run_desc *desc) {
+ * neither, nor keys and values. */
+static void choose_maps(ss_trace *trace, const ss_pass *pass, const ss_run_desc *desc) {
     uint32_t maps = trace->fields & SS_FIELDS_MAPS;
     size_t T = (size_t)trace->capacity, most = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;
     size_t bytes = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * sizeof(float);
     if (maps == SS_FIELDS_MAPS) bytes *= 2;
     bool fits = ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= most;
-    if (desc->fields & SS_MEASURES) {
+    if (pass->by_layer) {
         trace->computed = maps;
-        trace->summed = maps | (trace->fields & SS_BIT(SS_FIELD_Q));
+        trace->summed = trace->fields & (maps | SS_BIT(SS_FIELD_Q) | SS_FIELDS_LAYER);
         return;
     }
     if (!maps || fits) return;
@@ -211,7 +211,10 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
                         .capacity = desc->capacity,
                         .slots = desc->capacity,
                         .fields = fields & (ss_fields_of(arch) | SS_STREAMS)};
-    *pass = (ss_pass){.pool = desc->pool, .trace = trace, .edits_n = desc->edits_n};
+    *pass = (ss_pass){.pool = desc->pool,
+                      .trace = trace,
+                      .edits_n = desc->edits_n,
+                      .by_layer = desc->fields & SS_MEASURES && !streams};
     ss_status status = read_edits(trace, pass, desc, err);
     if (status != SS_OK) return status;
     if (desc->capacity > arch->context && !pass->endless) return refuse_capacity(desc, err);
@@ -219,7 +222,7 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     if (status != SS_OK) return status;
     pass->chunk = chunk_of(arch, desc->capacity, pass->together);
     if (streams) find_slots(trace, pass);
-    choose_maps(trace, desc);
+    choose_maps(trace, pass, desc);
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
     if (desc->from) pass->resumed = take(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
@@ -358,11 +361,16 @@ static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, i
                        "expected at most %d more tokens (%d of %d are used), found %d",
                        trace->capacity - T, T, trace->capacity, n);
     bool whole = pass->together == INT_MAX, prefix = T < trace->model->arch.prefix;
-    if (n > 0 && T > 0 && (whole || prefix))
+    if (n > 0 && T > 0 && (pass->by_layer || whole || prefix))
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected all tokens at once, since %s %s, but %d are there already",
-                       whole ? "an edit looks at" : "the mask is",
-                       whole ? "all" : ss_mask_name(&trace->model->arch), T);
+                       pass->by_layer ? "a run that measures"
+                       : whole        ? "an edit looks at"
+                                      : "the mask is",
+                       pass->by_layer ? "keeps no keys"
+                       : whole        ? "all"
+                                      : ss_mask_name(&trace->model->arch),
+                       T);
     ss_status status = n > 0 && T == 0 ? check_prompts(pass, n, err) : SS_OK;
     if (status != SS_OK) return status;
     int V = trace->model->arch.V;
@@ -399,6 +407,7 @@ static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
     ss_statistics_rewind(trace, trace->T);
     memcpy(ss_tokens(trace) + trace->T, tokens, (size_t)n * sizeof *tokens);
     pass->total = trace->T + n;
+    pass->t0 = trace->T;
     if (n > 0 && known <= trace->T) ss_forward_begin(pass);
 }
 

@@ -68,15 +68,17 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
  * (parameters + L H T K)), and V D more for each position with requested logits.
  *
  * SS_UNSUPPORTED if earlier tokens would have to see the new ones: a model whose queries see a
- * prefix of p keys can be extended once it has p tokens; a bidirectional model, and a run with an
- * edit that reads all tokens at once, never can; update them instead. A run that begins from
+ * prefix of p keys can be extended once it has p tokens; a bidirectional model, a run with an edit
+ * that reads all tokens at once, and a measuring run, which has forgotten its keys, never can;
+ * update them instead. A run that begins from
  * another must first get the other's tokens.
  */
 ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 
 /*
  * The same in pieces, so that the caller can do other work in between: begin, then step until it
- * returns that 0 pieces are left. trace.T grows chunk by chunk; only rows below it are complete.
+ * returns that 0 pieces are left. trace.T grows chunk by chunk, in a measuring run during the last
+ * layer's pieces only; only rows below it are complete.
  * After an abandoned extension the run can only be updated or closed.
  */
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err);

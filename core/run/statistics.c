@@ -298,6 +298,7 @@ static void find_cosines(const void *shared, size_t head, size_t worker) {
 }
 
 bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
+    if (groups & SS_OF_NORMS && T > trace->T) return false;
     for (int i = 0; i < SS_STATISTICS; i++)
         for (int head = 0; groups & 1u << i && head < heads_of(trace); head++)
             if (*queries_of(trace, i, head) != T) return false;
@@ -306,6 +307,7 @@ bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
 
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     uint64_t heads = (uint64_t)heads_of(trace), cells = (uint64_t)T * (uint64_t)T;
+    groups &= ~(unsigned)SS_OF_NORMS;
     bool of_queries = groups == SS_OF_COSINES;
     bool has_room =
         of_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
@@ -330,9 +332,19 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
 
 /* ---- norms --------------------------------------------------------------------------------- */
 
+void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
+                             const float *rows, size_t stride, size_t width) {
+    float *norms = trace->statistics.norms[field];
+    if (!norms) return;
+    norms += (size_t)row * (size_t)trace->capacity + (size_t)t;
+    for (int i = 0; i < n; i++, rows += stride) norms[i] = sqrtf(ss_dot(rows, rows, width));
+}
+
 float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width) {
     const float *kept = trace->kept.norms[field];
+    const float *summed = trace->statistics.norms[field];
     if (kept) return kept[(size_t)row * (size_t)trace->T + (size_t)t];
+    if (summed) return summed[(size_t)row * (size_t)trace->capacity + (size_t)t];
     const float *x = ss_row(trace, field, row, t);
     return sqrtf(ss_dot(x, x, (size_t)width));
 }

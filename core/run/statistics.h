@@ -3,8 +3,8 @@
  *
  * A map is the largest part of a trace, and most metrics need only such sums. The rows of a head
  * are added in the order of their queries, whether they come from the pass, from a stored map, or
- * are computed again (maps.h): the bits are the same. A measuring run keeps only these sums, and
- * the sums over its queries.
+ * are computed again (maps.h): the bits are the same. A measuring run keeps only these sums, those
+ * over its queries, and norms.
  */
 #ifndef SS_RUN_STATISTICS_H
 #define SS_RUN_STATISTICS_H
@@ -23,6 +23,11 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride);
 
+/* If a measuring run sums the field, keeps the norms of rows[n] of `width` numbers, `stride`
+ * numbers apart: those of tokens [t, t+n) of its row `row`. */
+void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
+                             const float *rows, size_t stride, size_t width);
+
 /* Groups of maps that the trace's fields suffice for. */
 unsigned ss_statistics_of(const ss_trace *trace);
 
@@ -30,7 +35,7 @@ unsigned ss_statistics_of(const ss_trace *trace);
 void ss_statistics_clear(const ss_trace *trace);
 void ss_statistics_rewind(const ss_trace *trace, int n);
 
-/* True if groups of every head have exactly the first T queries. */
+/* True if groups have exactly the first T tokens in every head. */
 bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T);
 
 /* Brings groups of every head to the first T queries by reading the missing rows. */

@@ -139,9 +139,21 @@ static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
     return ss_arena_take(arena, numbers, size);
 }
 
+/* Takes a number for each vector of a field [L][..][T][width]. */
+static float *take_norms(const ss_trace *trace, ss_arena *arena, ss_field_id field) {
+    const char *const *shape = table[field].shape;
+    size_t rows = 1, numbers;
+    for (; **shape != 'T'; shape++) rows *= extent(trace, *shape);
+    if (!ss_mul_size(&numbers, rows, (size_t)trace->capacity)) numbers = SIZE_MAX;
+    return ss_arena_take(arena, numbers, sizeof(float));
+}
+
 static void take_statistics(ss_trace *trace, ss_arena *arena) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
     ss_row_statistics *of = &trace->statistics;
+    for (int field = 0; field < SS_FIELD_N; field++)
+        if (trace->summed & SS_FIELDS_NORMS & SS_BIT(field))
+            of->norms[field] = take_norms(trace, arena, (ss_field_id)field);
     of->queries = ss_arena_take(arena, SS_STATISTICS * heads, sizeof *of->queries);
     if (trace->fields & SS_BIT(SS_FIELD_Q)) {
         of->cosines = ss_arena_take(arena, 2 * heads, sizeof *of->cosines);
@@ -167,7 +179,8 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
     size_t numbers;
-    if (trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q))) take_statistics(trace, arena);
+    if (trace->summed || trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q)))
+        take_statistics(trace, arena);
     /*
      * Working memory is the larger of two. A spectrum: half a square matrix and three vectors, side
      * (side + 1) / 2 + 3 side, and for more rows than columns floats for a tile of products.
@@ -200,8 +213,11 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         sized.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
         trace->rooms[field] = (size_t)sized.capacity;
         trace->widths[field] = count_from(&sized, *own ? own + 1 : shape);
-        if (there & ~(trace->computed | trace->summed) & SS_BIT(field))
-            trace->buffers[field] = ss_arena_take(arena, count_from(&sized, shape), sizeof(float));
+        /* The pass reads keys and values of its layer from the trace. */
+        bool one_layer = trace->summed & SS_FIELDS_LAYER & SS_BIT(field);
+        if (one_layer || there & ~(trace->computed | trace->summed) & SS_BIT(field))
+            trace->buffers[field] =
+                ss_arena_take(arena, count_from(&sized, shape + one_layer), sizeof(float));
     }
     ss_trace_take_room(trace, arena);
 }

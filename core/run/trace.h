@@ -53,10 +53,15 @@ typedef enum ss_field_id {
  */
 #define SS_STREAMS (1u << 31)
 /*
- * Another such bit: the run measures. Of maps and queries it keeps only the statistics that metrics
- * read (statistics.h), over all of its tokens, and no rows: q's 4 L H K bytes per token are saved.
+ * Another such bit: the run measures. Of maps, queries, keys and values it keeps only the
+ * statistics that metrics read (statistics.h), over all of its tokens, and no rows: 4 L (H + 2 G) K
+ * bytes per token are saved. The whole text goes through a layer before the next one, so that keys
+ * and values of one layer suffice, and tokens cannot be appended.
  */
 #define SS_MEASURES (1u << 30)
+/* Fields of which such a run holds one layer, and those whose norms it keeps. */
+#define SS_FIELDS_LAYER (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
+#define SS_FIELDS_NORMS SS_FIELDS_LAYER
 #define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
 /* Fields that a streaming run stores per cache slot. */
 #define SS_FIELDS_SLOTS (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V) | SS_BIT(SS_FIELD_EVICTED))
@@ -91,9 +96,10 @@ enum {
     SS_OF_ENTROPY = 2,
     SS_OF_VALUES = 4,
     SS_OF_OUTPUTS = 8,
-    SS_OF_COSINES = 16 /* of queries and keys; the other groups are of maps */
+    SS_OF_COSINES = 16, /* of queries and keys; those before are of maps */
+    SS_OF_NORMS = 32    /* of vectors; a run that keeps the vectors computes them when asked */
 };
-#define SS_STATISTICS 5
+#define SS_STATISTICS 5 /* groups that have a number of first queries */
 
 /*
  * Statistics gathered in one reading of the maps, or of the queries (statistics.h),
@@ -108,6 +114,8 @@ typedef struct ss_row_statistics {
     float *mass, *factor, *first; /* per query; first: |weight| of the first token */
     float *entropy;
     float *lengths;            /* per key: |v| */
+    float *norms[SS_FIELD_N];  /* of a field that a measuring run sums: norms of its vectors,
+                                  [rows][capacity]; valid once the extension is complete */
     double *alpha, *alpha_raw; /* per key: sum of shares, and of weights */
     double *values, *outputs;  /* per key: sum of |weight| over the sum of |weight| |v| in its row,
                                   and over that of |weight| |W_O v| */
@@ -148,6 +156,8 @@ typedef struct ss_trace {
     void *buffers[SS_FIELD_N]; /* in the fields' shapes, with the capacity for T; NULL: not recorded
                                 */
     size_t rooms[SS_FIELD_N];  /* tokens, or slots, that a field's buffer holds */
+    int bases[SS_FIELD_N];     /* index of the first row that it holds; 0 except for k and v of a
+                                  measuring run, which holds those of one layer at a time */
     size_t widths[SS_FIELD_N]; /* numbers per token; for a field without tokens, all */
     ss_kept kept;              /* of a recording: replaces what it lacks */
 } ss_trace;
@@ -168,7 +178,7 @@ static inline int32_t *ss_tokens(const ss_trace *trace) {
  */
 static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t) {
     float *floats = ss_floats(trace, field);
-    size_t row = (size_t)index * trace->rooms[field] + (size_t)t;
+    size_t row = (size_t)(index - trace->bases[field]) * trace->rooms[field] + (size_t)t;
     return floats ? floats + row * trace->widths[field] : NULL;
 }
 

@@ -4,7 +4,7 @@ import { exec } from 'node:child_process';
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.js';
+import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.ts';
 import {
   ask,
   chips,

@@ -118,6 +118,27 @@ export default [
     'metrics',
   ],
   [
+    'a run that measures keeps the norms of the first layer only',
+    'run/statistics.c',
+    'norms += (size_t)row * (size_t)trace->capacity + (size_t)t;',
+    'norms += (size_t)t;',
+    'maps',
+  ],
+  [
+    'a run that measures goes on after its keys are gone',
+    'run/run.c',
+    'T > 0 && (pass->by_layer || whole || prefix)',
+    'T > 0 && (whole || prefix)',
+    'maps',
+  ],
+  [
+    'by layer each chunk has the positions of the first',
+    'run/forward.c',
+    'pass->text_angles[i].cosine + at * pairs',
+    'pass->text_angles[i].cosine',
+    'maps',
+  ],
+  [
     'a run that measures goes on from what it summed',
     'run/begin.c',
     'trace->summed || ',
@@ -833,14 +854,14 @@ export default [
   // the package, the page, the logs of training
   [
     'a deviation between sequences divides by n',
-    'wasm/study/measure.js',
+    'wasm/study/measure.ts',
     'square - mean * mean) * n) / (n - 1))',
     'square - mean * mean) * n) / n)',
     'measure',
   ],
   [
     'uniform attention at half of eps is too much',
-    'wasm/study/judge.js',
+    'wasm/study/judge.ts',
     'even <= eps;',
     'even <= eps / 2;',
     'measure',
@@ -1001,7 +1022,7 @@ export default [
   ],
   [
     'a size of 4 GB becomes none',
-    'wasm/abi/module.js',
+    'wasm/abi/module.ts',
     'bytes < 2 ** 32 ?',
     'bytes <= 2 ** 32 ?',
     'memory',

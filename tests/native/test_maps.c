@@ -1,10 +1,12 @@
 /*
  * Maps on demand have the bits of stored ones for every operation, mask, window, bias key, position
  * scheme, edit and family of the goldens; so do the metrics that the pass accumulates without a
- * map, and those of a run that measures, which keeps neither maps nor queries.
+ * map, and those of a run that measures, which keeps no maps, queries, keys or values and takes
+ * the text through one layer after the other.
  */
 #include "check.h"
 #include "edit_lists.h"
+#include "run/pass.h"
 #include "run/statistics.h"
 
 #define LLAMA "tests/golden/hf-llama-gqa"
@@ -98,10 +100,10 @@ static void check_metrics(const ss_trace *stored, const ss_trace *computed, cons
 }
 
 /* Of a run that measures, compares every metric of all tokens; those that need more than the sums
- * are refused, and so are fewer tokens. */
+ * are refused, and so are fewer tokens, except for norms. */
 static void check_sums(const ss_trace *stored, const ss_trace *sums, const ss_trace *base) {
     int n;
-    uint32_t summed = SS_FIELDS_MAPS | SS_BIT(SS_FIELD_Q);
+    uint32_t summed = SS_FIELDS_MAPS | SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V);
     const ss_metric *rows = ss_metrics(&n);
     CHECK(sums->summed == summed && !ss_floats(sums, SS_FIELD_Q));
     for (int i = 0; i < n; i++) {
@@ -118,8 +120,15 @@ static void check_sums(const ss_trace *stored, const ss_trace *sums, const ss_tr
             printf("    %s of a run that measures\n", rows[i].name);
         free(a);
         free(b);
-        args.T--;
-        if (reads && args.T) CHECK(ss_metric_shape(dims, sums, i, &args, &err) < 0);
+        bool norms = rows[i].statistics == SS_OF_NORMS;
+        if (--args.T == 0 || !reads) continue;
+        CHECK((ss_metric_shape(dims, sums, i, &args, &err) < 0) == !norms);
+        if (!norms) continue;
+        a = measure_args(stored, rows[i].name, args, &count);
+        b = measure_args(sums, rows[i].name, args, &count);
+        CHECK(!memcmp(a, b, count * sizeof *a));
+        free(a);
+        free(b);
     }
 }
 
@@ -130,6 +139,22 @@ static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int
     opened_run run = open_run(&with_budget);
     for (int t = 0; t < T; t += piece)
         must(ss_run_extend(&run.run, prompt + t, least(piece, T - t), &err), &err, "extend");
+    return run;
+}
+
+/* A run that measures, of chunks of a few tokens where none must be together. */
+static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
+    ss_run_desc measures = *desc;
+    ss_error err;
+    measures.fields |= SS_MEASURES;
+    opened_run run = open_run(&measures);
+    ss_pass *pass = run.run.pass;
+    if (chunk >= pass->together && !desc->model->arch.prefix)
+        pass->chunk = least(pass->chunk, chunk);
+    must(ss_run_begin(&run.run, prompt, T, &err), &err, "begin");
+    int chunks = (T + pass->chunk - 1) / pass->chunk, left = chunks * (desc->model->arch.L + 1);
+    while (left > 0) CHECK_INT(ss_run_step(&run.run), --left);
+    CHECK(run.run.trace.T == T && ss_run_step(&run.run) == 0);
     return run;
 }
 
@@ -145,8 +170,7 @@ static void compare(const ss_model *model, const ss_edit *edits, int n, int T, i
     ss_statistics_clear(&computed.run.trace);
     check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
     check_maps(&stored.run, &computed.run);
-    desc.fields |= SS_MEASURES;
-    opened_run sums = run_with(&desc, 0, T, piece);
+    opened_run sums = run_sums(&desc, T, least(piece, 5));
     CHECK(sums.arena.used == sums.arena.bytes);
     check_sums(&stored.run.trace, &sums.run.trace, &stored.run.trace);
     close_run(&sums);
@@ -223,8 +247,7 @@ static void updates(const char *folder, const char *edit_text) {
     for (int n = 0; n < 2; n++) {
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, n, NULL, 0, NULL, 0};
         opened_run stored = run_with(&desc, 0, 8, 8), computed = run_with(&desc, NO_MAPS, 8, 8);
-        desc.fields |= SS_MEASURES;
-        opened_run sums = run_with(&desc, 0, 8, 8);
+        opened_run sums = run_sums(&desc, 8, 3);
         uint32_t state = 11;
         for (int i = 0; i < 12; i++) {
             int32_t text[T_MAX];
@@ -320,8 +343,13 @@ static void budget(void) {
     must(ss_run_size(&sums, &measures, &err), &err, "size");
     must(ss_run_size(&whole, &keeps, &err), &err, "size");
     /* An arena under the address sanitizer keeps a gap after each buffer. */
-    size_t queries = (size_t)arch->L * (size_t)arch->H * 2048 * (size_t)arch->K * sizeof(float);
-    CHECK(whole - sums >= queries && whole - sums < queries + 256);
+    size_t layers = (size_t)arch->L, G = (size_t)arch->G, K = (size_t)arch->K;
+    size_t rows = layers * (size_t)arch->H * K + 2 * (layers - 1) * G * K;
+    /* It needs the stream and the angles of the whole text, and norms of keys and values. */
+    size_t chunk = 2048 - SS_CHUNK, pairs = (size_t)arch->rotary_width / 2;
+    size_t more = chunk * ((size_t)arch->D + 2 * pairs) + 2048 * 2 * layers * G;
+    size_t saved = (2048 * rows - more) * sizeof(float);
+    CHECK(whole - sums + 256 >= saved && whole - sums < saved + 256);
     for (int i = 2; i < 4; i++)
         CHECK_NEAR((double)(bytes[i] - bytes[i - 1]) / (double)(bytes[i - 1] - bytes[i - 2]), 2,
                    0.02);
@@ -403,6 +431,16 @@ static void refusals(void) {
     desc.from = &run.run.trace;
     desc.fields |= SS_MEASURES;
     CHECK_INT((int)try_run(&desc, &err), SS_UNSUPPORTED);
+    /* Keys of earlier tokens are gone. */
+    must(ss_run_update(&sums.run, prompt, 5, &err), &err, "update");
+    CHECK_INT((int)ss_run_extend(&sums.run, prompt, 1, &err), SS_UNSUPPORTED);
+    CHECK_TEXT(err.text,
+               "expected all tokens at once, since a run that measures keeps no keys, but 5 are "
+               "there already");
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(
+            (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_K : SS_FIELD_V, 0, 0, &err),
+            SS_BAD_REQUEST);
     close_run(&sums);
     /* An extension that was given up has the sums of some layers only. */
     desc = (ss_run_desc){&model.model,
@@ -420,7 +458,7 @@ static void refusals(void) {
     size_t dims[SS_RANK_MAX];
     ss_metric_args args = {0.3f, 4, 0, 0, NULL};
     CHECK(ss_metric_shape(dims, &sums.run.trace, alpha, &args, &err) > 0);
-    must(ss_run_begin(&sums.run, prompt, 4, &err), &err, "begin");
+    must(ss_run_begin_update(&sums.run, prompt + 1, 4, &err), &err, "begin");
     ss_run_step(&sums.run);
     CHECK(ss_metric_shape(dims, &sums.run.trace, alpha, &args, &err) < 0);
     close_run(&sums);
@@ -433,12 +471,13 @@ static void refusals(void) {
 }
 
 static void table_says(void) {
-    CASE("every metric that reads maps reads the accumulated statistics, and one of queries");
+    CASE("every metric that reads maps or norms reads the accumulated statistics, and one of "
+         "queries");
     int n;
     const ss_metric *rows = ss_metrics(&n);
     for (int i = 0; i < n; i++)
-        CHECK(((rows[i].fields & SS_FIELDS_MAPS) || !strcmp(rows[i].name, "cos_gap")) ==
-              (rows[i].statistics != 0));
+        CHECK(((rows[i].fields & SS_FIELDS_MAPS) || !strcmp(rows[i].name, "cos_gap") ||
+               !strcmp(rows[i].topic, "norm")) == (rows[i].statistics != 0));
 }
 
 int main(void) {

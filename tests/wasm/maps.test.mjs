@@ -1,7 +1,7 @@
 // Maps that are computed when they are read: JavaScript sees of them what it sees of stored ones.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { measure } from '../../wasm/index.js';
+import { measure } from '../../wasm/index.ts';
 import { failure, files, golden, tiny, withEngine } from './helper.mjs';
 
 const ids = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
@@ -75,13 +75,12 @@ for (const kernels of ['simd', 'base'])
 test('a run that measures has the numbers of one that keeps its maps, in less memory, and refuses rows', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const model = await engine.open(files(tiny));
-    const { L, H, K } = model.architecture;
+    const { L, H, G, K } = model.architecture;
     const fields = ['att', 'q', 'seen', 'out_norm', 'hidden'];
     const whole = await model.run(ids, { fields, maps: 0 });
     const sums = await model.run(ids, { fields, measuring: true });
-    const reads = metricsOf(engine.describe, fields).filter(
-      ({ metric }) => metric !== 'logit_parts',
-    );
+    const rows = ['logit_parts', 'tag_stream'];
+    const reads = metricsOf(engine.describe, fields).filter(({ metric }) => !rows.includes(metric));
     for (const text of [ids, ids.slice(0, 5), [...ids, 4]]) {
       await whole.update(text);
       await sums.update(text);
@@ -93,10 +92,15 @@ test('a run that measures has the numbers of one that keeps its maps, in less me
     assert.equal((await failure(sums.metric('qk_dot', { layer: 0, head: 0 }))).where, 'qk_dot');
     assert.equal((await failure(sums.metric('alpha', { tokens: 3 }))).where, 'alpha');
     assert.equal((await failure(model.run(ids, { measuring: 1 }))).where, 'measuring');
-    for await (const { att } of sums.generate({ count: 1, temperature: 0 }))
-      assert.equal(att.data.length, 0);
-    const bytes = (measuring) => model.runBytes(10, { fields, capacity: 10, maps: 0, measuring });
-    assert.equal((await bytes(false)) - (await bytes(true)), 4 * L * H * K * 10);
+    for (const field of ['k', 'v']) assert.equal((await failure(sums.field(field))).where, field);
+    assert.match(
+      (await failure(sums.generate({ count: 1, temperature: 0 }).next())).text,
+      /^expected all tokens at once, since a run that measures keeps no keys, but 13 are there already$/,
+    );
+    const bytes = (measuring) => model.runBytes(16, { fields, capacity: 16, maps: 0, measuring });
+    // Keys and values of one layer are left, and norms of all.
+    const vectors = H * L + 2 * G * (L - 1);
+    assert.equal((await bytes(false)) - (await bytes(true)), 64 * (vectors * K - 2 * G * L));
   });
 });
 

@@ -19,8 +19,8 @@ import {
   sweep,
   textTask,
   unmask,
-} from '../../wasm/index.js';
-import { drawSome, meanOf } from '../../wasm/study/tasks.js';
+} from '../../wasm/index.ts';
+import { drawSome, meanOf } from '../../wasm/study/tasks.ts';
 import { failure } from './helper.mjs';
 
 /** Each promise ends with an error whose place and sentence are these. */
@@ -41,6 +41,7 @@ const describe = {
     row('rare', ['norm'], { summary: false }),
     row('bare', [], { summary: false }),
     row('dots', ['q'], { summary: false }),
+    row('tags', ['v'], { summary: false }),
     row('cosines', ['q'], { summary: false, accumulated: true }),
     row('gap', ['loss'], { arguments: ['base'], summary: false }),
   ],
@@ -50,6 +51,7 @@ const describe = {
     { name: 'logits', streamed: false },
     { name: 'norm', streamed: true },
     { name: 'q', streamed: false },
+    { name: 'v', streamed: false },
   ],
   edits: [
     { name: 'late', waits: true, fields: ['kept'] },
@@ -94,6 +96,7 @@ test('runs keep the rows of maps and queries only where something reads them', a
   for (const [metrics, cases, options, measuring] of [
     [['loss', 'sink', 'cosines'], [[]], {}, [true]],
     [['sink', 'dots'], [[]], {}, [false]],
+    [['sink', 'tags'], [[]], {}, [false]],
     [['loss'], [late], { streaming: true }, [false]],
     [['sink'], [late, late, late], {}, [undefined, false, false, false]],
     [['sink', 'kl'], [[{ kind: 'early', layer: 0 }]], {}, [undefined, true]],
@@ -239,7 +242,7 @@ test('a study of nothing, or of unequal lengths, is refused in a sentence', asyn
     [of([[1]], { streaming: 1 }), 'streaming: expected true or false, got 1'],
     [
       of([[1]], { metrics: ['x'] }),
-      'metric: expected one of loss, sink, kl, rare, bare, dots, cosines, gap, got "x"',
+      'metric: expected one of loss, sink, kl, rare, bare, dots, tags, cosines, gap, got "x"',
     ],
     [() => sweep(model, [[1]], [3]), 'cases[0]: expected a list, got 3'],
     [() => headEffects(model, [[1]], { edits: [3] }), 'edits[0]: expected an object, got 3'],

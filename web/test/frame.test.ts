@@ -19,6 +19,7 @@ import {
   sharesOf,
   superWeightOf,
   type Frame,
+  pooledSide,
 } from '../src/frame';
 import {
   classSentence,
@@ -331,4 +332,8 @@ describe('what may be said of a sink', () => {
       /B’s bias key, which is not a token, receives as much in 3 of the 4/,
     );
   });
+});
+
+it('a map of more tokens than cells has blocks, the last of which may be cut', () => {
+  expect([4, 5, 9, 10].map((T) => pooledSide(T, 4))).toEqual([undefined, 3, 3, 4]);
 });

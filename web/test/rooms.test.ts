@@ -300,6 +300,7 @@ describe('Explore', () => {
     expect(late.root.className).toBe('awaited');
     await vi.advanceTimersByTimeAsync(1);
     expect(late.root.className).toBe('awaited late');
+    expect(made.root.className).toBe('');
   });
 
   it('lacks what a link hides', () => {
@@ -532,6 +533,11 @@ describe('About a model', () => {
     expect((await of(softmax(), cardOf('other'))).all('p')).toHaveLength(2);
     expect((await of(softmax(), cardOf('softmax', { measured: {} }))).texts('p')).not.toContain(
       'What softmax is.',
+    );
+    // What was measured is of the weights as they were trained, and of nothing that is put in.
+    const edited = { class: 'counterfactual', edits: [{ kind: 'silence' }] } as never;
+    expect((await of(softmax(edited), cardOf('softmax'))).texts('p').join()).not.toContain(
+      'held-out',
     );
   });
 

@@ -61,12 +61,43 @@ describe('queries and keys as arrows', () => {
     expect(answerOf({ rows: 8, wins: 7, aligned: 7, first: 0.2, others: -0.1, ratio: 1 })).toMatch(
       /^Almost every/,
     );
+    // The borders: a quarter and three quarters of the rows, and right angles.
+    const border = (change: object) =>
+      answerOf({ rows: 8, wins: 6, aligned: 6, first: 0.5, others: -0.5, ratio: 1, ...change });
+    expect(border({})).toMatch(/^Almost every .* and away from the others\.$/);
+    expect(border({ wins: 5 })).toMatch(/wins for some tokens only/);
+    expect(border({ wins: 2 })).toMatch(/does not win/);
+    expect(border({ aligned: 5 })).toMatch(/wins by its length/);
+    for (const right of [{ first: 0 }, { others: 0 }])
+      expect(border(right)).toMatch(/points more towards the first key than towards any other/);
+    // A key that is as good as another does not win, nor is it better aligned.
+    expect(contestOf(keyed(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
+      ...{ rows: 2, wins: 0, aligned: 0 },
+    });
+    const short = (cos: Parameters<typeof keyed>[0], norm: number) =>
+      arrows.says(keyed(cos, [norm, 5, 5]), at).includes('It wins although it is short');
+    expect([short(cosines(0.5, -0.5, -0.5), 1), short(cosines(0.5, -0.5, -0.5), 4)]).toEqual([
+      ...[true, false],
+    ]);
+    // A right angle with the first key, or with the others on average.
+    expect(short(cosines(0, -0.5, -0.5), 1)).toBe(false);
+    expect(short(cosines(0.5, 0, 0), 1)).toBe(false);
+    expect(arrows.says(keyed(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
     // Of a recording another key may count as the first.
     const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
     expect(contestOf(later as unknown as Frame, at)).toMatchObject({
       ...{ rows: 1, wins: 0, first: -0.25, others: 0.625, ratio: 4 / 2.5 },
     });
     expect(contestOf({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
+    // Two heads of a layer share the keys, so their norms.
+    const { head, ...plain } = keyed();
+    const grouped = {
+      ...plain,
+      head: { ...head!, head: 1 },
+      architecture: { ...plain.architecture, G: 1 },
+      tensors: { ...plain.tensors, key_norm: tensor([2, 1, 3], [9, 9, 9, 1, 2, 2]) },
+    } as unknown as Frame;
+    expect(contestOf(grouped, { layer: 1, head: 1 })!.ratio).toBe(0.5);
     expect(arrows.says(frameOf(), at)).toBe('');
   });
 
@@ -145,8 +176,9 @@ describe('what each head writes', () => {
         'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 write 3.25.',
     );
     const words = (own: number) => littleWords(writtenOf(writes(2, 2, own, 2), at));
-    expect([0.9, 1.5, 2].map(words)).toEqual([
+    expect([0.9, 1, 1.5, 2].map(words)).toEqual([
       'This head writes little.',
+      'This head writes somewhat less than the others.',
       'This head writes somewhat less than the others.',
       'This head writes no less than the others.',
     ]);
@@ -334,6 +366,15 @@ describe('the story', () => {
     ]);
     // A value that is not short is no place for attention that is not needed.
     expect((await words([frame(0.5)], { losses: [2, 2.25] }))[0]).toBe('');
+    // Both heads of a layer share one value.
+    const shared = (ratio: number) =>
+      ({
+        ...frame(),
+        architecture: { ...own!.architecture, G: 1 },
+        tensors: { ...own!.tensors, value_ratio: tensor([2, 1], [1, ratio]) },
+      }) as Frame;
+    const second = { layer: 1, head: 1 };
+    expect((await words([shared(0.125)], { losses: [2, 2], ...second }))[0]).toContain('0.13×');
     const late = async (...losses: number[]) => (await words([own], { losses }))[2];
     expect(await late()).toBe('Does the model use this head? Ablating it …');
     expect(await late(2.5, 2)).toMatch(/by −0\.500 nats/);
@@ -379,6 +420,35 @@ describe('the story', () => {
     expect(texts('.step-words p')[1]).toMatch(/^Step 0/);
     state.value = { ...state.value, shown: ['gated', 'sigmoid'] };
     expect(wants().subjects).toEqual(['gated']);
+  });
+
+  it('5: says how much the sink depends on the seed, of the twin where it has several', async () => {
+    const seeds = (id: string, sinks: readonly number[]) => ({
+      ...card(id, 3.4),
+      further_seeds: sinks.map((sink_1, i) => ({ seed: i + 2, sink_1 })),
+    });
+    const words = async (own: readonly number[], twin: readonly number[]) => {
+      const cards = [seeds('softmax', own), seeds('sigmoid', twin)];
+      const frames = [keyed(), sigmoid(keyed())];
+      const { know, text, entries } = storyOf(5, frames, { cards });
+      await settle();
+      await settle();
+      const early = {
+        ...keyed(),
+        subject: 'softmax@0',
+        model: { id: 'softmax@0', title: 'Softmax model', step: { step: 0, of: 4000 } },
+      } as unknown as Frame;
+      know([...[...entries.value.values()].map(({ frame }) => frame!), early]);
+      return text('.more p');
+    };
+    const own =
+      'The strength of the sink depends on the seed: with 2 random seeds, 50% and 60% of the heads end up giving the ' +
+      'first token more than 30%';
+    expect(await words([60], [])).toBe(`${own}. The first seed is shown.`);
+    expect(await words([60], [12.5])).toBe(
+      `${own}; in its sigmoid twin at most 50.0%. The first seed is shown.`,
+    );
+    expect(await words([], [12.5])).toBe('');
   });
 
   it('6: embeds the lab with a preset that takes seconds', async () => {

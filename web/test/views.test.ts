@@ -280,6 +280,9 @@ describe('the attention map', () => {
     locator.getBoundingClientRect = () => new DOMRect(0, 0, 100, 100);
     locator.dispatchEvent(new MouseEvent('click', { clientX: 50, clientY: 30, bubbles: true }));
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 30 });
+    // To the nearest token.
+    locator.dispatchEvent(new MouseEvent('click', { clientX: 50.6, clientY: 30.4, bubbles: true }));
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 31 });
     expect(one(exact, '.locator .mark').style.top).toBe('60%');
     locator.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: -1, zoomKey: -1 });
@@ -673,6 +676,21 @@ describe('lines and bars', () => {
     expect(context.says(frame, at)).toBe(
       'Sink₁ is 50% with 16 tokens (mean α₁ 0.30, uniform 0.21), 75% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
     );
+    // Of many lengths the first, the middle and the last one are said.
+    const lengths = (count: number) =>
+      base(
+        { T: 99 },
+        {
+          lengths: tensor(
+            [count],
+            Array.from({ length: count }, (_, i) => 16 + i),
+          ),
+          alpha_by_length: tensor([count, 4], new Float32Array(4 * count)),
+        },
+      );
+    const said = (count: number) => context.says(lengths(count), at).match(/\d+ tokens/g);
+    expect(said(4)).toEqual(['16 tokens', '17 tokens', '19 tokens']);
+    expect(said(5)).toEqual(['16 tokens', '18 tokens', '20 tokens']);
     expect(named(context.numbers(frame, at))).toEqual([
       ['tokens', 2],
       ['sink_1', 2],
@@ -1287,6 +1305,11 @@ describe('caches and settings', () => {
     const view = drawn(kept, frame);
     expect(view.text('.caption')).toBe(
       'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
+    );
+    // Of several prompts, heads on average.
+    const several = { ...frame.tensors, keeps_first: tensor([2, 2], [0.9, 0.9, 0.9, 0]) };
+    expect(kept.says({ ...frame, tensors: several } as Frame, at)).toMatch(
+      /^Last 2: 3 of 4 heads \(67%\)/,
     );
     expect(view.map.data).toMatchObject({ rows: 4, cols: 3, chosen: { row: 2, col: -1 } });
     // Evicted at query 2: key 0 was kept for 2 of 3 queries, key 1 for 1 of 2.

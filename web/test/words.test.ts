@@ -41,6 +41,7 @@ describe('a number', () => {
   it('of heads is whole where it is one, within a rounding', () => {
     const of = (share: number) => headsWords(frameOf(), share).split(' of')[0];
     expect([0.25002, 0.2501, 0.0125, 0.0124].map(of)).toEqual(['1', '1.0', '0.1', 'none']);
+    expect([0.74998, 0.7499].map(of)).toEqual(['3', '3.0']);
   });
 
   it('of a row sum is that over the prompts, or else the mean over heads', () => {

@@ -162,7 +162,7 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
   scope.effect(() => {
     const { subject, question } = shown()[0]?.frame ?? {};
     const now = subject && `${subject} ${JSON.stringify(question)}`;
-    if (written !== undefined && now !== written) without.stop();
+    if (now !== written) without.stop();
     written = now;
   });
   return {
