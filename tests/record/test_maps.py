@@ -140,6 +140,7 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
         (np.full((1, 1, 1, 4, 4), np.nan), ["abcd"], {}, "finite weights"),
         (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"mask": "causal"}, "that the causal mask hides"),
         (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"first": 4}, "first: expected a position below 4"),
+        (np.ones((1, 1, 1, 1, 1)), ["a"], {}, "maps: expected two tokens or more, found 1"),
         (
             np.full((1, 1, 1, 4, 4), 1 / 4),
             ["abcd"],
