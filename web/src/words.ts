@@ -257,7 +257,7 @@ export const shareWords = ({ operation: { normalises } }: Frame): string =>
 export const SOFTMAX_AND_SIGMOID =
   'Softmax makes each row sum to 100%, so a token must attend somewhere. Read from left to right, only the first token is ' +
   'visible to all, and training often makes it the place for the rest. Sigmoid weighs each token on its own: a row may sum ' +
-  'to little, and has no rest to give away.';
+  'to little, and need not give anything away.';
 
 /** What attention on a small value is good for, true of heads that have both. */
 export function purposeWords(frame: Frame, at: Head): string {

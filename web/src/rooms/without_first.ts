@@ -152,9 +152,9 @@ export class Recorded {
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          The sink is of use. A published model, ${model}, continues the grey text, which no marker
-          begins: the token that stands first, “${first}”, is its sink. At the right, later tokens
-          cannot attend to it.
+          The sink is of use. Here another, published model, ${model}, continues the grey text. Its
+          sink is whatever token stands first, here “${first}”. At the right, later tokens cannot
+          attend to it.
         </p>
         <div class="recorded-texts">
           <div>
