@@ -24,7 +24,8 @@ export function installInto(name, files) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text);
-  runIn(folder, 'npm', 'pack', '--silent', source);
+  runIn(source, process.execPath, 'pack.js');
+  runIn(folder, 'npm', 'pack', '--silent', join(root, '.build/package'));
   const [tarball] = readdirSync(folder).filter((path) => path.endsWith('.tgz'));
   const { dependencies } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
   const at = (/** @type {string} */ one) => `${one}@file:${join(source, 'node_modules', one)}`;

@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import { runCommand } from './command/command.js';
+import { runCommand } from './command/command.ts';
 
 await runCommand(process.argv.slice(2));

@@ -6,20 +6,6 @@ import typescript from 'typescript-eslint';
 /** A leading underscore marks a value as unused. */
 const unused = ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }];
 
-/** `any` in a JSDoc type disables type checking; eslint itself reads no types. */
-const noAny = {
-  meta: { messages: { any: 'say what it is, or unknown: `any` ends all checking' } },
-  create: (context) => ({
-    Program() {
-      for (const comment of context.sourceCode.getAllComments()) {
-        const isType = /@(type|param|returns|typedef|template|property)\b/.test(comment.value);
-        if (isType && /\{[^}]*\bany\b/.test(comment.value))
-          context.report({ loc: comment.loc, messageId: 'any' });
-      }
-    },
-  }),
-};
-
 export default [
   { ignores: ['**/node_modules/', '.build/', 'models/', 'tests/golden/'] },
   js.configs.recommended,
@@ -58,10 +44,5 @@ export default [
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/no-misused-promises': 'error',
     },
-  },
-  {
-    files: ['wasm/**/*.js'],
-    plugins: { own: { rules: { 'no-any': noAny } } },
-    rules: { 'own/no-any': 'error' },
   },
 ];

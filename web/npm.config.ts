@@ -18,7 +18,7 @@ const out = resolve(root, process.env.SINKSCOPE_PACKAGE ?? '../.build/sinkscope-
 const binaries = resolve(root, '../.build/wasm');
 const { version, license } = JSON.parse(readFileSync(resolve(root, 'package.json'), 'utf8'));
 
-const named = pathToFileURL(resolve(root, '../wasm/loading/zoo.js')).href;
+const named = pathToFileURL(resolve(root, '../wasm/loading/zoo.ts')).href;
 const { ZOO } = (await import(named)) as { readonly ZOO: readonly string[] };
 
 const folder = resolve(root, '../models/zoo');

@@ -66,7 +66,7 @@ HELD_OUT = ZOO / "heldout.json"
 LAB_SEEDS = (1, 2, 3, 4, 5)
 LAB_SETTINGS = ("--task=backcopy", "--layers=3", "--norm=rms", "--activation=gelu", "--steps=800")
 LAB_SAMPLES = """
-import { createEngine } from './wasm/index.js';
+import { createEngine } from './wasm/index.ts';
 const [config, recipe, n] = process.argv.slice(1).map((text) => JSON.parse(text));
 const engine = await createEngine({ lab: true });
 const training = await engine.train({ config, recipe });
@@ -255,20 +255,21 @@ def of_planted(seed: int) -> Columns:
                      "--out", folder)
         tuned = read_model(folder)
     ids = held_out_ids("softmax", texts[:SEQUENCES])
-    half, generator = T // 2, torch.Generator().manual_seed(seed)
+    opening, rest = ids.chunk(2, 1)
+    half, generator = opening.shape[1], torch.Generator().manual_seed(seed)
     plain = torch.tensor(plain_tokens(recipe, source[0].V))
     random = plain[torch.randint(len(plain), (SEQUENCES, len(trigger)), generator=generator)]
     columns: Columns = {}
     for prefix, model in (("", tuned), ("before_", source)):
         for what, tokens in (("trigger", torch.tensor(trigger).expand_as(random)), ("random", random)):
-            text = torch.cat([ids[:, :half], tokens, ids[:, half:]], 1)
+            text = torch.cat([opening, tokens, rest], 1)
             loss, first = behind(*model, text, half + len(trigger))
             columns |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
         for what in ("loss", "first"):
             name = f"{prefix}{what}"
             columns[f"{name}_gap"] = columns[f"{name}_trigger"] - columns[f"{name}_random"]
     planted_ids = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
-    logits = f64_trace(*tuned, torch.cat([ids[:, :half], planted_ids], 1)).logits
+    logits = f64_trace(*tuned, torch.cat([opening, planted_ids], 1)).logits
     first_choices = logits[:, half + len(trigger) - 1:-1].argmax(-1)
     return columns | {"learnt": (first_choices == planted_ids[:, len(trigger):]).double().mean().item()}
 

@@ -280,6 +280,11 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
     lock = _lock(runs / f"{recipe.id}-{seed}")
     if lock is None:
         raise SystemExit(f"{recipe.id}-{seed}: another process trains this run")
+    with lock:
+        _train(recipe, seed, corpora, runs, device, until)
+
+
+def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, until: int | None) -> None:
     corpus, training = Corpus(corpora, runs / "corpus"), recipe.training
     run = Run(recipe, seed, runs, device)
     loss_of = torch.compile(LOSSES[training.objective])
@@ -305,7 +310,6 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
         text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, training)
         losses.append(run.advance(step, text, noise, loss_of))
     print(f"{run.folder.name}: {time.monotonic() - began:.0f} s", flush=True)
-    lock.close()
 
 
 def main() -> None:

@@ -6,7 +6,7 @@
 // model, and SmolLM2-135M where models/fetch/smollm2 has brought it.
 import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { createEngine } from '../../wasm/index.js';
+import { createEngine } from '../../wasm/index.ts';
 import { median } from './peers/table.mjs';
 
 const { values, positionals } = parseArgs({

@@ -17,7 +17,7 @@ import {
   modelFiles,
   planFiles,
   planTokenizer,
-} from '../../wasm/index.js';
+} from '../../wasm/index.ts';
 
 const root = new URL('../../', import.meta.url);
 const engine = await createEngine({ base: new URL('.build/wasm/', root), worker: false });

@@ -23,7 +23,7 @@ import {
   planFiles,
   planTokenizer,
   sweep,
-} from '../../wasm/index.js';
+} from '../../wasm/index.ts';
 
 const { values, positionals } = parseArgs({
   options: {

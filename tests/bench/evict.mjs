@@ -5,7 +5,7 @@
  *     node tests/bench/evict.mjs [T]
  */
 import { readFileSync } from 'node:fs';
-import { createEngine } from '../../wasm/index.js';
+import { createEngine } from '../../wasm/index.ts';
 
 const T = Number(process.argv[2] ?? 512);
 const ROUNDS = 9;

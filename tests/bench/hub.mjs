@@ -5,7 +5,7 @@
 //     ROUNDS=9 ...                                             medians of so many rounds (5)
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { createEngine } from '../../wasm/index.js';
+import { createEngine } from '../../wasm/index.ts';
 import { hubFile, randomFile, SHAPES } from './peers/gguf.mjs';
 import { median } from './peers/table.mjs';
 

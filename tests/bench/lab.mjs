@@ -7,7 +7,7 @@
  * A recipe is what a link to the lab writes: operation:softmax,learning_rate:0.005; `-` is the default.
  */
 import { parseArgs } from 'node:util';
-import { LAB_MODEL, createEngine, labConfig } from '../../wasm/index.js';
+import { LAB_MODEL, createEngine, labConfig } from '../../wasm/index.ts';
 
 const { values, positionals } = parseArgs({
   options: { seeds: { type: 'string' }, steps: { type: 'string' } },

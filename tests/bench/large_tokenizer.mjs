@@ -36,7 +36,7 @@ function largeTokenizer() {
 }
 
 async function measure() {
-  const { openTokenizer } = await import('../../wasm/text/tokenizer.js');
+  const { openTokenizer } = await import('../../wasm/text/tokenizer.ts');
   const json = largeTokenizer();
   globalThis.gc?.();
   const before = process.cpuUsage();

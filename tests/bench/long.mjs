@@ -10,7 +10,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createEngine } from '../../wasm/index.js';
+import { createEngine } from '../../wasm/index.ts';
 import { bytesOf } from './process.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));

@@ -33,7 +33,7 @@ export async function servePackagePage(folder, main, headers = {}) {
     configFile: false,
     logLevel: 'error',
     base: './',
-    resolve: { alias: { sinkscope: join(root, 'wasm/index.js') } },
+    resolve: { alias: { sinkscope: join(root, 'wasm/index.ts') } },
     worker: { format: 'es' },
     build: { target: 'es2022' },
   });

@@ -23,7 +23,7 @@ const resident = (pid) => bytesOf(pid, 'RssAnon');
 
 /** The package alone: nine models of the zoo in turn, then one with other tokens each time. */
 async function inEngine() {
-  const { createEngine } = await import('../../wasm/index.js');
+  const { createEngine } = await import('../../wasm/index.ts');
   const engine = await createEngine({ worker: false });
   const cards = JSON.parse(await readFile(join(root, 'models/zoo/index.json')));
   const models = await Promise.all(

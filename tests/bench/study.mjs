@@ -7,7 +7,7 @@
 //
 // Wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
 import { readFileSync } from 'node:fs';
-import { createEngine, measure } from '../../wasm/index.js';
+import { createEngine, measure } from '../../wasm/index.ts';
 import { median } from './peers/table.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 7);

@@ -9,7 +9,7 @@
  * tests/bench/run has built its binary: 128 rows, 344 columns, 128 deep.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { createEngine, labConfig } from '../../wasm/index.js';
+import { createEngine, labConfig } from '../../wasm/index.ts';
 
 const isAlone = process.argv.includes('--alone');
 

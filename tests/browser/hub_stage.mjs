@@ -13,7 +13,7 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'applic
 const HTML = '<!doctype html><title>hub</title><script type="module" src="./page.js"></script>';
 const PAGE = `
 import * as sinkscope from 'sinkscope';
-import { openCached } from 'sinkscope/loading/cache.js';
+import { openCached } from 'sinkscope/loading/cache.ts';
 globalThis.sinkscope = sinkscope;
 globalThis.openCached = openCached;
 `;
@@ -31,7 +31,7 @@ async function build() {
     base: './',
     resolve: {
       alias: [
-        { find: /^sinkscope$/, replacement: join(root, 'wasm/index.js') },
+        { find: /^sinkscope$/, replacement: join(root, 'wasm/index.ts') },
         { find: /^sinkscope\//, replacement: join(root, 'wasm/') },
       ],
     },

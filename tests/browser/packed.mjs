@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
-import { load } from '../../wasm/index.js';
-import { ZOO } from '../../wasm/loading/zoo.js';
+import { load } from '../../wasm/index.ts';
+import { ZOO } from '../../wasm/loading/zoo.ts';
 import { root, TYPES } from './stage.mjs';
 
 const HOME = 'https://sinkscope.example/0.2.0/';

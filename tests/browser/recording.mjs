@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { readdirSync, readFileSync } from 'node:fs';
-import { recordMaps } from '../../wasm/index.js';
+import { recordMaps } from '../../wasm/index.ts';
 import {
   ask,
   everyTab,

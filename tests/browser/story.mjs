@@ -103,7 +103,11 @@ export const story = {
     );
     assert.match(
       await text(page, '.step-4'),
-      /This head writes little\..*of head L1H3 has a mean norm of 0\.06, that of the other heads 0\.45.*every row must sum to 100%.*changes by [+−]0\.000\d+ nats per token: on this text the model barely uses.*its loss is 3\.49 nats per token, with softmax 3\.41/,
+      /This head writes little\..*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45.*“<s>” is 0\.04× as long.*changes by 0\.000 nats per token: on this text the model barely uses/,
+    );
+    assert.match(
+      await text(page, '.start-deeper'),
+      /Yes, at a price\. .*loss of the sigmoid model is 3\.49 nats per token against 3\.41: its perplexity is 8% higher/,
     );
     await goTo(page, 5);
     await page.waitForFunction(() =>
@@ -125,6 +129,8 @@ export const story = {
       const said = await text(other, `.step-${n}`);
       assert.match(said, is, hash);
       assert.doesNotMatch(said, isNot, hash);
+      if (/shown=/.test(hash))
+        assert.doesNotMatch(await text(other, '.start-deeper'), /perplexity/, hash);
       await other.close();
     }
     assert.deepEqual(page.troubles, []);

@@ -11,7 +11,7 @@ import { mkdir, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/
 import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { createEngine, openTokenizer } from '../../wasm/index.js';
+import { createEngine, openTokenizer } from '../../wasm/index.ts';
 import { CHROMIUM, TYPES, chromium, root } from '../browser/chromium.mjs';
 import { installInto } from '../installed.mjs';
 import { openResults } from '../results.mjs';

@@ -8,8 +8,8 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import * as sinkscope from '../../wasm/index.js';
-import { COMMANDS } from '../../wasm/command/options.js';
+import * as sinkscope from '../../wasm/index.ts';
+import { COMMANDS } from '../../wasm/command/options.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path) => readFileSync(join(root, path), 'utf8');
@@ -21,7 +21,7 @@ async function ofPage() {
   const web = join(root, 'web');
   const vite = createRequire(join(web, 'package.json')).resolve('vite');
   const { runnerImport } = await import(pathToFileURL(vite).href);
-  const resolve = { alias: { sinkscope: join(root, 'wasm/index.js') } };
+  const resolve = { alias: { sinkscope: join(root, 'wasm/index.ts') } };
   const options = { configFile: false, root: web, logLevel: 'error', resolve };
   const at = async (path) => (await runnerImport(join(web, path), options)).module;
   const { table } = await at('src/ask/state.ts');
@@ -52,10 +52,10 @@ async function ofPage() {
   };
 }
 
-/** Values, types, and the members of the types that are objects, as TypeScript reads the package's declarations. */
+/** Values, types, and the members of the types that are objects, as TypeScript reads the package's sources. */
 function ofPackage() {
   const ts = require('typescript');
-  const file = join(root, 'wasm/sinkscope.d.ts');
+  const file = join(root, 'wasm/index.ts');
   const program = ts.createProgram([file], {
     noLib: true,
     types: [],
@@ -64,9 +64,11 @@ function ofPackage() {
   const checker = program.getTypeChecker();
   const symbol = checker.getSymbolAtLocation(program.getSourceFile(file));
   const names = checker.getExportsOfModule(symbol).flatMap((one) => {
-    const isObject = one.flags & (ts.SymbolFlags.Interface | ts.SymbolFlags.Class);
-    const own = isObject ? checker.getDeclaredTypeOfSymbol(one).getProperties() : [];
-    return [one.name, ...own.map(({ name }) => `${one.name}.${name}`)];
+    const type = one.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(one) : one;
+    const isObject = type.flags & (ts.SymbolFlags.Interface | ts.SymbolFlags.Class);
+    const own = isObject ? checker.getDeclaredTypeOfSymbol(type).getProperties() : [];
+    const members = own.map(({ name }) => name).filter((name) => !name.includes('#'));
+    return [one.name, ...members.map((name) => `${one.name}.${name}`)];
   });
   return [...Object.keys(sinkscope), ...names];
 }

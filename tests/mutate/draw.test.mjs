@@ -98,8 +98,8 @@ test('tests that import a file are nearer to it than those that reach it through
   assert.equal(distance('web/test/tables.test.ts', 'web/src/views/gate.ts'), 1);
   assert.equal(distance('tests/mutate/draw.test.mjs', 'web/src/frame.ts'), Infinity);
   // The package's index re-exports the name, so the distance is that to the file that defines it.
-  const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.js');
-  const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.js');
+  const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.ts');
+  const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.ts');
   assert.ok(own < other && own <= 2, `${own}, ${other}`);
   // Python imports `from ..reference.model import forward`, and names of a package.
   assert.equal(distance('tests/python/test_runs.py', 'models/train/train.py'), 1);

@@ -1,8 +1,8 @@
 """Runs pytest for one edit after another, in forks of a process that has imported torch and transformers, because
 importing them takes longer than most tests.
 
-A line of standard input is an order, {"environment": {...}, "arguments": [...], "seconds": 300}; the answering line is
-pytest's exit status.
+A line of standard input is an order, {"environment": {...}, "arguments": [...], "seconds": 300}; the answering line has
+pytest's exit status and the first test, or the first file that could not be imported, that failed.
 """
 
 import ctypes
@@ -26,7 +26,25 @@ SITE = Path(__file__).parent / "site" / "sitecustomize.py"
 PR_SET_CHILD_SUBREAPER = 36
 
 
-def obey(order: dict[str, Any]) -> int:
+class FirstFailure:
+    """A plugin of pytest that writes the first test that fails, or the first file, to a file descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor: int | None = descriptor
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.failed and self.descriptor is not None:
+            os.write(self.descriptor, report.nodeid.encode())
+            self.descriptor = None
+
+
+def obey(order: dict[str, Any], failure: int) -> int:
     """Carries out an order in the fork; returns pytest's exit status."""
     os.environ |= order["environment"]
     # The first limit ends infinite loops, the second one endless waits.
@@ -35,9 +53,10 @@ def obey(order: dict[str, Any]) -> int:
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
-    sys.path[:0] = order["environment"]["PYTHONPATH"].split(os.pathsep)
+    # Like `python -m pytest`, which finds the packages of the repository in the working directory.
+    sys.path[:0] = [*order["environment"]["PYTHONPATH"].split(os.pathsep), str(Path.cwd())]
     runpy.run_path(str(SITE))
-    return int(pytest.main(order["arguments"]))
+    return int(pytest.main(order["arguments"], plugins=[FirstFailure(failure)]))
 
 
 def end_orphans() -> None:
@@ -51,14 +70,17 @@ def end_orphans() -> None:
 # When a fork ends, the processes that it started become children of this process.
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 for line in sys.stdin:
+    reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         status = 1
         try:
-            status = obey(json.loads(line))
+            status = obey(json.loads(line), writing)
         finally:
             os._exit(status)
+    os.close(writing)
     # A test may wait until a process that it ended is gone, so reap every child here.
     while (ended := os.waitpid(-1, 0))[0] != child:
         pass
     end_orphans()
-    print(os.waitstatus_to_exitcode(ended[1]), flush=True)
+    with os.fdopen(reading) as failed:
+        print(json.dumps({"status": os.waitstatus_to_exitcode(ended[1]), "failed": failed.read()}), flush=True)

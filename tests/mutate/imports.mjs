@@ -19,9 +19,9 @@ const textOf = (file) => readFileSync(file, 'utf8');
  * @param {string} file @param {string} to
  */
 function filesOf(file, to) {
-  // The package's import map resolves '#store' to host/store_node.js here.
+  // The package's import map resolves '#store' to host/store_node.ts here.
   const host = /^#(\w+)$/.exec(to)?.[1];
-  if (host) return [`wasm/host/${host === 'host' ? 'node' : `${host}_node`}.js`];
+  if (host) return [`wasm/host/${host === 'host' ? 'node' : `${host}_node`}.ts`];
   const near = to.startsWith('.') ? join(dirname(file), to.split('?')[0]) : to;
   const folder = dirname(near);
   if (basename(near).startsWith('*.') && existsSync(folder))

@@ -854,14 +854,14 @@ export default [
   // the package, the page, the logs of training
   [
     'a deviation between sequences divides by n',
-    'wasm/study/measure.js',
+    'wasm/study/measure.ts',
     'square - mean * mean) * n) / (n - 1))',
     'square - mean * mean) * n) / n)',
     'measure',
   ],
   [
     'uniform attention at half of eps is too much',
-    'wasm/study/judge.js',
+    'wasm/study/judge.ts',
     'even <= eps;',
     'even <= eps / 2;',
     'measure',
@@ -1022,7 +1022,7 @@ export default [
   ],
   [
     'a size of 4 GB becomes none',
-    'wasm/abi/module.js',
+    'wasm/abi/module.ts',
     'bytes < 2 ** 32 ?',
     'bytes <= 2 ** 32 ?',
     'memory',

@@ -84,7 +84,7 @@ async function hasTypes(name, file, text) {
   const compiler = resolve('wasm/node_modules/typescript-7/bin/tsc');
   const room = file.split('/')[0];
   const options = { cwd: copy, seconds: 120, isQuiet: true };
-  const good = await run(process.execPath, [compiler, '-p', room], options);
+  const good = await run(process.execPath, [compiler, '-b', room], options);
   rmSync(copy, { recursive: true });
   return good;
 }
@@ -94,7 +94,7 @@ async function wasm() {
   const tests = readdirSync('tests/wasm')
     .filter((name) => name.endsWith('.test.mjs'))
     .map((name) => join('tests/wasm', name));
-  const files = tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js'));
+  const files = tracked(/\.ts$/, 'wasm').filter((file) => !file.endsWith('types.ts'));
   // A worker or server that a failed test leaves open would keep its process alive.
   const options = ['--test', '--test-force-exit'];
   /** @param {string} test @param {NodeJS.ProcessEnv} env @param {string[]} more */
@@ -115,16 +115,11 @@ async function wasm() {
    * @type {ReturnType<typeof coverageOf> | undefined}
    */
   let covered;
-  /**
-   * True if a test passes without an edit; checked when it has noticed one, because its coverage
-   * may be old.
-   * @type {Map<string, Promise<boolean>>}
-   */
-  const passed = new Map();
+  const checked = checker((test) => passes(test, {}));
   return {
     files,
     async killerOf(file, text, name, killers = [], isNear = false) {
-      const own = written(`${name}.mjs`, text);
+      const own = written(`${name}.mts`, text);
       if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
       if (!(await hasTypes(name, file, text))) return 'types';
       const unedited = readFileSync(file, 'utf8');
@@ -139,11 +134,7 @@ async function wasm() {
       /** Returns the first of some tests that fails. @param {readonly string[]} some */
       const failing = async (some) => {
         for (const test of some) {
-          if (await passesEdited(test, env)) continue;
-          const own = passed.get(test) ?? passes(test, {});
-          passed.set(test, own);
-          if (!(await own)) throw new Error(`${test} fails without any edit`);
-          return test;
+          if (!(await passesEdited(test, env))) return checked(test);
         }
         return undefined;
       };
@@ -173,29 +164,45 @@ async function web() {
   const imported = tests.flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(imports)].map(([, path]) => `web/${path}.ts`),
   );
+  /**
+   * Runs tests on a file whose text is that of another file. Returns the first test that fails; '' if a limit or an
+   * error outside the tests ends them; undefined if all pass.
+   * @param {readonly string[]} words names of tests @param {number} seconds the limit that ends an endless loop
+   * @param {string} file @param {string} text path of the file with the text
+   */
+  const failing = async (words, seconds, file, text) => {
+    const report = resolve(build, `${basename(text)}.json`);
+    rmSync(report, { force: true });
+    const options = ['--run', '--bail', '1', '--root', resolve('web')];
+    const config = ['--config', resolve('tests/mutate/vitest.config.mts')];
+    const named = words.map((word) => `test/${word}.test.ts`);
+    const passes = await run(
+      resolve('web/node_modules/.bin/vitest'),
+      [...named, ...options, ...config, '--reporter', 'json', '--outputFile', report],
+      {
+        ...{ cwd: 'web', seconds, isQuiet: true },
+        env: { ...process.env, MUTANT: file, MUTANT_TEXT: text },
+      },
+    );
+    if (passes) return undefined;
+    if (!existsSync(report)) return '';
+    /** @type {{ testResults: { name: string, status: string }[] }} */
+    const { testResults } = JSON.parse(readFileSync(report, 'utf8'));
+    const failed = testResults.find(({ status }) => status === 'failed');
+    return failed ? basename(failed.name, '.test.ts') : '';
+  };
+  // The file that is replaced by itself plays no part here.
+  const checked = checker(async (word) => {
+    const file = 'web/src/words.ts';
+    return (await failing([word], 120, file, resolve(file))) === undefined;
+  });
   return {
     // A folder import means its index.ts.
     files: [...new Set(imported)].map((file) =>
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
     async killerOf(file, text, name, killers = [], isNear = false) {
-      const env = {
-        ...process.env,
-        MUTANT: file,
-        MUTANT_TEXT: written(`${name}.ts`, text),
-      };
-      const config = ['--config', resolve('tests/mutate/vitest.config.mts')];
-      const options = ['--run', '--bail', '1', '--root', resolve('web'), ...config];
-      /**
-       * `words` are names of tests; `seconds` is the limit that ends an endless loop.
-       * @param {string[]} words names of tests @param {number} seconds in which an endless loop is known to be one
-       */
-      const passes = (words, seconds) =>
-        run(
-          resolve('web/node_modules/.bin/vitest'),
-          [...words.map((word) => `test/${word}.test.ts`), ...options],
-          { cwd: 'web', env, seconds, isQuiet: true },
-        );
+      const edited = written(`${name}.ts`, text);
       if (!(await hasTypes(name, file, text))) return 'types';
       const names = [...text.matchAll(/^export (?:async )?(?:function|const|class) (\w+)/gm)];
       const own = [stemOf(file), ...names.map(([, one]) => one)].join('|');
@@ -209,10 +216,36 @@ async function web() {
         .map(({ test }) => test);
       const words = nearestFirst(reaching, file).map((test) => basename(test, '.test.ts'));
       const first = killers.length ? killers : words.slice(0, NEAR);
-      if (!(await passes(first, 40))) return first.join(' ');
       const others = isNear ? [] : words.filter((word) => !first.includes(word));
-      return !others.length || (await passes(others, 120)) ? undefined : 'vitest';
+      for (const [some, seconds] of /** @type {const} */ ([
+        [first, 40],
+        [others, 120],
+      ])) {
+        const failed = some.length ? await failing(some, seconds, file, edited) : undefined;
+        if (failed) return checked(failed);
+        if (failed === '') {
+          for (const word of first) await checked(word);
+          return 'a limit, or an error outside the tests';
+        }
+      }
+      return undefined;
     },
+  };
+}
+
+/**
+ * Checks that a test which failed on an edit passes without it: a test that always fails notices nothing. Each test
+ * runs once.
+ * @param {(test: string) => Promise<boolean>} passes runs a test without an edit
+ */
+function checker(passes) {
+  /** @type {Map<string, Promise<boolean>>} */
+  const results = new Map();
+  return async (/** @type {string} */ test) => {
+    const result = results.get(test) ?? passes(test);
+    results.set(test, result);
+    if (!(await result)) throw new Error(`${test} fails without any edit`);
+    return test;
   };
 }
 
@@ -237,14 +270,23 @@ function openForks(python) {
   for (const pipe of [child.stdin, child.stdout])
     /** @type {import('node:net').Socket} */ (pipe).unref();
   return {
-    /** @param {{ environment: Record<string, string>, arguments: string[], seconds: number }} order @returns {Promise<boolean>} */
-    passes(order) {
+    /**
+     * Returns the first test that fails; undefined: none does.
+     * @param {{ environment: Record<string, string>, arguments: string[], seconds: number }} order
+     * @returns {Promise<string | undefined>}
+     */
+    failing(order) {
       const answer = last.then(async () => {
         child.stdin.write(`${JSON.stringify(order)}\n`);
         child.ref();
         const { value, done } = await lines.next();
         child.unref();
-        return done ? missing() : value === '0';
+        if (done) missing();
+        const { status, failed } = JSON.parse(value);
+        // The limits end a process with a signal, before a test has failed.
+        if (status > 0 && !failed)
+          throw new Error(`pytest ends with status ${status} and no failed test`);
+        return status === 0 ? undefined : failed;
       });
       last = answer.catch(() => {});
       return answer;
@@ -258,6 +300,26 @@ async function models() {
   if (!existsSync(python)) missing();
   /** Started at the first edit. @type {ReturnType<typeof openForks> | undefined} */
   let forks;
+  /**
+   * Runs tests on a file whose text is that of another file.
+   * @param {string} file @param {string} text path of the file with the text @param {string[]} some arguments of pytest
+   */
+  const failing = (file, text, some) => {
+    forks ??= openForks(python);
+    const environment = {
+      MUTANT: file,
+      MUTANT_TEXT: text,
+      PYTHONPATH: [resolve('tests/mutate/site'), resolve('models/record/src')].join(':'),
+      PYTHONDONTWRITEBYTECODE: '1',
+    };
+    const options = ['-q', '-x', '-p', 'no:cacheprovider'];
+    return forks.failing({ environment, arguments: [...options, ...some], seconds: 300 });
+  };
+  // The file that is replaced by itself plays no part here.
+  const checked = checker(async (test) => {
+    const file = 'models/train/__init__.py';
+    return (await failing(file, resolve(file), [test])) === undefined;
+  });
   const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope'];
   const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
   /** The package's own tests that record nothing large. */
@@ -274,6 +336,7 @@ async function models() {
     'wrapped',
     'padding',
     'doors',
+    'defaults',
   ].map((one) => `tests/record/test_${one}.py`);
   return {
     // Excludes scripts that write goldens, which have their own comparison, and timing scripts,
@@ -284,20 +347,6 @@ async function models() {
     async killerOf(file, text, name, killers = [], isNear = false) {
       const edited = written(`${name}.py`, text);
       if (!(await run(python, ['-m', 'py_compile', edited], { isQuiet: true }))) return null;
-      forks ??= openForks(python);
-      const { passes } = forks;
-      const environment = {
-        MUTANT: file,
-        MUTANT_TEXT: edited,
-        PYTHONPATH: [resolve('tests/mutate/site'), resolve('models/record/src')].join(':'),
-        PYTHONDONTWRITEBYTECODE: '1',
-      };
-      const pytest = (/** @type {string[]} */ some) =>
-        passes({
-          environment,
-          arguments: ['-q', '-x', '-p', 'no:cacheprovider', ...some],
-          seconds: 300,
-        });
       const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
       const own = isRecorder ? ofRecordings : tests;
       // Writers of goldens run as programs, so imports do not show what they reach.
@@ -316,8 +365,9 @@ async function models() {
       const [near, far] = [sorted.slice(0, NEAR), sorted.slice(NEAR)];
       for (const some of isNear ? [near] : [near, far, slow]) {
         const quick = some === slow ? [] : ['-k', `not (${SLOW})`];
-        if (some.length && !(await pytest([...some, ...quick])))
-          return some.length === 1 ? some[0] : 'pytest';
+        const failed = some.length ? await failing(file, edited, [...some, ...quick]) : undefined;
+        if (failed) return checked(failed);
+        if (failed === '') return 'the limit of its time';
       }
       return undefined;
     },

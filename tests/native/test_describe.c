@@ -76,7 +76,7 @@ static void check_sections(const cJSON *ours) {
     }
 }
 
-/* The keys of a section, as in wasm/abi/abi.d.ts, each after its type: text, number, boolean or
+/* The keys of a section, as in wasm/abi/types.ts, each after its type: text, number, boolean or
  * list. */
 static const struct {
     const char *section, *keys;

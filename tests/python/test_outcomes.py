@@ -211,6 +211,11 @@ def test_a_card_s_numbers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["loss"] == round(math.log(720) / 5, 3)
     # (0.9 x 6 + 1) / 7 and (0.1 x 6 + 1) / 7
     assert (result["sink_bias"], result["gate_mean"]) == (50.0, 0.25)
+    # Half of the heads in one sequence and none in the other: sqrt(2 x 25^2) percent.
+    weak = torch.tensor([[[diagonal, diagonal]]])
+    apart = dataclasses.replace(trace, att=torch.cat([trace.att[:1], weak]))
+    monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: apart)
+    assert measure.measure(arch_of(), {}, IDS)["sink_1_deviation"] == 35.36
     broken = dataclasses.replace(trace, logits=torch.full((2, T, 2), torch.nan))
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: broken)
     with pytest.raises(ValueError, match="a measurement is not finite: .*'loss': nan"):

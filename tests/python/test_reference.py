@@ -1,5 +1,6 @@
 """The reference reproduces transformers on small random checkpoints (tests/golden/hf-*)."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from models.reference.files import read_model
-from models.reference.model import forward
+from models.reference.model import Mask, architecture, forward
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
@@ -21,3 +22,9 @@ def test_family_is_that_of_transformers(name: str) -> None:
     for field, tolerance in (("att", 1e-5), ("hidden", 1e-4), ("logits", 1e-4)):
         torch.testing.assert_close(getattr(trace, field).float(), golden[field].float(),
                                    atol=tolerance, rtol=0)
+
+
+def test_a_config_without_experts_and_windows_has_none() -> None:
+    arch = architecture(json.loads((GOLDEN / "hf-llama-gqa" / "config.json").read_text()))
+    assert (arch.E, arch.top_k) == (0, 0)
+    assert arch.mask == Mask("causal", 0, 0)

@@ -2,7 +2,9 @@
 
 import json
 import math
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -117,6 +119,48 @@ def test_a_run_that_could_not_end_in_time_is_not_begun(
     assert left == set()
     given, left = worked([(RUNS["b-gated"], 1)], corpus, monkeypatch, 1, 0.0)
     assert given == [] and left == set()
+
+
+class Ended:
+    def __init__(self, calls: list[str]) -> None:
+        self.calls = calls
+
+    def submit(self, *call: Any) -> Any:
+        return SimpleNamespace(result=lambda: self.calls.append("result"))
+
+    def shutdown(self) -> None:
+        self.calls.append("shutdown")
+
+
+def test_the_processes_that_measure_end_once_all_is_measured(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(side_by_side, "ProcessPoolExecutor", lambda processes, context: Ended(calls))
+    measurer = side_by_side.Measurer(2, "cpu", tmp_path, tmp_path, tmp_path)
+    measurer.add(("b-gated", 1), 0, {"a": torch.zeros(1)}, None)
+    folder = Path(measurer.folder.name)
+    assert list(folder.iterdir()) and calls == []
+    measurer.end()
+    assert calls == ["result", "shutdown", "shutdown"] and not folder.exists()
+
+
+def test_the_command_waits_for_what_is_measured_before_it_drops_a_log(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    log = protocol.log_file(RUNS["b-gated"], 2, tmp_path)
+    calls: list[str] = []
+
+    def end() -> None:
+        calls.append("end")
+        log.parent.mkdir(parents=True)
+        log.touch()
+
+    monkeypatch.setattr(side_by_side, "Measurer", lambda *given: SimpleNamespace(end=end))
+    monkeypatch.setattr(side_by_side, "work", lambda *given: {("b-gated", 2)})
+    monkeypatch.setattr(side_by_side, "folders", lambda *given: (tmp_path, tmp_path))
+    monkeypatch.setattr(sys, "argv", ["side_by_side", "b-gated", "--again", str(tmp_path)])
+    side_by_side.main()
+    assert calls == ["end"] and not log.exists()
+    assert capsys.readouterr().out == "not ended: [('b-gated', 2)]\n"
 
 
 def test_a_point_is_measured_as_train_measures_it_and_the_log_names_the_device(

@@ -14,7 +14,7 @@ const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: ['--no-sandbox'],
 });
-const SLOW = 240_000;
+const SLOW = 1_800_000; // what a busy machine may take, not what it takes
 const found = { asked: [] };
 try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
@@ -34,6 +34,10 @@ try {
     page.waitForFunction(
       () => globalThis.jupyterapp && document.querySelector('.jp-Notebook-cell'),
     );
+  const until = async (condition) => {
+    for (const start = Date.now(); !(await condition()); await page.waitForTimeout(200))
+      if (Date.now() - start > SLOW) throw new Error(`waited in vain: ${condition}`);
+  };
   const figure = async () => {
     const element = await page.waitForSelector('iframe[sandbox]');
     await element.scrollIntoViewIfNeeded(); // a figure begins when it is visible
@@ -59,13 +63,14 @@ try {
   await command('notebook:run-all-cells');
   let frame = await figure();
   await page.screenshot({ path: `${folder}/run.png` });
+  // What the last cell prints. Its prompt has another number once it ran, and a star before.
   const read = async () => {
     const cell = page.locator('.jp-CodeCell').last();
+    const prompt = async () => (await cell.locator('.jp-InputPrompt').first().innerText()).trim();
+    const before = await prompt();
     await cell.locator('.cm-content').click();
     await page.keyboard.press('Control+Enter');
-    await page.waitForTimeout(500);
-    await page.waitForFunction(() => !document.querySelector('[data-jp-kernel-status=busy]'));
-    await page.waitForTimeout(1500);
+    await until(async () => /\[\d+\]/.test(await prompt()) && (await prompt()) !== before);
     return (await cell.locator('.jp-OutputArea-output').first().innerText()).trim();
   };
   found.before = await read();
@@ -75,11 +80,9 @@ try {
   const box = await cell.boundingBox();
   found.canvas = box;
   await cell.click({ position: { x: 10, y: 10 } });
-  await page.waitForTimeout(3000);
-  found.selected = await read();
+  await until(async () => (found.selected = await read()) !== found.before);
   await page.screenshot({ path: `${folder}/selected.png` });
   await command('docmanager:save');
-  await page.waitForTimeout(3000);
   await page.reload();
   await isThere();
   frame = await figure();

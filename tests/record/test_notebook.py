@@ -23,7 +23,7 @@ from families import FAMILIES, ROTARY, L, T, inputs
 pytest.importorskip("anywidget", reason="anywidget is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from sinkscope.widget import Widget, picture, show  # noqa: E402
+from sinkscope.widget import Widget, _alpha, picture, show  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "models" / "record"
@@ -60,6 +60,15 @@ def test_a_recording_without_alpha_is_shown_at_its_first_head(recording: sinksco
     assert ((one := show(recording)).layer, one.head) == (0, 0)
     svg = picture(recording, format="svg").decode()
     assert "alpha: not recorded" in svg and f"attention of L{recording.layers[0]}H0" in svg
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_alpha_of_maps_alone_is_that_of_the_position_that_counts_as_the_first(first: int) -> None:
+    whole = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 1), tokens=T, keep=1,
+                             first=first, progress=False)
+    maps = sinkscope.Recording(whole.conditions, {name: x for name, x in whole.tensors.items() if name == "0.att"})
+    alpha = _alpha(maps, 0)
+    assert alpha is not None and np.allclose(alpha, whole["mean.alpha"][..., first], atol=1e-3)
 
 
 def test_the_front_end_gets_bytes_when_it_asks(recording: sinkscope.Recording, tmp_path: Path,
@@ -248,7 +257,7 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
         run = subprocess.run(
             ["node", "tests/record/jupyterlab.mjs",
              f"{address}lab/tree/models/record/example.ipynb?token=t", str(tmp_path)],
-            cwd=ROOT, capture_output=True, text=True, timeout=900)
+            cwd=ROOT, capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
         found = json.loads(run.stdout)
     finally:
@@ -269,9 +278,21 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
     assert "data:image/png;base64," in html and "alpha_1" in html
 
 
+def test_the_example_runs_under_nbconvert(tmp_path: Path) -> None:
+    pytest.importorskip("nbconvert", reason="nbconvert is not installed")
+    shutil.copytree(ROOT / "models" / "recordings", tmp_path / "models" / "recordings")
+    notebook = tmp_path / "models" / "record" / "example.ipynb"
+    notebook.parent.mkdir()
+    shutil.copy(PACKAGE / "example.ipynb", notebook)
+    subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", "--execute", "--ExecutePreprocessor.timeout=-1",
+                    notebook], check=True, env=os.environ | {"PYTHONPATH": str(PACKAGE / "src")})
+    html = notebook.with_suffix(".html").read_text()
+    assert "data:image/png;base64," in html and "alpha_1" in html and "Traceback" not in html
+
+
 def _address(runtime: Path, server: subprocess.Popen) -> str:
     """The address that the server writes down once it listens."""
-    for _ in range(1200):
+    while True:
         assert server.poll() is None, "the server ended"
         for path in runtime.glob("jpserver-*.json"):
             try:
@@ -281,4 +302,3 @@ def _address(runtime: Path, server: subprocess.Popen) -> str:
             except (OSError, ValueError):
                 pass
         time.sleep(0.25)
-    raise AssertionError("the server did not start")

@@ -97,17 +97,78 @@ def test_ids_with_pad_tokens_are_refused() -> None:
     assert sinkscope.record(model, Tokenizer(), [row], tokens=None, progress=False)
 
 
+WATCHED = [
+    ("llama", "sdpa"),
+    ("llama", "eager"),
+    ("gpt_oss", "eager"),
+    ("bert", "sdpa"),
+    ("bloom", "eager"),
+    ("mpt", "eager"),
+    ("gpt_neo", "eager"),
+    ("falcon", "eager"),
+]
+
+
+class Named(torch.nn.Module):
+    """Calls its inputs otherwise."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = model
+
+    def forward(self, ids: torch.Tensor, keep: torch.Tensor) -> object:
+        return self.inner(ids, attention_mask=keep)
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize(
-    ("name", "kernel"), [("llama", "sdpa"), ("llama", "eager"), ("gpt_oss", "eager"), ("bert", "sdpa")]
-)
+@pytest.mark.parametrize(("name", "kernel"), WATCHED)
 def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> None:
     """What is seen there has the pads among its tokens: alpha of the shorter prompt was off by 0.3."""
     model = FAMILIES[name].make(kernel)
     prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
-    found = "without padding, found that no query of sequence 1 .* sees key"
+    batch = padded(prompts, side)
+    found = "without padding, found that attention_mask hides token .* of sequence 1 "
     with pytest.raises(UnsupportedModel, match=found), torch.no_grad(), sinkscope.watching(model):
-        model(**padded(prompts, side))
+        model(**batch)
+    wrapped = Named(model)
+    with pytest.raises(UnsupportedModel, match=found), torch.no_grad(), sinkscope.watching(wrapped):
+        wrapped(*batch.values())
     with torch.no_grad(), sinkscope.watching(model) as seen:
         model(input_ids=torch.tensor([row[:CUT] for row in prompts]))
     assert len(seen.maps) == len(prompts)
+
+
+class Padding(torch.nn.Module):
+    """A model of one's own that finds its pads by their id, 0, and hides them."""
+
+    def __init__(self, attention: torch.nn.Module) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.embed, self.attention = torch.nn.Embedding(9, 8), attention
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        visible = torch.ones(ids.shape[1], ids.shape[1]).tril().bool() & (ids != 0)[:, None]
+        return self.attention(self.embed(ids), visible)
+
+
+class ReturnsAttention(torch.nn.Module):
+    """A row that sees nothing is even over all keys, since all scores are the least number."""
+
+    def forward(self, x: torch.Tensor, visible: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        att = (x @ x.mT).masked_fill(~visible, torch.finfo(x.dtype).min).softmax(-1)
+        return att @ x, att[:, None]
+
+
+class CallsAttention(torch.nn.Module):
+    def forward(self, x: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(*[x[:, None]] * 3, attn_mask=visible[:, None])
+
+
+@pytest.mark.parametrize("attention", [ReturnsAttention, CallsAttention])
+@pytest.mark.parametrize("ids", [[0, 0, 1, 2, 3], [1, 2, 3, 0, 0]])
+def test_pads_that_a_model_finds_itself_are_not_watched(ids: list[int], attention: type) -> None:
+    model = Padding(attention())
+    with torch.no_grad(), sinkscope.watching(model):
+        model(torch.tensor([[1, 2, 3, 4, 5]]))
+    with pytest.raises(UnsupportedModel, match="without padding"), torch.no_grad(), sinkscope.watching(model):
+        model(torch.tensor([ids]))

@@ -11,7 +11,9 @@ from hybrids import HYBRIDS
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from sinkscope.maps import OPERATIONS
+from sinkscope.recorder import Recorder, prompt_row
 from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, Means, RecordingError
+from sinkscope.settings import FIELDS, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "core" / "report" / "recording.schema.json"
@@ -75,6 +77,31 @@ def test_mean_and_deviation_are_those_of_numpy() -> None:
     one = Means()
     one.add({"x": values[0]})
     assert np.isnan(one.tensors()["deviation.x"]).all()
+
+
+def test_means_are_of_the_same_metrics_whatever_their_order() -> None:
+    means, other = Means(), Means()
+    means.add({"x": np.zeros(2), "y": np.ones((2, 2))})
+    means.add({"y": np.full((2, 2), 3.0), "x": np.full(2, 2.0)})
+    other.add({"y": np.full((2, 2), 5.0), "x": np.full(2, 4.0)})
+    state = other.state()
+    means.join(Means.of_state(1, {name: state[name] for name in sorted(state, reverse=True)}))
+    assert (means.count, means.mean["x"].tolist(), means.mean["y"].tolist()) == (3, [2, 2], [[3, 3], [3, 3]])
+    assert means.squares["x"].tolist() == [8, 8] and means.tensors()["deviation.y"].tolist() == [[2, 2], [2, 2]]
+    for metrics in ({"x": np.zeros(2)}, {"x": np.zeros(2), "y": np.zeros((2, 2)), "z": np.zeros(1)}):
+        with pytest.raises(ValueError, match="expected the metrics of the prompts before, found others: [yz]"):
+            means.add(metrics)
+
+
+def test_what_is_kept_of_a_prompt_holds_no_more_than_it_shows() -> None:
+    """A view of a batch's numbers would keep those of all its prompts and positions in memory."""
+    recorder = Recorder(FAMILIES["gpt_oss"].make("eager"), None, Settings.checked(T, [0.1], 3, FIELDS))
+    prompts = recorder.prompts(inputs(FAMILIES["gpt_oss"], 3))
+    for one in recorder.measure_all(prompts, 3, progress=False):
+        assert one and {"alpha", "hidden_norm", "loss", "att"} <= one.kept.keys()
+        row = prompt_row(one, 1, 0)
+        for name, x in [*one.kept.items(), ("sink_1", row["sink_1"]), ("raw", row["sink_ratio_raw"])]:
+            assert not isinstance(x.base, np.ndarray), name
 
 
 def _saved(path: Path, metadata: dict[str, str] | None) -> Path:

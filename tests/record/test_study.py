@@ -110,6 +110,18 @@ def test_a_row_has_numbers_of_heads_and_maps_where_they_are_kept(plain: tuple[Pa
     assert table.drop_columns(list(PACKED)).nbytes / 4 < 4096  # of a prompt
 
 
+def test_a_row_has_numbers_of_the_token_that_counts_as_the_first(tmp_path: Path) -> None:
+    given = {"tokens": T, "keep": 1, "first": 1}
+    studies.study({"llama": make("llama")}, TEXTS[:2], tmp_path, batch=2, **given)
+    rows = list(studies.rows_of(tmp_path, "llama"))
+    expected = sinkscope.record(make("llama")()[0], None, TEXTS[:2], progress=False, **given)
+    alpha = expected["mean.alpha"]
+    by_row = np.array([row["head_alpha"] for row in rows]).reshape(-1, *alpha.shape[:-1])
+    assert np.allclose(by_row.mean(0), alpha[..., 1], rtol=1e-4, atol=2e-6)
+    assert not np.allclose(by_row.mean(0), alpha[..., 0], rtol=1e-2)
+    assert rows[0]["first_token"] == rows[0]["tokens"][1] != rows[0]["tokens"][0]
+
+
 def test_sums_of_parts_join_to_those_of_all() -> None:
     values = np.random.default_rng(1).normal(1e4, 1, (50, 3)).astype(np.float32)
     parts = []

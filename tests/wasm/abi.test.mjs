@@ -1,7 +1,7 @@
 /** Between JavaScript and the core: arguments, errors, and a binary that the test stands in for. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { check, checkList, checkOptions, checkPlan, urlOf } from '../../wasm/abi/arguments.js';
+import { check, checkList, checkOptions, checkPlan, urlOf } from '../../wasm/abi/arguments.ts';
 import {
   SinkscopeError,
   expect,
@@ -10,9 +10,9 @@ import {
   packError,
   unlike,
   unpackError,
-} from '../../wasm/abi/errors.js';
-import { sharedMemory } from '../../wasm/abi/memory.js';
-import { Module, copyView } from '../../wasm/abi/module.js';
+} from '../../wasm/abi/errors.ts';
+import { sharedMemory } from '../../wasm/abi/memory.ts';
+import { Module, copyView } from '../../wasm/abi/module.ts';
 import { caught } from './helper.mjs';
 
 test('each kind of argument lets in what it names, and names it to what it does not', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { getEventListeners } from 'node:events';
-import { ask, backOff, placeOf, reasonOf, sleep } from '../../wasm/loading/ask.js';
+import { ask, backOff, placeOf, reasonOf, sleep } from '../../wasm/loading/ask.ts';
 
 const address = new URL('https://hub.example/a/b?signed=secret');
 
@@ -10,7 +10,7 @@ const address = new URL('https://hub.example/a/b?signed=secret');
  * Asks a server that gives these answers in turn, the last one for good; waits are not waited for.
  * @param {import('node:test').TestContext} t
  * @param {(Response | Error)[]} answers
- * @param {import('../../wasm/loading/ask.js').Patience & { method?: string }} [options]
+ * @param {import('../../wasm/loading/ask.ts').Patience & { method?: string }} [options]
  */
 async function asked(t, answers, options = {}) {
   /** @type {{ method?: string, headers: Record<string, string>, cache?: string }[]} */

@@ -4,7 +4,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
-import { chooseBinary } from '../../wasm/abi/variants.js';
+import { chooseBinary } from '../../wasm/abi/variants.ts';
 
 /** Each with the most bytes that it may have, compressed. */
 const most = {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { differencesText, isRecording } from '../../wasm/command/recording.js';
+import { differencesText, isRecording } from '../../wasm/command/recording.ts';
 import {
   count,
   idsOf,
@@ -17,10 +17,10 @@ import {
   textsOf,
   thresholdsOf,
   whole,
-} from '../../wasm/command/command.js';
-import { searchOpened } from '../../wasm/command/suffix.js';
-import { makeTasks } from '../../wasm/command/tasks.js';
-import { codeOf, listOf, readText } from '../../wasm/command/text_file.js';
+} from '../../wasm/command/command.ts';
+import { searchOpened } from '../../wasm/command/suffix.ts';
+import { makeTasks } from '../../wasm/command/tasks.ts';
+import { codeOf, listOf, readText } from '../../wasm/command/text_file.ts';
 import { failure, softmax } from './helper.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-command-'));

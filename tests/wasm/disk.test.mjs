@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { filesOfDrop, filesOfList, modelFiles, planFiles, planText } from '../../wasm/index.js';
+import { filesOfDrop, filesOfList, modelFiles, planFiles, planText } from '../../wasm/index.ts';
 import { repositories } from '../hub/repositories.mjs';
 import { files, softmax, withEngine } from './helper.mjs';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import test from 'node:test';
-import { fetchFile } from '../../wasm/loading/download.js';
+import { fetchFile } from '../../wasm/loading/download.ts';
 
 const address = new URL('https://hub.example/m/model.gguf?signed=secret');
 const where = 'https://hub.example/m/model.gguf';
@@ -272,7 +272,7 @@ test('in a browser the size of a compressed answer counts only where it was know
       headers = new Headers();
     }
   );
-  const { fetchFile: inBrowser } = await import('../../wasm/loading/download.js?browser');
+  const { fetchFile: inBrowser } = await import('../../wasm/loading/download.ts?browser');
   const foreign = (response, type = 'cors') =>
     Object.defineProperty(response, 'type', { value: type });
   const sized = (length) => said(200, { 'content-length': length, etag: '"a"' });

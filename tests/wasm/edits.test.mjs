@@ -1,7 +1,7 @@
 /** Edits as the core takes them and as a line says them, by a table of the test's own. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { encodeEdits, readEdit } from '../../wasm/engine/edits.js';
+import { encodeEdits, readEdit } from '../../wasm/engine/edits.ts';
 import { caught } from './helper.mjs';
 
 const describe = {

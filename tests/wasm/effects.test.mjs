@@ -1,7 +1,7 @@
 // Runs that begin from others, what each head is good for by them, and what it is called then.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { headEffects, labelHead } from '../../wasm/index.js';
+import { headEffects, labelHead } from '../../wasm/index.ts';
 import { failure, files, golden, readSafetensors, softmax, withEngine } from './helper.mjs';
 
 test('effects are those of the reference, at any number of workers', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { SinkscopeError, createEngine } from '../../wasm/index.js';
+import { SinkscopeError, createEngine } from '../../wasm/index.ts';
 import { binaries, failure, files, randomModel, tiny, withEngine } from './helper.mjs';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 

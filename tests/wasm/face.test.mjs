@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
-import * as sinkscope from '../../wasm/index.js';
+import * as sinkscope from '../../wasm/index.ts';
 import { binaries, files, root, softmax, tiny } from './helper.mjs';
 
 const {

@@ -31,11 +31,11 @@ test('the README names every file of the package, and no other', () => {
   const source = listed('wasm')
     .map((path) => path.slice('wasm/'.length))
     .filter((path) => /\.(js|ts|c|h|txt)$/.test(path) && path !== 'eslint.config.js')
-    // A header is named with its file of C, and each folder has types of its own name.
+    // A header is named with its file of C, and each folder has its `types.ts`.
     .filter(
       (path) => !(path.endsWith('.h') && existsSync(new URL(`wasm/${path.slice(0, -1)}c`, root))),
     )
-    .filter((path) => basename(path) !== `${path.split('/')[0]}.d.ts`);
+    .filter((path) => basename(path) !== 'types.ts');
   assert.deepEqual(named.toSorted(), source.toSorted());
 });
 

@@ -1,7 +1,7 @@
 // Files with random damage: an answer or an error with a code, never a trap, never a leak.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { randomBits } from '../../wasm/engine/random.js';
+import { randomBits } from '../../wasm/engine/random.ts';
 import { files, golden, withEngine } from './helper.mjs';
 
 const rounds = Number(process.env.FUZZ_ROUNDS ?? 500);

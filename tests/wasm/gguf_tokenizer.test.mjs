@@ -1,8 +1,8 @@
 // The tokenizer inside a GGUF file: what each key of its metadata becomes in a tokenizer.json.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.js';
-import { WORDS } from '../../wasm/text/pre_tokenizers.js';
+import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.ts';
+import { WORDS } from '../../wasm/text/pre_tokenizers.ts';
 import { sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';

@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { guardTokenizer, openTokenizer } from '../../wasm/index.js';
-import { guardBy } from '../../wasm/text/guard.js';
+import { guardTokenizer, openTokenizer } from '../../wasm/index.ts';
+import { guardBy } from '../../wasm/text/guard.ts';
 import { failure, golden, softmax } from './helper.mjs';
 
 const text = readFileSync(new URL('tokenizer.json', softmax), 'utf8');

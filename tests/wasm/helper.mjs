@@ -1,7 +1,7 @@
 // What several tests need: the repository, its models, the two binaries.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
-import { createEngine } from '../../wasm/index.js';
+import { createEngine } from '../../wasm/index.ts';
 import { tensorsOf } from '../safetensors.mjs';
 
 export const root = new URL('../../', import.meta.url);
@@ -97,8 +97,8 @@ export function randomModel({ L, D, F, V, context, K = D / 4 }, others = {}) {
 
 /**
  * Opens an engine for the time of one use.
- * @param {import('../../wasm/sinkscope.js').EngineOptions} options
- * @param {(engine: import('../../wasm/sinkscope.js').Engine) => Promise<void>} use
+ * @param {import('../../wasm/sinkscope.ts').EngineOptions} options
+ * @param {(engine: import('../../wasm/sinkscope.ts').Engine) => Promise<void>} use
  */
 export async function withEngine(options, use) {
   const engine = await createEngine({ base: binaries, worker: false, ...options });

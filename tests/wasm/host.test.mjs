@@ -5,13 +5,13 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { describe } from 'node:test';
-import * as browser from '../../wasm/host/browser.js';
-import { openStore as openInBrowser } from '../../wasm/host/store_browser.js';
-import { openStore as openInNode } from '../../wasm/host/store_node.js';
-import { listen, reply } from '../../wasm/host/inside_browser.js';
-import { startWorker } from '../../wasm/host/start_browser.js';
-import { canWait, startThread } from '../../wasm/host/thread_browser.js';
-import * as textHost from '../../wasm/host/text_browser.js';
+import * as browser from '../../wasm/host/browser.ts';
+import { openStore as openInBrowser } from '../../wasm/host/store_browser.ts';
+import { openStore as openInNode } from '../../wasm/host/store_node.ts';
+import { listen, reply } from '../../wasm/host/inside_browser.ts';
+import { startWorker } from '../../wasm/host/start_browser.ts';
+import { canWait, startThread } from '../../wasm/host/thread_browser.ts';
+import * as textHost from '../../wasm/host/text_browser.ts';
 
 /**
  * Sets globals for the time of a test.
@@ -51,7 +51,7 @@ class FakeWorker extends EventTarget {
   }
 }
 
-const origin = new URL('../../wasm/host/reach.js', import.meta.url).origin;
+const origin = new URL('../../wasm/host/reach.ts', import.meta.url).origin;
 const last = () => FakeWorker.started.at(-1);
 
 /** The modules that a module of the package imports in a browser, at once or later, itself among them. */
@@ -75,8 +75,8 @@ test('no worker imports a module that starts it: a bundler that follows both wou
     [...readFileSync(new URL(path, wasm), 'utf8').matchAll(/new Worker\(new URL\('([^']+)'/g)].map(
       ([, to]) => new URL(to, new URL(path, wasm)).href.slice(wasm.href.length),
     );
-  const started = [...graphOf('index.js')].flatMap(startOf);
-  assert.deepEqual(started.sort(), ['engine/thread.js', 'engine/worker.js', 'text/worker.js']);
+  const started = [...graphOf('index.ts')].flatMap(startOf);
+  assert.deepEqual(started.sort(), ['engine/thread.ts', 'engine/worker.ts', 'text/worker.ts']);
   /** All that a bundle of a worker contains, with the workers that are started from there. */
   const bundleOf = (path, found = new Set()) => {
     if (found.has(path)) return found;
@@ -150,7 +150,7 @@ describe('a browser', () => {
       [new Event('messageerror'), 'a message could not be read'],
     ]) {
       const { ended } = startWorker();
-      assert.match(String(last().url), /\/engine\/worker\.js$/);
+      assert.match(String(last().url), /\/engine\/worker\.ts$/);
       assert.deepEqual(last().options, { type: 'module' });
       last().dispatchEvent(event);
       assert.equal(await ended, words);
@@ -234,7 +234,7 @@ describe('a browser', () => {
     assert.equal(rules[0].createScriptURL(own), own);
     assert.equal(rules[0].createScriptURL('https://elsewhere.example/thread.js'), null);
     const worker = FakeWorker.started.at(-2);
-    assert.match(String(worker.url), /\/engine\/thread\.js$/);
+    assert.match(String(worker.url), /\/engine\/thread\.ts$/);
     worker.onmessage();
     worker.onerror({ message: 'broken' });
     worker.onerror({ message: '' });
@@ -258,7 +258,7 @@ describe('a browser', () => {
     assert.deepEqual(heard, [['task', 1], 'answer']);
     withGlobals(t, { location: { origin, href: import.meta.url } });
     textHost.startWorker();
-    assert.match(String(last().url), /\/text\/worker\.js$/);
+    assert.match(String(last().url), /\/text\/worker\.ts$/);
   });
 });
 

@@ -1,8 +1,8 @@
 import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { resolveHub, modelFiles, openTokenizer, planText } from '../../wasm/index.js';
-import { parseHubId } from '../../wasm/loading/hub.js';
-import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.js';
+import { resolveHub, modelFiles, openTokenizer, planText } from '../../wasm/index.ts';
+import { parseHubId } from '../../wasm/loading/hub.ts';
+import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.ts';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { files, softmax, withEngine } from './helper.mjs';

@@ -19,8 +19,8 @@ import {
   modelFiles,
   planText,
   resolveHub,
-} from '../../wasm/index.js';
-import { openCached } from '../../wasm/loading/cache.js';
+} from '../../wasm/index.ts';
+import { openCached } from '../../wasm/loading/cache.ts';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { failure, softmax, withEngine } from './helper.mjs';
@@ -248,7 +248,7 @@ test('where nothing can be written it goes on, and says so', async () => {
   process.env.SINKSCOPE_CACHE = join(file, 'below');
   try {
     // Another instance of the module, for one has one store.
-    const { openCached: open } = await import('../../wasm/loading/cache.js?elsewhere');
+    const { openCached: open } = await import('../../wasm/loading/cache.ts?elsewhere');
     const notes = [];
     const options = { version: 'c', onNote: (note) => notes.push(note) };
     assert.ok((await read(options, Infinity, open)).content.equals(weights));

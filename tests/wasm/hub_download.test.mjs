@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { openDownload } from '../../wasm/index.js';
-import { readWeights } from '../../wasm/loading/files.js';
-import { createMeter } from '../../wasm/loading/meter.js';
+import { openDownload } from '../../wasm/index.ts';
+import { readWeights } from '../../wasm/loading/files.ts';
+import { createMeter } from '../../wasm/loading/meter.ts';
 import { openHub } from '../hub/server.mjs';
 import { softmax } from './helper.mjs';
 

@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { planFiles, resolveHub } from '../../wasm/index.js';
+import { planFiles, resolveHub } from '../../wasm/index.ts';
 
 const JUNK = [
   null,

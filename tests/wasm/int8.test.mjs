@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { measure } from '../../wasm/index.js';
+import { measure } from '../../wasm/index.ts';
 import { failure, files, root, softmax, withEngine } from './helper.mjs';
 
 const tokens = [0, 17, 392, 5, 5, 81, 900, 3];

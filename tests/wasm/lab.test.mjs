@@ -10,10 +10,10 @@ import {
   labFolder,
   labOnward,
   labTokenizer,
-} from '../../wasm/index.js';
-import { Helper, help } from '../../wasm/lab/share.js';
-import { Trainer } from '../../wasm/lab/trainer.js';
-import { beginTraining } from '../../wasm/lab/training.js';
+} from '../../wasm/index.ts';
+import { Helper, help } from '../../wasm/lab/share.ts';
+import { Trainer } from '../../wasm/lab/trainer.ts';
+import { beginTraining } from '../../wasm/lab/training.ts';
 import { failure } from './helper.mjs';
 
 /** Each call ends with an error whose place and sentence are these. */

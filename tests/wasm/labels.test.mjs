@@ -1,7 +1,7 @@
 // What an edit is called: a phrase that a reader understands, for every row of the table.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { editLabel, readEdit } from '../../wasm/index.js';
+import { editLabel, readEdit } from '../../wasm/index.ts';
 import { withEngine } from './helper.mjs';
 
 const labels = {

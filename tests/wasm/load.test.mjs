@@ -8,8 +8,8 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createEngine, findPlan, load, openTokenizer } from '../../wasm/index.js';
-import { folderInZoo } from '../../wasm/loading/zoo.js';
+import { createEngine, findPlan, load, openTokenizer } from '../../wasm/index.ts';
+import { folderInZoo } from '../../wasm/loading/zoo.ts';
 import { openHub } from '../hub/server.mjs';
 import { binaries, failure, files, root, softmax } from './helper.mjs';
 
@@ -192,7 +192,7 @@ test('an address of a GGUF file is one, and what is nowhere is said so', async (
 
 test('a process ends with its model, also where the model does not open', () => {
   const program = `
-    import { load } from ${JSON.stringify(new URL('wasm/index.js', root).href)};
+    import { load } from ${JSON.stringify(new URL('wasm/index.ts', root).href)};
     await load(${JSON.stringify(fileURLToPath(root))} + 'models/zoo/nothing').catch(() => {});
     await load(${JSON.stringify(fileURLToPath(new URL('tests/golden/', root)))} + 'bad').catch(() => {});
     const broken = [new File(['{}'], 'config.json'), new File(['no weights'], 'model.safetensors')];
@@ -210,7 +210,7 @@ test("the README's first two programs run as they stand, on a model of this tree
   const programs = [...page.matchAll(/```js\n(import [^]*?)```/g)].map(([, code]) => code);
   const runs = programs.slice(0, 2).map((code) => {
     const own = code
-      .replace("'sinkscope'", JSON.stringify(new URL('wasm/index.js', root).href))
+      .replace("'sinkscope'", JSON.stringify(new URL('wasm/index.ts', root).href))
       .replace(/'(HuggingFaceTB\/SmolLM2-135M|owner\/name)'/, JSON.stringify(folder));
     assert.ok(own.includes(folder), 'it names a model');
     return runFile(own);

@@ -6,7 +6,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { load } from '../../wasm/index.js';
+import { load } from '../../wasm/index.ts';
 import { binaries, root, softmax } from './helper.mjs';
 
 const TEXT = 'The old man sat at the door, and the sea was calm.';

@@ -33,7 +33,7 @@ threads.Worker = class extends threads.Worker {
   }
 };
 syncBuiltinESMExports();
-const { createEngine, labConfig, spread } = await import('../../wasm/index.js');
+const { createEngine, labConfig, spread } = await import('../../wasm/index.ts');
 
 const ids = [0, 17, 392, 5, 5, 81];
 

@@ -1,7 +1,7 @@
 // Maps that are computed when they are read: JavaScript sees of them what it sees of stored ones.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { measure } from '../../wasm/index.js';
+import { measure } from '../../wasm/index.ts';
 import { failure, files, golden, tiny, withEngine } from './helper.mjs';
 
 const ids = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];

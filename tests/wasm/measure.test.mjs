@@ -10,7 +10,7 @@ import {
   measure,
   openTokenizer,
   sweep,
-} from '../../wasm/index.js';
+} from '../../wasm/index.ts';
 import { failure, files, golden, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { sharedMemory } from '../../wasm/abi/memory.js';
-import { loadModule } from '../../wasm/abi/module.js';
+import { sharedMemory } from '../../wasm/abi/memory.ts';
+import { loadModule } from '../../wasm/abi/module.ts';
 import { numbers } from '../mutate/draw.mjs';
 import { binaries, randomModel, withEngine } from './helper.mjs';
 

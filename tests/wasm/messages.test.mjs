@@ -1,9 +1,9 @@
 /** Calls between a page and its worker, over ports that the test holds both ends of. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { SinkscopeError } from '../../wasm/abi/errors.js';
-import { answer, callThrough, transfer } from '../../wasm/engine/messages.js';
-import { randomBits } from '../../wasm/engine/random.js';
+import { SinkscopeError } from '../../wasm/abi/errors.ts';
+import { answer, callThrough, transfer } from '../../wasm/engine/messages.ts';
+import { randomBits } from '../../wasm/engine/random.ts';
 
 /** Two ports of which each hears the other, and what was posted. */
 function ports() {

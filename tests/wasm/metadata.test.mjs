@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { decodeValue } from '../../wasm/abi/metadata.js';
+import { decodeValue } from '../../wasm/abi/metadata.ts';
 import { files, golden, tiny, withEngine } from './helper.mjs';
 
 const weights = readFileSync(new URL('gguf-llama-gqa-f32/model.gguf', golden));

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { commandWords } from '../../wasm/command/command.js';
-import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.js';
-import { oneLine, visible } from '../../wasm/command/output.js';
-import { openTokenizer } from '../../wasm/index.js';
+import { commandWords } from '../../wasm/command/command.ts';
+import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.ts';
+import { oneLine, visible } from '../../wasm/command/output.ts';
+import { openTokenizer } from '../../wasm/index.ts';
 import { binaries, root, softmax } from './helper.mjs';
 
 const cli = fileURLToPath(new URL('wasm/cli.js', root));

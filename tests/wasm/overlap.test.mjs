@@ -2,8 +2,8 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { Chain, inTurn } from '../../wasm/engine/chain.js';
-import { randomBits } from '../../wasm/engine/random.js';
+import { Chain, inTurn } from '../../wasm/engine/chain.ts';
+import { randomBits } from '../../wasm/engine/random.ts';
 import { files, tiny, withEngine } from './helper.mjs';
 
 const turn = () => new Promise(setImmediate);

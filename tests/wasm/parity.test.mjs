@@ -6,8 +6,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { chooseBinary } from '../../wasm/abi/variants.js';
-import { readEdit } from '../../wasm/index.js';
+import { chooseBinary } from '../../wasm/abi/variants.ts';
+import { readEdit } from '../../wasm/index.ts';
 import { fileOf } from '../safetensors.mjs';
 import {
   binaries,

@@ -11,7 +11,7 @@ import {
   partOf,
   readCard,
   removeKey,
-} from '../../wasm/loading/parts.js';
+} from '../../wasm/loading/parts.ts';
 
 const KEY = 'a'.repeat(32);
 const OTHER = 'b'.repeat(32);

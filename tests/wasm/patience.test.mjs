@@ -2,7 +2,7 @@
 // test moves.
 import { mock, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { guardBy } from '../../wasm/text/guard.js';
+import { guardBy } from '../../wasm/text/guard.ts';
 import { failure } from './helper.mjs';
 
 const settle = () => new Promise(setImmediate);

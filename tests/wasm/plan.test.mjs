@@ -1,8 +1,8 @@
 /** Which files make a model, and what it would cost: by lists that no hub has to give. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { modelFiles, planText } from '../../wasm/index.js';
-import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.js';
+import { modelFiles, planText } from '../../wasm/index.ts';
+import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.ts';
 
 const listed = (...names) => names.map((name, i) => ({ name, bytes: 10 ** i }));
 const planOf = (files, { texts = {}, ...options } = {}) =>

@@ -2,7 +2,7 @@
 // model, so that every number is known.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { recordStudy } from '../../wasm/index.js';
+import { recordStudy } from '../../wasm/index.ts';
 import { tensorsOf } from '../safetensors.mjs';
 
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];

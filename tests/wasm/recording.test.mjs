@@ -10,11 +10,11 @@ import {
   openTokenizer,
   recordMaps,
   recordStudy,
-} from '../../wasm/index.js';
-import { loadModule } from '../../wasm/abi/module.js';
-import { Backend } from '../../wasm/engine/backend.js';
-import { QUIET } from '../../wasm/engine/job.js';
-import { readConditions } from '../../wasm/recording/conditions.js';
+} from '../../wasm/index.ts';
+import { loadModule } from '../../wasm/abi/module.ts';
+import { Backend } from '../../wasm/engine/backend.ts';
+import { QUIET } from '../../wasm/engine/job.ts';
+import { readConditions } from '../../wasm/recording/conditions.ts';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 import {
   binaries,

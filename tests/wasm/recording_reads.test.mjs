@@ -1,8 +1,8 @@
 // A recording as its reader has it, with an engine that the test plays; and two of them side by side.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { compareRecordings } from '../../wasm/index.js';
-import { Recording } from '../../wasm/recording/recording.js';
+import { compareRecordings } from '../../wasm/index.ts';
+import { Recording } from '../../wasm/recording/recording.ts';
 import { failure } from './helper.mjs';
 
 const describe = {

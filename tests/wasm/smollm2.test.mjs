@@ -3,7 +3,7 @@
 import { existsSync, openAsBlob, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { modelFiles, planFiles, planTokenizer } from '../../wasm/index.js';
+import { modelFiles, planFiles, planTokenizer } from '../../wasm/index.ts';
 import { golden, readSafetensors, root, withEngine } from './helper.mjs';
 
 const file = new URL('models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf', root);

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { measure, spread } from '../../wasm/index.js';
+import { measure, spread } from '../../wasm/index.ts';
 import { failure, files, softmax, withEngine } from './helper.mjs';
 
 const sequences = Array.from({ length: 12 }, (_, i) =>

@@ -1,7 +1,7 @@
 // Runs that hold of keys and values only what an eviction keeps.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { measure } from '../../wasm/index.js';
+import { measure } from '../../wasm/index.ts';
 import { failure, files, softmax, withEngine } from './helper.mjs';
 
 const ids = Array.from({ length: 700 }, (_, i) => (i * i * 31 + (i >> 3)) % 1024);

@@ -19,8 +19,8 @@ import {
   sweep,
   textTask,
   unmask,
-} from '../../wasm/index.js';
-import { drawSome, meanOf } from '../../wasm/study/tasks.js';
+} from '../../wasm/index.ts';
+import { drawSome, meanOf } from '../../wasm/study/tasks.ts';
 import { failure } from './helper.mjs';
 
 /** Each promise ends with an error whose place and sentence are these. */

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { openTokenizer, searchSuffix } from '../../wasm/index.js';
+import { openTokenizer, searchSuffix } from '../../wasm/index.ts';
 import { files, root, softmax, withEngine } from './helper.mjs';
 
 const path = (name) => fileURLToPath(new URL(name, root));

@@ -1,9 +1,9 @@
 // What the command line prints for people, line by line; the numbers are chosen here.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { suffixText } from '../../wasm/command/suffix.js';
-import { tasksText } from '../../wasm/command/tasks.js';
-import { unmaskText } from '../../wasm/command/unmask.js';
+import { suffixText } from '../../wasm/command/suffix.ts';
+import { tasksText } from '../../wasm/command/tasks.ts';
+import { unmaskText } from '../../wasm/command/unmask.ts';
 
 const lines = (text) => {
   assert.ok(text.endsWith('\n'));

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { copyTask, measureTask, openTokenizer, recallTask, textTask } from '../../wasm/index.js';
+import { copyTask, measureTask, openTokenizer, recallTask, textTask } from '../../wasm/index.ts';
 import { failure, files, golden, near, root, softmax, withEngine } from './helper.mjs';
 
 const known = JSON.parse(readFileSync(new URL('tasks/golden.json', golden), 'utf8'));

@@ -16,15 +16,15 @@ const started = [];
 node.Worker = class extends node.Worker {
   constructor(address, ...rest) {
     super(address, ...rest);
-    if (String(address).endsWith('/thread.js')) started.push(this);
+    if (String(address).endsWith('/thread.ts')) started.push(this);
   }
 };
 syncBuiltinESMExports();
-const { createEngine } = await import('../../wasm/index.js');
-const { loadModule } = await import('../../wasm/abi/module.js');
-const { ThreadPool } = await import('../../wasm/engine/thread_pool.js');
-const { Backend } = await import('../../wasm/engine/backend.js');
-const { QUIET } = await import('../../wasm/engine/job.js');
+const { createEngine } = await import('../../wasm/index.ts');
+const { loadModule } = await import('../../wasm/abi/module.ts');
+const { ThreadPool } = await import('../../wasm/engine/thread_pool.ts');
+const { Backend } = await import('../../wasm/engine/backend.ts');
+const { QUIET } = await import('../../wasm/engine/job.ts');
 
 /** Large enough to be worth threads. */
 const large = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { createEngine, cutText, measure, openTimeline, openTokenizer } from '../../wasm/index.js';
+import { createEngine, cutText, measure, openTimeline, openTokenizer } from '../../wasm/index.ts';
 import { binaries, failure, root, tiny, readSafetensors } from './helper.mjs';
 import {
   CHECKPOINTS,
@@ -48,7 +48,7 @@ test('two that are opened at once do not disturb each other', async () => {
 });
 
 test('the file in memory is one that the package opens', async () => {
-  const { toSafetensors } = await import('../../wasm/loading/timeline.js');
+  const { toSafetensors } = await import('../../wasm/loading/timeline.ts');
   const known = readSafetensors(new URL('model.safetensors', tiny));
   const tensors = Object.entries(known).map(([name, { shape, data }]) => ({
     name,

@@ -5,8 +5,8 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { openTimeline } from '../../wasm/index.js';
-import { randomBits } from '../../wasm/engine/random.js';
+import { openTimeline } from '../../wasm/index.ts';
+import { randomBits } from '../../wasm/engine/random.ts';
 import {
   CHECKPOINTS,
   bytesOf,

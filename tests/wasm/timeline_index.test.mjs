@@ -1,8 +1,8 @@
 /** What an index of a timeline may say, the borders behind which it is refused, and the file that is made of it. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { toSafetensors } from '../../wasm/loading/timeline.js';
-import { parseIndex } from '../../wasm/loading/timeline_index.js';
+import { toSafetensors } from '../../wasm/loading/timeline.ts';
+import { parseIndex } from '../../wasm/loading/timeline_index.ts';
 import { caught } from './helper.mjs';
 import { fixture } from './timelines.mjs';
 

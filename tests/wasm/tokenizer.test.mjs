@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { openTokenizer } from '../../wasm/index.js';
+import { openTokenizer } from '../../wasm/index.ts';
 import { golden, softmax } from './helper.mjs';
 
 const file = readFileSync(new URL('tokenizer.json', softmax), 'utf8');

@@ -3,7 +3,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { openTokenizer } from '../../wasm/index.js';
+import { openTokenizer } from '../../wasm/index.ts';
 import { golden } from './helper.mjs';
 
 const battery = JSON.parse(readFileSync(new URL('tokenizers/battery.json', golden), 'utf8'));

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
-import { openTokenizer } from '../../wasm/index.js';
+import { openTokenizer } from '../../wasm/index.ts';
 
 const { FUZZ_ROUNDS = 1500, FUZZ_SECONDS = 60, FUZZ_SEED = 1 } = process.env;
 /** Whoever does not answer for so long, in milliseconds, is ended. */

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/index.js';
-import { tokenizerOfWords } from '../../wasm/text/words.js';
+import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/index.ts';
+import { tokenizerOfWords } from '../../wasm/text/words.ts';
 import { golden as goldens, softmax } from './helper.mjs';
 
 const folder = new URL('tokenizers/', goldens);

@@ -1,8 +1,8 @@
 // A tokenizer that is small enough to be worked out by hand: its roles, its options, its refusals.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { openTokenizer } from '../../wasm/index.js';
-import { planTokenizer } from '../../wasm/text/plan_tokenizer.js';
+import { openTokenizer } from '../../wasm/index.ts';
+import { planTokenizer } from '../../wasm/text/plan_tokenizer.ts';
 
 const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
 const text = { Sequence: { id: 'A', type_id: 0 } };

@@ -26,9 +26,9 @@ import {
   labTokenizer,
   openTimeline,
   openTokenizer,
-} from '../../wasm/index.js';
-import { Trainer } from '../../wasm/lab/trainer.js';
-import { openOut } from '../../wasm/command/out_folder.js';
+} from '../../wasm/index.ts';
+import { Trainer } from '../../wasm/lab/trainer.ts';
+import { openOut } from '../../wasm/command/out_folder.ts';
 import { root } from './helper.mjs';
 
 const cli = fileURLToPath(new URL('wasm/cli.js', root));

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import ts from '../../wasm/node_modules/typescript/lib/typescript.js';
 import { root } from './helper.mjs';
 
-const PROGRAM = `import { load, type TextMeasures } from './wasm/sinkscope.js';
+const PROGRAM = `import { load, type TextMeasures } from './wasm/index.ts';
 const model = await load('owner/name', { onProgress: ({ done, total }) => console.log(done / total) });
 const found: TextMeasures = await model.measure('A text.', { edits: ['hide_key:key=0'], eps: 0.2 });
 const { map, tokens } = await model.map('A text.', { layer: found.layer, head: 0 });
@@ -25,6 +25,7 @@ function editorOf(text) {
   const options = {
     ...{ strict: true, noEmit: true, types: [], lib: ['lib.es2022.d.ts', 'lib.dom.d.ts'] },
     ...{ target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext, skipLibCheck: true },
+    allowImportingTsExtensions: true,
   };
   const read = (/** @type {string} */ path) => (path === file ? text : ts.sys.readFile(path));
   const host = {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { measureUnmasking, unmask } from '../../wasm/index.js';
+import { measureUnmasking, unmask } from '../../wasm/index.ts';
 import {
   failure,
   files,

@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { randomBits } from '../../wasm/engine/random.js';
+import { randomBits } from '../../wasm/engine/random.ts';
 import { failure, files, randomModel, softmax, tiny, withEngine } from './helper.mjs';
 
 const text = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];

@@ -18,7 +18,7 @@ test('whatever states a version states the same one', async () => {
     python: found('models/record/pyproject.toml', /^version = "(.+)"$/m),
     python_module: found('models/record/src/sinkscope/__init__.py', /^__version__ = "(.+)"$/m),
     citation: found('CITATION.cff', /^version: (.+)$/m),
-    zoo: found('wasm/loading/zoo.js', /^const VERSION = '(.+)';$/m),
+    zoo: found('wasm/loading/zoo.ts', /^const VERSION = '(.+)';$/m),
     change_log: found('.github/CHANGELOG.md', /^## (\S+)/m),
     command_line: spawnSync(process.execPath, [cli, '--version']).stdout.toString().trim(),
   };

@@ -1,8 +1,8 @@
 // Vocabularies of words and of bytes, their merges and their surfaces: every border, to the sentence.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { Ranks, slotsOf } from '../../wasm/text/merges.js';
-import { createSurface, hasBlocks, isByteLevel, letters, spell } from '../../wasm/text/surface.js';
+import { Ranks, slotsOf } from '../../wasm/text/merges.ts';
+import { createSurface, hasBlocks, isByteLevel, letters, spell } from '../../wasm/text/surface.ts';
 import {
   byteLevelFile,
   checkId,
@@ -13,8 +13,8 @@ import {
   splitPair,
   template,
   tokenizerOfVocabulary,
-} from '../../wasm/text/vocabulary.js';
-import { tokenizerOfWords } from '../../wasm/text/words.js';
+} from '../../wasm/text/vocabulary.ts';
+import { tokenizerOfWords } from '../../wasm/text/words.ts';
 import { sequence, special, templateOf } from './helper.mjs';
 
 const refuses = (use, where, text) =>

@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after } from 'node:test';
-import { cacheList } from '../../wasm/loading/cache.js';
-import { readAll, readConfig, readWeights, sizeOf } from '../../wasm/loading/files.js';
-import { createMeter } from '../../wasm/loading/meter.js';
-import { createSha256, sha256 } from '../../wasm/loading/hash.js';
+import { cacheList } from '../../wasm/loading/cache.ts';
+import { readAll, readConfig, readWeights, sizeOf } from '../../wasm/loading/files.ts';
+import { createMeter } from '../../wasm/loading/meter.ts';
+import { createSha256, sha256 } from '../../wasm/loading/hash.ts';
 
 const BYTES = Uint8Array.from({ length: 12 }, (_, i) => i + 1);
 const { signal } = new AbortController();

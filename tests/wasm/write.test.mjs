@@ -1,8 +1,8 @@
 // What a recording is written of: numbers, the file around them, the conditions, maps of other programs.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { recordMaps } from '../../wasm/index.js';
-import { recordRun } from '../../wasm/recording/run.js';
+import { recordMaps } from '../../wasm/index.ts';
+import { recordRun } from '../../wasm/recording/run.ts';
 import {
   conditionsOf,
   encode,
@@ -11,7 +11,7 @@ import {
   keptOf,
   part,
   putMeans,
-} from '../../wasm/recording/write.js';
+} from '../../wasm/recording/write.ts';
 import { tensorsOf } from '../safetensors.mjs';
 
 const describe = {

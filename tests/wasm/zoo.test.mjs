@@ -2,7 +2,7 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { openTokenizer } from '../../wasm/index.js';
+import { openTokenizer } from '../../wasm/index.ts';
 import { files, golden, readSafetensors, root, withEngine } from './helper.mjs';
 
 const zoo = new URL('models/zoo/', root);

@@ -24,14 +24,15 @@ const { namesIn } = await load('src/learn/conditions.ts');
 const { intervalOfPairs } = await load('ship/facts.ts');
 const lessons = ORDER.map((slug) => lessonOf(slug, readFileSync(join(here, `${slug}.md`), 'utf8')));
 
-/** Of a figure in a lesson, in pixels, by learn.css. */
+/** Widths of a figure in a lesson's column and on a phone of 390 pixels, by learn.css. */
 const widthOf = (state) => (isNarrow(state) ? 534 : 694);
+const PHONE = 324;
 
 const stage = await openStage();
 const page = await stage.open('', { file: 'learn/glossary/index.html', waits: false });
 
 /** Puts a figure on the page; what it publishes. */
-async function show(attributes) {
+async function show(attributes, width = widthOf(attributes)) {
   await page.evaluate(
     ([all, width]) => {
       document.querySelector('main').replaceChildren();
@@ -51,7 +52,7 @@ async function show(attributes) {
       element.addEventListener('error', ({ detail }) => globalThis.heard.push({ error: detail }));
       document.querySelector('main').append(element);
     },
-    [attributes, widthOf(attributes)],
+    [attributes, width],
   );
   if (attributes.view === 'lab') await page.getByRole('button', { name: 'Train' }).click();
   await page.waitForFunction(() => globalThis.heard.length > 0, undefined, { timeout: 120_000 });
@@ -65,8 +66,11 @@ async function show(attributes) {
 }
 
 async function draw({ id, state }, { lives, whens }) {
+  const height = () => page.locator('sink-scope').evaluate((one) => one.offsetHeight);
+  await show(state, PHONE);
+  const phone = await height();
   const results = await show(state);
-  const live = await page.locator('sink-scope').evaluate((one) => one.offsetHeight);
+  const live = await height();
   await show({ ...state, controls: 'save' });
   const menu = page.locator('sink-scope .save').first();
   const { bytes } = await saveFrom(page, menu, 'SVG');
@@ -82,7 +86,7 @@ async function draw({ id, state }, { lives, whens }) {
     state,
     says: once(results.map(({ says }) => says ?? '')).join(' '),
     values: Object.fromEntries([...wanted].map((name) => [name, values[name](results)])),
-    ...{ width: size('width'), height: size('height'), live },
+    ...{ width: size('width'), height: size('height'), live, phone },
   };
 }
 

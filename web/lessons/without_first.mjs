@@ -8,7 +8,7 @@
 import { openAsBlob, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runnerImport } from 'vite';
-import { createEngine, modelFiles, planFiles, planTokenizer } from '../../wasm/index.js';
+import { createEngine, modelFiles, planFiles, planTokenizer } from '../../wasm/index.ts';
 
 const here = import.meta.dirname;
 const FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';

@@ -10,7 +10,7 @@ import { CHROMIUM, chromium, root } from '../../tests/browser/chromium.mjs';
 import { home } from '../ship/home.ts';
 
 const web = join(import.meta.dirname, '..');
-const alias = { sinkscope: join(root, 'wasm/index.js') };
+const alias = { sinkscope: join(root, 'wasm/index.ts') };
 const { fileOf, listHtml, PAPERS, plateHtml, plates } = (
   await runnerImport(join(web, 'ship/plates.ts'), {
     configFile: false,

@@ -8,7 +8,7 @@ export const SHARED = {
   root,
   base: './',
   publicDir: false,
-  resolve: { alias: { sinkscope: resolve(root, '../wasm/index.js') } },
+  resolve: { alias: { sinkscope: resolve(root, '../wasm/index.ts') } },
   worker: { format: 'es' },
 } satisfies UserConfig;
 

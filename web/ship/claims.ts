@@ -85,16 +85,19 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   const places = [...new Set(all.map(placeOf))].sort(
     (a, b) => Number(!a.startsWith('Gu')) - Number(!b.startsWith('Gu')) || a.localeCompare(b, 'en'),
   );
+  const span = (words: string, className?: string) =>
+    make('span', className ? { className: [className] } : {}, [text(words)]);
+  /** A count; its column's head names the verdict to those who see, and words after it to those who listen. */
+  const counted = (own: readonly Claim[], verdict: string) => {
+    const found = count(own, verdict);
+    return make('span', found ? {} : { className: ['none'] }, [
+      text(found ? `${found}` : '–'),
+      span(` ${verdict},`, 'unseen'),
+    ]);
+  };
   const row = (place: string) => {
     const own = all.filter((one) => placeOf(one) === place);
-    const counts = VERDICTS.map((verdict) => `${count(own, verdict) || 'none'} ${verdict}`);
-    const cells = [place, ...counts].map((cell, i) =>
-      make(
-        'span',
-        cell.startsWith('none') ? { className: ['none'] } : i ? {} : { className: ['place'] },
-        [text(i < VERDICTS.length ? `${cell}${i ? ', ' : ': '}` : cell)],
-      ),
-    );
+    const cells = [span(place, 'place'), ...VERDICTS.map((verdict) => counted(own, verdict))];
     return make('details', { className: ['folded'] }, [
       make('summary', { className: ['claims-row'] }, cells),
       table(
@@ -122,6 +125,13 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
           `the last column there is the verdict by the first version of our rules.`,
       ),
     ]),
-    make('div', { className: ['claims-table'] }, places.map(row)),
+    make('div', { className: ['claims-table'] }, [
+      make(
+        'div',
+        { className: ['claims-row', 'claims-heads'], ariaHidden: 'true' },
+        ['Source', ...VERDICTS].map((head) => span(head)),
+      ),
+      ...places.map(row),
+    ]),
   ];
 }

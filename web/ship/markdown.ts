@@ -68,8 +68,9 @@ export interface Picture {
   readonly values: Readonly<Record<string, string>>;
   readonly width: number;
   readonly height: number;
-  /** Of the element, in pixels, in a lesson's column: the page keeps its place until it is live. */
+  /** Heights of the element in a lesson's column and on a phone, in pixels, which the page reserves until it is live. */
   readonly live: number;
+  readonly phone: number;
 }
 
 /** Texts that lessons/draw.mjs let a model write. */
@@ -405,8 +406,10 @@ function directives(slug: string, read: Read) {
             }),
           ]
         : [];
-      const height = picture ? { style: `--sinkscope-height:${picture.live}px` } : {};
-      const element = make('sink-scope', { id, ...state, ...height }, image);
+      const heights = picture
+        ? { style: `--column-height:${picture.live}px;--phone-height:${picture.phone}px` }
+        : {};
+      const element = make('sink-scope', { id, ...state, ...heights }, image);
       become(
         node,
         make(

@@ -2,7 +2,7 @@
  * The answers of Explore's questions: each is one plain sentence without symbols, computed from the numbers that the
  * stage draws. A sentence whose condition does not hold is not said.
  */
-import { claimOf, type Kind } from './claims';
+import { claimOf, WHERE } from './claims';
 import { firstKey, keysOf, mean, ofHead, type Frame, type Head } from './frame';
 import type { State } from './ask/state';
 import { answerOf as contestWords, contestOf } from './views/arrows';
@@ -13,13 +13,6 @@ import type { Choice } from './views/index';
 import { profile } from './views/norms';
 import { signed } from './views/settings';
 import { firstBare, judged, word } from './words';
-
-const WHERE: Readonly<Record<Kind, string>> = {
-  all: 'Almost every token attends to the first one.',
-  many: 'Many tokens attend mostly to the first one.',
-  weak: 'The first token gets more attention than an even share.',
-  none: 'This head does not single out the first token.',
-};
 
 function where(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
@@ -94,14 +87,15 @@ function whatIf(frame: Frame, rise: number | undefined): string {
 
 function matter(frame: Frame, { layer, head }: Head): string {
   const rise = frame.tensors.effect?.data[layer * frame.architecture.H + head] ?? NaN;
-  return Number.isFinite(rise) ? `Without this head ${predicts(frame, rise)}` : '';
+  return Number.isFinite(rise) ? `Without this one head ${predicts(frame, rise)}` : '';
 }
 
 /** What follows the answer where several changes are measured at once. */
 export function togetherWords(frame: Frame, count: number, rise: number | undefined): string {
-  if (rise === undefined) return `Setting the outputs of all ${count} dormant heads to 0 at once …`;
+  const dormant = `${count} heads are dormant: each has a sink, and without any one of them the model predicts about as well.`;
+  if (rise === undefined) return `${dormant} Without all of them at once …`;
   return Number.isFinite(rise)
-    ? `Without all ${count} dormant heads at once ${predicts(frame, rise).replace(/\.$/, '')}: its loss changes by ${signed(rise)} nats per token.`
+    ? `${dormant} Without all of them at once ${predicts(frame, rise).replace(/\.$/, '')}: its loss changes by ${signed(rise)} nats per token.`
     : '';
 }
 
@@ -109,11 +103,20 @@ function when(frame: Frame): string {
   const found = emergence(frame);
   if (!found) return '';
   if (found.isNone) return 'At no step of the training did many heads have a sink.';
-  const step = found.step.toLocaleString('en');
-  const half = 'half as many have one as at the end.';
-  return found.from > 0
-    ? `Some heads have a sink from the first step on; by step ${step} ${half}`
-    : `At first no head has a sink; by step ${step} ${half}`;
+  const { from, last } = found;
+  const begin = from > 0 ? 'Some heads have a sink' : 'No head has a sink';
+  return last > from
+    ? `${begin} at first; after training ${last > 50 ? 'most' : 'some'} have one.`
+    : `${begin} at first, and training does not give more heads one.`;
+}
+
+/** The numbers of that answer. */
+export function emergenceWords(frame: Frame): string {
+  const found = emergence(frame);
+  if (!found || found.isNone || found.last <= found.from) return '';
+  const { step, last } = found;
+  const half = step ? `; half as many at step ${step.toLocaleString('en')}` : '';
+  return `On other texts ${last.toFixed(0)}% of the heads have a sink at the end${half}.`;
 }
 
 const against = (ratio: number, than: string, alike: string): string =>
@@ -128,7 +131,7 @@ function vectors({ tensors: { hidden_norm, value_norm } }: Frame): string {
   }) as [number[], number[]];
   const state = against(Math.max(...ratios[0]), 'than those of the others', 'about as large');
   const values = against(mean(ratios[1]), 'on average', 'about as large on average');
-  return `The first token’s hidden state is ${state}, and its values are ${values}.`;
+  return `The first token’s hidden state (its vector after each layer) is ${state}, and its values are ${values}.`;
 }
 
 function guess({ next: [first] }: Frame): string {

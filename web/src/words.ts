@@ -253,6 +253,25 @@ export function givenWords(claim: Claim): string {
 export const shareWords = ({ operation: { normalises } }: Frame): string =>
   normalises ? 'of its attention' : 'of its row sums';
 
+/** Why attention has to go somewhere, and why to the first token. */
+export const SOFTMAX_AND_SIGMOID =
+  'Softmax makes each row sum to 100%, so a token must attend somewhere. Read from left to right, only the first token is ' +
+  'visible to all, and training often makes it the place for the rest. Sigmoid weighs each token on its own: a row may sum ' +
+  'to little, and has no rest to give away.';
+
+/** What attention on a small value is good for, true of heads that have both. */
+export function purposeWords(frame: Frame, at: Head): string {
+  const { H, G } = frame.architecture;
+  const ratio = frame.tensors.value_ratio?.data[at.layer * G + Math.floor(at.head / (H / G))];
+  const claim = claimOf(frame, at);
+  if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
+    return '';
+  return (
+    `The sink is a place for attention that a token needs nowhere else: the value of ${firstName(frame)} is ` +
+    `${show(ratio!)}× as long as those of other tokens, so attention on it adds little.`
+  );
+}
+
 /** What the head gives the first token. */
 export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
@@ -280,7 +299,9 @@ export function finding(frame: Frame, at: Head): string {
   const sums = normalises
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
-  const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
+  const called =
+    verdict.sink > 0 ? ': such a head has an attention sink' : ', so none has an attention sink';
+  const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}${called}.`;
   return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 

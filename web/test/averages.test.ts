@@ -33,17 +33,19 @@ const describe_ = {
 } as unknown as Describe;
 
 /** A model whose numbers follow from its tokens, and which remembers the runs that it was asked for. */
-function modelOf(answer: (metric: string, ids: readonly number[]) => number[]) {
+function modelOf(
+  answer: (metric: string, ids: readonly number[], edits: readonly unknown[]) => number[],
+) {
   const asked: { ids: readonly number[]; metrics: string[] }[] = [];
   const model = {
     describe: describe_,
     architecture: { context: 99 },
-    run: async (ids: readonly number[]) => ({
+    run: async (ids: readonly number[], { edits = [] }: { edits?: readonly unknown[] } = {}) => ({
       close: async () => {},
       read: async (reads: readonly { metric: string }[]) => {
         asked.push({ ids: [...ids], metrics: reads.map(({ metric: name }) => name) });
         return reads.map(({ metric: name }) => {
-          const values = answer(name, ids);
+          const values = answer(name, ids, edits);
           return tensor([values.length], values);
         });
       },
@@ -73,6 +75,21 @@ describe('averages over prompts', () => {
     expect(kept.mean).toBe(3);
     expect(kept.deviation).toBeCloseTo(Math.sqrt(7), 12);
     expect(overPrompts(frameOf({ perPrompt: {} }), 'loss_mean').mean).toBeNaN();
+  });
+
+  it('keep the numbers of each setting apart', async () => {
+    const { opened } = modelOf((_, ids, edits) => [ids[0]! + (edits.length ? 10 : 0)]);
+    const found = await averages(
+      opened,
+      promptsOf([1, 0], [2, 0]),
+      [[], [{ kind: 'hide_key' }]] as never,
+      { eps: 0.3, metrics: ['loss_mean'] },
+      watch,
+    );
+    expect(found.map(({ perPrompt }) => perPrompt)).toEqual([
+      { loss_mean: [1, 2] },
+      { loss_mean: [11, 12] },
+    ]);
   });
 
   it('have no deviation of one prompt, and what is undefined is NaN', async () => {

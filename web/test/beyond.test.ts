@@ -38,6 +38,9 @@ describe('a compression valley', () => {
       /there is no valley\.$/,
     );
     expect(valley.says(of([0.5, 0.75, 0.5], [1, 1, 1]), at)).toMatch(/^A: no valley/);
+    expect(valley.says(of([0.75, 0.625, 0.25, 0.5], [1, 1, 1, 1]), at)).toContain(
+      'and 0.25 after layer 1, 0.25 below both',
+    );
   });
 });
 
@@ -149,6 +152,11 @@ describe('secondary sinks', () => {
     expect(second).toMatchObject({ birth: -1, lifetime: 0 });
     // Neither the first one, nor one that half of the queries do not see.
     expect(keysByAttention(frame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
+    // Of seven tokens the first three have enough queries; where a recording counts key 1 as the first, keys 2 and 3.
+    const keys = (change: object) =>
+      keysByAttention({ ...frame(alphas), ...change } as Frame).map(({ key }) => key);
+    expect(keys({ T: 7 }).sort()).toEqual([1, 2]);
+    expect(keys({ firstAt: { key: 1, isCommon: true } }).sort()).toEqual([2, 3]);
     expect(secondary.says(frame(alphas), at)).toBe(
       '1 secondary sink: token 2 “a” from layer 1 on in 1 layer (up to 8.0 times, its norm 4.00 of the mean). The first ' +
         'key receives 50.0% on average over all heads.',

@@ -100,7 +100,7 @@ describe('what is shown', () => {
       headReads: ['q'],
       head: { layer: 1, head: 2 },
       ...{ cells: 512, zoom: { query: -1, key: -1 } },
-      ...{ studies: [], heads: {}, isPreview: false },
+      ...{ studies: [], heads: {}, isPreview: false, isFixed: false },
     });
     state.value = { ...state.value, prompt: 'other' };
     expect(ask).toHaveBeenCalledTimes(2);

@@ -22,6 +22,9 @@ vi.hoisted(() =>
   }),
 );
 
+const PICTURE = vi.hoisted(() => ({ name: 'picture.png' }));
+vi.mock('../src/save/card', () => ({ pictureOf: async () => PICTURE }));
+
 const { settings } = (window as unknown as { happyDOM: { settings: object } }).happyDOM;
 Object.assign(settings, { handleDisabledFileLoadingAsSuccess: true });
 
@@ -336,6 +339,10 @@ describe('the code to embed a figure', () => {
     expect(dialog.open).toBe(true);
     click('Close');
     expect(document.querySelector('.embed-dialog')).toBeNull();
+    // What is not seen any more follows no state.
+    const before = code();
+    set({ eps: 0.45 });
+    expect(code()).toBe(before);
     const reason = new Error('not allowed');
     vi.stubGlobal('navigator', { clipboard: { writeText: () => Promise.reject(reason) } });
     const page = pageOf({}, [], { fail: vi.fn() });
@@ -460,6 +467,26 @@ describe('after the link was copied', () => {
     const { alpha: _, ...tensors } = frameOf().tensors;
     expect(await offered({}, { ...frameOf(), tensors })).toEqual([false, true]);
   });
+
+  it('a picture is handed to what shares pictures, and a reader who stops that has no error', async () => {
+    const failed = vi.fn();
+    const shareBy = async (name: string) => {
+      const share = vi.fn(async () => {
+        throw new DOMException('no', name);
+      });
+      vi.stubGlobal('navigator', { ...navigator, canShare: () => true, share });
+      const made = place({ shown: ['sigmoid', 'softmax'], at: 1 });
+      Object.assign(made.context, { fail: failed });
+      await made.share();
+      made.click('Share picture');
+      await vi.waitFor(() => expect(share).toHaveBeenCalledOnce());
+      await turn();
+      expect(share).toHaveBeenCalledWith({ files: [PICTURE], text: shared(linkTo(state.value)) });
+      return failed.mock.calls.map(([error]) => error.name);
+    };
+    expect(await shareBy('AbortError')).toEqual([]);
+    expect(await shareBy('NotAllowedError')).toEqual(['NotAllowedError']);
+  });
 });
 
 describe('the footer', () => {
@@ -520,6 +547,27 @@ describe('messages', () => {
     expect([message.textContent, message.hidden]).toEqual(['broken', false]);
     failure.value = '';
     expect([message.hidden, message.className]).toEqual([true, 'message']);
+  });
+
+  it('stay six seconds each, whatever was said before', () => {
+    vi.useFakeTimers();
+    notify('One.');
+    vi.advanceTimersByTime(4000);
+    notify('Two.');
+    vi.advanceTimersByTime(4000);
+    expect(notices.value).toEqual(['Two.']);
+    vi.advanceTimersByTime(2000);
+    expect(notices.value).toEqual([]);
+  });
+
+  it('have no progress of work that ended before it took time', () => {
+    vi.useFakeTimers();
+    const { all, at } = draw({ text: 'Measuring', share: 0.5, since: performance.now() });
+    vi.advanceTimersByTime(200);
+    at.value = undefined;
+    vi.advanceTimersByTime(200);
+    expect(all('.progress button')).toEqual([]);
+    expect(all('.progress')[0]!.hidden).toBe(true);
   });
 
   it('have progress only of work that takes time, and a way to stop it', () => {

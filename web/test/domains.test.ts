@@ -37,6 +37,8 @@ describe('prompts with labels', () => {
     expect(file).toMatchObject({ ids, ...expected });
     // Two prompts are one of each label.
     expect((await ask({ input: 'file', n: 2 }, lines)).groups).toEqual(['prose', 'code']);
+    expect((await ask({ input: 'file', n: 3 }, lines)).groups).toEqual(['prose', 'code']);
+    expect((await ask({ input: 'file', n: 1 }, lines)).groups).toEqual(['prose', 'code']);
   });
 
   it('are none where a line has no label', async () => {

@@ -208,6 +208,9 @@ describe('streaming', () => {
       text: expect.stringMatching(/A: 3\.000 nats per token\.$/),
     });
     expect(says([all(3, 2.96)]).heading).toBe('Keeping the first token helps little here');
+    // 8 tokens are 2.7 contexts of 3.
+    const shorter = group('A', setting(2), setting(3, window, { T: 8 }));
+    expect(says([shorter]).text).toMatch(/^8 tokens, 3 times the context of A/);
     expect(says([all(3, 2.9)], { firstKeys: 3 }).text).toMatch(/keeps the first 3 tokens\.$/);
   });
 
@@ -498,6 +501,10 @@ describe('fragility', () => {
         ).edits,
       ).toEqual(['']);
     for (const one of weight.slice(2)) expect(one).toMatch(/^~scale_weight\(down,0,[0-7],\d+,0\)$/);
+    // Of three columns there are two others, so two other weights.
+    const thin = lead({ architecture: { ...frameOf().architecture, D: 8, F: 3 } });
+    const few = plan(fragility, { perturbation: 'weight' }, thin).edits;
+    expect([few.length, new Set(few).size]).toEqual([4, 4]);
     const none = {
       ...lead(),
       tensors: { ...lead().tensors, super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) },
@@ -644,6 +651,13 @@ describe('fragility', () => {
         'is written, by +0.031. Sink₁ 50.0% → 50.0%.',
     });
     expect(says(3, 2.75).heading).toBe('Later tokens use the tag that the sink writes');
+    // As long as what the heads write is not measured, nothing is said of it.
+    expect(
+      fragility.says(
+        [group('A', setting(2), project(3), random(2.125, 1), random(2.25, 2))],
+        stateOf({ perturbation: 'tag' }),
+      ).heading,
+    ).toBe('Later tokens use the directions of the tag');
     // The borders: half of what the stream loses, three times what chance does (0.25 here), and 0.02 nats.
     expect(says(3, 2.5).heading).toContain('hardly what the sink writes');
     expect(says(3, 2.5625).heading).toContain('use the tag that the sink writes');

@@ -19,6 +19,7 @@ import {
   sharesOf,
   superWeightOf,
   type Frame,
+  pooledSide,
 } from '../src/frame';
 import {
   classSentence,
@@ -288,7 +289,7 @@ describe('what may be said of a sink', () => {
   it('is printed beside uniform attention and the mean over all heads', () => {
     const at = { layer: 1, head: 0 };
     expect(finding(frameOf(), at)).toBe(
-      'Head L1H0 gives the start token “<s>” 90% of its attention. The mean over all 4 heads is 42%; uniform attention would give 10%. 2 of the 4 heads give it more than 30%.',
+      'Head L1H0 gives the start token “<s>” 90% of its attention. The mean over all 4 heads is 42%; uniform attention would give 10%. 2 of the 4 heads give it more than 30%: such a head has an attention sink.',
     );
     const operation = { ...frameOf().operation, normalises: false };
     expect(finding(frameOf({ operation }), at)).toMatch(
@@ -331,4 +332,8 @@ describe('what may be said of a sink', () => {
       /B’s bias key, which is not a token, receives as much in 3 of the 4/,
     );
   });
+});
+
+it('a map of more tokens than cells has blocks, the last of which may be cut', () => {
+  expect([4, 5, 9, 10].map((T) => pooledSide(T, 4))).toEqual([undefined, 3, 3, 4]);
 });

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { diverging, sequential } from '../src/plot/color';
 import { createHeatmap, distinct, paint, type Cell } from '../src/plot/heatmap';
-import { drawLegend } from '../src/plot/legend';
+import { drawLegend, drawScale } from '../src/plot/legend';
 
 const scale = sequential('light');
 let images: Uint32Array[] = [];
@@ -316,5 +316,18 @@ describe('a legend', () => {
     const before = root.querySelector('.legend-bar');
     drawLegend(root, diverging('dark', 2), ['-2', '+2']);
     expect(root.querySelector('.legend-bar')).not.toBe(before);
+  });
+
+  it('has its numbers on the bar where it is a scale, in whole percent', () => {
+    const root = document.createElement('div');
+    const words = () => [...root.querySelectorAll('.tick')].map((tick) => tick.textContent);
+    drawLegend(root, diverging('light', 0.29), ['-29%', '+29%']);
+    drawScale(root, diverging('light', 0.29));
+    // 100 × 0.29 is a little less than 29.
+    expect([words(), root.className]).toEqual([['−29%', '0', '29%'], 'scale']);
+    drawScale(root, sequential('light'));
+    expect(words()).toEqual(['0', '25%', '50%', '75%', '100%']);
+    drawLegend(root, diverging('light', 0.29), ['-29%', '+29%']);
+    expect([words(), root.className]).toEqual([[], 'legend']);
   });
 });

@@ -438,6 +438,8 @@ describe('the loss at masked tokens', () => {
     const { text, lines, charts } = await measured({ found: alone });
     expect(lines()).toHaveLength(1);
     expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
+    // A bar without an end takes the room of its value.
+    expect(charts()[0]!.domain![0]).toBeCloseTo(-0.06);
     expect(text('.caption')).toMatch(
       / of 1 prompt, .* the loss changes by 0\.050 on this prompt; .*0\.010\.$/,
     );

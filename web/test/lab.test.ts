@@ -286,6 +286,9 @@ describe('what a lab says', () => {
     expect(verdict([weak, heavy])).toMatch(
       /^Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 0.60 \(50% of its row\) \(above 0.30 since/,
     );
+    // Before its picture is there, a head of unnormalized rows has no share that could be above ε.
+    const unseen = { ...heavy, lab: { ...heavy.lab, picture: undefined } as unknown as Lab };
+    expect(verdict([weak, unseen])).not.toContain('above 0.30 since');
     expect(sinceStep(left.lab.log)).toBe(58);
     expect(headSeen(left.lab)!.share).toBeCloseTo(0.6, 6);
   });

@@ -35,7 +35,7 @@ let stepTime = 50;
 let lookTimes: number[] = [];
 let befalls: (step: number) => void = () => {};
 let samples: readonly (readonly number[])[] = [];
-const calls = { read: 0, state: 0, closed: 0, single: 0 };
+const calls = { read: 0, state: 0, closed: 0, ended: 0, single: 0 };
 let given: Record<string, unknown>[] = [];
 
 function trainer(options: Record<string, unknown>) {
@@ -79,11 +79,12 @@ const engine = {
     training: { parts: 2, settings: [{ name: 'batch', default: 32 }] },
   },
   train: vi.fn(async (options: Record<string, unknown>) => trainer(options)),
+  close: async () => void calls.ended++,
 };
 
 beforeEach(() => {
   stored.clear();
-  Object.assign(calls, { read: 0, state: 0, closed: 0, single: 0 });
+  Object.assign(calls, { read: 0, state: 0, closed: 0, ended: 0, single: 0 });
   [given, samples, lookTimes, stepTime, befalls, clock] = [[], [], [], 50, () => {}, 1000];
   engine.train.mockReset().mockImplementation(async (options) => trainer(options));
   vi.mocked(createEngine)
@@ -101,6 +102,22 @@ async function ready(settings: Settings = SETTINGS) {
   await lab.begin(settings);
   return lab;
 }
+
+describe('a lab that ends', () => {
+  it('ends its worker, and what comes later begins with another', async () => {
+    const lab = await ready();
+    expect(createEngine).toHaveBeenCalledExactlyOnceWith(
+      // Half of seven cores, in whole workers.
+      expect.objectContaining({ lab: true, workers: 3 }),
+    );
+    await lab.end();
+    expect([calls.ended, lab.isThere]).toEqual([1, false]);
+    await lab.end();
+    expect(calls.ended).toBe(1);
+    await lab.begin(SETTINGS);
+    expect([vi.mocked(createEngine).mock.calls.length, lab.stage]).toEqual([2, 'ready']);
+  });
+});
 
 describe('a lab that begins', () => {
   it('has a model, the picture of its sample, and a guess of what a step takes', async () => {
@@ -285,10 +302,10 @@ describe('a lab that trains', () => {
   it('is drawn every tenth of a second, and at its end', async () => {
     const lab = await ready();
     const [before, changed] = [calls.read, lab.changed.value];
-    await lab.run(3);
-    // After 100 ms and after 150 ms.
-    expect([calls.read - before, lab.changed.value - changed]).toEqual([2, 4]);
-    expect([...lab.picture!.data]).toEqual([3, 3]);
+    await lab.run(4);
+    // After 100 ms, after 200 ms, and at the end.
+    expect([calls.read - before, lab.changed.value - changed]).toEqual([3, 5]);
+    expect([...lab.picture!.data]).toEqual([4, 3]);
   });
 
   it('is kept every three seconds, and at its end', async () => {

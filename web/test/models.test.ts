@@ -307,6 +307,13 @@ describe('a model that was opened by a plan', () => {
     expect(opened).toHaveLength(2);
   });
 
+  it('is closed together with the recordings that no side shows', async () => {
+    const own = models();
+    const release = vi.spyOn(own.recordings, 'release');
+    await own.release(new Set(['relu']));
+    expect(release).toHaveBeenCalledExactlyOnceWith(new Set(['relu']));
+  });
+
   it('that is one of many is forgotten with its last look, also in another arithmetic', async () => {
     const own = models();
     own.admit(HUB, { ...recipe, isPassing: true });

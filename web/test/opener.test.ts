@@ -139,6 +139,22 @@ describe('a model of a hub', () => {
     });
   });
 
+  it('is looked up no longer once another one is, or the dialog is closed', async () => {
+    const { opener, models } = opening();
+    opener.show();
+    const isStopped = () => hub.resolveHub.mock.calls.map(([, { signal }]) => signal.aborted);
+    hub.resolveHub.mockImplementation(() => new Promise(() => {}));
+    void opener.lookUp('owner/name');
+    void opener.lookUp('owner/other');
+    expect(isStopped()).toEqual([true, false]);
+    opener.hide();
+    expect(isStopped()).toEqual([true, true]);
+    // A model that is open is not stopped by what follows.
+    await opener.load(plan());
+    void opener.lookUp('owner/other');
+    expect(models.stop).not.toHaveBeenCalled();
+  });
+
   it('is not looked up without a name', () => {
     const { opener, all } = opening();
     opener.show();
@@ -396,6 +412,8 @@ describe('what a link asks for', () => {
     await turn();
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'alone');
+    // What was opened is asked for again, once it is closed.
+    expect([await asks('hub:owner/name'), dialog.open]).toEqual([false, true]);
   });
 
   it('is asked one after the other', async () => {

@@ -72,6 +72,8 @@ describe('colours', () => {
       STEPS - 1,
     ]);
     expect([stepOf(scale, 0.5), stepOf(sequential('light', 2, true), 0.5)]).toEqual([64, 128]);
+    // The nearest step, not the one below.
+    expect([2.4, 2.6].map((step) => stepOf(scale, step / 128))).toEqual([2, 3]);
     expect(sequential('light', 2)).toBe(scale);
   });
 
@@ -96,6 +98,9 @@ describe('a logarithmic axis', () => {
   it('is labelled over its whole reach, the roundest first, and no label meets another', () => {
     expect(ticks(1.6, 21)).toEqual([2, 3, 5, 7, 10, 20]);
     expect(ticks(0.001, 1000)).toEqual([0.001, 0.01, 0.1, 1, 10, 100, 1000]);
+    // 0.3 / 0.1 is a little less than 3, which is no rounder than 4.
+    expect(apart([0.4, 0.3], () => 0)).toEqual([0.4]);
+    expect(apart([0.4, 0.2], () => 0)).toEqual([0.2]);
   });
 });
 
@@ -104,6 +109,10 @@ describe('the rose', () => {
     const each = shares([0, Math.PI, Math.PI / 2, Math.PI / 2]);
     expect(each.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
     expect([each[0], each[35], each[18]]).toEqual([0.25, 0.25, 0.5]);
+    // Half of a part from 0, and from its end.
+    expect([Math.PI / 72, (71 * Math.PI) / 72].map((angle) => shares([angle]).indexOf(1))).toEqual([
+      0, 35,
+    ]);
   });
 
   it('separates the first key from the others', () => {

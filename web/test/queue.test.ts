@@ -543,12 +543,12 @@ describe('the queue', () => {
     await idle();
     expect(acts().slice(2)).toEqual(['update a', 'update a']);
     expect(of('a')!.frame!.T).toBe(3);
-    // The plain run is kept for the next what-if, and closed with the last one.
+    // The plain run is kept for the next what-if, and closed with the last one of this model.
     ask([edited], {}, 'abc');
     ask(['a~silence(0,0)'], {}, 'abc');
     await idle();
     expect(acts().slice(4)).toEqual(['end a', 'run a from 3']);
-    ask(['b'], {}, 'abc');
+    ask(['b~silence(0,0)'], {}, 'abc');
     await idle();
     expect(acts().slice(6)).toEqual(['end a', 'end a', 'run b']);
   });
@@ -663,12 +663,16 @@ describe('the queue', () => {
   });
 
   it('asks once more where the engine was lost, and then says so', async () => {
-    const { ask, of, idle, runs } = stageOf();
+    const { ask, of, idle, runs, queue } = stageOf();
     ask(['once', 'lost']);
     await idle();
     expect(of('once')!.frame).toBeDefined();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(2);
     expect(of('lost')!.error).toMatch(/it is gone/);
+    // Each request may lose the engine once.
+    queue.retry();
+    await idle();
+    expect(runs().filter((line) => line === 'run lost')).toHaveLength(4);
     // Another error would only come again.
     ask(['refused']);
     await idle();

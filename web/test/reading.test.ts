@@ -153,6 +153,9 @@ describe('what is read', () => {
     expect(run(4097, 4096)).toEqual(['att']);
     // A short text has room for all that may be read of it later.
     expect(run(2 ** 20, 512)).toEqual(['hidden', 'att']);
+    // A letter that the model does not have multiplies nothing.
+    fields[0] = field('hidden', { standard: true, shape: ['L+1', 'T', 'D', 'E'] });
+    expect([4096, 4097].map((D) => run(D, 4096))).toEqual([['hidden', 'att'], ['att']]);
   });
 });
 
@@ -403,6 +406,14 @@ describe('a frame that is completed', () => {
     expect(isAnswered(zoomed, table, wanted, at)).toBe(true);
     await of(zoomed, { zoom });
     expect(asked).toEqual([]);
+    // The maps of all heads have 64 rows at most, in blocks that cover the text.
+    await of(frameOf({ T: 130 }, raw), { cells: 129, reads: ['att'], headReads: ['att'] });
+    expect(asked.splice(0)).toEqual([
+      [
+        { field: 'att', block: 3 },
+        { field: 'att', ...at, block: 2 },
+      ],
+    ]);
     // More cells than tokens: the map itself.
     expect(isAnswered(zoomed, table, { ...wanted, cells: 100 }, at)).toBe(false);
     const whole = await of(zoomed, { cells: 100 });

@@ -8,6 +8,7 @@ import { markRead } from '../src/page/lessons';
 import { build as compare } from '../src/rooms/compare';
 import { about } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
+import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
@@ -82,7 +83,7 @@ describe('Explore', () => {
 
   const QUESTIONS = [
     ...['Where does attention go?', 'Why does the first key win?', 'What does the head write?'],
-    ...['What if …?', 'When did it appear?', 'Does it matter?'],
+    ...['What if …?', 'When did it appear?', 'Does the sink matter?'],
   ];
 
   it('answers in a plain sentence, then names the head and its numbers, and the models to choose from', () => {
@@ -107,6 +108,16 @@ describe('Explore', () => {
     expect(asked().subjects).toEqual(['sigmoid']);
     // A link may count beyond the last one.
     expect(room({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
+  });
+
+  it('says why attention has to go somewhere, and what is taken away to see whether a head matters', () => {
+    const lead = (view: string) => room({ view }).text('.lead');
+    expect(lead('geometry')).toBe(SOFTMAX_AND_SIGMOID);
+    expect(lead('effects')).toMatch(
+      /^Here the output of a head is set to 0, and the first token stays visible; “What if …\?” takes the token itself away/,
+    );
+    expect(lead('gives')).toMatch(/^Head L1H0 gives the start token “<s>” 90% of its attention\.$/);
+    expect(lead('valley')).toBe('');
   });
 
   it('asks for what its figures read of the one model, and for what its own lines need', () => {
@@ -289,6 +300,7 @@ describe('Explore', () => {
     expect(late.root.className).toBe('awaited');
     await vi.advanceTimersByTimeAsync(1);
     expect(late.root.className).toBe('awaited late');
+    expect(made.root.className).toBe('');
   });
 
   it('lacks what a link hides', () => {
@@ -521,6 +533,11 @@ describe('About a model', () => {
     expect((await of(softmax(), cardOf('other'))).all('p')).toHaveLength(2);
     expect((await of(softmax(), cardOf('softmax', { measured: {} }))).texts('p')).not.toContain(
       'What softmax is.',
+    );
+    // What was measured is of the weights as they were trained, and of nothing that is put in.
+    const edited = { class: 'counterfactual', edits: [{ kind: 'silence' }] } as never;
+    expect((await of(softmax(edited), cardOf('softmax'))).texts('p').join()).not.toContain(
+      'held-out',
     );
   });
 

@@ -94,9 +94,9 @@ describe('the first sentence', () => {
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model This head gives <s> 90% of its attention; spread evenly over the tokens that each row can see, it would be 10%.',
+      'Softmax model Head L1H0 gives <s> 90% of its attention; an even share would be 10%.',
     );
-    expect(text('.twin-1')).toBe('Sigmoid model This head gives <s> a mean weight of 90%.');
+    expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
     expect(text('.facts p')).toBe(
       'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100%. The mean over all 4 heads is 42%.',
     );
@@ -119,16 +119,16 @@ describe('the first sentence', () => {
       /In the same model trained with sigmoid instead of softmax, they do not\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2%: rows need not sum to 100%.',
+      'Sigmoid model No head gives <s> more than 2%; L1H0 gives it most. Rows of sigmoid need not sum to 100%, as those of softmax must.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums; spread evenly/);
+    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums; an even share/);
   });
 
   it('names a head that is chosen as such', () => {
     const { text } = room({ shown, layer: 0, head: 1 }, both());
-    expect(text('.twin-0')).toMatch(/This head gives <s> 40% of its attention/);
+    expect(text('.twin-0')).toMatch(/Head L0H1 gives <s> 40% of its attention/);
     expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is selected\./);
   });
 
@@ -150,9 +150,7 @@ describe('the first sentence', () => {
     expect(said('weak', 'none')).toBe(`… ${where}, it does not.`);
     expect(said('all', 'weak')).toBe('…');
     for (const other of ['none', 'all'] as const)
-      expect(said('none', other)).toBe(
-        'On this text, this head does not single out the first token.',
-      );
+      expect(said('none', other)).toBe('This head does not single out the first token.');
   });
 
   it('waits for the second model, and asks for it after the first', () => {
@@ -310,13 +308,13 @@ describe('the story', () => {
   it('has six questions as headings, each with its link, and is fetched when one is scrolled to', async () => {
     const { root, all } = room({ shown }, both());
     expect(all('h2').map((one) => one.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
-      '1 Is it only this head?',
-      '2 What if the token is taken away?',
+      '1 First, is it only this head?',
+      '2 What if the first token is taken away?',
       '3 Why does the first token win?',
-      '4 What does such a head write?',
-      '5 When does it appear?',
+      '4 What does this head write?',
+      '5 Where does the sink come from?',
       '6 Can you make one?',
-      'Go deeper',
+      'What to remember',
     ]);
     expect(all('.step-number').map((one) => one.getAttribute('href'))).toEqual(
       [1, 2, 3, 4, 5, 6].map((why) => `#{"why":${why}}`),
@@ -372,7 +370,7 @@ describe('the story', () => {
     expect(ask.mock.lastCall![0].isPreview).toBe(true);
     click('Why?');
     expect(scrolled).toEqual([['1', { behavior: 'smooth', block: 'start' }]]);
-    expect(document.activeElement!.textContent).toMatch(/Is it only this head/);
+    expect(document.activeElement!.textContent).toMatch(/is it only this head/);
     // Its numbers are those of the exact weights.
     expect(ask.mock.lastCall![0].isPreview).toBe(false);
     const last = () => vi.waitFor(() => expect(scrolled).toHaveLength(1));

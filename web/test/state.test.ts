@@ -346,6 +346,14 @@ describe('a subject', () => {
   });
 });
 
+it('a parameter that the table does not bound is a place: from 0 on, and 0 by default', () => {
+  const table = { operations: [], edits: [{ name: 'hide_key', parameters: [{ name: 'key' }] }] };
+  const [choice] = editChoices(table as unknown as Parameters<typeof editChoices>[0]);
+  expect(choice!.parameters).toEqual([
+    { name: 'key', meaning: undefined, default: 0, min: 0, max: 1e6, required: undefined },
+  ]);
+});
+
 const base = new URL('../../wasm/', import.meta.url);
 describe('the title of an edited model', () => {
   type Parameter = ReturnType<typeof editChoices>[number]['parameters'][number];

@@ -8,6 +8,7 @@ import { shownOf } from '../src/page/context';
 import { Story } from '../src/rooms/story';
 import { answerOf, arrows, contestOf } from '../src/views/arrows';
 import { littleWords, outputs, writtenOf } from '../src/views/outputs';
+import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
@@ -60,19 +61,50 @@ describe('queries and keys as arrows', () => {
     expect(answerOf({ rows: 8, wins: 7, aligned: 7, first: 0.2, others: -0.1, ratio: 1 })).toMatch(
       /^Almost every/,
     );
+    // The borders: a quarter and three quarters of the rows, and right angles.
+    const border = (change: object) =>
+      answerOf({ rows: 8, wins: 6, aligned: 6, first: 0.5, others: -0.5, ratio: 1, ...change });
+    expect(border({})).toMatch(/^Almost every .* and away from the others\.$/);
+    expect(border({ wins: 5 })).toMatch(/wins for some tokens only/);
+    expect(border({ wins: 2 })).toMatch(/does not win/);
+    expect(border({ aligned: 5 })).toMatch(/wins by its length/);
+    for (const right of [{ first: 0 }, { others: 0 }])
+      expect(border(right)).toMatch(/points more towards the first key than towards any other/);
+    // A key that is as good as another does not win, nor is it better aligned.
+    expect(contestOf(keyed(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
+      ...{ rows: 2, wins: 0, aligned: 0 },
+    });
+    const short = (cos: Parameters<typeof keyed>[0], norm: number) =>
+      arrows.says(keyed(cos, [norm, 5, 5]), at).includes('It wins although it is short');
+    expect([short(cosines(0.5, -0.5, -0.5), 1), short(cosines(0.5, -0.5, -0.5), 4)]).toEqual([
+      ...[true, false],
+    ]);
+    // A right angle with the first key, or with the others on average.
+    expect(short(cosines(0, -0.5, -0.5), 1)).toBe(false);
+    expect(short(cosines(0.5, 0, 0), 1)).toBe(false);
+    expect(arrows.says(keyed(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
     // Of a recording another key may count as the first.
     const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
     expect(contestOf(later as unknown as Frame, at)).toMatchObject({
       ...{ rows: 1, wins: 0, first: -0.25, others: 0.625, ratio: 4 / 2.5 },
     });
     expect(contestOf({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
+    // Two heads of a layer share the keys, so their norms.
+    const { head, ...plain } = keyed();
+    const grouped = {
+      ...plain,
+      head: { ...head!, head: 1 },
+      architecture: { ...plain.architecture, G: 1 },
+      tensors: { ...plain.tensors, key_norm: tensor([2, 1, 3], [9, 9, 9, 1, 2, 2]) },
+    } as unknown as Frame;
+    expect(contestOf(grouped, { layer: 1, head: 1 })!.ratio).toBe(0.5);
     expect(arrows.says(frameOf(), at)).toBe('');
   });
 
   it('draw each key at its angle and with its length, for the query that is chosen', () => {
     const view = drawn(arrows, keyed());
     expect(view.text('.caption')).toMatch(
-      /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in 2 of 2 rows\. A short key wins because .* scores below zero, however long it is\.$/,
+      /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in 2 of 2 rows\. It wins although it is short: .* scores below zero, however long it is\.$/,
     );
     // Of a long key, and of keys that do not point away, this is not said.
     for (const [cos, norm] of [
@@ -82,7 +114,7 @@ describe('queries and keys as arrows', () => {
       const data = norm && Float32Array.from({ length: 12 }, (_, i) => (i % 3 ? 1 : norm));
       const key_norm = data ? tensor([2, 2, 3], [...data]) : cos.tensors.key_norm!;
       const other = { ...cos, tensors: { ...cos.tensors, key_norm } } as Frame;
-      expect(arrows.says(other, at)).not.toMatch(/short key/);
+      expect(arrows.says(other, at)).not.toMatch(/although/);
     }
     const tip = (kind: string, nth = 0) =>
       /L([-\d.]+),([-\d.]+)M/
@@ -140,12 +172,13 @@ describe('what each head writes', () => {
     // Heads L0H1 and L1H0 give the first token more than 30%; 0.3 itself is not more.
     expect(written).toMatchObject({ own: 0.5, others: 2.5, sinks: 0.75, rest: 3.25, count: 2 });
     expect(outputs.says(frame, at)).toBe(
-      'This head writes little. The output of head L1H0 has a mean norm of 0.50, that of the other heads 2.50. ' +
-        'The 2 heads that give the first token more than 30% write 0.75 on average, the other 2 write 3.25.',
+      'This head writes little. The output of head L1H0 has a mean length of 0.50, that of the other heads 2.50. ' +
+        'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 write 3.25.',
     );
     const words = (own: number) => littleWords(writtenOf(writes(2, 2, own, 2), at));
-    expect([0.9, 1.5, 2].map(words)).toEqual([
+    expect([0.9, 1, 1.5, 2].map(words)).toEqual([
       'This head writes little.',
+      'This head writes somewhat less than the others.',
       'This head writes somewhat less than the others.',
       'This head writes no less than the others.',
     ]);
@@ -184,12 +217,12 @@ describe('what each head writes', () => {
 });
 
 const STEPS = 6;
-const card = (id: string, loss: number) => ({
+const card = (id: string, loss: number, sink_1 = 50) => ({
   id,
   title: id,
   seed: 1,
   timeline: true,
-  measured: { sink_1: 50, loss },
+  measured: { sink_1, loss },
 });
 
 describe('the story', () => {
@@ -264,7 +297,7 @@ describe('the story', () => {
     };
     expect(await words(0.75)).toEqual([
       'Most of the model does it.',
-      'The model has 2 layers (rows) of 2 heads, and each head has a map of its own. 3 of the 4 heads give the first token more than 30%: such a head has an attention sink.',
+      'A model has many heads, and each has a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30%, where an even share would be 10%: such a head has an attention sink.',
     ]);
     expect((await words(0.5))[0]).toBe('Several heads do it, most do not.');
     expect((await words(0.25))[0]).toBe('Only one head does it.');
@@ -295,12 +328,16 @@ describe('the story', () => {
   it('3: begins with a plain sentence, and has the numbers after it', async () => {
     const { texts, wants } = storyOf(3, [keyed()]);
     await settle();
-    const [first, intro, , numbers] = texts('.step-words p');
+    const [first, intro, operations] = texts('.step-words > p');
     expect(first).toBe(
       'Every later token’s query points towards the first key and away from the others.',
     );
-    expect(intro).toMatch(/Softmax .* sum to 100%, so each token must attend somewhere\. Sigmoid/);
-    expect(numbers).toMatch(/^In head L1H0 the cosine of query and key is \+0\.50/);
+    expect(intro).toMatch(/^A head compares .* the higher its score/);
+    expect(operations).toBe(SOFTMAX_AND_SIGMOID);
+    // The numbers are behind a door.
+    expect(texts('.step-words > details p')[0]).toMatch(
+      /^In head L1H0 the cosine of query and key is \+0\.50/,
+    );
     expect(wants().views.map(({ name }) => name)).toEqual(['arrows']);
     const one = storyOf(3, [{ ...keyed(), T: 1 } as Frame]);
     await settle();
@@ -319,28 +356,32 @@ describe('the story', () => {
     ) => {
       const made = storyOf(4, ...given);
       await settle();
-      return made.texts('.step-more p');
+      return made.texts('.step-words > p').slice(1);
     };
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
-      'What is it for? With softmax every row must sum to 100%, even where a token needs nothing from this head. The value of the start token “<s>” is short (0.25× the mean), so attention on it adds little. Taking the token away is another matter, as step 2 shows: the rows must still sum to 100%, so this attention moves to other tokens, whose values are longer.',
-      'Does the model use it? With the output of this head set to 0, the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
-      'Does a model need it? The same model trained with sigmoid, whose rows need not sum to 100%, has no such column and predicts about as well: over 100 other passages its loss is 3.49 nats per token, with softmax 3.41 (lower is better).',
+      'The sink is a place for attention that a token needs nowhere else: the value of the start token “<s>” is 0.25× as long as those of other tokens, so attention on it adds little. If the token is taken away, as in step 2, this attention moves to tokens with longer values.',
+      'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one.',
+      'Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
     ]);
-    // A value that is not short is no place for attention that is not needed, and another model is no twin.
+    // A value that is not short is no place for attention that is not needed.
     expect((await words([frame(0.5)], { losses: [2, 2.25] }))[0]).toBe('');
-    expect((await words([own, { ...sigmoid(own), model: { id: 'b' } } as never]))[2]).toBe('');
-    const far = [card('softmax', 3), card('sigmoid', 3.2)];
-    expect((await words([own, sigmoid(own)], { cards: far }))[2]).toMatch(
-      /predicts otherwise: .* 3\.20 .* 3\.00/,
-    );
-    const late = async (...losses: number[]) => (await words([own], { losses }))[1];
-    expect(await late()).toBe('Does the model use it? Ablating the head …');
+    // Both heads of a layer share one value.
+    const shared = (ratio: number) =>
+      ({
+        ...frame(),
+        architecture: { ...own!.architecture, G: 1 },
+        tensors: { ...own!.tensors, value_ratio: tensor([2, 1], [1, ratio]) },
+      }) as Frame;
+    const second = { layer: 1, head: 1 };
+    expect((await words([shared(0.125)], { losses: [2, 2], ...second }))[0]).toContain('0.13×');
+    const late = async (...losses: number[]) => (await words([own], { losses }))[2];
+    expect(await late()).toBe('Does the model use this head? Ablating it …');
     expect(await late(2.5, 2)).toMatch(/by −0\.500 nats/);
     expect(await late(0, 0.0023)).toMatch(
-      /by \+0\.0023 nats per token: on this text the model barely uses/,
+      /by \+0\.002 nats per token: on this text the model barely uses/,
     );
-    expect(await late(0, 1e-9)).toMatch(/by \+0\.0000000 nats/);
+    expect(await late(0, 1e-9)).toMatch(/by 0\.000 nats/);
     expect(await late(0, NaN)).toBe('');
     const { wants } = storyOf(4, [own]);
     await settle();
@@ -370,7 +411,7 @@ describe('the story', () => {
     know([...[...entries.value.values()].map(({ frame }) => frame!), early]);
     expect(texts('.step-words p').slice(0, 2)).toEqual([
       'This model began without a sink and learned it.',
-      'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention; spread evenly it would be 10%.',
+      'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention; an even share would be 10%, and after training it gives 90%.',
     ]);
     expect(text('.range')).toMatch(/step 0 of 4,000/);
     click('Next checkpoint');
@@ -379,6 +420,35 @@ describe('the story', () => {
     expect(texts('.step-words p')[1]).toMatch(/^Step 0/);
     state.value = { ...state.value, shown: ['gated', 'sigmoid'] };
     expect(wants().subjects).toEqual(['gated']);
+  });
+
+  it('5: says how much the sink depends on the seed, of the twin where it has several', async () => {
+    const seeds = (id: string, sinks: readonly number[]) => ({
+      ...card(id, 3.4),
+      further_seeds: sinks.map((sink_1, i) => ({ seed: i + 2, sink_1 })),
+    });
+    const words = async (own: readonly number[], twin: readonly number[]) => {
+      const cards = [seeds('softmax', own), seeds('sigmoid', twin)];
+      const frames = [keyed(), sigmoid(keyed())];
+      const { know, text, entries } = storyOf(5, frames, { cards });
+      await settle();
+      await settle();
+      const early = {
+        ...keyed(),
+        subject: 'softmax@0',
+        model: { id: 'softmax@0', title: 'Softmax model', step: { step: 0, of: 4000 } },
+      } as unknown as Frame;
+      know([...[...entries.value.values()].map(({ frame }) => frame!), early]);
+      return text('.more p');
+    };
+    const own =
+      'The strength of the sink depends on the seed: with 2 random seeds, 50% and 60% of the heads end up giving the ' +
+      'first token more than 30%';
+    expect(await words([60], [])).toBe(`${own}. The first seed is shown.`);
+    expect(await words([60], [12.5])).toBe(
+      `${own}; in its sigmoid twin at most 50.0%. The first seed is shown.`,
+    );
+    expect(await words([], [12.5])).toBe('');
   });
 
   it('6: embeds the lab with a preset that takes seconds', async () => {
@@ -393,6 +463,31 @@ describe('the story', () => {
     expect(context.state.value.right).toMatch(/^operation:sigmoid_log_n/);
     expect(text('.answer')).toBe('Train two small models here; it takes seconds.');
     expect(all('.links a')[0]!.getAttribute('href')).toContain('"room":"lab"');
+  });
+
+  it('ends with what to remember; of the twins with what the model without a sink loses', () => {
+    const end = (frames: readonly Frame[], cards?: readonly object[]) => {
+      const { text, texts } = storyOf(2, frames, cards ? { cards } : {});
+      return [text('footer .answer'), ...texts('footer dd')];
+    };
+    const twins = [keyed(), sigmoid(keyed())];
+    const [answer, ...said] = end(twins, [card('softmax', 3.411), card('sigmoid', 3.489, 0.42)]);
+    expect(answer).toBe(
+      'An attention sink is where heads put the attention that they must give away.',
+    );
+    expect(said[0]).toMatch(/^Softmax makes every row sum to 100%/);
+    expect(said[1]).toMatch(/^Not by itself, but it has a price\./);
+    expect(said[2]).toBe(
+      'Yes, at a price. On 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
+        'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher.',
+    );
+    expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
+      /^Yes\. .* 10% lower\.$/,
+    );
+    // Another model is no twin, and of models without a card nothing is measured.
+    expect(end([keyed(), { ...sigmoid(keyed()), model: { id: 'b' } } as never])).toHaveLength(3);
+    expect(end([keyed()])).toHaveLength(3);
+    expect(end(twins, [])).toHaveLength(3);
   });
 
   it('leads on to the first lesson and to every other room', () => {

@@ -23,6 +23,21 @@ describe('a sentence with terms', () => {
     );
   });
 
+  it('has a tab stop at each word, or at the first one alone', () => {
+    const stops = (isOneStop?: boolean) => {
+      const { values } = explained('A head and a token', isOneStop) as unknown as {
+        values: [unknown[], string];
+      };
+      return values[0].flatMap((part) =>
+        typeof part === 'string' ? [] : [(part as { values: unknown[] }).values[1]],
+      );
+    };
+    expect([stops(), stops(true)]).toEqual([
+      [0, 0],
+      [0, -1],
+    ]);
+  });
+
   it('leaves what it does not know, and words of the text', () => {
     expect(read('Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.')).toBe(
       'Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.',

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /** Through training: the curves of the models that have checkpoints, of visited ones, and of long runs over seeds. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { answerOf } from '../src/answers';
+import { answerOf, emergenceWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { OTHER_RUNS } from '../src/timeline/seeds';
@@ -71,22 +71,34 @@ describe('the emergence of the sink', () => {
     const few = { ...all };
     // Hardly a head, just enough, and one that was there before the training.
     Object.assign(all, { few: timeline(9.9), enough: timeline(10) });
+    const falls = timeline(12);
+    falls.log[0]!.sink_1 = 20;
+    Object.assign(all, { falls });
     const early = timeline(60);
     early.log[0]!.sink_1 = 40;
     Object.assign(all, { early });
     await view([of('softmax')]);
     for (const id of Object.keys(all)) if (!(id in few)) delete all[id];
-    expect(emergence(of('softmax'))).toEqual({ isNone: false, step: 20, from: 0 });
+    expect(emergence(of('softmax'))).toEqual({ isNone: false, step: 20, from: 0, last: 60 });
     expect(emergence(of('few'))).toMatchObject({ isNone: true });
     expect(emergence(of('enough'))).toMatchObject({ isNone: false });
-    expect(emergence(of('early'))).toEqual({ isNone: false, step: 0, from: 40 });
+    expect(emergence(of('early'))).toEqual({ isNone: false, step: 0, from: 40, last: 60 });
     expect(emergence(of('another'))).toBeUndefined();
     const answer = (id: string) =>
       answerOf(choiceOf('training', [of(id)]), of(id), { layer: 0, head: 0 }, defaults);
-    expect(['softmax', 'few', 'early'].map(answer)).toEqual([
-      'At first no head has a sink; by step 20 half as many have one as at the end.',
+    expect(['softmax', 'few', 'early', 'enough', 'falls'].map(answer)).toEqual([
+      'No head has a sink at first; after training most have one.',
       'At no step of the training did many heads have a sink.',
-      'Some heads have a sink from the first step on; by step 0 half as many have one as at the end.',
+      'Some heads have a sink at first; after training most have one.',
+      'No head has a sink at first; after training some have one.',
+      'Some heads have a sink at first, and training does not give more heads one.',
+    ]);
+    const numbers = (id: string) => emergenceWords(of(id));
+    expect(['softmax', 'few', 'early', 'falls', 'another'].map(numbers)).toEqual([
+      'On other texts 60% of the heads have a sink at the end; half as many at step 20.',
+      '',
+      'On other texts 60% of the heads have a sink at the end.',
+      ...['', ''],
     ]);
   });
 });
@@ -120,6 +132,34 @@ describe('the curves', () => {
     chart().onChoose!(7);
     chart().onChoose!(-3);
     expect(steps).toEqual([7, 0]);
+  });
+
+  it('is one under the room’s plain answer, and all else is behind a door', async () => {
+    const shown = ['sigmoid@20'];
+    const {
+      chart,
+      all: found,
+      texts,
+    } = await view([of('sigmoid@20')], { isAnswered: true, shown });
+    const [door] = found('details') as unknown as [HTMLDetailsElement];
+    expect([door.hidden, door.open]).toEqual([false, false]);
+    expect(texts('details .segmented button').length).toBeGreaterThan(3);
+    expect(found('details .caption')).toHaveLength(1);
+    expect(chart().series.map(({ name }) => name)).toEqual(['The sigmoid model']);
+    door.open = true;
+    door.dispatchEvent(new Event('toggle'));
+    expect(chart().series.map(({ name }) => name)).toEqual([
+      'The softmax model',
+      'The sigmoid model',
+    ]);
+    // Its twin stands beside it where the reader has chosen both.
+    const twins = await view([of('sigmoid@20')], {
+      isAnswered: true,
+      shown: ['softmax', 'sigmoid'],
+    });
+    expect(twins.chart().series).toHaveLength(2);
+    const other = await view([of('sigmoid@20')]);
+    expect((other.all('details')[0] as HTMLElement).hidden).toBe(true);
   });
 
   it('have what is chosen, its unit and its scale', async () => {

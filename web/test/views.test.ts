@@ -86,13 +86,17 @@ describe('the attention map', () => {
     expect(data).toMatchObject({ rows: 3, cols: 3, scale: { low: 0, high: 1, root: true } });
     expect([...data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 0.5, 0.25, 0.25]);
     expect(data.rowWords).toEqual(['<s>', 'a', '=1,"x"↵']);
-    expect(data).toMatchObject({ rowTitle: 'query', colTitle: 'key', chosen: undefined });
+    expect(data).toMatchObject({
+      rowTitle: 'attending token (query)',
+      colTitle: 'attended to (key)',
+      chosen: undefined,
+    });
     expect(data.label).toBe(
       'Attention weights of head L1H0 of Softmax model: 3 queries by 3 keys. The first token, “<s>”, ' +
         'receives 75% on average; uniform attention would give it 13%.',
     );
     expect([view.text('.subtitle'), view.text('.scale-name')]).toEqual([
-      ...['head L1H0 · softmax', 'weight (square-root scale)'],
+      ...['head L1H0 · softmax', 'attention weight (square-root scale)'],
     ]);
     // Each number stands where the scale has it.
     const ticks = view.all('.tick').map((one) => `${one.textContent} ${one.style.left}`);
@@ -111,7 +115,7 @@ describe('the attention map', () => {
     expect(view.wrong()).toEqual([]);
     const linear = drawn(attention, base(), { scale: 'linear', query: 2, key: -1 });
     expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
-    expect(linear.text('.scale-name')).toBe('weight');
+    expect(linear.text('.scale-name')).toBe('attention weight');
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
@@ -188,7 +192,7 @@ describe('the attention map', () => {
     const view = drawn(attention, base(pooled as never, { alpha }), { query: 3, key: 4 });
     expect(view.map.data).toMatchObject({
       rows: 3,
-      rowTitle: 'query (blocks of 2 tokens)',
+      rowTitle: 'attending token (query) (blocks of 2 tokens)',
       rowWords: undefined,
       chosen: { row: 1, col: 2 },
     });
@@ -276,6 +280,9 @@ describe('the attention map', () => {
     locator.getBoundingClientRect = () => new DOMRect(0, 0, 100, 100);
     locator.dispatchEvent(new MouseEvent('click', { clientX: 50, clientY: 30, bubbles: true }));
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 30 });
+    // To the nearest token.
+    locator.dispatchEvent(new MouseEvent('click', { clientX: 50.6, clientY: 30.4, bubbles: true }));
+    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 31 });
     expect(one(exact, '.locator .mark').style.top).toBe('60%');
     locator.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: -1, zoomKey: -1 });
@@ -669,6 +676,21 @@ describe('lines and bars', () => {
     expect(context.says(frame, at)).toBe(
       'Sink₁ is 50% with 16 tokens (mean α₁ 0.30, uniform 0.21), 75% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
     );
+    // Of many lengths the first, the middle and the last one are said.
+    const lengths = (count: number) =>
+      base(
+        { T: 99 },
+        {
+          lengths: tensor(
+            [count],
+            Array.from({ length: count }, (_, i) => 16 + i),
+          ),
+          alpha_by_length: tensor([count, 4], new Float32Array(4 * count)),
+        },
+      );
+    const said = (count: number) => context.says(lengths(count), at).match(/\d+ tokens/g);
+    expect(said(4)).toEqual(['16 tokens', '17 tokens', '19 tokens']);
+    expect(said(5)).toEqual(['16 tokens', '18 tokens', '20 tokens']);
     expect(named(context.numbers(frame, at))).toEqual([
       ['tokens', 2],
       ['sink_1', 2],
@@ -993,9 +1015,9 @@ describe('one number of every head, and the chosen head along the text', () => {
     );
     expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.0625, 0]);
     expect(view.lines()).toEqual([
-      ['gets', 0.875, 0.125, 0],
-      ['contribution before W_O', 0.125, 0.25, 0.5],
-      ['contribution after W_O', 0.0625, 0.25, 0.5],
+      ['share of the attention', 0.875, 0.125, 0],
+      ['share of the output before W_O', 0.125, 0.25, 0.5],
+      ['share of the output after W_O', 0.0625, 0.25, 0.5],
     ]);
     expect(named(gives.numbers(frame, at))).toHaveLength(3);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
@@ -1070,6 +1092,10 @@ describe('one number of every head, and the chosen head along the text', () => {
         'Head L1H0 has a sink, and the model predicts worse without it: it gives the first token 50% of its attention, and ablating it ' +
         'changes the loss by +0.500. Ablating head L1H0 changes the loss most, by +0.500 nats per token.',
     );
+    // Under the room's answer, which says what dormant heads are, it begins with the head.
+    expect(drawn(effects, frame, { isAnswered: true }).text('.caption')).toMatch(
+      /^Head L1H0 has a/,
+    );
     expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
       /Head L0H1 is dormant: .* 75% .* changes the loss by \+0\.008\. Ablating/,
     );
@@ -1083,8 +1109,8 @@ describe('one number of every head, and the chosen head along the text', () => {
     });
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
-      'L0H1: Δloss = +0.008, sink, dormant',
-      'L1H0: Δloss = +0.500, sink, changes the loss',
+      'L0H1: loss change = +0.008, sink, dormant',
+      'L1H0: loss change = +0.500, sink, changes the loss',
     ]);
     // A head whose ablation changes the loss is no no-op, however it is shared.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
@@ -1095,7 +1121,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
       'Ablating head L0H0 changes the loss most, by −0.750',
     );
-    expect(ends(view)).toBe('Δloss −0.50.5');
+    expect(ends(view)).toBe('loss change −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
       'sink, dormant 2 63% +0.006',
       'sink, changes the loss 1 50% +0.500',
@@ -1117,7 +1143,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     };
     const faint = drawn(effects, weak);
     expect(faint.map.data.scale).toMatchObject({ high: 0.01 });
-    expect(ends(faint)).toBe('Δloss −0.0100.010');
+    expect(ends(faint)).toBe('loss change −0.0100.010');
   });
 });
 
@@ -1279,6 +1305,11 @@ describe('caches and settings', () => {
     const view = drawn(kept, frame);
     expect(view.text('.caption')).toBe(
       'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
+    );
+    // Of several prompts, heads on average.
+    const several = { ...frame.tensors, keeps_first: tensor([2, 2], [0.9, 0.9, 0.9, 0]) };
+    expect(kept.says({ ...frame, tensors: several } as Frame, at)).toMatch(
+      /^Last 2: 3 of 4 heads \(67%\)/,
     );
     expect(view.map.data).toMatchObject({ rows: 4, cols: 3, chosen: { row: 2, col: -1 } });
     // Evicted at query 2: key 0 was kept for 2 of 3 queries, key 1 for 1 of 2.

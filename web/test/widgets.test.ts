@@ -105,6 +105,10 @@ it('heads are counted as they are opened, and those with a sink', () => {
   count.open({ layer: 0, head: 0 });
   count.open({ layer: 0, head: 0 });
   expect(text('p')).toBe('You have opened 2 of 3 heads: 1 give the first token more than 25%.');
+  // 100 × 0.29 is a little less than 29.
+  count.measured(scores, 0.29);
+  expect(text('p')).toMatch(/more than 29%\.$/);
+  count.measured(scores, 0.25);
   count.open({ layer: 1, head: 0 });
   expect(text('p')).toBe(
     'You have opened 3 of 3 heads: 2 give the first token more than 25%. That is 67% of all heads: Sink₁.',

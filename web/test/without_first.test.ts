@@ -4,7 +4,7 @@ import { createEngine, openTokenizer } from 'sinkscope';
 import { expect, it } from 'vitest';
 import recorded from '../lessons/pictures/without_first.json';
 import { verdictOf } from '../src/rooms/without_first';
-import { NAMES, repeatedIn, tryOnce } from '../src/run/without_first';
+import { CONDITIONS, NAMES, repeatedIn, tryOnce } from '../src/run/without_first';
 import { promptOf } from '../src/run/writing';
 import { isBuilt, UNBUILT } from './fixture';
 
@@ -51,6 +51,57 @@ it('says that a text recovers only where its second half repeats less than witho
   );
   expect(textOf([0.1, 0.9, 0.8])).toMatch(/does not clearly recover: 8\d% .* 9\d% .* 1\d% with it/);
   expect(verdictOf(trials([0.1, 0.1, 0.1]), 64)!.text).not.toMatch(/recover/);
+  // Of an odd number, the first half is the smaller one.
+  expect(verdictOf(trials([0.1, 0.8, 0.4]), 63)!.text).toContain('Put back after 31 tokens');
+  expect(CONDITIONS.restored.edits(3, 5)).toEqual([
+    { kind: 'hide_key', key: 0, query: 3 },
+    { kind: 'hide_key', key: 0, query: 4 },
+  ]);
+});
+
+/** A model that writes these tokens, and remembers which of its runs are open. */
+function writerOf(written: readonly number[]) {
+  const open = new Set<object>();
+  const model = {
+    run: async () => {
+      const run = {
+        async *generate() {
+          for (const token of written) {
+            if (token < 0) throw new Error('no more');
+            yield { token };
+          }
+        },
+        field: async () => {
+          if (written.includes(99)) throw new Error('no loss');
+          return { data: Float32Array.of(9, 9, 9, 1, 2, 3, 4, 5) };
+        },
+        close: async () => void open.delete(run),
+      };
+      open.add(run);
+      return run;
+    },
+  };
+  const writer = { model, tokenizer: { piece: String } } as unknown as Parameters<
+    typeof tryOnce
+  >[0];
+  return { writer, open };
+}
+
+it('measures what is written, its second half with the token in the middle, and leaves no run open', async () => {
+  const job = { prompt: [1, 2, 3], count: 5, seed: 1 };
+  const { writer, open } = writerOf([1, 2, 3, 9, 8]);
+  const { kept } = await tryOnce(writer, job);
+  expect([kept.text, kept.loss, open.size]).toEqual(['12398', 3, 0]);
+  // The sequence 1 2 3 comes again, and its end is the third of five.
+  expect([kept.repeated, kept.late]).toEqual([1 / 5, 1 / 3]);
+  for (const [wrong, message] of [
+    [-1, 'no more'],
+    [99, 'no loss'],
+  ] as const) {
+    const failing = writerOf([1, wrong]);
+    await expect(tryOnce(failing.writer, job)).rejects.toThrow(message);
+    expect(failing.open.size).toBe(0);
+  }
 });
 
 it('counts tokens that end a sequence of three which stood before, from a place on', () => {

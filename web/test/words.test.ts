@@ -41,6 +41,7 @@ describe('a number', () => {
   it('of heads is whole where it is one, within a rounding', () => {
     const of = (share: number) => headsWords(frameOf(), share).split(' of')[0];
     expect([0.25002, 0.2501, 0.0125, 0.0124].map(of)).toEqual(['1', '1.0', '0.1', 'none']);
+    expect([0.74998, 0.7499].map(of)).toEqual(['3', '3.0']);
   });
 
   it('of a row sum is that over the prompts, or else the mean over heads', () => {
@@ -106,7 +107,7 @@ describe('a finding', () => {
     expect(shortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
     // Uniform attention stands beside every share; at no length a note about it comes or goes.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
-      /uniform attention would give 20%\. 2 of the 4 heads give it more than 30%\.$/,
+      /uniform attention would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
   });
 
@@ -116,7 +117,7 @@ describe('a finding', () => {
       /gives the first token “<s>” 90% of its attention/,
     );
     expect(finding(frameOf(free), at)).toMatch(
-      /gives the start token “<s>” a mean weight of 90%\. As a share of its rows that is 90%; .* 30%, both as a share and as a raw weight\. Rows need not sum to 100%: they sum to 50% on average\.$/,
+      /gives the start token “<s>” a mean weight of 90%\. As a share of its rows that is 90%; .* 30%, both as a share and as a raw weight: such a head has an attention sink\. Rows need not sum to 100%: they sum to 50% on average\.$/,
     );
     const architecture = { ...frameOf().architecture, bias_key: 'head' } as never;
     const bias = { sink_ratio_bias: tensor([1], [0.5]) };

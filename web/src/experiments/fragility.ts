@@ -66,7 +66,9 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
   const at = (r: number, c: number) => with_(`~scale_weight(down,${layer},${r},${c},0)`);
   const rows = others(D, row, state.seed);
   const columns = others(F, column, state.seed + 1);
-  return [with_(''), at(row, column), ...rows.map((r, i) => at(r, columns[i] ?? 0))];
+  // A narrow feed-forward layer has fewer other columns than there are rows.
+  const pairs = rows.slice(0, columns.length).map((r, i) => at(r, columns[i]!));
+  return [with_(''), at(row, column), ...pairs];
 }
 
 const repeatedOf = ({ question, first }: Frame) =>
@@ -119,7 +121,7 @@ function sayRepeat(groups: readonly Group[]) {
 function sayTag({
   own,
   most,
-  written = 0,
+  written,
 }: {
   own: number;
   most: number;
@@ -127,6 +129,7 @@ function sayTag({
 }) {
   if (own <= 0.02 || own <= 3 * most)
     return 'The sink’s tag does not stand out from random directions';
+  if (written === undefined) return 'Later tokens use the directions of the tag';
   return written > own / 2
     ? 'Later tokens use the tag that the sink writes'
     : 'Later tokens use the directions of the tag, but hardly what the sink writes there';

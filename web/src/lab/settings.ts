@@ -48,7 +48,10 @@ export const settingsOf = (settings: Settings, { fromScratch, fineTune }: Tables
   isFineTune(settings) ? fineTune : fromScratch;
 
 /** Why a value cannot be had; undefined: it can. */
-export function refusal({ label, values, low = 0, high = 0, whole }: Setting, value: Value) {
+export function refusal(
+  { label, values, low = -Infinity, high = Infinity, whole }: Setting,
+  value: Value,
+) {
   if (values)
     return values.some(([known]) => known === value)
       ? undefined

@@ -139,7 +139,6 @@ export class Opener {
     this.show();
     if (name === undefined) return;
     if (isOfDisk(name) || isOfRecording(name)) {
-      this.#declined.delete(name);
       this.#asked = [name, ...this.#asked.filter((one) => one !== name)];
       this.#askNext();
       return;

@@ -60,12 +60,13 @@ const unstated = (stamp: string, stated: readonly string[]): string =>
 
 /** A model keeps its cell when another step of its training is shown. */
 function keysOf(subjects: readonly string[]): string[] {
-  const seen = new Map<string, number>();
-  return subjects.map((subject) => {
+  const names = subjects.map((subject) => {
     const parsed = parseSubject(subject);
-    const name = parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
-    seen.set(name, (seen.get(name) ?? 0) + 1);
-    return `${name} ${seen.get(name)}`;
+    return parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
+  });
+  return names.map((name, i) => {
+    const before = names.slice(0, i).filter((one) => one === name);
+    return `${name} ${before.length}`;
   });
 }
 

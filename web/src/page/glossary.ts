@@ -14,7 +14,7 @@ interface Term {
 export const TERMS: readonly Term[] = [
   {
     term: 'uniform attention',
-    pattern: /[Uu]niform attention/,
+    pattern: /[Uu]niform attention|even share/,
     meaning:
       'What the first token would receive if every token attended equally to all tokens it can see. A sink is measured against it.',
   },

@@ -28,11 +28,18 @@ import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { part, type View } from '../page/view';
-import { answerOf, firstInFull, togetherWords } from '../answers';
+import { answerOf, emergenceWords, firstInFull, togetherWords } from '../answers';
 import { isOfDisk, isOfHub } from '../ask/ids';
 import { isOfRecording } from '../ask/recordings';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
-import { finding, givesWords, headName, stampWords } from '../words';
+import {
+  finding,
+  givesWords,
+  headName,
+  purposeWords,
+  SOFTMAX_AND_SIGMOID,
+  stampWords,
+} from '../words';
 import { claimOf } from '../claims';
 import { signed } from '../views/settings';
 import { about } from './about';
@@ -102,7 +109,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     return {
       subjects: [subject()],
       views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
-      more: [...sinks.reads, 'massive', 'massive_at'],
+      more: [...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
       studies: changes.length ? lossStudies(frames[0]!, changes) : [],
     };
   });
@@ -159,7 +166,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             ? `Loading ${nameOf(all[0]!, context)} …`
             : '',
         context,
-        frame && at
+        frame && at && choice.question.name !== 'when'
           ? html`<p class="hint">
               Layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
               ${firstInFull(frame)}
@@ -189,6 +196,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 const railWords = ({ architecture: { L, H } }: Frame): string =>
   `${L * H} heads: how much each gives the first token. A row is a layer.`;
 
+/** What is taken away to see whether a head matters, beside what “What if …?” takes away. */
+const ABLATED =
+  'Here the output of a head is set to 0, and the first token stays visible; “What if …?” takes the token itself away, from all heads.';
+
 /** The numbers of what was changed to answer the question. */
 function changedWords(
   { question }: Choice,
@@ -196,10 +207,10 @@ function changedWords(
   count: number,
   rise: number | undefined,
 ): string {
-  if (question.name === 'matter') return togetherWords(frame, count, rise);
+  if (question.name === 'matter') return `${togetherWords(frame, count, rise)} ${ABLATED}`.trim();
   return Number.isFinite(rise)
-    ? `With the first token hidden in all heads, the loss changes by ${signed(rise!)} nats per token. Now change something yourself.`
-    : 'Hiding the first token …';
+    ? `With the first token taken from the sight of all other tokens, in all heads, the loss changes by ${signed(rise!)} nats per token: heads that attended to it now write something else. Now change something yourself.`
+    : 'Taking the first token away …';
 }
 
 /** What the plain answer is followed by, where the view does not say it itself. */
@@ -208,10 +219,20 @@ function numbersOf(
   frame: Frame,
   at: ReturnType<typeof selectedHead>,
 ): string {
-  if (question.name === 'where') return finding(frame, at);
-  return ['why', 'write', 'if'].includes(question.name)
-    ? givesWords(claimOf(frame, at), frame)
-    : '';
+  switch (question.name) {
+    case 'where':
+      return finding(frame, at);
+    case 'why':
+      return SOFTMAX_AND_SIGMOID;
+    case 'when':
+      return emergenceWords(frame);
+    case 'matter':
+      return ABLATED;
+    case 'research':
+      return '';
+    default:
+      return `${givesWords(claimOf(frame, at), frame)} ${question.name === 'write' ? purposeWords(frame, at) : ''}`.trim();
+  }
 }
 
 /** The questions, the selected one with its tabs; those for researchers behind a door. */

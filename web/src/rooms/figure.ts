@@ -96,7 +96,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       // How it was measured may be printed with another of the sentences.
       const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
       const own = sentence.slice(0, sentence.length - aside.length);
-      const isPrinted = printed.includes(own) && printed.includes(aside);
+      // A view of several settings prints one sentence of all: a label, and what holds for each.
+      const [label, ...rest] = own.split(': ');
+      const isPrinted = [label!, rest.join(': '), aside].every((words) => printed.includes(words));
       one.classList.toggle('unseen', isPrinted);
     }
   }

@@ -290,7 +290,7 @@ export function addScatter(
   const runs = signal<readonly Runs[] | undefined>(undefined);
   const width = signal(640);
   const watcher = new ResizeObserver(([entry]) => {
-    const found = Math.round(entry!.contentRect.width);
+    const { width: found } = entry!.contentRect;
     if (found) width.value = Math.min(MOST_WIDTH, Math.max(280, found));
   });
   watcher.observe(chart);

@@ -19,9 +19,9 @@ import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { outputs } from '../views/outputs';
+import { signed } from '../views/settings';
 import {
   capital,
-  firstName,
   givenWords,
   headName,
   headsWords,
@@ -29,8 +29,10 @@ import {
   judged,
   percent,
   shareWords,
+  purposeWords,
   shortWords,
   show,
+  SOFTMAX_AND_SIGMOID,
 } from '../words';
 import { cardOf } from './about';
 import { ablation, isChangeable, lossChangeOf, lossStudies } from './loss_change';
@@ -42,8 +44,6 @@ import './story.css';
 
 /** The recording of the real model of step 2. */
 const REAL = 'smollm2-135m-instruct.safetensors';
-/** Losses so near each other are called about the same, in nats per token. */
-const NEAR = 0.1;
 
 /** What the steps that the reader has reached ask of the queue, beside the first screen. */
 export interface Wants {
@@ -74,19 +74,30 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [part(place, 'step-words'), part(place, 'step-picture')];
 }
 
-/** The first sentence answers the question; what introduces the numbers, and these, follow it. */
-function answer(said: string, intro: TemplateResult | typeof nothing = nothing): TemplateResult {
+/** What is said where a reader asks for it. */
+const door = (title: string, said: string) =>
+  said
+    ? html`<details class="more">
+        <summary>${title}</summary>
+        <p>${explained(said)}</p>
+      </details>`
+    : nothing;
+
+const paragraphs = (...all: readonly string[]) => all.map((one) => html`<p>${explained(one)}</p>`);
+
+/** The first sentence answers the question; where others say what the picture shows, its numbers are behind a door. */
+function answer(said: string, intro?: unknown): TemplateResult {
   const end = said.indexOf('. ') + 1 || said.length;
+  const rest = said.slice(end).trim();
   return html`<p class="answer">${said.slice(0, end)}</p>
-    ${intro}
-    <p>${explained(said.slice(end).trim())}</p>`;
+    ${intro ?? paragraphs(rest)} ${intro ? door('Numbers', rest) : nothing}`;
 }
 
 /** How many heads do what the first picture shows. */
 function countWords(frame: Frame): string {
   const verdict = judged(frame);
   const { L, H } = frame.architecture;
-  const grid = `The model has ${L} layers (rows) of ${H} heads, and each head has a map of its own.`;
+  const grid = `A model has many heads, and each has a map of its own: here ${L} layers (rows) of ${H} heads.`;
   if (!verdict.conclusive) return `${grid} ${shortWords(verdict, frame.T, frame.eps)}`;
   const share = verdict.sink;
   const lead =
@@ -97,7 +108,7 @@ function countWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}: such a head has an attention sink.`;
+  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}, where an even share would be ${percent(verdict.even, 0)}: such a head has an attention sink.`;
 }
 
 /** 1: all heads; the selected one is drawn beside them. */
@@ -151,7 +162,7 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
   scope.effect(() => {
     const { subject, question } = shown()[0]?.frame ?? {};
     const now = subject && `${subject} ${JSON.stringify(question)}`;
-    if (written !== undefined && now !== written) without.stop();
+    if (now !== written) without.stop();
     written = now;
   });
   return {
@@ -188,15 +199,10 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
   };
 };
 
-/** A step that is one view of the first model, its sentence at the left. */
-function ofView(
-  view: View,
-  intro: TemplateResult,
-  more: (shown: readonly Shown[], context: Context) => unknown = () => nothing,
-): Build {
+/** A step that is one view of the first model, its sentence at the left, followed by what `intro` says. */
+function ofView(view: View, intro: (frame: Frame, at: Head, context: Context) => unknown): Build {
   return (place, { context, scope }) => {
     const [words, picture] = columns(place);
-    const below = part(place, 'step-more');
     const figure = new Figure(picture, view, context, scope, {
       isBare: true,
       extra: () => ({ isPlain: true }),
@@ -215,8 +221,7 @@ function ofView(
             : first && isRead && !lack
               ? view.says(first, at!, state)
               : '';
-        render(said ? answer(said, intro) : nothing, words);
-        render(said ? more(shown, context) : nothing, below);
+        render(said ? answer(said, intro(first!, at!, context)) : nothing, words);
         figure.update(shown.slice(0, 1));
       },
     };
@@ -224,83 +229,40 @@ function ofView(
 }
 
 /** 3: why the first key wins. */
-const keys = ofView(
-  arrows,
-  html`<p>
-      A token’s score is how far its key reaches along the query. Softmax turns the scores of a row
-      into shares that sum to 100%, so each token must attend somewhere. Sigmoid turns each score
-      into a weight of its own, so a row may sum to little and needs no place to put the rest. In a
-      model that reads from left to right, the first token is the only one that every row can see.
-    </p>
-    <p>Choose a token: its query points to the right.</p>`,
+const keys = ofView(arrows, () =>
+  paragraphs(
+    'A head compares the query of a token with the keys of the tokens that it sees: the farther a key reaches along the query, the higher its score (the dots), and the more attention it gets.',
+    SOFTMAX_AND_SIGMOID,
+    'Choose a token: its query points to the right.',
+  ),
 );
-
-/** Two significant digits and a sign; a change below 0.01 keeps its order of magnitude. */
-function signed(change: number): string {
-  const size = Math.abs(change);
-  const digits = size >= 0.01 || size === 0 ? 3 : Math.min(7, 1 - Math.floor(Math.log10(size)));
-  return `${change < 0 ? '−' : '+'}${size.toFixed(digits)}`;
-}
 
 /** What the model's prediction loses without the head. */
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
   const change = lossChangeOf(frame, [ablation(at)], context);
-  if (change === undefined) return 'Does the model use it? Ablating the head …';
+  if (change === undefined) return 'Does the model use this head? Ablating it …';
   if (!Number.isFinite(change)) return '';
   const uses = Math.abs(change) < 0.01 ? 'barely uses' : 'uses';
   return (
-    `Does the model use it? With the output of this head set to 0, the loss changes by ${signed(change)} nats per token: on this ` +
+    `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${signed(change)} nats per token: on this ` +
     `text the model ${uses} what the head writes.`
   );
 }
 
-/** What attention on a small value is good for, true of heads that have both. */
-function purposeWords(frame: Frame, at: Head): string {
-  const { H, G } = frame.architecture;
-  const ratio = frame.tensors.value_ratio?.data[at.layer * G + Math.floor(at.head / (H / G))];
-  const claim = claimOf(frame, at);
-  if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
-    return '';
-  return (
-    `What is it for? With softmax every row must sum to 100%, even where a token needs nothing from this head. The value of ` +
-    `${firstName(frame)} is short (${show(ratio!)}× the mean), so attention on it adds little. Taking the token away is another matter, as step 2 shows: ` +
-    `the rows must still sum to 100%, so this attention moves to other tokens, whose values are longer.`
-  );
-}
-
-/** Whether a model works as well without, by its twin. */
-function twinWords(shown: readonly Shown[], context: Context): string {
-  const [first, second] = framesOf(shown);
-  if (!first || !second || !isTwin(first, second)) return '';
-  const [own, other] = [first, second].map((frame) =>
-    Number(cardOf(frame, context)?.measured.loss ?? NaN),
-  ) as [number, number];
-  if (!Number.isFinite(own + other)) return '';
-  const near = Math.abs(own - other) < NEAR ? 'about as well' : 'otherwise';
-  return (
-    `Does a model need it? The same model trained with sigmoid, whose rows need not sum to 100%, has no such column and predicts ${near}: over 100 other passages ` +
-    `its loss is ${show(other)} nats per token, with softmax ${show(own)} (lower is better).`
-  );
-}
+/** Why the text falls apart without a token that adds little. */
+const MOVES =
+  'If the token is taken away, as in step 2, this attention moves to tokens with longer values.';
+const BARS =
+  'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one.';
 
 /** 4: what such a head writes, beside the other heads. */
 const output: Build = (place, given) => {
-  const step = ofView(
-    outputs,
-    html`<p>
-      A bar is the mean length of the vector that a head adds for a token, red for heads with a sink
-      at the first token. Select one.
-    </p>`,
-    (shown, context) => {
-      const [first] = framesOf(shown);
-      if (!first) return nothing;
-      const at = selectedHead(first, context.state.peek());
-      return html`<p>${explained(purposeWords(first, at))}</p>
-        <p class="late">${explained(ablatedWords(first, at, context))}</p>
-        <p>${explained(twinWords(shown, context))}</p>`;
-    },
-  )(place, given);
+  const step = ofView(outputs, (frame, at, context) => {
+    const purpose = purposeWords(frame, at);
+    return html`${paragraphs(purpose && `${purpose} ${MOVES}`, BARS)}
+      <p class="late">${explained(ablatedWords(frame, at, context))}</p>`;
+  })(place, given);
   return {
     ...step,
     wants: (frame, state) => ({
@@ -341,10 +303,14 @@ const training: Build = (place, { context, scope }) => {
       else context.set(change);
     },
   };
+  const ended = (): Frame | undefined => {
+    const [last] = shownOf(context, trained(own.value.shown));
+    return last?.isStale ? undefined : last?.frame;
+  };
   /** The head that gives the first token most after training, or the selected one. */
   const pinned = (): Head | undefined => {
-    const [last] = shownOf(context, trained(own.value.shown));
-    return last?.frame && !last.isStale ? selectedHead(last.frame, context.state.value) : undefined;
+    const last = ended();
+    return last && selectedHead(last, context.state.value);
   };
   const figure = new Figure(picture, attention, inner, scope, {
     isBare: true,
@@ -369,8 +335,12 @@ const training: Build = (place, { context, scope }) => {
       const { step } = frame.model;
       const when = step ? stepWords(step.step, step.of) : 'After training';
       const even = claim.isShare
-        ? `; spread evenly it would be ${percent(claim.even, 0)}`
+        ? `; an even share would be ${percent(claim.even, 0)}`
         : ` on average`;
+      const end =
+        step && claim.isShare
+          ? `, and after training it gives ${givenWords(claimOf(ended()!, at))}`
+          : '';
       render(
         html`<p class="answer">
             ${
@@ -381,12 +351,13 @@ const training: Build = (place, { context, scope }) => {
           </p>
           <p role="status">
             ${capital(when)}: head ${headName(at, frame)} gives the first token
-            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${even}.
-          </p>`,
+            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${even}${end}.
+          </p>
+          <p>Training only asks for a better guess of the next token. Press Play.</p>`,
         said,
       );
       const all = framesOf(shownOf(context, context.state.value.shown));
-      render(html`<p class="hint">${seedWords(all, context)}</p>`, seeds);
+      render(door('How sure is that?', seedWords(all, context)), seeds);
       figure.update(walking);
     },
   };
@@ -419,11 +390,46 @@ const lab: Build = (place, { context, scope }) => {
 
 const STEPS: readonly Build[] = [everyHead, withoutToken, keys, output, training, lab];
 
-/** What comes after the story. */
-function deeper(place: HTMLElement, context: Context): void {
+/** What a model does without a sink, by twins that differ in the attention operation alone. */
+function twinWords([first, second]: readonly Frame[], context: Context): string {
+  if (!first || !second || !isTwin(first, second)) return '';
+  const of = (frame: Frame, name: string) => Number(cardOf(frame, context)?.measured[name] ?? NaN);
+  const [own, other] = [of(first, 'loss'), of(second, 'loss')];
+  const [sinks, none] = [of(first, 'sink_1') / 100, of(second, 'sink_1') / 100];
+  if (!Number.isFinite(own + other + sinks + none)) return '';
+  const size = 100 * Math.expm1(other - own);
+  return (
+    `Yes${size > 0 ? ', at a price' : ''}. On 100 other passages ${percent(none)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `size, same data) ${percent(sinks, 0)}. The loss of the sigmoid model is ${show(other)} nats per token against ${show(own)}: its perplexity is ` +
+    `${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.`
+  );
+}
+
+const ANSWER = 'An attention sink is where heads put the attention that they must give away.';
+const REMEMBER = {
+  'Why is it there?':
+    'Softmax makes every row sum to 100%, also where a token needs nothing from the head. The first token is visible to all, and its value adds little.',
+  'Is it harmful?':
+    'Not by itself, but it has a price. Where old tokens are dropped to save memory, the first one must stay, or the text falls apart. ' +
+    'And a sink comes with a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',
+} as const;
+
+/** What to remember, and what comes after the story. */
+function deeper(place: HTMLElement, context: Context, frames: readonly Frame[]): void {
   const shown = trained(context.state.value.shown);
+  const all = { ...REMEMBER, 'Can a model do without?': twinWords(frames, context) };
   render(
-    html`<a class="button primary" href=${lessonLink(LESSONS[0]!.slug)}
+    html`<p class="answer">${ANSWER}</p>
+      <dl>
+        ${Object.entries(all).map(
+          ([title, said]) =>
+            said &&
+            html`<dt>${title}</dt>
+              <dd>${explained(said)}</dd>`,
+        )}
+      </dl>
+      <h3>Go deeper</h3>
+      <a class="button primary" href=${lessonLink(LESSONS[0]!.slug)}
         >Lesson 1: ${LESSONS[0]!.title}</a
       >
       <ul>
@@ -462,7 +468,7 @@ export class Story {
       void [context.state.value, context.theme.value];
       for (const step of this.#steps.value.values()) step.draw(shown);
     });
-    scope.effect(() => deeper(end, context));
+    scope.effect(() => deeper(end, context, framesOf(given.shown())));
   }
 
   /** What the queue is to be asked for. */

@@ -152,9 +152,9 @@ export class Recorded {
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          A published model of 135 million parameters, ${model}, continues the grey text. No marker
-          begins it: its first token is “${first}”. The texts are recorded; at each step the model
-          wrote the likeliest token.
+          The sink is of use. A published model, ${model}, continues the grey text, which no marker
+          begins: the token that stands first, “${first}”, is its sink. At the right, later tokens
+          cannot attend to it.
         </p>
         <div class="recorded-texts">
           <div>

@@ -485,7 +485,7 @@ export class Queue {
     const studied = (this.#request?.studies ?? []).map(({ subject }) => subject);
     const idOf = (subject: string) => modelIdOf(parseSubject(subject)!);
     const ids = new Set([...wanted, ...studied].filter(parseSubject).map(idOf));
-    const sizes = [...ids].map((id) => this.#models.bytesOf(id) ?? 0);
+    const sizes = [...ids].flatMap((id) => this.#models.bytesOf(id) ?? []);
     const isFull = sizes.reduce((a, b) => a + b, 0) > KEPT_BYTES && ids.size > 1;
     const what = this.#next;
     const next = typeof what === 'object' ? what.subject : what;

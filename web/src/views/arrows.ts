@@ -88,7 +88,7 @@ function sentence(frame: Frame, at: Head): string {
   // What a reader of these numbers asks: how a key wins that is shorter than the others.
   const short =
     wins > rows / 2 && ratio < 0.8 && first > 0 && others < 0
-      ? ' A short key wins because a score is a length times a cosine: a key that points away scores below zero, however long it is.'
+      ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
       : '';
   return (
     `${answerOf(contest)} In ${headWords(at, frame)} the cosine of query and key is ${signed(first)} on average with the first ` +

@@ -95,13 +95,12 @@ function sayCell(
 
 /** A small picture of the whole map with a frame where the exact cells lie: a click moves them. */
 function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
-  const place = part(root, 'locator');
+  // It is in the page only beside the exact cells: elsewhere the map is the one picture of its figure.
+  const place = Object.assign(document.createElement('div'), { className: 'locator' });
   // The keyboard moves through the exact cells themselves.
   place.setAttribute('aria-hidden', 'true');
   const canvas = part(place, '', 'canvas') as HTMLCanvasElement;
   const frame = part(place, 'mark');
-  // It is in the page only beside the exact cells: elsewhere the map is the one picture of its figure.
-  place.remove();
   place.addEventListener('click', (event) => {
     const { left, top, width, height } = place.getBoundingClientRect();
     onMove((event.clientY - top) / height, (event.clientX - left) / width);
@@ -304,7 +303,9 @@ export const attention: View = {
       title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
       say(
         what,
-        isBlocks && !isMost ? '' : scaleName(scale, isBlocks ? 'largest weight' : 'weight'),
+        isBlocks && !isMost
+          ? ''
+          : scaleName(scale, isBlocks ? 'largest weight' : 'attention weight'),
       );
       if (isBlocks && !isMost) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
       else drawScale(legend, scale);
@@ -322,8 +323,8 @@ export const attention: View = {
         cols: grid.side,
         data: cells,
         scale,
-        rowTitle: isQuiet ? '' : axis('query'),
-        colTitle: isQuiet ? '' : axis('key'),
+        rowTitle: isQuiet ? '' : axis('attending token (query)'),
+        colTitle: isQuiet ? '' : axis('attended to (key)'),
         rowWords: wordsFrom(grid.query),
         colWords: wordsFrom(grid.key),
         // A window far below the diagonal hides nothing.

@@ -112,11 +112,12 @@ export const effects: View = {
         options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
       );
-      say(words, said);
+      // The room has said of the dormant heads what they are.
+      say(words, options.isAnswered ? said.slice(said.indexOf('. ') + 2) : said);
       draw(frame, options, {
         data: frame.tensors.effect!.data,
         scale: diverging(options.theme, size),
-        symbol: 'Δloss',
+        symbol: 'loss change',
         print: signed,
         label: `Change of the loss with each head ablated, ${frame.title}. ${said}`,
         outlined: all

@@ -61,14 +61,16 @@ export const gives: View = {
       },
       along: {
         kind: 'lines',
-        xLabel: 'key k',
+        xLabel: 'token that is attended to (key)',
         yLabel: 'share',
         domain: [0, 1],
         label: `Attention and contribution of each key, ${headWords(at, frame)} of ${frame.title}. ${said}`,
         series: [
-          { name: 'gets', color: '--sink', values: gets! },
-          { name: 'contribution before W_O', color: '--ink-3', values: mixed!, dash: '3,3' },
-          ...(added ? [{ name: 'contribution after W_O', color: '--query', values: added }] : []),
+          { name: 'share of the attention', color: '--sink', values: gets! },
+          { name: 'share of the output before W_O', color: '--ink-3', values: mixed!, dash: '3,3' },
+          ...(added
+            ? [{ name: 'share of the output after W_O', color: '--query', values: added }]
+            : []),
         ],
       },
     };

@@ -103,7 +103,7 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     name: 'matter',
-    title: 'Does it matter?',
+    title: 'Does the sink matter?',
     hint: 'what the model loses without it',
     tabs: [
       tab('Each head', effects),

@@ -35,11 +35,11 @@ export const next: View = {
     const list = part(root, 'next', 'ol');
     const words = part(root, 'caption', 'p');
     return (frame, { at }) => {
-      const most = frame.next[0]?.probability ?? 1;
+      const [most] = frame.next;
       render(
         frame.next.map(
           ({ text, probability }) =>
-            html`<li style="--share: ${probability / most}">
+            html`<li style="--share: ${probability / most!.probability}">
               <span>${readable(text)}</span><span>${percent(probability)}</span>
             </li>`,
         ),

@@ -64,9 +64,9 @@ function sentence(frame: Frame, at: Head): string {
   const total = written.norms.length;
   const groups =
     Number.isFinite(sinks) && Number.isFinite(rest)
-      ? ` The ${count} heads that give the first token more than ${percent(frame.eps, 0)} write ${show(sinks)} on average, the other ${total - count} write ${show(rest)}.`
+      ? ` The ${count} heads that give the first token more than ${percent(frame.eps, 0)} (red) write ${show(sinks)} on average, the other ${total - count} write ${show(rest)}.`
       : '';
-  return `${littleWords(written)} The output of ${headWords(at, frame)} has a mean norm of ${show(own)}, that of the other heads ${show(others)}.${groups}`;
+  return `${littleWords(written)} The output of ${headWords(at, frame)} has a mean length of ${show(own)}, that of the other heads ${show(others)}.${groups}`;
 }
 
 export const outputs: View = {

@@ -130,9 +130,14 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
  * When half of a model's sink was there, in steps; `isNone` where hardly a head had one at any step. Undefined as long as
  * its course is not read.
  */
-export function emergence(
-  frame: Frame,
-): { readonly isNone: boolean; readonly step: number; readonly from: number } | undefined {
+export function emergence(frame: Frame):
+  | {
+      readonly isNone: boolean;
+      readonly step: number;
+      readonly from: number;
+      readonly last: number;
+    }
+  | undefined {
   const course = read.value.find(({ id }) => id === walkOf(frame).id);
   const sink = QUANTITIES.find(({ name }) => name === 'sink_1')!;
   const points = course ? lineOf(course, sink) : [];
@@ -140,7 +145,7 @@ export function emergence(
   const last = points.at(-1)!.value;
   const most = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= last / 2)!;
-  return { isNone: most < HARDLY, step, from: points[0]!.value };
+  return { isNone: most < HARDLY, step, from: points[0]!.value, last };
 }
 
 /** The checkpoint of the weights, and the outcomes of other seeds. @param outcomes all, if absent */
@@ -226,6 +231,10 @@ export const training: View = {
     const kinds = part(root, '');
     const chart = part(root, 'chart');
     const words = part(root, 'caption lines', 'p');
+    // Under the room's answer, only the curves of the chosen models: all else is behind a door.
+    const door = part(root, 'more', 'details') as HTMLDetailsElement;
+    part(door, '', 'summary').textContent = 'Other quantities, models and seeds';
+    door.addEventListener('toggle', () => redraw());
     let redraw = () => {};
     timelines()
       .then(coursesOf)
@@ -256,7 +265,9 @@ export const training: View = {
           });
       }
     };
-    return (frame, { state, frames }) => {
+    return (frame, { state, frames, isAnswered }) => {
+      door.hidden = !isAnswered;
+      if (isAnswered && kinds.parentElement !== door) door.append(kinds, words);
       fetchSeeds(frames);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
@@ -278,6 +289,9 @@ export const training: View = {
         const isLast = (i: number) => !each.slice(i + 1).some((one) => one.includes(MEASURED));
         const said = each.map((one, i) => (isLast(i) ? one : one.replace(MEASURED, ''))).join('\n');
         say(words, said);
+        // The models that the reader has chosen, this one's twin among them.
+        const chosen = read.peek().filter(({ id }) => state.shown.includes(id));
+        const beside = new Set(chosen.map(({ title }) => title));
         const { step } = walkOf(frame);
         const of = frame.model.step?.of ?? read.peek()[0]?.timeline.checkpoints.at(-1)?.step;
         drawChart(chart, {
@@ -289,7 +303,9 @@ export const training: View = {
           ...(quantity.domain ? { domain: quantity.domain } : {}),
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? of ?? NaN,
           label: `${quantity.title} by training step. ${said}`,
-          series: series(frames, quantity),
+          series: series(frames, quantity).filter(
+            (one) => !isAnswered || door.open || beside.has(one.name) || !(one.faint ?? one.band),
+          ),
           onChoose: (place) =>
             root.dispatchEvent(
               new CustomEvent('choose-step', { detail: Math.max(0, place), bubbles: true }),

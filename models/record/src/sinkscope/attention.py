@@ -15,11 +15,11 @@ What counts is what the tree of modules contains, not the class of its root: a m
 DistributedDataParallel, torch.compile or a class of one's own is observed as it is alone.
 """
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import AttentionInterface, AttentionMaskInterface, Cache, PreTrainedModel
 
 NAME = "sinkscope"  # how the model's config calls our attention function while it is observed
 # Weights of one chunk: 1 MB in float32 on a CPU, which stays in its cache; 32 MB on a GPU, to be worth
@@ -36,6 +36,8 @@ CPU_CELLS, GPU_CELLS = 2**18, 2**23
 # What a mask adds to hide a key: -inf, the least number of a dtype, -1e9 or -1e4 (-9984 in bfloat16). The bias of
 # ALiBi gets there in no head but the steepest, 18,000 tokens away.
 MASKED = -9000.0
+# How modules call the tokens that they attend to where these are not their own.
+SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
 class UnsupportedModel(ValueError):
@@ -69,6 +71,7 @@ class Call:
 
     layer: int  # counts the calls from 0
     module: nn.Module
+    run: int = 0  # counts the forward passes; a stack of layers that runs again in one begins another
     order: int = 0  # calls before this one in its forward pass
     path: tuple[Place, ...] = ()  # the numbered containers around the call, the outermost first
     # [B, H, T, K], after rotary positions and QK-norm; given together with the keys, or neither
@@ -78,6 +81,7 @@ class Call:
     out: Tensor | None = None  # [B, T, H, K]
     weights: Tensor | None = None  # [B, H, T, S], where the model returned them
     seen: Tensor | None = None  # bool [T, S], where that is known of them
+    cached: Tensor | None = None  # [B, G, S, K], the keys of a cache, where the model returned its weights
     mask: Tensor | None = None  # [B, S], or [B, 1 or H, T, S]: bool (True: visible) or added to scores
     scaling: float | None = None
     causal: bool = False  # decides where there is no mask of [T, S]
@@ -86,6 +90,7 @@ class Call:
     softcap: float | None = None
     sinks: Tensor | None = None  # [H], a logit of each head that takes part in the softmax
     bias: Tensor | None = None  # added to scores
+    is_crossed: bool = False  # keys are of other tokens than queries, as a decoder's that attends to an encoder
 
     @property
     def layer_idx(self) -> int:
@@ -198,11 +203,12 @@ def _wide(x: Tensor) -> Tensor:
 Visit = Callable[[Call], None]
 
 
-@dataclass
+@dataclass(eq=False)
 class Watch:
     """What `observe` knows while models run inside it."""
 
     visit: Visit
+    tree: frozenset[int]  # the modules of the model, by id
     originals: dict[int, str] = field(default_factory=dict)  # the implementation of each config, by id
     calls: int = 0
     before: int = 0  # calls of the forward passes before this one
@@ -210,19 +216,44 @@ class Watch:
     modules: list[nn.Module] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)  # around what runs now, the outermost first
     visits: dict[str, int] = field(default_factory=dict)  # of each container, in this forward pass
+    most: dict[str, int] = field(default_factory=dict)  # of each container, in any forward pass
+    runs: int = 0  # forward passes so far
+    running: list[tuple[nn.Module, int]] = field(default_factory=list)  # stacks, with the calls before them
+    attended: set[nn.Module] = field(default_factory=set)  # stacks that ran and attended in this pass
+    crossing: list[bool] = field(default_factory=list)  # of each attention module that runs: see Call.is_crossed
     anywhere: bool = False  # no attention module is known: every scaled_dot_product_attention counts
     root: nn.Module | None = None
     busy: bool = False  # our function runs the model's own, whose inner calls are not counted again
 
-    def original(self, config: Any) -> str:
-        return self.originals.get(id(config)) or next(iter(self.originals.values()))
+    def begin(self, module: nn.Module) -> None:
+        """A pass begins with the outermost stack that runs; a stack that attended and runs again begins another."""
+        is_outermost = module is self.root or not self.running or any(module is one for one, _ in self.running)
+        if is_outermost:  # what an interrupted pass left goes, too
+            for what in (self.running, self.places, self.modules, self.crossing):
+                what.clear()
+        if is_outermost or module in self.attended:
+            self.visits.clear()
+            self.attended.clear()
+            self.before = self.calls
+            self.runs += 1
+        self.running.append((module, self.calls))
+
+    def end(self) -> None:
+        if not self.running:  # the module called itself
+            return
+        module, before = self.running.pop()
+        if self.calls > before:
+            self.attended.add(module)
 
     def report(self, **call: Any) -> None:
+        # In a backward pass, which PyTorch's public names do not tell, a checkpoint computes a layer again.
+        if torch._C._current_graph_task_id() != -1:
+            return
         busy, self.busy = self.busy, True
         try:
             with torch.no_grad(), exact():
-                self.visit(Call(self.calls, order=self.calls - self.before, path=tuple(self.places),
-                **call))
+                self.visit(Call(self.calls, run=self.runs, order=self.calls - self.before,
+                                path=tuple(self.places), is_crossed=any(self.crossing), **call))
         finally:
             self.busy = busy
         self.calls += 1
@@ -238,15 +269,19 @@ def exact() -> Iterator[None]:
         yield
 
 
-_watch: ContextVar[Watch | None] = ContextVar("sinkscope_watch", default=None)
+_watches: list[Watch] = []  # of all models that are observed, the innermost last
 
 
-def _watched() -> Watch:
-    watch = _watch.get()
-    if watch is None:
-        raise RuntimeError(f"attention implementation {NAME!r}: expected a call inside "
-                           "sinkscope.observe, found one outside")
-    return watch
+def _original(config: Any) -> str:
+    """The implementation that the model had."""
+    for watch in reversed(_watches):
+        if id(config) in watch.originals:
+            return watch.originals[id(config)]
+    for watch in reversed(_watches):
+        if watch.originals:
+            return next(iter(watch.originals.values()))
+    raise RuntimeError(f"attention implementation {NAME!r}: expected a call inside "
+                       "sinkscope.observe, found one outside")
 
 
 def _implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
@@ -264,33 +299,43 @@ def _implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor,
 
 def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any,
                **options: Any) -> tuple[Tensor, Tensor | None]:
-    """Runs the model's own implementation and reports the call."""
-    watch = _watched()
-    name = watch.original(getattr(module, "config", None))
+    """Runs the model's own implementation and reports the call to whoever observes this module: another model may
+    have the same config."""
+    name = _original(getattr(module, "config", None))
     if attention_mask is not None and not isinstance(attention_mask, Tensor):
         raise UnsupportedModel(
             f"{name}: expected a mask as a tensor, found {type(attention_mask).__name__}; "
             "call model.set_attn_implementation('sdpa') first")
-    busy, watch.busy = watch.busy, True
-    try:
-        out, weights = _implementation(name, module)(module, query, key, value, attention_mask,
-        **options)
-    finally:
-        watch.busy = busy
+    with _busy():
+        out, weights = _implementation(name, module)(module, query, key, value, attention_mask, **options)
     query, key, value = (_as_autocast(x) for x in (query, key, value))
     flash, causal = "flash" in name, options.get("is_causal")
     if causal is None:
         causal = getattr(module, "is_causal", True)
     masked = attention_mask is not None and attention_mask.dim() == 4
-    watch.report(
-        module=module, query=query, key=key, value=value, out=out, mask=attention_mask,
-        scaling=options.get("scaling"), softcap=options.get("softcap"), sinks=options.get("s_aux"),
-        bias=options.get("position_bias"),
-        # eager attention without a mask sees every key, and so does a last query alone.
-        causal=bool(causal) and not masked and (flash or (query.shape[2] > 1 and name != "eager")),
-        aligned=flash,
-        window=options.get("sliding_window") if flash and not masked else None)
+    for watch in [watch for watch in _watches if id(module) in watch.tree]:
+        watch.report(
+            module=module, query=query, key=key, value=value, out=out, mask=attention_mask,
+            scaling=options.get("scaling"), softcap=options.get("softcap"), sinks=options.get("s_aux"),
+            bias=options.get("position_bias"),
+            # eager attention without a mask sees every key, and so does a last query alone.
+            causal=bool(causal) and not masked and (flash or (query.shape[2] > 1 and name != "eager")),
+            aligned=flash,
+            window=options.get("sliding_window") if flash and not masked else None)
     return out, weights
+
+
+@contextmanager
+def _busy() -> Iterator[None]:
+    """What an implementation calls is no call of its own."""
+    before = [(watch, watch.busy) for watch in _watches]
+    for watch, _ in before:
+        watch.busy = True
+    try:
+        yield
+    finally:
+        for watch, busy in before:
+            watch.busy = busy
 
 
 def _as_autocast(x: Tensor) -> Tensor:
@@ -303,7 +348,7 @@ def _as_autocast(x: Tensor) -> Tensor:
 
 def _mask(*args: Any, config: Any = None, **options: Any) -> Any:
     """The mask that the model's own implementation needs: each backend has another kind of mask."""
-    interface, name = AttentionMaskInterface(), _watched().original(config)
+    interface, name = AttentionMaskInterface(), _original(config)
     return interface[name](*args, config=config, **options) if name in interface else None
 
 
@@ -325,6 +370,11 @@ class _DirectCalls(TorchFunctionMode):
     def _report(self, out: Tensor, query: Tensor, key: Tensor, value: Tensor,
                 attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
                 scale: float | None = None, enable_gqa: bool = False) -> None:
+        if query.dim() != 4:
+            raise UnsupportedModel(
+                "scaled_dot_product_attention: expected queries of [B, H, T, K], found a shape of "
+                f"{list(query.shape)}: which of these are heads is not said; call it with unsqueeze(1) where there is "
+                "one head")
         mask = attn_mask
         while mask is not None and mask.dim() < 4:
             mask = mask[None]
@@ -346,6 +396,16 @@ def _attention_modules(model: nn.Module) -> list[nn.Module]:
 def _returned_weights(out: Any) -> Tensor | None:
     rest = out[1:] if isinstance(out, tuple) else ()
     return next((x for x in rest if isinstance(x, Tensor) and x.dim() == 4), None)
+
+
+def _cached(module: nn.Module, given: tuple[Any, ...]) -> Tensor | None:
+    """The keys that a cache holds of this layer."""
+    layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
+    cache = next((x for x in given if isinstance(x, Cache)), None)
+    if cache is None or not isinstance(layer, int) or not 0 <= layer < len(cache.layers):
+        return None
+    keys = getattr(cache.layers[layer], "keys", None)
+    return keys if isinstance(keys, Tensor) and keys.dim() == 4 else None
 
 
 def _in_interface(model: nn.Module) -> list[PreTrainedModel]:
@@ -398,10 +458,10 @@ def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
     Raises UnsupportedModel where the tree of modules holds nothing that computes attention in a way
     that is known: transformers' interface, scaled_dot_product_attention, or returned weights.
     """
-    watch = Watch(visit)
+    watch = Watch(visit, frozenset(map(id, model.modules())))
     with ExitStack() as stack:
-        token = _watch.set(watch)
-        stack.callback(_watch.reset, token)
+        _watches.append(watch)
+        stack.callback(_watches.remove, watch)
         stack.enter_context(torch.compiler.set_stance("force_eager"))
         _follow(model, watch, stack)
         configs, modules = _configs(model), _attention_modules(model)
@@ -423,35 +483,70 @@ def _follow(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
         if number.isdigit():
             members[module] = head, int(number)
 
-    def begin(*_: Any) -> None:
-        watch.places.clear()
-        watch.modules.clear()
-        watch.visits.clear()
-        watch.before = watch.calls
-        watch.root = model
+    def begin(module: nn.Module, *_: Any) -> None:
+        if module is model:
+            watch.root = model
+        watch.begin(module)
 
-    def end(*_: Any) -> None:
-        watch.root = None
+    def end(module: nn.Module, *_: Any) -> None:
+        if module is model:
+            watch.root = None
+        watch.end()
 
     def enter(module: nn.Module, *_: Any) -> None:
         container, index = members[module]
         visit = watch.visits.get(container, 0)
         watch.visits[container] = visit + 1
+        watch.most[container] = max(watch.most.get(container, 0), visit + 1)
         watch.places.append(Place(container, index, visit))
 
     def leave(*_: Any) -> None:
         watch.places.pop()
 
-    stack.callback(model.register_forward_pre_hook(begin).remove)
-    stack.callback(model.register_forward_hook(end, always_call=True).remove)
+    for module in [model, *_stacks(model)]:
+        stack.callback(module.register_forward_pre_hook(begin).remove)
+        stack.callback(module.register_forward_hook(end, always_call=True).remove)
     for module in members:
         stack.callback(module.register_forward_pre_hook(enter).remove)
         stack.callback(module.register_forward_hook(leave, always_call=True).remove)
+    _follow_sources(model, watch, stack)
+
+
+def _stacks(model: nn.Module) -> list[nn.Module]:
+    """The parts of a model that hold layers, or read tokens: where one runs twice, each run is a forward pass. A
+    layer, and what it holds, may run again as another layer of the same weights."""
+    names = [name.split(".") for name, _ in model.named_modules()]
+    holders = {".".join(parts[:n]) for parts in names if parts[-1].isdigit() for n in range(1, len(parts))}
+    return [module for name, module in model.named_modules() if name and not isinstance(module, nn.Embedding) and (
+            any(isinstance(part, nn.Embedding) for part in module.modules())
+            or name in holders and not any(part.isdigit() for part in name.split(".")))]
+
+
+def _follow_sources(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
+    """Keeps track of what attends to other tokens than its own."""
+    names = {module: list(inspect.signature(module.forward).parameters) for module in model.modules()
+             if re.search("attention", type(module).__name__, re.IGNORECASE)}
+
+    def before(module: nn.Module, args: Any, kwargs: Any) -> None:
+        given = dict(zip(names[module], args)) | kwargs
+        watch.crossing.append(
+            getattr(module, "is_cross_attention", False) is True
+            or any(isinstance(given.get(name), Tensor) for name in SOURCES)
+            or "cross" in type(module).__name__.lower())
+
+    def after(*_: Any) -> None:
+        watch.crossing.pop()
+
+    for module in names:
+        stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
+        stack.callback(module.register_forward_hook(after, always_call=True).remove)
 
 
 def _take_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
     for config in configs:
         name = config._attn_implementation_internal or "eager"
+        if name.startswith(NAME):  # whoever observes another model of this config, or the same, has its name
+            name = _original(config)
         watch.originals[id(config)] = name
         # Models ask whether "flash" is in the name before they prepare their inputs.
         ours = f"{NAME}_flash" if "flash" in name else NAME
@@ -473,13 +568,13 @@ def _hook_modules(modules: list[nn.Module], watch: Watch, stack: ExitStack) -> N
         watch.modules.append(module)
         calls.append(watch.calls)
 
-    def after(module: nn.Module, _: Any, out: Any) -> None:
+    def after(module: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
         watch.modules.pop()
         weights = _returned_weights(out)
         if watch.calls == calls.pop() and weights is not None:
-            watch.report(module=module, weights=weights)
+            watch.report(module=module, weights=weights, cached=_cached(module, (*args, *kwargs.values())))
 
     for module in modules:
         stack.callback(module.register_forward_pre_hook(before).remove)
-        stack.callback(module.register_forward_hook(after).remove)
+        stack.callback(module.register_forward_hook(after, with_kwargs=True).remove)
     stack.enter_context(_DirectCalls(watch))

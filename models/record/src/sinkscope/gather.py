@@ -1,7 +1,7 @@
 """Gathers the metrics of one forward pass: of heads from the calls of attention, of the residual stream
 from the inputs of the layers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from . import metrics
 from .attention import Call, Chunk, UnsupportedModel, exact
-from .probe import Facts, check_rows
+from .probe import Facts, check_rows, named, where
 from .recording import ROW_SUM, SEEN, Array
 from .settings import Settings
 
@@ -22,7 +22,7 @@ class Heads:
     """Gathers the metrics of heads from the calls of one forward pass."""
 
     def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
-        self.facts, self.settings, self.keep = facts, settings, keep
+        self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
         self.layers: list[dict[str, Tensor]] = []  # of each layer, [B, ...]
         self.stacked: dict[str, Array] = {}  # the same of all layers, [B, L, ...], once they are asked for
         self.store: dict[str, list[Tensor]] = {}  # of each layer, what is kept of `keep` prompts
@@ -43,6 +43,12 @@ class Heads:
             raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as "
                                    f"for the "
                                    "first prompt, found more")
+        if self.batch != B:
+            raise UnsupportedModel(f"{where(call)}: expected attention over {self.batch} sequences, one for each "
+                                   f"prompt, found {B}")
+        if facts.paths and call.path != (expected := facts.paths[len(self.layers)]):
+            raise UnsupportedModel(f"{where(call)}: expected the layers that ran for the first prompt, "
+                                   f"{named(expected)} at this place, found {named(call.path)}")
         # Sums over queries are in float64 where the device has it. Results have their memory before the
         # loop: small ones allocated between large ones that come and go would scatter the heap.
         exact = torch.float32 if device.type == "mps" else torch.float64
@@ -137,34 +143,32 @@ class Heads:
 
     # Results
 
-    def _all(self, name: str, b: int) -> Array | None:
-        if name not in self.layers[0]:
+    def _all(self, name: str) -> Array | None:
+        """Of all layers, [B, L, ...]."""
+        if not self.layers or name not in self.layers[0]:
             return None
         if name not in self.stacked:
             self.stacked[name] = torch.stack([layer[name] for layer in self.layers], 1).float().numpy()
-        return self.stacked[name][b]
+        return self.stacked[name]
 
-    def metrics(self, b: int) -> dict[str, Array]:
-        """The averaged metrics of prompt b."""
+    def metrics(self) -> dict[str, Array]:
+        """The averaged metrics of each prompt, [B, ...]. Those of all prompts are computed together: of short
+        prompts, calls take the time."""
         facts, at = self.facts, self.settings.first
         if len(self.layers) != facts.L:
             raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, "
                                    f"found {len(self.layers)}")
         found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
                                       "contribution_at", "cos_gap", "key_norm", "value_norm")
-                 if (x := self._all(name, b)) is not None}
+                 if (x := self._all(name)) is not None}
         for raw in ("", "_raw"):
             if f"alpha{raw}" in found:
-                alphas = torch.from_numpy(found[f"alpha{raw}"])
-                found[f"sink_ratio{raw}"] = np.stack(
-                    [metrics.sink(alphas, e).numpy() / np.float32(100) for e in self.settings.eps])
-        alphas = torch.from_numpy(found["alpha"])
-        found["near_eps"] = np.stack([metrics.near(alphas, e).float().numpy()
-                                      for e in self.settings.eps])
+                found[f"sink_ratio{raw}"] = self._of_eps(metrics.sink, found[f"alpha{raw}"]) / np.float32(100)
+        found["near_eps"] = self._of_eps(metrics.near, found["alpha"])
         sums = found[ROW_SUM]
         found[f"{ROW_SUM}_summary"] = np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1)
         found["entropy_mean"] = found["entropy"].mean(-1)
-        distances = self._all("distance", b)
+        distances = self._all("distance")
         assert distances is not None
         found["distance"] = distances.mean(-1)
         # The share that the first token receives from all queries, those before it included.
@@ -179,6 +183,12 @@ class Heads:
                 found[f"{name}_ratio"] = metrics.norm_ratio(norms, at).numpy()
         return found
 
+    def _of_eps(self, metric: Callable[[Tensor, float], Tensor], alphas: Array) -> Array:
+        """A metric of all heads of a prompt, for each eps.  [B, L, H, T] -> [B, E, T]"""
+        B, _, _, T = alphas.shape
+        by_head = torch.from_numpy(alphas).permute(1, 2, 0, 3).flatten(2)  # [L, H, B * T]
+        return np.stack([metric(by_head, e).float().view(B, T).numpy() for e in self.settings.eps], 1)
+
     def _queries(self, k: int) -> int:
         return self.facts.T if self.facts.kind == "bidirectional" else self.facts.T - k
 
@@ -189,14 +199,14 @@ class Heads:
         if ids is not None:
             found["tokens"] = np.array(ids, np.int32)
         for name in ("alpha", "alpha_raw", ROW_SUM, "att_bias"):
-            if (x := self._all(name, b)) is not None:
-                found[name] = x.copy()  # not a view, which would hold the whole batch
+            if (x := self._all(name)) is not None:
+                found[name] = x[b].copy()  # not a view, which would hold the whole batch
         if facts.kind != "causal" and any(facts.windows):
             seen = facts.seen[:, None].expand(-1, facts.H, -1)
             found[SEEN] = seen.float().contiguous().numpy()
         for name in ("key_norm", "value_norm"):
-            if name in self.settings.fields and (x := self._all(name, b)) is not None:
-                found[name] = x.copy()
+            if name in self.settings.fields and (x := self._all(name)) is not None:
+                found[name] = x[b].copy()
         return found
 
 
@@ -251,16 +261,16 @@ class Stream:
     def _whole(self) -> bool:
         return len(self.states) == self.facts.blocks + 1
 
-    def metrics(self, b: int) -> dict[str, Array]:
+    def metrics(self) -> dict[str, Array]:
+        """Of each prompt, [B, ...]."""
         if not self._whole:
             return {}
-        return {name: torch.stack([state[name][b] for state in self.states]).numpy()
-                for name in self.states[0]}
+        return {name: torch.stack([state[name] for state in self.states], 1).numpy() for name in self.states[0]}
 
     def kept(self, b: int, found: Mapping[str, Array]) -> dict[str, Array]:
         kept = {}
         if self._whole and "hidden_norm" in self.settings.fields:
-            kept["hidden_norm"] = found["hidden_norm"]
+            kept["hidden_norm"] = found["hidden_norm"].copy()
         if self._whole and self.store:
             kept["hidden"] = torch.stack([h[b] for h in self.store]).numpy()
         return kept

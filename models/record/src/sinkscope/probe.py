@@ -1,7 +1,7 @@
 """What the first forward pass shows of a model, and whether observing it is sound."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from .attention import MASKED, Call, Chunk, Place, UnsupportedModel
+from .attention import MASKED, Call, Chunk, Place, UnsupportedModel, name_of
 from .settings import Settings
 
 # How far recomputed weights may give another output than the model's attention, in units of the dtype's
@@ -42,6 +42,7 @@ class Facts:
     blocks: int  # layers of the model, with attention or not
     members: list[nn.Module]  # the modules that are the blocks, each once
     wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
+    paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers around each call
     from_weights: bool = False  # somebody's maps, whose rows may lack the share of a sink logit
 
     @property
@@ -52,6 +53,16 @@ class Facts:
     @property
     def L(self) -> int:
         return len(self.windows)
+
+    def mask(self) -> dict[str, Any]:
+        """`mask` of a recording's model, and `windows` where layers have different ones."""
+        windows = set(self.windows)
+        mask: dict[str, Any] = {"kind": self.kind}
+        if self.kind == "prefix":
+            mask["prefix"] = self.prefix
+        if self.kind == "causal" and len(windows) == 1 and None not in windows:
+            mask = {"kind": "window", "window": self.windows[0]}
+        return {"mask": mask} | ({"windows": self.windows} if self.kind == "causal" and len(windows) > 1 else {})
 
     @property
     def last(self) -> Tensor:
@@ -65,16 +76,41 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """A call of the first forward pass."""
+class Seen:
+    """A call of a forward pass."""
 
     H: int
     G: int
     K: int
     V: int
     name: str
-    layer_idx: int
+    run: int
     path: tuple[Place, ...]
+    softcap: float | None
+
+    @classmethod
+    def of(cls, call: Call) -> "Seen":
+        K, V = (0 if x is None else x.shape[-1] for x in (call.query, call.value))
+        return cls(call.shape[1], call.G, K, V, where(call), call.run, call.path, call.softcap)
+
+
+def where(call: Call) -> str:
+    return f"{type(call.module).__name__}, layer {call.layer_idx}"
+
+
+def named(path: tuple[Place, ...]) -> str:
+    """The layer that a call lies in, as the tree of modules calls it."""
+    return f"{path[0].container}.{path[0].index}" if path else "no layer"
+
+
+def refuse_crossed(call: Call) -> None:
+    """Also where an encoder gives as many keys as the decoder has queries."""
+    if call.is_crossed:
+        raise UnsupportedModel(
+            f"{where(call)}: expected attention to the model's own tokens, found some to those of another part; a "
+            "decoder that attends to an encoder is not recorded: record one of them alone, "
+            "record(model.get_encoder(), ...)"
+        )
 
 
 class Probe:
@@ -83,7 +119,7 @@ class Probe:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.calls: list[_Seen] = []
+        self.calls: list[Seen] = []
         self.T = 0
         self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []  # first and last visible key, their number
         self.sinks = False
@@ -92,23 +128,26 @@ class Probe:
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
-        where = f"{type(call.module).__name__}, layer {call.layer_idx}"
+        refuse_crossed(call)
+        if B != 1:
+            raise UnsupportedModel(
+                f"{where(call)}: expected attention over one sequence for the first prompt, found {B}: whether these "
+                "are sequences or heads is not said; sinkscope.watching gives the maps of each"
+            )
         if T != S:
             raise UnsupportedModel(
-                f"{where}: expected as many queries as keys, found {T} and {S}; a decoder that attends "
+                f"{where(call)}: expected as many queries as keys, found {T} and {S}; a decoder that attends "
                 "to an encoder is not recorded: record one of them alone, record(model.get_encoder(), "
                 "...)"
             )
         if self.calls and T != self.T:
             found = ", ".join(dict.fromkeys(_tower(seen.path) for seen in self.calls)), _tower(call.path)
             raise UnsupportedModel(
-                f"{where}: expected {self.T} tokens as in the layers before, found {T}; a model of "
+                f"{where(call)}: expected {self.T} tokens as in the layers before, found {T}; a model of "
                 f"several "
                 f'towers ({found[0]} and {found[1]}) is recorded one at a time: part="{found[1]}"'
             )
-        K = 0 if call.query is None else call.query.shape[-1]
-        V = 0 if call.value is None else call.value.shape[-1]
-        self.calls.append(_Seen(H, call.G, K, V, where, call.layer_idx, call.path))
+        self.calls.append(Seen.of(call))
         self.T, self.sinks, self.softcap = T, self.sinks or call.sinks is not None, call.softcap
         first, last, count = torch.empty(3, T, dtype=torch.long)
         key = torch.arange(T, device=call.device)
@@ -182,12 +221,10 @@ class Probe:
         H, T = self.calls[0].H, self.T
         groups, widths, values = ({getattr(seen, of) for seen in self.calls} for of in ("G", "K", "V"))
         kind, prefix = self._kind()
-        windows = [_window(first, last, kind) for first, last, _ in self.ranges]
-        layers, blocks, members = self._layers(model, ran)
+        windows = [window_of(first, last, kind) for first, last, _ in self.ranges]
+        layers, blocks, members = layers_of(model, self.calls, ran)
         K = max(widths)
-        if K == 0:
-            config: Any = config_of(model)
-            K = getattr(config, "head_dim", None) or max(1, width(model)[0] // H)
+        K = K or head_width(model, H)
         # Where layers group their heads otherwise, keys and values are counted by head.
         wide = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
         return Facts(
@@ -205,60 +242,21 @@ class Probe:
             blocks,
             members,
             wide,
+            tuple(seen.path for seen in self.calls),
         )
-
-    def _layers(
-        self, model: nn.Module, ran: Mapping[str, int]
-    ) -> tuple[list[int], int, list[nn.Module]]:
-        """The model's own number of each layer with attention, how many layers there are, and the
-        modules that they are.
-
-        The layers are the outermost numbered container that every call lies in. A member counts as often
-        as it runs: layers may share their weights.
-        """
-        paths = [[place.container for place in seen.path] for seen in self.calls]
-        shared = [name for name in paths[0] if all(name in path for path in paths)]
-        if not shared:
-            towers = dict.fromkeys(_tower(seen.path) for seen in self.calls)
-            if len(towers) > 1 and all(paths):
-                raise UnsupportedModel(
-                    f"{type(model).__name__}: expected one stack of layers, found {', '.join(towers)}; "
-                    f"record "
-                    f'one at a time: part="{next(iter(towers))}"'
-                )
-            return list(range(len(self.calls))), len(self.calls), []
-        visits = {
-            name: [next(p.visit for p in seen.path if p.container == name) for seen in self.calls]
-            for name in shared
-        }
-        name = next((one for one in shared if len(set(visits[one])) == len(self.calls)), shared[0])
-        found = visits[name]
-        twice, times = Counter(found).most_common(1)[0]
-        if times > 1:
-            names = [seen.name for seen, visit in zip(self.calls, found, strict=True) if visit == twice]
-            raise UnsupportedModel(
-                f"{type(model).__name__}: expected one attention map for each head of {name}.{twice}, "
-                f"found {times} ({names[0]}): a difference of maps, or several attentions in one "
-                f"layer, is not "
-                "recorded; sinkscope.observe gives each call"
-            )
-        if found != sorted(found):
-            raise UnsupportedModel(
-                f"{type(model).__name__}: expected the layers of {name} in their order, "
-                f"found {', '.join(map(str, found))}"
-            )
-        members = [
-            m
-            for n, m in model.named_modules()
-            if n.rpartition(".")[0] == name and n.rpartition(".")[2].isdigit()
-        ]
-        return found, ran.get(name, len(found)), members
 
     def _kind(self) -> tuple[str, int]:
         t = torch.arange(self.T)
         ahead = [last for _, last, _ in self.ranges if (last > t).any()]
         prefix = int(ahead[0][0]) + 1 if ahead else 0
         kind = "causal"
+        odd = [i for i, (first, last, _) in enumerate(self.ranges) if shape_of(first, last) is None]
+        if odd and self.settings.mask is None:
+            raise UnsupportedModel(
+                f"{self.calls[odd[0]].name}: expected a causal, prefix or bidirectional mask, found another, where "
+                'some queries see later keys: name the queries that count for key k, mask="causal" (T - k of them) or '
+                'mask="bidirectional" (all)'
+            )
         if ahead and self.later < UNSEEN:
             raise UnsupportedModel(
                 f"mask: expected keys that are visible, found that no query gives a later key more than "
@@ -269,6 +267,73 @@ class Probe:
             kind = "prefix" if is_prefix and prefix < self.T else "bidirectional"
         kind = self.settings.mask or kind
         return kind, prefix if kind == "prefix" else 0
+
+
+def shape_of(first: Tensor, last: Tensor) -> str | None:
+    """The kind of a mask, from the first and last key that each query sees, [T]; None where it is another. Two tokens
+    of a bidirectional mask see each other, or neither does. A window may narrow each kind."""
+    t = torch.arange(len(first))
+    if (last <= t).all():
+        return "causal"
+    if torch.equal(last, t.clamp_min(last[0].item())):
+        return "prefix" if last[0] < len(first) - 1 else "bidirectional"
+    sees = first < len(first)  # a query may see nothing
+    return "bidirectional" if (last[first[sees]] >= t[sees]).all() else None
+
+
+def layers_of(
+    model: nn.Module, calls: Sequence[Seen], ran: Mapping[str, int]
+) -> tuple[list[int], int, list[nn.Module]]:
+    """The model's own number of each layer with attention, how many layers there are, and the
+    modules that they are.
+
+    The layers are the outermost numbered container that every call lies in. A member that runs more than once
+    counts as often: layers may share their weights.
+    """
+    name = name_of(model)
+    runs = len({seen.run for seen in calls})
+    if runs > 1:
+        raise UnsupportedModel(
+            f"{name}: expected one run of its layers in a forward pass, found {runs} ({calls[0].name}, runs again): "
+            "whose numbers these are is not said; record the part that runs alone, or sinkscope.watching, which "
+            "gives each run"
+        )
+    paths = [[place.container for place in seen.path] for seen in calls]
+    shared = [one for one in paths[0] if all(one in path for path in paths)]
+    if not shared:
+        towers = dict.fromkeys(_tower(seen.path) for seen in calls)
+        if len(towers) > 1 and all(paths):
+            raise UnsupportedModel(
+                f"{name}: expected one stack of layers, found {', '.join(towers)}; record one at a time: "
+                f'part="{next(iter(towers))}"'
+            )
+        return list(range(len(calls))), len(calls), []
+    places = {one: [next(p for p in seen.path if p.container == one) for seen in calls] for one in shared}
+    visits = {one: [place.visit for place in places[one]] for one in shared}
+    container = next((one for one in shared if len(set(visits[one])) == len(calls)), shared[0])
+    found = visits[container]
+    twice, times = Counter(found).most_common(1)[0]
+    if times > 1:
+        names = [seen.name for seen, visit in zip(calls, found, strict=True) if visit == twice]
+        raise UnsupportedModel(
+            f"{name}: expected one attention map for each head of {container}.{twice}, found {times} ({names[0]}): a "
+            "difference of maps, or several attentions in one layer, is not recorded; sinkscope.observe gives each "
+            "call"
+        )
+    if found != sorted(found):
+        raise UnsupportedModel(
+            f"{name}: expected the layers of {container} in their order, found {', '.join(map(str, found))}"
+        )
+
+    def is_member(one: str) -> bool:
+        return one.rpartition(".")[0] == container and one.rpartition(".")[2].isdigit()
+
+    members = [m for n, m in model.named_modules() if is_member(n)]
+    count = sum(is_member(n) for n, _ in model.named_modules(remove_duplicate=False))
+    numbers = [place.index for place in places[container]]
+    if ran.get(container, 0) <= count and numbers == sorted(set(numbers)):
+        return numbers, count, members  # a layer that is skipped has its number all the same
+    return found, ran.get(container, len(found)), members
 
 
 def check_rows(call: Call, chunk: Chunk) -> None:
@@ -293,7 +358,7 @@ def _tower(path: tuple[Place, ...]) -> str:
     return outer if outer.endswith(("_model", "_tower")) else head or "the model"
 
 
-def _window(first: Tensor, last: Tensor, kind: str) -> int | None:
+def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
     """The number of keys that a windowed layer sees; None where no query lacks a key before it."""
     t = torch.arange(len(first))
     if kind == "bidirectional":
@@ -310,6 +375,12 @@ def config_of(model: nn.Module) -> Any:
     having.sort(key=lambda m: not isinstance(m, PreTrainedModel))
     found: Any = having[0].config if having else None
     return found.get_text_config() if hasattr(found, "get_text_config") else found
+
+
+def head_width(model: nn.Module, H: int) -> int:
+    """K of a model that gives its weights alone."""
+    config: Any = config_of(model)
+    return int(getattr(config, "head_dim", None) or max(1, width(model)[0] // H))
 
 
 def width(model: nn.Module) -> tuple[int, int]:

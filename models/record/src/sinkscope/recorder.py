@@ -130,7 +130,7 @@ def prompt_row(one: Measured | None, thresholds: int, first: int) -> dict[str, A
     found = one.metrics if one else {}
     row = {
         "failed": np.uint8(one is None),
-        "sink_1": found["sink_ratio"][:, first] if one else np.full(thresholds, nan),
+        "sink_1": found["sink_ratio"][:, first].copy() if one else np.full(thresholds, nan),
         "alpha_1": found["alpha"][..., first].mean() if one else nan,
         "loss": found["loss_mean"][0] if "loss_mean" in found else nan,
     }
@@ -139,7 +139,7 @@ def prompt_row(one: Measured | None, thresholds: int, first: int) -> dict[str, A
         x = x[..., first] if x is not None and name == "alpha_raw" else x
         row[name] = nan if x is None else np.float32(x.mean())
     if "sink_ratio_raw" in found:
-        row["sink_ratio_raw"] = found["sink_ratio_raw"][:, first]
+        row["sink_ratio_raw"] = found["sink_ratio_raw"][:, first].copy()
     elif one is None:
         row["sink_ratio_raw"] = np.full(thresholds, nan)
     return row
@@ -367,7 +367,7 @@ class Recorder:
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
                 f"{self.settings.tolerance:g} of their deviation, found {off:.3g}"
             )
-        facts = probe.facts(self.model, watch.visits)
+        facts = probe.facts(self.model, watch.most)
         self.reads_ids = prompt.ids is not None and len(prompt.ids) == facts.T
         if prompt.ids is not None and not self.reads_ids and self.model is self.whole:
             raise UnsupportedModel(
@@ -433,8 +433,20 @@ class Recorder:
         stream = Stream(facts, settings, keep)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
-        predicted = None
-        logits = _logits(out, self.model)
+        with exact():  # autocast refuses float64, and halves beside wider numbers
+            return self._gathered(prompts, heads, stream, keep, inputs, _logits(out, self.model))
+
+    def _gathered(
+        self,
+        prompts: list[Prompt],
+        heads: Heads,
+        stream: Stream,
+        keep: int,
+        inputs: Inputs,
+        logits: Tensor | None,
+    ) -> list[Measured]:
+        facts, settings = heads.facts, self.settings
+        found = heads.metrics() | stream.metrics()
         if (
             facts.kind == "causal"
             and self.reads_ids
@@ -442,26 +454,17 @@ class Recorder:
             and logits is not None
             and (logits.shape[:2] == inputs["input_ids"].shape)
         ):
-            predicted = _predicted(logits, inputs["input_ids"].to(logits.device))
+            found |= _losses(logits, inputs["input_ids"].to(logits.device))
         measured = []
-        with exact():  # autocast refuses float64
-            for b, prompt in enumerate(prompts):
-                found = heads.metrics(b) | stream.metrics(b)
-                if predicted:
-                    loss, rank = predicted
-                    at = loss[b].cpu().numpy()
-                    found |= {
-                        "loss_at": np.concatenate([[np.float32(np.nan)], at]),
-                        "loss_mean": at.mean()[None],
-                        "accuracy": metrics.accuracy(rank[b].cpu()).numpy()[None],
-                    }
-                kept: dict[str, Array] = {}
-                if b < keep:
-                    kept = heads.kept(b, prompt.ids) | stream.kept(b, found)
-                    if predicted and "loss" in settings.fields:
-                        kept["loss"] = found["loss_at"][1:]
-                first = prompt.ids[settings.first] if prompt.ids else None
-                measured.append(Measured(found, kept, prompt.tokens or _numbered(facts.T), first))
+        for b, prompt in enumerate(prompts):
+            own = {name: x[b] for name, x in found.items()}
+            kept: dict[str, Array] = {}
+            if b < keep:
+                kept = heads.kept(b, prompt.ids) | stream.kept(b, own)
+                if "loss_at" in own and "loss" in settings.fields:
+                    kept["loss"] = own["loss_at"][1:].copy()
+            first = prompt.ids[settings.first] if prompt.ids else None
+            measured.append(Measured(own, kept, prompt.tokens or _numbered(facts.T), first))
         return measured
 
     # What a reader must know
@@ -493,12 +496,6 @@ class Recorder:
         if not self.reads_ids:
             prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
         D, V = width(self.model)
-        windows = set(facts.windows)
-        mask: dict[str, Any] = {"kind": facts.kind}
-        if facts.kind == "prefix":
-            mask["prefix"] = facts.prefix
-        if facts.kind == "causal" and len(windows) == 1 and None not in windows:
-            mask = {"kind": "window", "window": facts.windows[0]}
         model: dict[str, Any] = {
             "id": model_id or getattr(config, "_name_or_path", "") or name_of(self.model),
             "revision": revision or getattr(config, "_commit_hash", None),
@@ -513,12 +510,10 @@ class Recorder:
             "dtype": self._dtype(),
             "attention": getattr(config, "_attn_implementation", None) or "eager",
             "operation": facts.operation,
-            "mask": mask,
+            **facts.mask(),
         }
         if facts.layers != list(range(facts.blocks)):
             model |= {"blocks": facts.blocks, "layers": facts.layers}
-        if facts.kind == "causal" and len(windows) > 1:
-            model["windows"] = facts.windows
         if facts.softcap is not None:
             model["softcap"] = facts.softcap
         ids = prompts[0].ids
@@ -740,16 +735,20 @@ def _some_logits(out: Any) -> tuple[Tensor, int]:
     return found[:, torch.linspace(0, T - 1, min(T, CHECKED)).long().to(found.device)].float(), V
 
 
-def _predicted(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Loss and rank of each token, [B, T-1], a part of the positions at a time: logits are the widest
-    thing that a model makes."""
-    T = ids.shape[1]
+def _losses(logits: Tensor, ids: Tensor) -> dict[str, Array]:
+    """Of each prompt what its tokens cost, [B, ...]: a part of the positions at a time, since logits are the
+    widest thing that a model makes."""
+    B, T = ids.shape
     parts = [slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS)]
-    found = [
-        [of(logits[:, part].float(), ids[:, part]) for part in parts]
+    loss, rank = (
+        torch.cat([of(logits[:, part].float(), ids[:, part]) for part in parts], 1).cpu()
         for of in (metrics.loss, metrics.rank)
-    ]
-    return torch.cat(found[0], 1), torch.cat(found[1], 1)
+    )
+    return {
+        "loss_at": torch.cat([loss.new_full((B, 1), torch.nan), loss], 1).numpy(),
+        "loss_mean": loss.mean(1, keepdim=True).numpy(),
+        "accuracy": metrics.accuracy(rank)[:, None].numpy(),
+    }
 
 
 def _is_out_of_memory(error: Exception) -> bool:

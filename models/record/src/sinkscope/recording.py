@@ -6,6 +6,7 @@ core/report/recording.schema.json.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -513,34 +514,59 @@ class Means:
 
     def __init__(self) -> None:
         self.count = 0
-        self.mean: dict[str, Array] = {}
-        self.squares: dict[str, Array] = {}  # sums of squared differences from the mean
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        # The numbers of all metrics one after another, [n]: of a short prompt, a call costs more than its numbers.
+        self._mean: Array = np.zeros(0)
+        self._squares: Array = np.zeros(0)
         self.min: dict[str, Array] = {}
         self.max: dict[str, Array] = {}
 
+    @property
+    def mean(self) -> dict[str, Array]:
+        return self._named(self._mean)
+
+    @property
+    def squares(self) -> dict[str, Array]:
+        """Sums of squared differences from the mean."""
+        return self._named(self._squares)
+
     def add(self, metrics: Mapping[str, Array]) -> None:
+        values = self._flat(metrics)
         self.count += 1
-        for name, x in metrics.items():
-            value = x.astype(np.float64)
-            mean = self.mean.get(name, 0.0)
-            apart = value - mean
-            self.mean[name] = mean + apart / self.count
-            self.squares[name] = self.squares.get(name, 0.0) + apart * (value - self.mean[name])
+        apart = values - self._mean
+        self._mean += apart / self.count
+        self._squares += apart * (values - self._mean)
         self._extend(metrics, metrics)
 
     def join(self, other: "Means") -> None:
-        if not self.count:
-            self.mean, self.squares = dict(other.mean), dict(other.squares)
-        elif other.count:
-            n = self.count + other.count
-            for name, mean in other.mean.items():
-                apart = mean - self.mean[name]
-                self.mean[name] = self.mean[name] + apart * (other.count / n)
-                self.squares[name] = (
-                    self.squares[name] + other.squares[name] + apart**2 * (self.count * other.count / n)
-                )
-        self.count += other.count
+        if not other.count:
+            return
+        mean, squares = self._flat(other.mean), self._flat(other.squares)
+        n = self.count + other.count
+        apart = mean - self._mean
+        self._squares += squares + apart**2 * (self.count * other.count / n)
+        self._mean = self._mean + apart * (other.count / n) if self.count else mean
+        self.count = n
         self._extend(other.min, other.max)
+
+    def _flat(self, tensors: Mapping[str, Array]) -> Array:
+        """The first prompt decides which metrics there are."""
+        if not self._shapes:
+            self._shapes = {name: x.shape for name, x in tensors.items()}
+            self._mean = np.zeros(sum(x.size for x in tensors.values()))
+            self._squares = self._mean.copy()
+        if tensors.keys() != self._shapes.keys():
+            other = ", ".join(sorted(tensors.keys() ^ self._shapes.keys()))
+            raise ValueError(f"means: expected the metrics of the prompts before, found others: {other}")
+        return np.concatenate([tensors[name].ravel() for name in self._shapes], dtype=np.float64)
+
+    def _named(self, values: Array) -> dict[str, Array]:
+        found, start = {}, 0
+        for name, shape in self._shapes.items():
+            size = math.prod(shape)
+            found[name] = values[start : start + size].reshape(shape)
+            start += size
+        return found
 
     def _extend(self, least: Mapping[str, Array], largest: Mapping[str, Array]) -> None:
         for name in RANGED:
@@ -555,11 +581,13 @@ class Means:
 
     @classmethod
     def of_state(cls, count: int, tensors: Mapping[str, Array]) -> "Means":
-        means = cls()
-        means.count = count
+        parts: dict[str, dict[str, Array]] = {"mean": {}, "squares": {}, "min": {}, "max": {}}
         for key, x in tensors.items():
             of, name = key.split(".", 1)
-            getattr(means, of)[name] = x
+            parts[of][name] = x
+        means = cls()
+        means._mean, means._squares = means._flat(parts["mean"]), means._flat(parts["squares"])
+        means.count, means.min, means.max = count, parts["min"], parts["max"]
         return means
 
     def tensors(self) -> dict[str, Array]:

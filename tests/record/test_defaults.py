@@ -1,0 +1,44 @@
+"""What callers get who leave out a parameter; the README, the notebook and the commands rely on these values."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import sinkscope
+from sinkscope import metrics, studies
+from sinkscope.attention import Watch
+from sinkscope.recording import Recording
+from sinkscope.settings import Settings
+
+RECORDED = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
+            "tolerance": 1e-3}
+FIRST_PROMPT = {"prompt": 0}
+# A study has many models, so it keeps one map of each and reads several texts at once.
+STUDIED = {"batch": 8, "block": None, "tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 1}
+
+DEFAULTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+    (sinkscope.record, {**RECORDED, "batch": 1, "part": None, "progress": True}),
+    (Settings, RECORDED),
+    (Settings.checked, {"maps": "auto", "first": 0, "mask": None, "tolerance": 1e-3}),
+    (sinkscope.record_maps, {"eps": (0.1, 0.2, 0.3), "keep": 2, "first": 0, "mask": None}),
+    (sinkscope.study, {**STUDIED, "num_gpus": 0, "concurrency": 1, "ray": False}),
+    (studies.plan, STUDIED),
+    (sinkscope.show, FIRST_PROMPT),
+    (sinkscope.picture, {**FIRST_PROMPT, "layer": None, "head": None, "format": "png"}),
+    *((method, FIRST_PROMPT) for method in (Recording.tokens, Recording.attention, Recording.map)),
+    *((metric, {"first": 0}) for metric in (
+        metrics.cos_gap, metrics.first_to_others, metrics.norm_ratio, metrics.head_gate)),
+    (Watch, {"calls": 0, "before": 0}),
+]
+
+
+@pytest.mark.parametrize(("function", "expected"), DEFAULTS, ids=lambda one: getattr(one, "__qualname__", ""))
+def test_a_parameter_that_is_left_out_has_the_value_of_the_documentation(
+        function: Callable[..., Any], expected: dict[str, Any]) -> None:
+    parameters = inspect.signature(function).parameters
+    found = {name: parameters[name].default for name in expected}
+    assert found == expected
+    # False is equal to 0.
+    assert {name: type(value) for name, value in found.items()} == {
+        name: type(value) for name, value in expected.items()}

@@ -1,0 +1,460 @@
+"""Models that run in unusual ways: their numbers are right, or refused with a sentence, and never silently others'."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+import transformers as tf
+from families import FAMILIES, T
+from hybrids import HYBRIDS
+from sinkscope.attention import UnsupportedModel
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from truth import alpha64, eager64
+
+D, H, L, V = 16, 2, 3, 97
+PROMPTS = torch.randint(5, 60, (3, T), generator=torch.Generator().manual_seed(2)).tolist()
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(D, 3 * D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4)
+        out = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + out.transpose(1, 2).flatten(-2)
+
+
+class Net(nn.Module):
+    """A model of one's own; `order` says which layers run, and how often."""
+
+    def __init__(self, seed: int = 0, order: Callable[[Tensor], Any] = lambda ids: range(L)) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.embed, self.head, self.order = nn.Embedding(V, D), nn.Linear(D, V), order
+        self.layers = nn.ModuleList(Block() for _ in range(L))
+        with torch.no_grad():
+            for layer in self.layers:
+                layer.qkv.weight.normal_(0, 0.7)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed(ids)
+        for i in self.order(ids):
+            x = self.layers[i](x)
+        return self.head(x)
+
+
+def maps64(net: Net, row: list[int]) -> Tensor:
+    """[layers that ran, H, T, T], computed apart from any observer."""
+    exact, found = copy.deepcopy(net).double(), []
+    ids = torch.tensor([row])
+    with torch.no_grad():
+        x = exact.embed(ids)
+        for i in net.order(ids):
+            q, k, v = exact.layers[i].qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4)
+            n = q.shape[2]
+            hidden = torch.ones(n, n).triu(1).bool()
+            att = (q @ k.mT / (D // H) ** 0.5).masked_fill(hidden, -torch.inf).softmax(-1)
+            found.append(att[0])
+            x = x + (att @ v).transpose(1, 2).flatten(-2)
+    return torch.stack(found)
+
+
+def is_near(found: Any, maps: Tensor) -> bool:
+    return found.shape == maps.shape[:-1] and bool(np.abs(found - alpha64(maps)).max() < 1e-5)
+
+
+def watched(model: nn.Module, *batches: Any) -> Any:
+    with torch.no_grad(), sinkscope.watching(model) as seen:
+        for batch in batches:
+            model(torch.tensor(batch))
+    return seen
+
+
+def record(model: nn.Module, prompts: Any, **options: Any) -> sinkscope.Recording:
+    return sinkscope.record(model, None, prompts, tokens=T, progress=False, **options)
+
+
+class Twice(nn.Module):
+    """Contrasts a text with the same text backwards, as a reward model or a guided one does."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def run(self, ids: Tensor) -> Tensor:
+        out = self.inner(ids)
+        return out.logits if hasattr(out, "logits") else out
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.run(ids) - self.run(ids.flip(1))
+
+
+class Listed(Twice):
+    """The same, with its model in a list."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__(inner)
+        self.inner = nn.ModuleList([inner])  # type: ignore[assignment]
+
+    def run(self, ids: Tensor) -> Tensor:
+        return self.inner[0](ids)  # type: ignore[index]
+
+
+class Lone(nn.Module):
+    """One layer, in no container."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        net = Net()
+        self.embed, self.block, self.head = net.embed, net.layers[0], net.head
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(self.block(self.embed(ids)))
+
+
+@pytest.mark.parametrize("wrap", [Twice, Listed])
+@pytest.mark.parametrize("make", [Net, Lone, lambda: FAMILIES["llama"].make("sdpa")], ids=["own", "lone", "llama"])
+def test_a_model_that_runs_twice_in_one_pass_has_no_layers_of_the_second_run(make: Any, wrap: Any) -> None:
+    model = wrap(make())
+    if wrap is Listed and isinstance(model.inner[0], tf.PreTrainedModel):
+        model.run = lambda ids: model.inner[0](ids).logits
+    with pytest.raises(UnsupportedModel, match="one run of its layers in a forward pass, found 2"):
+        record(model, PROMPTS[:1])
+    seen = watched(model, *[[row] for row in PROMPTS[:2]])
+    assert len(seen.maps) == 4
+    texts = [text for row in PROMPTS[:2] for text in (row, row[::-1])]
+    found = seen.recording(texts, keep=4)
+    alone = watched(make(), *[[row] for row in texts]).recording(texts, keep=4)
+    assert found.layers == alone.layers and found.blocks == alone.blocks
+    assert all(np.array_equal(found[f"{i}.alpha"], alone[f"{i}.alpha"]) for i in range(4))
+
+
+def test_layers_that_are_skipped_keep_their_numbers() -> None:
+    net = Net(order=lambda ids: (0, 2))
+    for found in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
+        assert (found.layers, found.blocks) == ([0, 2], L)
+        assert is_near(found["0.alpha"], maps64(net, PROMPTS[0]))
+        assert "0.hidden_norm" not in found
+
+
+def test_a_layer_that_stands_at_two_places_counts_twice() -> None:
+    net = Net()
+    net.layers[2] = net.layers[0]
+    for found in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
+        assert (found.layers, found.blocks) == ([0, 1, 2], L)
+        assert is_near(found["0.alpha"], maps64(net, PROMPTS[0]))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda ids: range(L if ids[0, 0] == PROMPTS[0][0] else 2),
+        lambda ids: (0, 1) if ids[0, 0] == PROMPTS[0][0] else (0, 2),
+        lambda ids: (0, 1) if ids[0, 0] == PROMPTS[0][0] else (1, 2),
+    ],
+    ids=["early exit", "skips another", "begins later"],
+)
+def test_layers_that_depend_on_the_prompt_are_not_mixed(order: Any) -> None:
+    net = Net(order=order)
+    assert PROMPTS[0][0] != PROMPTS[1][0]
+    assert record(net, PROMPTS[:1]) and watched(net, PROMPTS[:1]).recording(PROMPTS[:1])
+    with pytest.raises(UnsupportedModel, match="layers that ran for the first prompt|as for the first prompt"):
+        record(net, PROMPTS[:2])
+    seen = watched(net, PROMPTS[:1], PROMPTS[1:2])
+    with pytest.raises(UnsupportedModel, match="the same layers in each sequence, found others in sequence 1"):
+        seen.recording(PROMPTS[:2])
+
+
+def albert(groups: int, inner: int) -> nn.Module:
+    torch.manual_seed(5)
+    config = tf.AlbertConfig(vocab_size=V, embedding_size=16, hidden_size=32, num_hidden_layers=4,
+                             num_attention_heads=4, intermediate_size=48, num_hidden_groups=groups,
+                             inner_group_num=inner, initializer_range=0.2)
+    return tf.AlbertForMaskedLM(config).eval()
+
+
+@pytest.mark.parametrize(("groups", "inner"), [(1, 1), (2, 1), (1, 2)])
+def test_shared_layers_are_layers_of_one_sequence(groups: int, inner: int) -> None:
+    model = albert(groups, inner)
+    maps = eager64(model, input_ids=torch.tensor(PROMPTS[:1]))
+    alpha = maps.reshape(-1, *maps.shape[-3:]).mean(-2).numpy()
+    for found in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
+        assert found.layers == list(range(4 * inner))
+        assert found["0.alpha"].shape == alpha.shape and np.abs(found["0.alpha"] - alpha).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt_oss"])
+def test_models_of_one_config_are_told_apart(name: str) -> None:
+    family = FAMILIES[name]
+    one = family.make(family.implementations[0])
+    other = type(one)(one.config).eval()
+    assert other.config is one.config
+    own, others = PROMPTS[:1], PROMPTS[1:2]
+    with torch.no_grad(), sinkscope.watching(one) as seen:
+        other(torch.tensor(others))
+        one(torch.tensor(own))
+        other(torch.tensor(others))
+    assert len(seen.maps) == 1
+    with torch.no_grad(), sinkscope.watching(one) as first, sinkscope.watching(other) as second:
+        one(torch.tensor(own))
+        other(torch.tensor(others))
+        record(other, others)
+    assert (len(first.maps), len(second.maps)) == (1, 4)  # record runs a model untouched, to check it, and to measure
+    plain = {id(model): record(model, rows) for model, rows in ((one, own), (other, others))}
+    for found, model, rows in ((seen, one, own), (first, one, own)):
+        assert np.allclose(found.recording(rows)["0.alpha"], plain[id(model)]["0.alpha"], atol=1e-6)
+    assert np.allclose(second.recording(others * 4)["0.alpha"], plain[id(other)]["0.alpha"], atol=1e-6)
+    assert one.config._attn_implementation == family.implementations[0]
+
+
+def test_a_model_that_is_watched_twice_is_seen_twice() -> None:
+    for model in (Net(), FAMILIES["llama"].make("sdpa"), FAMILIES["bloom"].make("eager")):
+        with torch.no_grad(), sinkscope.watching(model) as outer, sinkscope.watching(model) as inner:
+            model(torch.tensor(PROMPTS[:2]))
+        assert len(outer.maps) == len(inner.maps) == 2
+        for a, b in zip(outer.maps, inner.maps, strict=True):
+            assert len(a) == L and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+class Checkpointed(Net):
+    reentrant = False
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed(ids)
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=self.reentrant)
+        return self.head(x)
+
+
+@pytest.mark.parametrize("kind", ["own", "reentrant", "llama"])
+def test_what_a_checkpoint_computes_again_is_not_seen_again(kind: str) -> None:
+    if kind == "llama":
+        model: nn.Module = FAMILIES["llama"].make("sdpa")
+        model.gradient_checkpointing_enable()  # type: ignore[operator]
+        model.train()
+    else:
+        model = Checkpointed()
+        model.reentrant = kind == "reentrant"
+    with sinkscope.watching(model) as seen:
+        for row in PROMPTS[:2]:
+            out = model(torch.tensor([row]))
+            (out.logits if kind == "llama" else out).sum().backward()
+    assert len(seen.maps) == 2
+    plain = watched(model.eval(), *[[row] for row in PROMPTS[:2]])
+    for a, b in zip(seen.maps, plain.maps, strict=True):
+        assert len(a) == len(b) == L and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+class CrossAttention(nn.Module):
+    def forward(self, x: Tensor, context: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(*(y[:, None] for y in (x, context, context)))[:, 0]
+
+
+class Attention(CrossAttention):
+    """Of the same kind, known by how its input is called."""
+
+    def forward(self, x: Tensor, encoder_hidden_states: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(x, encoder_hidden_states)
+
+
+class Reader(nn.Module):
+    """Each of its layers attends to what another part says of as many tokens."""
+
+    def __init__(self, attention: type[nn.Module]) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.embed, self.other = nn.Embedding(V, D), nn.Embedding(V, D)
+        self.layers = nn.ModuleList(attention() for _ in range(2))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x, context = self.embed(ids), self.other(ids)
+        for layer in self.layers:
+            x = x + layer(x, context)
+        return x
+
+
+def bert_decoder() -> nn.Module:
+    config = tf.BertConfig(vocab_size=V, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+                           intermediate_size=32, is_decoder=True, add_cross_attention=True)
+    model = tf.BertLMHeadModel(config).eval()
+    forward = model.forward
+    states = torch.randn(1, T, 32, generator=torch.Generator().manual_seed(1))
+    model.forward = lambda ids: forward(ids, encoder_hidden_states=states)  # type: ignore[method-assign]
+    return model
+
+
+@pytest.mark.parametrize("make", [lambda: Reader(CrossAttention), lambda: Reader(Attention), bert_decoder],
+                         ids=["by its class", "by its input", "bert"])
+def test_attention_to_as_many_tokens_of_another_part_is_refused(make: Any) -> None:
+    with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
+        record(make(), PROMPTS[:1])
+    with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
+        watched(make(), PROMPTS[:1])
+
+
+def test_an_encoder_and_its_decoder_are_not_one_sequence() -> None:
+    config = tf.BartConfig(vocab_size=V, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+                           decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16)
+    with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder"):
+        watched(tf.BartForConditionalGeneration(config).eval(), PROMPTS[:1])
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "bloom", "gpt_neo"])
+def test_a_cache_that_changes_hands_is_refused(name: str) -> None:
+    family = FAMILIES[name]
+    model = family.make(family.implementations[0])
+    ids = torch.tensor([PROMPTS[0][:10]])
+    with pytest.raises(UnsupportedModel, match="a cache that holds the .* tokens before"), sinkscope.watching(model):
+        model.generate(ids, max_new_tokens=12, num_beams=3, do_sample=False)
+    with torch.no_grad():
+        cache = model(torch.tensor([PROMPTS[1][:12]]), use_cache=True).past_key_values
+    with pytest.raises(UnsupportedModel, match="a cache that holds the 10 tokens before"), torch.no_grad(), \
+            sinkscope.watching(model):
+        model(ids, use_cache=True)
+        model(torch.tensor([[5, 6]]), past_key_values=cache, use_cache=True)
+    with sinkscope.watching(model) as seen:
+        whole = model.generate(ids, max_new_tokens=12, do_sample=False)
+    n = whole.shape[1] - 1
+    assert is_near(seen.recording(whole)["0.alpha"], eager64(model, input_ids=whole[:, :n]))
+
+
+def test_candidates_that_are_taken_back_are_refused() -> None:
+    model, assistant = FAMILIES["llama"].make("sdpa"), FAMILIES["llama"].make("sdpa")
+    with torch.no_grad():
+        for x in assistant.parameters():
+            x += 0.05 * torch.randn(x.shape, generator=torch.Generator().manual_seed(4))
+    with pytest.raises(UnsupportedModel, match="a cache that holds the"), sinkscope.watching(model):
+        model.generate(torch.tensor([PROMPTS[0][:10]]), max_new_tokens=12, assistant_model=assistant, do_sample=False)
+
+
+def test_generation_through_a_wrapper_is_one_sequence() -> None:
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    model = peft.get_peft_model(FAMILIES["llama"].make("sdpa"), peft.LoraConfig(target_modules=["q_proj"], r=2)).eval()
+    with sinkscope.watching(model) as seen:
+        ids = model.generate(input_ids=torch.tensor([PROMPTS[0][:10]]), max_new_tokens=8, do_sample=False)
+    n = ids.shape[1] - 1
+    maps = eager64(model.get_base_model(), input_ids=ids[:, :n])
+    assert is_near(seen.recording(ids)["0.alpha"], maps)
+
+
+def test_parts_that_are_called_alone_are_whole_passes() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    maps = [eager64(model, input_ids=torch.tensor([row])) for row in PROMPTS[:2]]
+    with torch.no_grad(), sinkscope.watching(model) as seen:
+        for row in PROMPTS[:2]:
+            model.model(input_ids=torch.tensor([row]))
+    found = seen.recording(PROMPTS[:2])
+    assert all(is_near(found[f"{i}.alpha"], maps[i]) for i in range(2))
+
+
+def test_experts_are_no_layers_of_a_hybrid_that_is_watched() -> None:
+    make, layers = HYBRIDS["jamba"]
+    model = make()
+    model.extra = nn.ModuleList(nn.Identity() for _ in range(9))  # run oftener than there are layers
+    model.model.layers[0].register_forward_hook(lambda *_: [one(torch.zeros(1)) for one in model.extra] and None)
+    found = watched(model, PROMPTS[:1]).recording(PROMPTS[:1])
+    assert (found.layers, found.blocks) == (layers, 4)
+
+
+class Guided(nn.Module):
+    """Runs each sequence beside a copy without its first tokens."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, ids: Tensor) -> Tensor:
+        both = ids.repeat_interleave(2, 0)
+        both[1::2, :5] = 1
+        return self.inner(both)[::2]
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_batch_that_grows_inside_is_refused(batch: int) -> None:
+    with pytest.raises(UnsupportedModel, match="expected attention over one sequence for the first prompt, found 2"):
+        record(Guided(Net()), PROMPTS[:2], batch=batch)
+    net, [one, two] = Net(), PROMPTS[:2]
+    seen = watched(Guided(net), [one, two])
+    copies = [[1] * 5 + row[5:] for row in (one, two)]
+    found = seen.recording([one, copies[0], two, copies[1]], keep=4)
+    for i, row in enumerate((one, copies[0], two, copies[1])):
+        assert is_near(found[f"{i}.alpha"], maps64(net, row))
+
+
+def test_heads_that_lie_in_the_batch_are_refused() -> None:
+    class Folded(Block):
+        def forward(self, x: Tensor) -> Tensor:
+            q, k, v = self.qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4).flatten(1, 2)[:, :, None]
+            out = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return x + out.view(len(x), H, -1, D // H).transpose(1, 2).flatten(-2)
+
+    net, [row] = Net(), PROMPTS[:1]
+    before = net(torch.tensor([row]))
+    for layer in net.layers:
+        layer.__class__ = Folded
+    assert torch.allclose(net(torch.tensor([row])), before, atol=1e-5)
+    with pytest.raises(UnsupportedModel, match="expected attention over one sequence for the first prompt, found 2"):
+        record(net, [row])
+
+
+def test_a_batch_that_grows_later_is_refused() -> None:
+    """The first prompt runs alone, and a batch of prompts otherwise."""
+    net = Net()
+
+    class Grows(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = net
+
+        def forward(self, ids: Tensor) -> Tensor:
+            return net(ids.repeat_interleave(len(ids), 0))[:: len(ids)]
+
+    with pytest.raises(UnsupportedModel, match="expected attention over 2 sequences, one for each prompt, found 4"):
+        record(Grows(), PROMPTS[:3], batch=2)
+
+
+class Masked(nn.Module):
+    def __init__(self, visible: Tensor, heads: bool = True) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.embed, self.layers = nn.Embedding(V, D), nn.ModuleList([nn.Linear(D, 3 * D)])
+        self.visible, self.heads = visible, heads
+
+    def forward(self, ids: Tensor) -> Tensor:
+        q, k, v = self.layers[0](self.embed(ids)).unflatten(-1, (3, D)).movedim(2, 0)
+        if self.heads:
+            q, k, v = (x[:, None] for x in (q, k, v))
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.visible).view(len(ids), -1, D)
+
+
+def test_a_mask_of_no_known_kind_is_refused_or_named() -> None:
+    """Of a mask that is causal between blocks of 8 tokens, alpha would be divided by all T queries."""
+    t = torch.arange(T)
+    blocks = t[:, None] // 8 >= t // 8
+    with pytest.raises(UnsupportedModel, match="expected a causal, prefix or bidirectional mask, found another"):
+        record(Masked(blocks), PROMPTS[:1])
+    for mask in ("causal", "bidirectional"):
+        assert record(Masked(blocks), PROMPTS[:1], mask=mask).model["mask"]["kind"] == mask
+    known = {
+        "causal": t[:, None] >= t,
+        "window": (t[:, None] >= t) & (t[:, None] - t < 9),
+        "prefix": (t[:, None] >= t) | (t < 10),
+        "bidirectional": torch.ones(T, T).bool(),
+        "bidirectional window": (t[:, None] - t).abs() < 6,
+        "bidirectional blocks": t[:, None] // 8 == t // 8,
+    }
+    for name, visible in known.items():
+        assert record(Masked(visible), PROMPTS[:1]).model["mask"]["kind"] == name.split()[0], name
+
+
+def test_queries_without_heads_are_refused_in_a_sentence() -> None:
+    model = Masked(torch.ones(T, T).tril().bool(), heads=False)
+    with pytest.raises(UnsupportedModel, match=r"expected queries of \[B, H, T, K\], found a shape of \[1, 48, 16\]"):
+        record(model, PROMPTS[:1])

@@ -1,0 +1,77 @@
+/** Checks what callers pass, before any work begins. */
+import { expect, unlike } from './errors.ts';
+import type { Plan } from '../loading/types.ts';
+
+const isObject = (x: unknown) => typeof x === 'object' && x !== null;
+const isList = (x: unknown) => isObject(x) && Number.isInteger((x as unknown[]).length);
+const isFunction = (x: unknown) => typeof x === 'function';
+const has = (x: unknown, key: string) => isFunction((x as Record<string, unknown>)?.[key]);
+
+/**
+ * Kinds of values: the phrase for sentences, and the test. Objects of the host are tested by their
+ * methods, because those of another frame have other classes.
+ */
+const KINDS: Record<string, [string, (x: unknown) => boolean]> = {
+  text: ['a string', (x) => typeof x === 'string'],
+  number: ['a number', (x) => typeof x === 'number' && !Number.isNaN(x)],
+  count: [
+    `an integer from 0 to ${2 ** 48}`,
+    (x) => Number.isInteger(x) && Number(x) >= 0 && Number(x) <= 2 ** 48,
+  ],
+  'flag or list': ['true, false or a list', (x) => typeof x === 'boolean' || isList(x)],
+  flag: ['true or false', (x) => typeof x === 'boolean'],
+  call: ['a function', isFunction],
+  object: ['an object', isObject],
+  list: ['a list', isList],
+  blob: ['a Blob', (x) => has(x, 'arrayBuffer') && has(x, 'stream')],
+  signal: ['an AbortSignal', (x) => has(x, 'throwIfAborted') && has(x, 'addEventListener')],
+  engine: ['an engine', (x) => isObject(x) && has(x, 'open')],
+  model: ['a model', (x) => isObject(x) && has(x, 'run')],
+  training: ['a training', (x) => isObject(x) && has(x, 'read')],
+  recording: ['a recording', (x) => isObject(x) && has(x, 'pooled')],
+  tokenizer: ['a tokenizer', (x) => isObject(x) && has(x, 'encode')],
+};
+
+/** Options of every call that can be stopped and reports progress. */
+export const JOB = { signal: 'signal', onProgress: 'call' };
+
+export function check(value: unknown, kind: string, where: string) {
+  const [name, fits] = KINDS[kind] ?? [kind, () => false];
+  expect(fits(value), where, name, value);
+}
+
+/** Checks options: any may be absent, and those present have their kind. */
+export function checkOptions(
+  options: unknown,
+  kinds: Record<string, string>,
+  where: string = 'options',
+) {
+  check(options, 'object', where);
+  const values = options as Record<string, unknown>;
+  for (const [key, kind] of Object.entries(kinds)) {
+    if (values[key] !== undefined) check(values[key], kind, key);
+  }
+}
+
+/** Checks each element of a list. */
+export function checkList(list: unknown, kind: string, where: string) {
+  check(list, 'list', where);
+  Array.from(list as ArrayLike<unknown>).forEach((one, i) => check(one, kind, `${where}[${i}]`));
+}
+
+export function urlOf(value: unknown, base: URL | string | undefined, where: string) {
+  try {
+    if (value instanceof URL || typeof value === 'string') return new URL(value, base);
+  } catch {
+    // The error below covers this.
+  }
+  throw unlike(where, 'an address', value);
+}
+
+export function checkPlan(plan: unknown): asserts plan is Plan {
+  check(plan, 'object', 'plan');
+  const { id, files } = plan as { id?: unknown; files?: { weights?: unknown } };
+  check(id, 'text', 'plan.id');
+  check(files, 'object', 'plan.files');
+  checkList(files?.weights, 'object', 'plan.files.weights');
+}

@@ -1,0 +1,69 @@
+/** Says what went wrong, where (a tensor, a key, a byte), with expected and actual values. */
+export class SinkscopeError extends Error {
+  /**
+   * A name from describe.status, or one of JavaScript's own: 'argument', 'read', 'access' (a token
+   * is required), 'not_found', 'busy', 'offline', 'too_large', 'closed', 'lost', 'abi',
+   * 'bad_tokenizer', 'too_slow', 'internal'.
+   */
+  readonly code: string;
+  readonly where: string;
+  /** The sentence alone; `message` is "where: text". */
+  readonly text: string;
+
+  /**
+   * @param code one word: a status of the core, or 'argument', 'read', 'closed', ...
+   * @param where a tensor, a key, an argument, an address
+   * @param text one sentence with expected and actual
+   */
+  constructor(code: string, where: string, text: string) {
+    super(where ? `${where}: ${text}` : text);
+    this.name = 'SinkscopeError';
+    this.code = code;
+    this.where = where;
+    this.text = text;
+  }
+}
+
+/** Converts an error to a value that postMessage keeps: it drops `code` and `where` of an Error. */
+export function packError(error: unknown) {
+  if (error instanceof SinkscopeError) {
+    return { code: error.code, where: error.where, text: error.text };
+  }
+  return { code: 'internal', where: '', text: String(error) };
+}
+
+/** Restores a packed error; undefined for anything else. */
+export function unpackError(packed: unknown) {
+  if (typeof packed !== 'object' || packed === null) return undefined;
+  if (!('code' in packed && 'where' in packed && 'text' in packed)) return undefined;
+  return new SinkscopeError(String(packed.code), String(packed.where), String(packed.text));
+}
+
+export function expect(holds: boolean, where: string, expected: string, actual: unknown) {
+  if (!holds) throw unlike(where, expected, actual);
+}
+
+/** Makes the error for an unexpected argument. */
+export function unlike(where: string, expected: string, actual: unknown) {
+  return new SinkscopeError('argument', where, `expected ${expected}, got ${shown(actual)}`);
+}
+
+function shown(value: unknown) {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'function') return 'a function';
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Array.isArray(value) ? `a list of ${value.length}` : 'an object';
+}
+
+/** @param high inclusive */
+export function expectInteger(value: unknown, low: number, high: number, where: string) {
+  const fits = Number.isInteger(value) && Number(value) >= low && Number(value) <= high;
+  expect(fits, where, `an integer from ${low} to ${high}`, value);
+}
+
+/** Finds the index of a row by its name. */
+export function find(table: readonly { name: string }[], name: unknown, what: string) {
+  const index = table.findIndex((row) => row.name === name);
+  expect(index >= 0, what, `one of ${table.map((row) => row.name).join(', ')}`, name);
+  return index;
+}

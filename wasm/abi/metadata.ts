@@ -1,0 +1,53 @@
+/** Decodes values of a GGUF file's metadata, whose bounds the core has checked. */
+import { SinkscopeError } from './errors.ts';
+
+/** type: of the value or of the elements; count: number of elements */
+export type Raw = { bytes: Uint8Array; type: number; count: number; isArray: boolean };
+type Value = string | number | boolean | readonly string[] | readonly boolean[] | readonly number[];
+
+const STRING = 8;
+const BOOL = 7;
+/** U+FEFF is an ordinary character in strings of a file. */
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** Readers and sizes of numbers by the format's type ids. */
+const NUMBERS: Record<number, { size: number; read: (view: DataView, at: number) => number }> = {
+  0: { size: 1, read: (view, at) => view.getUint8(at) },
+  1: { size: 1, read: (view, at) => view.getInt8(at) },
+  2: { size: 2, read: (view, at) => view.getUint16(at, true) },
+  3: { size: 2, read: (view, at) => view.getInt16(at, true) },
+  4: { size: 4, read: (view, at) => view.getUint32(at, true) },
+  5: { size: 4, read: (view, at) => view.getInt32(at, true) },
+  6: { size: 4, read: (view, at) => view.getFloat32(at, true) },
+  7: { size: 1, read: (view, at) => view.getUint8(at) },
+  10: { size: 8, read: (view, at) => Number(view.getBigUint64(at, true)) },
+  11: { size: 8, read: (view, at) => Number(view.getBigInt64(at, true)) },
+  12: { size: 8, read: (view, at) => view.getFloat64(at, true) },
+};
+
+/**
+ * Decodes one value, or all elements of an array.
+ * @param key names the value in errors
+ */
+export function decodeValue({ bytes, type, count, isArray }: Raw, key: string): Value {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const values = type === STRING ? strings(bytes, view, count) : numbers(view, type, count, key);
+  return isArray ? values : values[0];
+}
+
+function strings(bytes: Uint8Array, view: DataView, count: number) {
+  const texts = [];
+  for (let at = 0; texts.length < count;) {
+    const length = Number(view.getBigUint64(at, true));
+    texts.push(utf8.decode(bytes.subarray(at + 8, at + 8 + length)));
+    at += 8 + length;
+  }
+  return texts;
+}
+
+function numbers(view: DataView, type: number, count: number, key: string) {
+  const kind = NUMBERS[type];
+  if (!kind) throw new SinkscopeError('unsupported', key, `values of type ${type} are not read`);
+  const values = Array.from({ length: count }, (_, i) => kind.read(view, i * kind.size));
+  return type === BOOL ? values.map((value) => value !== 0) : values;
+}

@@ -1,0 +1,251 @@
+/**
+ * The binary in memory: this module instantiates and calls it, writes bytes into it and copies
+ * views out. It knows the shape of the ABI but nothing of models or runs.
+ */
+import { request } from '#host';
+import { readRenewing } from '../host/renew.ts';
+import { SinkscopeError } from './errors.ts';
+import { sharedMemory } from './memory.ts';
+import type { Raw } from './metadata.ts';
+
+/** Version of the ABI that these files call. */
+const ABI_VERSION = 9;
+const VIEW_WORDS = 12;
+const VIEW_BYTES = 2;
+
+/** U+FEFF is an ordinary character in strings of a file. */
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
+type Exports = Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory };
+
+/**
+ * @param address of a .wasm file
+ * @param isShared whether threads must be able to share the memory
+ */
+export async function loadModule(address: URL, isShared: boolean = false) {
+  const memory = isShared ? sharedMemory() : undefined;
+  const { module: binary, instance } = await instantiate(address, memory);
+  const exports = instance.exports as Exports;
+  if (typeof exports.ss_wasm_abi_version !== 'function') {
+    throw new SinkscopeError('abi', address.href, 'this is not a Sinkscope binary');
+  }
+  exports._initialize();
+  const version = exports.ss_wasm_abi_version();
+  if (version !== ABI_VERSION) {
+    throw new SinkscopeError(
+      'abi',
+      address.href,
+      `expected ABI version ${ABI_VERSION}, got ${version}`,
+    );
+  }
+  return new Module(exports, binary, memory);
+}
+
+async function instantiate(address: URL, memory?: WebAssembly.Memory) {
+  const imports: WebAssembly.Imports = memory ? { env: { memory } } : {};
+  try {
+    return await readRenewing(
+      address,
+      async () => instantiateFrom(await request(address), imports),
+      (error) => error instanceof WebAssembly.CompileError,
+    );
+  } catch (error) {
+    // Browsers name a directive of their own, not the one that a server should send.
+    const isForbidden = /content security policy|unsafe-eval/i.test(String(error));
+    if (isForbidden)
+      throw new SinkscopeError(
+        'unsupported',
+        address.href,
+        "expected a page that may run WebAssembly, found a Content-Security-Policy without 'wasm-unsafe-eval' in script-src",
+      );
+    const where = '`base` of createEngine names the folder of the binaries';
+    throw new SinkscopeError(
+      'read',
+      address.href,
+      `could not be loaded (${String(error)}); ${where}`,
+    );
+  }
+}
+
+async function instantiateFrom(response: Response, imports: WebAssembly.Imports) {
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  // Static hosts often send another type, which instantiateStreaming rejects.
+  return response.headers.get('content-type') === 'application/wasm'
+    ? WebAssembly.instantiateStreaming(response, imports)
+    : WebAssembly.instantiate(await response.arrayBuffer(), imports);
+}
+
+export class Module {
+  #exports;
+  #view;
+
+  readonly binary;
+  readonly shared;
+  readonly memory;
+  /** @param shared memory of a binary with threads */
+  constructor(exports: Exports, binary: WebAssembly.Module, shared?: WebAssembly.Memory) {
+    this.#exports = exports;
+    this.binary = binary;
+    this.shared = shared;
+    this.memory = shared ?? exports.memory;
+    this.#view = this.reserve(4 * VIEW_WORDS);
+  }
+
+  /** Bytes of linear memory. */
+  get size() {
+    return this.memory.buffer.byteLength;
+  }
+
+  /**
+   * Calls ss_wasm_<name> and returns its result. A trap leaves the instance in an unknown state, so
+   * every later call throws.
+   */
+  call(name: string, ...args: number[]): number {
+    if (this.trap) throw this.trap;
+    try {
+      return this.#exports[`ss_wasm_${name}`](...args);
+    } catch (error) {
+      this.trap = new SinkscopeError('lost', name, `the core stopped: ${String(error)}`);
+      throw this.trap;
+    }
+  }
+
+  /** Calls a function that returns an address, 0 for failure. */
+  handle(name: string, ...args: number[]) {
+    const address = this.call(name, ...args) >>> 0;
+    if (!address) throw this.#error();
+    return address;
+  }
+
+  /** Calls a function that returns a status, 0 for success. */
+  check(name: string, ...args: number[]) {
+    if (this.call(name, ...args) !== 0) throw this.#error();
+  }
+
+  /**
+   * Calls a function that fills a view, passed as the last argument, and copies what the view
+   * shows.
+   */
+  tensor(name: string, ...args: number[]) {
+    this.check(name, ...args, this.#view);
+    return copyView(this.memory.buffer, this.#words());
+  }
+
+  /** Calls a function that makes a view of a text, and parses the text. */
+  json(name: string, ...args: number[]) {
+    this.check(name, ...args, this.#view);
+    const [address, type, , bytes] = this.#words();
+    if (type !== VIEW_BYTES) throw new SinkscopeError('abi', name, `expected text`);
+    return JSON.parse(utf8.decode(this.bytes(address, bytes).slice()));
+  }
+
+  /** Calls a function that makes a view of bytes, which are valid until the next call. */
+  bytesOf(name: string, ...args: number[]) {
+    this.check(name, ...args, this.#view);
+    const [address, , , bytes] = this.#words();
+    return this.bytes(address, bytes);
+  }
+
+  /** Calls a function that makes a view of bytes, and copies them. */
+  file(name: string, ...args: number[]) {
+    return this.bytesOf(name, ...args).slice();
+  }
+
+  /**
+   * Calls a function that makes a view of a metadata value: [address, bytes, type, count, isArray],
+   * with address 0 for a missing key. Its bytes are copied.
+   */
+  value(name: string, ...args: number[]): Raw | undefined {
+    this.check(name, ...args, this.#view);
+    const [address, bytes, type, count, isArray] = this.#words();
+    if (!address) return undefined;
+    return { bytes: this.bytes(address, bytes).slice(), type, count, isArray: isArray !== 0 };
+  }
+
+  /** Reserves a block of memory, which the caller releases. */
+  reserve(bytes: number) {
+    const address = bytes < 2 ** 32 ? this.call('reserve', bytes) >>> 0 : 0;
+    if (address) return address;
+    const text = `expected room for ${bytes} more bytes; ${this.size} are in use`;
+    throw new SinkscopeError('no_memory', 'memory', text);
+  }
+
+  release(address: number) {
+    if (!this.trap) this.call('release', address);
+  }
+
+  /** Returns the bytes at an address, valid until the next call. */
+  bytes(address: number, bytes: number) {
+    return new Uint8Array(this.memory.buffer, address, bytes);
+  }
+
+  /** Copies `content` into a block that exists during one use. */
+  lend<T>(content: ArrayBufferView, use: (address: number) => T) {
+    const address = this.reserve(Math.max(content.byteLength, 1));
+    try {
+      const bytes = new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
+      this.bytes(address, content.byteLength).set(bytes);
+      return use(address);
+    } finally {
+      this.release(address);
+    }
+  }
+
+  #words() {
+    return new Uint32Array(this.memory.buffer, this.#view, VIEW_WORDS).slice();
+  }
+
+  /** Returns the last error; describe names its code. */
+  #error() {
+    const address = this.call('error') >>> 0;
+    const code = new DataView(this.memory.buffer).getUint32(address, true);
+    const where = this.#text(address + 4, 96);
+    const text = this.#text(address + 100, 512);
+    return new SinkscopeError(this.codes?.[code] ?? `status ${code}`, where, text);
+  }
+
+  #text(address: number, bytesMax: number) {
+    const bytes = this.bytes(address, bytesMax);
+    const end = bytes.indexOf(0);
+    return utf8.decode(bytes.slice(0, end < 0 ? bytesMax : end));
+  }
+
+  codes: Record<number, string> | undefined;
+  trap: SinkscopeError | undefined;
+}
+
+/** Makes a dense copy of what a view shows: [address, type, rank, dims x 4, strides x 4, 0]. */
+export function copyView(memory: ArrayBufferLike, words: Uint32Array) {
+  const [address, type, rank] = words;
+  const shape = [...words.subarray(3, 3 + rank)];
+  const strides = words.subarray(7, 7 + rank);
+  const Numbers = type === 1 ? Int32Array : Float32Array;
+  const data = new Numbers(shape.reduce((a, b) => a * b, 1));
+  if (data.length > 0) copyDimension(memory, address, shape, strides, 0, data, 0);
+  return { shape, data };
+}
+
+/** @returns the next index in out */
+function copyDimension(
+  memory: ArrayBufferLike,
+  address: number,
+  shape: number[],
+  strides: Uint32Array,
+  axis: number,
+  out: Float32Array | Int32Array,
+  at: number,
+): number {
+  const Numbers = out.constructor as Float32ArrayConstructor;
+  const n = axis < shape.length ? shape[axis] : 1;
+  const innermost = axis >= shape.length - 1;
+  if (innermost && (n === 1 || strides[axis] === 1)) {
+    out.set(new Numbers(memory, address, n), at);
+    return at + n;
+  }
+  for (let i = 0; i < n; i++) {
+    const there = address + 4 * i * strides[axis];
+    if (innermost) out[at++] = new Numbers(memory, there, 1)[0];
+    else at = copyDimension(memory, there, shape, strides, axis + 1, out, at);
+  }
+  return at;
+}

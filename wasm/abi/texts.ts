@@ -1,0 +1,27 @@
+/**
+ * Fetches the texts of a build's tables for readers. The engine works without them, so they are a
+ * separate file.
+ */
+import { ask } from '../loading/ask.ts';
+import { SinkscopeError } from './errors.ts';
+import type { Describe } from './types.ts';
+
+/** @param describe describes the build whose texts are fetched */
+export async function readTexts(
+  address: URL,
+  { version, abi, kernels }: Describe,
+): Promise<Describe> {
+  const text = await (await ask(address)).text();
+  let texts: Describe;
+  try {
+    texts = JSON.parse(text);
+  } catch (error) {
+    throw new SinkscopeError('read', address.href, `expected JSON: ${String(error)}`);
+  }
+  if (texts?.version !== version || texts.abi !== abi) {
+    const actual = `version ${texts?.version} with ABI ${texts?.abi}`;
+    const expected = `version ${version} with ABI ${abi}`;
+    throw new SinkscopeError('abi', address.href, `expected ${expected}, found ${actual}`);
+  }
+  return { ...texts, kernels };
+}

@@ -1,0 +1,298 @@
+/** Types that cross the ABI: tables of the build, a model's description, tensors, errors. */
+
+/**
+ * Bytes of a file that `new Blob` accepts: `Uint8Array<ArrayBuffer>` in TypeScript 5.9 and newer,
+ * else `Uint8Array`.
+ */
+export type Bytes = ReturnType<TextEncoder['encode']>;
+
+/** A copy of numbers from the engine. `data` is row-major in `shape`; NaN means undefined. */
+export interface Tensor {
+  readonly shape: readonly number[];
+  readonly data: Float32Array | Int32Array;
+}
+
+/** One parameter of an attention operation. */
+export interface OperationParameter {
+  readonly name: string;
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+  readonly meaning?: string;
+  /** A trained model may have one value per query head; an edit sets one for all heads. */
+  readonly per_head: boolean;
+}
+
+/** A row of the table of attention operations: how a query's scores become weights. */
+export interface Operation {
+  readonly name: string;
+  readonly label: string;
+  readonly formula?: string;
+  /** True when every row of weights sums to 1. */
+  readonly normalises: boolean;
+  /**
+   * The operation has a derivative, so a model that uses it can be trained; only in a lab's engine.
+   */
+  readonly trainable?: boolean;
+  /**
+   * Feature map phi of queries and keys before their product; 'mlp' needs weights that few models
+   * have.
+   */
+  readonly features: 'none' | 'elu1' | 'mlp';
+  /** Quantity that sink scores use: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
+  readonly proxy: 'weights' | 'share' | 'share_abs';
+  readonly parameters: readonly OperationParameter[];
+  readonly source?: string;
+}
+
+/** A row of the metric table. `shape` has one letter per dimension, such as ["L", "H", "T"]. */
+export interface Metric {
+  readonly name: string;
+  /** A short label in the field's notation: "Sink_k". */
+  readonly label: string;
+  readonly question?: string;
+  readonly unit: string;
+  readonly shape: readonly string[];
+  /** Lowest and highest possible value; null where unbounded. */
+  readonly range: readonly [number | null, number | null];
+  /** Arguments that change the metric: any of 'eps', 'tokens', 'layer', 'head', 'base'. */
+  readonly arguments: readonly string[];
+  /** Trace fields that the run must have recorded. */
+  readonly fields: readonly string[];
+  /** True if the core accumulates the metric during a run, so that a run with `measuring` has it. */
+  readonly accumulated: boolean;
+  /** True if it does so only when `measuring` is true or names the metric: eigenvalues take O(min(T, D)^3). */
+  readonly spectral: boolean;
+  /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
+  readonly averaged: boolean;
+  /** True if `measure` computes the metric by default. */
+  readonly summary: boolean;
+  /** Topic: "sink", "mass", "norm", ... Views and tables select metrics by topic. */
+  readonly topic: string;
+  readonly source?: string;
+}
+
+/** A row of the trace table: a field that a run records. */
+export interface Field {
+  readonly name: string;
+  readonly meaning?: string;
+  readonly unit: string;
+  readonly shape: readonly string[];
+  readonly type: 'f32' | 'i32';
+  /** Entry of the architecture that must be set for a model to have this field. */
+  readonly needs: 'E' | 'bias_key' | 'gate' | 'dense' | 'gated' | null;
+  /** The run records it even if not asked. */
+  readonly always: boolean;
+  /** The run records it by default; other fields are too large for that. */
+  readonly standard: boolean;
+  /** True if a mean over sequences is meaningful; else the field describes one sequence. */
+  readonly averaged: boolean;
+  /** A streaming run can record it. */
+  readonly streamed: boolean;
+}
+
+/** One parameter of an edit. */
+export interface EditParameter {
+  readonly name: string;
+  /**
+   * An 'index' counts from 0 below a size; an 'operation' is a name that brings its own parameters.
+   */
+  readonly type: 'number' | 'integer' | 'index' | 'choice' | 'operation';
+  readonly required: boolean;
+  /** Value of an absent parameter; null: all indices, or the parameter is required. */
+  readonly default: number | string | null;
+  /** Range of numbers and integers. */
+  readonly min?: number;
+  readonly max?: number;
+  /** Exclusive upper bound of an index, such as "L", "L+1" or "T" (the run's capacity). */
+  readonly below?: string;
+  readonly choices?: readonly string[];
+  /** Names of the choices for readers. */
+  readonly labels?: readonly string[];
+  readonly meaning?: string;
+}
+
+/** A row of the edit table: a counterfactual change of a run, never of the weights. */
+export interface EditKind {
+  readonly name: string;
+  readonly meaning?: string;
+  /** Template for the name of an edit; `editLabel` fills it in. */
+  readonly label: string;
+  /** True if no trained model computes like this; false if some models are deployed like this. */
+  readonly counterfactual: boolean;
+  /** The edit may leave the first tokens unchanged, so that another run can reuse them. */
+  readonly waits: boolean;
+  /**
+   * Properties that the model needs: 'causal' (queries see no later keys), 'positions' (it has
+   * some).
+   */
+  readonly needs: readonly ('causal' | 'positions')[];
+  /** Fields that a run with this edit records. */
+  readonly fields: readonly string[];
+  readonly parameters: readonly EditParameter[];
+  readonly source?: string;
+}
+
+/** A setting of a training: a word out of a list, or a number in a range. */
+export interface Setting {
+  readonly name: string;
+  readonly meaning: string;
+  readonly whole: boolean;
+  readonly default: number | string;
+  readonly min?: number;
+  readonly max?: number;
+  readonly words?: readonly string[];
+}
+
+/**
+ * The tables of this build, from the same JSON that C prints, so that no name is written twice.
+ * Optional texts (`meaning`, `question`, `source`) come with `engine.explain()`, so that programs
+ * which only run models need not download them.
+ */
+export interface Describe {
+  readonly version: string;
+  readonly abi: number;
+  /** 'base' or 'simd'. */
+  readonly kernels: string;
+  readonly operations: readonly Operation[];
+  readonly metrics: readonly Metric[];
+  readonly fields: readonly Field[];
+  readonly edits: readonly EditKind[];
+  /** Present in a lab's engine only. */
+  readonly training?: {
+    readonly settings: readonly Setting[];
+    /** Number of parts of a batch, and so the largest number of workers that share a training. */
+    readonly parts: number;
+    readonly tasks: readonly {
+      readonly name: string;
+      readonly meaning: string;
+      readonly source: string;
+    }[];
+    /** Columns of a training's log, which has one entry per step. */
+    readonly log: readonly {
+      readonly name: string;
+      readonly meaning: string;
+      readonly unit: string;
+    }[];
+  };
+  readonly status: readonly {
+    readonly code: number;
+    readonly name: string;
+    readonly meaning?: string;
+  }[];
+  readonly letters: Readonly<Record<string, string>>;
+  /** Defaults, which are those of the tables of Gu et al. */
+  readonly defaults: {
+    /** Threshold of Sink_k. */
+    readonly eps: number;
+    /** Tokens per sequence. */
+    readonly tokens: number;
+    /** Number of keys in a table: Sink_1 and the largest of k = 2 .. keys. */
+    readonly keys: number;
+  };
+}
+
+/** Rotary position embedding of a layer. */
+export interface Rotary {
+  /** Pair j of rotary_width/2 rotates by theta^(-2j/rotary_width) per position. */
+  readonly theta: number;
+  /** Method that extends positions beyond the context of training. */
+  readonly scaling: 'none' | 'linear' | 'llama3' | 'yarn';
+  /** Slow pairs rotate `factor` times slower; present with a scaling only. */
+  readonly factor?: number;
+}
+
+/** The common description of all model families. */
+export interface Architecture {
+  readonly family: string;
+  readonly L: number;
+  readonly H: number;
+  readonly G: number;
+  readonly D: number;
+  readonly K: number;
+  /** Feed-forward width, per expert if there are experts. */
+  readonly F: number;
+  readonly V: number;
+  /** Number of experts per layer; 0 for a dense feed-forward. */
+  readonly E: number;
+  /** Number of experts that each token is routed to (top k). */
+  readonly chosen: number;
+  /** Longest sequence that the model was trained for, in tokens. */
+  readonly context: number;
+  readonly parameters: number;
+  readonly positions: 'none' | 'learned' | 'sinusoid' | 'rotary' | 'alibi' | 'relative';
+  /** Number of leading dimensions of a head that rotate; rotary positions only. */
+  readonly rotary_width?: number;
+  readonly rotary?: Rotary;
+  /** Rotary embedding of layers with a window, if it differs. */
+  readonly window_rotary?: Rotary;
+  /** Keys that a query sees: earlier ones and its own, also the first `prefix` keys, or all. */
+  readonly mask: {
+    readonly kind: 'causal' | 'window' | 'prefix' | 'bidirectional';
+    readonly window?: number;
+    readonly prefix?: number;
+  };
+  /** Id of the mask token of a masked-diffusion model; null in others. */
+  readonly mask_token: number | null;
+  /** Of a recording: number of all layers; L counts those with attention. */
+  readonly blocks?: number;
+  /** Of a recording, [L]: the model's indices of the layers with attention. */
+  readonly layers?: readonly number[];
+  /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
+  readonly windows: readonly (number | null)[];
+  /**
+   * A bias key, which belongs to no token and is visible to every query: one per key/value head, or
+   * one for all.
+   */
+  readonly bias_key: 'head' | 'shared' | null;
+  /** Value of the bias key; null: 0. */
+  readonly bias_key_value: 'head' | 'shared' | null;
+  /** Bias added to a head's output. */
+  readonly value_bias: 'head' | 'shared' | null;
+  /** Sigmoid gate of the hidden state that multiplies a head's output or the values. */
+  readonly gate:
+    'output_element' | 'output_head' | 'value_element' | 'value_head' | 'value_state' | null;
+  /** The output matrix reads the concatenated heads, or their sum. */
+  readonly heads: 'joined' | 'added';
+  readonly norm: 'layer' | 'rms';
+  /** Norm before each half of a block; after its residual sum; or only on the branch's output. */
+  readonly norm_place: 'pre' | 'post' | 'branch';
+  /** Outputs of attention and feed-forward are normed before the residual sum, too. */
+  readonly branch_norms: boolean;
+  /**
+   * Norm of queries and keys: per head before or after rotation, or over all heads of a token as
+   * one vector.
+   */
+  readonly qk_norm: 'head' | 'head_rotated' | 'all_heads' | null;
+  /** Attention and feed-forward read the same residual stream. */
+  readonly parallel: boolean;
+  readonly feed_forward: 'plain' | 'gated' | 'none';
+  /** One feed-forward for all tokens instead of experts. */
+  readonly dense: boolean;
+  readonly gated: boolean;
+  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'clamped_swiglu';
+  /** Scores are q.k times this factor. */
+  readonly score_scale: number;
+  /** What attention and feed-forward add is multiplied by this; absent where it is 1, as is the factor of logits. */
+  readonly branch_scale?: number;
+  readonly logit_scale?: number;
+  /** Layers whose queries and keys are not rotated; absent where all are. */
+  readonly unrotated?: readonly number[];
+  /** Embeddings are multiplied by this factor. */
+  readonly embedding_scale: number;
+  /**
+   * Width of the embedding: D, or another width that is projected to D and, before the LM head,
+   * back.
+   */
+  readonly embedding_width: number;
+  /** Embeddings are normed before the first layer. */
+  readonly embedding_norm: boolean;
+  /** c of the soft cap c tanh(x / c) on scores and logits; null: no cap. */
+  readonly score_cap: number | null;
+  readonly logit_cap: number | null;
+  readonly tied: boolean;
+  readonly attention: {
+    readonly operation: string;
+    readonly parameters: Readonly<Record<string, number>>;
+  };
+}

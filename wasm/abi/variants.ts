@@ -1,0 +1,61 @@
+import { simd } from 'wasm-feature-detect';
+import { SinkscopeError, expect } from './errors.ts';
+import type { Arithmetic } from '../engine/types.ts';
+
+const exact = { base: 'sinkscope.wasm', simd: 'sinkscope.simd.wasm' };
+
+/**
+ * Binaries by the purpose of an engine and by what the host supports. 'run' and 'lab' give the same
+ * bits, and 'lab' also trains; 'int8' is approximate, with the same bits in both of its binaries.
+ * 'relaxed' falls back to exact binaries where relaxed floats gain nothing.
+ */
+const files = {
+  run: exact,
+  lab: { base: 'sinkscope.lab.wasm', simd: 'sinkscope.lab.simd.wasm' },
+  int8: { simd: 'sinkscope.int8.simd.wasm', relaxed: 'sinkscope.int8.relaxed.wasm' },
+  relaxed: { ...exact, relaxed: 'sinkscope.relaxed.wasm' },
+};
+
+/** The purpose that serves each arithmetic. */
+export const ARITHMETICS: Readonly<Record<Arithmetic, Purpose>> = {
+  exact: 'run',
+  int8: 'int8',
+  relaxed: 'relaxed',
+};
+
+/**
+ * Names the variant of a binary that runs on shared memory; only binaries that run models with SIMD
+ * have one.
+ */
+export const sharedBinary = (binary: string) =>
+  /^sinkscope\.(int8\.)?(simd|relaxed)/.test(binary) ? binary.replace('.', '.threads.') : undefined;
+
+export type Purpose = keyof typeof files;
+
+/**
+ * Tells whether this host has relaxed SIMD with the expected results. Lazy import: exact arithmetic
+ * does not need it.
+ */
+const canRelax = async (purpose: Purpose) => (await import('./relaxed.ts')).canRelax(purpose);
+
+/**
+ * Names the best binary for this host.
+ * @param kernels 'auto', 'simd' or 'base'
+ */
+export async function chooseBinary(kernels: string, purpose: Purpose = 'run') {
+  expect(
+    ['auto', 'simd', 'base'].includes(kernels),
+    'kernels',
+    "'auto', 'simd' or 'base'",
+    kernels,
+  );
+  const binaries: { base?: string; simd: string; relaxed?: string } = files[purpose];
+  const isAuto = kernels === 'auto';
+  if (isAuto ? await simd() : kernels === 'simd')
+    return isAuto && binaries.relaxed && (await canRelax(purpose))
+      ? binaries.relaxed
+      : binaries.simd;
+  if (binaries.base) return binaries.base;
+  const why = 'expected a host with SIMD, and kernels that use it: eight bits gain nothing without';
+  throw new SinkscopeError('unsupported', 'arithmetic', why);
+}

@@ -1,0 +1,103 @@
+/**
+ * Implements `map`, `generate` and `ablate`, which read one text at once, with the terms of `load`.
+ */
+import { SinkscopeError } from '../abi/errors.ts';
+import { oneLine } from './output.ts';
+import { csvOf } from './sheet.ts';
+import { percent } from './tasks.ts';
+import type { Describe, Tensor } from '../abi/types.ts';
+import type { LoadedModel } from '../load/loaded_model.ts';
+import type { TextOptions, TextMeasures } from '../load/types.ts';
+
+/** Options of the three commands; each reads some of them. */
+export type OneText = TextOptions & {
+  layer?: number;
+  head?: number;
+  eps?: number;
+  count?: number;
+  temperature?: number;
+  topK?: number;
+  seed?: number;
+};
+
+/** Returns the summary of a run. */
+const brief = ({ T, eps, sink, uniform, conclusive, loss }: TextMeasures) => ({
+  ...{ T, eps, sink, uniform, conclusive, loss },
+});
+const nats = (loss: number | null) =>
+  loss === null ? 'no token is predicted' : `${loss.toFixed(4)} nats`;
+
+/** Returns the map of the named head, or of the one with the largest alpha_1. */
+export async function mapOf(model: LoadedModel, text: string, options: OneText) {
+  const { tokens, layer, head, map } = await model.measure(text, options);
+  return { model: model.id, text, tokens, layer, head, shape: map.shape, map: rowsOf(map) };
+}
+
+export function mapText({ model, tokens, layer, head, map }: Awaited<ReturnType<typeof mapOf>>) {
+  const rows = map.map((row, t) => {
+    const key = row.indexOf(Math.max(...row));
+    const first = row[0].toFixed(3).padStart(9);
+    return `${String(t).padStart(5)}  ${oneLine(tokens[t]).padEnd(16)}${first}  ${row[key].toFixed(3)} on ${key} ${oneLine(tokens[key])}`;
+  });
+  const title = `${oneLine(model)}, L${layer}H${head}: the weight that each query gives the first key, and its largest`;
+  return `${[title, 'query  token              first  largest', ...rows].join('\n')}\n`;
+}
+
+export function mapCsv(
+  { model, tokens, layer, head, map }: Awaited<ReturnType<typeof mapOf>>,
+  { version }: Describe,
+) {
+  const records = map.flatMap((row, t) =>
+    row.map((weight, key) => [t, tokens[t], key, tokens[key], weight]),
+  );
+  const facts: [string, string][] = [
+    ['measured_by', `Sinkscope ${version}`],
+    ['model', model],
+    ['head', `L${layer}H${head}`],
+  ];
+  return csvOf(facts, ['query', 'query_text', 'key', 'key_text', 'weight'], records);
+}
+
+export async function written(model: LoadedModel, text: string, options: OneText) {
+  return { model: model.id, text, written: await model.generate(text, options) };
+}
+
+/** Measures the effect of ablating a head or a layer, or of the given edits. */
+export async function ablation(model: LoadedModel, text: string, options: OneText) {
+  const { layer, head, edits } = options;
+  if (layer === undefined && !edits?.length)
+    throw new SinkscopeError(
+      'argument',
+      '--layer',
+      'expected a layer, or an --edit, found neither',
+    );
+  const { before, after, change } = await model.ablate(text, options);
+  return { model: model.id, text, layer, head, change, before: brief(before), after: brief(after) };
+}
+
+export function ablationText({
+  model,
+  layer,
+  head,
+  change,
+  before,
+  after,
+}: Awaited<ReturnType<typeof ablation>>) {
+  const condition =
+    layer === undefined
+      ? 'with the edits'
+      : `without ${head === undefined ? `layer ${layer}` : `L${layer}H${head}`}`;
+  const line = (name: string, { loss, sink }: typeof before) =>
+    `  ${name.padEnd(16)}loss ${nats(loss)}, Sink_1 ${percent(sink)}\n`;
+  const note = before.conclusive
+    ? ''
+    : `  Sink_1 says nothing here: uniform attention alone gives the first of ${before.T} tokens ${percent(before.uniform)}.\n`;
+  const sign = change !== null && change >= 0 ? '+' : '';
+  const end = change === null ? '' : `  change          ${sign}${change.toFixed(4)} nats\n`;
+  return `${oneLine(model)} on one text\n${line('as it is', before)}${line(condition, after)}${end}${note}`;
+}
+
+/** @param map [T, T] */
+function rowsOf({ shape: [T], data }: Tensor) {
+  return Array.from({ length: T }, (_, t) => [...data.slice(t * T, (t + 1) * T)]);
+}

@@ -1,0 +1,569 @@
+/** Declares the commands and their options in one table, which the parser and the help read. */
+import { parseArgs } from 'node:util';
+import { SinkscopeError, expect } from '../abi/errors.ts';
+import { LAB_MODEL } from '../lab/model.ts';
+import type { Describe, EditKind } from '../abi/types.ts';
+
+interface Option {
+  meaning: string;
+  /** placeholder of its value; an option without one is a flag */
+  value?: string;
+  /** default */
+  standard?: string;
+  /** whether it may occur more than once */
+  repeats?: true;
+}
+type Options = Readonly<Record<string, Option>>;
+interface Command {
+  /** of positional arguments */
+  names: readonly string[];
+  /** describes the positional arguments */
+  takes: string;
+  usage: readonly string[];
+  /** on one line */
+  meaning: string;
+  /** further help */
+  more?: string;
+  options: (describe: Describe) => Options;
+}
+
+/** Values by option: a list for options that repeat. */
+export type Given = Record<string, string | string[] | boolean | undefined>;
+
+const option = (name: string) => name.replaceAll('_', '-');
+
+const ENGINE: Options = {
+  kernels: { value: 'K', meaning: 'auto, simd or base', standard: 'auto' },
+  workers: {
+    value: 'N',
+    meaning: 'workers that share the sequences; default: the cores less one, or both of two',
+  },
+};
+
+const JSON_OUT: Options = { json: { meaning: 'prints everything measured, as JSON' } };
+
+const CSV_OUT: Options = {
+  csv: {
+    meaning:
+      'prints CSV, one line for each number, with the columns of the page: subject, class, metric, mean, deviation, ' +
+      'layer, head, key, prompts; then index (of a further dimension), eps and label. Layers, heads and keys count ' +
+      'from 0; hidden states begin at layer -1',
+  },
+};
+
+const eps = ({ defaults }: Describe): Options => ({
+  eps: {
+    value: 'E[,E...]',
+    meaning: 'threshold of Sink_k, or several that one run serves',
+    standard: String(defaults.eps),
+  },
+});
+
+/** The text to measure. */
+const TEXT: Options = {
+  'text-file': { value: 'FILE', meaning: 'UTF-8 text, cut into consecutive sequences' },
+  lines: {
+    meaning:
+      'takes each line, or in a .json file each text of its list, as a text of its own, and its first tokens as one sequence',
+  },
+  join: {
+    value: 'N',
+    meaning: 'with --lines: joins N consecutive texts into one, with a blank line between them',
+    standard: '1',
+  },
+  text: { value: 'TEXT', meaning: 'the text itself' },
+  ids: {
+    value: 'I,I,...',
+    meaning:
+      'token ids of a sequence, special ones included; several sequences of one length combine',
+    repeats: true,
+  },
+  special: {
+    value: 'S',
+    meaning:
+      'what a text starts with: auto (what the tokenizer adds, as in transformers), bos (its start token, even if it ' +
+      'adds none), none, or a special token',
+    standard: 'auto',
+  },
+};
+
+/** Options that cut the text. */
+const cut = ({ defaults }: Describe): Options => ({
+  tokens: {
+    value: 'T',
+    meaning: 'tokens of a sequence, special tokens included',
+    standard: String(defaults.tokens),
+  },
+  sequences: { value: 'N', meaning: 'most sequences to take', standard: '100' },
+});
+
+function editUsage({ name, meaning, parameters }: EditKind) {
+  const names = parameters.map((one) => (one.required ? one.name : `[${one.name}]`));
+  return `\n      ${name}: ${names.join(' ')}\n          ${meaning}`;
+}
+
+/** Options of the model. */
+const model = ({ edits }: Describe): Options => ({
+  edit: {
+    value: 'NAME:key=value,key=value',
+    meaning: `an edit of the run; several combine${edits.map(editUsage).join('')}`,
+    repeats: true,
+  },
+  arithmetic: {
+    value: 'A',
+    meaning:
+      'exact; relaxed: fused multiply-add where the host has it, a quarter faster, last digits may differ; int8: ' +
+      'products in 8 bits, approximate and several times faster',
+    standard: 'exact',
+  },
+  ...ENGINE,
+  endpoint: { value: 'URL', meaning: 'address of the hub' },
+  cache: { meaning: 'keeps downloaded files' },
+  'tokenizer-limit': {
+    value: 'S',
+    meaning:
+      'seconds that a step of the tokenizer may take on an idle machine; a busy machine and large files grant more',
+    standard: '5',
+  },
+});
+
+/** Options of commands that run sequences of a text and print text or JSON. */
+const sequences = (describe: Describe): Options => ({
+  ...TEXT,
+  ...cut(describe),
+  ...model(describe),
+  ...JSON_OUT,
+});
+
+/** Options of commands that read one text at once. */
+const WHOLE_TEXT: Options = {
+  text: TEXT.text,
+  'text-file': { value: 'FILE', meaning: 'a file that holds it, UTF-8' },
+  special: TEXT.special,
+};
+
+/** Options that select a head. */
+const where = (other: string): Options => ({
+  layer: { value: 'L', meaning: `layer of the head; ${other}` },
+  head: { value: 'H', meaning: 'the head in this layer' },
+});
+
+const SEED: Options = {
+  seed: { value: 'S', meaning: 'seed of the random choices', standard: '0' },
+};
+
+const MODEL = `MODEL        a folder with config.json and weights, a .gguf file, owner/name[@revision] on the hub, or a name of the zoo;
+             FOLDER@STEP is a checkpoint of its timeline`;
+const ONE_TEXT = '--text TEXT | --text-file FILE';
+const SOURCE = '--text-file FILE | --text TEXT | --ids 0,17,392';
+
+type Name =
+  | 'measure'
+  | 'map'
+  | 'ablate'
+  | 'generate'
+  | 'record'
+  | 'compare'
+  | 'suffix'
+  | 'tasks'
+  | 'unmask'
+  | 'train'
+  | 'describe';
+
+export const COMMANDS: Readonly<Record<Name, Command>> = {
+  measure: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE}`, 'RECORDING'],
+    meaning: 'measures the attention sinks of a model over a text (Gu et al., ICLR 2025)',
+    more: `Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
+
+${MODEL}
+RECORDING    a file that record, or the Python package, has made: prints its means and runs no model; of the
+             options below only --eps, --json, --csv, --kernels and --workers go with it`,
+    options: (describe) => ({
+      ...TEXT,
+      label: {
+        meaning:
+          'with --text-file: each line is a label, a tab and a text, as with --lines; the sequences are shared evenly ' +
+          'among the labels, and the measurements of each label are reported too',
+      },
+      ...cut(describe),
+      ...eps(describe),
+      ...model(describe),
+      streaming: {
+        meaning: 'holds only what an eviction keeps of a long text, and reports its loss alone',
+      },
+      'per-prompt': {
+        meaning:
+          'prints the values of each prompt; with --csv one line for each prompt and a column for each metric: alpha ' +
+          'and what else has a value for each key at the first key, what has a value for each layer or head as the mean ' +
+          'over them',
+      },
+      ...JSON_OUT,
+      ...CSV_OUT,
+    }),
+  },
+  map: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${ONE_TEXT}`],
+    meaning: 'the attention map of one head on one text',
+    more: MODEL,
+    options: (describe) => ({
+      ...where('default: the head that gives the first token most'),
+      ...WHOLE_TEXT,
+      ...model(describe),
+      ...JSON_OUT,
+      csv: {
+        meaning: 'prints CSV, one line for each cell: query, query_text, key, key_text, weight',
+      },
+    }),
+  },
+  ablate: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${ONE_TEXT} --layer L [--head H]`],
+    meaning: 'loss and sink of one text before and after a head or a layer is taken away',
+    more: `${MODEL}
+With --edit in place of --layer, or beside it, the edits are what is taken away.`,
+    options: (describe) => ({
+      ...where('without --head all of its heads'),
+      ...WHOLE_TEXT,
+      eps: { value: 'E', meaning: 'threshold of Sink_1', standard: String(describe.defaults.eps) },
+      ...model(describe),
+      ...JSON_OUT,
+    }),
+  },
+  generate: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${ONE_TEXT}`],
+    meaning: 'what the model writes after a text',
+    more: MODEL,
+    options: (describe) => ({
+      count: { value: 'N', meaning: 'tokens to write', standard: '32' },
+      temperature: { value: 'X', meaning: '0 takes the likeliest token', standard: '0' },
+      'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', standard: '0' },
+      ...SEED,
+      ...WHOLE_TEXT,
+      ...model(describe),
+      ...JSON_OUT,
+    }),
+  },
+  record: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE} --out FILE.safetensors`],
+    meaning: 'measures, and keeps the results and some maps in a recording',
+    more: MODEL,
+    options: (describe) => ({
+      out: { value: 'FILE', meaning: 'the recording; only a regular file is replaced' },
+      keep: { value: 'N', meaning: 'keeps maps of the first N sequences', standard: '1' },
+      fields: {
+        value: 'F,F,...',
+        meaning: 'fields to keep of these, beside norms, losses and exact alpha',
+        standard: 'att',
+      },
+      precision: {
+        value: 'P',
+        meaning: 'of these fields: half, or single for their own bits',
+        standard: 'half',
+      },
+      licence: { value: 'TEXT', meaning: 'the license under which the recording may be passed on' },
+      ...TEXT,
+      ...cut(describe),
+      ...eps(describe),
+      ...model(describe),
+      ...JSON_OUT,
+      ...CSV_OUT,
+    }),
+  },
+  compare: {
+    names: ['A', 'B'],
+    takes: 'two recordings, or a recording and a model',
+    usage: ['A B'],
+    meaning: 'lists the differences of two recordings, or of a recording and a model',
+    more: `A model is measured as the recording was: the same tokens, sequences, thresholds and edits, unless --edit names
+others; it needs the text, in the options below. The exit status is 1 where anything differs.`,
+    options: (describe) => ({
+      tolerance: {
+        value: 'X',
+        meaning: 'numbers this close are equal; those above 1, this close relative to their size',
+        standard: '0.001',
+      },
+      ...TEXT,
+      ...model(describe),
+      ...JSON_OUT,
+    }),
+  },
+  suffix: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE}`],
+    meaning: 'searches tokens that move the sink or raise the loss of what follows',
+    more: 'The search places them between the halves of the first sequence, and tries what it finds on the others.',
+    options: (describe) => ({
+      goal: {
+        value: 'G',
+        meaning:
+          'loss: raise the loss; away: take weight from the first key; steal: give weight to the suffix',
+        standard: 'loss',
+      },
+      length: { value: 'N', meaning: 'tokens of the suffix', standard: '5' },
+      steps: {
+        value: 'N',
+        meaning: 'steps of the search; each keeps the best of --width changes of one token',
+        standard: '20',
+      },
+      width: { value: 'N', meaning: 'changes that a step tries', standard: '64' },
+      ...SEED,
+      prompt: { value: 'N', meaning: 'tokens before the suffix; default: half of --tokens' },
+      ...sequences(describe),
+    }),
+  },
+  tasks: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE}`],
+    meaning: 'accuracy with every key, with the first key evicted, and with another key evicted',
+    more: `The tasks: the next token in the second halves of the sequences, the second copy of random tokens, and a name
+recalled over sentences.`,
+    options: (describe) => ({
+      copied: { value: 'N', meaning: 'random tokens that are copied', standard: '25' },
+      between: {
+        value: 'N[,N...]',
+        meaning: 'sentences between a name and the question for it',
+        standard: '1,4',
+      },
+      prompts: { value: 'N', meaning: 'prompts of the copies and of each recall', standard: '24' },
+      ...SEED,
+      ...sequences(describe),
+    }),
+  },
+  unmask: {
+    names: ['MODEL'],
+    takes: 'one model',
+    usage: [`MODEL ${SOURCE}`],
+    meaning: 'loss of a masked model at hidden places, with every key and without the strongest',
+    more: `The places are uncovered step by step: with every key, without the strongest key of each step, and without a
+random one.`,
+    options: (describe) => ({
+      masked: {
+        value: 'SHARE',
+        meaning: 'share of the tokens after the first that is hidden',
+        standard: '0.5',
+      },
+      causal: {
+        value: 'MODEL',
+        meaning: 'a causal model of the same vocabulary, for its losses at the same places',
+      },
+      steps: { value: 'N', meaning: 'steps of the unmasking', standard: '20' },
+      ...SEED,
+      ...sequences(describe),
+    }),
+  },
+  train: {
+    names: [],
+    takes: 'options only',
+    usage: ['[OPTIONS]'],
+    meaning: 'trains a small model, and reports what its attention does',
+    more: 'It begins with random weights, or with those of a trained model.',
+    options: ({ training }) => ({
+      ...Object.fromEntries(
+        (training?.settings ?? []).map(({ name, meaning, words, default: standard }) => [
+          option(name),
+          {
+            value: words ? 'WORD' : 'X',
+            meaning: `${meaning}${words ? `: ${words.join(', ')}` : ''}`,
+            standard: String(standard),
+          },
+        ]),
+      ),
+      ...Object.fromEntries(
+        Object.entries(LAB_MODEL).map(([name, standard]) => [
+          option(name),
+          {
+            value: typeof standard === 'number' ? 'N' : 'WORD',
+            meaning: 'of the model',
+            standard: String(standard),
+          },
+        ]),
+      ),
+      config: { value: 'FILE', meaning: 'a config.json instead of these choices of the model' },
+      begin: { value: 'FILE', meaning: 'weights to begin with, safetensors' },
+      'text-file': {
+        value: 'FILE',
+        meaning:
+          'UTF-8 text for the task text, or a JSON list of texts; several are concatenated; needs --tokenizer',
+        repeats: true,
+      },
+      tokenizer: { value: 'FILE', meaning: 'the tokenizer.json of the text' },
+      from: {
+        value: 'FOLDER[@STEP]',
+        meaning:
+          'fine-tunes this model, or a checkpoint of its timeline, with its tokenizer, on the text; gentle defaults and ' +
+          '100 steps; --operation, --bias-key and --gate make it another variant',
+      },
+      'held-file': {
+        value: 'FILE',
+        meaning:
+          'UTF-8 text that is not trained on, or a JSON list of texts: every line has the loss of up to --held sequences ' +
+          'of it (of a list, the beginning of each text); with --from, its rise is forgetting',
+      },
+      held: { value: 'N', meaning: 'most sequences of --held-file', standard: '16' },
+      recipe: {
+        value: 'FOLDER',
+        meaning:
+          'repeats the training that wrote this folder, to the same digits; --from and --text-file name its model and ' +
+          'text where these have moved',
+      },
+      every: { value: 'N', meaning: 'steps from one line to the next', standard: '10' },
+      json: { meaning: 'prints everything measured in each line, as JSON' },
+      out: {
+        value: 'FOLDER',
+        meaning:
+          'writes a model that opens anywhere, with its tokenizer, and recipe.json; Ctrl-C keeps what is trained so far',
+      },
+      kernels: ENGINE.kernels,
+      workers: {
+        value: 'N',
+        meaning: 'workers that share each batch; the digits do not depend on it',
+        standard: '1',
+      },
+    }),
+  },
+  describe: {
+    names: [],
+    takes: 'options only',
+    usage: ['[--json]'],
+    meaning: 'lists every metric, field, edit and attention operation',
+    options: () => ({ json: { meaning: 'prints the tables as JSON' }, kernels: ENGINE.kernels }),
+  },
+};
+
+const WIDTH = 108;
+const INDENT = 28;
+
+/**
+ * Wraps a text to lines of at most WIDTH, the first after `front`.
+ * @param text its first paragraph is wrapped
+ */
+function wrapped(front: string, text: string) {
+  const [first, ...rest] = text.split('\n');
+  const lines = [front.padEnd(INDENT)];
+  if (front.length >= INDENT) lines.push(' '.repeat(INDENT));
+  for (const word of first.split(' ')) {
+    const last = lines[lines.length - 1];
+    if (last.length + word.length < WIDTH) lines[lines.length - 1] = `${last}${word} `;
+    else lines.push(`${' '.repeat(INDENT)}${word} `);
+  }
+  return [...lines.map((line) => line.trimEnd()), ...rest].join('\n');
+}
+
+function optionUsage([name, { value, meaning, standard }]: [string, Option]) {
+  const [first, ...rest] = meaning.split('\n');
+  const text = [standard === undefined ? first : `${first} (${standard})`, ...rest].join('\n');
+  return wrapped(`  --${name}${value ? ` ${value}` : ''}`, text);
+}
+
+/** Returns the help of one command, or one line for each command. */
+export function usage(describe: Describe, name?: Name) {
+  const commands = COMMANDS as Record<string, Command>;
+  const linesOf = (one: string) => commands[one].usage.map((form) => `sinkscope ${one} ${form}`);
+  if (name) {
+    const { meaning, more, options } = commands[name];
+    const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${more ? `\n${more}` : ''}`;
+    const rows = Object.entries(options(describe)).map(optionUsage);
+    return `${linesOf(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
+  }
+  const rows = Object.keys(commands).map((one) => wrapped(`  ${one}`, commands[one].meaning));
+  return `${Object.keys(commands).flatMap(linesOf).join('\n')}
+
+${rows.join('\n')}
+
+sinkscope COMMAND --help    the options of a command
+sinkscope --version         the version of the package
+The environment variable HF_TOKEN holds an access token for the hub.
+`;
+}
+
+/** Parses arguments into command, options and names; unused arguments are refused. */
+export function readArguments(args: readonly string[], describe: Describe) {
+  const [word = '', ...rest] = args;
+  const commands = Object.keys(COMMANDS);
+  expect(commands.includes(word), 'command', `one of ${commands.join(', ')}`, word);
+  const command = word as Name;
+  const options = COMMANDS[command].options(describe);
+  const accepted: Options = { ...options, help: { meaning: '' } };
+  const config = Object.fromEntries(
+    Object.entries(accepted).map(([name, { value }]) => [
+      name,
+      { type: value ? ('string' as const) : ('boolean' as const) },
+    ]),
+  );
+  const { tokens } = parseArgs({
+    ...{ args: rest, options: config, strict: false, allowPositionals: true, tokens: true },
+  });
+  const values: Given = {};
+  const names: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === 'positional') names.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue } = token;
+    if (!Object.hasOwn(config, name) || !rawName.startsWith('--'))
+      throw unknownOption(rawName, command, describe);
+    if (config[name].type === 'boolean') {
+      expect(value === undefined, rawName, 'no value', value);
+      values[name] = true;
+      continue;
+    }
+    const expected = `a value, ${options[name].value}`;
+    if (value === undefined) throw missing(rawName, expected);
+    // A value that looks like an option usually means that the value is missing.
+    const isValue = inlineValue || !String(value).startsWith('--');
+    expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
+    const earlier = values[name];
+    // Of repeated options the last one wins, so that scripts can append to a command.
+    values[name] = options[name].repeats
+      ? [...(Array.isArray(earlier) ? earlier : []), String(value)]
+      : value;
+  }
+  if (!values.help) {
+    const { names: positionals, takes } = COMMANDS[command];
+    const where = positionals.join(' ') || command;
+    if (names.length === 0 && positionals.length > 0) throw missing(where, takes);
+    expect(names.length === positionals.length, where, takes, names.length);
+  }
+  return { command, given: values, names };
+}
+
+/** Makes the error for a missing argument. */
+export function missing(where: string, expected: string) {
+  return new SinkscopeError('argument', where, `expected ${expected}, found none`);
+}
+
+function unknownOption(rawName: string, command: Name, describe: Describe) {
+  const name = rawName.replace(/^--?/, '');
+  const owners = Object.entries(COMMANDS)
+    .filter(([, { options }]) => Object.hasOwn(options(describe), name))
+    .map(([other]) => other);
+  const text = owners.length
+    ? `${command} has no such option; ${owners.join(', ')} ${owners.length > 1 ? 'have' : 'has'} it`
+    : `${command} has no such option; "sinkscope ${command} --help" lists those it has`;
+  return new SinkscopeError('argument', rawName, text);
+}
+
+/** Completes given values with the defaults of the others. */
+export function withDefaults(command: Name, given: Given, describe: Describe) {
+  const standards = Object.entries(COMMANDS[command].options(describe)).flatMap(
+    ([name, { standard }]) => (standard === undefined ? [] : [[name, standard]]),
+  );
+  return { ...Object.fromEntries(standards), ...given };
+}
+
+/** Refuses options that have no meaning together with the others. */
+export function refuse(given: Given, names: readonly string[], why: string) {
+  const name = names.find((one) => given[one] !== undefined);
+  if (name) throw new SinkscopeError('argument', `--${name}`, why);
+}

@@ -1,0 +1,111 @@
+/**
+ * Opens the output folder of `train --out`. It is created and written to before the first step, so
+ * that a typo does not cost hours.
+ */
+import { randomUUID } from 'node:crypto';
+import { lstat, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { SinkscopeError } from '../abi/errors.ts';
+import { codeOf } from './text_file.ts';
+
+/** Milliseconds until a silent file system, such as a lost network mount, counts as failed. */
+const PATIENCE_MS = 30_000;
+
+type File = { path: string; data: string | Uint8Array };
+
+/**
+ * Creates the folder and tests it.
+ * @param paths files to write later: none may be a device, a link or a folder
+ * @param patience milliseconds per operation
+ */
+export async function openOut(
+  folder: string,
+  paths: readonly string[] = [],
+  patience: number = PATIENCE_MS,
+) {
+  const attempt = async <T>(path: string, work: () => Promise<T>): Promise<T> => {
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise((_, reject) => {
+      timer = setTimeout(
+        () => reject(new Error(`no answer within ${patience / 1000} s`)),
+        patience,
+      );
+    });
+    try {
+      return await (Promise.race([work(), timeout]) as Promise<T>);
+    } catch (error) {
+      if (error instanceof SinkscopeError) throw error;
+      throw new SinkscopeError(
+        'write',
+        `--out: ${path}`,
+        `expected a folder that can be written to, found ${codeOf(error)}`,
+      );
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  const makeFolder = (path: string) => attempt(path, () => createFolder(path));
+  /**
+   * Writes a temporary file and renames it: the old file stays intact until then, and no pipe is
+   * opened.
+   */
+  const write = ({ path, data }: File) => {
+    const place = join(folder, path);
+    return attempt(place, async () => {
+      await expectReplaceable(place);
+      const temporary = `${place}.partial`;
+      await rm(temporary, { force: true });
+      await writeFile(temporary, data, { flag: 'wx' });
+      await rename(temporary, place);
+    });
+  };
+  await makeFolder(resolve(folder));
+  for (const path of paths)
+    await attempt(join(folder, path), () => expectReplaceable(join(folder, path)));
+  const trial = join(folder, `.sinkscope-trial-${randomUUID()}`);
+  await attempt(trial, async () => {
+    await writeFile(trial, '', { flag: 'wx' });
+    await rm(trial);
+  });
+  return {
+    async write(files: readonly File[]) {
+      for (const file of files) await write(file);
+    },
+  };
+}
+
+/** Refuses a device, a pipe or a link: renaming would replace it, and the system may need it. */
+async function expectReplaceable(place: string) {
+  const stats = await lstat(place).catch((error) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (!stats || stats.isFile()) return;
+  const kind = stats.isDirectory()
+    ? 'a folder'
+    : stats.isSymbolicLink()
+      ? 'a link'
+      : 'a device or a pipe';
+  throw new SinkscopeError(
+    'write',
+    `--out: ${place}`,
+    `expected a regular file or none, found ${kind}`,
+  );
+}
+
+/**
+ * Creates one level after the other: Node's own recursive mkdir never ends in /proc.
+ * @param path absolute
+ */
+async function createFolder(path: string) {
+  const stats = await stat(path).catch((error) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (stats?.isDirectory()) return;
+  if (stats) throw Object.assign(new Error('a file'), { code: 'a file of this name' });
+  if (dirname(path) !== path) await createFolder(dirname(path));
+  await mkdir(path).catch((error) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+}

@@ -1,0 +1,113 @@
+/** Handles recordings on the command line: recognises, prints and writes them. */
+import { openAsBlob } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { sha256 } from '../loading/hash.ts';
+import { compareRecordings, recordStudy } from '../recording/study.ts';
+import { leastTokens } from '../study/judge.ts';
+import type { OpenedModel } from './command.ts';
+import type { Engine } from '../engine/types.ts';
+
+/** Recordings have shorter headers. */
+const HEADER_BYTES_MAX = 1e8;
+/** Larger weights are not hashed, because that would read them twice. */
+const HASHED_BYTES_MAX = 2 ** 29;
+
+/** Tells whether a path is a safetensors file whose header declares a recording. */
+export async function isRecording(path: string) {
+  const stats = await stat(path).catch(() => undefined);
+  if (!stats?.isFile()) return false;
+  const file = await open(path);
+  try {
+    const start = Buffer.alloc(8);
+    const { bytesRead } = await file.read(start, 0, 8, 0);
+    const length = bytesRead === 8 ? Number(start.readBigUInt64LE(0)) : 0;
+    if (length > HEADER_BYTES_MAX || length > stats.size) return false;
+    const header = Buffer.alloc(length);
+    await file.read(header, 0, length, 8);
+    return header.includes('"sinkscope.recording"');
+  } finally {
+    await file.close();
+  }
+}
+
+export async function openFile(engine: Engine, path: string) {
+  return engine.openRecording(await openAsBlob(path));
+}
+
+/** Returns the measurement of a recording, in the form of a model's. */
+export async function readRecording(engine: Engine, path: string, thresholds?: number[]) {
+  const recording = await openFile(engine, path);
+  const { conditions, architecture } = recording;
+  const eps = thresholds?.length === 1 ? thresholds[0] : thresholds;
+  const result = await recording.measure({ eps });
+  const least_tokens = leastTokens(result.eps);
+  return {
+    model: conditions.model.id,
+    class: conditions.class.toLowerCase(),
+    arithmetic: undefined,
+    special: undefined,
+    first: conditions.first.token,
+    position: conditions.first.position,
+    architecture,
+    conditions,
+    edits: conditions.edits,
+    cut: undefined,
+    loss: result.metrics.loss_mean?.mean[0],
+    conclusive: result.T >= least_tokens,
+    least_tokens,
+    ...result,
+  };
+}
+
+/** Records an opened model and returns the bytes. */
+export async function recordOpened(
+  opened: OpenedModel,
+  options: {
+    keep: number;
+    fields?: string[];
+    half?: boolean;
+    source?: string;
+    licence?: string;
+    command?: string;
+  },
+) {
+  const { id, plan, model, tokenizer, sequences, thresholds, edits, text } = opened;
+  const [file] = plan.files.weights;
+  const isSmall =
+    plan.files.weights.length === 1 && file.blob && file.blob.size <= HASHED_BYTES_MAX;
+  const bytes = isSmall ? new Uint8Array(await (file.blob as Blob).arrayBuffer()) : undefined;
+  const hash = file.sha256 ?? (bytes && (await sha256(bytes))) ?? null;
+  const source = Array.isArray(text) ? text.join('\n') : text;
+  return recordStudy(model, sequences, {
+    ...options,
+    keep: Math.min(options.keep, sequences.length),
+    eps: thresholds,
+    edits,
+    strings: (ids) => ids.map((id) => tokenizer.piece(id)),
+    model: { id, sha256: hash },
+    ...(source === undefined ? {} : { sourceSha256: await sha256(source) }),
+  });
+}
+
+/** Writes one line for each difference that compareRecordings reported. */
+export function differencesText(
+  { differences, compared, onlyA, onlyB }: Awaited<ReturnType<typeof compareRecordings>>,
+  tolerance: number,
+) {
+  const text = (x: unknown) => (typeof x === 'number' ? String(x) : JSON.stringify(x));
+  const lines = differences.map(({ name, index, a, b, difference, count, of }) =>
+    index
+      ? `${name}[${index.join('][')}]: ${text(a)} and ${text(b)}, ${difference === Infinity ? 'one of them undefined' : `${difference?.toPrecision(3)} apart`}; ${count} of ${of} numbers differ`
+      : `${name}: ${text(a)} and ${text(b)}`,
+  );
+  const unmatched = [
+    ['A', onlyA],
+    ['B', onlyB],
+  ].flatMap(([which, names]) =>
+    names.length ? [`note: only ${which} has ${(names as string[]).join(', ')}`] : [],
+  );
+  const end = differences.length
+    ? `${differences.length} differences beyond ${tolerance} in ${compared.length} tensors`
+    : `${compared.length} tensors agree within ${tolerance}`;
+  return `${[...lines, ...unmatched, end].join('\n')}\n`;
+}

@@ -1,0 +1,171 @@
+/** Writes a measurement, or the values of each prompt, as CSV. README.md describes the columns. */
+import { editLabel } from '../engine/edits.ts';
+import { oneLine } from './output.ts';
+import type { Describe } from '../abi/types.ts';
+import type { Found } from './command.ts';
+
+type Cells = (string | number | null | undefined)[];
+
+const HEAD = ['subject', 'class', 'metric', 'mean', 'deviation', 'layer', 'head', 'key', 'prompts'];
+const MORE = ['index', 'eps', 'label'];
+
+/**
+ * Beginnings of a formula, full-width characters included, also after the list separator of other
+ * locales.
+ */
+const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
+
+/**
+ * Writes one value as a field. A text that a spreadsheet would read as a formula gets a quote;
+ * numbers are safe.
+ */
+function field(value: Cells[number]) {
+  if (typeof value !== 'string') return value === null || value === undefined ? '' : String(value);
+  const safe = FORMULA.test(value) ? `'${value}` : value;
+  return /[",;#\n\r']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/**
+ * Writes records as the page does: first the facts about all of them, each a name after # and its
+ * value.
+ */
+export function csvOf(
+  facts: readonly (readonly [string, string])[],
+  head: readonly string[],
+  records: readonly Cells[],
+) {
+  const line = (cells: Cells) => head.map((_, i) => field(cells[i])).join();
+  const notes = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
+  return `${[...notes, line([...head]), ...records.map(line)].join('\n')}\n`;
+}
+
+/** Returns the indices that number i of a metric belongs to. */
+function placeOf(i: number, letters: readonly string[], shape: readonly number[]) {
+  const place: { layer?: number; head?: number; key?: number; index?: number } = {};
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const at = i % shape[axis];
+    i = Math.floor(i / shape[axis]);
+    const letter = letters[axis];
+    if (letter === 'L') place.layer = at;
+    // Row 0 of hidden states is the embedding, before layer 0.
+    else if (letter === 'L+1') place.layer = at - 1;
+    else if (letter === 'H' || letter === 'G') place.head = at;
+    else if (letter === 'T') place.key = at;
+    else if (shape[axis] > 1) place.index = at;
+  }
+  return place;
+}
+
+/** Lists the facts that are needed to repeat the measurement. */
+function factsOf(found: Found, describe: Describe): [string, string][] {
+  const { metrics: _, ...facts } = found;
+  for (const name of ['byEps', 'byLabel', 'byPrompt', 'conditions'])
+    Reflect.deleteProperty(facts, name);
+  const edits = found.edits.map((edit) =>
+    'label' in edit ? edit.label : editLabel(edit, describe),
+  );
+  return [
+    ['indices', 'counted from 0'],
+    ['measured_by', `Sinkscope ${describe.version}`],
+    ...edits.map((label) => ['edit', label] as [string, string]),
+    ['subject', JSON.stringify(facts)],
+  ];
+}
+
+/** Writes one line for each number; with `byPrompt`, one for each prompt. */
+export function toCsv(found: Found, describe: Describe) {
+  const facts = factsOf(found, describe);
+  const subject = [found.model, found.class.toUpperCase()];
+  if ('byPrompt' in found && found.byPrompt) {
+    const columns = columnsOf(found, describe);
+    const records = found.byPrompt.map(({ label, metrics }, i) => [
+      ...[...subject, i],
+      ...columns.map(({ name, shape }) => valueOf(shape, metrics[name])),
+      ...(label === undefined ? [] : [label]),
+    ]);
+    const labels = found.byPrompt.some(({ label }) => label !== undefined) ? ['label'] : [];
+    const names = columns.map(({ name }) => name);
+    return csvOf(facts, ['subject', 'class', 'prompt', ...names, ...labels], records);
+  }
+  const records: Cells[] = [];
+  const addMetrics = (metrics: Found['metrics'], eps: number, prompts: number, label?: string) => {
+    for (const { name, shape: letters, arguments: needs } of describe.metrics) {
+      if (!(name in metrics)) continue;
+      const { shape, mean, deviation } = metrics[name];
+      mean.forEach((value, i) => {
+        const { layer, head, key, index } = placeOf(i, letters, shape);
+        if (key !== undefined && key >= describe.defaults.keys) return;
+        const cells = [value, deviation[i], layer, head, key, prompts];
+        records.push([
+          ...subject,
+          name,
+          ...cells,
+          index,
+          needs.includes('eps') ? eps : null,
+          label,
+        ]);
+      });
+    }
+  };
+  const addThresholds = (
+    { metrics, byEps }: Pick<Found, 'metrics' | 'byEps'>,
+    prompts: number,
+    label?: string,
+  ) => {
+    addMetrics(metrics, found.eps, prompts, label);
+    for (const { eps, metrics: perThreshold } of byEps?.slice(1) ?? [])
+      addMetrics(perThreshold, eps, prompts, label);
+  };
+  addThresholds(found, found.sequences);
+  if ('byLabel' in found)
+    for (const one of found.byLabel ?? []) addThresholds(one, one.sequences, one.label);
+  return csvOf(facts, [...HEAD, ...MORE], records);
+}
+
+/** Lists the metrics that were measured. */
+function columnsOf({ metrics }: Found, describe: Describe) {
+  return describe.metrics.filter(({ name }) => name in metrics);
+}
+
+/**
+ * Reduces a metric of one prompt to one number: at the first key and the first index of a further
+ * dimension, as the mean over layers and heads.
+ */
+function valueOf(
+  letters: readonly string[],
+  { shape, values }: { shape: readonly number[]; values: readonly (number | null)[] },
+) {
+  const selected = values.filter((value, i) => {
+    const { key = 0, index = 0 } = placeOf(i, letters, shape);
+    return value !== null && key === 0 && index === 0;
+  });
+  const sum = selected.reduce((a: number, b) => a + Number(b), 0);
+  return selected.length ? sum / selected.length : null;
+}
+
+/**
+ * Prints the values of each prompt: a column for each metric with one number per prompt, and alpha
+ * of the first key.
+ */
+export function promptsText(found: Found, describe: Describe) {
+  if (!('byPrompt' in found) || !found.byPrompt) return '';
+  const columns = columnsOf(found, describe).filter(
+    ({ name, shape: [letter] }) => name === 'alpha' || letter === 'T' || letter === '1',
+  );
+  const isShare = ({ unit = '' }) => unit.startsWith('share');
+  const rows = found.byPrompt.map(({ label, metrics }, i) => [
+    String(i),
+    ...columns.map((row) => {
+      const value = valueOf(row.shape, metrics[row.name]);
+      if (value === null) return '-';
+      return isShare(row) ? `${(100 * value).toFixed(2)}%` : value.toFixed(3);
+    }),
+    ...(label === undefined ? [] : [oneLine(label)]),
+  ]);
+  const head = ['prompt', ...columns.map(({ label }) => label.replace('_k', '_1'))];
+  const widths = head.map((name, i) => Math.max(name.length, ...rows.map((row) => row[i].length)));
+  const lines = [head, ...rows].map((cells) =>
+    cells.map((cell, i) => (i < head.length ? cell.padStart(widths[i]) : cell)).join('  '),
+  );
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,75 @@
+/** Searches a suffix for the first sequence and tests it on the others. */
+import { expect, unlike } from '../abi/errors.ts';
+import { searchSuffix } from '../index.ts';
+import type { OpenedModel } from './command.ts';
+import type { SuffixGoal } from '../study/types.ts';
+
+/** Quantity of each goal, with the sign of its score. */
+const QUANTITIES = {
+  loss: { name: 'loss of the continuation, nats', sign: 1 },
+  away: { name: 'weight of the first key', sign: -1 },
+  steal: { name: "weight of the suffix's strongest key", sign: 1 },
+};
+
+export async function searchOpened(
+  opened: OpenedModel,
+  {
+    goal,
+    prompt,
+    ...options
+  }: { goal: string; length: number; steps: number; width: number; seed: number; prompt?: number },
+) {
+  const { model, tokenizer, sequences, edits } = opened;
+  const half = Math.floor(sequences[0].length / 2);
+  const cut = prompt ?? half;
+  expect(cut < sequences[0].length, '--prompt', `fewer than --tokens ${sequences[0].length}`, cut);
+  if (!Object.hasOwn(QUANTITIES, goal))
+    throw unlike('--goal', Object.keys(QUANTITIES).join(', '), goal);
+  const [pair, ...others] = sequences.map((ids) => ({
+    prompt: ids.slice(0, cut),
+    continuation: ids.slice(cut),
+  }));
+  const search = await searchSuffix(model, pair, {
+    goal: goal as SuffixGoal,
+    never: tokenizer.special,
+    edits,
+    others,
+    ...options,
+  });
+  const pieces = search.suffix.map((id) => tokenizer.piece(id));
+  return { model: opened.id, goal, prompt: cut, tokens: sequences[0].length, pieces, ...search };
+}
+
+export function suffixText({
+  model,
+  goal,
+  prompt,
+  tokens,
+  pieces,
+  ...found
+}: Awaited<ReturnType<typeof searchOpened>>) {
+  const { name, sign } = QUANTITIES[goal as SuffixGoal];
+  const show = (score: number) => (sign * score).toFixed(3);
+  const { random, others } = found;
+  const ends = [random.low, random.high].map((x) => sign * x).sort((a, b) => a - b);
+  const lines = [
+    `${model}: a suffix of ${pieces.length} tokens between ${prompt} tokens and the ${tokens - prompt} after them`,
+    `found ${JSON.stringify(pieces.join(''))} (ids ${found.suffix.join(',')}) of ${found.evaluated} tried`,
+    name,
+    ...(found.none === null ? [] : [`  without a suffix          ${show(found.none)}`]),
+    `  100 random ones           ${show(random.mean)} (5% to 95%: ${ends.map((x) => x.toFixed(3)).join(' to ')})`,
+    `  best of ${`${found.evaluated} random`.padEnd(18)}${show(random.best)}`,
+    `  found                     ${show(found.score)}`,
+    `  found, in another order   ${show(found.shuffled)}`,
+  ];
+  if (others) {
+    const mean = (list: readonly number[]) => list.reduce((a, b) => a + b) / list.length;
+    lines.push(
+      `on ${others.found.length} texts that the search did not see`,
+      `  a random one              ${show(mean(others.random))}`,
+      `  best of the random ones   ${show(mean(others.best))}`,
+      `  found                     ${show(mean(others.found))}`,
+    );
+  }
+  return `${lines.join('\n')}\n`;
+}

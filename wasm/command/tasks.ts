@@ -1,0 +1,70 @@
+/** Measures how evicting the first key changes the accuracy of tasks, compared with another key. */
+import { copyTask, measureTask, recallTask, textTask } from '../index.ts';
+import type { Special, OpenedModel } from './command.ts';
+import type { Model } from '../engine/types.ts';
+import type { Task, TaskFound, TaskScores, TaskMean } from '../study/types.ts';
+import type { AnyTokenizer } from '../text/types.ts';
+
+/** Makes the tasks that need a tokenizer or the vocabulary. */
+export async function makeTasks(
+  {
+    copied,
+    between,
+    prompts,
+    seed,
+  }: { copied: number; between: readonly number[]; prompts: number; seed: number },
+  model: Model,
+  tokenizer: AnyTokenizer,
+  special: Special,
+): Promise<Task[]> {
+  const first = (await tokenizer.encode('', { special })).map(({ id }) => id);
+  const never = tokenizer.special;
+  const { V } = model.architecture;
+  const tasks = [await copyTask(V, { first, never, length: copied, prompts, seed })];
+  for (const count of between) {
+    const task = await recallTask(tokenizer, { between: count, prompts, special });
+    if (task) tasks.push(task);
+  }
+  return tasks;
+}
+
+export async function measureTasks(
+  { id, model, sequences, edits, made }: Omit<OpenedModel, 'made'> & { made: readonly Task[] },
+  seed: number,
+) {
+  const tasks = [];
+  for (const task of [await textTask(sequences), ...made])
+    tasks.push(await measureTask(model, task, { edits, seed }));
+  return { model: id, edits, tasks };
+}
+
+function nameOf({ name, distance = NaN }: TaskFound) {
+  if (name === 'next') return 'next token';
+  if (name === 'copy') return 'copy of random tokens';
+  return `name recalled over ${distance.toFixed(0)} tokens`;
+}
+
+export const percent = (x: number) => `${(100 * x).toFixed(1)}%`;
+
+function withError({ mean, error }: TaskMean) {
+  return `${percent(mean)}${error === null ? '' : ` ± ${percent(error)}`}`;
+}
+
+export function tasksText({ model, tasks }: { model: string; tasks: readonly TaskFound[] }) {
+  const lines = tasks.flatMap((task) => {
+    const { prompts, predicted, chance, can, baseline, first, other, unseen } = task;
+    const row = (name: string, { accuracy, loss, choice }: TaskScores) =>
+      `  ${name.padEnd(22)}${withError(accuracy).padEnd(16)}` +
+      `${(choice ? withError(choice) : '').padEnd(16)}${loss.mean.toFixed(3)}`;
+    return [
+      `${nameOf(task)}: ${predicted} tokens of ${prompts} prompts; by chance ${percent(chance)}` +
+        (can ? '' : '; the model cannot do this task'),
+      `  ${''.padEnd(22)}${'accuracy'.padEnd(16)}${(baseline.choice ? 'among names' : '').padEnd(16)}loss, nats`,
+      row('every key', baseline),
+      row('first key evicted', first),
+      row('another evicted', other),
+      row('first key never seen', unseen),
+    ];
+  });
+  return `${[`${model}: mean ± standard error over prompts`, ...lines].join('\n')}\n`;
+}

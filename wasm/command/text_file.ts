@@ -1,0 +1,49 @@
+/** Reads text files, which may hold something else or never end. */
+import { createReadStream } from 'node:fs';
+import { SinkscopeError } from '../abi/errors.ts';
+
+/** Larger than any corpus for the command line, and smaller than the longest string of the host. */
+const BYTES_MAX = 256 * 2 ** 20;
+
+/**
+ * Reads a UTF-8 file, a pipe or a device.
+ * @param where the option that names the path
+ */
+export async function readText(path: string, where: string) {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const refuse = (text: string) => new SinkscopeError('read', `${where}: ${path}`, text);
+  let text = '';
+  let bytes = 0;
+  try {
+    for await (const chunk of createReadStream(path)) {
+      bytes += chunk.length;
+      if (bytes > BYTES_MAX)
+        throw refuse(`expected at most ${BYTES_MAX} bytes of text, found more`);
+      text += decoder.decode(chunk, { stream: true });
+    }
+    return text + decoder.decode();
+  } catch (error) {
+    if (error instanceof SinkscopeError) throw error;
+    if (error instanceof TypeError)
+      throw refuse(`expected UTF-8 text, found other bytes before byte ${bytes}`);
+    throw refuse(`expected a file of text, found none that can be read (${codeOf(error)})`);
+  }
+}
+
+/**
+ * Returns the texts of a .json file that is a list of them; undefined for any other file.
+ * @param text content of the file
+ */
+export function listOf(path: string, text: string): string[] | undefined {
+  if (!/\.json$/i.test(path)) return undefined;
+  try {
+    const list: unknown = JSON.parse(text);
+    return Array.isArray(list) && list.every((one) => typeof one === 'string') ? list : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function codeOf(error: unknown) {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+}

@@ -1,0 +1,69 @@
+/** Measures how a masked model's loss changes without its sink, compared with a causal model. */
+import { measureUnmasking } from '../index.ts';
+import { expect } from '../abi/errors.ts';
+import { percent } from './tasks.ts';
+import type { OpenedModel } from './command.ts';
+import type { UnmaskScores, UnmaskConditions } from '../study/types.ts';
+import type { AnyTokenizer } from '../text/types.ts';
+
+export async function unmaskOpened(
+  { id, model, tokenizer, sequences, edits }: OpenedModel,
+  options: { masked: number; steps: number; seed: number },
+  causal?: OpenedModel,
+) {
+  const never = tokenizer.special;
+  const mask = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
+  if (causal) checkVocabulary(sequences, tokenizer, causal.tokenizer);
+  return {
+    model: id,
+    causal_model: causal?.id ?? null,
+    edits,
+    ...options,
+    ...(await measureUnmasking(model, sequences, {
+      never,
+      edits,
+      ...options,
+      ...(mask === undefined || model.architecture.mask_token !== null ? {} : { mask }),
+      ...(causal ? { causal: causal.model } : {}),
+    })),
+  };
+}
+
+/** Checks that the causal model predicts the same tokens. */
+function checkVocabulary(
+  sequences: readonly (readonly number[])[],
+  ours: AnyTokenizer,
+  theirs: AnyTokenizer,
+) {
+  for (const id of new Set(sequences.flat())) {
+    const expected = JSON.stringify(ours.piece(id));
+    const actual = id < theirs.size ? JSON.stringify(theirs.piece(id)) : 'no such token';
+    expect(actual === expected, '--causal', `token ${id} to be ${expected}`, actual);
+  }
+}
+
+export function unmaskText(found: Awaited<ReturnType<typeof unmaskOpened>>) {
+  const { model, causal_model, prompts, predicted, steps, alpha, moves, causal } = found;
+  const plusMinus = (error: number | null) => (error === null ? '' : ` \u00b1 ${error.toFixed(3)}`);
+  const row = (name: string, { loss, accuracy }: UnmaskScores) =>
+    `  ${name.padEnd(26)}${loss.mean.toFixed(3).padEnd(8)}` +
+    `${`${loss.change.mean.toFixed(3)}${plusMinus(loss.change.error)}`.padEnd(18)}${percent(accuracy.mean)}`;
+  const rows = (conditions: UnmaskConditions) => [
+    row('every key', conditions.baseline),
+    row('without the strongest key', conditions.strongest),
+    row('without a random key', conditions.random),
+  ];
+  return `${[
+    `${model}: ${predicted} hidden places of ${prompts} texts, uncovered in ${steps} steps; \u00b1 standard error over texts`,
+    `  ${''.padEnd(26)}${'loss'.padEnd(8)}${'change, nats'.padEnd(18)}accuracy`,
+    ...rows(found),
+    `the strongest key receives ${percent(alpha.mean)} of all attention, and is another one in ${percent(moves.mean)} of the steps`,
+    ...(causal
+      ? [
+          `${causal_model}: the next token at the same places, from the whole text before each`,
+          ...rows(causal),
+          `the strongest key receives ${percent(causal.alpha.mean)} of all attention`,
+        ]
+      : []),
+  ].join('\n')}\n`;
+}

@@ -1,0 +1,496 @@
+/**
+ * The backend owns models and runs, numbered, on one module. It runs in the worker, or in the
+ * page's thread when there is none; client.ts gives both the same interface.
+ */
+import { pause } from '#host';
+import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.ts';
+import { readConfig, readWeights, sizeOf } from '../loading/files.ts';
+import { transfer } from './messages.ts';
+import { loadModule } from '../abi/module.ts';
+import type { Module } from '../abi/module.ts';
+import type { Architecture, Tensor, Describe } from '../abi/types.ts';
+import type { Job } from './job.ts';
+import type { Shared, ThreadPool } from './thread_pool.ts';
+import type { Edit, MetricArguments, FieldWhere } from './types.ts';
+import type { Trainer } from '../lab/trainer.ts';
+import type { Source, ReadFacts } from '../loading/files.ts';
+import type { Shelf } from '../recording/shelf.ts';
+
+type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
+/** a read, runs by their numbers */
+export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
+/** starts threads when a model opens */
+type Helpers = { start(parameters: number): Promise<void>; end(): void };
+export type Report = (
+  job: number,
+  stage: string,
+  done: number,
+  total: number,
+  facts?: ReadFacts,
+) => void;
+type Progress = (stage: string, done: number, total: number, facts?: ReadFacts) => void;
+/** describes a run */
+export type RunRequest = {
+  fields?: readonly string[];
+  edits?: readonly Edit[];
+  capacity: number;
+  maps?: number;
+  streaming?: boolean;
+  measuring?: boolean | readonly string[];
+  from?: { run: number; layer: number };
+};
+type OpenModel = { address: number; architecture: Architecture; runs: Set<number> };
+type OpenRun = {
+  address: number;
+  model: number;
+  architecture: Architecture;
+  T: number;
+  recordsAtt: boolean;
+};
+
+/** This bit of the field mask marks a streaming run; the lower bits are fields. */
+const STREAMS = 1 << 31;
+/** This bit marks a measuring run. */
+const MEASURES = 1 << 30;
+/** And this one that it finds spectra. */
+const SPECTRA = 1 << 29;
+
+/** Threads share a model that has this many parameters or more. */
+const SHARED_FROM = 2 ** 23;
+
+/**
+ * Milliseconds that the core may compute before the backend handles messages, such as a request to
+ * stop.
+ */
+const PATIENCE = 40;
+
+/**
+ * @param address of the binary
+ * @param shared the binary for threads, used where the host can share memory
+ */
+export async function openBackend(address: string, report: Report, shared?: Shared) {
+  const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
+  if (better) return new Backend(better, report, poolOf(better, shared.threads));
+  return new Backend(await loadModule(new URL(address)), report);
+}
+
+/** Makes threads for models that are large enough; their code is a lazy import. */
+function poolOf(module: Module, threads: number): Helpers {
+  let pool: Promise<ThreadPool | undefined> | undefined;
+  return {
+    async start(parameters) {
+      if (parameters < SHARED_FROM) return;
+      pool ??= import('./thread_pool.ts').then(
+        ({ ThreadPool }) => new ThreadPool(module, threads),
+        () => undefined, // one thread then computes alone
+      );
+      await (await pool)?.start();
+    },
+    end: () => void pool?.then((threads) => threads?.end()),
+  };
+}
+
+export class Backend {
+  #module;
+  #trainer: Trainer | undefined;
+  #shelf: Shelf | undefined;
+  #report;
+  #pool;
+  #describe;
+  #last = 0;
+  #models: Map<number, OpenModel> = new Map();
+  #runs: Map<number, OpenRun> = new Map();
+  #jobs: Map<number, AbortController> = new Map();
+
+  constructor(module: Module, report: Report, pool?: Helpers) {
+    this.#module = module;
+    this.#pool = pool;
+    this.#report = report;
+    this.#describe = module.json('describe') as Describe;
+    module.codes = Object.fromEntries(this.#describe.status.map(({ code, name }) => [code, name]));
+  }
+
+  async describe() {
+    return this.#describe;
+  }
+
+  /** Calls a method of the trainer, whose code is a lazy import. */
+  async training<Call extends keyof Trainer>(
+    call: Call,
+    ...args: Parameters<Trainer[Call]>
+  ): Promise<Awaited<ReturnType<Trainer[Call]>>> {
+    const { Trainer } = await import('../lab/trainer.ts');
+    this.#trainer ??= new Trainer(this.#module, this.#describe.training?.parts ?? 0, this);
+    type Answer = Awaited<ReturnType<Trainer[Call]>>;
+    const use = this.#trainer[call] as unknown as (...args: unknown[]) => Promise<Answer>;
+    const answer = await use.apply(this.#trainer, args);
+    if (answer instanceof Uint8Array) transfer(answer, [answer.buffer]);
+    return answer;
+  }
+
+  async memory() {
+    return this.#module.size;
+  }
+
+  async openRecording(job: Job, source: Source) {
+    // Lazy import: recordings only.
+    const { Shelf } = await import('../recording/shelf.ts');
+    this.#shelf ??= new Shelf(this.#module);
+    const shelf = this.#shelf;
+    return this.#cancellable(job, async (signal, report) => {
+      const [block] = await this.#readAll([source], signal, report);
+      const opened = shelf.add(++this.#last, block);
+      report('open', 1, 1);
+      return opened;
+    });
+  }
+
+  get #recordings() {
+    if (this.#shelf) return this.#shelf;
+    throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
+  }
+
+  /** Reads a tensor by name; layer and head, or -1, select along its first two dimensions. */
+  async recordingTensor(id: number, name: string, layer: number, head: number) {
+    const tensors = [this.#recordings.tensor(id, name, layer, head)];
+    return withTransfer(tensors, tensors);
+  }
+
+  /** Opens a recorded prompt, which is then read like a run. */
+  async recordingPrompt(id: number, prompt: number) {
+    const { sizes, lengths, prompts } = this.#recordings.at(id);
+    const openRun = prompts.get(prompt);
+    if (openRun !== undefined) return openRun;
+    const address = this.#recordings.trace(id, prompt);
+    const run = ++this.#last;
+    const architecture = sizes as unknown as Architecture;
+    const T = lengths[prompt];
+    this.#runs.set(run, { address, model: id, architecture, T, recordsAtt: false });
+    prompts.set(prompt, run);
+    return run;
+  }
+
+  async closeRecording(id: number) {
+    for (const run of this.#recordings.at(id).prompts.values()) await this.closeRun(run);
+    this.#recordings.remove(id);
+  }
+
+  /** Ends the pool's threads; with a worker they end anyway. */
+  async end() {
+    this.#pool?.end();
+  }
+
+  /** Asks a job to stop; the job does so before its next chunk. */
+  async cancel(job: number) {
+    this.#jobs.get(job)?.abort();
+  }
+
+  async #cancellable<T>(
+    { id, reports }: Job,
+    work: (signal: AbortSignal, progress: Progress) => Promise<T>,
+  ) {
+    const controller = new AbortController();
+    this.#jobs.set(id, controller);
+    try {
+      return await work(controller.signal, (...how) => {
+        if (reports) return this.#report(id, ...how);
+      });
+    } finally {
+      this.#jobs.delete(id);
+    }
+  }
+
+  async open(job: Job, files: { config?: Source | string; weights: readonly Source[] }) {
+    return this.#cancellable(job, async (signal, report) => {
+      const config = await readConfig(files.config ?? '', signal);
+      const blocks = await this.#readAll(files.weights, signal, report);
+      try {
+        report('open', 0, 1);
+        await pause();
+        signal.throwIfAborted();
+        const opened = this.#open(config, blocks);
+        await this.#pool?.start(opened.architecture.parameters);
+        report('open', 1, 1);
+        return opened;
+      } catch (error) {
+        this.#releaseAll(blocks);
+        throw error;
+      }
+    });
+  }
+
+  /** Reads the weight files in order, each into its own block. */
+  async #readAll(sources: readonly Source[], signal: AbortSignal, report: Progress) {
+    const blocks: { address: number; bytes: number }[] = [];
+    const sizes = sources.map(sizeOf);
+    let before = 0;
+    try {
+      for (const [i, source] of sources.entries()) {
+        const after = sizes.slice(i + 1).reduce((sum, bytes) => sum + bytes, 0);
+        const block = await readWeights(this.#module, source, signal, (done, total, facts) => {
+          const all = before + total + after;
+          const remaining = (all - before - done) / (facts?.rate ?? NaN);
+          report('read', before + done, all, facts && { ...facts, remaining });
+        });
+        blocks.push(block);
+        before += block.bytes;
+      }
+      return blocks;
+    } catch (error) {
+      this.#releaseAll(blocks);
+      throw error;
+    }
+  }
+
+  #releaseAll(blocks: { address: number }[]) {
+    for (const { address } of blocks) this.#module.release(address);
+  }
+
+  /** @param blocks belong to the model from here on, if it opens */
+  #open(config: Uint8Array, blocks: { address: number; bytes: number }[]) {
+    const list = Uint32Array.from(blocks.flatMap(({ address, bytes }) => [address, bytes]));
+    const address = this.#module.lend(config, (text) =>
+      this.#module.lend(list, (files) =>
+        this.#module.handle('open', text, config.length, files, blocks.length),
+      ),
+    );
+    const architecture = this.#module.json('architecture', address) as Architecture;
+    const model = ++this.#last;
+    this.#models.set(model, { address, architecture, runs: new Set() });
+    const bytes = blocks.reduce((sum, block) => sum + block.bytes, 0);
+    return { model, architecture, bytes };
+  }
+
+  /** Reads a value of the file's metadata; undefined when the file lacks the key. */
+  async metadata(id: number, key: string) {
+    // Lazy import: GGUF files only.
+    const { decodeValue } = await import('../abi/metadata.ts');
+    const { address } = this.#model(id);
+    const text = new TextEncoder().encode(`${key}\0`);
+    const value = this.#module.lend(text, (name) => this.#module.value('metadata', address, name));
+    return value && decodeValue(value, key);
+  }
+
+  async closeModel(id: number) {
+    const model = this.#model(id);
+    this.#models.delete(id);
+    for (const run of model.runs) await this.closeRun(run);
+    this.#module.call('close_model', model.address);
+  }
+
+  async run(job: Job, modelId: number, tokens: Int32Array, options: RunRequest) {
+    return this.#cancellable(job, async (signal, report) => {
+      const id = this.#start(modelId, options, await this.#encoded(options));
+      try {
+        await this.#prefill('begin', id, tokens, signal, report);
+        return id;
+      } catch (error) {
+        // The model may have been closed meanwhile, and the run with it.
+        if (this.#runs.has(id)) await this.closeRun(id);
+        throw error;
+      }
+    });
+  }
+
+  /**
+   * Makes the run one of these tokens. A run whose update was stopped can only be updated or
+   * closed.
+   */
+  async update(job: Job, id: number, tokens: Int32Array) {
+    return this.#cancellable(job, (signal, report) =>
+      this.#prefill('update', id, tokens, signal, report),
+    );
+  }
+
+  /** Encodes the edits as words of the ABI; the encoder is a lazy import. */
+  async #encoded({ edits = [] }: RunRequest) {
+    if (edits.length === 0) return undefined;
+    const { encodeEdits } = await import('./edits.ts');
+    return encodeEdits(edits, this.#describe);
+  }
+
+  /** @param words encode its edits */
+  #start(modelId: number, { from, ...wanted }: RunRequest, words?: Int32Array) {
+    const { architecture, runs } = this.#model(modelId);
+    const mask = this.#mask(wanted);
+    const begin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
+    const address = this.#callWithRun('start', modelId, wanted, words, ...begin);
+    const id = ++this.#last;
+    const recordsAtt = !wanted.measuring && (mask & (1 << this.#fieldIndex('att'))) !== 0;
+    this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
+    runs.add(id);
+    return id;
+  }
+
+  /**
+   * Calls a function of the core that takes a run's description: model, capacity, fields and edits.
+   * @param words encode its edits
+   */
+  #callWithRun(
+    call: string,
+    modelId: number,
+    wanted: RunRequest,
+    words: Int32Array | undefined,
+    ...more: number[]
+  ) {
+    const { address } = this.#model(modelId);
+    const { edits = [], capacity, maps } = wanted;
+    const mask = this.#mask(wanted);
+    // The core takes 0 for its own budget; no map fits into one byte.
+    const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, 2 ** 32 - 1));
+    const begin = (list: number) =>
+      this.#module.handle(call, address, capacity, mask, budget, list, edits.length, ...more);
+    return words ? this.#module.lend(words, begin) : begin(0);
+  }
+
+  async runBytes(modelId: number, wanted: RunRequest) {
+    return this.#callWithRun('run_bytes', modelId, wanted, await this.#encoded(wanted)) >>> 0;
+  }
+
+  /** @param tokens of the whole run */
+  async #prefill(
+    call: 'begin' | 'update',
+    id: number,
+    tokens: Int32Array,
+    signal: AbortSignal,
+    report: Progress,
+  ) {
+    const run = this.#run(id);
+    this.#module.lend(tokens, (address) =>
+      this.#module.check(call, run.address, address, tokens.length),
+    );
+    let last = performance.now();
+    let left;
+    for (let step = 1; (left = this.#module.call('step', run.address)) > 0; step++) {
+      if (performance.now() - last < PATIENCE) continue;
+      report('run', Math.floor((tokens.length * step) / (step + left)), tokens.length);
+      await pause();
+      signal.throwIfAborted();
+      this.#run(id); // closing the model meanwhile also closes the run
+      last = performance.now();
+    }
+    run.T = tokens.length;
+    await report('run', tokens.length, tokens.length);
+    signal.throwIfAborted();
+  }
+
+  #extend(run: OpenRun, tokens: Int32Array) {
+    this.#module.lend(tokens, (address) =>
+      this.#module.check('extend', run.address, address, tokens.length),
+    );
+    run.T += tokens.length;
+  }
+
+  async closeRun(id: number) {
+    const run = this.#run(id);
+    this.#runs.delete(id);
+    this.#models.get(run.model)?.runs.delete(id);
+    this.#module.call('close_run', run.address);
+  }
+
+  async read(id: number, reads: readonly ReadMessage[]) {
+    const run = this.#run(id);
+    expect(Array.isArray(reads), 'reads', 'a list of reads', reads);
+    const tensors = reads.map((read, i) => {
+      const isRead =
+        typeof read === 'object' && read !== null && ('field' in read || 'metric' in read);
+      expect(isRead, `reads[${i}]`, 'an object with a field or a metric', read);
+      return 'field' in read ? this.#field(run, read) : this.#metric(run, read);
+    });
+    return withTransfer(tensors, tensors);
+  }
+
+  /**
+   * Appends one token drawn from the last position's logits.
+   * @param random 32 bits
+   */
+  async step(id: number, temperature: number, topK: number, random: number) {
+    const run = this.#run(id);
+    const token = this.#module.call('sample', run.address, temperature, topK, random);
+    if (token < 0) throw new SinkscopeError('bad_request', 'sample', 'there are no logits yet');
+    this.#extend(run, Int32Array.of(token));
+    const position = run.T - 1;
+    const att = this.#row(run, position);
+    return withTransfer({ token, position, att }, [att]);
+  }
+
+  /** Reads the attention that every head pays from a position: [L, H, position + 1]. */
+  #row(run: OpenRun, position: number) {
+    const { L, H } = run.architecture;
+    if (!run.recordsAtt) return { shape: [L, H, 0], data: new Float32Array(0) };
+    const att = this.#field(run, { field: 'att', rows: [position, position + 1] });
+    return { ...att, shape: [L, H, position + 1] };
+  }
+
+  #field(run: OpenRun, { field, layer, head, rows, block }: { field: string } & FieldWhere) {
+    const index = this.#fieldIndex(field);
+    checkWhere(run.architecture, layer, head);
+    const where = [run.address, index, layer ?? -1, head ?? -1];
+    if (block !== undefined) {
+      expectInteger(block, 1, run.T, 'block');
+      expect(rows === undefined, 'rows', 'none beside blocks', rows);
+      const { shape, data } = this.#module.tensor('blocks', ...where, block);
+      const [side] = shape.slice(-1);
+      return { shape: [...shape.slice(0, -2), 2, side, side], data };
+    }
+    if (rows === undefined) return this.#module.tensor('field', ...where, 0, -1);
+    expect(Array.isArray(rows), 'rows', 'a pair of positions', rows);
+    const [from, to] = rows;
+    expectInteger(from, 0, run.T, 'rows[0]');
+    expectInteger(to, from, run.T, 'rows[1]');
+    return this.#module.tensor('field', ...where, from, to - from);
+  }
+
+  #metric(
+    run: OpenRun,
+    { metric, eps = this.#describe.defaults.eps, tokens, layer, head, base }: MetricRead,
+  ) {
+    const index = find(this.#describe.metrics, metric, 'metric');
+    expect(typeof eps === 'number', 'eps', 'a number', eps);
+    if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
+    checkWhere(run.architecture, layer, head);
+    const other = base === undefined ? 0 : this.#run(base).address;
+    const where = [layer ?? -1, head ?? -1, other];
+    return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...where);
+  }
+
+  #mask({ fields, streaming = false, measuring = false }: RunRequest) {
+    const rows = this.#describe.fields;
+    const standard = () => rows.filter((row) => (streaming ? row.streamed : row.standard));
+    const names = fields ?? standard().map(({ name }) => name);
+    // Every run records the logits at the last position, because generate draws from them.
+    const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
+    const { metrics } = this.#describe;
+    const reads = measuring === true ? metrics.map(({ name }) => name) : measuring || [];
+    const isSpectral = reads.some((name) => metrics[find(metrics, name, 'metric')].spectral);
+    const measures = (measuring ? MEASURES : 0) | (isSpectral ? SPECTRA : 0);
+    return mask | (streaming ? STREAMS : 0) | measures;
+  }
+
+  #fieldIndex(name: string) {
+    return find(this.#describe.fields, name, 'field');
+  }
+
+  #model(id: number) {
+    const model = this.#models.get(id);
+    if (!model) throw new SinkscopeError('closed', 'model', 'this model has been closed');
+    return model;
+  }
+
+  #run(id: number) {
+    const run = this.#runs.get(id);
+    if (!run) throw new SinkscopeError('closed', 'run', 'this run, or its model, has been closed');
+    return run;
+  }
+}
+
+/** Marks an answer's tensors, which are copies already: a worker transfers their memory. */
+function withTransfer<T>(answer: T, tensors: Tensor[]) {
+  const buffers = tensors.map(({ data }) => data.buffer as ArrayBuffer);
+  return transfer(answer, buffers);
+}
+
+function checkWhere({ L, H }: Architecture, layer: number | undefined, head: number | undefined) {
+  if (layer !== undefined) expectInteger(layer, 0, L - 1, 'layer');
+  if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
+}

@@ -1,0 +1,61 @@
+/**
+ * Orders actions on shared objects such as runs. An action that changes an object waits for all
+ * earlier actions on it; one that only reads it waits for the last change, so that reads travel
+ * together.
+ */
+
+export class Chain {
+  #change: Promise<void> | undefined;
+  /** Pending reads. */
+  #reads: Set<Promise<void>> = new Set();
+
+  /** Returns what the next action waits for. */
+  before(changes: boolean) {
+    const change = this.#change ? [this.#change] : [];
+    return changes ? [...change, ...this.#reads] : change;
+  }
+
+  /** @param act that never rejects */
+  add(act: Promise<void>, changes: boolean) {
+    if (changes) this.#change = act;
+    else this.#reads.add(act);
+    void act.then(() => {
+      if (this.#change === act) this.#change = undefined;
+      this.#reads.delete(act);
+    });
+  }
+}
+
+/**
+ * Performs an action when its turn comes, at once when nothing is pending. The action joins all of
+ * its chains in this call, so two actions never wait for each other. An action whose signal is
+ * aborted while it waits is dropped.
+ */
+export function inTurn<T>(
+  {
+    changes,
+    reads = [],
+    signal,
+  }: { changes?: Chain; reads?: Iterable<Chain>; signal?: AbortSignal },
+  act: () => Promise<T>,
+): Promise<T> {
+  const read = [...new Set(reads)].filter((chain) => chain !== changes);
+  const before = [changes?.before(true) ?? [], ...read.map((chain) => chain.before(false))].flat();
+  let giveUp: (error: unknown) => void = () => {};
+  const aborted: Promise<never> = new Promise((_, reject) => (giveUp = reject));
+  const stop = () => giveUp(signal?.reason);
+  const begin = () => {
+    signal?.removeEventListener('abort', stop);
+    signal?.throwIfAborted();
+    return act();
+  };
+  if (before.length) signal?.addEventListener('abort', stop);
+  const done = before.length ? Promise.all(before).then(begin) : act();
+  const over = done.then(
+    () => {},
+    () => {},
+  );
+  changes?.add(over, true);
+  for (const chain of read) chain.add(over, false);
+  return before.length ? Promise.race([done, aborted]) : done;
+}

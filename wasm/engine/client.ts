@@ -1,0 +1,647 @@
+/**
+ * Implements the engines, models and runs of sinkscope.d.ts over links to one or several backends.
+ */
+import { canShare, cores, home, portable } from '#host';
+import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
+import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.ts';
+import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.ts';
+import { Chain, inTurn } from './chain.ts';
+import { QUIET } from './job.ts';
+import { Link } from './link.ts';
+import { transfer } from './messages.ts';
+import { randomBits } from './random.ts';
+import type { Describe, Architecture, Tensor } from '../abi/types.ts';
+import type { Purpose } from '../abi/variants.ts';
+import type { RunRequest, ReadMessage } from './backend.ts';
+import type { Job } from './job.ts';
+import type { BackendApi } from './link.ts';
+import type {
+  Engine as EngineShape,
+  Model as ModelShape,
+  Run as RunShape,
+  Options,
+  EngineOptions,
+  OpenOptions,
+  RunOptions,
+  Edit,
+  FieldWhere,
+  MetricArguments,
+  Read,
+  GenerateOptions,
+  Step,
+} from './types.ts';
+import type { TrainOptions } from '../lab/types.ts';
+import type { Source, ModelFiles } from '../loading/types.ts';
+import type { Recordable, RecordOptions } from '../recording/types.ts';
+
+type Files = { config?: string | Source; weights: readonly Source[] };
+type Opened = Awaited<ReturnType<BackendApi['open']>>;
+/** a run at a backend */
+type Made = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
+
+/** As `layer`: the run begins after the last layer that no edit touches. */
+const BY_EDITS = -1;
+
+/** The options that describe a run. */
+const WANTED = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };
+
+/** Options that a remote source has next to its address. */
+const REMOTE = {
+  token: 'text',
+  cache: 'flag',
+  version: 'text',
+  sha256: 'text',
+  bytes: 'count',
+  id: 'text',
+};
+
+/** Capacity for generated tokens by default. */
+const SPARE_TOKENS = 64;
+/** A run holds at most this many tokens (TOKENS_MAX of the core). */
+const MOST_TOKENS = 2 ** 20;
+/** A wasm memory holds at most this many bytes. */
+const MOST_BYTES = 2 ** 32;
+/**
+ * By default a study uses all cores but the caller's; of two cores both, because the caller waits.
+ */
+const mostWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
+/** The core's pool has at most this many workers (SS_WORKERS_MAX). */
+const MOST_THREADS = 16;
+/** The copies of one model in further workers take at most this many bytes. */
+const COPIES = 2 ** 30;
+
+export async function createEngine(options: EngineOptions = {}): Promise<EngineShape> {
+  checkOptions(options, { worker: 'flag', kernels: 'text', lab: 'flag', onLost: 'call' });
+  const { kernels = 'auto', lab, worker, onLost } = options;
+  const { workers = mostWorkers() } = options;
+  const { threads = 1 } = options;
+  expectInteger(workers, 1, 64, 'workers');
+  expectInteger(threads, 1, MOST_THREADS, 'threads');
+  const at = (file: string) => new URL(file, folder(options.base)).href;
+  const linksFor = async (purpose: Purpose) => {
+    const binary = await chooseBinary(kernels, purpose);
+    const better = threads > 1 && canShare() ? sharedBinary(binary) : undefined;
+    // Only the first link gets threads: the others exist to run many jobs at a time.
+    const shared = better ? { address: at(better), threads } : undefined;
+    return Array.from(
+      { length: workers },
+      (_, i) => new Link(at(binary), worker, onLost, i === 0 ? shared : undefined),
+    );
+  };
+  const links = await linksFor(lab ? 'lab' : 'run');
+  try {
+    const describe = await links[0].ask((backend) => backend.describe());
+    return new Engine(links, describe, linksFor, at);
+  } catch (error) {
+    links[0].close();
+    throw error;
+  }
+}
+
+/** Returns the folder of the binaries: that of the package, unless a bundler has moved this module. */
+function folder(base: URL | string | undefined) {
+  const here = home();
+  if (base === undefined) {
+    const expected = 'the folder of sinkscope.wasm and the other binaries, which this bundle lacks';
+    if (!here) throw unlike('base', expected, base);
+    return new URL(here);
+  }
+  const address = urlOf(base, globalThis.document?.baseURI ?? here ?? location.href, 'base');
+  if (!address.pathname.endsWith('/')) address.pathname += '/';
+  return address;
+}
+
+/** Makes a source postable: a URL as text, a File that cannot be cloned as a transferred stream. */
+function sendable(source: Source, streams: ReadableStream[]) {
+  if (source instanceof URL) return { url: source.href };
+  if (source instanceof Blob) {
+    const sent = portable(source);
+    if ('stream' in sent && !(sent instanceof Blob)) streams.push(sent.stream);
+    return sent;
+  }
+  return source instanceof Uint8Array ? source : { ...source, url: String(source.url) };
+}
+
+function checkSource(source: unknown, name: string, mayBeText: boolean) {
+  const url = source instanceof URL ? source : (source as { url?: unknown })?.url;
+  if (url instanceof URL || (typeof url === 'string' && URL.canParse(url)))
+    return checkOptions(source, REMOTE);
+  const fits = source instanceof Uint8Array || source instanceof Blob;
+  const kinds = `a ${mayBeText ? 'string, ' : ''}Uint8Array, Blob or URL`;
+  expect(fits || (mayBeText && typeof source === 'string'), name, kinds, source);
+}
+
+/** Closes the result of a job whose signal was aborted between its last chunk and the answer. */
+async function dropIfAborted(signal: AbortSignal | undefined, made: { close(): Promise<void> }) {
+  if (!signal?.aborted) return;
+  await made.close();
+  throw signal.reason;
+}
+
+function closed(where: string, text: string) {
+  return new SinkscopeError('closed', where, text);
+}
+
+const runClosed = () => closed('run', 'this run has been closed');
+
+class Engine implements EngineShape {
+  #links;
+  #make;
+  /** Links to backends of other binaries by purpose, from the first request on. */
+  #others: Map<string, Promise<Link[]>> = new Map();
+  #at;
+  #closed = false;
+
+  readonly describe;
+  /** @param at returns the address of a file next to the binaries */
+  constructor(
+    links: Link[],
+    describe: Describe,
+    make: (purpose: Purpose) => Promise<Link[]>,
+    at: (file: string) => string,
+  ) {
+    this.#links = links;
+    this.#make = make;
+    this.#at = at;
+    this.describe = describe;
+  }
+
+  async explain() {
+    // Lazy import: callers that only run models need neither this module nor the texts.
+    const { readTexts } = await import('../abi/texts.ts');
+    return readTexts(new URL(this.#at('sinkscope.describe.json')), this.describe);
+  }
+
+  async #linksFor(purpose: Purpose) {
+    if (purpose === 'run' || (purpose === 'lab' && this.describe.training)) return this.#links;
+    const pending = this.#others.get(purpose) ?? this.#make(purpose);
+    this.#others.set(purpose, pending);
+    const links = await pending.catch((error) => {
+      this.#others.delete(purpose);
+      throw error;
+    });
+    if (this.#closed) for (const link of links) link.close();
+    return links;
+  }
+
+  async open(files: ModelFiles, options: OpenOptions = {}) {
+    check(files, 'object', 'files');
+    checkOptions(options, { ...JOB, arithmetic: 'text' });
+    const { arithmetic = 'exact' } = options;
+    const names = Object.keys(ARITHMETICS);
+    expect(names.includes(arithmetic), 'arithmetic', names.join(', '), arithmetic);
+    const { config, weights } = files;
+    const all = Array.isArray(weights) ? [...weights] : [weights];
+    expect(all.length > 0, 'weights', 'at least one file', weights);
+    if (config !== undefined) checkSource(config, 'config', true);
+    for (const source of all) checkSource(source, 'weights', false);
+    const links = await this.#linksFor(ARITHMETICS[arithmetic]);
+    const copy = new Copy(links[0], { config, weights: all });
+    const { architecture, bytes } = await copy.open(options);
+    const room = 1 + Math.floor(COPIES / bytes);
+    const others = links[0].isAside ? links.slice(1, room) : [];
+    const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, others);
+    await dropIfAborted(options.signal, model);
+    return model;
+  }
+
+  async openRecording(source: Source, options: Options = {}) {
+    checkSource(source, 'source', false);
+    checkOptions(options, JOB);
+    // Lazy import: recordings only.
+    const [{ Recording }, [link]] = await Promise.all([
+      import('../recording/recording.ts'),
+      this.#linksFor('lab'),
+    ]);
+    const post = () => {
+      const streams: ReadableStream[] = [];
+      const sent = sendable(source, streams);
+      return transfer(sent, streams);
+    };
+    const recording = new Recording(link, this.describe, post);
+    await recording.open(options);
+    await dropIfAborted(options.signal, recording);
+    return recording;
+  }
+
+  async train(options: TrainOptions) {
+    // Lazy import: training only.
+    const { beginTraining } = await import('../lab/training.ts');
+    return beginTraining(this.#links, this.describe, options);
+  }
+
+  /** Returns the links to backends of other binaries. */
+  async #linksAside() {
+    const pending = [...this.#others.values()].map((links) => links.catch(() => []));
+    return (await Promise.all(pending)).flat();
+  }
+
+  async memory() {
+    const all = [...this.#links, ...(await this.#linksAside())];
+    const open = all.filter((link) => link.isOpen);
+    const bytes = await Promise.all(open.map((link) => link.ask((backend) => backend.memory())));
+    return bytes.reduce((sum, more) => sum + more, 0);
+  }
+
+  async close() {
+    this.#closed = true;
+    for (const link of this.#links) link.close();
+    for (const link of await this.#linksAside()) link.close();
+  }
+}
+
+/** A model at one backend. It opens at first use, and again after its backend was replaced. */
+class Copy {
+  #backend: BackendApi | undefined;
+  #opened: Promise<Opened> | undefined;
+  #files;
+  #closed = false;
+
+  readonly link;
+  constructor(link: Link, files: Files) {
+    this.link = link;
+    this.#files = files;
+  }
+
+  open(options: Options) {
+    return this.link.job(options, (backend, job) => this.at(backend, job));
+  }
+
+  at(backend: BackendApi, job: Job = QUIET) {
+    this.checkOpen();
+    if (this.#opened && this.#backend === backend) return this.#opened;
+    const streams: ReadableStream[] = [];
+    const { config, weights } = this.#files;
+    const text = config === undefined || typeof config === 'string';
+    const sent = {
+      config: text ? config : sendable(config, streams),
+      weights: weights.map((source) => sendable(source, streams)),
+    };
+    const opened = backend.open(job, transfer(sent, streams));
+    this.#backend = backend;
+    this.#opened = opened;
+    opened.catch(() => {
+      if (this.#opened === opened) this.#opened = undefined;
+    });
+    return opened;
+  }
+
+  /** Returns a copy of the model for another backend. */
+  on(link: Link) {
+    return new Copy(link, this.#files);
+  }
+
+  checkOpen() {
+    if (this.#closed) throw closed('model', 'this model has been closed');
+  }
+
+  async close() {
+    this.checkOpen();
+    this.#closed = true;
+    const opened = this.#opened;
+    if (!opened || !this.link.isOpen) return;
+    await this.link.ask(async (backend) => {
+      if (backend === this.#backend) await backend.closeModel((await opened).model);
+    });
+  }
+}
+
+class Model implements ModelShape {
+  #copy;
+  #others;
+  #replicas: Model[] | undefined;
+
+  readonly architecture;
+  readonly describe;
+  readonly arithmetic;
+  /** @param others of backends that have no copy yet */
+  constructor(
+    copy: Copy,
+    about: Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>,
+    others: Link[],
+  ) {
+    this.#copy = copy;
+    this.#others = others;
+    this.architecture = about.architecture;
+    this.describe = about.describe;
+    this.arithmetic = about.arithmetic;
+  }
+
+  get replicas(): readonly Model[] {
+    const replica = (link: Link) => new Model(this.#copy.on(link), this, []);
+    this.#replicas ??= [this, ...this.#others.map(replica)];
+    return this.#replicas;
+  }
+
+  async metadata(key: string) {
+    expect(typeof key === 'string', 'key', 'a string', key);
+    return this.#copy.link.ask(async (backend) =>
+      backend.metadata((await this.#copy.at(backend)).model, key),
+    );
+  }
+
+  async run(tokens: ArrayLike<number>, options: RunOptions = {}) {
+    this.#copy.checkOpen();
+    const { V } = this.architecture;
+    check(tokens, 'list', 'tokens');
+    checkOptions(options, { ...JOB, ...WANTED, from: 'object' });
+    const { from } = options;
+    if (from) checkFrom(from, this.#copy, this.architecture);
+    const wanted = this.#wanted(tokens.length, options);
+    const ids = idsBelow(V, tokens);
+    const run = new Run(this.#copy, ids, wanted, this, from);
+    await run.begin(options);
+    await dropIfAborted(options.signal, run);
+    return run;
+  }
+
+  /** Checks the options of a run of n tokens and fills in their defaults. */
+  #wanted(
+    n: number,
+    { fields, edits = [], streaming, measuring, maps, from, ...options }: RunOptions,
+  ) {
+    const { context } = this.architecture;
+    // Some edits lead beyond the context; the core knows which.
+    const most = edits.length > 0 ? MOST_TOKENS : context;
+    expectInteger(n, 1, most, 'tokens.length');
+    const spare = from?.layer === undefined ? SPARE_TOKENS : 0;
+    const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
+    expectInteger(capacity, n, most, 'capacity');
+    if (maps !== undefined) expectInteger(maps, 0, MOST_BYTES, 'maps');
+    return { fields, edits, capacity, streaming, measuring, maps };
+  }
+
+  async runBytes(tokens: number, options: RunOptions = {}) {
+    this.#copy.checkOpen();
+    checkOptions(options, WANTED);
+    const wanted = this.#wanted(tokens, options);
+    return this.#copy.link.ask(async (backend) =>
+      backend.runBytes((await this.#copy.at(backend)).model, wanted),
+    );
+  }
+
+  async close() {
+    await Promise.all([
+      this.#copy.close(),
+      ...(this.#replicas ?? []).slice(1).map((replica) => replica.close()),
+    ]);
+  }
+}
+
+function idsBelow(V: number, tokens: ArrayLike<number>) {
+  const ids = Array.from(tokens);
+  ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
+  return ids;
+}
+
+/** Checks a run that another run is compared with, or begins from. */
+function checkBeside(run: unknown, copy: Copy, where: string): asserts run is Run {
+  const fits = run instanceof Run && run.isOf(copy);
+  if (!fits) expect(false, where, 'a run of the same model, in the same worker', run);
+}
+
+function checkFrom(
+  { run, layer }: { run: unknown; layer?: unknown },
+  copy: Copy,
+  { L }: Architecture,
+) {
+  checkBeside(run, copy, 'from.run');
+  if (layer !== undefined) expectInteger(layer, 0, L, 'from.layer');
+}
+
+class Run implements RunShape {
+  #copy;
+  #model;
+  #tokens;
+  #wanted;
+  /**
+   * The run that this one begins from. Once this run has begun, only a given layer keeps it: it
+   * changes numbers.
+   */
+  #from;
+  /** Orders the actions on this run: each sees what the previous one left. */
+  #chain = new Chain();
+  /** The run at a backend. After a stopped update it can only be updated or closed. */
+  #made: Made | undefined;
+  /** True once close was called: no action begins any more. */
+  #closed = false;
+  /** True once close had its turn. */
+  #isReleased = false;
+
+  constructor(
+    copy: Copy,
+    tokens: number[],
+    wanted: RunRequest & { edits: readonly Edit[] },
+    model: Recordable,
+    from?: RunOptions['from'],
+  ) {
+    this.#copy = copy;
+    this.#model = model;
+    this.#from = from && { run: from.run as Run, layer: from.layer ?? BY_EDITS };
+    this.#tokens = tokens;
+    this.#wanted = wanted;
+  }
+
+  get tokens() {
+    return this.#tokens as readonly number[];
+  }
+
+  get edits() {
+    return this.#wanted.edits;
+  }
+
+  async begin({ signal, onProgress }: Options) {
+    const { link } = this.#copy;
+    await this.#act({ changes: true, signal }, () =>
+      link.job({ signal, onProgress }, (backend, job) => this.#at(backend, job, signal)),
+    );
+    if (this.#from?.layer === BY_EDITS) this.#from = undefined;
+  }
+
+  /**
+   * Performs an action after all earlier ones on this run and on the runs that it needs.
+   * @param how `beside`: runs that it reads
+   */
+  #act<T>(
+    {
+      changes = false,
+      beside = [],
+      signal,
+    }: { changes?: boolean; beside?: readonly Run[]; signal?: AbortSignal | undefined },
+    act: () => Promise<T>,
+  ): Promise<T> {
+    const runs = [this, ...beside];
+    if (runs.some((run) => run.#closed)) throw runClosed();
+    const reads = runs.flatMap((run) => run.#needed()).map((run) => run.#chain);
+    return inTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
+  }
+
+  /** Returns this run and those that it begins from. */
+  #needed(): Run[] {
+    const { run, layer = BY_EDITS } = this.#from ?? {};
+    if (!run || (layer === BY_EDITS && run.#closed)) return [this];
+    return [this, ...run.#needed()];
+  }
+
+  /** Returns the run at the backend; a new backend computes it again, to the same bits. */
+  #at(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
+    if (this.#isReleased) throw runClosed();
+    const last = this.#made?.backend === backend ? this.#made : undefined;
+    if (last && !last.isPartial) return last.id;
+    const made = {
+      backend,
+      id: this.#make(backend, last?.id, job, signal),
+      isPartial: false,
+    };
+    this.#made = made;
+    made.id.catch(() => {
+      if (this.#made === made) this.#made = undefined;
+    });
+    return made.id;
+  }
+
+  /** @param partial run of a stopped update, whose memory is needed */
+  async #make(
+    backend: BackendApi,
+    partial: Promise<number> | undefined,
+    job: Job,
+    signal?: AbortSignal,
+  ) {
+    const { model } = await this.#copy.at(backend);
+    const from = await this.#beginning(backend);
+    if (partial) await backend.closeRun(await partial);
+    signal?.throwIfAborted();
+    return backend.run(job, model, Int32Array.from(this.#tokens), { ...this.#wanted, from });
+  }
+
+  /**
+   * Returns the run that this one begins from; none if that run was closed or has other tokens by
+   * now and is only a shortcut.
+   */
+  async #beginning(backend: BackendApi) {
+    if (!this.#from) return undefined;
+    const { run, layer } = this.#from;
+    const tokens = this.#tokens;
+    const isAlike =
+      run.#tokens.length === tokens.length && tokens.every((id, i) => id === run.#tokens[i]);
+    if (layer === BY_EDITS && (run.#closed || !isAlike)) return undefined;
+    return { run: await run.#at(backend), layer };
+  }
+
+  async update(tokens: ArrayLike<number>, options: Options = {}) {
+    check(tokens, 'list', 'tokens');
+    checkOptions(options, JOB);
+    expectInteger(tokens.length, 1, this.#wanted.capacity, 'tokens.length');
+    const ids = idsBelow(this.#model.architecture.V, tokens);
+    const { signal } = options;
+    const { link } = this.#copy;
+    await this.#act({ changes: true, signal }, () =>
+      link.job(options, async (backend, job) => {
+        if (this.#made?.backend !== backend) await this.#at(backend, job, signal);
+        const made = this.#made as Made;
+        const id = await made.id;
+        signal?.throwIfAborted();
+        try {
+          await backend.update(job, id, Int32Array.from(ids));
+          this.#tokens = ids;
+          made.isPartial = false;
+        } catch (error) {
+          // A refused update changes nothing; a stopped one leaves a partial run.
+          if (signal?.aborted) made.isPartial = true;
+          throw error;
+        }
+      }),
+    );
+  }
+
+  async field(name: string, where: FieldWhere = {}) {
+    const [tensor] = await this.read([{ ...where, field: name }]);
+    return tensor;
+  }
+
+  async metric(name: string, args: MetricArguments = {}) {
+    const [tensor] = await this.read([{ ...args, metric: name }]);
+    return tensor;
+  }
+
+  async read(reads: readonly Read[]): Promise<Tensor[]> {
+    checkList(reads, 'object', 'reads');
+    const list = Array.from(reads);
+    return this.#act({ beside: this.#basesOf(list) }, () => this.#read(list));
+  }
+
+  /** Returns the runs that these reads compare with. */
+  #basesOf(reads: readonly Read[]) {
+    const bases = reads.flatMap((read) => ('base' in read && read.base ? [read.base] : []));
+    return bases.map((base) => {
+      checkBeside(base, this.#copy, 'base');
+      return base;
+    });
+  }
+
+  /** Reads during an action's turn. */
+  #read(reads: readonly Read[]): Promise<Tensor[]> {
+    return this.#copy.link.ask(async (backend) => {
+      const bases = this.#basesOf(reads);
+      const [id, ...others] = await Promise.all([this, ...bases].map((run) => run.#at(backend)));
+      const posted = reads.map((read) =>
+        'base' in read && read.base ? { ...read, base: others.shift() } : read,
+      );
+      return backend.read(id, posted as ReadMessage[]);
+    });
+  }
+
+  /** Tells whether the run belongs to this copy: same model, same backend. */
+  isOf(copy: Copy) {
+    return this.#copy === copy;
+  }
+
+  async record(options?: RecordOptions) {
+    const read = (reads: readonly Read[]) => this.#read(reads);
+    return this.#act({}, async () => {
+      // Lazy import: recordings only.
+      const { recordRun } = await import('../recording/run.ts');
+      return recordRun({ tokens: this.#tokens, read }, this.#model, options);
+    });
+  }
+
+  async *generate(options: GenerateOptions) {
+    checkOptions(options, { ...JOB, temperature: 'number', seed: 'number' });
+    const { count, temperature = 0, topK = 0, seed = 1, signal, onProgress } = options;
+    const { capacity } = this.#wanted;
+    expectInteger(count, 0, capacity, 'count');
+    expect(temperature >= 0 && temperature < Infinity, 'temperature', '0 or more', temperature);
+    expectInteger(topK, 0, 2 ** 31 - 1, 'topK');
+    const random = randomBits(seed);
+    for (let done = 0; done < count; done++) {
+      signal?.throwIfAborted();
+      const bits = random();
+      const step = await this.#act({ changes: true, signal }, async () => {
+        if (done === 0) expectInteger(count, 0, capacity - this.#tokens.length, 'count');
+        const generated = await this.#copy.link.ask(async (backend) =>
+          backend.step(await this.#at(backend), temperature, topK, bits),
+        );
+        this.#tokens.push(generated.token);
+        return generated;
+      });
+      onProgress?.({ stage: 'generate', done: done + 1, total: count });
+      yield step as Step;
+    }
+  }
+
+  async close(): Promise<void> {
+    const { link } = this.#copy;
+    const closing = this.#act({ changes: true }, async () => {
+      const made = this.#made;
+      this.#isReleased = true;
+      this.#made = undefined;
+      this.#from = undefined;
+      if (!made || !link.isOpen) return;
+      await link.ask(async (backend) => {
+        if (backend === made.backend) await backend.closeRun(await made.id);
+      });
+    });
+    this.#closed = true;
+    await closing;
+  }
+}

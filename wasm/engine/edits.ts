@@ -1,0 +1,179 @@
+/**
+ * Encodes edits for the ABI: {i32 kind; f32 values[13]}, the row's parameters, then those of the
+ * operation that one of them names. The code knows no edit by name: all comes from the tables of
+ * describe.
+ */
+import { check, checkList } from '../abi/arguments.ts';
+import { SinkscopeError, expect, find } from '../abi/errors.ts';
+import type { Describe, EditKind, EditParameter } from '../abi/types.ts';
+import type { Edit } from './types.ts';
+
+/** an edit that a caller wrote */
+type Given = Record<string, unknown> & { kind?: unknown; parameters?: Record<string, unknown> };
+
+const VALUES = 13;
+
+export function encodeEdits(edits: unknown, describe: Describe) {
+  expect(Array.isArray(edits), 'edits', 'a list of edits', edits);
+  const list = edits as readonly unknown[];
+  const words = new Int32Array((1 + VALUES) * list.length);
+  const floats = new Float32Array(words.buffer);
+  list.forEach((edit, i) => {
+    const { kind, values } = encodeEdit(edit, `edits[${i}]`, describe);
+    words[(1 + VALUES) * i] = kind;
+    floats.set(values, (1 + VALUES) * i + 1);
+  });
+  return words;
+}
+
+/** NaN stands for an absent parameter; the core fills in defaults and checks ranges. */
+function encodeEdit(edit: unknown, where: string, describe: Describe) {
+  const isObject = typeof edit === 'object' && edit !== null;
+  expect(isObject, where, 'an object with a kind', edit);
+  const { kind: name, parameters: more, ...parameters } = edit as Given;
+  const kind = find(describe.edits, name, `${where}.kind`);
+  const specs = valuesOf(describe.edits[kind], parameters, describe);
+  const values = new Array(VALUES).fill(NaN);
+  for (const [key, value] of Object.entries({ ...parameters, ...more })) {
+    if (value === undefined) continue;
+    const nested = more && key in more ? `${where}.parameters.${key}` : `${where}.${key}`;
+    const at = specs.findIndex((parameter) => parameter.name === key);
+    const names = specs.map((parameter) => parameter.name).join(', ');
+    expect(at >= 0, nested, `a parameter of ${String(name)}: ${names}`, key);
+    values[at] = encodeValue(specs[at], value, nested, describe);
+  }
+  // The core knows no names of choices and would ask for a number.
+  describe.edits[kind].parameters.forEach(({ name: key, type, required, choices }, i) => {
+    const words = type === 'operation' ? describe.operations.map((row) => row.name) : choices;
+    const isGiven = !required || !words || !Number.isNaN(values[i]);
+    expect(isGiven, `${where}.${key}`, `one of ${words?.join(', ')}`, undefined);
+  });
+  return { kind, values };
+}
+
+/** Lists parameters in the order of their values: the row's, then those of its operation. */
+function valuesOf(
+  { parameters }: EditKind,
+  given: Record<string, unknown>,
+  { operations }: Describe,
+): readonly Pick<EditParameter, 'name' | 'type' | 'choices'>[] {
+  const named = parameters.find(({ type }) => type === 'operation');
+  const operation = named && operations.find(({ name }) => name === given[named.name]);
+  const more = operation?.parameters ?? [];
+  return [...parameters, ...more.map(({ name }) => ({ name, type: 'number' as const }))];
+}
+
+function encodeValue(
+  { type, choices }: Pick<EditParameter, 'type' | 'choices'>,
+  value: unknown,
+  where: string,
+  { operations }: Describe,
+) {
+  if (type === 'operation') return find(operations, value, where);
+  if (choices) {
+    const at = choices.indexOf(value as string);
+    expect(at >= 0, where, `one of ${choices.join(', ')}`, value);
+    return at;
+  }
+  expect(Number.isFinite(value), where, 'a number', value);
+  return value;
+}
+
+/**
+ * Parses an edit from "NAME:key=value,key=value", as the command line takes it.
+ * @throws SinkscopeError 'argument' for a name that is not in the table
+ * @example readEdit('evict:policy=window,budget=24', engine.describe)
+ */
+export function readEdit(text: string, describe: Describe): Edit {
+  check(text, 'text', 'edit');
+  check(describe, 'object', 'describe');
+  checkList(describe.edits, 'object', 'describe.edits');
+  const { edits } = describe;
+  const [name, ...rest] = text.split(':');
+  const row = edits[find(edits, name, 'edit')];
+  const edit: Record<string, string | number> = {};
+  for (const pair of rest.join(':').split(',').filter(Boolean)) {
+    const [key, value, ...more] = pair.split('=');
+    if (!value || more.length)
+      throw new SinkscopeError('argument', name, `expected key=value, got "${pair}"`);
+    if (key in edit)
+      throw new SinkscopeError('argument', name, `expected ${key} once, got "${pair}" too`);
+    const isWord = row.parameters.some(
+      (p) => p.name === key && (p.choices || p.type === 'operation'),
+    );
+    edit[key] =
+      isWord || value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value);
+  }
+  return { kind: name, ...edit };
+}
+
+type GivenEdit = { row: EditKind; given: Record<string, unknown>; describe: Describe };
+
+/**
+ * Words for {name} in a label; undefined for a parameter that is absent or has its default.
+ * @param isFirst whether the words begin the
+ * label
+ */
+function wordsOf(name: string, { row, given, describe }: GivenEdit, isFirst: boolean) {
+  const { layer, head, group } = given;
+  if (name === 'heads') {
+    if (layer !== undefined)
+      return head === undefined ? `every head of layer ${layer}` : `head L${layer}H${head}`;
+    return head === undefined ? 'every head' : `head ${head} of every layer`;
+  }
+  if (name === 'at') {
+    const kvHead = group === undefined ? '' : `key/value head ${group}`;
+    if (layer !== undefined && head !== undefined) return ` in L${layer}H${head}`;
+    if (layer !== undefined) return ` in layer ${layer}${kvHead && `, ${kvHead}`}`;
+    if (head !== undefined || kvHead) return ` in ${kvHead || `head ${head}`} of every layer`;
+    return '';
+  }
+  if (name === 'after') {
+    if (layer === undefined) return '';
+    return Number(layer) === 0 ? ' at the embedding' : ` after layer ${Number(layer) - 1}`;
+  }
+  const parameter = row.parameters.find((one) => one.name === name);
+  const value = given[name] ?? parameter?.default ?? undefined;
+  if (value === undefined || !parameter) return undefined;
+  if (parameter.type === 'operation')
+    return describe.operations.find((one) => one.name === value)?.label ?? String(value);
+  if (parameter.type === 'index' && parameter.below === 'T')
+    return value === 0 ? `${isFirst ? '' : 'the '}first token` : `token ${value}`;
+  return String(value).replace(/^-/, '\u2212');
+}
+
+function filled(text: string, edit: GivenEdit) {
+  const parts = text.replace(/\[([^\]]*)\]/g, (_, part) => {
+    const names = [...part.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+    const isSet = (name: string) => {
+      const standard = edit.row.parameters.find((one) => one.name === name)?.default ?? undefined;
+      return edit.given[name] !== undefined && edit.given[name] !== standard;
+    };
+    return names.every(isSet) ? part : '';
+  });
+  return parts.replace(
+    /\{(\w+)\}/g,
+    (_, name, at) => wordsOf(name, edit, at === 0) ?? `no ${name}`,
+  );
+}
+
+/**
+ * Names an edit in a phrase for titles and legends, with indices from 0.
+ * @throws SinkscopeError 'argument' for a kind that is not in the table
+ * @example editLabel({ kind: 'hide_key', key: 0, layer: 1, head: 3 }, describe) // first token hidden in L1H3
+ */
+export function editLabel(edit: Edit, describe: Describe): string {
+  check(edit, 'object', 'edit');
+  check(describe, 'object', 'describe');
+  checkList(describe.edits, 'object', 'describe.edits');
+  const { kind, parameters, ...fields } = edit as Given;
+  const row = describe.edits[find(describe.edits, kind, 'edit.kind')];
+  const given = { ...fields, ...parameters };
+  const labelled = { row, given, describe };
+  const texts = row.label.split('|').map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);
+  const value = (name: string) =>
+    given[name] ?? row.parameters.find((one) => one.name === name)?.default;
+  const [, , , text = row.name] =
+    texts.find(([, name, wanted]) => name === undefined || String(value(name)) === wanted) ?? [];
+  return filled(text, labelled);
+}

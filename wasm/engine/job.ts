@@ -1,0 +1,5 @@
+/** a call that can be stopped; `reports`: whether it reports progress */
+export type Job = { id: number; reports: boolean };
+
+/** A job that is never stopped and reports nothing. */
+export const QUIET = { id: 0, reports: false };

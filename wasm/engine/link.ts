@@ -1,0 +1,233 @@
+/** Links to a backend in a worker or in this thread. The next call replaces a lost backend. */
+import { hasWorkers } from '#host';
+import { startWorker } from '#start';
+import { SinkscopeError, unpackError } from '../abi/errors.ts';
+import { callThrough } from './messages.ts';
+import type { Backend, Report } from './backend.ts';
+import type { Job } from './job.ts';
+import type { Shared } from './thread_pool.ts';
+import type { Options } from './types.ts';
+import type { Door } from './worker.ts';
+
+/** a backend, in this thread or reached by messages */
+export type BackendApi = { [Method in keyof Backend]: Backend[Method] };
+
+/**
+ * A link detects a stuck worker by pings: it sends one every `wait` milliseconds and drops the
+ * worker after `pings` unanswered ones in a row. Counting pings instead of time is safe on a
+ * sleeping laptop: its thread has sent one ping only and gets the answer. ALWAYS serves hosts that
+ * report no end of a worker, while calls are pending; STOPPING watches a worker that was asked to
+ * stop a job, until that job ends.
+ */
+const ALWAYS = { wait: 5000, pings: 12 };
+const STOPPING = { wait: 1000, pings: 4 };
+
+let lastJob = 0;
+
+export class Link {
+  #address;
+  #inWorker;
+  #onLost;
+  #shared;
+  /** Numbers the backends, so that the end of one does not touch the next. */
+  #generation = 0;
+  #backend: Promise<BackendApi> | undefined;
+  #end = () => {};
+  #closed = false;
+  #waiting: Set<(error: Error) => void> = new Set();
+  #listeners: Map<number, NonNullable<Options['onProgress']>> = new Map();
+
+  /** @param address of the binary */
+  constructor(
+    address: string,
+    inWorker: boolean | undefined,
+    onLost?: (error: SinkscopeError) => void,
+    shared?: Shared,
+  ) {
+    this.#shared = shared;
+    this.#address = address;
+    this.#inWorker = inWorker;
+    this.#onLost = onLost;
+  }
+
+  /** True while there is a backend. */
+  get isOpen() {
+    return this.#backend !== undefined;
+  }
+
+  /** Whether the backend has, or will have, its own thread. */
+  get isAside() {
+    return this.#inWorker ?? hasWorkers;
+  }
+
+  /** Calls the backend, a new one if the last was lost. */
+  ask<T>(use: (backend: BackendApi) => Promise<T>): Promise<T> {
+    if (this.#closed) return Promise.reject(closed());
+    const backend = (this.#backend ??= this.#start());
+    const generation = this.#generation;
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(reject);
+      backend
+        .then(use)
+        .then(resolve, (thrown) => {
+          const error = asError(thrown);
+          if (error.code === 'lost') this.#lose(generation, error);
+          reject(error);
+        })
+        .finally(() => this.#waiting.delete(reject));
+    });
+  }
+
+  /** Calls the backend for a job, which can be stopped and reports progress. */
+  async job<T>(
+    { signal, onProgress }: Options,
+    use: (backend: BackendApi, job: Job) => Promise<T>,
+  ) {
+    signal?.throwIfAborted();
+    const job = { id: ++lastJob, reports: onProgress !== undefined };
+    let stop = () => {};
+    let endWatch = () => {};
+    if (onProgress) this.#listeners.set(job.id, onProgress);
+    try {
+      return await this.ask((backend) => {
+        signal?.throwIfAborted();
+        const generation = this.#generation;
+        stop = () => {
+          void backend.cancel(job.id).catch(() => {});
+          const seconds = (STOPPING.wait * (STOPPING.pings + 1)) / 1000;
+          const why = `it did not stop within ${seconds} s, nor answer`;
+          if (this.isAside)
+            endWatch = watch(backend, STOPPING, () => this.#lose(generation, gone(why)));
+        };
+        signal?.addEventListener('abort', stop);
+        return use(backend, job);
+      });
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : error;
+    } finally {
+      signal?.removeEventListener('abort', stop);
+      endWatch();
+      this.#listeners.delete(job.id);
+    }
+  }
+
+  close() {
+    this.#closed = true;
+    this.#drop(closed());
+  }
+
+  async #start(): Promise<BackendApi> {
+    const generation = ++this.#generation;
+    try {
+      return this.isAside ? await this.#startAside(generation) : await this.#startHere();
+    } catch (error) {
+      if (generation === this.#generation) this.#backend = undefined;
+      throw error;
+    }
+  }
+
+  /** Imports the backend's code only in a page without a worker. */
+  async #startHere() {
+    const { openBackend } = await import('./backend.ts');
+    const backend = await openBackend(this.#address, this.#report, this.#shared);
+    this.#end = () => void backend.end();
+    return backend;
+  }
+
+  async #startAside(generation: number) {
+    let worker: ReturnType<typeof startWorker> | undefined;
+    try {
+      worker = startWorker();
+      this.#end = worker.terminate;
+      const lost: Promise<never> = worker.ended.then((text) => Promise.reject(gone(text)));
+      const calls = callThrough(worker.port, this.#report);
+      const door = calls as unknown as Door;
+      const lock = `sinkscope-${generation}-${Math.random()}`;
+      const starting = Promise.all([door.holdLock(lock), door.start(this.#address, this.#shared)]);
+      const [isHeld] = await Promise.race([starting, lost]);
+      const backend = calls as unknown as BackendApi;
+      lost.catch((error) => this.#lose(generation, error));
+      if (isHeld) worker.watch(lock);
+      else this.#watchAlways(generation, backend, worker.terminate);
+      return backend;
+    } catch (thrown) {
+      worker?.terminate();
+      const error = asError(thrown, 'worker');
+      // A worker that close() ended during its start did not fail to start.
+      if (this.#closed || this.#inWorker || error.where !== 'worker') throw error;
+      // A page may not start workers of another site or from the disk, and a bundle may lack the
+      // file. Unless the caller asked for a worker, the page's own thread computes.
+      console.warn(
+        "sinkscope: engine/worker.js could not be started, so that the engine runs in the page's own thread and blocks it; " +
+          'the README has a section on bundlers.',
+      );
+      this.#inWorker = false;
+      return this.#startHere();
+    }
+  }
+
+  /** Pings the worker while calls are pending. */
+  #watchAlways(generation: number, backend: BackendApi, terminate: () => void) {
+    const why = `it has not answered for ${(ALWAYS.wait * ALWAYS.pings) / 1000} s`;
+    const lose = () => this.#lose(generation, gone(why));
+    const endWatch = watch(backend, ALWAYS, lose, () => this.#waiting.size > 0);
+    this.#end = () => {
+      endWatch();
+      terminate();
+    };
+  }
+
+  #lose(generation: number, error: SinkscopeError) {
+    if (generation !== this.#generation || !this.#backend) return;
+    this.#drop(error);
+    this.#onLost?.(error);
+  }
+
+  #drop(error: SinkscopeError) {
+    this.#backend = undefined;
+    this.#end();
+    for (const reject of this.#waiting) reject(error);
+    this.#waiting.clear();
+  }
+
+  #report: Report = (job, stage, done, total, facts) =>
+    this.#listeners.get(job)?.({ stage, done, total, ...facts });
+}
+
+/**
+ * Pings a worker, and calls `onSilence` when it stays silent.
+ * @param isAwaited whether calls are pending
+ * @returns stops the pings
+ */
+function watch(
+  backend: BackendApi,
+  { wait, pings }: typeof ALWAYS,
+  onSilence: () => void,
+  isAwaited: () => boolean = () => true,
+): () => void {
+  let unanswered = 0;
+  const note = () => (unanswered = 0);
+  const timer = setInterval(() => {
+    if (!isAwaited()) return;
+    if (unanswered++ === pings) onSilence();
+    else backend.memory().then(note, note);
+  }, wait);
+  return () => clearInterval(timer);
+}
+
+/** @param where place of the error, unless it names its own */
+function asError(thrown: unknown, where: string = '') {
+  if (thrown instanceof SinkscopeError) return thrown;
+  const packed = unpackError(thrown);
+  if (packed) return packed;
+  return new SinkscopeError('internal', where, String(thrown));
+}
+
+function gone(why: string) {
+  const next = 'the next call starts it again and reopens the model';
+  return new SinkscopeError('lost', 'worker', `it ended (${why}); ${next}`);
+}
+
+function closed() {
+  return new SinkscopeError('closed', 'engine', 'this engine has been closed');
+}

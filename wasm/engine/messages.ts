@@ -1,0 +1,76 @@
+/**
+ * Carries calls between a page and its worker: one side calls by name, the other answers. Both
+ * download this module, so it holds little: plain values, errors with their place, and reports
+ * without an answer.
+ */
+import { packError } from '../abi/errors.ts';
+
+/** a call, its answer, or a report */
+type Message = {
+  id: number;
+  name: string;
+  args: unknown[];
+  value?: unknown;
+  thrown?: unknown;
+  report?: never[];
+};
+export type Port = {
+  post(message: unknown, moved: Transferable[]): void;
+  listen(hear: (message: Message) => void): void;
+};
+
+const transferred: WeakMap<object, readonly Transferable[]> = new WeakMap();
+
+/**
+ * Returns the same value; posting it as an argument or an answer moves what `list` names instead of
+ * copying.
+ */
+export function transfer<T>(value: T, list: readonly Transferable[]) {
+  transferred.set(value as object, list);
+  return value;
+}
+
+const movedOf = (values: unknown[]) =>
+  values.flatMap((value) => transferred.get(value as object) ?? []);
+
+/** Represents the other side as an object: each method call is posted there. */
+export function callThrough(
+  port: Port,
+  onReport: (...args: never[]) => void,
+): Record<string, (...args: unknown[]) => Promise<unknown>> {
+  let last = 0;
+  const waiting: Map<number, { resolve(value: unknown): void; reject(why: unknown): void }> =
+    new Map();
+  port.listen(({ id, value, thrown, report }) => {
+    if (report) return onReport(...report);
+    const call = waiting.get(id);
+    waiting.delete(id);
+    if (thrown) call?.reject(thrown);
+    else call?.resolve(value);
+  });
+  const call =
+    (name: string | symbol) =>
+    (...args: unknown[]) =>
+      new Promise((resolve, reject) => {
+        port.post({ id: ++last, name, args }, movedOf(args));
+        waiting.set(last, { resolve, reject });
+      });
+  // `await` asks this proxy for `then`; it is not a promise.
+  return new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : call(name)) });
+}
+
+/**
+ * Answers the other side's calls.
+ * @param target returns the object with the methods
+ */
+export function answer(port: Port, target: () => object) {
+  port.listen(async ({ id, name, args }) => {
+    try {
+      const methods = target() as Record<string, (...args: unknown[]) => unknown>;
+      const value = await methods[name](...args);
+      port.post({ id, value }, movedOf([value]));
+    } catch (error) {
+      port.post({ id, thrown: packError(error) }, []);
+    }
+  });
+}

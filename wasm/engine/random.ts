@@ -1,0 +1,15 @@
+/**
+ * Draws the same random bits on every machine: splitmix32, a counter run through a mixer, is small
+ * and good enough to sample tokens.
+ * @returns gives 32 uniform bits per call
+ */
+export function randomBits(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let bits = state;
+    bits = Math.imul(bits ^ (bits >>> 16), 0x21f0aaad);
+    bits = Math.imul(bits ^ (bits >>> 15), 0x735a2d97);
+    return (bits ^ (bits >>> 15)) >>> 0;
+  };
+}

@@ -1,0 +1,23 @@
+/** A thread of the core's pool runs the same binary on the same memory, with its own stack. */
+import { listen, reply } from '#inside';
+
+/** stack: its upper end */
+export type Task = {
+  binary: WebAssembly.Module;
+  memory: WebAssembly.Memory;
+  stack: number;
+  worker: number;
+};
+
+listen(async ({ binary, memory, stack, worker }: Task) => {
+  const { exports } = await WebAssembly.instantiate(binary, { env: { memory } });
+  const call = exports as Record<string, (...args: number[]) => void>;
+  (call.stackRestore ?? call._emscripten_stack_restore)(stack);
+  reply('ready');
+  try {
+    call.ss_wasm_pool_help(worker);
+  } catch (error) {
+    call.ss_wasm_pool_break();
+    throw error;
+  }
+});

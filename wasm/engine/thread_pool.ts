@@ -1,0 +1,69 @@
+/** The thread pool of a module: its threads start when the first large model opens. */
+import { canWait, startThread } from '#thread';
+import { SinkscopeError } from '../abi/errors.ts';
+import type { Module } from '../abi/module.ts';
+import type { Task } from './thread.ts';
+
+/** threads: how many share the binary's memory */
+export type Shared = { address: string; threads: number };
+
+/** Jobs with fewer multiplications run on one thread: waking the others costs more. */
+const MIN_MULTIPLICATIONS = 2 ** 19;
+/** Bytes of a thread's stack, which holds a few nested kernel calls. */
+const STACK = 2 ** 18;
+
+export class ThreadPool {
+  #module;
+  #threads;
+  #least;
+  #started: ReturnType<typeof startThread>[] = [];
+  #ended = false;
+
+  /** @param threads including the caller's */
+  constructor(module: Module, threads: number, least: number = MIN_MULTIPLICATIONS) {
+    this.#module = module;
+    this.#least = least;
+    this.#threads = module.shared && canWait() ? threads : 1;
+  }
+
+  /**
+   * Starts the threads, which then share each computation; without them one thread computes alone.
+   */
+  async start() {
+    if (this.#threads === 1) return;
+    const threads = this.#threads;
+    this.#threads = 1;
+    const { binary, memory } = this.#module;
+    // Threads read the pool as soon as they start.
+    this.#module.call('pool', threads, this.#least);
+    const ready = Array.from({ length: threads - 1 }, (_, i) => {
+      const stack = this.#module.reserve(STACK) + STACK;
+      return this.#startThread({ binary, memory, stack, worker: i + 1 });
+    });
+    await Promise.all(ready);
+  }
+
+  #startThread(task: Task) {
+    let helps = false;
+    return new Promise((resolve) => {
+      const onReady = () => {
+        helps = true;
+        resolve(undefined);
+      };
+      const onEnd = (why: string) => {
+        resolve(undefined);
+        // A thread that dies within a piece leaves numbers half done.
+        if (helps && !this.#ended)
+          this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${why})`);
+      };
+      const thread = startThread(onReady, onEnd);
+      this.#started.push(thread);
+      thread.give(task);
+    }).catch(() => {});
+  }
+
+  end() {
+    this.#ended = true;
+    for (const thread of this.#started) thread.end();
+  }
+}

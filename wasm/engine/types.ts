@@ -1,0 +1,323 @@
+/** Open models, run tokens through them, and read what the runs recorded. */
+import type { Architecture, Bytes, Describe, Tensor } from '../abi/types.ts';
+import type { SinkscopeError } from '../abi/errors.ts';
+import type { RecordOptions, Recording } from '../recording/types.ts';
+import type { ModelFiles, Source } from '../loading/types.ts';
+import type { TrainOptions, Training } from '../lab/types.ts';
+
+/** Replaces the attention operation of heads. An absent layer or head means all of them. */
+export interface OperationEdit {
+  readonly kind: 'operation';
+  readonly layer?: number;
+  readonly head?: number;
+  readonly operation: string;
+  /** Parameters by their names in describe.operations; absent ones take their defaults. */
+  readonly parameters?: Readonly<Record<string, number>>;
+}
+
+/** Queries see only the first and the most recent keys, themselves included. */
+export interface MaskEdit {
+  readonly kind: 'mask';
+  readonly layer?: number;
+  readonly head?: number;
+  /** Number of first keys. */
+  readonly first: number;
+  /** Number of most recent keys. */
+  readonly recent: number;
+}
+
+/**
+ * Any row of describe.edits: its name as `kind`, and its parameters by name. Layers, heads and
+ * tokens count from 0.
+ */
+export interface NamedEdit {
+  readonly kind: string;
+  readonly [parameter: string]: string | number | undefined;
+}
+
+/**
+ * A counterfactual change of a run, never of the weights. Edits combine; where two contradict each
+ * other, the last one wins.
+ */
+export type Edit = OperationEdit | MaskEdit | NamedEdit;
+
+export interface Progress {
+  /** The current stage: 'read', 'open', 'run', 'generate' or 'measure'. */
+  readonly stage: string;
+  /**
+   * Progress in bytes for 'read', tokens for 'run' and 'generate', runs for 'measure', else 0..1.
+   */
+  readonly done: number;
+  /** NaN when unknown. */
+  readonly total: number;
+  /**
+   * Smoothed rate in bytes per second; for 'measure' in runs per second over all workers. NaN until
+   * known.
+   */
+  readonly rate?: number;
+  /** Seconds until the file is read; NaN until known. */
+  readonly remaining?: number;
+  /** A sentence for the reader: a cut connection was reopened, or the cache cannot keep files. */
+  readonly note?: string;
+}
+
+export interface Options {
+  /** Stops the work between two layers; the promise rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+/**
+ * How matrices are multiplied. 'exact' uses floats, with the same bits in every build. 'relaxed'
+ * uses floats with fused multiply-add where the host has it: a quarter faster; like 'exact', it
+ * stays within 2e-5 of a field's largest number from an F64 computation. 'int8' uses 8-bit
+ * integers, with a scale per output for weights and a scale per token for activations, found during
+ * the run: several times as fast and approximate; norms, attention, routers and metrics stay in
+ * floats.
+ */
+export type Arithmetic = 'exact' | 'relaxed' | 'int8';
+
+export interface OpenOptions extends Options {
+  /**
+   * Default 'exact'. The others load binaries and workers of their own. 'relaxed' equals 'exact'
+   * where the host fuses no products. 'int8' takes one more byte per weight and throws
+   * SinkscopeError 'unsupported' on a host without SIMD.
+   */
+  readonly arithmetic?: Arithmetic;
+}
+
+export interface RunOptions extends Options {
+  /** Names from describe.fields; the default is those that are `standard`. */
+  readonly fields?: readonly string[];
+  readonly edits?: readonly Edit[];
+  /**
+   * Number of tokens that the run has memory for, generation included; default: the given tokens +
+   * 64, at most the context. A rotary model reads beyond its context if every head evicts within
+   * it, with positions as in the cache.
+   */
+  readonly capacity?: number;
+  /**
+   * A run of this model and these tokens, in the same worker, that this one begins from. With a
+   * layer: the new run copies the residual stream after `layer` layers (0: the embedding) and all
+   * fields below, and computes only the layers above, under these edits. The base run must have
+   * recorded `hidden` and, for the layers below, the fields of this run. Without a layer: the new
+   * run copies the layers and the tokens that no edit touches, as far as both runs recorded what
+   * this takes (`hidden` for layers, `att` for evictions); it has the same bits as a run from
+   * scratch and can be extended and updated.
+   */
+  readonly from?: { readonly run: Run; readonly layer?: number };
+  /**
+   * Bytes that attention maps (`att`, `scores`) may take; default 64 MiB. Beyond that, the run
+   * keeps queries and keys, computes each row when it is read, to the same bits, and accumulates
+   * the metrics of maps as it goes: memory then grows with the number of tokens, not with its
+   * square. 0 stores no map.
+   */
+  readonly maps?: number;
+  /**
+   * Keeps of `att`, `scores`, `q`, `k`, `v` and `hidden` only what `accumulated` metrics need, over all tokens,
+   * and no rows: a fifth of the memory for a long text. The run refuses these fields and other metrics of
+   * them; it begins from no other run, and no other begins from it; no token can be appended, since its keys
+   * are gone. A list names the metrics that will be read, so that `spectral` ones are found only if named.
+   */
+  readonly measuring?: boolean | readonly string[];
+  /**
+   * Keeps only the keys and values that an eviction keeps, so that memory grows with its budget
+   * and, by 12 bytes per token, with the text. Every head must evict, query by query (not snapkv);
+   * only `streamed` fields can be recorded. The losses have the same bits.
+   */
+  readonly streaming?: boolean;
+}
+
+export interface Where {
+  readonly layer?: number;
+  readonly head?: number;
+}
+
+/** Selects a part of a field. */
+export interface FieldWhere extends Where {
+  /** Rows [from, to) of the first dimension T: queries of a map, tokens of other fields. Default: all. */
+  readonly rows?: readonly [number, number];
+  /**
+   * For 'att' and 'scores': block size. Instead of cells the read gives blocks of `block` queries
+   * by `block` keys, [.., 2, P, P] with P = ceil(T / block): the mean, then the maximum of the
+   * visible cells. Excludes `rows`.
+   */
+  readonly block?: number;
+}
+
+export interface MetricArguments extends Where {
+  /** Threshold of Sink_k^eps; the default is in describe.defaults. */
+  readonly eps?: number;
+  /** Restricts the metric to the first `tokens` tokens; default: all. */
+  readonly tokens?: number;
+  /**
+   * For metrics that list it among their `arguments`: the run to compare with. It has the same
+   * model, worker and fields.
+   */
+  readonly base?: Run;
+}
+
+/** One read from a run: a field or a metric. */
+export type Read =
+  ({ readonly field: string } & FieldWhere) | ({ readonly metric: string } & MetricArguments);
+
+export interface GenerateOptions extends Options {
+  /** Number of tokens to add. */
+  readonly count: number;
+  /** 0 is greedy decoding. Default 0. */
+  readonly temperature?: number;
+  /** Draws from the K most likely tokens; 0 means all. Default 0. */
+  readonly topK?: number;
+  readonly seed?: number;
+}
+
+/** One generated token, and the attention that every head paid from it. */
+export interface Step {
+  readonly token: number;
+  /** Position of the token, 0-based. */
+  readonly position: number;
+  /**
+   * Attention weights of this token's query over all keys: [L, H, position + 1]; [L, H, 0] if the
+   * run does not record 'att'.
+   */
+  readonly att: Tensor;
+}
+
+/**
+ * Calls on one run form a chain, whether or not the caller awaits them: each sees what the previous
+ * call left. Reads between two changes (update, a step of generate, close) travel together; close
+ * waits for earlier calls. A call that waits for its turn ends at once when its signal is aborted.
+ */
+export interface Run {
+  /** All tokens of the run: those of the prompt and the generated ones. */
+  readonly tokens: readonly number[];
+  readonly edits: readonly Edit[];
+  /**
+   * Reads a recorded field, [.., T, ..]; layer, head and rows select a part.
+   * @example const rows = await run.field('att', { layer: 3, head: 1, rows: [4000, 4064] }); // [64, T]
+   */
+  field(name: string, where?: FieldWhere): Promise<Tensor>;
+  metric(name: string, args?: MetricArguments): Promise<Tensor>;
+  /** Reads many fields and metrics in one round trip, in order. */
+  read(reads: readonly Read[]): Promise<Tensor[]>;
+  /**
+   * Appends tokens one after another; the trace grows with them. Each step is its own call in the
+   * run's chain.
+   * @example for await (const step of run.generate({ count: 8 })) show(step.token);
+   */
+  generate(options: GenerateOptions): AsyncIterable<Step>;
+  /**
+   * Replaces the run's tokens, at most `capacity`, with the same bits as a new run. The run reuses
+   * what it recorded of the longest common prefix, so appending one token costs one token, and
+   * changing one costs it and all after it. After an eviction, and where tokens depend on later
+   * ones (prefix and bidirectional masks, edits that look at all tokens), everything is computed. A
+   * refused or stopped update leaves the run as it was.
+   * @example await run.update([...run.tokens, next]);
+   */
+  update(tokens: ArrayLike<number>, options?: Options): Promise<void>;
+  /**
+   * Returns the run as the bytes of a recording: the fields of its prompt, without means.
+   * @example const bytes = await run.record({ fields: ['att'], strings: (ids) => ids.map(piece) });
+   */
+  record(options?: RecordOptions): Promise<Bytes>;
+  close(): Promise<void>;
+}
+
+export interface Model {
+  readonly architecture: Architecture;
+  /** The arithmetic that it was opened with. */
+  readonly arithmetic: Arithmetic;
+  /** The tables of its engine. */
+  readonly describe: Describe;
+  /**
+   * This model in each worker of the engine, itself first. A replica opens at its first run and
+   * closes with this model. Their number depends on size: the copies take up to 1 GiB.
+   */
+  readonly replicas: readonly Replica[];
+  run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
+  /**
+   * Returns the bytes that a run of `tokens` tokens will take, without the model.
+   * @example await model.runBytes(4000, { streaming: true, edits });
+   */
+  runBytes(tokens: number, options?: Omit<RunOptions, 'from' | keyof Options>): Promise<number>;
+  /**
+   * Reads a value of a GGUF file's metadata; undefined if the file lacks the key or has another
+   * format.
+   * @example const name = await model.metadata('general.name');
+   */
+  metadata(
+    key: string,
+  ): Promise<
+    | string
+    | number
+    | boolean
+    | readonly string[]
+    | readonly boolean[]
+    | readonly number[]
+    | undefined
+  >;
+  close(): Promise<void>;
+}
+
+/** A model in one of the engine's workers. */
+export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
+
+export interface Engine {
+  readonly describe: Describe;
+  /**
+   * Returns the same tables with the texts for readers and the lab's parts: each `meaning`,
+   * `question` and `source`. Every call fetches them from sinkscope.describe.json next to the
+   * binaries.
+   */
+  explain(): Promise<Describe>;
+  open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
+  /**
+   * Opens a recording: what a model did on some prompts, without the model. The first call fetches
+   * the binary of `lab`.
+   * @throws SinkscopeError with the tensor or the key for a file that is no recording or
+   * contradicts itself
+   * @example
+   * const recording = await engine.openRecording(new URL('smollm2.safetensors', location.href));
+   * const sink = (await recording.mean('sink_ratio')).data[0];
+   */
+  openRecording(source: Source, options?: Options): Promise<Recording>;
+  /** Begins a training in its own worker while one is free. Needs `lab: true`. */
+  train(options: TrainOptions): Promise<Training>;
+  /**
+   * Returns the bytes of memory of all workers. Closing frees memory for reuse only, so the number
+   * keeps its peak.
+   */
+  memory(): Promise<number>;
+  /** Ends the workers. A Node.js process stays alive until then. */
+  close(): Promise<void>;
+}
+
+export interface EngineOptions {
+  /** Runs the engine in a worker; default: wherever one can start. */
+  readonly worker?: boolean;
+  /** 'simd', 'base', or 'auto' (the default: SIMD where the host validates it). */
+  readonly kernels?: 'auto' | 'simd' | 'base';
+  /** Loads the binary that can also train models; it is a quarter larger. */
+  readonly lab?: boolean;
+  /** Folder of the .wasm files; default: next to the module. */
+  readonly base?: URL | string;
+  /**
+   * Number of workers that share a study; default: one less than the cores, or both of two. The
+   * first does everything else; the others start when a study needs them.
+   */
+  readonly workers?: number;
+  /**
+   * Largest number of threads that share the work of one run; default 1. They share memory, which a
+   * browser allows only in a cross-origin isolated page, and need a worker and SIMD. Each
+   * arithmetic has threads in its first worker only; training has none. They start with the first
+   * model of 8 million parameters or more. Where the host offers none, one thread computes. Any
+   * number of threads gives the same bits.
+   */
+  readonly threads?: number;
+  /**
+   * Called when a worker has ended unexpectedly or its core has stopped. Pending calls reject with
+   * the same error, code 'lost'. The next call restarts the engine, reopens the model from its
+   * files and repeats the run: models and runs stay valid.
+   */
+  readonly onLost?: (error: SinkscopeError) => void;
+}

@@ -1,0 +1,23 @@
+/** The worker holds a backend and answers messages. */
+import { holdLivenessLock, workerPort } from '#host';
+import { openBackend } from './backend.ts';
+import { answer } from './messages.ts';
+import type { Backend } from './backend.ts';
+import type { Shared } from './thread_pool.ts';
+
+export type Door = typeof door;
+
+let backend: Backend | undefined;
+const port = workerPort();
+
+/** Answers until there is a backend. */
+const door = {
+  holdLock: holdLivenessLock,
+
+  /** @param address of the binary */
+  async start(address: string, shared?: Shared) {
+    backend = await openBackend(address, (...report) => port.post({ report }, []), shared);
+  },
+};
+
+answer(port, () => backend ?? door);

@@ -1,0 +1,13 @@
+/**
+ * Connects the workers of tokenizers and of threads to the thread that started them;
+ * inside_browser.ts is the twin.
+ */
+import { parentPort } from 'node:worker_threads';
+
+export function listen<Message>(hear: (message: Message) => void) {
+  parentPort?.on('message', hear);
+}
+
+export function reply(answer: unknown) {
+  parentPort?.postMessage(answer);
+}

@@ -1,0 +1,103 @@
+/** Implements the host interface for Node.js; browser.ts is the twin. */
+import { parentPort } from 'node:worker_threads';
+import { openAsBlob } from 'node:fs';
+import { open, readdir, stat } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { basename, join, sep } from 'node:path';
+import type { Port } from '../engine/messages.ts';
+import type { Streamed } from '../loading/files.ts';
+import type { DiskFile } from '../loading/types.ts';
+
+/** Posts messages to a worker, or from within a worker to its parent. */
+export const portTo = (
+  other: import('node:worker_threads').Worker | import('node:worker_threads').MessagePort,
+): Port => ({
+  post: (message, moved) =>
+    other.postMessage(message, moved as import('node:worker_threads').Transferable[]),
+  listen: (hear) => other.on('message', hear),
+});
+
+export function workerPort() {
+  if (!parentPort) throw new Error('worker.js runs in a worker only');
+  return portTo(parentPort);
+}
+
+/** Node.js reports the end of every thread, so no lock is needed. */
+export async function holdLivenessLock(_name: string) {
+  return true;
+}
+
+export const home = (): string | undefined => new URL('..', import.meta.url).href;
+
+export const hasWorkers = true;
+
+export const canShare = () => true;
+
+export const cores = availableParallelism;
+
+/** Returns a Blob that can be posted; for a Blob on a file, the stream of its bytes. */
+export function portable(blob: Blob): Blob | Streamed {
+  try {
+    return structuredClone(blob);
+  } catch {
+    const name = 'name' in blob ? String(blob.name) : 'weights';
+    return { stream: blob.stream(), bytes: blob.size, name };
+  }
+}
+
+/** Works like fetch, which has no file addresses in Node.js. */
+export async function request(address: URL, init?: RequestInit): Promise<Response> {
+  if (address.protocol !== 'file:') return fetch(address, init);
+  const file = await open(address);
+  const { size } = await file.stat();
+  const stream = file.readableWebStream({ type: 'bytes' }) as unknown as ReadableStream<Uint8Array>;
+  const type = address.pathname.endsWith('.wasm') ? 'application/wasm' : '';
+  const headers = { 'content-length': String(size), 'content-type': type };
+  return new Response(
+    closing(stream, () => file.close()),
+    { headers },
+  );
+}
+
+/** Wraps the stream; `close` runs after its last byte or when it is cancelled. */
+function closing(stream: ReadableStream<Uint8Array>, close: () => Promise<void>) {
+  const reader = stream.getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (!done) return controller.enqueue(value);
+      await close();
+      controller.close();
+    },
+    async cancel() {
+      await reader.cancel().catch(() => {});
+      await close();
+    },
+  });
+}
+
+/** Lets pending messages in. */
+export function pause() {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/**
+ * Returns the files at a path as lazily read Blobs; undefined when the path does not exist. An
+ * index may name shards in subfolders, so those are listed too.
+ */
+export async function diskFiles(path: string): Promise<DiskFile[] | undefined> {
+  const stats = await stat(path).catch(() => undefined);
+  if (!stats) return undefined;
+  if (!stats.isDirectory()) return [{ path: basename(path), file: await openAsBlob(path) }];
+  const top = await readdir(path);
+  const recursive = top.some((name) => name.endsWith('.index.json'));
+  const names = recursive ? await readdir(path, { recursive }) : top;
+  const files = await Promise.all(
+    names.map(async (name) => {
+      const full = join(path, name);
+      if (!(await stat(full)).isFile()) return [];
+      return [{ path: name.replaceAll(sep, '/'), file: await openAsBlob(full) }];
+    }),
+  );
+  return files.flat();
+}

@@ -1,0 +1,31 @@
+/** Starts the engine's worker in a browser; start_node.ts is the twin. */
+import { portTo } from './browser.ts';
+import { reaching } from './reach.ts';
+
+/**
+ * Starts the worker; bundlers recognize exactly this expression. `ended` resolves to a sentence on
+ * how it ended. A browser reports only some ends; `watch` detects the others by a liveness lock.
+ */
+export function startWorker() {
+  const worker = reaching(
+    () => new Worker(new URL('../engine/worker.ts', import.meta.url), { type: 'module' }),
+  );
+  const over = new AbortController();
+  let end: (why: string) => void = () => {};
+  const ended: Promise<string> = new Promise((resolve) => (end = resolve));
+  worker.addEventListener('error', ({ message }) => end(message || 'it could not be started'));
+  worker.addEventListener('messageerror', () => end('a message could not be read'));
+  return {
+    port: portTo(worker),
+    ended,
+    /** Waits for the liveness lock that the worker holds: the browser frees it when the worker ends. */
+    watch(lock: string) {
+      const { signal } = over;
+      navigator.locks.request(lock, { signal }, () => end('without a word')).catch(() => {});
+    },
+    terminate() {
+      over.abort();
+      worker.terminate();
+    },
+  };
+}

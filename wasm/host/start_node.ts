@@ -1,0 +1,19 @@
+/** Starts the engine's worker in Node.js; start_browser.ts is the twin. */
+import { Worker } from 'node:worker_threads';
+import { portTo } from './node.ts';
+
+/** Starts the worker. `ended` resolves to a sentence on how it ended; Node.js reports every end. */
+export function startWorker() {
+  const worker = new Worker(new URL('../engine/worker.ts', import.meta.url));
+  const ended: Promise<string> = new Promise((resolve) => {
+    worker.on('error', (error) => resolve(String(error)));
+    worker.on('messageerror', (error) => resolve(String(error)));
+    worker.on('exit', (code) => resolve(`exit code ${code}`));
+  });
+  return {
+    port: portTo(worker),
+    ended,
+    watch(_sign: string) {},
+    terminate: () => void worker.terminate(),
+  };
+}

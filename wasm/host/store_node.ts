@@ -1,0 +1,27 @@
+/** Stores bytes by name in one folder; store_browser.ts is the twin. */
+import { randomUUID } from 'node:crypto';
+import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Store } from '../loading/parts.ts';
+
+/** The folder is SINKSCOPE_CACHE, else `sinkscope` in the user's cache folder. */
+export async function openStore(): Promise<Store | undefined> {
+  const { SINKSCOPE_CACHE, XDG_CACHE_HOME } = process.env;
+  const caches = XDG_CACHE_HOME || join(homedir(), '.cache');
+  const folder = SINKSCOPE_CACHE || join(caches, 'sinkscope');
+  const at = (name: string) => join(folder, name);
+  return {
+    kind: 'folder',
+    async put(name, bytes) {
+      await mkdir(folder, { recursive: true });
+      // A rename makes the write atomic for concurrent readers and writers.
+      const aside = at(`${name}.${randomUUID()}.tmp`);
+      await writeFile(aside, bytes);
+      await rename(aside, at(name));
+    },
+    get: (name) => readFile(at(name)).catch(() => undefined),
+    remove: (name) => rm(at(name), { force: true }),
+    names: () => readdir(folder).catch(() => []),
+  };
+}

@@ -1,0 +1,165 @@
+/**
+ * Makes the folder of a trained model, which the page, `sinkscope measure` and transformers open,
+ * with a recipe that repeats the training to the same digits.
+ */
+import { check, checkOptions } from '../abi/arguments.ts';
+import { expect, expectInteger, unlike } from '../abi/errors.ts';
+import type { LabRecipe, LabTokenizer } from './types.ts';
+
+const FIRST = '<s>';
+const SPECIAL = {
+  single_word: false,
+  lstrip: false,
+  rstrip: false,
+  normalized: false,
+  special: true,
+};
+
+/** Returns `count` consecutive characters from `from` on. */
+function run(from: string, count: number) {
+  const first = from.codePointAt(0) as number;
+  return Array.from({ length: Math.max(0, count) }, (_, i) => String.fromCodePoint(first + i));
+}
+
+/** Prepends the first token to every text, because every sequence of the training began with it. */
+function startsWith(id: number) {
+  const start = { SpecialToken: { id: FIRST, type_id: 0 } };
+  const text = (name: string) => ({ Sequence: { id: name, type_id: 0 } });
+  return {
+    type: 'TemplateProcessing',
+    single: [start, text('A')],
+    pair: [start, text('A'), text('B')],
+    special_tokens: { [FIRST]: { id: FIRST, ids: [id], tokens: [FIRST] } },
+  };
+}
+
+/**
+ * Makes a tokenizer for the lab's own tasks, in which every token is a character; `first` is <s>,
+ * -1: no start token.
+ */
+export function labTokenizer(
+  shape: {
+    readonly vocabulary?: number;
+    readonly triggers?: number;
+    readonly first?: number;
+  } = {},
+): LabTokenizer {
+  check(shape, 'object', 'shape');
+  const { vocabulary = 64, triggers = 8, first = 0 } = shape;
+  expectInteger(vocabulary, 1, 2 ** 24, 'vocabulary');
+  expectInteger(triggers, 0, 2 ** 24, 'triggers');
+  expectInteger(first, -1, vocabulary - 1, 'first');
+  const triggerCount = Math.min(triggers, vocabulary);
+  const triggerWords = [
+    ...run('①', Math.min(triggerCount, 20)),
+    ...run('一', Math.min(triggerCount - 20, 20_000)),
+  ];
+  const plainWords = [...run('a', 26), ...run('A', 26), ...run('0', 10), '+', '='];
+  const words = ['*', ...triggerWords, ...plainWords, ...run('가', 11_000)].slice(0, vocabulary);
+  for (let id = words.length; id < vocabulary; id++) words.push(`<${id}>`);
+  if (first >= 0) words[first] = FIRST;
+  const config = {
+    tokenizer_class: 'PreTrainedTokenizerFast',
+    ...(first >= 0 ? { bos_token: FIRST } : {}),
+  };
+  return {
+    words,
+    tokenizer: JSON.stringify({
+      version: '1.0',
+      truncation: null,
+      padding: null,
+      added_tokens: first >= 0 ? [{ id: first, content: FIRST, ...SPECIAL }] : [],
+      normalizer: null,
+      pre_tokenizer: null,
+      post_processor: first >= 0 ? startsWith(first) : null,
+      decoder: null,
+      model: {
+        type: 'BPE',
+        dropout: null,
+        unk_token: null,
+        continuing_subword_prefix: null,
+        end_of_word_suffix: null,
+        fuse_unk: false,
+        byte_fallback: false,
+        vocab: Object.fromEntries(words.map((text, id) => [text, id])),
+        merges: [],
+      },
+    }),
+    tokenizerConfig: JSON.stringify(config, null, 2),
+  };
+}
+
+/**
+ * Returns the files of a trained model, which `planFiles`, the command line and transformers open,
+ * with its recipe.json.
+ */
+export function labFolder(parts: {
+  readonly config: object;
+  readonly weights: Uint8Array;
+  readonly tokenizer: string;
+  readonly tokenizerConfig?: string;
+  readonly recipe: LabRecipe;
+  readonly text?: string;
+}): { readonly path: string; readonly data: string | Uint8Array }[] {
+  checkOptions(parts, { tokenizerConfig: 'text', text: 'text' }, 'made');
+  const { config, weights, tokenizer, tokenizerConfig, recipe, text } = parts;
+  check(config, 'object', 'config');
+  expect(weights instanceof Uint8Array, 'weights', 'a Uint8Array', weights);
+  check(tokenizer, 'text', 'tokenizer');
+  checkLabRecipe({ ...recipe, resumed: [] });
+  const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
+  return [
+    { path: 'config.json', data: json(config) },
+    { path: 'model.safetensors', data: weights },
+    { path: 'tokenizer.json', data: tokenizer },
+    ...(tokenizerConfig ? [{ path: 'tokenizer_config.json', data: tokenizerConfig }] : []),
+    ...(text === undefined ? [] : [{ path: 'text.txt', data: text }]),
+    { path: 'recipe.json', data: json(recipe) },
+  ];
+}
+
+/**
+ * Checks a parsed recipe.json.
+ * @throws SinkscopeError 'argument' with the expected and the actual value
+ */
+export function checkLabRecipe(json: unknown): LabRecipe {
+  check(json, 'object', 'recipe.json');
+  const {
+    settings,
+    steps_done,
+    from = null,
+    text = null,
+    resumed = [],
+  } = json as Record<string, unknown>;
+  const where = (name: string) => `recipe.json: ${name}`;
+  check(settings, 'object', where('settings'));
+  expect(!Array.isArray(settings), where('settings'), 'an object', settings);
+  for (const [name, value] of Object.entries(settings as object))
+    expect(
+      typeof value === 'number' || typeof value === 'string',
+      where(`settings.${name}`),
+      'a number or a word',
+      value,
+    );
+  expectInteger(steps_done, 0, 2 ** 31 - 1, where('steps_done'));
+  expect(Array.isArray(resumed), where('resumed'), 'a list of steps', resumed);
+  if ((resumed as unknown[]).length)
+    throw unlike(
+      where('resumed'),
+      'a training in one go, which alone can be repeated',
+      `one that lost its optimizer state after step ${(resumed as unknown[]).join(', ')}`,
+    );
+  if (from !== null) {
+    check(from, 'object', where('from'));
+    const { model, step = null, sha256: hash = null } = from as Record<string, unknown>;
+    check(model, 'text', where('from.model'));
+    if (step !== null) expectInteger(step, 0, 2 ** 31 - 1, where('from.step'));
+    if (hash !== null) check(hash, 'text', where('from.sha256'));
+  }
+  if (text !== null) {
+    check(text, 'object', where('text'));
+    const { sha256: hash = null } = text as Record<string, unknown>;
+    if (hash !== null) check(hash, 'text', where('text.sha256'));
+  }
+  return { settings, steps_done, from, text } as LabRecipe;
+}

@@ -1,0 +1,74 @@
+/**
+ * Prepares fine-tuning of a trained model: with another attention operation, a bias key or a gate,
+ * on a text.
+ */
+import { check } from '../abi/arguments.ts';
+import { expect, unlike } from '../abi/errors.ts';
+import type { TrainOptions } from './types.ts';
+
+/** Fields of a config.json that are read. */
+type Config = {
+  quantization_config?: unknown;
+  sinkscope?: object;
+  bos_token_id?: number | null;
+  n_positions?: number;
+  max_position_embeddings?: number;
+};
+
+/** Settings of a trained model that may change. */
+const CHANGES = ['operation', 'bias_key', 'gate'];
+
+/** Defaults of its training: a low learning rate and small batches. */
+const RECIPE = {
+  task: 'text',
+  steps: 100,
+  batch: 8,
+  length: 64,
+  learning_rate: 0.001,
+  weight_decay: 1,
+  embedding_decay: 0.1,
+};
+
+/**
+ * Makes the config and recipe for fine-tuning a trained model: its config.json with another
+ * operation, bias key or gate, and a recipe, by default 100 steps of 8 sequences of 64 tokens after
+ * the model's own first token. TrainOptions.begin takes its weights; missing ones are drawn from
+ * the seed.
+ */
+export function labOnward(
+  trained: object,
+  changes: { readonly operation?: string; readonly bias_key?: string; readonly gate?: string } = {},
+  recipe: Readonly<Record<string, number | string>> = {},
+): Required<Pick<TrainOptions, 'config' | 'recipe'>> {
+  check(trained, 'object', 'config');
+  check(changes, 'object', 'changes');
+  for (const [name, choice] of Object.entries(changes)) {
+    if (!CHANGES.includes(name))
+      throw unlike(name, `one of ${CHANGES.join(', ')} of a trained model`, name);
+    check(choice, 'text', name);
+  }
+  // The fine-tuned weights are floats, not 8-bit integers.
+  const { quantization_config: _, ...config } = trained as Config;
+  const { operation, ...others } = changes;
+  const extension = config.sinkscope ?? {};
+  const {
+    bos_token_id: bos = null,
+    n_positions,
+    max_position_embeddings: context = n_positions,
+  } = config;
+  expect(bos === null || Number.isInteger(bos), 'bos_token_id', 'an id', bos);
+  expect(context === undefined || Number.isInteger(context), 'n_positions', 'a length', context);
+  return {
+    config: {
+      ...config,
+      torch_dtype: 'float32',
+      sinkscope: { ...extension, ...(operation ? { attention: { operation } } : {}), ...others },
+    },
+    recipe: {
+      ...RECIPE,
+      length: Math.min(RECIPE.length, context ?? Infinity),
+      first: bos ?? -1,
+      ...recipe,
+    },
+  };
+}

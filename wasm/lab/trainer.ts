@@ -1,0 +1,229 @@
+/**
+ * Runs trainings, numbered, at a backend. A batch consists of parts; backends that share a training
+ * compute some parts each, and the leader adds them all in a fixed order, so that the bits do not
+ * depend on the number of backends.
+ */
+import { SinkscopeError } from '../abi/errors.ts';
+import { QUIET } from '../engine/job.ts';
+import { Helper, Parts, help } from './share.ts';
+import type { Module } from '../abi/module.ts';
+import type { Backend, ReadMessage } from '../engine/backend.ts';
+
+/** `own`: the parts of a batch that this backend computes. */
+type OpenTraining = {
+  address: number;
+  config: string;
+  text: number;
+  parts: Parts;
+  own: readonly number[];
+  helpers: readonly Helper[];
+  leave?: () => void;
+  busy?: Promise<unknown>;
+  failure?: unknown;
+};
+type Wanted = {
+  config: string;
+  recipe: string;
+  text: Int32Array;
+  begin?: Uint8Array;
+  state?: Uint8Array;
+};
+
+const utf8 = new TextEncoder();
+
+export class Trainer {
+  #module;
+  #parts;
+  #backend;
+  #last = 0;
+  #trainings: Map<number, OpenTraining> = new Map();
+
+  /**
+   * @param parts number of parts in a batch
+   * @param backend runs the models
+   */
+  constructor(
+    module: Module,
+    parts: number,
+    backend: Pick<Backend, 'open' | 'run' | 'read' | 'closeModel'>,
+  ) {
+    this.#module = module;
+    this.#parts = parts;
+    this.#backend = backend;
+  }
+
+  begin({ config, recipe, text, begin, state }: Wanted) {
+    const module = this.#module;
+    const words = utf8.encode(config);
+    const settings = utf8.encode(recipe);
+    // Every step reads the text, so it stays in memory.
+    const at = text.length ? module.reserve(text.byteLength) : 0;
+    if (at)
+      module
+        .bytes(at, text.byteLength)
+        .set(new Uint8Array(text.buffer, text.byteOffset, text.byteLength));
+    const train = (file: number) =>
+      module.lend(words, (a) =>
+        module.lend(settings, (b) =>
+          module.handle('train', a, words.length, b, settings.length, at, text.length, file),
+        ),
+      );
+    try {
+      const address = begin
+        ? module.lend(begin, (data) => module.lend(Uint32Array.of(data, begin.length), train))
+        : train(0);
+      if (state)
+        try {
+          module.lend(state, (data) => module.check('train_resume', address, data, state.length));
+        } catch (error) {
+          module.call('train_end', address);
+          throw error;
+        }
+      const parts = new Parts(module, address);
+      const allParts = Array.from({ length: this.#parts }, (_, part) => part);
+      this.#trainings.set(++this.#last, {
+        address,
+        config,
+        text: at,
+        parts,
+        own: allParts,
+        helpers: [],
+      });
+      return this.#last;
+    } catch (error) {
+      if (at) module.release(at);
+      throw error;
+    }
+  }
+
+  /**
+   * Makes this backend the leader: helpers compute parts of each batch, and this backend those of
+   * `own`.
+   * @param ports to the helping backends
+   */
+  lead(id: number, ports: readonly MessagePort[], own: readonly number[]) {
+    const training = this.#training(id);
+    training.own = own;
+    training.helpers = ports.map((port) => new Helper(port));
+  }
+
+  /** Computes these parts of each batch for the leader at the port, until the training ends. */
+  help(id: number, port: MessagePort, own: readonly number[]): Promise<void> {
+    const training = this.#training(id);
+    help(training.parts, own, port);
+    return new Promise((resolve) => {
+      training.leave = () => {
+        port.close();
+        resolve();
+      };
+    });
+  }
+
+  /**
+   * Takes at most `most` steps, and begins none after the time limit; returns the log's columns of
+   * each. An error that ends a training is thrown once the earlier entries were returned, and on
+   * every later call.
+   */
+  steps(id: number, most: number, milliseconds: number) {
+    return this.#alone(id, async (training) => {
+      const end = performance.now() + milliseconds;
+      const entries: Float32Array[] = [];
+      if (training.failure) throw training.failure;
+      for (let goesOn = true; goesOn;) {
+        try {
+          await this.#sum(training);
+          goesOn = entries.length + 1 < most && performance.now() < end;
+          for (const helper of training.helpers) helper.finish(training.parts.sum(), goesOn);
+          entries.push(training.parts.finish(true));
+        } catch (error) {
+          training.failure = error;
+          if (entries.length === 0) throw error;
+          break;
+        }
+      }
+      return entries;
+    });
+  }
+
+  /** Adds all parts of a step, in order: this backend's first, then those of the helpers. */
+  async #sum({ parts, own, helpers }: OpenTraining) {
+    const pending = helpers.map((helper) => helper.parts());
+    for (const part of own) {
+      parts.compute(part, true);
+      parts.add(part === 0);
+    }
+    for (const made of pending) for (const part of await made) parts.add(false, part);
+  }
+
+  /** Returns the log's columns that the next step would begin with. */
+  look(id: number) {
+    return this.#alone(id, async ({ parts }) => {
+      for (let part = 0; part < this.#parts; part++) {
+        parts.compute(part, false);
+        parts.add(part === 0);
+      }
+      return parts.finish(false);
+    });
+  }
+
+  /** Runs calls one after the other: a backend that waits for helpers must not be interrupted. */
+  async #alone<T>(id: number, use: (training: OpenTraining) => Promise<T>): Promise<T> {
+    const training = this.#training(id);
+    const before = training.busy;
+    const turn = Promise.resolve(before).then(() => use(this.#training(id)));
+    training.busy = turn.catch(() => {});
+    return turn;
+  }
+
+  /** Returns held-out tokens. */
+  sample(id: number, number: number) {
+    return this.#module.tensor('train_sample', this.#training(id).address, number).data;
+  }
+
+  /** Returns the weights as a safetensors file. */
+  weights(id: number) {
+    return this.#module.file('train_weights', this.#training(id).address);
+  }
+
+  /**
+   * Reads a run of these tokens with the current weights, which are opened as a model for it.
+   * @param fields required by the reads
+   */
+  async read(
+    id: number,
+    tokens: Int32Array,
+    fields: readonly string[],
+    reads: readonly ReadMessage[],
+  ) {
+    const { config } = this.#training(id);
+    const { model } = await this.#backend.open(QUIET, { config, weights: [this.weights(id)] });
+    try {
+      const request = { fields, capacity: tokens.length };
+      const run = await this.#backend.run(QUIET, model, tokens, request);
+      return await this.#backend.read(run, reads);
+    } finally {
+      await this.#backend.closeModel(model);
+    }
+  }
+
+  /** Returns all that the next step depends on, once no step is running. */
+  state(id: number) {
+    return this.#alone(id, async ({ address }) => this.#module.file('train_state', address));
+  }
+
+  async end(id: number) {
+    const { address, text, helpers, leave, busy } = this.#training(id);
+    this.#trainings.delete(id);
+    for (const helper of helpers) helper.end();
+    leave?.();
+    await busy;
+    this.#module.call('train_end', address);
+    if (text) this.#module.release(text);
+  }
+
+  #training(id: number) {
+    const training = this.#trainings.get(id);
+    if (!training) throw new SinkscopeError('closed', 'training', 'this training has ended');
+    return training;
+  }
+}

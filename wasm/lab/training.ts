@@ -1,0 +1,220 @@
+/** Implements the trainings of lab.d.ts over a link to a backend. */
+import { JOB, check, checkList, checkOptions } from '../abi/arguments.ts';
+import { SinkscopeError, expect, expectInteger } from '../abi/errors.ts';
+import { transfer } from '../engine/messages.ts';
+import { fieldsFor } from '../study/measure.ts';
+import type { Describe, Tensor } from '../abi/types.ts';
+import type { ReadMessage } from '../engine/backend.ts';
+import type { Link, BackendApi } from '../engine/link.ts';
+import type { Options, Read } from '../engine/types.ts';
+import type { Training as TrainingShape, TrainOptions, LogEntry } from './types.ts';
+
+type Described = Describe & { training: NonNullable<Describe['training']> };
+/** A training at one backend. */
+type Seat = { link: Link; backend: BackendApi; id: number };
+
+/** Milliseconds of steps until the backend answers: the page draws ten frames a second. */
+const SLICE_MS = 100;
+
+/** The links of an engine; those come first that trainings took the longest ago. */
+const queues: WeakMap<readonly Link[], Link[]> = new WeakMap();
+
+/**
+ * Selects links for a training, of which the first leads. Two trainings get different workers if
+ * possible.
+ */
+function seatsAt(links: readonly Link[], n: number) {
+  const queue = queues.get(links) ?? [...links];
+  queues.set(links, queue);
+  return Array.from({ length: n }, () => {
+    const link = queue.shift() as Link;
+    queue.push(link);
+    return link;
+  });
+}
+
+function checkLab(describe: Describe): asserts describe is Described {
+  if (describe.training) return;
+  const how = 'only an engine made by createEngine({ lab: true }) trains models';
+  throw new SinkscopeError('unsupported', 'train', how);
+}
+
+/** @param all links of the engine */
+export async function beginTraining(
+  all: readonly Link[],
+  describe: Describe,
+  options: TrainOptions,
+) {
+  check(options, 'object', 'options');
+  checkLab(describe);
+  const { parts } = describe.training;
+  const { workers = 1 } = options;
+  expectInteger(workers, 1, parts, 'workers');
+  checkOptions(options, { config: 'object', recipe: 'object', text: 'list' });
+  const { config, recipe = {}, text = [], begin, state } = options;
+  check(config, 'object', 'config');
+  expect(begin === undefined || begin instanceof Uint8Array, 'begin', 'a Uint8Array', begin);
+  expect(state === undefined || state instanceof Uint8Array, 'state', 'a Uint8Array', state);
+  const makeRequest = () => ({
+    config: JSON.stringify(config),
+    recipe: JSON.stringify(recipe),
+    text: Int32Array.from(text),
+    begin,
+    state,
+  });
+  const links = seatsAt(all, Math.min(workers, all.length));
+  const seats = await Promise.all(
+    links.map((link) =>
+      link.ask(async (backend) => {
+        const request = makeRequest();
+        const id = await backend.training('begin', transfer(request, [request.text.buffer]));
+        return { link, backend, id };
+      }),
+    ),
+  );
+  const failures = await share(seats, parts);
+  return new Training(seats, failures, describe, config, recipe);
+}
+
+/**
+ * Assigns each seat its parts of a batch, in order, and connects the leader to the helpers.
+ * @returns reject if a helper ends too early
+ */
+async function share(
+  [leader, ...helpers]: readonly Seat[],
+  parts: number,
+): Promise<Promise<never>[]> {
+  if (!helpers.length) return [];
+  const partsOf = (seat: number) =>
+    Array.from({ length: parts }, (_, part) => part).filter(
+      (part) => Math.floor((part * (helpers.length + 1)) / parts) === seat,
+    );
+  const channels = helpers.map(() => new MessageChannel());
+  const failures = helpers.map(({ link, id }, i) => {
+    const { port2 } = channels[i];
+    const helping = link.ask((backend) =>
+      backend.training('help', id, transfer(port2, [port2]), partsOf(i + 1)),
+    );
+    const failure = helping.then(() => new Promise(() => {}) as Promise<never>);
+    failure.catch(() => {});
+    return failure;
+  });
+  const ports = channels.map(({ port1 }) => port1);
+  await leader.backend.training('lead', leader.id, transfer(ports, ports), partsOf(0));
+  return failures;
+}
+
+class Training implements TrainingShape {
+  #seats;
+  #lost;
+  #columns;
+  #describe;
+
+  readonly config;
+  readonly recipe;
+  constructor(
+    seats: readonly Seat[],
+    lost: readonly Promise<never>[],
+    describe: Described,
+    config: object,
+    recipe: Readonly<Record<string, number | string>>,
+  ) {
+    this.#seats = seats;
+    this.#lost = lost;
+    this.#columns = describe.training.log.map(({ name }) => name);
+    this.#describe = describe;
+    this.config = config;
+    this.recipe = recipe;
+  }
+
+  async step(count: number = 1) {
+    expectInteger(count, 1, 2 ** 31 - 1, 'count');
+    const entries = [];
+    while (entries.length < count) entries.push(...(await this.#slice(count - entries.length)));
+    return entries;
+  }
+
+  async *run(steps: number, options: Options = {}) {
+    checkOptions(options, JOB);
+    expectInteger(steps, 0, 2 ** 31 - 1, 'steps');
+    for (let done = 0; done < steps;) {
+      options.signal?.throwIfAborted();
+      for (const entry of await this.#slice(steps - done)) {
+        done++;
+        yield entry;
+      }
+      options.onProgress?.({ stage: 'train', done, total: steps });
+    }
+  }
+
+  async look() {
+    return this.#entry(await this.#ask((backend, id) => backend.training('look', id)));
+  }
+
+  async sample(number: number = 0) {
+    expectInteger(number, 0, 2 ** 31 - 1, 'number');
+    return Array.from(await this.#ask((backend, id) => backend.training('sample', id, number)));
+  }
+
+  async weights(): Promise<Uint8Array> {
+    return this.#ask((backend, id) => backend.training('weights', id));
+  }
+
+  async state(): Promise<Uint8Array> {
+    return this.#ask((backend, id) => backend.training('state', id));
+  }
+
+  async read(tokens: ArrayLike<number>, reads: readonly Read[]): Promise<Tensor[]> {
+    check(tokens, 'list', 'tokens');
+    checkList(reads, 'object', 'reads');
+    for (const read of reads) {
+      const readsOneRun = !('base' in read) || read.base === undefined;
+      if (!readsOneRun) expect(false, 'base', 'a read of one run alone', read.base);
+    }
+    const ids = Int32Array.from(tokens);
+    const fields = fieldsFor(this.#describe, reads);
+    const messages = reads as readonly ReadMessage[];
+    return this.#ask((backend, id) => backend.training('read', id, ids, fields, messages));
+  }
+
+  async close() {
+    const open = this.#seats.filter(({ link }) => link.isOpen);
+    await Promise.all(
+      open.map((seat) => this.#at(seat, (backend, id) => backend.training('end', id))),
+    );
+  }
+
+  async #slice(most: number) {
+    const entries = await this.#ask((backend, id) => backend.training('steps', id, most, SLICE_MS));
+    return entries.map((numbers) => this.#entry(numbers));
+  }
+
+  #entry(numbers: Float32Array) {
+    const entry: Record<string, number | null> = {};
+    // A float has seven significant digits; numbers that are not finite become null.
+    this.#columns.forEach((name, i) => {
+      entry[name] = Number.isFinite(numbers[i]) ? Number(numbers[i].toPrecision(7)) : null;
+    });
+    return entry as LogEntry;
+  }
+
+  /** Asks the leader, as long as all backends are alive. */
+  #ask<T>(use: (backend: BackendApi, id: number) => Promise<T>): Promise<T> {
+    return Promise.race([this.#at(this.#seats[0], use), ...this.#lost]);
+  }
+
+  /**
+   * Calls the training's own backend, because no other one can rebuild it: after a loss only the
+   * weights that the caller last requested remain.
+   */
+  #at<T>(
+    { link, backend, id }: Seat,
+    use: (backend: BackendApi, id: number) => Promise<T>,
+  ): Promise<T> {
+    return link.ask((current) => {
+      if (current !== backend)
+        throw new SinkscopeError('closed', 'training', 'its worker has ended, and it with it');
+      return use(current, id);
+    });
+  }
+}

@@ -1,0 +1,114 @@
+import type { Tensor } from '../abi/types.ts';
+import type { Options, Read } from '../engine/types.ts';
+
+/** Log entry of a step, with the columns of `describe.training.log`; null for undefined values. */
+export interface LogEntry {
+  readonly step: number;
+  readonly loss: number;
+  readonly loss_triggers: number | null;
+  readonly loss_elsewhere: number | null;
+  readonly first_elsewhere: number | null;
+  readonly first_triggers: number | null;
+  readonly value_ratio: number | null;
+  readonly hidden_ratio: number | null;
+  readonly [column: string]: number | null;
+}
+
+export interface TrainOptions {
+  /** A config.json, such as `labConfig` makes. */
+  readonly config: object;
+  /** Settings of `describe.training.settings` by name; missing ones take their defaults. */
+  readonly recipe?: Readonly<Record<string, number | string>>;
+  /** Token ids that the task text draws from. */
+  readonly text?: ArrayLike<number>;
+  /**
+   * Initial weights: a safetensors file of the same model; default: random weights from the seed.
+   */
+  readonly begin?: Uint8Array;
+  /**
+   * State of a training with the same config, recipe and text, from `Training.state`: the new
+   * training continues with the bits of an uninterrupted one.
+   */
+  readonly state?: Uint8Array;
+  /**
+   * Number of the engine's workers that share each batch, at most describe.training.parts; default
+   * 1. Any number gives the same bits.
+   */
+  readonly workers?: number;
+}
+
+/**
+ * A model in training. The same config, recipe and text give the same bits in every build. The
+ * training pauses between two calls.
+ *
+ * @example
+ * const engine = await createEngine({ lab: true });
+ * const training = await engine.train({ config: labConfig(), recipe: { seed: 1 } });
+ * for await (const { step, loss, first_elsewhere } of training.run(500, { signal })) draw(step, loss);
+ * const model = await engine.open({
+ *   config: JSON.stringify(training.config), weights: await training.weights(),
+ * });
+ */
+export interface Training {
+  readonly config: object;
+  readonly recipe: Readonly<Record<string, number | string>>;
+  /**
+   * Takes `count` steps; each entry describes the weights before its update.
+   * @throws SinkscopeError 'diverged' with the step, once all earlier entries were returned; the
+   * weights are then the last with a finite loss
+   */
+  step(count?: number): Promise<LogEntry[]>;
+  /**
+   * Yields entries one by one while the worker continues to train; it answers ten times a second.
+   */
+  run(steps: number, options?: Options): AsyncGenerator<LogEntry, void, void>;
+  /** Returns the entry that the next step would begin with. */
+  look(): Promise<LogEntry>;
+  /** Returns held-out tokens of the task; a number selects the same tokens at any step. */
+  sample(number?: number): Promise<number[]>;
+  /** Reads fields and metrics of a run with the current weights, as `Run.read` does. */
+  read(tokens: ArrayLike<number>, reads: readonly Read[]): Promise<Tensor[]>;
+  /** Returns the current weights as a safetensors file. */
+  weights(): Promise<Uint8Array>;
+  /**
+   * Returns all that the next step depends on, besides config, recipe and text, for
+   * `TrainOptions.state`.
+   */
+  state(): Promise<Uint8Array>;
+  close(): Promise<void>;
+}
+
+/** The content of recipe.json, which is enough to repeat a training to the same digits. */
+export interface LabRecipe {
+  /** Settings of `describe.training.settings` by name. */
+  readonly settings: Readonly<Record<string, number | string>>;
+  /** Number of updates; at most `settings.steps` if the learning rate decays. */
+  readonly steps_done: number;
+  /**
+   * Initial weights: a folder, a step of its timeline, the hash of the file; null: random weights.
+   */
+  readonly from: {
+    readonly model: string;
+    readonly step?: number | null;
+    readonly sha256?: string;
+  } | null;
+  /** The task text; `text.txt` is in the same folder. */
+  readonly text: {
+    readonly name: string;
+    readonly tokens: number;
+    readonly sha256?: string;
+  } | null;
+  /**
+   * Steps after which the training resumed from its weights alone, without the optimizer's state.
+   */
+  readonly resumed?: readonly number[];
+}
+
+export interface LabTokenizer {
+  /** Texts of the tokens, by id. */
+  readonly words: readonly string[];
+  /** tokenizer.json. */
+  readonly tokenizer: string;
+  /** tokenizer_config.json. */
+  readonly tokenizerConfig: string;
+}

@@ -1,0 +1,35 @@
+/** A model with its engine and its tokenizer, opened by one call. */
+import { JOB, checkOptions } from '../abi/arguments.ts';
+import { createEngine } from '../engine/client.ts';
+import { findPlan } from '../loading/find.ts';
+import { modelFiles } from '../loading/plan.ts';
+import { planTokenizer } from '../text/plan_tokenizer.ts';
+import { LoadedModel } from './loaded_model.ts';
+import type { ModelSource, LoadOptions } from './types.ts';
+
+/**
+ * Opens a model with its tokenizer.
+ * @throws SinkscopeError as `findPlan`, `engine.open` and `planTokenizer`
+ * @example
+ * const model = await load('HuggingFaceTB/SmolLM2-135M');
+ * const { sink, map } = await model.measure('The old man sat at the door.');
+ * await model.close();
+ */
+export async function load(source: ModelSource, options: LoadOptions = {}): Promise<LoadedModel> {
+  checkOptions(options, { ...JOB, engine: 'engine', cache: 'flag' });
+  const { engine: given, arithmetic, signal, onProgress, ...others } = options;
+  const { endpoint, zoo, token, cache = true, base, worker, kernels, workers, threads } = others;
+  const access = { token, cache, signal };
+  const plan = await findPlan(source, { endpoint, zoo, ...access });
+  const engine = given ?? (await createEngine({ base, worker, kernels, workers, threads }));
+  try {
+    const files = modelFiles(plan, { token, cache });
+    const model = await engine.open(files, { arithmetic, signal, onProgress });
+    const tokenizer = await planTokenizer(plan, model, access);
+    return new LoadedModel({ plan, engine, model, tokenizer, isOwner: !given });
+  } catch (error) {
+    // A model without a tokenizer is of no use here, and an engine of one's own keeps a process alive.
+    if (!given) await engine.close();
+    throw error;
+  }
+}

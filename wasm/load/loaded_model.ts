@@ -1,0 +1,221 @@
+/** A model with its tokenizer, which takes text. */
+import { JOB, check, checkOptions } from '../abi/arguments.ts';
+import { expect, expectInteger } from '../abi/errors.ts';
+import { readEdit } from '../engine/edits.ts';
+import { judge } from '../study/judge.ts';
+import { fieldsFor, finite } from '../study/measure.ts';
+import type { Operation } from '../abi/types.ts';
+import type { Run, Read, Engine, Model } from '../engine/types.ts';
+import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
+import type { Plan } from '../loading/types.ts';
+import type { GuardedTokenizer } from '../text/types.ts';
+
+const OF_TEXT = { ...JOB, edits: 'list' };
+
+interface Parts {
+  plan: Plan;
+  engine: Engine;
+  model: Model;
+  tokenizer: GuardedTokenizer;
+  /** This model owns the engine and closes it. */
+  isOwner: boolean;
+}
+
+/** A model that takes text. `model`, `tokenizer` and `engine` give access to its parts. */
+export class LoadedModel {
+  readonly id: string;
+  readonly plan: Plan;
+  readonly engine: Engine;
+  readonly model: Model;
+  readonly tokenizer: GuardedTokenizer;
+  #isOwner: boolean;
+
+  /** @internal */
+  constructor({ plan, engine, model, tokenizer, isOwner }: Parts) {
+    this.id = plan.id;
+    this.plan = plan;
+    this.engine = engine;
+    this.model = model;
+    this.tokenizer = tokenizer;
+    this.#isOwner = isOwner;
+  }
+
+  /**
+   * Measures Sink_1, alpha_1 of all heads, the loss, and the map of one head: the one with the
+   * largest alpha_1, or the one that layer and head name.
+   * @example const { sink, alpha, map } = await model.measure('The old man sat at the door.');
+   */
+  async measure(
+    text: string,
+    options: TextOptions & {
+      readonly layer?: number;
+      readonly head?: number;
+      /** Default: describe.defaults.eps. */
+      readonly eps?: number;
+    } = {},
+  ): Promise<TextMeasures> {
+    checkOptions(options, { ...OF_TEXT, eps: 'number' });
+    const { describe, architecture } = this.model;
+    const { eps = describe.defaults.eps } = options;
+    const { normalises } = this.#operation();
+    const reads: Read[] = [
+      { metric: normalises ? 'alpha' : 'alpha_raw' },
+      { metric: 'alpha_uniform' },
+      { metric: 'sink_ratio', eps },
+      { metric: 'sink_ratio_raw', eps },
+      { metric: 'loss_mean' },
+    ];
+    return this.#withRun(text, options, [...reads, { field: 'att' }], async (run, tokens) => {
+      const [alpha, uniform, sink, sinkRaw, loss] = await run.read(reads);
+      const [L, H, T] = alpha.shape;
+      const first = Float32Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
+      const even = uniform.data[0];
+      const quantities = { eps, even, normalises, sink: sink.data[0], sinkRaw: sinkRaw.data[0] };
+      const strongest = first.reduce((most, x, i) => (x > first[most] ? i : most), 0);
+      const at = this.#place(options, Math.floor(strongest / H), strongest % H);
+      const verdict = judge(quantities);
+      return {
+        text,
+        tokens,
+        T,
+        eps,
+        sink: verdict.sink,
+        uniform: even,
+        conclusive: verdict.conclusive,
+        loss: architecture.mask.kind === 'bidirectional' ? null : finite(loss.data[0]),
+        alpha: { shape: [L, H], data: first },
+        ...at,
+        map: await run.field('att', at),
+      };
+    });
+  }
+
+  /** @example const { map, tokens } = await model.map('The old man', { layer: 1, head: 3 }); */
+  async map(
+    text: string,
+    options: TextOptions & { readonly layer: number; readonly head: number },
+  ): Promise<TextMap> {
+    checkOptions(options, OF_TEXT);
+    const at = this.#place(options);
+    return this.#withRun(text, options, [{ field: 'att' }], async (run, tokens) => ({
+      text,
+      tokens,
+      ...at,
+      map: await run.field('att', at),
+    }));
+  }
+
+  /**
+   * Continues a text.
+   * @example const story = await model.generate('Once upon a time', { count: 32, temperature: 0.8, seed: 1 });
+   */
+  async generate(
+    text: string,
+    options: TextOptions & {
+      /** Tokens; default 16. */
+      readonly count?: number;
+      /** 0, the default, is greedy decoding. */
+      readonly temperature?: number;
+      readonly topK?: number;
+      readonly seed?: number;
+      /** Receives the whole continuation so far, after each token. */
+      readonly onText?: (written: string) => void;
+    } = {},
+  ): Promise<string> {
+    checkOptions(options, { ...OF_TEXT, count: 'count', onText: 'call' });
+    const { count = 16, temperature, topK, seed, signal, onText } = options;
+    const runOptions = { ...options, capacity: count };
+    return this.#withRun(text, runOptions, [], async (run) => {
+      const { length } = await this.tokenizer.decode(run.tokens);
+      const written = async () => (await this.tokenizer.decode(run.tokens)).slice(length);
+      for await (const _ of run.generate({ count, temperature, topK, seed, signal }))
+        onText?.(await written());
+      return written();
+    });
+  }
+
+  /**
+   * Measures a text with and without a head, all heads of a layer, or whatever `edits` change.
+   * @example const { change } = await model.ablate('The old man sat at the door.', { layer: 1, head: 3 });
+   */
+  async ablate(
+    text: string,
+    options: TextOptions & {
+      readonly layer?: number;
+      readonly head?: number;
+      readonly eps?: number;
+    },
+  ): Promise<Ablation> {
+    checkOptions(options, OF_TEXT);
+    const { layer, head, edits, signal, onProgress } = options;
+    const { L, H } = this.model.architecture;
+    expect(Boolean(edits) || layer !== undefined, 'layer', `an integer from 0 to ${L - 1}`, layer);
+    if (layer !== undefined) expectInteger(layer, 0, L - 1, 'layer');
+    if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
+    const silence = layer === undefined ? [] : [{ kind: 'silence', layer, head }];
+    const shared = { eps: options.eps, special: options.special, signal, onProgress };
+    const before = await this.measure(text, shared);
+    const after = await this.measure(text, { ...shared, edits: [...(edits ?? []), ...silence] });
+    const [lossBefore, lossAfter] = [before.loss, after.loss];
+    const change = lossBefore === null || lossAfter === null ? null : lossAfter - lossBefore;
+    return { before, after, change };
+  }
+
+  /** Closes the model and its tokenizer, and the engine if it was started for it. */
+  async close(): Promise<void> {
+    this.tokenizer.close();
+    await this.model.close();
+    if (this.#isOwner) await this.engine.close();
+  }
+
+  #operation() {
+    const { describe, architecture } = this.model;
+    const { operation } = architecture.attention;
+    return describe.operations.find(({ name }) => name === operation) as Operation;
+  }
+
+  /**
+   * Returns the requested head.
+   * @param layer used if no head is named
+   */
+  #place(
+    where: { readonly layer?: number; readonly head?: number },
+    layer?: number,
+    head?: number,
+  ) {
+    const { L, H } = this.model.architecture;
+    const isNamed = where.layer !== undefined || where.head !== undefined;
+    const at = isNamed ? where : { layer, head };
+    expectInteger(at.layer, 0, L - 1, 'layer');
+    expectInteger(at.head, 0, H - 1, 'head');
+    return { layer: Number(at.layer), head: Number(at.head) };
+  }
+
+  /** Runs a text, and closes the run even if `use` throws. */
+  async #withRun<Result>(
+    text: string,
+    options: TextOptions & { readonly capacity?: number },
+    reads: readonly Read[],
+    use: (run: Run, tokens: string[]) => Promise<Result>,
+  ) {
+    check(text, 'text', 'text');
+    const { describe } = this.model;
+    const { special, signal, onProgress, capacity = 0 } = options;
+    const edits = (options.edits ?? []).map((edit) =>
+      typeof edit === 'string' ? readEdit(edit, describe) : edit,
+    );
+    const tokens = await this.tokenizer.encode(text, { special });
+    const ids = tokens.map(({ id }) => id);
+    const fields = fieldsFor(describe, reads);
+    const total = ids.length + capacity;
+    const run = await this.model.run(ids, { fields, edits, capacity: total, signal, onProgress });
+    try {
+      return await use(
+        run,
+        tokens.map((token) => token.text),
+      );
+    } finally {
+      await run.close();
+    }
+  }
+}

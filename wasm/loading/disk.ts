@@ -1,0 +1,179 @@
+/** Finds models among files that the reader dropped or picked; nothing leaves the machine. */
+import { check, checkList } from '../abi/arguments.ts';
+import { SinkscopeError } from '../abi/errors.ts';
+import { reasonOf } from './ask.ts';
+import { makePlan } from './plan.ts';
+import type { DiskFile, Plan, PlanFile, DroppedItem } from './types.ts';
+
+/** Limits the search if someone drops a whole disk; a model has a handful of files. */
+const FILES_MAX = 10_000;
+const DEPTH_MAX = 8;
+
+/** A folder with a file of this name may hold a model. */
+const WEIGHTS = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
+
+/** Explains the remedy: a training script's checkpoint does not describe its model. */
+const CHECKPOINT =
+  'A checkpoint of a training script is opened once transformers has saved its model with ' +
+  "save_pretrained; nanoGPT's ckpt.pt holds a GPT-2 (activation_function gelu) with the weights of c_attn, " +
+  'c_proj and c_fc transposed, and without the biases where its model_args say so';
+
+/**
+ * Finds the models among files: one plan per folder, and one for each GGUF file.
+ * @throws SinkscopeError 'read' that names the missing files and those present
+ * @example const [plan] = await planFiles(filesOfList(input.files));
+ */
+export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
+  checkList(files, 'object', 'files');
+  for (const { path, file } of files) {
+    check(path, 'text', 'files.path');
+    check(file, 'blob', 'files.file');
+  }
+  const folders = byFolder(files);
+  const plans = [];
+  const failures = [];
+  for (const [folder, inside] of folders) {
+    if (!inside.some(({ name }) => WEIGHTS.test(name))) continue;
+    try {
+      plans.push(...(await plansOf(folder, inside, () => filesBelow(folder, folders))));
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (plans.length > 0) return plans;
+  if (failures.length > 0) throw failures[0];
+  const names = files.slice(0, 8).map(({ path }) => path);
+  const actual = names.join(', ') || 'no files';
+  const text = `expected model.safetensors with config.json, or a .gguf file; found ${actual}`;
+  if (files.some(({ path }) => /\.(pt|pth|ckpt)$/i.test(path))) {
+    throw new SinkscopeError('read', 'files', `${text}. ${CHECKPOINT}`);
+  }
+  throw new SinkscopeError('read', 'files', text);
+}
+
+/**
+ * Plans the model of a folder, and one more for each GGUF file in it.
+ * @param below returns files among which an index may find its shards
+ */
+async function plansOf(
+  folder: string,
+  files: PlanFile[],
+  below: () => PlanFile[],
+): Promise<Plan[]> {
+  const licence = await licenceOf(files);
+  const readText = ({ blob }: PlanFile) => (blob as Blob).text();
+  const isGguf = ({ name }: PlanFile) => /\.gguf$/i.test(name);
+  const others = files.filter((file) => !isGguf(file));
+  const plans = [];
+  if (others.some(({ name }) => WEIGHTS.test(name))) {
+    const id = folder || 'files';
+    plans.push(await makePlan(others, { id, readText, below }));
+  }
+  for (const name of await ggufs(files.filter(isGguf))) {
+    const id = folder ? `${folder}/${name}` : name;
+    plans.push(await makePlan(files.filter(isGguf), { id, file: name, readText }));
+  }
+  return plans.map((plan) => ({ ...plan, ...(licence ? { licence } : {}), gated: false }));
+}
+
+/** Returns the first file of each GGUF model. */
+async function ggufs(files: PlanFile[]) {
+  if (files.length === 0) return [];
+  const plan = await makePlan(files, { id: 'files', readText: async () => '' });
+  return plan.choices.length > 0
+    ? plan.choices.map(({ file }) => file)
+    : [plan.files.weights[0].name];
+}
+
+/** Groups files by folder, under their names within it. */
+function byFolder(files: readonly DiskFile[]) {
+  const folders: Map<string, PlanFile[]> = new Map();
+  for (const { path, file } of files) {
+    const cut = path.lastIndexOf('/');
+    const folder = path.slice(0, Math.max(cut, 0));
+    const inside = folders.get(folder) ?? [];
+    inside.push({ name: path.slice(cut + 1), bytes: file.size, blob: file });
+    folders.set(folder, inside);
+  }
+  return folders;
+}
+
+/** Lists the files of all subfolders, under their paths relative to the folder. */
+function filesBelow(folder: string, folders: Map<string, PlanFile[]>) {
+  const start = folder && `${folder}/`;
+  const inner = [...folders].filter(([path]) => path !== folder && path.startsWith(start));
+  return inner.flatMap(([path, files]) =>
+    files.map((file) => ({ ...file, name: `${path.slice(start.length)}/${file.name}` })),
+  );
+}
+
+/** Reads the licence from the front matter of a model card. */
+async function licenceOf(files: PlanFile[]) {
+  const card = files.find(({ name }) => /^readme\.md$/i.test(name))?.blob;
+  const text = card ? await card.slice(0, 65_536).text() : '';
+  const head = /^---\r?\n([^]*?)\r?\n---/.exec(text)?.[1] ?? '';
+  return /^license:\s*["']?([\w.+-]+)/m.exec(head)?.[1];
+}
+
+/** Returns the files of an <input type=file>, with or without `webkitdirectory`. */
+export function filesOfList(list: Iterable<File> | ArrayLike<File>): DiskFile[] {
+  check(list, 'object', 'list');
+  const files = Array.from(list);
+  checkList(files, 'object', 'list');
+  return files.map((file) => ({ path: file.webkitRelativePath || file.name, file }));
+}
+
+/**
+ * Returns the files of a drop, including those in folders. Call it before the handler's first
+ * await.
+ * @example box.ondrop = async (event) => open(await planFiles(await filesOfDrop(event.dataTransfer)));
+ */
+export async function filesOfDrop(transfer: {
+  readonly items: ArrayLike<DroppedItem>;
+}): Promise<DiskFile[]> {
+  check(transfer, 'object', 'transfer');
+  checkList(transfer.items, 'object', 'transfer.items');
+  // The browser clears the items at the first pause, so the entries are taken before it.
+  const items = Array.from(transfer.items).filter(({ kind }) => kind === 'file');
+  const entries = items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
+  const dropped: DiskFile[] = [];
+  for (const entry of entries) {
+    if (entry instanceof File) dropped.push({ path: entry.name, file: entry });
+    else if (entry) await walk(entry as FileSystemEntry, dropped, 0);
+  }
+  return dropped;
+}
+
+/** Names the file and a remedy, which a browser's own message lacks. */
+const gone = (entry: FileSystemEntry) => (error: unknown) => {
+  const text = `expected a file or folder that can be read, found none (${reasonOf(error)})`;
+  throw new SinkscopeError('read', entry.fullPath, `${text}; drop it again`);
+};
+
+function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
+  return entry.isFile;
+}
+
+async function walk(entry: FileSystemEntry, dropped: DiskFile[], depth: number) {
+  if (dropped.length >= FILES_MAX) {
+    const text = `expected at most ${FILES_MAX} files, found more`;
+    throw new SinkscopeError('read', entry.fullPath, text);
+  }
+  if (isFile(entry)) {
+    const reading: Promise<File> = new Promise((resolve, reject) => entry.file(resolve, reject));
+    const file = await reading.catch(gone(entry));
+    dropped.push({ path: entry.fullPath.replace(/^\//, ''), file });
+    return;
+  }
+  if (depth >= DEPTH_MAX || entry.name.startsWith('.')) return;
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  for (;;) {
+    // readEntries returns a hundred at a time, and none at the end.
+    const reading: Promise<FileSystemEntry[]> = new Promise((resolve, reject) =>
+      reader.readEntries(resolve, reject),
+    );
+    const entries = await reading.catch(gone(entry));
+    if (entries.length === 0) return;
+    for (const inside of entries) await walk(inside, dropped, depth + 1);
+  }
+}

@@ -1,0 +1,309 @@
+/** Downloads a file completely, over as many connections as that takes. */
+import { STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.ts';
+import { SinkscopeError } from '../abi/errors.ts';
+import { piecesOf, wholePiecesOf } from './pieces.ts';
+import type { Patience } from './ask.ts';
+
+/**
+ * from: position of the first byte; version: set if the content of the address never changes, for
+ * example because it holds a commit; bytes: the size, if known; reuses: each chunk of the stream is
+ * valid only until the next read.
+ */
+export type DownloadOptions = Patience & {
+  from?: number;
+  version?: string;
+  bytes?: number;
+  reuses?: boolean;
+};
+
+const TRIES = 5;
+const NO_TAG = 'expected an ETag to go on from there, found none';
+
+/**
+ * Browsers request compressed answers, whose bytes can neither be counted nor continued, and no
+ * page can prevent that without a range. Small files come compressed; weights do not shrink.
+ */
+const MAY_ASK_PLAIN = new Request('http://localhost', {
+  headers: { 'accept-encoding': 'identity' },
+}).headers.has('accept-encoding');
+
+/**
+ * Requests a file; the promise resolves once the server has answered.
+ * @returns bytes: size of the whole file, although the stream begins at
+ * `from`; tag: the ETag or the date that identifies this version of the file
+ * @throws {SinkscopeError} as `ask` does; the stream fails with 'read' when the download cannot
+ * continue
+ */
+export async function fetchFile(
+  address: URL,
+  options: DownloadOptions,
+): Promise<{
+  bytes: number | undefined;
+  tag: string | undefined;
+  stream: ReadableStream<Uint8Array>;
+}> {
+  const download = new Download(address, options);
+  await download.connect();
+  return { bytes: download.total, tag: download.tag, stream: download.stream() };
+}
+
+class Download {
+  #address;
+  #options;
+  /** Position of the next byte in the file. */
+  #position;
+  /** Bytes at the start of the response that were already delivered. */
+  #skip = 0;
+  #failures = 0;
+  #mayRange = true;
+  #answered = false;
+  /** True if the announced size may be that of a compressed response. */
+  #isBlind = false;
+  /** Size of the whole file according to the current response; undefined if it does not say. */
+  #announced = undefined as number | undefined;
+  /**
+   * The first strong ETag; all later responses must have the same one, even for a commit's address.
+   */
+  #etag = undefined as string | undefined;
+  #stop = new AbortController();
+  #reader: ReturnType<typeof piecesOf> | undefined;
+  total: number | undefined;
+  tag: string | undefined;
+
+  constructor(address: URL, options: DownloadOptions) {
+    const { signal, from = 0, version, bytes } = options;
+    this.#address = address;
+    this.#options = { ...options, signal: this.#stop.signal };
+    this.#position = from;
+    this.tag = version;
+    this.total = bytes;
+    if (signal?.aborted) this.#stop.abort(signal.reason);
+    const pass = () => this.#stop.abort(signal?.reason);
+    signal?.addEventListener('abort', pass);
+    this.#release = () => signal?.removeEventListener('abort', pass);
+  }
+
+  #release;
+
+  /** Requests the rest of the file, from the next byte on. */
+  async connect() {
+    try {
+      const response = await this.#ask();
+      const body = this.#accept(response);
+      this.#reader = this.#options.reuses ? piecesOf(body) : wholePiecesOf(body);
+    } catch (error) {
+      if (!this.#reader) this.#release();
+      throw error;
+    }
+  }
+
+  /** Some stores refuse range requests of other sites' pages: then the whole file is requested. */
+  async #ask() {
+    const headers = this.#headers();
+    try {
+      return await ask(this.#address, { ...this.#options, headers });
+    } catch (error) {
+      const mayBeTheRange = headers.range && error instanceof SinkscopeError && error.cause;
+      if (!mayBeTheRange || error.code !== 'read') throw error;
+      this.#mayRange = false;
+      return ask(this.#address, { ...this.#options, headers: this.#headers(), tries: 1 });
+    }
+  }
+
+  #headers() {
+    const headers: Record<string, string> = MAY_ASK_PLAIN ? { 'accept-encoding': 'identity' } : {};
+    if (this.#position > 0 && this.#mayRange) headers.range = `bytes=${this.#position}-`;
+    // if-range would need the other site's consent (CORS preflight); the response is checked
+    // instead.
+    const isNear = MAY_ASK_PLAIN || this.#address.origin === globalThis.location?.origin;
+    const { version } = this.#options;
+    if (headers.range && this.tag && !version && isNear) headers['if-range'] = this.tag;
+    return headers;
+  }
+
+  /** Checks a response against earlier ones. */
+  #accept(answer: Response) {
+    const { start, total: announced } = extent(answer, this.#position);
+    // A captive portal, or a site that answers everything with its own page, has no model file.
+    if (/^text\/html\b/i.test(answer.headers.get('content-type') ?? '') && !isPage(this.#address))
+      throw this.#error('expected a file, found a web page (text/html)');
+    const etag = strongTag(answer);
+    if (this.#etag && etag && etag !== this.#etag)
+      throw this.#error(
+        `broke off after ${this.#position} bytes: expected to go on with ${this.#etag}, found ${etag}`,
+      );
+    this.#etag ??= etag;
+    this.#announced = announced;
+    this.#isBlind = isBlind(answer);
+    // A size that is known otherwise takes precedence over one that may be of a compressed
+    // response.
+    const total = this.#isBlind ? (this.total ?? announced) : announced;
+    const tag = this.#options.version ?? tagOf(answer);
+    // Without a tag a download may start over, but not continue.
+    const mayBeAnother = tag !== this.tag || (tag === undefined && this.#position > 0);
+    if (this.#answered && mayBeAnother) {
+      const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG;
+      throw this.#error(`broke off after ${this.#position} bytes: ${text}`);
+    }
+    if (this.total !== undefined && total !== undefined && total !== this.total) {
+      throw this.#error(`expected ${this.total} bytes as announced, found ${total}`);
+    }
+    // `>` would pass NaN, which a refused range may leave in both numbers.
+    if (!(start <= this.#position && this.#position <= (total ?? Infinity))) {
+      throw this.#error(`expected byte ${this.#position}, found ${start} of ${total}`);
+    }
+    this.#skip = this.#position - start;
+    this.#answered = true;
+    this.tag ??= tag;
+    this.total ??= total;
+    return (answer.status === 416 ? undefined : answer.body) ?? new Blob([]).stream();
+  }
+
+  stream(): ReadableStream<Uint8Array> {
+    return new ReadableStream(
+      {
+        pull: async (controller) => {
+          const chunk = await this.#next().catch((error) => {
+            this.#release();
+            throw error;
+          });
+          if (chunk) return controller.enqueue(chunk);
+          this.#release();
+          controller.close();
+        },
+        cancel: (reason) => {
+          this.#release();
+          this.#stop.abort(reason);
+        },
+      },
+      // The stream fetches nothing before its first read.
+      { highWaterMark: 0 },
+    );
+  }
+
+  /** Returns the next bytes, undefined at the end; reconnects if necessary. */
+  async #next() {
+    for (;;) {
+      try {
+        if (!this.#reader) await this.connect();
+        return await this.#read();
+      } catch (error) {
+        this.#drop();
+        if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
+        if (error instanceof SinkscopeError) throw error;
+        await this.#despair(error);
+      }
+    }
+  }
+
+  /** Waits before the next connection, or gives up. */
+  async #despair(error: unknown) {
+    this.#failures++;
+    const { tries = TRIES } = this.#options;
+    const reason = `broke off after ${this.#position} bytes: ${reasonOf(error)}`;
+    const canContinue = this.#position === 0 || this.tag !== undefined;
+    if (!canContinue) throw this.#error(`${reason}; ${NO_TAG}`);
+    if (this.#failures >= tries) throw this.#error(`${reason}; ${tries} tries brought nothing`);
+    await retryAfter(backOff(this.#failures, this.#options), reason, this.#options);
+  }
+
+  async #read() {
+    for (;;) {
+      const chunk = await this.#chunk();
+      if (!chunk) return this.#end();
+      const skipped = Math.min(this.#skip, chunk.length);
+      this.#skip -= skipped;
+      if (skipped === chunk.length) continue;
+      this.#failures = 0;
+      this.#position += chunk.length - skipped;
+      if (this.#position > (this.total ?? Infinity)) this.#exceed();
+      return chunk.subarray(skipped);
+    }
+  }
+
+  /** Handles more bytes than announced, which a compressed response may have. */
+  #exceed() {
+    if (!this.#isBlind || this.#options.bytes !== undefined) {
+      throw this.#error(`${this.total} bytes were announced, more came`);
+    }
+    this.total = undefined;
+  }
+
+  /** Returns the connection's next chunk; a silent connection counts as cut. */
+  async #chunk() {
+    const reader = this.#reader as ReturnType<typeof piecesOf>;
+    const { stall = STALL } = this.#options;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const silence: Promise<never> = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no byte came for ${stall} ms`)), stall);
+    });
+    try {
+      return await Promise.race([reader.next(), silence]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #end() {
+    if (this.total === undefined || this.#position === this.total) return undefined;
+    // A cut connection raises an error, so here the server itself sent too few bytes.
+    if (this.#announced === undefined || this.#position === this.#announced)
+      throw this.#error(`expected ${this.total} bytes, found a whole answer of ${this.#position}`);
+    throw new Error(`expected ${this.total} bytes, the connection ended`);
+  }
+
+  #drop() {
+    void this.#reader?.cancel().catch(() => {});
+    this.#reader = undefined;
+  }
+
+  #error(text: string) {
+    return new SinkscopeError('read', placeOf(this.#address), text);
+  }
+}
+
+/**
+ * Returns the position in the file at which a response begins, and the file's length if stated.
+ * @param wanted position of the first requested byte
+ */
+function extent(answer: Response, wanted: number) {
+  const { status, headers } = answer;
+  if (status === 416) {
+    const total = Number(/^bytes \*\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? NaN);
+    return { start: total, total };
+  }
+  const length = lengthOf(headers);
+  if (status !== 206) return { start: 0, total: length };
+  const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
+  // A server may hide Content-Range from pages of other sites.
+  if (!range) return { start: wanted, total: length === undefined ? length : wanted + length };
+  return { start: Number(range[1]), total: range[2] === '*' ? undefined : Number(range[2]) };
+}
+
+/** Returns the announced size of the body, unless it is that of a compressed body. */
+function lengthOf(headers: Headers) {
+  const encoded = (headers.get('content-encoding') ?? 'identity') !== 'identity';
+  const length = Number(headers.get('content-length') ?? NaN);
+  return encoded || !Number.isSafeInteger(length) ? undefined : length;
+}
+
+/** Tells whether a browser hides if the response was compressed, as it does for other sites. */
+function isBlind({ type, status, headers }: Response) {
+  return type === 'cors' && status === 200 && !headers.has('content-encoding') && !MAY_ASK_PLAIN;
+}
+
+function strongTag({ headers }: Response) {
+  const etag = headers.get('etag');
+  return etag && !etag.startsWith('W/') ? etag : undefined;
+}
+
+const isPage = (address: URL) => /\.html?$/i.test(address.pathname);
+
+/** Returns a tag that only identical bytes share; a weak ETag promises less. */
+function tagOf(answer: Response) {
+  const { headers } = answer;
+  const etag = strongTag(answer);
+  if (etag) return etag;
+  const encoded = (headers.get('content-encoding') ?? 'identity') !== 'identity';
+  return (encoded ? undefined : headers.get('last-modified')) ?? undefined;
+}

@@ -1,0 +1,295 @@
+/** Reads the files of a model from any source into the module's memory. */
+import { placeOf, reasonOf } from './ask.ts';
+import { fetchFile } from './download.ts';
+import { SinkscopeError } from '../abi/errors.ts';
+import { createSha256 } from './hash.ts';
+import { createMeter } from './meter.ts';
+import { piecesOf } from './pieces.ts';
+import type { Module } from '../abi/module.ts';
+import type { ReadFacts, RemoteFile } from './types.ts';
+export type { ReadFacts } from './types.ts';
+
+/** a file as a stream */
+export type Streamed = { stream: ReadableStream<Uint8Array>; bytes: number; name: string };
+export type Source = import('./types.ts').Source | Streamed;
+type Report = (done: number, total: number, facts?: ReadFacts) => void;
+/**
+ * sha256: hash of the whole file, if an earlier visit compared it; approve: takes the hash when
+ * this visit has compared it.
+ */
+export type Opened = {
+  bytes: number | undefined;
+  stream: ReadableStream<Uint8Array>;
+  sha256?: string;
+  approve?: (sha256: string) => Promise<void>;
+};
+type Hash = Awaited<ReturnType<typeof createSha256>>;
+
+/** Size of a 32-bit address space. */
+const BYTES_MAX = 2 ** 32;
+
+/** A longer file cannot be a config.json or a tokenizer. */
+const TEXT_BYTES_MAX = 2 ** 26;
+
+export async function readConfig(config: string | Source, signal: AbortSignal) {
+  if (typeof config === 'string') return new TextEncoder().encode(config);
+  return readAll(config, signal);
+}
+
+/** Reads a small file at once. */
+export async function readAll(
+  source: Source,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Uint8Array> {
+  if (source instanceof Uint8Array) return source;
+  const { stream } = await openSource(source, signal, () => {});
+  const where = nameOf(source);
+  const isLocal = isOfDisk(source);
+  const parts = [];
+  let bytes = 0;
+  for await (const chunk of chunks(stream, where, signal, { isLocal })) {
+    bytes += chunk.length;
+    if (bytes > TEXT_BYTES_MAX) {
+      throw new SinkscopeError(
+        'read',
+        where,
+        `expected at most ${TEXT_BYTES_MAX} bytes, more came`,
+      );
+    }
+    parts.push(chunk.slice());
+  }
+  const text = new Uint8Array(bytes);
+  let at = 0;
+  for (const chunk of parts) {
+    text.set(chunk, at);
+    at += chunk.length;
+  }
+  return text;
+}
+
+/**
+ * Reserves a block and fills it with the weights; the caller releases it.
+ * @param report takes bytes
+ */
+export async function readWeights(
+  module: Module,
+  weights: Source,
+  signal: AbortSignal,
+  report: Report,
+) {
+  if (weights instanceof Uint8Array) {
+    const address = module.reserve(Math.max(weights.length, 1));
+    module.bytes(address, weights.length).set(weights);
+    report(weights.length, weights.length);
+    return { address, bytes: weights.length };
+  }
+  const where = nameOf(weights);
+  const reporter = makeReporter(report);
+  const opened = await openSource(weights, signal, reporter.note);
+  const { bytes, stream } = opened;
+  const expected = isOfDisk(weights) ? undefined : remote(weights).sha256;
+  // Without an expected hash nothing is compared, even if an earlier visit compared the file.
+  const mustHash = expected !== undefined && expected !== opened.sha256;
+  const hash = mustHash ? await createSha256() : undefined;
+  const pieces = chunks(stream, where, signal, { isLocal: isOfDisk(weights), hash });
+  reporter.progress(0, bytes ?? NaN);
+  const block =
+    bytes === undefined
+      ? await gather(module, pieces, where, reporter.progress)
+      : await fill(module, pieces, bytes, where, reporter.progress);
+  if (!hash || isOfDisk(weights)) return block;
+  try {
+    const digest = hash.digest();
+    await compare(digest, remote(weights), where);
+    await opened.approve?.(digest);
+  } catch (error) {
+    module.release(block.address);
+    throw error;
+  }
+  return block;
+}
+
+/** Removes a download from the cache if it differs from what the hub lists. */
+async function compare(digest: string, { sha256: expected, id, cache }: RemoteFile, where: string) {
+  if (digest === expected) return;
+  if (cache && id) await (await import('./cache.ts')).cacheClear(id);
+  const removed = cache ? ', which is not kept: try again' : '';
+  throw new SinkscopeError(
+    'read',
+    where,
+    `expected the bytes that the hub lists, sha256 ${expected}, found ${digest}${removed}`,
+  );
+}
+
+/** Adds the rate, the remaining seconds and a note to each report. */
+function makeReporter(report: Report) {
+  const measure = createMeter();
+  let last = { done: 0, total: NaN };
+  let notice: string | undefined;
+  const add = (note: string | undefined) =>
+    report(last.done, last.total, { ...measure(last.done, last.total), ...(note ? { note } : {}) });
+  return {
+    progress(done: number, total: number) {
+      last = { done, total };
+      add(notice);
+    },
+    /**
+     * Reports a note at once, since a pause should show its reason. The note stays on later reports
+     * unless it `passes` with the next byte.
+     */
+    note(text: string, passes: boolean) {
+      if (!passes) notice = text;
+      add(text);
+    },
+  };
+}
+
+async function openSource(
+  source: Exclude<Source, Uint8Array>,
+  signal: AbortSignal,
+  note: (note: string, passes: boolean) => void,
+): Promise<Opened> {
+  if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
+  if ('stream' in source) return source;
+  const { url, token, cache, version, id, bytes } = remote(source);
+  const onRetry = ({ reason }: { reason: string }) => note(reason, true);
+  const onNote = (text: string) => note(text, false);
+  const options = { signal, token, version, id, bytes, onRetry, onNote, reuses: true };
+  const address = new URL(url);
+  if (!cache) return fetchFile(address, options);
+  // Lazy import: cached downloads only.
+  const { openCached } = await import('./cache.ts');
+  return openCached(address, options);
+}
+
+function remote(source: URL | RemoteFile): RemoteFile {
+  return source instanceof URL ? { url: source } : source;
+}
+
+const isOfDisk = (source: Source) => source instanceof Blob || 'stream' in source;
+
+/** @param error was raised by a file that existed when it was chosen */
+function lost(error: unknown) {
+  const name = error instanceof Error ? error.name : String(error);
+  const actual = 'one that was moved, changed or removed since it was chosen';
+  return `expected a file that can be read to its end, found ${actual} (${name})`;
+}
+
+function nameOf(source: Source) {
+  if (source instanceof Uint8Array) return 'file';
+  if (source instanceof Blob) return 'name' in source ? String(source.name) : 'weights';
+  if ('stream' in source) return source.name;
+  return placeOf(new URL(remote(source).url));
+}
+
+/** Copies chunks into the block as they arrive, so that the page never holds the file twice. */
+async function fill(
+  module: Module,
+  pieces: AsyncIterable<Uint8Array>,
+  length: number,
+  where: string,
+  report: Report,
+) {
+  const address = module.reserve(Math.max(length, 1));
+  const isDue = clock();
+  let done = 0;
+  try {
+    for await (const chunk of pieces) {
+      if (done + chunk.length > length) {
+        throw new SinkscopeError('read', where, `${length} bytes were announced, more came`);
+      }
+      module.bytes(address + done, chunk.length).set(chunk);
+      done += chunk.length;
+      if (done === length || isDue()) report(done, length);
+    }
+    return { address, bytes: done };
+  } catch (error) {
+    module.release(address);
+    throw error;
+  }
+}
+
+/** Works like fill for an unknown length: it collects the chunks and copies them at the end. */
+async function gather(
+  module: Module,
+  pieces: AsyncIterable<Uint8Array>,
+  where: string,
+  report: Report,
+) {
+  const parts = [];
+  const isDue = clock();
+  let bytes = 0;
+  for await (const chunk of pieces) {
+    bytes += chunk.length;
+    if (bytes > BYTES_MAX - module.size)
+      throw new SinkscopeError(
+        'too_large',
+        where,
+        `expected at most ${BYTES_MAX - module.size} bytes, for which there is room, more came`,
+      );
+    parts.push(chunk.slice());
+    if (isDue()) report(bytes, NaN);
+  }
+  const address = module.reserve(Math.max(bytes, 1));
+  let at = address;
+  for (const chunk of parts) {
+    module.bytes(at, chunk.length).set(chunk);
+    at += chunk.length;
+  }
+  return { address, bytes };
+}
+
+/** Limits reports to thirty a second, since chunks come by the thousand. */
+function clock() {
+  let last = performance.now();
+  return () => {
+    const due = performance.now() - last > 33;
+    if (due) last = performance.now();
+    return due;
+  };
+}
+
+/**
+ * Iterates over the pieces of a stream; each is valid until the next is requested.
+ * @param options isLocal: whether the file is on this
+ * machine; hash: updated with all bytes
+ */
+async function* chunks(
+  stream: ReadableStream<Uint8Array>,
+  where: string,
+  signal: AbortSignal,
+  { isLocal = false, hash }: { isLocal?: boolean; hash?: Hash } = {},
+) {
+  const pieces = piecesOf(stream);
+  // Cancels a silent server at once instead of at its next byte.
+  const stop = () => void pieces.cancel(signal.reason).catch(() => {});
+  signal.addEventListener('abort', stop);
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const piece = await pieces.next().catch((error) => {
+        if (error instanceof SinkscopeError) throw error;
+        throw new SinkscopeError(
+          'read',
+          where,
+          isLocal ? lost(error) : `broke off: ${reasonOf(error)}`,
+        );
+      });
+      signal.throwIfAborted();
+      if (!piece) return;
+      hash?.update(piece);
+      yield piece;
+    }
+  } finally {
+    signal.removeEventListener('abort', stop);
+    stop();
+  }
+}
+
+/** Returns the size of a source; NaN if only its server knows. */
+export function sizeOf(source: Source) {
+  if (source instanceof Uint8Array) return source.length;
+  if (source instanceof Blob) return source.size;
+  if ('stream' in source) return source.bytes;
+  return remote(source).bytes ?? NaN;
+}

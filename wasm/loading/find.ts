@@ -1,0 +1,99 @@
+/** The plan of a model, from whatever names it: a path, files, an address, a name on the hub. */
+import { check, checkList, checkOptions, checkPlan, urlOf } from '../abi/arguments.ts';
+import { SinkscopeError, expect } from '../abi/errors.ts';
+import { diskFiles } from '#host';
+import { PATIENCE } from './ask.ts';
+import { planFiles } from './disk.ts';
+import { readAll } from './files.ts';
+import { ENDPOINT, resolveHub, usualFiles } from './hub.ts';
+import { makePlan } from './plan.ts';
+import { folderInZoo } from './zoo.ts';
+import type { ModelSource, FindOptions } from '../load/types.ts';
+import type { Plan, DiskFile, HubOptions } from './types.ts';
+
+/**
+ * Plans a model before any large download.
+ * @throws SinkscopeError as `resolveHub` and `planFiles`; 'argument' if the files hold several
+ * models
+ * @example const { bytes, refusal } = await findPlan('owner/name');
+ */
+export async function findPlan(source: ModelSource, options: FindOptions = {}): Promise<Plan> {
+  checkOptions(options, { ...PATIENCE, cache: 'flag' });
+  const { zoo: place, ...access } = options;
+  const zoo = place === undefined ? undefined : urlOf(place, undefined, 'zoo');
+  if (typeof source === 'string') return planName(source, access, zoo);
+  if (source instanceof URL) return planAddress(source, access);
+  check(source, 'object', 'source');
+  if ('files' in source) {
+    checkPlan(source);
+    return source;
+  }
+  if ('stream' in source) return onlyPlan('source', [asDiskFile(source)]);
+  const list = Array.from(source);
+  checkList(list, 'object', 'source');
+  return onlyPlan('source', list.map(asDiskFile));
+}
+
+/** A path that exists is read from the disk; another name is one of the zoo or of the hub. */
+async function planName(name: string, options: HubOptions, zoo?: URL) {
+  const files = await diskFiles(name);
+  if (files) return planPath(name, files);
+  const folder = folderInZoo(name, zoo);
+  if (folder) return { ...(await planAddress(folder, options)), id: name };
+  const isAddress = /^(https?|file):/.test(name) && URL.canParse(name);
+  const isHub = name.startsWith(String(options.endpoint ?? ENDPOINT));
+  return isAddress && !isHub ? planAddress(new URL(name), options) : resolveHub(name, options);
+}
+
+/**
+ * A folder of a web server, or one GGUF file. A server lists no folder, so that the usual files are asked for by name.
+ */
+async function planAddress(address: URL, options: HubOptions): Promise<Plan> {
+  if (address.protocol === 'file:') {
+    const path = decodeURIComponent(address.pathname);
+    const files = await diskFiles(path);
+    if (files) return planPath(path, files);
+    throw new SinkscopeError('read', path, 'expected a file or a folder, found none');
+  }
+  const { endpoint: _, cache, ...patience } = options;
+  const { token, signal } = patience;
+  const id = address.href;
+  const name = decodeURIComponent(address.pathname.split('/').at(-1) ?? '');
+  if (/\.gguf$/i.test(name)) {
+    const file = { name, url: id };
+    return makePlan([file], { id, readText: async () => '' });
+  }
+  const folder = new URL(address);
+  if (!folder.pathname.endsWith('/')) folder.pathname += '/';
+  const urlOf = (file: string) => new URL(file, folder).href;
+  const found = await usualFiles(urlOf, patience);
+  const files = found.map(({ file, bytes }) => ({ name: file, bytes, url: urlOf(file) }));
+  return makePlan(files, {
+    id,
+    readText: async ({ url, bytes }) =>
+      new TextDecoder().decode(
+        await readAll({ url: String(url), bytes, token, cache, id }, signal),
+      ),
+  });
+}
+
+/** A File with its folders where a reader picked a folder. */
+function asDiskFile(one: Blob | DiskFile): DiskFile {
+  if (!('stream' in one)) return one;
+  const { webkitRelativePath, name } = one as Partial<File>;
+  return { path: webkitRelativePath || name || 'model.gguf', file: one };
+}
+
+/** A model of the disk has the name of its folder or file. */
+async function planPath(path: string, files: readonly DiskFile[]) {
+  const id = path.split(/[\\/]/).findLast((part) => part !== '' && part !== '.');
+  return { ...(await onlyPlan(path, files)), ...(id ? { id } : {}) };
+}
+
+/** The one model among files. */
+async function onlyPlan(where: string, files: readonly DiskFile[]) {
+  const plans = await planFiles(files);
+  const ids = plans.map(({ id }) => id).join(', ');
+  expect(plans.length === 1, where, 'one model, or the name of its file', ids);
+  return plans[0];
+}

@@ -1,0 +1,243 @@
+/** Finds models of a hub by name: their files, sizes and addresses. */
+import { PATIENCE, ask } from './ask.ts';
+import { recallPlan, rememberPlan } from './cache.ts';
+import { check, checkOptions } from '../abi/arguments.ts';
+import { SinkscopeError, expect } from '../abi/errors.ts';
+import { readAll } from './files.ts';
+import { makePlan } from './plan.ts';
+import type { HubOptions, PlanFile, Plan } from './types.ts';
+
+type Name = { repository: string; revision: string; file?: string };
+/** The fields of a hub's answer that the code reads. */
+type Said = {
+  siblings?: readonly ({ rfilename?: unknown; size?: unknown } | null)[];
+  sha?: unknown;
+  gated?: unknown;
+  tags?: unknown;
+  cardData?: { license?: unknown; license_name?: unknown };
+};
+type Listing = { files: PlanFile[]; commit?: string; licence?: string; gated: boolean };
+
+export const ENDPOINT = 'https://huggingface.co';
+
+/** Files that are requested by name if a hub gives no list. */
+const USUAL = [
+  'config.json',
+  'model.safetensors',
+  'model.safetensors.index.json',
+  'pytorch_model.bin',
+  'pytorch_model.bin.index.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'special_tokens_map.json',
+  'vocab.txt',
+  'vocab.json',
+  'merges.txt',
+];
+
+/**
+ * Finds a model by `owner/name`, `owner/name@revision`, `owner/name@revision:file.gguf`, or the
+ * address of its page.
+ * @throws SinkscopeError 'argument', 'access' (needs a token), 'not_found', 'busy', 'offline' or 'read'
+ * @example
+ * const plan = await resolveHub('owner/name@main');
+ * const model = await engine.open(modelFiles(plan, { cache: true }), { onProgress });
+ */
+export async function resolveHub(id: string, options: HubOptions = {}): Promise<Plan> {
+  check(id, 'text', 'model');
+  checkOptions(options, { ...PATIENCE, cache: 'flag' });
+  const endpoint = baseOf(options.endpoint ?? ENDPOINT);
+  const name = parseHubId(id, endpoint);
+  const { repository, revision, file = '' } = name;
+  const address = new URL(`${repository}@${revision}:${file}`, endpoint).href;
+  try {
+    const plan = await look(endpoint, name, options);
+    // Without a commit, the addresses may hold other files tomorrow.
+    if (options.cache && plan.commit) await rememberPlan(address, plan);
+    return plan;
+  } catch (error) {
+    const isAway = error instanceof SinkscopeError && /^(offline|read|busy)$/.test(error.code);
+    const plan = options.cache && isAway ? await recallPlan(address) : undefined;
+    if (plan) return { ...plan, remembered: true };
+    throw error;
+  }
+}
+
+async function look(endpoint: URL, name: Name, options: HubOptions): Promise<Plan> {
+  const { files, commit, licence, gated } = await list(endpoint, name, options);
+  const { token, signal, cache } = options;
+  const plan = await makePlan(files, {
+    id: name.repository,
+    file: name.file,
+    async readText({ url, version, bytes }) {
+      const source = { url: String(url), version, bytes, token, cache, id: name.repository };
+      return new TextDecoder().decode(await readAll(source, signal));
+    },
+  });
+  const choices = plan.choices.map((choice) => ({ ...choice, id: nameOf(name, choice.file) }));
+  return { ...plan, choices, revision: name.revision, commit, licence, gated };
+}
+
+/**
+ * Parses `owner/name[@revision]`, with a file after a colon, or after a slash if it is a .gguf; or
+ * the address of a page of the hub.
+ */
+export function parseHubId(id: string, endpoint: URL = baseOf(ENDPOINT)): Name {
+  const text = String(id).trim();
+  const form = 'owner/name, owner/name@revision or owner/name:file.gguf';
+  const path = text.startsWith(endpoint.href) ? text.slice(endpoint.href.length) : undefined;
+  const parsed = path === undefined ? parseName(text) : parsePage(path);
+  const { repository = '', revision = 'main', file } = parsed ?? {};
+  const parts = repository.split('/');
+  const isName = parts.length <= 2 && parts.every((part) => /^\w[\w.-]{0,95}$/.test(part));
+  expect(isName, 'model', form, text);
+  expect(isPath(revision), 'revision', 'a branch, tag or commit', revision);
+  expect(file === undefined || isPath(file), 'file', 'a path inside the repository', file);
+  return { repository, revision, ...(file === undefined ? {} : { file }) };
+}
+
+function parseName(text: string) {
+  const gguf = /^([^/@:]+\/[^/@:]+)(?:@([^:]+?))?\/([^/@:]+\.gguf)$/i.exec(text);
+  const [, repository, revision, file] =
+    gguf ?? /^([^@:]+)(?:@([^:]+))?(?::(.+\.(?:gguf|safetensors|bin)))?$/i.exec(text) ?? [];
+  return { repository, revision, file };
+}
+
+/** @param path owner/name[/tree/revision | /blob/revision/file | /resolve/revision/file] */
+function parsePage(path: string) {
+  const clean = decode(path.replace(/[?#].*$/, '').replace(/\/$/, ''));
+  const match = /^([^/]+\/[^/]+)(?:\/(?:tree|blob|resolve)\/([^/]+)(?:\/(.+))?)?$/.exec(clean);
+  return match ? { repository: match[1], revision: match[2], file: match[3] } : undefined;
+}
+
+function decode(text: string) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Rejects paths that lead out of the repository, or that an address would read differently. */
+function isPath(path: string) {
+  const steps = path.split('/').every((step) => step !== '' && step !== '.' && step !== '..');
+  return steps && path.length <= 400 && !/[\p{Cc}\\]/u.test(path);
+}
+
+function nameOf({ repository, revision }: Name, file: string) {
+  return `${repository}${revision === 'main' ? '' : `@${revision}`}:${file}`;
+}
+
+/** Returns the hub's address, with a slash at its end. */
+function baseOf(endpoint: string | URL) {
+  const text = endpoint instanceof URL ? endpoint.href : endpoint;
+  const url = typeof text === 'string' && URL.canParse(text) ? new URL(text) : undefined;
+  const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:';
+  expect(isWeb, 'endpoint', 'an address that begins with https://', text);
+  const base = url as URL;
+  base.search = base.hash = '';
+  if (!base.pathname.endsWith('/')) base.pathname += '/';
+  return base;
+}
+
+async function list(endpoint: URL, name: Name, options: HubOptions): Promise<Listing> {
+  try {
+    return await listing(endpoint, name, options);
+  } catch (error) {
+    // A mirror may have the files but no list of them; a refusal of the hub itself stands.
+    if (!(error instanceof SinkscopeError) || error.code !== 'read') throw error;
+    const plan = await probe(endpoint, name, options);
+    if (plan.files.length > 0) return plan;
+    throw error;
+  }
+}
+
+async function listing(endpoint: URL, name: Name, options: HubOptions): Promise<Listing> {
+  const { repository, revision } = name;
+  const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;
+  const address = new URL(path, endpoint);
+  const response = await ask(address, { ...options, headers: { accept: 'application/json' } });
+  const json: Said | undefined = await response.json().catch(() => undefined);
+  if (!Array.isArray(json?.siblings)) {
+    throw new SinkscopeError('read', address.href, 'expected a list of files, found none');
+  }
+  const sha = String(json.sha);
+  const commit = /^[0-9a-f]{40}$/.test(sha) ? sha : undefined;
+  const files = json.siblings.flatMap((one) => {
+    const file = one?.rfilename;
+    if (typeof file !== 'string' || !isPath(file)) return [];
+    const size = Number(one?.size);
+    const bytes = Number.isSafeInteger(one?.size) && size >= 0 ? size : undefined;
+    return [fileOf(endpoint, name, file, bytes, commit, hashOf(one))];
+  });
+  return { files, commit, licence: licenceOf(json), gated: Boolean(json.gated) };
+}
+
+/** Lists the usual files of a mirror that has no list. */
+async function probe(endpoint: URL, name: Name, options: HubOptions): Promise<Listing> {
+  const present = await usualFiles((file) => fileOf(endpoint, name, file).url, options, name.file);
+  const commit = present.map((one) => one.commit).find(Boolean);
+  const files = present.map(({ file, bytes }) => fileOf(endpoint, name, file, bytes, commit));
+  return { files, commit, gated: false };
+}
+
+/**
+ * Returns the usual model files that exist, with their sizes if stated.
+ * @param other one more file to request
+ */
+export async function usualFiles(
+  addressOf: (file: string) => string | undefined,
+  options: Pick<HubOptions, 'token' | 'signal' | 'tries' | 'wait' | 'onRetry'>,
+  other?: string,
+) {
+  const present = await Promise.all(
+    (other ? [...USUAL, other] : USUAL).map(async (file) => {
+      try {
+        const head = { ...options, method: 'HEAD', tries: 2 };
+        const { headers } = await ask(new URL(String(addressOf(file))), head);
+        const length = headers.get('x-linked-size') ?? headers.get('content-length');
+        const bytes = length === null ? undefined : Number(length);
+        return [{ file, bytes, commit: headers.get('x-repo-commit') ?? undefined }];
+      } catch (error) {
+        const isMissing = error instanceof SinkscopeError && /read|not_found/.test(error.code);
+        if (isMissing) return [];
+        throw error;
+      }
+    }),
+  );
+  return present.flat();
+}
+
+/**
+ * Makes a file's entry, with the commit in its address if known: such an address never changes its
+ * content.
+ * @param sha256 hash of its bytes, if the hub lists it
+ */
+function fileOf(
+  endpoint: URL,
+  { repository, revision }: Name,
+  file: string,
+  bytes?: number,
+  commit?: string,
+  sha256?: string,
+): PlanFile {
+  const path = file.split('/').map(encodeURIComponent).join('/');
+  const at = encodeURIComponent(commit ?? revision);
+  const { href } = new URL(`${repository}/resolve/${at}/${path}`, endpoint);
+  const identity = { ...(commit ? { version: commit } : {}), ...(sha256 ? { sha256 } : {}) };
+  return { name: file, bytes, url: href, ...identity };
+}
+
+/** Returns the listed hash of a large file; undefined if it is malformed. */
+function hashOf(listed: unknown) {
+  const { lfs } = (listed ?? {}) as { lfs?: { sha256?: unknown } | null };
+  const hash = String(lfs?.sha256 ?? '');
+  return /^[0-9a-f]{64}$/.test(hash) ? hash : undefined;
+}
+
+function licenceOf({ cardData, tags }: Said) {
+  const licence = cardData?.license_name ?? cardData?.license;
+  if (typeof licence === 'string') return licence;
+  const tag = Array.isArray(tags) && tags.find((one) => String(one).startsWith('license:'));
+  return tag ? String(tag).slice('license:'.length) : undefined;
+}

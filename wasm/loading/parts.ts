@@ -1,0 +1,164 @@
+/** Stores a file as parts, with a card that describes the file. */
+import { reasonOf } from './ask.ts';
+import { sha256 } from './hash.ts';
+
+export interface Store {
+  kind: 'opfs' | 'folder';
+  put: (name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
+  /** into: a buffer from an earlier call that may be overwritten */
+  get: (
+    name: string,
+    into?: Uint8Array<ArrayBuffer>,
+  ) => Promise<Uint8Array<ArrayBuffer> | undefined>;
+  remove: (name: string) => Promise<void>;
+  names: () => Promise<string[]>;
+}
+/** sha256: of the whole file, once compared with what the hub lists. */
+export type Card = { url: string; id: string; version: string; bytes: number; sha256?: string };
+/** checksum: of the part's bytes; older versions wrote none, or a hash. */
+export type Part = { name: string; key: string; start: number; bytes: number; checksum?: string };
+
+/**
+ * A part is written when it is this large or this old, so that a slow connection loses seconds of
+ * work, not megabytes.
+ */
+const PART_BYTES = 2 ** 23;
+const PART_MS = 2000;
+/** Smallest buffer of a part: a server may announce fewer bytes than it sends. */
+const LEAST_BYTES = 2 ** 16;
+
+/** The prime of the hash FNV-1a. */
+const PRIME = 0x01000193;
+
+/** Writes chunks as parts. `append` waits for the disk, so that no backlog builds up. */
+export class Keeper {
+  #store;
+  #key;
+  #card;
+  #start;
+  #onNote;
+  /** The buffer of the current part, which all parts share, and the number of bytes in it. */
+  #part = new Uint8Array();
+  #bytes = 0;
+  #since = performance.now();
+  #failed = false;
+
+  /** @param start position of the first chunk in the file */
+  constructor(
+    store: Store,
+    key: string,
+    card: Card,
+    start: number,
+    onNote: ((note: string) => void) | undefined,
+  ) {
+    this.#store = store;
+    this.#key = key;
+    this.#card = card;
+    this.#start = start;
+    this.#onNote = onNote;
+  }
+
+  begin() {
+    return this.#put(`${this.#key}.json`, bytesOfCard(this.#card));
+  }
+
+  async append(chunk: Uint8Array) {
+    if (!this.#part.length) {
+      const rest = Math.max(LEAST_BYTES, this.#card.bytes - this.#start);
+      this.#part = new Uint8Array(Math.min(PART_BYTES, rest));
+    }
+    for (let at = 0; at < chunk.length && !this.#failed;) {
+      const piece = chunk.subarray(at, at + this.#part.length - this.#bytes);
+      this.#part.set(piece, this.#bytes);
+      this.#bytes += piece.length;
+      at += piece.length;
+      const isOld = performance.now() - this.#since > PART_MS;
+      if (this.#bytes === this.#part.length || isOld) await this.flush();
+    }
+  }
+
+  async flush() {
+    if (this.#failed || this.#bytes === 0) return;
+    const part = this.#part.subarray(0, this.#bytes);
+    const start = this.#start;
+    this.#bytes = 0;
+    this.#start += part.length;
+    this.#since = performance.now();
+    await this.#put(`${this.#key}.${start}.${part.length}.${checksumOf(part)}`, part);
+  }
+
+  /** Continues the download without the cache when the disk or a quota is full. */
+  async #put(name: string, bytes: Uint8Array<ArrayBuffer>) {
+    try {
+      await this.#store.put(name, bytes);
+    } catch (error) {
+      this.#failed = true;
+      await removeKey(this.#store, this.#key).catch(() => {});
+      this.#onNote?.(`not kept: the browser or the disk has no room for it (${reasonOf(error)})`);
+    }
+  }
+}
+
+export async function readCard(store: Store, key: string): Promise<Card | undefined> {
+  try {
+    const bytes = await store.get(`${key}.json`);
+    const card = JSON.parse(new TextDecoder().decode(bytes));
+    const texts = [card.url, card.id, card.version].every((text) => typeof text === 'string');
+    return texts && Number.isSafeInteger(card.bytes) ? card : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export const bytesOfCard = (card: Card) => new TextEncoder().encode(JSON.stringify(card));
+
+/** Returns 128 bits of a hash; every host with a store also has crypto. */
+export const hashOf = async (data: Uint8Array | string) => (await sha256(data))?.slice(0, 32) ?? '';
+
+/**
+ * FNV-1a over words in two chains detects damaged parts. SHA-256 takes three times as long as the
+ * disk and protects no better, since an attacker who changes a part can rename it.
+ */
+export function checksumOf(bytes: Uint8Array) {
+  const aligned = bytes.byteOffset % 4 ? bytes.slice() : bytes;
+  const words = new Int32Array(aligned.buffer, aligned.byteOffset, (aligned.length >> 3) * 2);
+  const rest = aligned.subarray(words.byteLength);
+  let even = rest.reduce((sum, byte) => Math.imul(sum ^ byte, PRIME), aligned.length);
+  let odd = ~even;
+  for (let i = 0; i < words.length; i += 2) {
+    even = Math.imul(even ^ words[i], PRIME);
+    odd = Math.imul(odd ^ words[i + 1], PRIME);
+  }
+  return [even, odd].map((one) => (one >>> 0).toString(16).padStart(8, '0')).join('');
+}
+
+export const keyOf = (address: string, version: string) => hashOf(`${address}\n${version}`);
+
+export function partOf(name: string): Part | undefined {
+  const match = /^([0-9a-f]{32})\.(\d+)\.(\d+)(?:\.(?:[0-9a-f]{32}|([0-9a-f]{16})))?$/.exec(name);
+  return match
+    ? { name, key: match[1], start: Number(match[2]), bytes: Number(match[3]), checksum: match[4] }
+    : undefined;
+}
+
+/** Returns a file's contiguous parts, from its first byte on. */
+export function chain(names: string[], key: string) {
+  const parts = names.flatMap((name) => partOf(name) ?? []).filter((part) => part.key === key);
+  // Two pages may have fetched the same file: of parts with the same start, the longest wins.
+  parts.sort((a, b) => a.bytes - b.bytes);
+  const byStart = new Map(parts.map((part) => [part.start, part]));
+  const contiguous: Part[] = [];
+  let end = 0;
+  for (let part = byStart.get(0); part; part = byStart.get(end)) {
+    contiguous.push(part);
+    end += part.bytes;
+    // An empty part would be its own successor.
+    if (part.bytes === 0) break;
+  }
+  return contiguous;
+}
+
+export async function removeKey(store: Store, key: string) {
+  const names = (await store.names()).filter((name) => name.startsWith(`${key}.`));
+  await Promise.all(names.map((name) => store.remove(name)));
+}

@@ -1,0 +1,37 @@
+/** Reads a stream piece by piece, into one buffer if the stream supports that. */
+
+const BYTES = 2 ** 22;
+
+/**
+ * Pieces share one buffer and are valid until the next read: a browser lets hundreds of megabytes
+ * of buffers pile up before it collects them.
+ * @returns next: undefined at the end
+ */
+export function piecesOf(stream: ReadableStream<Uint8Array>): {
+  next(): Promise<Uint8Array | undefined>;
+  cancel(reason?: unknown): Promise<void>;
+} {
+  try {
+    const reader = stream.getReader({ mode: 'byob' });
+    let buffer = new ArrayBuffer(BYTES);
+    const next = async () => {
+      const { done, value } = await reader.read(new Uint8Array(buffer));
+      if (done) return undefined;
+      ({ buffer } = value);
+      return value;
+    };
+    return { next, cancel: (reason) => reader.cancel(reason) };
+  } catch {
+    // This is not a byte stream.
+    return wholePiecesOf(stream);
+  }
+}
+
+/** Works like piecesOf, but each piece has its own buffer. */
+export function wholePiecesOf(stream: ReadableStream<Uint8Array>) {
+  const reader = stream.getReader();
+  return {
+    next: async () => (await reader.read()).value,
+    cancel: (reason: unknown) => reader.cancel(reason),
+  };
+}

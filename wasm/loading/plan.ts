@@ -1,0 +1,242 @@
+/**
+ * Selects the files of a model and estimates the cost of opening it. The hub and the disk both pass
+ * a list of files and get the same plan.
+ */
+import { checkOptions, checkPlan } from '../abi/arguments.ts';
+import { SinkscopeError, expect } from '../abi/errors.ts';
+import { readAll } from './files.ts';
+import type { Plan, PlanFile, ModelFiles, Source } from './types.ts';
+
+type ReadText = (file: PlanFile) => Promise<string>;
+
+/** wasm32 addresses 4 GiB; the margin covers the stack and gaps of the heap. */
+export const MEMORY_LIMIT = 2 ** 32 - 2 ** 28;
+/** The estimate is for a run of this many tokens. */
+const T = 64;
+
+/** Options for fetching the files of a plan. */
+export const ACCESS = { token: 'text', cache: 'flag' };
+
+/** Small files of a model: their names in the plan and on the disk. */
+const SMALL = {
+  config: 'config.json',
+  tokenizer: 'tokenizer.json',
+  tokenizer_config: 'tokenizer_config.json',
+  special_tokens_map: 'special_tokens_map.json',
+  words: 'vocab.txt',
+  vocab: 'vocab.json',
+  merges: 'merges.txt',
+};
+
+/** Formats of weights by preference: the safe format first. */
+const WEIGHTS = [
+  ['safetensors', 'model.safetensors'],
+  ['pytorch', 'pytorch_model.bin'],
+] as const;
+
+/** Models that fit into 4 GiB have fewer shards. */
+const SHARDS_MAX = 1000;
+
+/**
+ * Plans one model.
+ * @param files of one folder and, for GGUF, of its subfolders
+ * @param options file: the weights to take among several GGUF files; below: returns the files of subfolders, among
+ * which an index may find its shards
+ * @returns has `choices` and no weights if the caller must choose
+ * @throws {SinkscopeError} 'read' if a file is missing
+ */
+export async function makePlan(
+  files: readonly PlanFile[],
+  {
+    id,
+    file,
+    readText,
+    below = () => [],
+  }: { id: string; file?: string; readText: ReadText; below?: () => readonly PlanFile[] },
+): Promise<Plan> {
+  const selection = await findWeights(files, { id, file, readText, below });
+  const small = Object.entries(SMALL).flatMap(([role, name]) => {
+    const file = files.find((one) => one.name === name);
+    return file ? [[role, file]] : [];
+  });
+  const parts: Plan['files'] = { ...Object.fromEntries(small), weights: selection.weights };
+  if (selection.format !== 'gguf' && !parts.config) {
+    throw missingFile(id, `config.json beside ${selection.weights[0].name}`, files);
+  }
+  const config = parts.config && (await readJson(parts.config, readText));
+  const bytes = sum(selection.weights);
+  const memory = bytes + (selection.format === 'gguf' ? 0 : runBytes(config));
+  const refusal = refusalOf(memory);
+  const { format, choices } = selection;
+  return { id, format, files: parts, bytes, memory, choices, ...(refusal ? { refusal } : {}) };
+}
+
+async function findWeights(
+  files: readonly PlanFile[],
+  {
+    id,
+    file,
+    readText,
+    below,
+  }: { id: string; file?: string; readText: ReadText; below: () => readonly PlanFile[] },
+) {
+  if (file !== undefined) return namedWeights(files, id, file);
+  for (const [format, name] of WEIGHTS) {
+    const single = files.find((one) => one.name === name);
+    if (single) return { format, weights: [single], choices: [] };
+    const index = files.find((one) => one.name === `${name}.index.json`);
+    if (!index) continue;
+    return { format, weights: await shards([...files, ...below()], index, readText), choices: [] };
+  }
+  const groups = ggufGroups(files);
+  if (groups.length > 0) {
+    const each = groups.map((group) => ({ file: group[0].name, bytes: sum(group) }));
+    const [weights, choices] = groups.length === 1 ? [groups[0], []] : [[], each];
+    return { format: 'gguf' as const, weights, choices };
+  }
+  const topLevel = files.filter(({ name }) => /^[^/]+\.safetensors$/.test(name));
+  const candidates = topLevel.filter(({ name }) => !/adapter|-\d+-of-\d+/.test(name));
+  if (candidates.length === 1)
+    return { format: 'safetensors' as const, weights: candidates, choices: [] };
+  throw missingFile(id, 'model.safetensors, its index, pytorch_model.bin or a .gguf file', files);
+}
+
+function namedWeights(files: readonly PlanFile[], id: string, file: string) {
+  const group = ggufGroups(files).find((one) => one.some(({ name }) => name === file));
+  if (group) return { format: 'gguf' as const, weights: group, choices: [] };
+  const weights = files.find(({ name }) => name === file);
+  const kind = /\.(safetensors|bin)$/.exec(file)?.[1];
+  if (!weights || !kind) throw missingFile(id, `weights called ${file}`, files);
+  const format = (kind === 'bin' ? 'pytorch' : kind) as 'safetensors' | 'pytorch';
+  return { format, weights: [weights], choices: [] };
+}
+
+/** Lists the shards that an index names, in the order of their first mention. */
+async function shards(files: readonly PlanFile[], index: PlanFile, readText: ReadText) {
+  const map = (await readJson(index, readText))?.weight_map;
+  const names = new Set(typeof map === 'object' && map ? Object.values(map) : []);
+  if (names.size === 0 || names.size > SHARDS_MAX) {
+    const text = `expected a weight_map that names 1 to ${SHARDS_MAX} files, found ${names.size}`;
+    throw new SinkscopeError('read', index.name, text);
+  }
+  return [...names].map((name) => {
+    const shard = files.find((one) => one.name === name);
+    if (shard) return shard;
+    throw missingFile(index.name, `${String(name)}, which the index names`, files);
+  });
+}
+
+/** Groups GGUF files: the parts of a split model belong together. */
+function ggufGroups(files: readonly PlanFile[]) {
+  const groups: Map<string, PlanFile[]> = new Map();
+  for (const file of files.filter(({ name }) => /\.gguf$/i.test(name))) {
+    // This is the image encoder of a vision-language model.
+    if (/(^|\/)mmproj/i.test(file.name)) continue;
+    const stem = file.name.replace(/-\d{5}-of-\d{5}\.gguf$/i, '.gguf');
+    groups.set(stem, [...(groups.get(stem) ?? []), file]);
+  }
+  const byName = (a: PlanFile, b: PlanFile) => (a.name < b.name ? -1 : 1);
+  return [...groups.values()].map((group) => group.sort(byName));
+}
+
+async function readJson(file: PlanFile, readText: ReadText): Promise<Record<string, unknown>> {
+  const text = await readText(file);
+  try {
+    const value = JSON.parse(text);
+    if (typeof value === 'object' && value && !Array.isArray(value)) return value;
+  } catch {
+    // The error below covers this.
+  }
+  throw new SinkscopeError('read', file.name, 'expected a JSON object, found something else');
+}
+
+function sum(files: readonly PlanFile[]) {
+  return files.reduce((bytes, file) => bytes + (file.bytes ?? 0), 0);
+}
+
+/**
+ * Estimates the bytes of a run of T tokens with the default fields, at 4 bytes a number: hidden
+ * (L+1)TD, queries LTHK, keys and values 2LTGK, attention LHTT, outputs of attention and
+ * feed-forward 2LTD, and scratch T(3D + HK + 2F + V). 0 if the config lacks sizes.
+ */
+export function runBytes(config: Record<string, unknown> | undefined) {
+  const text = (config?.text_config ?? config ?? {}) as Record<string, unknown>;
+  const size = (...keys: string[]) =>
+    Number(keys.map((key) => text[key]).find((value) => Number.isInteger(value)) ?? NaN);
+  const L = size('num_hidden_layers', 'n_layer', 'num_layers');
+  const D = size('hidden_size', 'n_embd');
+  const H = size('num_attention_heads', 'n_head', 'num_heads');
+  const G = size('num_key_value_heads') || H;
+  const K = size('head_dim') || D / H;
+  const F = size('intermediate_size', 'n_inner', 'ffn_dim') || 4 * D;
+  const V = size('vocab_size');
+  const trace = (L + 1) * D + L * (H + 2 * G) * K + L * H * T + 2 * L * D;
+  const scratch = 3 * D + H * K + 2 * F + V;
+  const bytes = 4 * T * (trace + scratch);
+  // Absurd sizes give no estimate; the core names the key when it reads the config.
+  return bytes <= MEMORY_LIMIT ? Math.max(Math.ceil(bytes), 0) : 0;
+}
+
+/** Says why a model of this size cannot be opened; undefined if it can. */
+function refusalOf(memory: number) {
+  if (memory <= MEMORY_LIMIT) return undefined;
+  const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+  return (
+    `needs about ${gib(memory)} of memory; WebAssembly with 32-bit addresses holds ` +
+    `${gib(MEMORY_LIMIT)} of it. Expected a smaller or more strongly quantized model`
+  );
+}
+
+function missingFile(id: string, expected: string, files: readonly PlanFile[]) {
+  const names = files.map(({ name }) => name);
+  const list = names.slice(0, 8).join(', ') || 'no files';
+  const more = names.length > 8 ? ` and ${names.length - 8} more` : '';
+  return new SinkscopeError('read', id, `expected ${expected}, found ${list}${more}`);
+}
+
+/**
+ * Returns the files of a plan for `engine.open`.
+ * @throws SinkscopeError 'too_large' if the plan has a refusal, 'argument' if it has choices
+ * @example await engine.open(modelFiles(plan, { token, cache: true }));
+ */
+export function modelFiles(
+  plan: Plan,
+  options: { readonly token?: string; readonly cache?: boolean } = {},
+): ModelFiles {
+  checkPlan(plan);
+  checkOptions(options, ACCESS);
+  const { config, weights } = plan.files;
+  if (plan.refusal) throw new SinkscopeError('too_large', plan.id, plan.refusal);
+  expect(weights.length > 0, plan.id, 'one of the choices', 'none');
+  const source = (file: PlanFile) => sourceOf(plan, file, options);
+  return { config: config && source(config), weights: weights.map(source) };
+}
+
+/**
+ * Reads one small file of a plan as text.
+ * @example const config = JSON.parse(await planText(plan, plan.files.config));
+ */
+export async function planText(
+  plan: Plan,
+  file: PlanFile,
+  options: {
+    readonly token?: string;
+    readonly cache?: boolean;
+    readonly signal?: AbortSignal;
+  } = {},
+): Promise<string> {
+  checkPlan(plan);
+  checkOptions(file, { url: 'text', version: 'text', bytes: 'count', blob: 'blob' }, 'file');
+  expect(file.blob !== undefined || URL.canParse(file.url ?? ''), 'file', 'a blob or a url', file);
+  checkOptions(options, { ...ACCESS, signal: 'signal' });
+  const { signal } = options;
+  return new TextDecoder().decode(await readAll(sourceOf(plan, file, options), signal));
+}
+
+function sourceOf(
+  { id }: Plan,
+  { blob, url = '', version, bytes, sha256 }: PlanFile,
+  { token, cache }: { token?: string; cache?: boolean },
+): Source {
+  return blob ?? { url, version, bytes, sha256, id, token, cache };
+}

@@ -1,0 +1,324 @@
+/**
+ * Opens packed checkpoints of a training: each is stored as the difference from the previous one,
+ * in int8 steps with a scale per matrix. index.json describes them; NNNN.gz hold the steps. A
+ * checkpoint opens like any other model, from a safetensors file that is built in memory.
+ */
+import { pause } from '#host';
+import { JOB, checkOptions } from '../abi/arguments.ts';
+import { SinkscopeError, expect, unlike } from '../abi/errors.ts';
+import { readRenewing } from '../host/renew.ts';
+import { readAll } from './files.ts';
+import { parseIndex } from './timeline_index.ts';
+import type { Options } from '../engine/types.ts';
+import type { Index, Packed } from './timeline_index.ts';
+import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
+
+/** A download, and how many callers wait for it. */
+type Coming = { bytes: Promise<Uint8Array>; job: AbortController; waiting: number };
+
+const GRACE_MS = 300;
+
+/**
+ * Reads the index of a timeline, but no weights.
+ * @param address of its index.json
+ * @throws SinkscopeError 'bad_file' with the key that is malformed
+ * @example const timeline = await openTimeline(new URL('softmax/timeline/index.json', zoo));
+ */
+export async function openTimeline(
+  address: URL,
+  options: Pick<Options, 'signal'> = {},
+): Promise<TimelineShape> {
+  expect(address instanceof URL, 'address', 'a URL', address);
+  checkOptions(options, JOB);
+  const read = async () => {
+    const bytes = await readAll(address, options.signal);
+    return parseIndex(new TextDecoder().decode(bytes), placeOf(address));
+  };
+  const index = await readRenewing(address, read, isDamaged);
+  return new Timeline(address, index);
+}
+
+const isDamaged = (error: unknown) =>
+  error instanceof SinkscopeError && /^(bad_file|read)$/.test(error.code);
+
+class Timeline implements TimelineShape {
+  #address;
+  #index;
+  /** Unpacked files by their index. */
+  #files: Map<number, Coming> = new Map();
+  /** The last decoded weights, from which the following checkpoints continue. */
+  #last: { at: number; weights?: Float32Array } = { at: -1 };
+  #config: Promise<string> | undefined;
+
+  readonly recipe;
+  readonly seed;
+  readonly parameters;
+  readonly checkpoints;
+  readonly log;
+
+  /** @param address of index.json */
+  constructor(address: URL, index: Index) {
+    this.#address = address;
+    this.#index = index;
+    this.recipe = index.recipe;
+    this.seed = index.seed;
+    this.parameters = index.parameters;
+    this.checkpoints = index.checkpoints;
+    this.log = index.log;
+  }
+
+  async preload(step: number, options: Pick<Options, 'signal'> = {}): Promise<void> {
+    checkOptions(options, JOB);
+    const { signal } = options;
+    const at = this.#place(step);
+    await Promise.all(Array.from({ length: at + 1 }, (_, i) => this.#file(i, signal)));
+  }
+
+  async open(step: number, options: Options = {}): Promise<ModelFiles> {
+    checkOptions(options, JOB);
+    const { signal, onProgress } = options;
+    const at = this.#place(step);
+    const [config, weights] = await Promise.all([
+      this.#readConfig(),
+      this.#decode(at, signal, onProgress),
+    ]);
+    const { weights_sha256, file } = this.#index.checkpoints[at];
+    await checkHash(bytesOf(weights), weights_sha256, `${this.#where(file)}: weights`);
+    signal?.throwIfAborted();
+    this.#last = { at, weights };
+    return { config, weights: toSafetensors(this.#index.tensors, weights) };
+  }
+
+  forget(): void {
+    for (const { job } of this.#files.values()) job.abort(abortError());
+    this.#last = { at: -1 };
+  }
+
+  /**
+   * Reads the config, which all checkpoints share; a caller's signal does not cancel it for the
+   * others.
+   */
+  #readConfig() {
+    const text = (this.#config ??= readAll(new URL(this.#index.config, this.#address)).then(
+      (bytes) => new TextDecoder().decode(bytes),
+    ));
+    text.catch(() => (this.#config = undefined));
+    return text;
+  }
+
+  #place(step: number) {
+    const at = this.checkpoints.findIndex((one) => one.step === step);
+    if (at >= 0) return at;
+    const steps = this.checkpoints.map((one) => one.step).join(', ');
+    throw unlike('step', `one of ${steps}`, step);
+  }
+
+  #where(file: string) {
+    return placeOf(new URL(file, this.#address));
+  }
+
+  /** Decodes a checkpoint. All files are requested at once and added in order as they arrive. */
+  async #decode(at: number, signal?: AbortSignal, onProgress?: Options['onProgress']) {
+    const { tensors, parameters, checkpoints } = this.#index;
+    const base = this.#last.at <= at ? this.#last : { at: -1 };
+    const weights = roomFor(Float32Array, parameters, this.#where('index.json'));
+    if (base.weights) weights.set(base.weights);
+    const remaining = checkpoints.slice(base.at + 1, at + 1);
+    const files = remaining.map((_, i) => this.#file(base.at + 1 + i, signal));
+    // The loop below reports the first failure; the others must not count as unhandled.
+    for (const file of files) file.catch(() => {});
+    const total = remaining.reduce((sum, { bytes }) => sum + bytes, 0);
+    let done = 0;
+    for (const [i, packed] of remaining.entries()) {
+      addSteps(weights, await files[i], packed, tensors);
+      done += packed.bytes;
+      onProgress?.({ stage: 'read', done, total });
+      // Going far back takes a tenth of a second, so each step yields to keep the page smooth.
+      await pause();
+      signal?.throwIfAborted();
+    }
+    return weights;
+  }
+
+  /**
+   * Returns an unpacked file. Callers share one download, which stops when the last caller has
+   * given up and no other came within GRACE_MS: the next checkpoint needs most of the same files.
+   */
+  #file(at: number, signal?: AbortSignal): Promise<Uint8Array> {
+    signal?.throwIfAborted();
+    const coming = this.#files.get(at) ?? this.#fetch(at);
+    coming.waiting++;
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        coming.waiting--;
+        setTimeout(() => coming.waiting === 0 && coming.job.abort(abortError()), GRACE_MS);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener('abort', leave);
+      const stay = () => signal?.removeEventListener('abort', leave);
+      coming.bytes.finally(stay).then(resolve, reject);
+    });
+  }
+
+  #fetch(at: number) {
+    const job = new AbortController();
+    const coming = { bytes: this.#read(at, job.signal), job, waiting: 0 };
+    this.#files.set(at, coming);
+    const isOurs = () => this.#files.get(at) === coming;
+    coming.bytes.catch(() => isOurs() && this.#files.delete(at));
+    // An aborted download must not serve the next caller.
+    job.signal.addEventListener('abort', () => isOurs() && this.#files.delete(at));
+    return coming;
+  }
+
+  #read(at: number, signal: AbortSignal) {
+    const { file } = this.#index.checkpoints[at];
+    const address = new URL(file, this.#address);
+    return readRenewing(address, () => this.#unpack(at, address, signal), isDamaged);
+  }
+
+  async #unpack(at: number, address: URL, signal: AbortSignal) {
+    const packed = this.#index.checkpoints[at];
+    const where = this.#where(packed.file);
+    const bytes = await readAll(address, signal);
+    // Some servers unpack .gz files themselves; then the weights' hash identifies the file.
+    const isInflated = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
+    if (isInflated) return bytes;
+    if (bytes.length !== packed.bytes)
+      throw damaged(where, `expected ${packed.bytes} bytes, found ${bytes.length}`);
+    await checkHash(bytes, packed.sha256, where);
+    return gunzip(bytes, this.#index.bytes, where);
+  }
+}
+
+function abortError() {
+  return new DOMException('', 'AbortError');
+}
+
+/** Shortens an address to folder and name for messages. */
+function placeOf({ pathname }: URL) {
+  return pathname.split('/').filter(Boolean).slice(-2).join('/');
+}
+
+function damaged(where: string, text: string) {
+  return new SinkscopeError('bad_file', where, text);
+}
+
+/** Makes an array of the size that an index claims, which may exceed this machine's memory. */
+function roomFor<Numbers extends Float32Array | Uint8Array>(
+  Kind: { new (length: number): Numbers; readonly BYTES_PER_ELEMENT: number },
+  length: number,
+  where: string,
+) {
+  try {
+    return new Kind(length);
+  } catch {
+    const bytes = length * Kind.BYTES_PER_ELEMENT;
+    throw new SinkscopeError('no_memory', where, `expected room for ${bytes} bytes, there is none`);
+  }
+}
+
+/**
+ * Adds one checkpoint's steps to the previous weights, all in F32:
+ *
+ *     w = (from_previous ? w : 0) + fround(step · scale)
+ *
+ * Tensors that are stored whole replace the previous checkpoint's.
+ * @param weights [parameters], updated in place
+ * @param bytes int8 steps of each coded tensor, then F32 numbers of the others
+ */
+function addSteps(
+  weights: Float32Array,
+  bytes: Uint8Array,
+  { scale, from_previous }: Packed,
+  tensors: Index['tensors'],
+) {
+  const steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+  let raw = tensors.reduce((sum, one) => sum + (one.coded ? one.size : 0), 0);
+  let [place, step, matrix] = [0, 0, 0];
+  for (const one of tensors) {
+    const part = weights.subarray(place, place + one.size);
+    place += one.size;
+    if (one.coded) {
+      if (!from_previous[matrix]) part.fill(0);
+      addScaled(part, steps.subarray(step, step + one.size), scale[matrix]);
+      step += one.size;
+      matrix++;
+    } else {
+      // Copies bytes, because the numbers may be unaligned in the file.
+      bytesOf(part).set(bytes.subarray(raw, raw + part.byteLength));
+      raw += part.byteLength;
+    }
+  }
+}
+
+/** The hot loop: the product is rounded before the sum, as in two F32 operations. */
+function addScaled(part: Float32Array, steps: Int8Array, scale: number) {
+  for (let i = 0; i < part.length; i++) part[i] += Math.fround(steps[i] * scale);
+}
+
+/** @param length bytes of the unpacked file; unpacking stops if there are more */
+async function gunzip(bytes: Uint8Array, length: number, where: string) {
+  const out = roomFor(Uint8Array, length, where);
+  let done = 0;
+  const source = new Blob([bytes as BlobPart]).stream();
+  const reader = source.pipeThrough(new DecompressionStream('gzip')).getReader();
+  for (;;) {
+    const { done: isEnd, value } = await reader.read().catch((error) => {
+      throw damaged(where, `expected a gzip file: ${String(error)}`);
+    });
+    if (isEnd) break;
+    if (done + value.length > length) {
+      void reader.cancel().catch(() => {});
+      throw damaged(where, `expected ${length} bytes in it, found more`);
+    }
+    out.set(value, done);
+    done += value.length;
+  }
+  if (done < length) throw damaged(where, `expected ${length} bytes in it, found ${done}`);
+  return out;
+}
+
+/**
+ * Checks a hash. Pages of plain http from another machine lack crypto.subtle; there gzip's own
+ * checksum must do.
+ * @param expected in hexadecimal digits
+ */
+async function checkHash(bytes: Uint8Array, expected: string, where: string) {
+  if (!globalThis.crypto?.subtle) return;
+  const hash = await crypto.subtle.digest('SHA-256', bytes as BufferSource);
+  const digest = Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
+  if (digest !== expected) throw damaged(where, `expected sha256 ${expected}, found ${digest}`);
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/**
+ * Makes a safetensors file: eight bytes of length, a JSON header, the numbers.
+ * @param weights one tensor after the other
+ */
+export function toSafetensors(
+  tensors: readonly {
+    readonly name: string;
+    readonly shape: readonly number[];
+    readonly size: number;
+  }[],
+  weights: Float32Array,
+) {
+  let end = 0;
+  const entries = tensors.map(({ name, shape, size }) => {
+    const begin = end;
+    end += 4 * size;
+    return [name, { dtype: 'F32', shape, data_offsets: [begin, end] }];
+  });
+  const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(entries)));
+  // Spaces after the header align the numbers to eight bytes.
+  const start = 8 + Math.ceil(json.length / 8) * 8;
+  const file = roomFor(Uint8Array, start + weights.byteLength, 'weights').fill(32, 8, start);
+  new DataView(file.buffer).setBigUint64(0, BigInt(start - 8), true);
+  file.set(json, 8);
+  file.set(bytesOf(weights), start);
+  return file;
+}

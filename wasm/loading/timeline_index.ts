@@ -1,0 +1,193 @@
+/** Parses the index.json of a timeline, which is untrusted. */
+import { SinkscopeError } from '../abi/errors.ts';
+import type { Checkpoint, LogLine } from './types.ts';
+
+type TimelineTensor = { name: string; shape: number[]; size: number; coded: boolean };
+export type Packed = Checkpoint & {
+  file: string;
+  sha256: string;
+  scale: number[];
+  from_previous: boolean[];
+  weights_sha256: string;
+};
+export interface Index {
+  recipe: string;
+  seed: number;
+  config: string;
+  tensors: TimelineTensor[];
+  /** in ascending order of steps */
+  checkpoints: Packed[];
+  /** in ascending order of steps */
+  log: LogLine[];
+  /** number of weights in all tensors */
+  parameters: number;
+  /** size of an unpacked file */
+  bytes: number;
+}
+
+/** Models that were trained for a page have fewer numbers. */
+const PARAMETERS_MAX = 2 ** 28;
+const STEP_MAX = 1e9;
+
+/** @param where names the file in errors */
+export function parseIndex(text: string, where: string): Index {
+  const json = new Reader(where).parse(text);
+  const tensors = json.list('tensors', 'a tensor').map(readTensor);
+  const names = new Set(tensors.map(({ name }) => name));
+  json.expect(names.size === tensors.length, 'tensors', 'different names', 'a name twice');
+  const parameters = tensors.reduce((sum, { size }) => sum + size, 0);
+  const limit = `at most ${PARAMETERS_MAX} numbers`;
+  json.expect(parameters <= PARAMETERS_MAX, 'tensors', limit, parameters);
+  const coded = tensors.filter((one) => one.coded);
+  const steps = coded.reduce((sum, { size }) => sum + size, 0);
+  const checkpoints = json
+    .list('checkpoints', 'a checkpoint')
+    .map((one, i) => readCheckpoint(one, coded.length, i === 0));
+  json.rising('checkpoints', checkpoints);
+  const log = json.list('log', 'a line').map((one) => ({ ...one.numbers(), step: one.step() }));
+  json.rising('log', log);
+  return {
+    recipe: json.text('recipe', /^[\w.-]{1,64}$/),
+    seed: json.integer('seed', 0, 2 ** 32 - 1),
+    config: json.text('config', /^[\w./-]{1,200}$/),
+    tensors,
+    checkpoints,
+    log,
+    parameters,
+    bytes: steps + 4 * (parameters - steps),
+  };
+}
+
+function readTensor(tensor: Reader) {
+  const name = tensor.text('name', /^[^\p{Cc}]{1,200}$/u);
+  const shape = tensor.array('shape').map(Number);
+  const isShape = shape.length > 0 && shape.every((n) => Number.isInteger(n) && n > 0);
+  tensor.expect(isShape, 'shape', 'whole numbers from 1 on', JSON.stringify(tensor.at('shape')));
+  const size = shape.reduce((a, b) => a * b, 1);
+  return { name, shape, size, coded: tensor.flag('coded') };
+}
+
+/**
+ * @param matrices number of coded tensors
+ * @param isFirst whether no checkpoint precedes it
+ */
+function readCheckpoint(one: Reader, matrices: number, isFirst: boolean): Packed {
+  const scale = one.array('scale').map((value) => one.finite('scale', value));
+  const from_previous = one.array('from_previous').map((value) => value === true);
+  for (const [name, entries] of Object.entries({ scale, from_previous }))
+    one.expect(entries.length === matrices, name, `${matrices} entries`, entries.length);
+  const refers = isFirst && from_previous.includes(true);
+  one.expect(!refers, 'from_previous', 'false in the first checkpoint', 'true');
+  const sha256 = /^[0-9a-f]{64}$/;
+  return {
+    step: one.step(),
+    file: one.text('file', /^\w[\w.-]{0,99}$/),
+    bytes: one.integer('bytes', 1, 2 ** 31),
+    sha256: one.text('sha256', sha256),
+    weights_sha256: one.text('weights_sha256', sha256),
+    // JSON holds F64 numbers, which become F32 again.
+    scale: scale.map(Math.fround),
+    from_previous,
+    measured: one.child('measured').numbers(),
+    stored: one.child('stored').numbers(),
+  };
+}
+
+/** Reads an object of the JSON and knows its place in the file. */
+class Reader {
+  #where;
+  #key;
+  #value: Record<string, unknown> = {};
+
+  /** @param key its place in the file */
+  constructor(where: string, key: string = '', value: unknown = {}) {
+    this.#where = where;
+    this.#key = key;
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    this.expect(isObject, '', 'an object', JSON.stringify(value));
+    this.#value = value as Record<string, unknown>;
+  }
+
+  parse(text: string) {
+    try {
+      return new Reader(this.#where, '', JSON.parse(text));
+    } catch (error) {
+      if (error instanceof SinkscopeError) throw error;
+      throw new SinkscopeError('bad_file', this.#where, `expected JSON: ${String(error)}`);
+    }
+  }
+
+  expect(holds: boolean, name: string, expected: string, actual: unknown) {
+    if (holds) return;
+    const place = [this.#where, this.#key, name].filter(Boolean).join(': ');
+    const text = String(actual).slice(0, 80);
+    throw new SinkscopeError('bad_file', place, `expected ${expected}, found ${text}`);
+  }
+
+  at(name: string) {
+    return Object.hasOwn(this.#value, name) ? this.#value[name] : undefined;
+  }
+
+  child(name: string) {
+    return new Reader(this.#where, [this.#key, name].filter(Boolean).join('.'), this.at(name));
+  }
+
+  array(name: string): unknown[] {
+    const value = this.at(name);
+    this.expect(Array.isArray(value), name, 'a list', JSON.stringify(value));
+    return value as unknown[];
+  }
+
+  /**
+   * Returns a list of objects, at least one.
+   * @param what names an element in errors
+   */
+  list(name: string, what: string) {
+    const values = this.array(name);
+    this.expect(values.length > 0, name, `${what} at least`, 'none');
+    return values.map((value, i) => new Reader(this.#where, `${name}[${i}]`, value));
+  }
+
+  text(name: string, pattern: RegExp) {
+    const value = this.at(name);
+    const fits = typeof value === 'string' && pattern.test(value);
+    this.expect(fits, name, `a text like ${pattern.source}`, JSON.stringify(value));
+    return value as string;
+  }
+
+  flag(name: string) {
+    const value = this.at(name);
+    this.expect(typeof value === 'boolean', name, 'true or false', JSON.stringify(value));
+    return value === true;
+  }
+
+  /** @param high inclusive */
+  integer(name: string, low: number, high: number) {
+    const value = Number(this.at(name) ?? NaN);
+    const fits = Number.isInteger(value) && value >= low && value <= high;
+    this.expect(fits, name, `a whole number from ${low} to ${high}`, JSON.stringify(this.at(name)));
+    return value;
+  }
+
+  step() {
+    return this.integer('step', 0, STEP_MAX);
+  }
+
+  finite(name: string, value: unknown) {
+    this.expect(Number.isFinite(value), name, 'numbers', JSON.stringify(value));
+    return Number(value);
+  }
+
+  /** Returns the fields that are numbers: undefined measurements are absent. */
+  numbers() {
+    const entries = Object.entries(this.#value).filter(([, value]) => Number.isFinite(value));
+    return Object.fromEntries(entries) as Record<string, number>;
+  }
+
+  rising(name: string, lines: readonly { step: number }[]) {
+    lines.forEach(({ step }, i) => {
+      const before = lines[i - 1]?.step ?? -1;
+      this.expect(step > before, `${name}[${i}]: step`, `more than ${before}`, step);
+    });
+  }
+}

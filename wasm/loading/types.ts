@@ -1,0 +1,200 @@
+/**
+ * Where models come from (a hub, the disk, the checkpoints of a training), and the cache of
+ * downloads.
+ */
+import type { Options, Progress } from '../engine/types.ts';
+
+/** Bytes, or an address to fetch them from (streamed, with progress in bytes). */
+export type Source = Uint8Array | Blob | URL | RemoteFile;
+
+/** An address and the options of its request. */
+export interface RemoteFile {
+  readonly url: URL | string;
+  /** Bearer token, sent to that host only and never stored. */
+  readonly token?: string;
+  /** Caches the download for the next visit. */
+  readonly cache?: boolean;
+  /**
+   * Version of the content, such as a commit in the address: the content of this address never
+   * changes.
+   */
+  readonly version?: string;
+  /** SHA-256 in hexadecimal; a download that differs is rejected and not cached. */
+  readonly sha256?: string;
+  /** The size if known: compressed responses do not state it. */
+  readonly bytes?: number;
+  /** Name of the file in the cache; default: the address. */
+  readonly id?: string;
+}
+
+/**
+ * The files of a model. The weights are copied into the engine's memory once and stay there, in
+ * their stored type, while the model is open.
+ * @example await engine.open({ weights: file }) // a GGUF file, which needs no config
+ */
+export interface ModelFiles {
+  /** config.json; GGUF files need none. */
+  readonly config?: string | Source;
+  /** safetensors, pytorch_model.bin or GGUF; several files are the shards of one model. */
+  readonly weights: Source | readonly Source[];
+}
+
+/* Hub: models by name. */
+
+export interface HubOptions {
+  /** Default: https://huggingface.co. */
+  readonly endpoint?: string | URL;
+  /** Access token. It stays in memory and is sent to the endpoint only. */
+  readonly token?: string;
+  /** Caches the plan, and returns it when the hub cannot be reached. */
+  readonly cache?: boolean;
+  readonly signal?: AbortSignal;
+  /** Number of tries for each request; default 5. */
+  readonly tries?: number;
+  /** Milliseconds before the second try, doubled for each further one; default 500. */
+  readonly wait?: number;
+  readonly onRetry?: (retry: { readonly reason: string; readonly wait: number }) => void;
+}
+
+/** One file of a plan: on the hub (`url`) or on the disk (`blob`). */
+export interface PlanFile {
+  /** Path within the repository or folder. */
+  readonly name: string;
+  readonly bytes?: number;
+  readonly url?: string;
+  readonly version?: string;
+  /** SHA-256 in hexadecimal, if the hub lists it; downloads are compared with it. */
+  readonly sha256?: string;
+  readonly blob?: Blob;
+}
+
+/** The files of a model and their cost, before any large download. A plan holds no secret. */
+export interface Plan {
+  readonly id: string;
+  readonly format: 'safetensors' | 'pytorch' | 'gguf';
+  readonly files: {
+    readonly config?: PlanFile;
+    /** The shards in the order of the index; empty while the caller must choose. */
+    readonly weights: readonly PlanFile[];
+    readonly tokenizer?: PlanFile;
+    readonly tokenizer_config?: PlanFile;
+    readonly special_tokens_map?: PlanFile;
+    readonly words?: PlanFile;
+    readonly vocab?: PlanFile;
+    readonly merges?: PlanFile;
+  };
+  /** Total size of the weights, which is the size of the download; 0 if unknown. */
+  readonly bytes: number;
+  /**
+   * Estimated memory in bytes: the weights as stored and, if there is a config.json, a run of 64
+   * tokens with the default fields.
+   */
+  readonly memory: number;
+  /** The models among several GGUF files: resolve again with the id of one of them. */
+  readonly choices: readonly {
+    readonly file: string;
+    readonly bytes: number;
+    readonly id?: string;
+  }[];
+  /** Says why the model cannot be opened here; the sentence follows the model's name. */
+  readonly refusal?: string;
+  readonly revision?: string;
+  /** The commit of the revision, which the addresses of the files contain. */
+  readonly commit?: string;
+  /** Licence according to the model card. */
+  readonly licence?: string;
+  /** True if the files need an access token, although the hub lists them. */
+  readonly gated?: boolean;
+  /** True if the plan comes from an earlier visit, because the hub could not be reached. */
+  readonly remembered?: boolean;
+}
+
+/* Timelines: the checkpoints of a training. */
+
+/** A stored checkpoint. */
+export interface Checkpoint {
+  readonly step: number;
+  /** Size of its file; decoding also needs all earlier files. */
+  readonly bytes: number;
+  /**
+   * Measurements of the run's exact weights, by the names of the model card: sink_1 (in percent),
+   * loss, ...
+   */
+  readonly measured: Readonly<Record<string, number>>;
+  /** The same measurements of the weights as stored here. */
+  readonly stored: Readonly<Record<string, number>>;
+}
+
+/** Log entry that a training wrote at a step, measured on fewer sequences than a checkpoint. */
+export interface LogLine extends Readonly<Record<string, number>> {
+  readonly step: number;
+}
+
+/**
+ * The training of one model. Its weights are stored as int8 steps between checkpoints and decode to
+ * the same bits everywhere.
+ */
+export interface Timeline {
+  readonly recipe: string;
+  readonly seed: number;
+  readonly parameters: number;
+  /** In ascending order of steps. */
+  readonly checkpoints: readonly Checkpoint[];
+  /** In ascending order of steps. */
+  readonly log: readonly LogLine[];
+  /** Fetches the files that `open` of this step needs. */
+  preload(step: number, options?: Pick<Options, 'signal'>): Promise<void>;
+  /**
+   * Returns the files of a checkpoint: fetches missing ones, then decodes it.
+   * @param step one of `checkpoints`
+   * @throws SinkscopeError 'argument' for another step, 'bad_file' for a wrong length or hash
+   * @example const model = await engine.open(await timeline.open(1400, { signal }));
+   */
+  open(step: number, options?: Options): Promise<ModelFiles>;
+  /** Frees all fetched files. */
+  forget(): void;
+}
+
+/* Download: one file over unreliable connections. */
+
+export interface DownloadOptions extends Pick<
+  HubOptions,
+  'token' | 'signal' | 'tries' | 'wait' | 'onRetry'
+> {
+  /** Position of the first byte. */
+  readonly from?: number;
+  readonly version?: string;
+  readonly bytes?: number;
+  /** Milliseconds of silence after which a connection counts as cut; default 60000. */
+  readonly stall?: number;
+}
+
+/* Cache: downloads with `cache: true`. */
+
+export interface CachedFile {
+  /** Name of the model, or the address. */
+  readonly id: string;
+  readonly url: string;
+  /** Bytes in the cache, out of `total`. */
+  readonly bytes: number;
+  readonly total: number;
+  readonly complete: boolean;
+}
+
+/* Disk: files that the reader dropped or picked. Nothing leaves the machine. */
+
+export interface DiskFile {
+  /** Path within the dropped folder. */
+  readonly path: string;
+  readonly file: Blob;
+}
+
+/** The part of DataTransferItem that is read; hosts without a DOM lack the type. */
+export interface DroppedItem {
+  readonly kind: string;
+  getAsFile(): File | null;
+  webkitGetAsEntry?(): unknown;
+}
+
+/** Facts about a file's download that Progress adds to `done` and `total`. */
+export type ReadFacts = Pick<Progress, 'rate' | 'remaining' | 'note'>;

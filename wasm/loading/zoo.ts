@@ -1,0 +1,18 @@
+/** Models that have a name without an owner: those of the npm package `sinkscope-page`. */
+
+/** The twins, and one model of each other way to do without a sink on the first token. */
+export const ZOO = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
+
+/** Of both packages, which are released together. A version never changes, so a name means the same weights for ever. */
+const VERSION = '0.2.0';
+
+/** A site that serves npm's packages as they are. */
+const PLACE = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/`;
+
+/**
+ * The folder of a model; undefined where no model has that name.
+ * @param place of a copy of the models
+ */
+export function folderInZoo(name: string, place: string | URL = PLACE): URL | undefined {
+  return ZOO.includes(name) ? new URL(`${name}/`, place) : undefined;
+}

@@ -1,0 +1,37 @@
+/**
+ * Makes the npm package in .build/package: the sources compiled to JavaScript with their declarations, the binaries, and
+ * a package.json that names the compiled files.
+ *
+ *     npm --prefix wasm run build && npm pack ./.build/package
+ */
+import { execFileSync } from 'node:child_process';
+import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const source = import.meta.dirname;
+const built = join(source, '../.build/package');
+const compiler = join(source, 'node_modules/typescript-7/bin/tsc');
+
+rmSync(built, { recursive: true, force: true });
+const options = [
+  '--composite',
+  'false',
+  '--incremental',
+  'false',
+  '--declaration',
+  '--outDir',
+  built,
+];
+execFileSync(process.execPath, [compiler, '-p', source, ...options], { stdio: 'inherit' });
+for (const name of globSync(
+  '{cli.js,package.json,README.md,LICENSE,NOTICES.md,*.describe.json,*.wasm}',
+  { cwd: source },
+))
+  cpSync(join(source, name), join(built, name));
+
+// The compiler leaves the names in package.json, in declarations and in the addresses of workers as the sources have them.
+for (const name of globSync('{package.json,**/*.{js,d.ts}}', { cwd: built })) {
+  const file = join(built, name);
+  const text = readFileSync(file, 'utf8');
+  writeFileSync(file, text.replace(/(['"]\.\.?\/[\w/]+)\.ts(?=['"])/g, '$1.js'));
+}

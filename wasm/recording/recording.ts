@@ -1,0 +1,271 @@
+/** Represents an opened recording: a run of a recorded prompt, with means over all prompts. */
+import { check, checkList, checkOptions } from '../abi/arguments.ts';
+import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.ts';
+import { QUIET } from '../engine/job.ts';
+import { addUp, lengthOf, meansOf } from '../study/measure.ts';
+import type { Tensor, Describe } from '../abi/types.ts';
+import type { ReadMessage } from '../engine/backend.ts';
+import type { Job } from '../engine/job.ts';
+import type { BackendApi, Link } from '../engine/link.ts';
+import type { Options, Edit, Where, Read } from '../engine/types.ts';
+import type { Recording as RecordingShape, Conditions, RecordedArguments } from './types.ts';
+import type { Sums } from '../study/measure.ts';
+import type { MeasureOptions, Measured } from '../study/types.ts';
+
+type Opened = Awaited<ReturnType<BackendApi['openRecording']>>;
+
+export class Recording implements RecordingShape {
+  #link;
+  #post;
+  #backend: BackendApi | undefined;
+  #opened: Promise<Opened> | undefined;
+  #prompts: Map<number, Promise<number>> = new Map();
+  #closed = false;
+  #tensors: Map<string, { dtype: string; shape: readonly number[] }> = new Map();
+  #ids: number[][] = [];
+
+  readonly describe;
+  /** @param post makes the source postable */
+  constructor(
+    link: Link,
+    describe: Describe,
+    post: () => Parameters<BackendApi['openRecording']>[1],
+  ) {
+    this.#link = link;
+    this.#post = post;
+    this.describe = describe;
+  }
+
+  async open(options: Options) {
+    const opened = await this.#link.job(options, (backend, job) => this.#at(backend, job));
+    this.#tensors = new Map(opened.tensors);
+    this.#ids = opened.ids;
+    this.conditions = opened.conditions;
+    this.bytes = opened.bytes;
+    return this;
+  }
+
+  // @ts-expect-error set by open, before anybody has this
+  conditions: Conditions;
+  bytes = 0;
+  edits: readonly Edit[] = [];
+
+  get architecture() {
+    const { family, L, blocks, layers, H, G, K, D, V, F, E, operation, mask, windows } =
+      this.conditions.model;
+    const attention = { operation, parameters: {} };
+    return { family, L, blocks, layers, H, G, K, D, V, F, E, attention, mask, windows };
+  }
+
+  get tokens() {
+    return this.#ids[0] ?? [];
+  }
+
+  get tensors() {
+    return this.#tensors;
+  }
+
+  #at(backend: BackendApi, job: Job = QUIET) {
+    if (this.#closed) throw closed();
+    if (this.#opened && this.#backend === backend) return this.#opened;
+    const opened = backend.openRecording(job, this.#post());
+    this.#backend = backend;
+    this.#opened = opened;
+    this.#prompts.clear();
+    opened.catch(() => {
+      if (this.#opened === opened) this.#opened = undefined;
+    });
+    return opened;
+  }
+
+  /** Returns the id of the run through which a recorded prompt is read. */
+  async #run(backend: BackendApi, prompt: number) {
+    const { recording } = await this.#at(backend);
+    const run = this.#prompts.get(prompt) ?? backend.recordingPrompt(recording, prompt);
+    this.#prompts.set(prompt, run);
+    return run.catch((error) => {
+      this.#prompts.delete(prompt);
+      throw error;
+    });
+  }
+
+  async tensor(name: string, where: Where = {}) {
+    check(name, 'text', 'name');
+    checkOptions(where, { layer: 'number', head: 'number' });
+    const { layer = -1, head = -1 } = where;
+    const [tensor] = await this.#link.ask(async (backend) =>
+      backend.recordingTensor((await this.#at(backend)).recording, name, layer, head),
+    );
+    return tensor;
+  }
+
+  async #overAll(kind: string, name: string, args: { eps?: number }) {
+    const row = this.describe.metrics[find(this.describe.metrics, name, 'metric')];
+    checkOptions(args, { eps: 'number' });
+    const full = `${kind}.${name}`;
+    if (!this.#tensors.has(full)) throw missing(name, full);
+    const { data } = await this.tensor(full);
+    const shape = row.shape.map((letter) => this.#sizeOf(letter));
+    if (!row.arguments.includes('eps')) return { shape, data };
+    const n = shape.reduce((a, b) => a * b, 1);
+    const at = this.#threshold(args.eps);
+    return { shape, data: data.slice(at * n, (at + 1) * n) };
+  }
+
+  /** Returns the index of a threshold among the measured ones. */
+  #threshold(eps?: number) {
+    const { eps: measuredEps } = this.conditions;
+    const wanted = eps ?? this.describe.defaults.eps;
+    const at = measuredEps.findIndex((one) => Math.fround(one) === Math.fround(wanted));
+    if (eps !== undefined)
+      expect(at >= 0, 'eps', `one of ${measuredEps.join(', ')}, at which it was recorded`, eps);
+    return Math.max(at, 0);
+  }
+
+  /** @param sum sum of letters and numbers, such as "L+1" */
+  #sizeOf(sum: string) {
+    const { model, prompts } = this.conditions;
+    const sizes = {
+      ...(model as object),
+      T: prompts.T,
+    } as Record<string, number>;
+    const sizeOf = (term: string) => (Object.hasOwn(sizes, term) ? sizes[term] : Number(term));
+    if (sum === 'L+1') return model.blocks + 1; // every layer has a hidden state
+    return sum.split('+').reduce((size, term) => size + sizeOf(term), 0);
+  }
+
+  async mean(name: string, args: { eps?: number } = {}) {
+    return this.#overAll('mean', name, args);
+  }
+
+  async deviation(name: string, args: { eps?: number } = {}) {
+    return this.#overAll('deviation', name, args);
+  }
+
+  async metric(name: string, args: RecordedArguments = {}) {
+    check(args, 'object', 'args');
+    const { prompt, ...others } = args;
+    const [tensor] = await this.read([{ ...others, metric: name }], { prompt });
+    return tensor;
+  }
+
+  async field(name: string, where: Where & { prompt?: number } = {}) {
+    check(where, 'object', 'where');
+    const { prompt, ...others } = where;
+    const [tensor] = await this.read([{ ...others, field: name }], { prompt });
+    return tensor;
+  }
+
+  async read(reads: readonly Read[], options: { prompt?: number } = {}): Promise<Tensor[]> {
+    checkList(reads, 'object', 'reads');
+    check(options, 'object', 'options');
+    const { prompt = 0 } = options;
+    const { kept } = this.conditions.prompts;
+    if (kept === 0) throw missing('prompt', 'a kept prompt');
+    expectInteger(prompt, 0, kept - 1, 'prompt');
+    if (reads.some((read) => 'base' in read && read.base !== undefined))
+      throw new SinkscopeError('argument', 'base', 'expected none: a recording is not compared so');
+    return this.#link.ask(async (backend) => {
+      const run = await this.#run(backend, prompt);
+      return backend.read(run, [...reads] as ReadMessage[]);
+    });
+  }
+
+  async pooled(options: Where & { prompt?: number } = {}) {
+    check(options, 'object', 'options');
+    const { prompt = 0, ...where } = options;
+    check(prompt, 'count', 'prompt');
+    const name = `${prompt}.att_pooled`;
+    if (!this.#tensors.has(name)) throw missing('pooled', name);
+    const [cells, scale] = [
+      await this.tensor(name, where),
+      await this.tensor(`${prompt}.att_scale`, where),
+    ];
+    const each = cells.data.length / scale.data.length;
+    const data = Float32Array.from(
+      cells.data,
+      (cell, i) => (scale.data[Math.floor(i / each)] * cell) / 255,
+    );
+    return { shape: cells.shape, data };
+  }
+
+  async measure(options: Pick<MeasureOptions, 'eps' | 'metrics'> = {}) {
+    checkOptions(options, { metrics: 'list' });
+    const { describe } = this;
+    const { count, kept, T } = this.conditions.prompts;
+    const epsOption =
+      options.eps ?? (this.conditions.eps.length ? this.conditions.eps : describe.defaults.eps);
+    const thresholds = Array.isArray(epsOption) ? epsOption : [epsOption as number];
+    checkList(thresholds, 'number', 'eps');
+    const rows = options.metrics
+      ? options.metrics.map((name) => describe.metrics[find(describe.metrics, name, 'metric')])
+      : describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
+    const isMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
+    // A file's means take precedence; without any, they are computed over its prompts if it has all
+    // of them.
+    const read =
+      isMeans || kept < count
+        ? (name: string, eps: number) => this.#readMeans(name, eps)
+        : (name: string, eps: number) => this.#meansOfKept(name, eps);
+    const isExplicit = options.metrics !== undefined;
+    const byEps = [];
+    for (const eps of thresholds) {
+      const metrics: Record<string, Measured> = {};
+      for (const { name, arguments: args } of rows) {
+        if (byEps.length > 0 && !args.includes('eps')) continue;
+        const measured = await read(name, eps).catch((error) => {
+          if (isExplicit || error.code !== 'bad_request') throw error;
+        });
+        if (measured) metrics[name] = measured;
+      }
+      byEps.push({ eps, metrics });
+    }
+    const [{ eps, metrics }] = byEps;
+    const withThreshold = rows.filter(
+      (row) => row.arguments.includes('eps') && row.name in metrics,
+    );
+    const counts = Object.fromEntries(withThreshold.map(({ name }) => [name, metrics[name]]));
+    const all = [{ eps, metrics: counts }, ...byEps.slice(1)];
+    const isList = Array.isArray(epsOption) && thresholds.length > 1;
+    return { eps, T, sequences: count, metrics, ...(isList && { byEps: all }) };
+  }
+
+  async #readMeans(name: string, eps: number) {
+    const row = this.describe.metrics[find(this.describe.metrics, name, 'metric')];
+    const args = row.arguments.includes('eps') ? { eps } : {};
+    const mean = await this.mean(name, args);
+    const none = { shape: mean.shape, data: new Float32Array(mean.data.length).fill(NaN) };
+    const deviation = this.#tensors.has(`deviation.${name}`)
+      ? await this.deviation(name, args)
+      : none;
+    const numbers = ({ data }: Tensor) => Array.from(data, (x) => (Number.isFinite(x) ? x : null));
+    return { shape: mean.shape, mean: numbers(mean), deviation: numbers(deviation) };
+  }
+
+  async #meansOfKept(name: string, eps: number) {
+    const { kept } = this.conditions.prompts;
+    lengthOf(this.conditions.tokens.map((strings) => ({ length: strings.length })));
+    const sums: Sums = new Map();
+    for (let prompt = 0; prompt < kept; prompt++)
+      addUp(sums, name, await this.metric(name, { eps, prompt }));
+    return meansOf(sums, kept)[name];
+  }
+
+  async close() {
+    if (this.#closed) throw closed();
+    this.#closed = true;
+    const opened = this.#opened;
+    if (!opened || !this.#link.isOpen) return;
+    await this.#link.ask(async (backend) => {
+      if (backend === this.#backend) await backend.closeRecording((await opened).recording);
+    });
+  }
+}
+
+function missing(where: string, name: string) {
+  return new SinkscopeError('bad_request', where, `expected ${name} in the recording, found none`);
+}
+
+function closed() {
+  return new SinkscopeError('closed', 'recording', 'this recording has been closed');
+}

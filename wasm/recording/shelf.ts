@@ -1,0 +1,95 @@
+/** Stores recordings, numbered, in the module's memory. */
+import { SinkscopeError } from '../abi/errors.ts';
+import { readConditions } from './conditions.ts';
+import type { Module } from '../abi/module.ts';
+
+/** prompts: runs by their index */
+type Open = {
+  address: number;
+  prompts: Map<number, number>;
+  lengths: number[];
+  sizes: { L: number; H: number };
+};
+/** of a tensor in the header */
+type Entry = { dtype: string; shape: readonly number[] };
+
+export class Shelf {
+  #module;
+  #open: Map<number, Open> = new Map();
+
+  constructor(module: Module) {
+    this.#module = module;
+  }
+
+  /** @param block belongs to the recording from here on */
+  add(id: number, block: { address: number; bytes: number }) {
+    const module = this.#module;
+    let address;
+    try {
+      address = module.handle('recording_open', block.address, block.bytes);
+    } catch (error) {
+      module.release(block.address);
+      throw error;
+    }
+    try {
+      const { conditions, tensors } = readHeader(module, block);
+      const { L, H } = conditions.model;
+      const lengths = conditions.tokens.map((strings) => strings.length);
+      this.#open.set(id, { address, prompts: new Map(), lengths, sizes: { L, H } });
+      const names = new Set(tensors.map(([name]) => name));
+      const ids = lengths.map((_, i) =>
+        names.has(`${i}.tokens`) ? [...this.tensor(id, `${i}.tokens`).data] : [],
+      );
+      return { recording: id, conditions, tensors, ids, bytes: block.bytes };
+    } catch (error) {
+      this.#open.delete(id);
+      module.call('recording_close', address);
+      throw error;
+    }
+  }
+
+  at(id: number) {
+    const open = this.#open.get(id);
+    if (open) return open;
+    throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
+  }
+
+  /** @param first index along the first dimension, which is dropped */
+  tensor(id: number, name: string, first: number = -1, second: number = -1) {
+    const { address } = this.at(id);
+    const text = new TextEncoder().encode(`${name}\0`);
+    return this.#module.lend(text, (at) =>
+      this.#module.tensor('recording_tensor', address, at, first, second),
+    );
+  }
+
+  /** Returns the address of a recorded prompt's trace. */
+  trace(id: number, prompt: number) {
+    return this.#module.handle('recording_prompt', this.at(id).address, prompt);
+  }
+
+  remove(id: number) {
+    const { address } = this.at(id);
+    this.#open.delete(id);
+    this.#module.call('recording_close', address);
+  }
+}
+
+/** Reads names and shapes of tensors and the conditions from a file that the core has validated. */
+function readHeader(module: Module, { address, bytes }: { address: number; bytes: number }) {
+  const file = module.bytes(address, bytes);
+  const length = Number(new DataView(file.buffer, address, 8).getBigUint64(0, true));
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(file.slice(8, 8 + length));
+  let header: Record<string, Entry & Record<string, string>>;
+  try {
+    header = JSON.parse(text);
+  } catch (error) {
+    throw new SinkscopeError('bad_file', 'safetensors header', `expected JSON: ${String(error)}`);
+  }
+  const { __metadata__: metadata, ...entries } = header;
+  const conditions = readConditions(String(metadata?.sinkscope));
+  const tensors = Object.entries(entries).map(
+    ([name, { dtype, shape }]) => [name, { dtype, shape }] as [string, Entry],
+  );
+  return { conditions, tensors };
+}

@@ -1,0 +1,211 @@
+/** Records a study of many prompts, and compares two recordings. */
+import { JOB, check, checkList, checkOptions } from '../abi/arguments.ts';
+import { expect, expectInteger, find } from '../abi/errors.ts';
+import { fieldsFor, measure } from '../study/measure.ts';
+import { RECORD, conditionsOf, encode, keep, keptOf, part, putMeans } from './write.ts';
+import type { Tensor, Describe, Bytes } from '../abi/types.ts';
+import type { Recordable, StudyOptions, Recording, Difference, Conditions } from './types.ts';
+import type { Parts } from './write.ts';
+import type { Studied } from '../study/types.ts';
+
+/**
+ * Lists the metrics that a recording averages over prompts: those with a meaningful mean that need
+ * neither a second run nor an edit.
+ */
+function averagedMetrics({ metrics, fields }: Describe) {
+  const standardFields = fields
+    .filter((row) => row.standard || row.averaged)
+    .map(({ name }) => name);
+  return metrics
+    .filter((row) => row.averaged && !row.arguments.includes('base'))
+    .filter((row) => row.fields.every((name) => standardFields.includes(name)))
+    .map(({ name }) => name);
+}
+
+/** Summarises one prompt: Sink_1 at each threshold, alpha_1 as a mean over heads, the mean loss. */
+function summaryOf(
+  { alpha, loss_mean: loss }: Readonly<Record<string, Tensor>>,
+  eps: readonly number[],
+) {
+  const [L, H, T] = alpha.shape;
+  const firstAlphas = Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
+  const share = (at: number) => {
+    const threshold = Math.fround(at);
+    if (firstAlphas.some(Number.isNaN)) return NaN;
+    return firstAlphas.filter((one) => one > threshold).length / firstAlphas.length;
+  };
+  const sum = firstAlphas.reduce((a, b) => a + b, 0);
+  return { sinks: eps.map(share), alpha: sum / firstAlphas.length, loss: loss?.data[0] ?? NaN };
+}
+
+/**
+ * Runs every sequence and returns the bytes of a recording: the means and deviations of `measure`,
+ * a row for each sequence, and fields of the first ones.
+ * @example
+ * const bytes = await recordStudy(model, sequences, { keep: 2, eps: [0.1, 0.2, 0.3] });
+ * const recording = await engine.openRecording(bytes);
+ */
+export async function recordStudy(
+  model: Studied & Recordable,
+  sequences: readonly (readonly number[])[],
+  options: StudyOptions = {},
+): Promise<Bytes> {
+  check(model, 'model', 'model');
+  checkList(sequences, 'list', 'sequences');
+  checkOptions(options, { ...JOB, ...RECORD, metrics: 'list', edits: 'list' });
+  const { describe } = model;
+  const {
+    edits = [],
+    eps = [describe.defaults.eps],
+    keep: promptsKept = 1,
+    half = true,
+    signal,
+    onProgress,
+  } = options;
+  expectInteger(promptsKept, 0, sequences.length, 'keep');
+  const metrics = [...new Set(['alpha', ...(options.metrics ?? averagedMetrics(describe))])];
+  const rows: ReturnType<typeof summaryOf>[] = [];
+  const {
+    T,
+    metrics: means,
+    byEps,
+  } = await measure(model, sequences, {
+    metrics,
+    eps,
+    edits,
+    signal,
+    onProgress,
+    onSequence: (found) => void rows.push(summaryOf(found, eps)),
+  });
+  const parts: Parts = new Map();
+  putMeans(parts, describe, [means, ...(byEps ?? []).slice(1).map((one) => one.metrics)]);
+  // An edit changes which keys a query sees, so the visible keys are recorded too.
+  const extraFields = edits.length > 0 ? ['seen'] : [];
+  const selection = keptOf(model, {
+    ...options,
+    fields: [...(options.fields ?? ['att']), ...extraFields],
+  });
+  const fields = fieldsFor(describe, [
+    ...[...selection.fields, ...selection.small].map((field) => ({ field })),
+    ...selection.exact.map((metric) => ({ metric })),
+  ]);
+  for (let i = 0; i < promptsKept; i++) {
+    const run = await model.run(sequences[i], { fields, edits, signal });
+    await keep(parts, i, run, selection, half).finally(() => run.close());
+  }
+  const count = rows.length;
+  const numbers = (data: number[], shape: number[]) => part({ shape, data });
+  parts.set(
+    'prompt.sink_1',
+    numbers(
+      rows.flatMap(({ sinks }) => sinks),
+      [count, eps.length],
+    ),
+  );
+  parts.set(
+    'prompt.alpha_1',
+    numbers(
+      rows.map(({ alpha }) => alpha),
+      [count],
+    ),
+  );
+  parts.set(
+    'prompt.loss',
+    numbers(
+      rows.map(({ loss }) => loss),
+      [count],
+    ),
+  );
+  const ids = sequences.slice(0, promptsKept).map((list) => [...list]);
+  const isCounterfactual = edits.some(
+    ({ kind }) => describe.edits[find(describe.edits, kind, 'edit')].counterfactual,
+  );
+  const about = isCounterfactual ? { class: 'COUNTERFACTUAL', ...options } : options;
+  return encode(parts, conditionsOf(model, about, { ids, count, T, eps, edits }));
+}
+
+/**
+ * Compares all tensors that both recordings have. A number above 1 may differ by `tolerance` times
+ * its size; an undefined number equals only an undefined one. */
+export async function compareRecordings(
+  a: Recording,
+  b: Recording,
+  options: { readonly tolerance?: number } = {},
+): Promise<{
+  readonly differences: readonly Difference[];
+  readonly compared: readonly string[];
+  readonly onlyA: readonly string[];
+  readonly onlyB: readonly string[];
+}> {
+  check(a, 'recording', 'a');
+  check(b, 'recording', 'b');
+  checkOptions(options, { tolerance: 'number' });
+  const { tolerance = 0 } = options;
+  expect(tolerance >= 0, 'tolerance', '0 or more', tolerance);
+  const differences: Difference[] = [];
+  for (const [name, valueA, valueB] of sizesOf(a.conditions, b.conditions))
+    if (JSON.stringify(valueA) !== JSON.stringify(valueB))
+      differences.push({ name, a: valueA, b: valueB });
+  const [tensorsA, tensorsB] = [a.tensors, b.tensors];
+  const shared = [...tensorsA.keys()].filter((name) => tensorsB.has(name)).sort();
+  for (const name of shared) {
+    const [x, y] = [await a.tensor(name), await b.tensor(name)];
+    const [shapeA, shapeB] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
+    if (shapeA !== shapeB) differences.push({ name, a: [...x.shape], b: [...y.shape] });
+    else differences.push(...largest(name, x, y, tolerance));
+  }
+  const only = (these: ReadonlyMap<string, unknown>, those: ReadonlyMap<string, unknown>) =>
+    [...these.keys()].filter((name) => !those.has(name)).sort();
+  return {
+    differences: differences,
+    compared: shared,
+    onlyA: only(tensorsA, tensorsB),
+    onlyB: only(tensorsB, tensorsA),
+  };
+}
+
+/** Lists the conditions that must be equal for numbers to be comparable. */
+function sizesOf(a: Conditions, b: Conditions): [string, unknown, unknown][] {
+  const sizes = ['L', 'blocks', 'layers', 'H', 'G', 'operation'] as const;
+  return [
+    ...sizes.map((key) => [key, a.model[key], b.model[key]] as [string, unknown, unknown]),
+    ['first position', a.first.position, b.first.position],
+    ['T', a.prompts.T, b.prompts.T],
+    ['count', a.prompts.count, b.prompts.count],
+    ['eps', a.eps, b.eps],
+    ['edits', labelsOf(a), labelsOf(b)],
+  ];
+}
+
+const labelsOf = ({ edits }: Conditions) => edits.map(({ label }) => label);
+
+/**
+ * Finds the largest difference beyond the tolerance and counts all of them; a finite number always
+ * differs from an undefined or an infinite one.
+ */
+function largest(name: string, a: Tensor, b: Tensor, tolerance: number) {
+  let [worst, count] = [0, 0];
+  let at: number | undefined;
+  a.data.forEach((x, i) => {
+    const y = b.data[i];
+    if (x === y || (Number.isNaN(x) && Number.isNaN(y))) return;
+    const gap = Math.abs(x - y);
+    const isFinite = Number.isFinite(gap);
+    // Norms and activations are large, so their tolerance is relative.
+    if (isFinite && gap <= tolerance * Math.max(1, Math.abs(x), Math.abs(y))) return;
+    const size = isFinite ? gap : Infinity;
+    count++;
+    if (size > worst) [worst, at] = [size, i];
+  });
+  if (at === undefined) return [];
+  const index = indexOf(at, a.shape);
+  return [
+    { name, index, a: a.data[at], b: b.data[at], difference: worst, count, of: a.data.length },
+  ];
+}
+
+function indexOf(at: number, shape: readonly number[]) {
+  const index = [...shape];
+  for (let i = shape.length; i-- > 0; at = Math.floor(at / shape[i])) index[i] = at % shape[i];
+  return index;
+}

@@ -1,0 +1,204 @@
+/**
+ * Recordings: what a model did on some prompts, in one safetensors file; reading and writing them.
+ */
+import type { Architecture, Describe, Tensor } from '../abi/types.ts';
+import type { Edit, MetricArguments, Model, Options, Read, Run, Where } from '../engine/types.ts';
+import type { MeasureOptions, Measurement } from '../study/types.ts';
+
+/** The conditions of a recording. Strings are plain text, never markup. */
+export interface Conditions {
+  readonly model: {
+    readonly id: string;
+    readonly revision: string | null;
+    /** SHA-256 of the weight file. */
+    readonly sha256: string | null;
+    readonly family: string;
+    /** Number of layers with attention. */
+    readonly L: number;
+    /** Number of all layers: hidden states have blocks + 1 rows. */
+    readonly blocks: number;
+    /** [L]: the model's indices of the layers with attention. */
+    readonly layers: readonly number[];
+    readonly H: number;
+    readonly G: number;
+    readonly K: number;
+    readonly D: number;
+    readonly V: number;
+    /** 0 if unknown. */
+    readonly F: number;
+    readonly E: number;
+    /** Type of the arithmetic: 'float32', 'bfloat16', ... */
+    readonly dtype: string | null;
+    /** Implementation of attention: 'sdpa', 'eager', 'sinkscope', ... */
+    readonly attention: string | null;
+    /** Name from describe.operations. */
+    readonly operation: string;
+    readonly mask: Architecture['mask'];
+    /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
+    readonly windows: readonly (number | null)[];
+  };
+  /** The first measured token and its position. */
+  readonly first: {
+    readonly token: string | null;
+    readonly id: number | null;
+    readonly position: number;
+  };
+  /** Token strings of each recorded prompt. */
+  readonly tokens: readonly (readonly string[])[];
+  readonly prompts: {
+    readonly source: string | null;
+    readonly sha256: string | null;
+    /** Number of measured prompts. */
+    readonly count: number;
+    /** Number of prompts of which fields were recorded. */
+    readonly kept: number;
+    /** Tokens per measured prompt. */
+    readonly T: number;
+  };
+  /** Thresholds of Sink_k. */
+  readonly eps: readonly number[];
+  /** Edits of the runs, each with its name as `label`; empty: unedited. */
+  readonly edits: readonly (Edit & { readonly label: string })[];
+  /** 'MEASURED', ... */
+  readonly class: string;
+  /** Licence of the recording. */
+  readonly licence: string | null;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly command: string | null;
+}
+
+export interface RecordedArguments extends Omit<MetricArguments, 'base'> {
+  /** Index of a recorded prompt; default 0. */
+  readonly prompt?: number;
+}
+
+/**
+ * What a model did on some prompts, read from a file without weights. It can be read like a run of
+ * its first recorded prompt, and has means over all prompts.
+ */
+export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
+  readonly describe: Describe;
+  readonly conditions: Conditions;
+  /** The parts of the model's description that a recording holds. */
+  readonly architecture: Pick<
+    Architecture,
+    'family' | 'L' | 'H' | 'G' | 'K' | 'D' | 'V' | 'F' | 'E' | 'attention' | 'mask' | 'windows'
+  > &
+    Required<Pick<Architecture, 'blocks' | 'layers'>>;
+  /** Bytes of the file. */
+  readonly bytes: number;
+  /** All tensors of the file by name: `0.att`, `mean.alpha`, `prompt.loss`. */
+  readonly tensors: ReadonlyMap<
+    string,
+    { readonly dtype: string; readonly shape: readonly number[] }
+  >;
+  /** Reads a tensor by name, as floats; layer and head select along its first two dimensions. */
+  tensor(name: string, where?: Where): Promise<Tensor>;
+  /**
+   * Returns the measured mean of a metric over all prompts; eps is one of conditions.eps.
+   * @throws SinkscopeError 'bad_request' with the tensor's name if the recording lacks it
+   */
+  mean(name: string, args?: { readonly eps?: number }): Promise<Tensor>;
+  /** Returns the standard deviation across prompts, with n - 1. */
+  deviation(name: string, args?: { readonly eps?: number }): Promise<Tensor>;
+  /**
+   * Measures a metric of a recorded prompt.
+   * @throws SinkscopeError 'bad_request' with the field's name if the metric needs one that was not
+   * recorded
+   */
+  metric(name: string, args?: RecordedArguments): Promise<Tensor>;
+  /** Reads a field of a recorded prompt. */
+  field(name: string, where?: Where & { readonly prompt?: number }): Promise<Tensor>;
+  /** Reads many fields and metrics of one recorded prompt, in order. */
+  read(reads: readonly Read[], options?: { readonly prompt?: number }): Promise<Tensor[]>;
+  /**
+   * Returns the maps of a long text, pooled to cells [.., P, P]: each is the mean of its block's
+   * visible weights.
+   */
+  pooled(where?: Where & { readonly prompt?: number }): Promise<Tensor>;
+  /**
+   * Returns a Measurement like that of a model. The means are the file's; if it has none but
+   * records all of its prompts, they are computed over these. Other metrics are left out, unless
+   * the options name them.
+   */
+  measure(options?: Pick<MeasureOptions, 'eps' | 'metrics'>): Promise<Measurement>;
+  close(): Promise<void>;
+}
+
+/** Metadata that the caller gives a recording. */
+export interface About {
+  readonly model?: {
+    readonly id?: string;
+    readonly revision?: string | null;
+    readonly sha256?: string | null;
+  };
+  readonly first?: Partial<Conditions['first']>;
+  /** Origin of the prompts, and its hash. */
+  readonly source?: string;
+  readonly sourceSha256?: string;
+  readonly class?: string;
+  readonly licence?: string;
+  readonly command?: string;
+}
+
+export interface RecordOptions extends About {
+  /**
+   * Fields to record, in addition to token ids, losses, norms and exact alpha; default: ['att'].
+   */
+  readonly fields?: readonly string[];
+  /** Records these fields in half precision; default true. Everything else is in F32. */
+  readonly half?: boolean;
+  /** Thresholds of Sink_k; the default is in describe.defaults. */
+  readonly eps?: readonly number[];
+  /** Converts ids to token strings; default: the numbers. */
+  readonly strings?: (ids: readonly number[]) => readonly string[];
+}
+
+/** The parts of a model that recording needs. */
+export type Recordable = Pick<Model, 'architecture' | 'describe'> &
+  Partial<Pick<Model, 'arithmetic'>>;
+
+export interface StudyOptions extends RecordOptions, Options {
+  /** Number of sequences, from the first on, whose fields are recorded; default 1. */
+  readonly keep?: number;
+  /** Edits for every sequence's run; counterfactual ones set the class of the recording. */
+  readonly edits?: readonly Edit[];
+  /** Metrics to average; default: every averaged metric that a plain run gives. */
+  readonly metrics?: readonly string[];
+}
+
+/** Attention maps of one prompt from another program. */
+export interface Maps {
+  readonly tokens?: readonly string[];
+  /**
+   * Attention weights [L, H, T, T], with a row per query and a column per key; or one tensor [1, H,
+   * T, T] or [H, T, T] per layer, with `dims` or `shape`, as in transformers.js and onnxruntime.
+   */
+  readonly att: MapsTensor | readonly MapsTensor[];
+}
+
+export type MapsTensor = {
+  readonly data: ArrayLike<number>;
+} & ({ readonly shape: readonly number[] } | { readonly dims: readonly number[] });
+
+export interface MapsOptions extends About {
+  readonly id?: string;
+  readonly family?: string;
+  /** Number of key/value heads; default: that of query heads. */
+  readonly G?: number;
+  /** Name from describe.operations; default 'softmax'. */
+  readonly operation?: string;
+  readonly mask?: Architecture['mask'];
+}
+
+/** A difference between two recordings: of a size, a shape, or the largest one within a tensor. */
+export interface Difference {
+  readonly name: string;
+  readonly a: unknown;
+  readonly b: unknown;
+  readonly index?: readonly number[];
+  readonly difference?: number;
+  /** Number of values beyond the tolerance, out of `of`. */
+  readonly count?: number;
+  readonly of?: number;
+}

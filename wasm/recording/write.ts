@@ -1,0 +1,338 @@
+/**
+ * Writes recordings: safetensors files with the conditions in their metadata, from the numbers of
+ * runs.
+ */
+import { check, checkList, checkOptions } from '../abi/arguments.ts';
+import { expect, find } from '../abi/errors.ts';
+import { editLabel } from '../engine/edits.ts';
+import { VERSION } from './conditions.ts';
+import type { Tensor, Describe, Architecture, Bytes } from '../abi/types.ts';
+import type { Run, Edit } from '../engine/types.ts';
+import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
+import type { Measured } from '../study/types.ts';
+
+/** one tensor of the file */
+type Part = {
+  dtype: 'F32' | 'F16' | 'I32' | 'U8';
+  shape: readonly number[];
+  data: Float32Array | Int32Array | Uint8Array | Uint16Array;
+};
+/** tensors by name */
+export type Parts = Map<string, Part>;
+
+/**
+ * Metrics of one prompt that accompany maps and vectors, or replace those that are not recorded.
+ */
+const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
+/** An additional one for operations whose rows need not sum to 1. */
+const RAW = 'alpha_raw';
+/** Small fields that are recorded for every prompt if the model has them. */
+const SMALL = ['loss', 'att_bias', 'gate'];
+
+const STUDY = { fields: 'list', half: 'flag', eps: 'list', strings: 'call', model: 'object' };
+const ABOUT = {
+  first: 'object',
+  source: 'text',
+  sourceSha256: 'text',
+  licence: 'text',
+  command: 'text',
+};
+/** Options of all functions that record. */
+export const RECORD = { ...STUDY, ...ABOUT };
+
+/* ---- safetensors -------------------------------------------------------------------------- */
+
+/** Encodes the file. Tensors are aligned to 8 bytes, so that readers can use them in place. */
+export function encode(parts: Parts, conditions: unknown) {
+  const metadata = { 'sinkscope.recording': VERSION, sinkscope: JSON.stringify(conditions) };
+  const header: Record<string, unknown> = { __metadata__: metadata };
+  // Wide numbers come first, which aligns every tensor without gaps, as the format requires.
+  const widthOf = ([, { data }]: [string, Part]) => data.BYTES_PER_ELEMENT;
+  const sorted = [...parts].sort((a, b) => widthOf(b) - widthOf(a));
+  let at = 0;
+  for (const [name, { dtype, shape, data }] of sorted)
+    header[name] = { dtype, shape, data_offsets: [at, (at += data.byteLength)] };
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const padded = Math.ceil(json.length / 8) * 8;
+  const file = new Uint8Array(8 + padded + at);
+  new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
+  file.set(json, 8);
+  file.fill(0x20, 8 + json.length, 8 + padded);
+  let next = 8 + padded;
+  for (const [, { data }] of sorted) {
+    file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), next);
+    next += data.byteLength;
+  }
+  return file;
+}
+
+/** Rounds numbers to half precision and returns the bits; ties go to even. */
+export function halves(numbers: ArrayLike<number>) {
+  const wide = new Float32Array(1);
+  const bits = new Uint32Array(wide.buffer);
+  return Uint16Array.from(numbers, (number) => {
+    wide[0] = number;
+    const signBit = (bits[0] >>> 16) & 0x8000;
+    const rest = bits[0] & 0x7fffffff;
+    if (rest > 0x7f800000) return signBit | 0x7e00;
+    if (rest < 0x38800000) {
+      // Subnormal: adding 0.5 makes the last bit of a single worth 2^-24, as in a half.
+      wide[0] = Math.abs(wide[0]) + 0.5;
+      return signBit | (bits[0] & 0xffff);
+    }
+    const rounded = rest + 0xfff + ((rest >>> 13) & 1);
+    return signBit | Math.min((rounded - 0x38000000) >>> 13, 0x7c00);
+  });
+}
+
+export function part(
+  { shape, data }: Tensor | { shape: readonly number[]; data: ArrayLike<number> },
+  isHalf: boolean = false,
+): Part {
+  if (data instanceof Int32Array) return { dtype: 'I32', shape, data };
+  if (isHalf) return { dtype: 'F16', shape, data: halves(data) };
+  return {
+    dtype: 'F32',
+    shape,
+    data: data instanceof Float32Array ? data : Float32Array.from(data),
+  };
+}
+
+/* ---- what is kept ------------------------------------------------------------------------- */
+
+/** Lists the metrics that replace fields which are too large to record. */
+function exactOf({ operations }: Describe, { attention }: Pick<Architecture, 'attention'>) {
+  const { proxy } = operations[find(operations, attention.operation, 'operation')];
+  return proxy === 'weights' ? EXACT : [...EXACT, RAW];
+}
+
+/** Lists what is read from a run that is recorded: fields, and those that a run may lack. */
+export function keptOf(
+  { describe, architecture }: Recordable,
+  { fields = ['att'] }: RecordOptions,
+) {
+  const names = fields.map((name) => describe.fields[find(describe.fields, name, 'field')].name);
+  const small = describe.fields.filter(
+    ({ name, needs }) => SMALL.includes(name) && hasPart(architecture, needs),
+  );
+  return {
+    fields: [...new Set(names)].filter((name) => name !== 'tokens'),
+    small: small.map(({ name }) => name).filter((name) => !names.includes(name)),
+    exact: exactOf(describe, architecture),
+  };
+}
+
+function hasPart(architecture: object, needs: string | null) {
+  return needs === null || Boolean((architecture as Record<string, unknown>)[needs]);
+}
+
+/** Adds the recorded tensors of one prompt to the parts. */
+export async function keep(
+  parts: Parts,
+  prompt: number,
+  run: Pick<Run, 'tokens' | 'read'>,
+  { fields, small, exact }: ReturnType<typeof keptOf>,
+  isHalf: boolean,
+) {
+  const addPart = (name: string, one: Part) => parts.set(`${prompt}.${name}`, one);
+  addPart('tokens', part({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
+  const tensors = await run.read(fields.map((field) => ({ field })));
+  fields.forEach((name, i) => addPart(name, part(tensors[i], isHalf && !SMALL.includes(name))));
+  const others = [...small.map((field) => ({ field })), ...exact.map((metric) => ({ metric }))];
+  for (const read of others) {
+    const [tensor] = await run.read([read]).catch((error) => {
+      if (error.code !== 'bad_request') throw error;
+      return []; // the run did not record it
+    });
+    if (!tensor) continue;
+    const name = 'field' in read ? read.field : read.metric;
+    // No logits predict the first token, so the format omits its loss.
+    const { data } = tensor;
+    addPart(
+      name,
+      part(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor),
+    );
+  }
+}
+
+/**
+ * Adds means and deviations over all prompts to the parts; thresholds are the first dimension.
+ * @param byEps by threshold; metrics without one are in the first
+ */
+export function putMeans(
+  parts: Parts,
+  describe: Describe,
+  byEps: readonly Readonly<Record<string, Measured>>[],
+) {
+  for (const [name, { shape }] of Object.entries(byEps[0])) {
+    const row = describe.metrics[find(describe.metrics, name, 'metric')];
+    const hasThreshold = row.arguments.includes('eps');
+    const all = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
+    const fullShape = hasThreshold ? [byEps.length, ...shape] : shape;
+    const numbers = (kind: 'mean' | 'deviation') =>
+      Float32Array.from(all.flatMap((one) => one[kind].map((x) => x ?? NaN)));
+    parts.set(`mean.${name}`, part({ shape: fullShape, data: numbers('mean') }));
+    parts.set(`deviation.${name}`, part({ shape: fullShape, data: numbers('deviation') }));
+  }
+}
+
+/* ---- conditions --------------------------------------------------------------------------- */
+
+/** @param measured ids: those of recorded prompts */
+export function conditionsOf(
+  { architecture, describe, arithmetic }: Recordable,
+  options: RecordOptions,
+  {
+    ids,
+    count,
+    T,
+    eps,
+    edits = [],
+  }: {
+    ids: readonly (readonly number[])[];
+    count: number;
+    T: number;
+    eps: readonly number[];
+    edits?: readonly Edit[];
+  },
+) {
+  const { strings = (list: readonly number[]) => list.map(String) } = options;
+  const { family, L, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
+  const tokens = ids.map((list, i) => {
+    const texts = strings(list);
+    checkList(texts, 'text', `strings of prompt ${i}`);
+    expect(texts.length === list.length, 'strings', `${list.length} of them`, texts.length);
+    return Array.from(texts);
+  });
+  const sizes = { L, H, G, K, D, V, F, E };
+  const implementation = {
+    dtype: arithmetic === 'int8' ? 'int8' : 'float32',
+    attention: 'sinkscope',
+  };
+  const about = { id: family, revision: null, sha256: null, ...options.model };
+  // An edit that replaces the operation in every head also changes the meaning of the rows.
+  const operation = edits.reduce(
+    (name, edit) =>
+      edit.kind === 'operation' && edit.layer === undefined && edit.head === undefined
+        ? String(edit.operation)
+        : name,
+    attention.operation,
+  );
+  const first = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
+  return {
+    model: { ...about, family, ...sizes, ...implementation, operation, mask, windows },
+    first: { ...first, ...options.first },
+    tokens,
+    prompts: {
+      source: options.source ?? null,
+      sha256: options.sourceSha256 ?? null,
+      count,
+      kept: ids.length,
+      T,
+    },
+    eps,
+    ...(edits.length && {
+      edits: edits.map((edit) => ({ ...edit, label: editLabel(edit, describe) })),
+    }),
+    class: options.class ?? 'MEASURED',
+    licence: options.licence ?? null,
+    versions: { sinkscope: describe.version },
+    command: options.command ?? null,
+  };
+}
+
+/* ---- maps of other programs ------------------------------------------------------------------- */
+
+/**
+ * Makes a recording of another program's maps, so that `measure` and every metric of maps can read
+ * them.
+ * @example
+ * const { attentions } = await model(inputs); // transformers.js, output_attentions
+ * const recording = await engine.openRecording(recordMaps([{ tokens, att: attentions }]));
+ * const { metrics } = await measure(recording); // metrics.sink_ratio.mean[0]
+ */
+export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}): Bytes {
+  checkList(prompts, 'object', 'prompts');
+  checkOptions(options, ABOUT);
+  const {
+    id = 'maps',
+    family = 'unknown',
+    operation = 'softmax',
+    mask = { kind: 'causal' },
+  } = options;
+  expect(prompts.length > 0, 'prompts', 'one prompt or more', prompts.length);
+  const parts: Parts = new Map();
+  const maps = prompts.map(({ att }, i) => mapsOf(att, `prompts[${i}].att`));
+  const [[L, H, T]] = maps.map(({ shape }) => shape);
+  maps.forEach(({ shape, data }, i) => {
+    const expected = [L, H, shape[2], shape[2]];
+    expect(
+      `${shape}` === `${expected}`,
+      `prompts[${i}].att`,
+      `shape ${expected.join(' x ')}`,
+      shape.join(' x '),
+    );
+    parts.set(`${i}.att`, part({ shape, data }));
+  });
+  const tokens = prompts.map(({ tokens: strings }, i) => {
+    const [, , n] = maps[i].shape;
+    const list = strings ?? Array.from({ length: n }, (_, t) => String(t));
+    checkList(list, 'text', `prompts[${i}].tokens`);
+    expect(list.length === n, `prompts[${i}].tokens`, `${n} of them, as in the maps`, list.length);
+    return [...list];
+  });
+  const sizes = { L, H, G: options.G ?? H, K: 1, D: 1, V: 1 };
+  return encode(parts, {
+    model: { id, revision: null, sha256: null, family, ...sizes, operation, mask },
+    first: { token: tokens[0][0], id: null, position: 0 },
+    tokens,
+    prompts: { source: options.source ?? null, count: prompts.length, kept: prompts.length, T },
+    eps: [],
+    class: 'MEASURED',
+    licence: options.licence ?? null,
+    versions: {},
+    command: options.command ?? null,
+  });
+}
+
+/**
+ * Joins maps to one tensor [L, H, T, T] from such a tensor, or from one per layer, which may be [1,
+ * H, T, T] with `dims`, as in transformers.js and onnxruntime.
+ */
+function mapsOf(att: unknown, where: string): { shape: number[]; data: Float32Array } {
+  check(att, 'object', where);
+  const layers = (Array.isArray(att) ? att : [att]).map((layer, l) => {
+    check(layer, 'object', `${where}[${l}]`);
+    const dims = layer.shape ?? layer.dims;
+    checkList(dims, 'count', `${where}[${l}].shape`);
+    check(layer.data, 'list', `${where}[${l}].data`);
+    const shape = [...dims];
+    if (Array.isArray(att) && shape.length === 4) {
+      expect(shape[0] === 1, `${where}[${l}].shape`, 'a batch of 1', shape.join(' x '));
+      shape.shift();
+    }
+    const n = shape.reduce((a, b) => a * b, 1);
+    expect(layer.data.length === n, `${where}[${l}].data`, `${n} numbers`, layer.data.length);
+    return { shape, data: layer.data };
+  });
+  expect(layers.length > 0, where, 'one layer or more', 'none');
+  const [{ shape }] = layers;
+  const isOneTensor = !Array.isArray(att);
+  expect(
+    shape.length === (isOneTensor ? 4 : 3),
+    where,
+    'maps [L, H, T, T], or [H, T, T] of each layer',
+    shape.join(' x '),
+  );
+  for (const layer of layers)
+    expect(
+      `${layer.shape}` === `${shape}`,
+      where,
+      `the same shape in each layer, ${shape.join(' x ')}`,
+      layer.shape.join(' x '),
+    );
+  const each = layers[0].data.length;
+  const data = new Float32Array(each * layers.length);
+  layers.forEach((layer, l) => data.set(layer.data, l * each));
+  return { shape: isOneTensor ? shape : [layers.length, ...shape], data };
+}

@@ -1,0 +1,71 @@
+/** Measures how much each head contributes: the rise of the loss without it. */
+import { check, checkList, checkOptions, JOB } from '../abi/arguments.ts';
+import { lengthOf, meansOf, addUp } from './measure.ts';
+import { spread } from './spread.ts';
+import type { Describe } from '../abi/types.ts';
+import type { Replica, Options, Edit } from '../engine/types.ts';
+import type { Sums } from './measure.ts';
+import type { Studied, MeasureOptions, Measured } from './types.ts';
+
+/**
+ * Measures the contribution of each head, [L, H]: the rise of the mean loss over sequences with the
+ * head silenced. Each sequence runs once; for each head only its layer and those above are computed
+ * again.
+ * @example const { mean } = await headEffects(model, sequences); // mean[layer * H + head]
+ */
+export async function headEffects(
+  model: Studied,
+  sequences: readonly (readonly number[])[],
+  options: Options & Pick<MeasureOptions, 'edits'> = {},
+): Promise<Measured> {
+  check(model, 'model', 'model');
+  checkList(sequences, 'list', 'sequences');
+  checkOptions(options, JOB);
+  const { edits = [], signal, onProgress } = options;
+  checkList(edits, 'object', 'edits');
+  const { L, H } = model.architecture;
+  const T = lengthOf(sequences);
+  const total = sequences.length * L * H;
+  let done = 0;
+  const sums: Sums = new Map();
+  // With few sequences, workers share the heads of each, evenly over the layers: low layers cost
+  // most.
+  const share = Math.ceil((model.replicas ?? [model]).length / sequences.length);
+  const items = sequences.flatMap((ids) =>
+    Array.from({ length: share }, (_, offset) => ({ ids, offset })),
+  );
+  const look: (
+    replica: Replica,
+    item: (typeof items)[number],
+  ) => Promise<{ shape: number[]; data: Float32Array }> = async (replica, { ids, offset }) => {
+    const shared = { capacity: T, signal };
+    const base = await replica.run(ids, { ...shared, edits, fields: baseFields(model, edits) });
+    const data = new Float32Array(L * H);
+    try {
+      for (let i = offset; i < L * H; i += share) {
+        const [layer, head] = [Math.floor(i / H), i % H];
+        const ablated = [...edits, { kind: 'silence', layer, head }];
+        const from = { run: base, layer };
+        const run = await replica.run(ids, { ...shared, edits: ablated, fields: ['loss'], from });
+        const change = run.metric('loss_change', { base }).finally(() => run.close());
+        data[i] = (await change).data[0];
+        onProgress?.({ stage: 'measure', done: ++done, total });
+      }
+    } finally {
+      await base.close();
+    }
+    return { shape: [L, H], data };
+  };
+  // Another worker's heads are 0 in this tensor and add nothing.
+  for await (const effect of spread(model, items, look, { signal })) addUp(sums, 'effect', effect);
+  return meansOf(sums, sequences.length).effect;
+}
+
+/**
+ * Returns the fields of a run that others begin from: `hidden`, and what the edits themselves
+ * record.
+ */
+function baseFields({ describe }: { describe: Describe }, edits: readonly Edit[]) {
+  const rows = describe.edits.filter(({ name }) => edits.some(({ kind }) => kind === name));
+  return ['hidden', 'loss', ...rows.flatMap(({ fields }) => fields)];
+}

@@ -1,0 +1,67 @@
+/**
+ * Decides when Sink_1 can be interpreted. It is defined at any length (Gu et al., ICLR 2025,
+ * section 3.2), but in a short text it counts heads that attend uniformly.
+ *
+ * Under uniform attention the first token of a causal text receives the mean of 1/t over queries t:
+ * (1 + 1/2 + ... + 1/T) / T. If this exceeds eps, every head without a preference counts as a sink:
+ * at eps = 0.3 in texts of fewer than 10 tokens. If rows need not sum to 1, a large share of a row
+ * whose sum is near 0 is no sink, and neither is a large weight that all keys receive: both the
+ * share and the raw weight must exceed eps.
+ */
+import { check } from '../abi/arguments.ts';
+import { expect } from '../abi/errors.ts';
+import type { Judged, Judgement, KnownHead, HeadLabel } from './types.ts';
+
+/** A head is dormant on a text if silencing it changes the loss by less than this, in nats. */
+const DORMANT = 0.01;
+
+/**
+ * Returns the smallest T at which uniform causal attention gives the first token at most eps;
+ * Infinity if there is none.
+ */
+export function leastTokens(eps: number): number {
+  expect(typeof eps === 'number', 'eps', 'a number', eps);
+  if (!(eps > 0)) return Infinity;
+  let sum = 0;
+  for (let T = 1; T <= 4096; T++) {
+    sum += 1 / T;
+    if (sum / T <= eps) return T;
+  }
+  return Infinity;
+}
+
+/**
+ * Tells whether Sink_1 can be interpreted; it is defined at any length.
+ * @example judge({ eps: 0.3, even: 0.46, normalises: true, sink: 1, sinkRaw: 1 }).conclusive; // false: 5 tokens
+ */
+export function judge(known: Judged): Judgement {
+  check(known, 'object', 'known');
+  for (const key of ['eps', 'even', 'sink', 'sinkRaw'] as const) {
+    expect(typeof known[key] === 'number', key, 'a number', known[key]);
+  }
+  const { eps, even, normalises, sink, sinkRaw } = known;
+  const conclusive = even <= eps;
+  const verdict = normalises
+    ? { sink, of: 'weights' as const }
+    : { sink: Math.min(sink, sinkRaw), of: 'shares and raw weights' as const };
+  return { ...verdict, even, conclusive, least: leastTokens(eps) };
+}
+
+/**
+ * Labels what a head does on this text.
+ * @example labelHead({ eps: 0.3, share: 0.9, contribution: 0.05, effect: 0 }); // { label: 'no-op', dormant: true }
+ */
+export function labelHead(known: KnownHead): HeadLabel {
+  check(known, 'object', 'known');
+  for (const key of ['eps', 'share', 'contribution'] as const) {
+    expect(typeof known[key] === 'number', key, 'a number', known[key]);
+  }
+  const { eps, share, contribution, effect } = known;
+  if (effect !== undefined) expect(typeof effect === 'number', 'effect', 'a number', effect);
+  const attendsFirst = share > eps;
+  const kind = contribution >= 0.5 ? 'broadcast' : 'no-op';
+  return {
+    label: attendsFirst ? kind : 'active',
+    dormant: effect === undefined ? undefined : attendsFirst && Math.abs(effect) < DORMANT,
+  };
+}

@@ -1,0 +1,26 @@
+/** Groups texts by label: a domain, a language, a class. */
+import { checkList } from '../abi/arguments.ts';
+import type { LabelledTexts } from './types.ts';
+
+/** Longest label in UTF-16 units: labels name lines and columns. */
+const LABEL_LENGTH_MAX = 60;
+
+/**
+ * Groups texts by label, in the order of the labels' first occurrence.
+ * @param texts each `label<TAB>text`
+ * @returns undefined unless each text has a label, of at most 60 characters, and there are two labels or more
+ * @example const groups = groupsOf(file.split('\n'));
+ */
+export function groupsOf(texts: readonly string[]): LabelledTexts[] | undefined {
+  checkList(texts, 'text', 'texts');
+  const groups: Map<string, string[]> = new Map();
+  for (const line of texts) {
+    const at = line.indexOf('\t');
+    const label = line.slice(0, Math.max(0, at)).trim();
+    const text = line.slice(at + 1).trim();
+    if (!label || label.length > LABEL_LENGTH_MAX || !text) return undefined;
+    groups.set(label, [...(groups.get(label) ?? []), text]);
+  }
+  if (groups.size < 2) return undefined;
+  return [...groups].map(([label, labelled]) => ({ label, texts: labelled }));
+}

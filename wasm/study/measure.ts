@@ -1,0 +1,322 @@
+/** Measures a model over many sequences: means and deviations, as the page shows them. */
+import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.ts';
+import { JOB, check, checkList, checkOptions } from '../abi/arguments.ts';
+import { spread } from './spread.ts';
+import type { Describe, Tensor } from '../abi/types.ts';
+import type { Replica, Edit, Read } from '../engine/types.ts';
+import type { Recording } from '../recording/types.ts';
+import type { MeasureOptions, CutOptions, Studied, SweepOptions, Measurement } from './types.ts';
+import type { AnyTokenizer, Token } from '../text/types.ts';
+
+/** A plain run pays off when more cases than this begin from it. */
+const SHARED_BY = 2;
+
+/** The fields of which a run that measures keeps sums. */
+const SUMMED = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
+
+/**
+ * Returns the fields that a run must record for these reads.
+ * @example const run = await model.run(ids, { fields: fieldsFor(engine.describe, reads) });
+ */
+export function fieldsFor(describe: Describe, reads: readonly Read[]): string[] {
+  check(describe, 'object', 'describe');
+  const { metrics, fields } = describe;
+  checkList(metrics, 'object', 'describe.metrics');
+  checkList(fields, 'object', 'describe.fields');
+  checkList(reads, 'object', 'reads');
+  const names = reads.flatMap((read) =>
+    'field' in read
+      ? [fields[find(fields, read.field, 'field')].name]
+      : metrics[find(metrics, read.metric, 'metric')].fields,
+  );
+  return [...new Set(names)];
+}
+
+/**
+ * Cuts a text into sequences of equal length and drops the rest. Each text of an array yields one
+ * sequence, its beginning. Each sequence includes the special tokens that the tokenizer adds around
+ * a text.
+ * @throws SinkscopeError 'argument' if no text is long enough
+ * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
+ */
+export async function cutText(
+  tokenizer: AnyTokenizer,
+  text: string | readonly string[],
+  options: CutOptions,
+): Promise<number[][]> {
+  check(tokenizer, 'tokenizer', 'tokenizer');
+  if (typeof text !== 'string') checkList(text, 'text', 'text');
+  checkOptions(options, { lines: 'flag', onCut: 'call' });
+  const { tokens, sequences, special = 'auto', lines = false, onCut } = options;
+  expectInteger(tokens, 1, 2 ** 31, 'tokens');
+  expectInteger(sequences, 1, 2 ** 31, 'sequences');
+  const isOne = typeof text === 'string' && !lines;
+  const pieces = isOne ? [text] : typeof text === 'string' ? linesOf(text) : text;
+  const cut: number[][] = [];
+  const { length: specialTokens } = await tokenizer.encode('', { special });
+  const room = tokens - specialTokens;
+  expect(room > 0, 'tokens', `more than the ${specialTokens} special ones`, tokens);
+  let read = 0;
+  let short = 0;
+  let longest = 0;
+  for (const piece of pieces) {
+    const { before, ids, after } = splitSpecial(await tokenizer.encode(piece, { special }));
+    const ends = isOne ? ids.length : Math.min(room, ids.length);
+    for (let at = 0; at + room <= ends && cut.length < sequences; at += room) {
+      cut.push([...before, ...ids.slice(at, at + room), ...after]);
+    }
+    read += ids.length;
+    longest = Math.max(longest, ids.length);
+    if (ids.length < room) short++;
+    if (cut.length === sequences) break;
+  }
+  onCut?.({ asked: sequences, sequences: cut.length, room, read, short, longest });
+  if (cut.length > 0) return cut;
+  const expected = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
+  throw new SinkscopeError('argument', 'text', expected);
+}
+
+/** Splits the ids of an encoded text into its own and the special tokens around it. */
+function splitSpecial(tokens: readonly Token[]) {
+  const ids = tokens.map(({ id }) => id);
+  const first = tokens.findIndex(({ special }) => !special);
+  const end = tokens.findLastIndex(({ special }) => !special) + 1;
+  return {
+    before: ids.slice(0, Math.max(0, first)),
+    ids: ids.slice(first, end),
+    after: ids.slice(end),
+  };
+}
+
+function linesOf(text: string) {
+  return text.split(/\r?\n/).filter((line) => line.trim() !== '');
+}
+
+type Sequences = readonly (readonly number[])[];
+
+/**
+ * @param sequences one or more, all of one length
+ * @throws SinkscopeError 'argument' for none, or of another length
+ * @example const { metrics } = await measure(model, sequences); // metrics.sink_ratio.mean[0]
+ */
+export function measure(
+  model: Studied,
+  sequences: Sequences,
+  options?: MeasureOptions,
+): Promise<Measurement>;
+
+/**
+ * Returns the means of a recording, or those over all its prompts if it stores none.
+ * @example const { metrics } = await measure(await engine.openRecording(file));
+ */
+export function measure(
+  recording: Recording,
+  options?: Pick<MeasureOptions, 'eps' | 'metrics'>,
+): Promise<Measurement>;
+export async function measure(
+  model: Studied | Recording,
+  sequences: Sequences | Pick<MeasureOptions, 'eps' | 'metrics'> = [],
+  options: MeasureOptions = {},
+) {
+  check(model, 'object', 'model');
+  // A recording stores its measurements.
+  if ('conditions' in model)
+    return model.measure(Array.isArray(sequences) ? options : (sequences as MeasureOptions));
+  checkOptions(options, { edits: 'list' });
+  const { edits = [], ...others } = options;
+  const [measurement] = await sweep(model, sequences as Sequences, [edits], others);
+  return measurement;
+}
+
+/**
+ * Measures several lists of edits: it runs every sequence under each of them and once without
+ * edits, as the base of metrics that have `base` among their arguments.
+ * @example
+ * const cases = [8, 16, 24].map((budget) => [{ kind: 'evict', policy: 'window', budget }]);
+ * const found = await sweep(model, sequences, cases, { metrics: ['loss_mean', 'kl_mean'] });
+ */
+export async function sweep(
+  model: Studied,
+  sequences: readonly (readonly number[])[],
+  cases: readonly (readonly Edit[])[],
+  options: SweepOptions = {},
+): Promise<Measurement[]> {
+  check(model, 'model', 'model');
+  checkList(sequences, 'list', 'sequences');
+  checkList(cases, 'list', 'cases');
+  const kinds = { metrics: 'list', onSequence: 'call', streaming: 'flag' };
+  checkOptions(options, { ...JOB, ...kinds });
+  const { describe } = model;
+  const { streaming, signal, onProgress, onSequence } = options;
+  const { eps, thresholds } = thresholdsOf(options.eps ?? describe.defaults.eps);
+  const names = options.metrics ?? (streaming ? ofStreams(describe) : summaryOf(describe, cases));
+  // Metrics with a threshold are read again for each further threshold.
+  const withThreshold = names.filter((name) => argumentsOf(describe, name).includes('eps'));
+  const furtherReads = thresholds
+    .slice(1)
+    .flatMap((at) => withThreshold.map((metric) => ({ metric, eps: at })));
+  const reads = [...names.map((metric) => ({ metric, eps })), ...furtherReads];
+  const comparisons = reads.filter(({ metric }) => compares(describe, metric));
+  const fields = fieldsFor(describe, reads);
+  const T = lengthOf(sequences);
+  // Edited runs reuse the first tokens or lower layers of the plain run where these are equal.
+  const waits = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
+  const isAbove = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
+  const derived =
+    T > model.architecture.context || streaming
+      ? []
+      : cases.filter(
+          (edits) =>
+            edits.length && (edits.every((edit) => waits.has(edit?.kind)) || edits.every(isAbove)),
+        );
+  // One extra plain run pays off when several runs begin from it.
+  const isShared = derived.length > (comparisons.length ? 0 : SHARED_BY);
+  const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
+  // Maps and vectors are read again only when a run begins from another, or by some metrics.
+  const maps = isShared ? undefined : 0;
+  const measuring =
+    !isShared && !streaming && names.every((name) => isSummed(describe, name)) && names;
+  const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
+  const total = sequences.length * cases.length;
+  const began = performance.now();
+  let done = 0;
+  /** Sums by case, then by threshold. */
+  const sums: Sums[][] = cases.map(() => thresholds.map(() => new Map()));
+  const look = async (replica: Replica, ids: readonly number[]) => {
+    const plain =
+      comparisons.length || isShared
+        ? await replica.run(ids, { fields: plainFields, capacity: T, maps, signal })
+        : undefined;
+    const results = [];
+    try {
+      for (const edits of cases) {
+        const from = isShared && plain && derived.includes(edits) ? { run: plain } : undefined;
+        const request = { fields, edits, capacity: T, maps, streaming, measuring, from, signal };
+        const run = await replica.run(ids, request);
+        const readsWithBase = reads.map((read) =>
+          comparisons.includes(read) ? { ...read, base: plain } : read,
+        );
+        results.push(await run.read(readsWithBase).finally(() => run.close()));
+        const rate = (1000 * ++done) / (performance.now() - began);
+        onProgress?.({ stage: 'measure', done, total, rate });
+      }
+    } finally {
+      await plain?.close();
+    }
+    return results;
+  };
+  // Results are added in the order of the sequences, so the sums do not depend on the workers'
+  // speed.
+  let index = 0;
+  for await (const results of spread(model, sequences, look, { signal })) {
+    results.forEach((tensors, at) => {
+      tensors.forEach((tensor, i) =>
+        addUp(sums[at][thresholds.indexOf(reads[i].eps)], reads[i].metric, tensor),
+      );
+      onSequence?.(Object.fromEntries(names.map((name, i) => [name, tensors[i]])), index, at);
+    });
+    index++;
+  }
+  return sums.map(([sumsAtFirst, ...others]) => {
+    const metrics = meansOf(sumsAtFirst, index);
+    const counts = Object.fromEntries(withThreshold.map((name) => [name, metrics[name]]));
+    const metricsByEps = [counts, ...others.map((one) => meansOf(one, index))];
+    const byEps = metricsByEps.map((subset, i) => ({ eps: thresholds[i], metrics: subset }));
+    return { eps, T, sequences: index, metrics, ...(Array.isArray(options.eps) && { byEps }) };
+  });
+}
+
+/** Returns the first threshold and all of them; each may occur once. */
+function thresholdsOf(eps: number | readonly number[]) {
+  const isList = Array.isArray(eps);
+  if (!isList) check(eps, 'number', 'eps');
+  const thresholds = isList ? eps : [eps as number];
+  checkList(thresholds, 'number', 'eps');
+  expect(thresholds.length > 0, 'eps', 'one threshold or more', 'none');
+  expect(new Set(thresholds).size === thresholds.length, 'eps', 'each threshold once', eps);
+  return { eps: thresholds[0], thresholds };
+}
+
+export type Sums = Map<
+  string,
+  { shape: readonly number[]; sum: Float64Array; squares: Float64Array }
+>;
+
+/** Returns the metrics of a summary; comparisons of two runs need an edited case. */
+function summaryOf(describe: Describe, cases: readonly (readonly unknown[])[]) {
+  const isEdited = cases.some((edits) => edits.length > 0);
+  const names = describe.metrics.filter((row) => row.summary).map(({ name }) => name);
+  return names.filter((name) => isEdited || !compares(describe, name));
+}
+
+/** Returns the metrics that need only fields of a streaming run. */
+function ofStreams(describe: Describe) {
+  const { metrics, fields } = describe;
+  const streamed = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
+  const names = metrics
+    .filter((row) => row.fields.length > 0 && row.fields.every((name) => streamed.includes(name)))
+    .map(({ name }) => name);
+  return names.filter((name) => !compares(describe, name));
+}
+
+/** Whether a run that keeps no rows of maps and vectors has it. */
+function isSummed({ metrics }: Describe, name: string) {
+  const { accumulated, fields } = metrics[find(metrics, name, 'metric')];
+  return accumulated || !fields.some((field) => SUMMED.includes(field));
+}
+
+function compares(describe: Describe, name: string) {
+  return argumentsOf(describe, name).includes('base');
+}
+
+function argumentsOf(describe: Describe, name: string) {
+  return describe.metrics[find(describe.metrics, name, 'metric')].arguments;
+}
+
+export function meansOf(sums: Sums, n: number) {
+  const entries = [...sums].map(([name, { shape, sum, squares }]) => [
+    name,
+    {
+      shape,
+      mean: Array.from(sum, (x) => finite(x / n)),
+      deviation: Array.from(sum, (x, i) => finite(deviationOf(x / n, squares[i] / n, n))),
+    },
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** Returns the common length of all sequences: a mean over keys needs the same keys in each. */
+export function lengthOf(sequences: readonly ArrayLike<number>[]) {
+  expect(sequences?.length > 0, 'sequences', 'one sequence or more', sequences?.length);
+  const T = sequences[0].length;
+  sequences.forEach(({ length }, i) => {
+    expect(length === T, `sequences[${i}].length`, `${T}, as of the first`, length);
+  });
+  return T;
+}
+
+export function addUp(sums: Sums, name: string, { shape, data }: Tensor) {
+  const entry = sums.get(name) ?? {
+    shape,
+    sum: new Float64Array(data.length),
+    squares: new Float64Array(data.length),
+  };
+  sums.set(name, entry);
+  data.forEach((value, i) => {
+    entry.sum[i] += value;
+    entry.squares[i] += value * value;
+  });
+}
+
+/**
+ * Returns the standard deviation across sequences, with n - 1; NaN for one sequence.
+ * @param square mean of the squares
+ */
+function deviationOf(mean: number, square: number, n: number) {
+  return n > 1 ? Math.sqrt((Math.max(0, square - mean * mean) * n) / (n - 1)) : NaN;
+}
+
+/** Replaces numbers that are not finite by null for JSON. */
+export function finite(x: number) {
+  return Number.isFinite(x) ? x : null;
+}

@@ -1,0 +1,78 @@
+/** Spreads work on many items over the workers of an engine. */
+import { check, checkOptions } from '../abi/arguments.ts';
+import type { Replica, Options } from '../engine/types.ts';
+import type { Studied } from './types.ts';
+
+/**
+ * Each replica has two items: it computes one while the messages of the other travel.
+ */
+const DEPTH = 2;
+/** Number of results per running item that may wait for an earlier one. */
+const AHEAD = 2;
+
+/**
+ * Applies `work` to each item, on all replicas of the model at once, and yields the results in the
+ * order of the items, so that they do not depend on the number of replicas.
+ * @example
+ * const work = async (replica, ids) => {
+ *   const run = await replica.run(ids, { fields: ['att'] });
+ *   return run.metric('alpha').finally(() => run.close());
+ * };
+ * for await (const alpha of spread(model, sequences, work, { signal })) add(alpha);
+ */
+export async function* spread<Item, Result>(
+  model: Studied,
+  items: readonly Item[],
+  work: (replica: Replica, item: Item, index: number) => Promise<Result>,
+  options: Pick<Options, 'signal'> = {},
+): AsyncGenerator<Result, void, undefined> {
+  check(model, 'object', 'model');
+  check(items, 'list', 'items');
+  check(work, 'call', 'work');
+  checkOptions(options, { signal: 'signal' });
+  const { signal } = options;
+  const replicas = model.replicas ?? [model];
+  const idle = Array.from({ length: DEPTH }, () => replicas).flat();
+  const ahead = AHEAD * idle.length;
+  let started = 0;
+  let yielded = 0;
+  const start = async (replica: (typeof replicas)[number], i: number) => work(replica, items[i], i);
+  /** Results of started items that were not yielded yet, in order. */
+  const pending: ReturnType<typeof start>[] = [];
+  const begin = () => {
+    for (; started < Math.min(items.length, yielded + ahead); started++) {
+      const replica = idle.shift();
+      if (!replica) return;
+      const result = start(replica, started);
+      const free = () => {
+        idle.push(replica);
+        begin();
+      };
+      pending.push(result);
+      result.then(free, free);
+    }
+  };
+  const abortion = untilAborted(signal);
+  try {
+    for (; yielded < items.length; yielded++) {
+      begin();
+      const result = pending.shift() as (typeof pending)[number];
+      yield await Promise.race([result, abortion.promise]);
+    }
+  } finally {
+    started = items.length;
+    abortion.release();
+  }
+}
+
+/** Returns a promise that only the signal settles, by rejecting it. */
+function untilAborted(signal: AbortSignal | undefined) {
+  let stop = () => {};
+  const promise: Promise<never> = new Promise((_, reject) => {
+    stop = () => reject(signal?.reason);
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop);
+  });
+  promise.catch(() => {});
+  return { promise, release: () => signal?.removeEventListener('abort', stop) };
+}

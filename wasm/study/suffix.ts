@@ -1,0 +1,204 @@
+/**
+ * Searches a suffix that moves the sink or raises the loss of the continuation, one token at a
+ * time, and compares it with random suffixes of the same length. It needs only runs, no gradients.
+ */
+import { expect, expectInteger, unlike } from '../abi/errors.ts';
+import { check, checkList, checkOptions } from '../abi/arguments.ts';
+import { randomBits } from '../engine/random.ts';
+import { spread } from './spread.ts';
+import type { Replica, Model, RunOptions } from '../engine/types.ts';
+import type {
+  SuffixPair as Pair,
+  SuffixGoal,
+  Studied,
+  SuffixOptions,
+  SuffixFound,
+} from './types.ts';
+
+type Goal = { read: { field: string }; of: (values: Float32Array, at: Place) => number };
+/** Positions of the parts of a sequence: the suffix begins at `from`, the continuation at `then`. */
+type Place = { from: number; then: number; T: number; L: number; H: number };
+
+const COUNT_MAX = 2 ** 20;
+/** Sample sizes: 100 suffixes give the 5% and 95% quantiles, and ten orders a mean. */
+const RANDOM = 100;
+const ORDERS = 10;
+
+/** Objectives, computed from `loss` [T] or `att` [L, H, T, T]. */
+const GOALS: Record<SuffixGoal, Goal> = {
+  loss: {
+    read: { field: 'loss' },
+    of: (loss, { then }) => mean(loss.subarray(then)),
+  },
+  away: {
+    read: { field: 'att' },
+    of: (att, at) => -received(att, at, 0),
+  },
+  steal: {
+    read: { field: 'att' },
+    of: (att, at) => {
+      const keys = Array.from({ length: at.then - at.from }, (_, i) => at.from + i);
+      return Math.max(...keys.map((key) => received(att, at, key)));
+    },
+  },
+};
+
+export async function searchSuffix(
+  model: Studied & Pick<Model, 'architecture'>,
+  pair: Pair,
+  options: SuffixOptions,
+): Promise<SuffixFound> {
+  check(model, 'model', 'model');
+  checkOptions(options, {
+    goal: 'text',
+    never: 'list',
+    edits: 'list',
+    others: 'list',
+    signal: 'signal',
+    onStep: 'call',
+  });
+  const { goal, length, steps, width, seed = 0, edits, others = [], signal, onStep } = options;
+  if (!Object.hasOwn(GOALS, goal)) throw unlike('goal', Object.keys(GOALS).join(', '), goal);
+  expectInteger(length, 1, COUNT_MAX, 'length');
+  expectInteger(steps, 0, COUNT_MAX, 'steps');
+  expectInteger(width, 1, COUNT_MAX, 'width');
+  expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
+  const { V, context } = model.architecture;
+  const allowed = allowedOf(options.never ?? [], V);
+  [pair, ...others].forEach((one, i) =>
+    checkPair(one, i ? `others[${i - 1}]` : 'pair', V, context - length),
+  );
+  const random = randomBits(seed);
+  const pick = (n: number) => Math.floor((random() * n) / 2 ** 32);
+  const draw = () => Array.from({ length }, () => allowed[pick(allowed.length)]);
+
+  const scores: (
+    items: readonly { pair: Pair; suffix: readonly number[] }[],
+  ) => Promise<number[]> = async (items) => {
+    const results = [];
+    const work = (replica: Replica, item: (typeof items)[number]) =>
+      score(replica, item.pair, item.suffix, GOALS[goal], { edits, signal });
+    for await (const one of spread(model, items, work, { signal })) results.push(one);
+    return results;
+  };
+  const here = (suffixes: readonly number[][]) =>
+    scores(suffixes.map((suffix) => ({ pair, suffix })));
+
+  let suffix = draw();
+  let [best] = await here([suffix]);
+  const start = best;
+  const path = [];
+  for (let step = 0; step < steps; step++) {
+    const candidates = Array.from({ length: width }, () => {
+      const one = [...suffix];
+      one[pick(length)] = allowed[pick(allowed.length)];
+      return one;
+    });
+    const candidateScores = await here(candidates);
+    const at = argmax(candidateScores);
+    if (candidateScores[at] > best) [suffix, best] = [candidates[at], candidateScores[at]];
+    path.push({ suffix, score: best });
+    onStep?.({ suffix, score: best }, step);
+  }
+
+  const randomSuffixes = Array.from({ length: Math.max(RANDOM, steps * width + 1) }, draw);
+  const randomScores = await here(randomSuffixes);
+  const ranked = randomScores.slice(0, RANDOM).sort((a, b) => a - b);
+  const bestRandom = argmax(randomScores.slice(0, steps * width + 1));
+  // Attention to the suffix is undefined without one.
+  const none = goal === 'steal' ? null : (await here([[]]))[0];
+  const orders = Array.from({ length: ORDERS }, () => shuffle(suffix, pick));
+  const orderScores = await here(orders);
+  const onOthers = async (one: readonly number[]) =>
+    scores(others.map((pair) => ({ pair, suffix: one })));
+  return {
+    suffix,
+    score: best,
+    start,
+    path,
+    evaluated: steps * width + 1,
+    none,
+    random: {
+      mean: mean(ranked),
+      low: ranked[Math.floor(0.05 * (RANDOM - 1))],
+      high: ranked[Math.ceil(0.95 * (RANDOM - 1))],
+      best: randomScores[bestRandom],
+    },
+    shuffled: mean(orderScores),
+    others: others.length
+      ? {
+          found: await onOthers(suffix),
+          random: await onOthers(randomSuffixes[0]),
+          best: await onOthers(randomSuffixes[bestRandom]),
+        }
+      : null,
+  };
+}
+
+function allowedOf(never: readonly number[], V: number) {
+  never.forEach((id, i) => expectInteger(id, 0, V - 1, `never[${i}]`));
+  const excluded = new Set(never);
+  expect(excluded.size < V, 'never', 'fewer tokens than there are', never.length);
+  return Array.from({ length: V }, (_, id) => id).filter((id) => !excluded.has(id));
+}
+
+/** @param room number of tokens for both parts */
+function checkPair(pair: Pair, where: string, V: number, room: number) {
+  check(pair, 'object', where);
+  for (const part of ['prompt', 'continuation'] as const) {
+    checkList(pair[part], 'count', `${where}.${part}`);
+    expectInteger(pair[part].length, 1, COUNT_MAX, `${where}.${part}.length`);
+    pair[part].forEach((id, i) => expectInteger(id, 0, V - 1, `${where}.${part}[${i}]`));
+  }
+  const tokens = pair.prompt.length + pair.continuation.length;
+  expect(tokens <= room, where, `at most ${room} tokens beside the suffix`, tokens);
+}
+
+/** Scores one run of prompt, suffix and continuation. */
+async function score(
+  replica: Replica,
+  { prompt, continuation }: Pair,
+  suffix: readonly number[],
+  { read, of }: Goal,
+  options: Pick<RunOptions, 'edits' | 'signal'>,
+) {
+  const ids = [...prompt, ...suffix, ...continuation];
+  const run = await replica.run(ids, { ...options, fields: [read.field], capacity: ids.length });
+  const { shape, data } = await run.field(read.field).finally(() => run.close());
+  const from = prompt.length;
+  const [L, H] = shape;
+  const place = { from, then: from + suffix.length, T: ids.length, L, H };
+  return of(data as Float32Array, place);
+}
+
+/**
+ * Returns the mean weight of a key over the continuation's queries and all heads.
+ * @param att [L, H, T, T]
+ */
+function received(att: Float32Array, { then, T, L, H }: Place, key: number) {
+  let sum = 0;
+  for (let map = 0; map < L * H; map++)
+    for (let query = then; query < T; query++) sum += att[(map * T + query) * T + key];
+  return sum / (L * H * (T - then));
+}
+
+/** Returns the index of the largest value; ties go to the first. */
+function argmax(values: readonly number[]) {
+  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+}
+
+function mean(values: ArrayLike<number>) {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i];
+  return sum / values.length;
+}
+
+/** Shuffles a copy of a list (Fisher and Yates 1938). */
+function shuffle(list: readonly number[], pick: (n: number) => number) {
+  const copy = [...list];
+  for (let i = copy.length - 1; i > 0; i--) {
+    const j = pick(i + 1);
+    [copy[i], copy[j]] = [copy[j], copy[i]];
+  }
+  return copy;
+}

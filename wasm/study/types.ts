@@ -1,0 +1,394 @@
+/** Measures models over many sequences, on tasks and under unmasking. */
+import type { Tensor } from '../abi/types.ts';
+import type { Edit, Replica, Model, Options } from '../engine/types.ts';
+
+/* Measuring: the page's measurements, over many sequences. */
+
+/** Options for cutting a text into sequences. */
+export interface CutOptions {
+  /** Tokens of each sequence, special ones included. */
+  readonly tokens: number;
+  /** Largest number of sequences. */
+  readonly sequences: number;
+  /** Special tokens around each sequence, as in `encode`. Default: the tokenizer's own. */
+  readonly special?: 'auto' | 'none' | readonly string[];
+  /**
+   * Takes one sequence from the beginning of each line; default: consecutive sequences of the whole
+   * text.
+   */
+  readonly lines?: boolean;
+  /** Called once with the outcome, also before the error for too short texts. */
+  readonly onCut?: (found: Cut) => void;
+}
+
+/** Counts what the texts yielded. Reading ends with the last sequence. */
+export interface Cut {
+  /** Sequences asked for. */
+  readonly asked: number;
+  /** Sequences found. */
+  readonly sequences: number;
+  /** Tokens of text in a sequence, without special tokens. */
+  readonly room: number;
+  /** Tokens in all texts that were read. */
+  readonly read: number;
+  /** Texts that were too short for one sequence. */
+  readonly short: number;
+  /** Tokens in the longest text that was read. */
+  readonly longest: number;
+}
+
+/** Texts with the same label: a domain, a language, a class. */
+export interface LabelledTexts {
+  readonly label: string;
+  readonly texts: readonly string[];
+}
+
+/** The parts of a model that a study needs; it uses all `replicas` if there are any. */
+export type Studied = Replica & Partial<Pick<Model, 'replicas'>>;
+
+/** A metric over sequences: `mean` and standard `deviation` (n - 1), row-major in `shape`. */
+export interface Measured {
+  readonly shape: readonly number[];
+  readonly mean: readonly (number | null)[];
+  readonly deviation: readonly (number | null)[];
+}
+
+/** Means and deviations, with the conditions for repeating them. */
+export interface Measurement {
+  /** The threshold; the first one of a list. */
+  readonly eps: number;
+  readonly T: number;
+  readonly sequences: number;
+  /** Metrics by their names in describe.metrics. */
+  readonly metrics: Readonly<Record<string, Measured>>;
+  /** If `eps` is a list: the metrics that depend on the threshold, for each one. */
+  readonly byEps?: readonly {
+    readonly eps: number;
+    readonly metrics: Readonly<Record<string, Measured>>;
+  }[];
+}
+
+export interface MeasureOptions extends Options {
+  /**
+   * Threshold of Sink_k^eps, or a list of them that share one run. The default is in
+   * describe.defaults.
+   */
+  readonly eps?: number | readonly number[];
+  /**
+   * Names from describe.metrics; default: those of the summary. Metrics that compare two runs use
+   * the unedited run as the base, and belong to the summary if there are edits.
+   */
+  readonly metrics?: readonly string[];
+  /**
+   * Streams the runs, so that texts may be long; see `run`. The default metrics are then those of
+   * the loss.
+   */
+  readonly streaming?: boolean;
+  /** Edits for every sequence's run. */
+  readonly edits?: readonly Edit[];
+  /** Called with the metrics of each sequence, by the names of describe.metrics. */
+  readonly onSequence?: (metrics: Readonly<Record<string, Tensor>>, index: number) => void;
+}
+
+export interface SweepOptions extends Omit<MeasureOptions, 'edits' | 'onSequence'> {
+  /** Called with the metrics of each sequence in each case. */
+  readonly onSequence?: (
+    metrics: Readonly<Record<string, Tensor>>,
+    index: number,
+    at: number,
+  ) => void;
+}
+
+/* Unmasking: text from a masked-diffusion model. */
+
+/** A position that was unmasked. */
+export interface Filled {
+  /** Index from 0. */
+  readonly place: number;
+  readonly token: number;
+  /** Probability of the token, or of `guess`, among the tokens that the model may choose. */
+  readonly probability: number;
+  /**
+   * With answers: the token that the model would have chosen, and the loss of the answer in nats.
+   */
+  readonly guess?: number;
+  readonly loss?: number;
+}
+
+export interface UnmaskStep {
+  /** The tokens after this step. */
+  readonly tokens: readonly number[];
+  /** In order of confidence. These positions were masked when `alpha` was measured. */
+  readonly filled: readonly Filled[];
+  /** [T]: the metric `alpha`, as the mean over layers and heads. */
+  readonly alpha: Tensor;
+  /** The position of the largest alpha. */
+  readonly sink: { readonly place: number; readonly alpha: number };
+  /** The key that was hidden while positions were chosen and filled; null: none. */
+  readonly without: number | null;
+}
+
+export interface UnmaskOptions extends Pick<Options, 'signal'> {
+  /** Number of steps, each of which unmasks the same number of positions if possible. */
+  readonly steps: number;
+  /**
+   * Id of the mask token. Default: `architecture.mask_token`; for BERT the tokenizer's special
+   * token of kind mask.
+   */
+  readonly mask?: number;
+  /** Ids that are never chosen, besides the mask token: those that do not occur in texts. */
+  readonly never?: readonly number[];
+  /** Edits for the run of every step. */
+  readonly edits?: readonly Edit[];
+  /**
+   * The key that each step hides: the one with the most attention in a run with every key, or as a
+   * control a random other key. A second run chooses and fills the positions. arXiv 2510.15731.
+   */
+  readonly without?: 'strongest' | 'random';
+  /** Seed of the random keys. Default: 0. */
+  readonly seed?: number;
+  /** Tokens of the text: an unmasked position gets this token, and its loss is reported. */
+  readonly answers?: readonly number[];
+  /** Called with each step. */
+  readonly onStep?: (step: UnmaskStep, index: number) => void;
+}
+
+/** Scores over prompts, with the paired difference from the runs with every key. */
+export interface UnmaskScores {
+  /**
+   * Loss in nats of the text's token when its position is unmasked, as the mean over masked
+   * positions.
+   */
+  readonly loss: TaskScore;
+  /** Share of masked positions where the text's token is the model's first choice. */
+  readonly accuracy: TaskScore;
+}
+
+export interface UnmaskConditions {
+  readonly baseline: UnmaskScores;
+  /** Scores of runs without their strongest key. */
+  readonly strongest: UnmaskScores;
+  /** Scores of runs without another, random key. */
+  readonly random: UnmaskScores;
+  /**
+   * Share of all attention that the strongest key receives with every key present, as the mean over
+   * steps.
+   */
+  readonly alpha: TaskMean;
+}
+
+export interface UnmaskFound extends UnmaskConditions {
+  readonly prompts: number;
+  /** Number of masked positions in all prompts. */
+  readonly predicted: number;
+  readonly steps: number;
+  /** Share of steps after the first in which the strongest key changes. */
+  readonly moves: TaskMean;
+  /** Next-token losses of the causal model at the same positions; null without one. */
+  readonly causal: UnmaskConditions | null;
+}
+
+export interface UnmaskStudyOptions
+  extends Options, Pick<UnmaskOptions, 'never' | 'edits' | 'seed' | 'mask'> {
+  /** A causal model with the same vocabulary, which reads the whole text before each position. */
+  readonly causal?: Studied & Pick<Model, 'architecture' | 'describe'>;
+  /** Share of the tokens after the first that is masked. Default: 0.5. */
+  readonly masked?: number;
+  /** Default: 8. */
+  readonly steps?: number;
+}
+
+/* Suffixes: whether a text can move the sink, or degrade what follows. */
+
+/** A prompt and its continuation; the suffix is inserted between them. */
+export interface SuffixPair {
+  readonly prompt: readonly number[];
+  readonly continuation: readonly number[];
+}
+
+/**
+ * The objective to maximise. `loss`: mean loss of the continuation in nats. `away`: minus the
+ * weight of the first key. `steal`: weight of the suffix's strongest key. Weights are means over
+ * all heads and the continuation's queries.
+ */
+export type SuffixGoal = 'loss' | 'away' | 'steal';
+
+export interface SuffixOptions extends Pick<Options, 'signal'> {
+  readonly goal: SuffixGoal;
+  /** Tokens of the suffix. */
+  readonly length: number;
+  /**
+   * Each step tries `width` suffixes that differ by one token, and keeps the best if it improves
+   * the score.
+   */
+  readonly steps: number;
+  readonly width: number;
+  /** Default 0. */
+  readonly seed?: number;
+  /** Ids that are never inserted: those that do not occur in texts. */
+  readonly never?: readonly number[];
+  /** Edits for every run. */
+  readonly edits?: readonly Edit[];
+  /** Held-out pairs, on which the suffix is tested. */
+  readonly others?: readonly SuffixPair[];
+  readonly onStep?: (step: { suffix: readonly number[]; score: number }, index: number) => void;
+}
+
+/** All numbers are scores of the goal; larger is better for the search. */
+export interface SuffixFound {
+  readonly suffix: readonly number[];
+  readonly score: number;
+  /** Score of the random suffix that the search started from. */
+  readonly start: number;
+  readonly path: readonly { readonly suffix: readonly number[]; readonly score: number }[];
+  /** Number of suffixes that the search tried. */
+  readonly evaluated: number;
+  /** Score without a suffix; null if the goal needs one. */
+  readonly none: number | null;
+  /**
+   * Scores of 100 random suffixes of the same length: mean, 5% and 95% quantiles; and the best of
+   * `evaluated` ones.
+   */
+  readonly random: {
+    readonly mean: number;
+    readonly low: number;
+    readonly high: number;
+    readonly best: number;
+  };
+  /** Mean score over ten random orders of the suffix's tokens. */
+  readonly shuffled: number;
+  /** Scores on each held-out pair: of the suffix, of a random one, and of the best random one. */
+  readonly others: {
+    readonly found: readonly number[];
+    readonly random: readonly number[];
+    readonly best: readonly number[];
+  } | null;
+}
+
+/* Tasks: how the first key affects accuracy. */
+
+/** Tokens of a prompt; those from position `from` on are predicted. */
+export interface TaskPrompt {
+  /** [T], with T at least 4. */
+  readonly ids: readonly number[];
+  /** At least 3. */
+  readonly from: number;
+  /** First query without the evicted key; default `from - 1`, the query of the first prediction. */
+  readonly lost?: number;
+  /** Candidate ids of the answer, the last token, which is then the only prediction. */
+  readonly choices?: readonly number[];
+  /** Positions of keys that hold the answer: the control does not evict them. */
+  readonly needs?: readonly number[];
+}
+
+export interface Task {
+  readonly name: string;
+  readonly prompts: readonly TaskPrompt[];
+  /** Accuracy of a model that has not learned the task, from 0 to 1. */
+  readonly chance: number;
+  /** Mean number of tokens from the recalled fact to the answer. */
+  readonly distance?: number;
+}
+
+/** Mean over prompts; `error` is its standard error, null for one prompt. */
+export interface TaskMean {
+  readonly mean: number;
+  readonly error: number | null;
+}
+
+/** A mean with its paired difference from the baseline. */
+export interface TaskScore extends TaskMean {
+  readonly change: TaskMean;
+}
+
+export interface TaskScores {
+  /** Share of predicted tokens that are the model's first choice. */
+  readonly accuracy: TaskScore;
+  /** Nats. */
+  readonly loss: TaskScore;
+  /**
+   * Share of prompts where the answer ranks first among the choices; null if a prompt has no
+   * choices.
+   */
+  readonly choice: TaskScore | null;
+}
+
+export interface TaskFound extends Omit<Task, 'prompts'> {
+  readonly prompts: number;
+  /** Number of predicted tokens in all prompts. */
+  readonly predicted: number;
+  /**
+   * True if `choice`, or else `accuracy`, of the baseline exceeds chance by more than two standard
+   * errors.
+   */
+  readonly can: boolean;
+  readonly baseline: TaskScores;
+  /**
+   * Scores with the first key hidden from query `lost` on, so it was present while the prompt was
+   * read.
+   */
+  readonly first: TaskScores;
+  /**
+   * Scores with another key hidden so: a random one per prompt, before `lost` and not in `needs`.
+   */
+  readonly other: TaskScores;
+  /** Scores with the first key hidden from every query: another token may become the sink. */
+  readonly unseen: TaskScores;
+}
+
+/* Judging: what a value of Sink_1 allows to conclude. */
+
+/** Measurements that a judgement of Sink_1 needs. */
+export interface Judged {
+  readonly eps: number;
+  /** alpha_1 under uniform attention: `alpha_uniform[0]`. */
+  readonly even: number;
+  /** Whether rows sum to 1, from describe.operations. */
+  readonly normalises: boolean;
+  /** `sink_ratio[0]` and `sink_ratio_raw[0]`. */
+  readonly sink: number;
+  readonly sinkRaw: number;
+}
+
+export interface Judgement {
+  /**
+   * Share of heads with a sink at the first token; if rows need not sum to 1, the smaller of both
+   * measures.
+   */
+  readonly sink: number;
+  readonly of: 'weights' | 'shares and raw weights';
+  readonly even: number;
+  /**
+   * False if uniform attention alone gives the first token more than eps: the text is too short.
+   */
+  readonly conclusive: boolean;
+  /** Smallest number of tokens of a causal text at which `conclusive` is true: 10 at eps 0.3. */
+  readonly least: number;
+}
+
+/** Measurements of one head on a text. */
+export interface KnownHead {
+  readonly eps: number;
+  /** `first_share`. */
+  readonly share: number;
+  /** `contribution`. */
+  readonly contribution: number;
+  /** Value from `headEffects`, if measured. */
+  readonly effect?: number;
+}
+
+export interface HeadLabel {
+  /**
+   * active: at most eps of its attention goes to the first token. Otherwise broadcast, if the first
+   * token's value is half or more of the head's output, so that every query gets nearly the same
+   * vector, or no-op, if it is less (2606.08105 distinguishes the two by the value's norm and the
+   * output's rank).
+   */
+  readonly label: 'active' | 'broadcast' | 'no-op';
+  /**
+   * Dormant on this text: the head attends mostly to the first token, and silencing it changes the
+   * loss by less than 0.01 nat (Guo et al. 2024). Undefined without an effect. On another text the
+   * head may be active.
+   */
+  readonly dormant: boolean | undefined;
+}

@@ -1,0 +1,257 @@
+/**
+ * Generates text with a masked-diffusion model: each step predicts every masked position and
+ * unmasks the most confident ones. A step may hide its strongest key, or a random one.
+ */
+import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.ts';
+import { check, checkOptions } from '../abi/arguments.ts';
+import { randomBits } from '../engine/random.ts';
+import { fieldsFor } from './measure.ts';
+import type { Tensor } from '../abi/types.ts';
+import type { Model, RunOptions } from '../engine/types.ts';
+import type { Filled, UnmaskOptions, UnmaskStep } from './types.ts';
+
+const MOST_STEPS = 2 ** 16;
+export const WITHOUT = ['strongest', 'random'] as const;
+
+/**
+ * Fills the masked positions step by step. Each step runs the model, finds the most likely token of
+ * every masked position, and keeps the most confident ones; the result is deterministic.
+ * @param tokens with the mask token at the hidden places
+ * @throws SinkscopeError 'argument' if the model has no mask token or no position is masked;
+ * 'unsupported' for an encoder without an LM head
+ * @example
+ * const mask = model.architecture.mask_token;
+ * const steps = await unmask(model, [...ids, mask, mask, mask], { steps: 3, never: [tokenizer.bos] });
+ */
+export async function unmask(
+  model: Pick<Model, 'run' | 'architecture' | 'describe'>,
+  tokens: ArrayLike<number>,
+  options: UnmaskOptions,
+): Promise<UnmaskStep[]> {
+  check(model, 'model', 'model');
+  checkOptions(options, {
+    signal: 'signal',
+    never: 'list',
+    edits: 'list',
+    answers: 'list',
+    onStep: 'call',
+  });
+  const { steps, edits = [], signal, onStep, without, seed = 0, answers } = options;
+  const { V, context } = model.architecture;
+  const mask = maskOf(model, options.mask);
+  expectInteger(steps, 1, MOST_STEPS, 'steps');
+  expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
+  if (without !== undefined && !WITHOUT.includes(without))
+    throw unlike('without', WITHOUT.join(' or '), without);
+  const excluded = new Set([mask, ...idsOf(options.never ?? [], V)]);
+  const current = hiddenIn(tokens, mask, context);
+  if (without !== undefined) expectInteger(current.length, 2, context, 'tokens.length');
+  if (answers) checkAnswers(answers, current, excluded, V);
+  const random = randomBits(seed);
+  const made = [];
+  for (let remaining = steps; current.includes(mask); remaining--) {
+    const fullRun = await look(model, current, { edits, signal });
+    const { alpha } = fullRun;
+    const sink = strongest(alpha.data);
+    const key = hiddenKey(without, sink.place, current.length, random);
+    const { logits } = await withoutKey(model, current, key, fullRun, { edits, signal });
+    const guesses = placesOf(current, mask).map((place) => likeliest(logits, place, excluded));
+    const filled = surest(guesses, Math.ceil(guesses.length / remaining)).map((one) =>
+      answers ? withAnswer(one, answers[one.place], logits, excluded) : one,
+    );
+    for (const { place, token } of filled) current[place] = token;
+    const step = { tokens: [...current], filled, alpha, sink, without: key ?? null };
+    made.push(step);
+    onStep?.(step, made.length - 1);
+  }
+  return made;
+}
+
+/**
+ * Predicts tokens with a causal model from those before them, with every key or without one;
+ * returns the loss of each position, and the key with the most attention over all queries.
+ * @param places from 1 on
+ */
+export async function predict(
+  model: Pick<Model, 'run' | 'describe'>,
+  tokens: readonly number[],
+  places: readonly number[],
+  {
+    without,
+    seed,
+    never,
+    ...options
+  }: { without?: 'strongest' | 'random'; seed: number; never: readonly number[] } & Pick<
+    RunOptions,
+    'edits' | 'signal'
+  >,
+): Promise<Pick<UnmaskStep, 'filled' | 'sink'>> {
+  const excluded = new Set(never);
+  const fullRun = await look(model, tokens, options);
+  const T = tokens.length;
+  const sink = strongest(fullRun.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
+  const key = hiddenKey(without, sink.place, T, randomBits(seed));
+  const { logits } = await withoutKey(model, tokens, key, fullRun, options);
+  const filled = places.map((place) => ({
+    ...withAnswer(likeliest(logits, place - 1, excluded), tokens[place], logits, excluded),
+    place,
+  }));
+  return { filled, sink };
+}
+
+/** Returns the key that a run hides. */
+function hiddenKey(
+  without: 'strongest' | 'random' | undefined,
+  sink: number,
+  T: number,
+  random: () => number,
+) {
+  return without && (without === 'random' ? otherThan(sink, T, random) : sink);
+}
+
+/** Runs without a key; without one to hide it returns the full run. */
+async function withoutKey(
+  model: Parameters<typeof look>[0],
+  tokens: readonly number[],
+  key: number | undefined,
+  whole: Awaited<ReturnType<typeof look>>,
+  { edits = [], signal }: Parameters<typeof look>[2],
+) {
+  if (key === undefined) return whole;
+  return look(model, tokens, { edits: [...edits, { kind: 'hide_key', key }], signal });
+}
+
+/**
+ * Returns the id of the mask token.
+ * @param given from the tokenizer, if the model's description has none
+ */
+export function maskOf(
+  { architecture: { mask, mask_token: modelMask, V } }: Pick<Model, 'architecture'>,
+  given?: number,
+) {
+  if (given !== undefined) expectInteger(given, 0, V - 1, 'mask');
+  const token = given ?? modelMask;
+  if (token !== null && mask.kind === 'bidirectional') return token;
+  const actual = `${mask.kind} attention and ${token === null ? 'no' : 'a'} mask token`;
+  const expected = 'a mask token and attention in both directions';
+  throw new SinkscopeError('argument', 'model', `expected ${expected}, got ${actual}`);
+}
+
+function hiddenIn(tokens: ArrayLike<number>, mask: number, context: number) {
+  expectInteger(tokens?.length, 1, context, 'tokens.length');
+  const copy = Array.from(tokens);
+  if (copy.includes(mask)) return copy;
+  const text = `expected the mask token ${mask} at one place or more, found it at none`;
+  throw new SinkscopeError('argument', 'tokens', text);
+}
+
+function idsOf(never: readonly number[], V: number) {
+  never.forEach((id, i) => expectInteger(id, 0, V - 1, `never[${i}]`));
+  expect(new Set(never).size < V - 1, 'never', 'fewer tokens than there are', never.length);
+  return never;
+}
+
+function checkAnswers(
+  answers: ArrayLike<number>,
+  tokens: readonly number[],
+  out: ReadonlySet<number>,
+  V: number,
+) {
+  expectInteger(answers.length, tokens.length, tokens.length, 'answers.length');
+  Array.from(answers, (id, i) => {
+    expectInteger(id, 0, V - 1, `answers[${i}]`);
+    expect(!out.has(id) || tokens[i] === id, `answers[${i}]`, 'a token that may be put in', id);
+  });
+}
+
+/** Draws another position, uniformly. */
+function otherThan(place: number, T: number, random: () => number) {
+  const sample = Math.floor((random() * (T - 1)) / 2 ** 32);
+  return sample < place ? sample : sample + 1;
+}
+
+/**
+ * Runs the model: alpha [T], the mean over layers and heads, and logits [T, V].
+ * @throws SinkscopeError 'unsupported' for a model that predicts no token
+ */
+async function look(
+  model: Pick<Model, 'run' | 'describe'>,
+  tokens: readonly number[],
+  options: Pick<RunOptions, 'edits' | 'signal'>,
+) {
+  const reads = [{ metric: 'alpha' }, { field: 'logits' }];
+  const runOptions = { fields: fieldsFor(model.describe, reads), capacity: tokens.length };
+  const run = await model.run(tokens, { ...options, ...runOptions });
+  const [alpha, logits] = await run.read(reads).finally(() => run.close());
+  options.signal?.throwIfAborted();
+  if (logits.data.every(Number.isNaN))
+    throw new SinkscopeError(
+      'unsupported',
+      'model',
+      'expected a head that predicts tokens, got none',
+    );
+  return { alpha: meanOfHeads(alpha), logits };
+}
+
+/** @param alpha [L, H, T] */
+function meanOfHeads({ shape: [L, H, T], data }: Tensor) {
+  const sums = new Float64Array(T);
+  data.forEach((value, i) => (sums[i % T] += value));
+  return { shape: [T], data: Float32Array.from(sums, (sum) => sum / (L * H)) };
+}
+
+function placesOf(tokens: readonly number[], mask: number) {
+  return tokens.flatMap((token, place) => (token === mask ? [place] : []));
+}
+
+/**
+ * Returns the most likely token of a position; ties go to the lowest id. Its probability is
+ * relative to the tokens that the model may choose.
+ * @param logits [T, V]
+ * @param out ids that it may not choose
+ */
+function likeliest(
+  { shape: [, V], data }: Tensor,
+  place: number,
+  out: ReadonlySet<number>,
+): Filled {
+  const row = data.subarray(place * V, (place + 1) * V);
+  let token = -1;
+  row.forEach((x, id) => {
+    if (!out.has(id) && (token < 0 || x > row[token])) token = id;
+  });
+  let sum = 0;
+  row.forEach((x, id) => (sum += out.has(id) ? 0 : Math.exp(x - row[token])));
+  return { place, token, probability: 1 / sum };
+}
+
+/**
+ * Returns the text's token at a position, with the model's own choice.
+ * @param logits [T, V]
+ */
+function withAnswer(
+  { place, token: guess, probability }: Filled,
+  token: number,
+  { shape: [, V], data }: Tensor,
+  out: ReadonlySet<number>,
+): Filled {
+  const row = data.subarray(place * V, (place + 1) * V);
+  let sum = 0;
+  row.forEach((x, id) => (sum += out.has(id) ? 0 : Math.exp(x - row[guess])));
+  return { place, token, probability, guess, loss: Math.log(sum) + row[guess] - row[token] };
+}
+
+/** Returns the `count` most confident guesses; ties go from left to right. */
+function surest(guesses: readonly Filled[], count: number) {
+  const sorted = [...guesses].sort((a, b) => b.probability - a.probability || a.place - b.place);
+  return sorted.slice(0, count);
+}
+
+/** @param data [T] */
+function strongest(data: ArrayLike<number> & { forEach: Float32Array['forEach'] }) {
+  let place = 0;
+  data.forEach((value, i) => {
+    if (value > data[place]) place = i;
+  });
+  return { place, alpha: data[place] };
+}

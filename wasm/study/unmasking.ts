@@ -1,0 +1,126 @@
+/**
+ * Measures how a masked-diffusion model's loss changes if each step of unmasking hides its
+ * strongest key, and how a causal model's loss changes at the same positions without its own
+ * strongest key.
+ */
+import { check, checkList, checkOptions } from '../abi/arguments.ts';
+import { expect, expectInteger } from '../abi/errors.ts';
+import { randomBits } from '../engine/random.ts';
+import { spread } from './spread.ts';
+import { drawSome, meanOf } from './tasks.ts';
+import { maskOf, predict, unmask, WITHOUT } from './unmask.ts';
+import type { Model, Replica } from '../engine/types.ts';
+import type { Studied, UnmaskStudyOptions, UnmaskFound, UnmaskStep } from './types.ts';
+
+const CONDITIONS = [undefined, ...WITHOUT];
+
+export async function measureUnmasking(
+  model: Studied & Pick<Model, 'architecture' | 'describe'>,
+  sequences: readonly (readonly number[])[],
+  options: UnmaskStudyOptions = {},
+): Promise<UnmaskFound> {
+  check(model, 'model', 'model');
+  checkList(sequences, 'list', 'sequences');
+  checkOptions(options, { never: 'list', edits: 'list', signal: 'signal', onProgress: 'call' });
+  const { masked = 0.5, steps = 8, seed = 0, never = [], edits = [] } = options;
+  const { signal, causal, onProgress = () => {} } = options;
+  const mask = maskOf(model, options.mask);
+  if (causal !== undefined) check(causal, 'model', 'causal');
+  if (causal) checkCausal(causal, sequences);
+  expect(masked > 0 && masked <= 1, 'masked', 'a share above 0, at most 1', masked);
+  expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
+  const random = randomBits(seed);
+  const excluded = new Set([mask, ...never]);
+  const items = sequences.map((answers, i) => {
+    checkList(answers, 'count', `sequences[${i}]`);
+    expectInteger(answers.length, 2, model.architecture.context, `sequences[${i}].length`);
+    const places = answers.flatMap((id, place) => (place > 0 && !excluded.has(id) ? [place] : []));
+    expect(places.length > 0, `sequences[${i}]`, 'a token after the first to hide', 'none');
+    const count = Math.max(1, Math.round(masked * places.length));
+    const hidden = new Set(drawSome(places, count, random));
+    return {
+      answers,
+      places: places.filter((place) => hidden.has(place)),
+      tokens: answers.map((id, place) => (hidden.has(place) ? mask : id)),
+      seed: random(),
+    };
+  });
+  const total = (causal ? 2 : 1) * CONDITIONS.length * items.length;
+  let done = 0;
+  /** Measures every condition of every prompt. */
+  const measured = async (
+    one: typeof model,
+    steps: (
+      replica: Pick<Model, 'run' | 'architecture' | 'describe'>,
+      item: (typeof items)[number],
+      without: (typeof CONDITIONS)[number],
+    ) => Promise<readonly Pick<UnmaskStep, 'filled' | 'sink'>[]>,
+  ) => {
+    const { architecture, describe } = one;
+    /** Scores by prompt, then by condition. */
+    const all: ReturnType<typeof scoresOf>[][] = [];
+    const look = async (replica: Replica, item: (typeof items)[number]) => {
+      const replicaModel = { architecture, describe, run: replica.run.bind(replica) };
+      const scores = [];
+      for (const without of CONDITIONS) {
+        scores.push(scoresOf(await steps(replicaModel, item, without)));
+        onProgress({ stage: 'measure', done: ++done, total });
+      }
+      return scores;
+    };
+    for await (const scores of spread(one, items, look, { signal })) all.push(scores);
+    return all;
+  };
+  const shared = { never, edits, signal };
+  const maskedScores = await measured(model, (one, { answers, tokens, seed }, without) =>
+    unmask(one, tokens, { ...shared, steps, mask, answers, seed, ...(without ? { without } : {}) }),
+  );
+  const causalScores =
+    causal &&
+    (await measured(causal, async (one, { answers, places, seed }, without) => [
+      await predict(one, answers, places, { ...shared, seed, without }),
+    ]));
+  return {
+    prompts: items.length,
+    predicted: items.reduce((sum, { places }) => sum + places.length, 0),
+    steps,
+    ...conditionsOf(maskedScores),
+    moves: meanOf(maskedScores.map(([one]) => one.moves)),
+    causal: causalScores ? conditionsOf(causalScores) : null,
+  };
+}
+
+/** @param all by prompt, then by condition */
+function conditionsOf(all: ReturnType<typeof scoresOf>[][]) {
+  const [baseline, strongest, random] = CONDITIONS.map((_, at) => {
+    const scoreOf = (quantity: 'loss' | 'accuracy') => ({
+      ...meanOf(all.map((one) => one[at][quantity])),
+      change: meanOf(all.map((one) => one[at][quantity] - one[0][quantity])),
+    });
+    return { loss: scoreOf('loss'), accuracy: scoreOf('accuracy') };
+  });
+  return { baseline, strongest, random, alpha: meanOf(all.map(([one]) => one.alpha)) };
+}
+
+function checkCausal(
+  { architecture: { mask, V, context } }: Pick<Model, 'architecture'>,
+  sequences: readonly (readonly number[])[],
+) {
+  const isCausal = mask.kind === 'causal' || mask.kind === 'window';
+  expect(isCausal, 'causal', 'a model whose queries see no later key', `${mask.kind} attention`);
+  sequences.forEach((ids, i) => {
+    expectInteger(ids?.length, 2, context, `sequences[${i}].length`);
+    Array.from(ids, (id, t) => expectInteger(id, 0, V - 1, `sequences[${i}][${t}]`));
+  });
+}
+
+function scoresOf(steps: readonly Pick<UnmaskStep, 'filled' | 'sink'>[]) {
+  const filled = steps.flatMap((step) => step.filled);
+  const changes = steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1].sink.place);
+  return {
+    loss: meanOf(filled.map(({ loss = NaN }) => loss)).mean,
+    accuracy: meanOf(filled.map(({ token, guess }) => Number(token === guess))).mean,
+    alpha: meanOf(steps.map(({ sink }) => sink.alpha)).mean,
+    moves: steps.length > 1 ? changes.length / (steps.length - 1) : 0,
+  };
+}

@@ -1,0 +1,108 @@
+/** The `added_tokens` of a tokenizer.json: the tokenizer finds them before it splits the text. */
+import { Aligned, widthAt } from './aligned.ts';
+import { spacesAtEnd } from './normalizers.ts';
+import { isWord } from './pre_tokenizers.ts';
+import { checkId, refuse } from './vocabulary.ts';
+import type { Model } from './models.ts';
+import type { Normalizer } from './normalizers.ts';
+import type { Added } from './shapes.ts';
+
+/** An added token and its search text. */
+type Wanted = { token: Added; text: string };
+/** A part of a text, and its added token if it is one. */
+type Section = { text: Aligned; token: Added | null };
+
+/**
+ * Gives each token the id that the tokenizers library gives it: that of the vocabulary, else the
+ * next free one. The file's own ids are those at the time of writing.
+ */
+export function readAdded(
+  added: readonly Added[] | undefined = [],
+  { tokens, idOf }: Model,
+): Added[] {
+  if (!Array.isArray(added)) refuse('added_tokens', `expected an array, got ${typeof added}`);
+  const byContent: Map<string, Added> = new Map();
+  let next = tokens.length;
+  added.forEach((token, i) => {
+    const content = token?.content;
+    if (typeof content !== 'string' || content === '') {
+      refuse(`added_tokens ${i} content`, `expected text, got ${JSON.stringify(content)}`);
+    }
+    checkId(token.id, `added_tokens ${i} id`);
+    const id = idOf(content) ?? byContent.get(content)?.id ?? next++;
+    byContent.set(content, { ...token, id });
+  });
+  return [...byContent.values()];
+}
+
+/** Returns the search text of each token: a normalized token is searched for in normalized text. */
+export function writeAdded(added: readonly Added[], normalize: Normalizer): Wanted[] {
+  return added.map((token) => {
+    const text = isNormalized(token) ? normalize(Aligned.of(token.content)).text : token.content;
+    if (text === '') refuse('added_tokens', `"${token.content}" is empty once normalized`);
+    return { token, text };
+  });
+}
+
+function isNormalized({ normalized, special }: Added) {
+  return normalized ?? !special;
+}
+
+/** @returns the sections of a text, normalized */
+export function createFinder(
+  wanted: readonly Wanted[],
+  normalize: Normalizer,
+): (text: Aligned) => Section[] {
+  const first = createSplitter(wanted.filter(({ token }) => !isNormalized(token)));
+  const second = createSplitter(wanted.filter(({ token }) => isNormalized(token)));
+  return (text) =>
+    first(text).flatMap((section) => (section.token ? [section] : second(normalize(section.text))));
+}
+
+function createSplitter(wanted: readonly Wanted[]): (text: Aligned) => Section[] {
+  /** Tokens by their first unit, the longest first. */
+  const byFirst: Map<string, Wanted[]> = new Map();
+  for (const one of [...wanted].sort((a, b) => b.text.length - a.text.length)) {
+    byFirst.set(one.text[0], [...(byFirst.get(one.text[0]) ?? []), one]);
+  }
+  return (aligned) => {
+    const { text } = aligned;
+    const sections: Section[] = [];
+    let end = 0;
+    const addSection = (from: number, to: number, token: Added | null) => {
+      if (to > from) sections.push({ text: aligned.slice(from, to), token });
+    };
+    for (let at = 0; at < text.length;) {
+      const match = byFirst.get(text[at])?.find((one) => text.startsWith(one.text, at));
+      if (!match) {
+        at++;
+        continue;
+      }
+      const stop = at + match.text.length;
+      const { token } = match;
+      if (!token.single_word || standsAlone(text, at, stop)) {
+        const left = token.lstrip ? Math.max(at - spacesAtEnd(text.slice(end, at)), end) : at;
+        const right = token.rstrip ? stop + spacesAtStart(text, stop) : stop;
+        addSection(end, left, null);
+        addSection(Math.min(left, right), right, token);
+        end = right;
+      }
+      at = stop;
+    }
+    addSection(end, text.length, null);
+    return sections;
+  };
+}
+
+/** Tells whether no word character precedes or follows. */
+function standsAlone(text: string, start: number, end: number) {
+  const before = start > 1 && widthAt(text, start - 2) === 2 ? start - 2 : start - 1;
+  const sides = [text.slice(Math.max(before, 0), start), text.slice(end, end + widthAt(text, end))];
+  return !sides.some(isWord);
+}
+
+function spacesAtStart(text: string, at: number) {
+  let end = at;
+  while (end < text.length && /\p{White_Space}/u.test(text[end])) end++;
+  return end - at;
+}

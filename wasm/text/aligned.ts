@@ -1,0 +1,175 @@
+/**
+ * A text that the stages of a tokenizer change, aligned with the original: each unit has the span of
+ * the original character that it was made from. Alignment follows the NormalizedString of the
+ * tokenizers library, so that spans of tokens equal its offsets.
+ */
+
+/** Pieces of a text in order, as [start, end, isMatch]. */
+export type Piece = [number, number, boolean];
+/** Splits a text into matches and the text between them. */
+export type Pattern = (text: string) => Piece[];
+/** A character and its change count: see `transform`. */
+export type Change = [string, number];
+
+export class Aligned {
+  readonly text;
+  readonly from;
+  readonly to;
+  readonly start;
+  /**
+   * @param from start of each unit's character in the original
+   * @param to end of each unit's character in the original
+   * @param start start of the section of the original that this text covers
+   */
+  constructor(text: string, from: Uint32Array, to: Uint32Array, start: number) {
+    this.text = text;
+    this.from = from;
+    this.to = to;
+    this.start = start;
+  }
+
+  static of(text: string) {
+    const from = new Uint32Array(text.length);
+    const to = new Uint32Array(text.length);
+    for (let at = 0; at < text.length;) {
+      const end = at + widthAt(text, at);
+      from.fill(at, at, end);
+      to.fill(end, at, end);
+      at = end;
+    }
+    return new Aligned(text, from, to, 0);
+  }
+
+  slice(start: number, end: number) {
+    const [from, to] = [this.from.subarray(start, end), this.to.subarray(start, end)];
+    return new Aligned(this.text.slice(start, end), from, to, from[0] ?? this.start);
+  }
+
+  /**
+   * Replaces all characters. The change count of a character says what it replaces: with 0 it replaces
+   * the next character, with -n it also removes the n after that one, and with 1 it is inserted and
+   * gets the span of the character before it.
+   * @param removed number of leading characters to remove
+   */
+  transform(changes: readonly Change[], removed: number = 0) {
+    const text = changes.map(([character]) => character).join('');
+    const from = new Uint32Array(text.length);
+    const to = new Uint32Array(text.length);
+    let [at, length] = [0, 0];
+    const skip = (count: number) => {
+      for (; count > 0 && at < this.text.length; count--) at += widthAt(this.text, at);
+    };
+    skip(removed);
+    for (const [character, change] of changes) {
+      const unit = change > 0 ? at - 1 : at;
+      const end = length + character.length;
+      from.fill(this.from[unit] ?? this.start, length, end);
+      to.fill(this.to[unit] ?? this.start, length, end);
+      length = end;
+      if (change <= 0) skip(1 - change);
+    }
+    return new Aligned(text, from, to, this.start);
+  }
+
+  /** @param change maps each character to several, one or none */
+  map(change: (character: string) => string) {
+    const changes: Change[] = [];
+    let [removed, first] = [0, 0];
+    const settle = () => {
+      const last = changes.at(-1);
+      if (last) last[1] -= removed;
+      else first = removed;
+      removed = 0;
+    };
+    for (const character of this.text) {
+      const replacement = change(character);
+      if (replacement === '') removed++;
+      else {
+        settle();
+        [...replacement].forEach((next, i) => changes.push([next, i > 0 ? 1 : 0]));
+      }
+    }
+    settle();
+    return this.transform(changes, first);
+  }
+
+  /** @param text gets the span of the first character */
+  prepend(text: string) {
+    if (this.text === '') return this;
+    const length = text.length + this.text.length;
+    const [from, to] = [new Uint32Array(length), new Uint32Array(length)];
+    from.set(this.from, text.length);
+    to.set(this.to, text.length);
+    from.fill(this.from[0], 0, text.length);
+    to.fill(this.to[0], 0, text.length);
+    return new Aligned(text + this.text, from, to, this.start);
+  }
+
+  /** @param content gets the span of the last character that it replaces */
+  replace(pattern: Pattern, content: string) {
+    const pieces = pattern(this.text);
+    if (!pieces.some(([, , isMatch]) => isMatch)) return this;
+    const texts = pieces.map(([start, end, isMatch]) =>
+      isMatch ? content : this.text.slice(start, end),
+    );
+    const text = texts.join('');
+    const [from, to] = [new Uint32Array(text.length), new Uint32Array(text.length)];
+    let length = 0;
+    pieces.forEach(([start, end, isMatch], i) => {
+      const next = length + texts[i].length;
+      if (isMatch) {
+        from.fill(this.from[end - 1] ?? this.start, length, next);
+        to.fill(this.to[end - 1] ?? this.start, length, next);
+      } else {
+        from.set(this.from.subarray(start, end), length);
+        to.set(this.to.subarray(start, end), length);
+      }
+      length = next;
+    });
+    return new Aligned(text, from, to, this.start);
+  }
+
+  /** @param behavior a key of BEHAVIORS */
+  split(pattern: Pattern, behavior: string) {
+    const pieces = BEHAVIORS[behavior](pattern(this.text));
+    return pieces
+      .filter(([start, end]) => end > start)
+      .map(([start, end]) => this.slice(start, end));
+  }
+}
+
+/** Returns the number of units of the character at an index. */
+export function widthAt(text: string, at: number) {
+  return Number(text.codePointAt(at)) > 0xffff ? 2 : 1;
+}
+
+/** Defines how matches and the text between them become pieces. */
+export const BEHAVIORS: Record<string, (pieces: Piece[]) => Piece[]> = {
+  Isolated: (pieces) => pieces,
+  Removed: (pieces) => pieces.filter(([, , isMatch]) => !isMatch),
+  Contiguous: (pieces) => join(pieces, (isMatch, wasMatch) => isMatch === wasMatch),
+  MergedWithPrevious: (pieces) => join(pieces, (isMatch, wasMatch) => isMatch && !wasMatch),
+  MergedWithNext: (pieces) =>
+    join([...pieces].reverse(), (isMatch, wasMatch) => isMatch && !wasMatch).reverse(),
+};
+
+/**
+ * @param pieces in either direction
+ * @param isJoined joins a piece to the previous one
+ */
+function join(
+  pieces: readonly Piece[],
+  isJoined: (isMatch: boolean, wasMatch: boolean) => boolean,
+) {
+  const groups: Piece[] = [];
+  let wasMatch = false;
+  for (const [start, end, isMatch] of pieces) {
+    const last = groups.at(-1);
+    if (last && isJoined(isMatch, wasMatch)) {
+      last[0] = Math.min(last[0], start);
+      last[1] = Math.max(last[1], end);
+    } else groups.push([start, end, isMatch]);
+    wasMatch = isMatch;
+  }
+  return groups;
+}

@@ -1,0 +1,132 @@
+/** The decoders of a tokenizer.json, which join tokens to a text. */
+import { compile } from './patterns.ts';
+import { letters } from './surface.ts';
+import { eachOf, refuse, rowOf } from './vocabulary.ts';
+import type { Stage } from './shapes.ts';
+
+type Decoder = (tokens: string[]) => string[];
+
+const encoder = new TextEncoder();
+const lossy = new TextDecoder('utf-8', { ignoreBOM: true });
+const strict = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });
+
+export function createDecoder(stage: Stage | null | undefined, where: string = 'decoder'): Decoder {
+  if (stage === null || stage === undefined) return (tokens) => [tokens.join(' ')];
+  return rowOf(DECODERS, 'decoder', stage)(stage, where);
+}
+
+const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
+  Sequence({ decoders }, where) {
+    const stages = eachOf(decoders, `${where}.decoders`, createDecoder);
+    return (tokens) => stages.reduce((read, decode) => decode(read), tokens);
+  },
+  ByteLevel: () => (tokens) => [lossy.decode(Uint8Array.from(tokens.flatMap(bytesOf)))],
+  ByteFallback: () => readBytes,
+  Fuse: () => (tokens) => [tokens.join('')],
+  Replace({ pattern, content }, where) {
+    const match = compile(pattern, where);
+    const replacement =
+      typeof content === 'string' ? content : refuse(`${where}.content`, 'expected text');
+    const replace = (token: string) =>
+      match(token)
+        .map(([start, end, isMatch]) => (isMatch ? replacement : token.slice(start, end)))
+        .join('');
+    return (tokens) => tokens.map(replace);
+  },
+  Strip:
+    ({ content, start, stop }) =>
+    (tokens) =>
+      tokens.map((token) => {
+        const characters = [...token];
+        const isOther = (character: string) => character !== content;
+        const first = lead(characters.slice(0, Number(start)), isOther);
+        const last = lead([...characters].reverse().slice(0, Number(stop)), isOther);
+        return characters.slice(first, characters.length - last).join('');
+      }),
+  Metaspace: ({ replacement = '\u2581', prepend_scheme, add_prefix_space }) => {
+    const keepsFirst = prepend_scheme === 'never' || add_prefix_space === false;
+    return (tokens) =>
+      tokens.map((token, i) => token.replaceAll(replacement, i === 0 && !keepsFirst ? '' : ' '));
+  },
+  BPEDecoder:
+    ({ suffix = '</w>' }) =>
+    (tokens) =>
+      tokens.map((token, i) => token.replaceAll(suffix, i === tokens.length - 1 ? '' : ' ')),
+  WordPiece:
+    ({ prefix = '##', cleanup }) =>
+    (tokens) =>
+      tokens.map((token, i) => {
+        const isFollowing = i > 0 && token.startsWith(prefix);
+        const text = isFollowing ? token.slice(prefix.length) : i > 0 ? ` ${token}` : token;
+        return cleanup ? tidy(text) : text;
+      }),
+  CTC:
+    ({ pad_token = '<pad>', word_delimiter_token = '|', cleanup }) =>
+    (tokens) =>
+      tokens
+        .filter((token, i) => token !== tokens[i - 1])
+        .map((token) => {
+          const text = token.replaceAll(pad_token, '');
+          return cleanup ? tidy(text).replaceAll(word_delimiter_token, ' ') : text;
+        })
+        .filter((token) => token !== ''),
+};
+
+/** Counts leading characters for which `isSo` is false. */
+function lead(characters: readonly string[], isSo: (character: string) => boolean) {
+  const first = characters.findIndex(isSo);
+  return first < 0 ? characters.length : first;
+}
+
+/** @param token is read as byte letters if it consists of them, else as UTF-8 */
+function bytesOf(token: string) {
+  const bytes = Array.from(token, (letter) => letters.get(letter));
+  return bytes.every((byte) => byte !== undefined) ? bytes : [...encoder.encode(token)];
+}
+
+/** Reads bytes as UTF-8; invalid bytes become U+FFFD each. */
+function readBytes(tokens: readonly string[]) {
+  const texts: string[] = [];
+  let bytes: number[] = [];
+  const close = () => {
+    if (bytes.length > 0) texts.push(...decodeBytes(Uint8Array.from(bytes)));
+    bytes = [];
+  };
+  for (const token of tokens) {
+    const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(token);
+    if (byte) bytes.push(parseInt(byte[1], 16));
+    else {
+      close();
+      texts.push(token);
+    }
+  }
+  close();
+  return texts;
+}
+
+function decodeBytes(bytes: Uint8Array) {
+  try {
+    return [strict.decode(bytes)];
+  } catch {
+    return Array.from(bytes, () => '\ufffd');
+  }
+}
+
+/** BERT's decoder removes spaces before punctuation like this. */
+const JOINED: readonly (readonly [string, string])[] = [
+  [' .', '.'],
+  [' ?', '?'],
+  [' !', '!'],
+  [' ,', ','],
+  [" ' ", "'"],
+  [" n't", "n't"],
+  [" 'm", "'m"],
+  [' do not', " don't"],
+  [" 's", "'s"],
+  [" 've", "'ve"],
+  [" 're", "'re"],
+];
+
+function tidy(text: string) {
+  return JOINED.reduce((tidied, [spaced, joined]) => tidied.replaceAll(spaced, joined), text);
+}

@@ -1,0 +1,325 @@
+/**
+ * Converts the tokenizer inside a GGUF file to the form of tokenizer.json. The file holds a
+ * vocabulary and names a way to split text; the table below defines those names.
+ *
+ *     "gpt2"     byte-level BPE: tokens and merges
+ *     "llama"    SentencePiece BPE: tokens and scores, which give the merges
+ */
+import { check } from '../abi/arguments.ts';
+import { SinkscopeError } from '../abi/errors.ts';
+import { WORDS, isolate } from './pre_tokenizers.ts';
+import { spell } from './surface.ts';
+import { byteLevelFile, rankMerges, refuse, splitPair, template } from './vocabulary.ts';
+import type { GgufReader, TokenizerFiles } from './types.ts';
+
+/** Token types of tokenizer.ggml.token_type. */
+const NORMAL = 1;
+const UNKNOWN = 2;
+const CONTROL = 3;
+const USER_DEFINED = 4;
+const BYTE = 6;
+
+/** SentencePiece writes spaces as this block sign. */
+const BLOCK = '\u2581';
+
+/**
+ * Splitting a token costs its length squared, so longer ones are refused; SentencePiece's own end
+ * at 16.
+ */
+const PIECE_LENGTH_MAX = 256;
+
+/**
+ * A newer pattern that separates line ends and attaches a sign to the following word.
+ * @param numbers pattern of the digits that form a piece
+ */
+const laterWords = (numbers: string) =>
+  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${numbers}` +
+  '| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
+
+/**
+ * Splitting rules of byte-level vocabularies by tokenizer.ggml.pre. The normal forms come from the
+ * models' own tokenizer.json, because a GGUF file does not hold them.
+ */
+type Pre = {
+  split: object[];
+  later?: object[];
+  form?: string;
+  ignoreMerges?: boolean;
+  bos?: boolean;
+};
+const PRE_TOKENIZERS = [
+  { names: ['gpt-2', 'default', 'phi-2'], pre: { split: [isolate(WORDS)] } },
+  {
+    names: ['smollm', 'starcoder', 'refact'],
+    pre: { split: [isolate('\\p{N}'), isolate(WORDS)] },
+  },
+  { names: ['gpt-neox', 'olmo', 'mpt'], pre: { split: [isolate(WORDS)], form: 'NFC' } },
+  {
+    names: ['qwen2', 'deepseek-r1-qwen'],
+    pre: { split: [isolate(laterWords('\\p{N}'))], form: 'NFC' },
+  },
+  {
+    names: ['llama-bpe', 'llama3', 'llama-v3'],
+    pre: { split: [isolate(laterWords('\\p{N}{1,3}'))], ignoreMerges: true, bos: true },
+  },
+  { names: ['dbrx'], pre: { split: [isolate(laterWords('\\p{N}{1,3}'))] } },
+  {
+    names: ['falcon'],
+    pre: {
+      split: [isolate('[\\p{P}$+<=>^~|`]+'), isolate(WORDS)],
+      later: [isolate('\\p{N}+'), isolate('[0-9][0-9][0-9]')],
+    },
+  },
+  { names: ['bloom'], pre: { split: [isolate(' ?[^(\\s|.,!?…。，、।۔،)]+')] } },
+];
+
+/**
+ * Converts the tokenizer inside a GGUF file, of kind "gpt2" (byte-level BPE) or "llama"
+ * (SentencePiece BPE). Throws for an unknown tokenizer.ggml.pre, with its name.
+ * @example const { json, config } = tokenizerOfGguf((key) => metadata.get(key));
+ */
+export function tokenizerOfGguf(read: GgufReader): TokenizerFiles {
+  check(read, 'call', 'read');
+  const model = read('tokenizer.ggml.model');
+  if (model === 'gpt2') return byteLevel(read);
+  if (model === 'llama') return sentencePiece(read);
+  throw new SinkscopeError(
+    'unsupported',
+    'tokenizer.ggml.model',
+    `expected "gpt2" or "llama", got ${JSON.stringify(model)?.slice(0, 80)}`,
+  );
+}
+
+function byteLevel(read: GgufReader): TokenizerFiles {
+  const { split, later, form, ignoreMerges, bos } = findPre(
+    read('tokenizer.ggml.pre') ?? 'default',
+  );
+  const { tokens, types } = readTokens(read);
+  const spelled = tokens.map((token, i) => (isAdded(types[i]) ? token : spell(token)));
+  const vocab = table(spelled);
+  const merges = readMerges(read, vocab);
+  const roles = readRoles(read, tokens, bos ?? false);
+  const json = byteLevelFile({
+    vocab: Object.fromEntries(vocab),
+    merges,
+    added: addedTokens(tokens, types),
+    normalizer: form ? { type: form } : null,
+    split,
+    later,
+    ignoreMerges,
+    post: roles.post,
+  });
+  return { json, config: roles.config };
+}
+
+function findPre(name: unknown): Pre {
+  const row = PRE_TOKENIZERS.find(({ names }) => names.includes(String(name)));
+  if (row) return row.pre;
+  const names = PRE_TOKENIZERS.flatMap(({ names }) => names).join(', ');
+  throw new SinkscopeError(
+    'unsupported',
+    'tokenizer.ggml.pre',
+    `expected one of ${names}, got ${JSON.stringify(name)?.slice(0, 80)}`,
+  );
+}
+
+function sentencePiece(read: GgufReader): TokenizerFiles {
+  const isGemma = String(read('general.architecture')).startsWith('gemma');
+  const { tokens: written, types } = readTokens(read);
+  // Of Gemma's symbols the converter writes the block signs as spaces, runs of 2 to 31 of them.
+  const isRun = (i: number) => isGemma && types[i] === USER_DEFINED && written[i].includes(' ');
+  const tokens = written.map((token, i) => (isRun(i) ? token.replaceAll(' ', BLOCK) : token));
+  const vocab = table(tokens);
+  const roles = readRoles(read, tokens, true);
+  const storedMerges = read('tokenizer.ggml.merges');
+  // Gemma's scores do not follow the order in which its merges were learned, but its ids do.
+  const scores = isGemma ? tokens.map((_, i) => -i) : readScores(read, tokens.length);
+  const merges =
+    storedMerges === undefined
+      ? mergesOfScores(tokens, types, scores, vocab)
+      : readMerges(read, vocab);
+  const unknown = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
+  const isPrefixed = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
+  const json = {
+    version: '1.0',
+    // The text already has block signs when the tokenizer searches for such a symbol.
+    added_tokens: addedTokens(tokens, types).map((token) => ({
+      ...token,
+      normalized: isRun(token.id),
+    })),
+    ...sentencePieceStages(isPrefixed),
+    post_processor: roles.post,
+    model: {
+      type: 'BPE',
+      unk_token: unknown,
+      fuse_unk: true,
+      byte_fallback: types.includes(BYTE),
+      vocab: Object.fromEntries(vocab),
+      merges,
+    },
+  };
+  return { json, config: { ...roles.config, unk_token: unknown } };
+}
+
+/** @param isPrefixed whether the normalizer prepends a space, which the decoder removes */
+function sentencePieceStages(isPrefixed: boolean) {
+  const block = { type: 'Replace', pattern: { String: ' ' }, content: BLOCK };
+  const prefix = isPrefixed ? [{ type: 'Prepend', prepend: BLOCK }] : [];
+  const strip = isPrefixed ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : [];
+  const space = { type: 'Replace', pattern: { String: BLOCK }, content: ' ' };
+  return {
+    normalizer: { type: 'Sequence', normalizers: [...prefix, block] },
+    pre_tokenizer: null,
+    decoder: {
+      type: 'Sequence',
+      decoders: [space, { type: 'ByteFallback' }, { type: 'Fuse' }, ...strip],
+    },
+  };
+}
+
+/**
+ * Lists every way to join a piece from two others: the best piece first and, for one piece, the
+ * longest left part first.
+ */
+function mergesOfScores(
+  tokens: readonly string[],
+  types: ArrayLike<number>,
+  scores: ArrayLike<number>,
+  vocab: Map<string, number>,
+) {
+  const isPiece = (id: number | undefined) =>
+    id !== undefined && (types[id] === NORMAL || types[id] === USER_DEFINED);
+  const candidates: { pair: string[]; score: number; left: number; whole: number }[] = [];
+  tokens.forEach((token, id) => {
+    if (!isPiece(id)) return;
+    const characters = [...token];
+    if (characters.length > PIECE_LENGTH_MAX) {
+      const text = `expected at most ${PIECE_LENGTH_MAX} characters, got ${characters.length}`;
+      refuse(`tokenizer.ggml.tokens ${id}`, text);
+    }
+    let at = 0;
+    characters.forEach((character, i) => {
+      at += character.length;
+      const left = token.slice(0, at);
+      if (!isPiece(vocab.get(left))) return;
+      const right = token.slice(at);
+      if (!isPiece(vocab.get(right))) return;
+      candidates.push({
+        pair: [left, right],
+        score: scores[id],
+        left: i,
+        whole: characters.length,
+      });
+    });
+  });
+  candidates.sort((a, b) => b.score - a.score || b.left - a.left || b.whole - a.whole);
+  return candidates.map(({ pair }) => pair);
+}
+
+function readTokens(read: GgufReader): { tokens: string[]; types: number[] } {
+  const tokens = readStrings(read, 'tokenizer.ggml.tokens');
+  const key = 'tokenizer.ggml.token_type';
+  const types = read(key);
+  if (types === undefined) return { tokens, types: tokens.map(() => NORMAL) };
+  return { tokens, types: readNumbers(types, key, tokens.length) };
+}
+
+function readScores(read: GgufReader, n: number) {
+  const key = 'tokenizer.ggml.scores';
+  return readNumbers(read(key), key, n);
+}
+
+function readStrings(read: GgufReader, key: string): string[] {
+  const value = read(key);
+  if (!Array.isArray(value))
+    return refuse(key, `expected an array of strings, got ${typeof value}`);
+  const wrong = value.findIndex((item) => typeof item !== 'string' || item === '');
+  if (wrong < 0) return value;
+  return refuse(`${key} ${wrong}`, `expected a string, got ${JSON.stringify(value[wrong])}`);
+}
+
+function readNumbers(value: unknown, key: string, n: number): number[] {
+  if (!Array.isArray(value) && !ArrayBuffer.isView(value)) {
+    return refuse(key, `expected an array of numbers, got ${typeof value}`);
+  }
+  const numbers = Array.from(value as ArrayLike<unknown>);
+  if (numbers.length !== n) {
+    refuse(key, `expected ${n} numbers, one a token, got ${numbers.length}`);
+  }
+  const wrong = numbers.findIndex((item) => !Number.isFinite(item));
+  if (wrong >= 0) refuse(`${key} ${wrong}`, `expected a number, got ${String(numbers[wrong])}`);
+  return numbers as number[];
+}
+
+function readMerges(read: GgufReader, vocab: Map<string, number>) {
+  const key = 'tokenizer.ggml.merges';
+  const merges = readStrings(read, key).map((line, i) => splitPair(line, `${key} ${i}`));
+  rankMerges(merges, (token) => vocab.get(token), key);
+  return merges;
+}
+
+function readFlag(read: GgufReader, key: string): boolean | undefined {
+  const value = read(key);
+  if (value === undefined || typeof value === 'boolean') return value;
+  return refuse(key, `expected true or false, got ${JSON.stringify(value)?.slice(0, 80)}`);
+}
+
+function table(tokens: readonly string[]) {
+  const ids: Map<string, number> = new Map();
+  tokens.forEach((token, id) => {
+    const first = ids.get(token);
+    if (first !== undefined) {
+      const text = `"${token.slice(0, 80)}" is also token ${first}`;
+      refuse(`tokenizer.ggml.tokens ${id}`, text);
+    }
+    ids.set(token, id);
+  });
+  return ids;
+}
+
+function isAdded(type: number) {
+  return type === UNKNOWN || type === CONTROL || type === USER_DEFINED;
+}
+
+function addedTokens(tokens: readonly string[], types: readonly number[]) {
+  const entries = tokens.map((content, id) => ({
+    id,
+    content,
+    normalized: false,
+    special: types[id] !== USER_DEFINED,
+  }));
+  return entries.filter(({ id }) => isAdded(types[id]));
+}
+
+/**
+ * Finds the tokens that begin and end a text.
+ * @param addsBos if the file does not say
+ */
+function readRoles(read: GgufReader, tokens: readonly string[], addsBos: boolean) {
+  const name = (role: string) => {
+    const key = `tokenizer.ggml.${role}_token_id`;
+    const id = read(key);
+    if (id === undefined) return null;
+    if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < tokens.length) {
+      return tokens[Number(id)];
+    }
+    return refuse(key, `expected an id below ${tokens.length}, got ${JSON.stringify(id)}`);
+  };
+  const bos = name('bos');
+  const eos = name('eos');
+  const tokenIfAdded = (role: string, token: string | null, by = false) => {
+    const key = `tokenizer.ggml.add_${role}_token`;
+    const flag = readFlag(read, key);
+    if (flag === true && token === null) refuse(key, `is true, but no ${role}_token_id is given`);
+    return (flag ?? by) ? token : null;
+  };
+  const post = template(tokenIfAdded('bos', bos, addsBos), tokenIfAdded('eos', eos));
+  const config = {
+    bos_token: bos,
+    eos_token: eos,
+    unk_token: name('unknown'),
+    pad_token: name('padding'),
+    clean_up_tokenization_spaces: false,
+  };
+  return { config, post };
+}

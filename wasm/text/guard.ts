@@ -1,0 +1,251 @@
+/**
+ * Runs an untrusted tokenizer, whose patterns may never end and whose tables may take all memory,
+ * in a worker (worker.ts). A worker that does not answer is ended, and the next question starts
+ * another. The time limit grows with the size of the input and with the slowness of this machine,
+ * so that a busy machine refuses no honest tokenizer.
+ */
+import { startWorker } from '#text';
+import { checkOptions } from '../abi/arguments.ts';
+import { SinkscopeError, expect, unpackError } from '../abi/errors.ts';
+import type {
+  GuardedTokenizer,
+  TokenizerSource as Source,
+  EncodeOptions as Options,
+} from './types.ts';
+import type { Opened, Encode, Encoded, Decode, Question } from './worker.ts';
+
+type Worker = ReturnType<typeof startWorker>;
+
+/** Milliseconds that a small step may take on an idle machine. */
+const LIMIT = 5000;
+
+/** Units of a text, or of files, that extend the limit once more. */
+const LONG_TEXT = 2 ** 20;
+const LONG_FILES = 2 ** 22;
+
+/** A list entry counts as this many units. */
+const ENTRY = 16;
+
+/** Milliseconds that the benchmark of worker.ts takes on an idle machine. */
+const BENCHMARK_MS = 30;
+
+/** Kinds of the parts of a source. */
+const KINDS = {
+  tokenizer: 'text',
+  config: 'text',
+  words: 'text',
+  vocab: 'text',
+  merges: 'text',
+  special_tokens_map: 'text',
+  gguf: 'object',
+};
+
+/**
+ * Opens an untrusted tokenizer, whose patterns may never end. Each step (reading the files,
+ * building the tables, each text) has `limit` milliseconds, 5000 by default, and as many again per
+ * 2^22 units of the files or 2^20 of a text, multiplied by the slowness of this machine, which the
+ * worker measures with a benchmark at its start. After 'too_slow' the next step has twice the time.
+ * @throws SinkscopeError 'too_slow', 'bad_tokenizer', 'unsupported'
+ * @example
+ * const tokenizer = await guardTokenizer({ tokenizer: await file.text() });
+ * const tokens = await tokenizer.encode('Hi');
+ * tokenizer.close();
+ */
+export const guardTokenizer = guardBy(startWorker);
+
+export function guardBy(start: typeof startWorker) {
+  return async (
+    source: Source,
+    options: { readonly limit?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<GuardedTokenizer> => {
+    checkOptions(source, KINDS, 'source');
+    checkOptions(options, { signal: 'signal', limit: 'count' });
+    const { signal, limit = LIMIT } = options;
+    signal?.throwIfAborted();
+    const line = new Line(source, limit, start);
+    const stop = () => line.close(signal?.reason);
+    signal?.addEventListener('abort', stop);
+    try {
+      return new Guarded(line, await line.open());
+    } catch (error) {
+      line.close(closed());
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', stop);
+    }
+  };
+}
+
+/** Returns the size of a tokenizer's files in units. */
+function sizeOf(source: Source) {
+  const parts = 'gguf' in source ? [...source.gguf.values()] : Object.values(source);
+  const sizes = parts.map((part) => {
+    if (typeof part === 'string') return part.length;
+    return ENTRY * (Object(part).length || 0);
+  });
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+function closed() {
+  return new SinkscopeError('closed', 'tokenizer', 'this tokenizer has been closed');
+}
+
+function tooSlow(where: string, limit: number, slowness: number) {
+  const expected = `expected an answer within ${(limit / 1000).toFixed(1)} s, none came, and the worker was ended`;
+  const pace = slowness > 1 ? ` (it works at 1/${slowness.toFixed(1)} of its usual speed)` : '';
+  const causes = `This machine may be busy${pace}, or the tokenizer may never end`;
+  const what = where === 'text' ? ', or try a shorter text' : '';
+  return new SinkscopeError('too_slow', where, `${expected}. ${causes}: wait longer${what}`);
+}
+
+function failed(where: string, reason: string | undefined) {
+  const text = `expected a worker that answers, it ended: ${reason ?? 'it could not be started'}`;
+  return new SinkscopeError('bad_tokenizer', where, text);
+}
+
+/** Sends one question at a time, so that each has its own time limit. */
+class Line {
+  #source;
+  #size;
+  #limit;
+  #start;
+  /**
+   * Factor, at least 1, by which this machine was slower than an idle one when the worker loaded.
+   */
+  #slowness = 1;
+  #worker: Worker | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  /** Fails the current question and ends the worker. */
+  #fail = (_reason: unknown) => {};
+  #closed: { reason: unknown } | undefined;
+
+  constructor(source: Source, limit: number, start: typeof startWorker) {
+    this.#source = source;
+    this.#size = sizeOf(source);
+    this.#limit = limit;
+    this.#start = start;
+  }
+
+  open() {
+    return this.#queue(() => this.#begin()) as Promise<Opened>;
+  }
+
+  encode(question: Encode) {
+    return this.#ask(question) as Promise<Encoded>;
+  }
+
+  decode(question: Decode) {
+    return this.#ask(question) as Promise<string>;
+  }
+
+  close(reason: unknown) {
+    this.#closed ??= { reason };
+    this.#fail(reason);
+  }
+
+  #ask(question: Question) {
+    return this.#queue(async () => {
+      if (!this.#worker) await this.#begin();
+      return this.#send(question, true);
+    });
+  }
+
+  #queue(work: () => Promise<unknown>) {
+    const done = this.#last.then(() => {
+      if (this.#closed) throw this.#closed.reason;
+      return work();
+    });
+    this.#last = done.catch(() => {});
+    return done;
+  }
+
+  #begin() {
+    this.#worker = this.#start();
+    // The limit starts when the worker reports that it has loaded: a slow network is not the
+    // tokenizer's fault.
+    return this.#send({ method: 'open', source: this.#source }, false);
+  }
+
+  #send(question: Question, isLoaded: boolean): Promise<unknown> {
+    const worker = this.#worker as Worker;
+    const where = question.method === 'open' ? 'tokenizer' : 'text';
+    const share = 'text' in question ? question.text.length / LONG_TEXT : this.#size / LONG_FILES;
+    return new Promise((resolve, reject) => {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const wait = () => {
+        const limit = this.#limit * this.#slowness * (1 + share);
+        clearTimeout(timer);
+        timer = setTimeout(() => {
+          // A caller who asks again is willing to wait longer.
+          this.#limit *= 2;
+          this.#fail(tooSlow(where, limit, this.#slowness));
+        }, limit);
+      };
+      this.#fail = (reason) => {
+        clearTimeout(timer);
+        this.#end();
+        reject(reason);
+      };
+      worker.onmessage = ({ data: { isAlive, took, error, value } }) => {
+        if (took !== undefined) this.#slowness = Math.max(1, took / BENCHMARK_MS);
+        if (isAlive) return wait();
+        clearTimeout(timer);
+        if (error) reject(unpackError(error));
+        else resolve(value);
+      };
+      worker.onerror = ({ message }) => this.#fail(failed(where, message));
+      if (isLoaded) wait();
+      worker.postMessage(question);
+    });
+  }
+
+  #end() {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+}
+
+class Guarded implements GuardedTokenizer {
+  #line;
+  #text;
+  #ends;
+
+  readonly size;
+  readonly bos;
+  readonly specials;
+  readonly special;
+  constructor(line: Line, { size, bos, specials, text, ends }: Opened) {
+    this.#line = line;
+    this.#text = text;
+    this.#ends = ends;
+    this.size = size;
+    this.bos = bos;
+    this.specials = specials;
+    this.special = specials.map(({ id }) => id);
+  }
+
+  async encode(text: string, options?: Options) {
+    expect(typeof text === 'string', 'text', 'a string', text);
+    const { ids, spans, special } = await this.#line.encode({ method: 'encode', text, options });
+    return Array.from(ids, (id, i) => ({
+      id,
+      text: this.piece(id),
+      start: spans[2 * i],
+      end: spans[2 * i + 1],
+      special: special[i] === 1,
+    }));
+  }
+
+  decode(ids: ArrayLike<number>) {
+    return this.#line.decode({ method: 'decode', ids: Array.from(ids) });
+  }
+
+  piece(id: number) {
+    const end = this.#ends[id];
+    return end === undefined ? `[${id}]` : this.#text.slice(id && this.#ends[id - 1], end);
+  }
+
+  close() {
+    this.#line.close(closed());
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * Stores the merges of a BPE model: pairs of tokens with ranks, of which the lowest merges first.
+ * Large vocabularies have half a million merges, so a table holds each pair as two ids instead of a
+ * string.
+ */
+import type { Piece } from './shapes.ts';
+
+/** An odd number near 2^32 divided by the golden ratio spreads consecutive ids over the table. */
+const SPREAD = 0x9e3779b1;
+
+/** The rank in a slot that holds no pair. */
+const EMPTY = -1;
+
+/**
+ * Returns the table size: at most half of the slots are used, so that a search soon meets an empty
+ * one.
+ * @param count number of merges
+ */
+export function slotsOf(count: number) {
+  return 2 ** Math.ceil(Math.log2(2 * count + 2));
+}
+
+export class Ranks {
+  #last;
+  /** Left id, right id and rank of each slot. */
+  #lefts;
+  #rights;
+  #ranks;
+  /** Id of the merged token, by rank. */
+  #joined;
+
+  /** @param count number of merges */
+  constructor(count: number) {
+    const slots = slotsOf(count);
+    this.#last = slots - 1;
+    this.#lefts = new Int32Array(slots);
+    this.#rights = new Int32Array(slots);
+    this.#ranks = new Int32Array(slots).fill(EMPTY);
+    this.#joined = new Int32Array(count);
+  }
+
+  /** Finds the slot of a pair: the one that holds it, else the empty one where it belongs. */
+  #slot(left: number, right: number) {
+    const hash = Math.imul(Math.imul(left, SPREAD) ^ right, SPREAD);
+    // The upper bits of the product are mixed best.
+    let slot = hash >>> Math.clz32(this.#last);
+    while (
+      this.#ranks[slot] !== EMPTY &&
+      (this.#lefts[slot] !== left || this.#rights[slot] !== right)
+    ) {
+      slot = slot === 0 ? this.#last : slot - 1;
+    }
+    return slot;
+  }
+
+  /** Adds a pair; a repeated pair keeps its last rank, as in the tokenizers library. */
+  add(left: number, right: number, rank: number, joined: number) {
+    const slot = this.#slot(left, right);
+    this.#lefts[slot] = left;
+    this.#rights[slot] = right;
+    this.#ranks[slot] = rank;
+    this.#joined[rank] = joined;
+  }
+
+  get(left: number, right: number): number | undefined {
+    const rank = this.#ranks[this.#slot(left, right)];
+    return rank === EMPTY ? undefined : rank;
+  }
+
+  joined(rank: number) {
+    return this.#joined[rank];
+  }
+}
+
+/**
+ * Merges pairs until no pair has a rank: the lowest rank first, and of equal ranks the leftmost
+ * pair.
+ */
+export function mergePairs(pieces: readonly Piece[], ranks: Ranks): Piece[] {
+  const n = pieces.length;
+  const ids = Int32Array.from(pieces, ({ id }) => id);
+  /** Indices of the next piece (n: none) and the previous one. A merged piece has id -1. */
+  const next = Int32Array.from(pieces, (_, i) => i + 1);
+  const previous = Int32Array.from(pieces, (_, i) => i - 1);
+  const queue = new Queue();
+  const offer = (i: number) => {
+    if (i < 0 || next[i] >= n) return;
+    const rank = ranks.get(ids[i], ids[next[i]]);
+    if (rank !== undefined) queue.push(rank * n + i);
+  };
+  for (let i = 0; i < n; i++) offer(i);
+  for (let key = queue.pop(); key !== undefined; key = queue.pop()) {
+    const i = key % n;
+    const joined = ranks.joined((key - i) / n);
+    const right = next[i];
+    if (ids[i] < 0 || right >= n) continue;
+    const rank = ranks.get(ids[i], ids[right]);
+    // A later merge has changed the pair of this entry.
+    if (rank === undefined || ranks.joined(rank) !== joined) continue;
+    ids[i] = joined;
+    ids[right] = -1;
+    next[i] = next[right];
+    if (next[i] < n) previous[next[i]] = i;
+    offer(previous[i]);
+    offer(i);
+  }
+  const merged: Piece[] = [];
+  for (let i = 0; i < n; i = next[i]) {
+    merged.push({ id: ids[i], start: pieces[i].start, end: pieces[next[i] - 1].end });
+  }
+  return merged;
+}
+
+/** A priority queue: `pop` gives the smallest number. */
+class Queue {
+  /** A binary heap. */
+  #heap: number[] = [];
+
+  push(key: number) {
+    let i = this.#heap.length;
+    for (let up = (i - 1) >> 1; i > 0 && this.#heap[up] > key; up = (i - 1) >> 1) {
+      this.#heap[i] = this.#heap[up];
+      i = up;
+    }
+    this.#heap[i] = key;
+  }
+
+  pop(): number | undefined {
+    const [smallest] = this.#heap;
+    const key = this.#heap.pop();
+    const n = this.#heap.length;
+    if (key === undefined || n === 0) return smallest;
+    let i = 0;
+    for (let down = 1; down < n; down = 2 * i + 1) {
+      if (down + 1 < n && this.#heap[down + 1] < this.#heap[down]) down++;
+      if (this.#heap[down] >= key) break;
+      this.#heap[i] = this.#heap[down];
+      i = down;
+    }
+    this.#heap[i] = key;
+    return smallest;
+  }
+}

@@ -1,0 +1,283 @@
+/**
+ * Implements the models of a tokenizer.json, which split a word into tokens. A token covers units
+ * [start, end) of its word; the byte tokens of one character each cover the whole character.
+ */
+import { SinkscopeError } from '../abi/errors.ts';
+import { widthAt } from './aligned.ts';
+import { mergePairs } from './merges.ts';
+import { checkVocab, rankMerges, refuse, unknownType } from './vocabulary.ts';
+import type { Piece, TokenizerFile } from './shapes.ts';
+
+type ModelFile = TokenizerFile['model'];
+export interface Model {
+  /** with their ids */
+  tokens: readonly (readonly [string, number])[];
+  idOf: (token: string) => number | undefined;
+  tokenize: (word: string) => Piece[];
+}
+
+/** Limits of the word cache: most words are short and repeat, so this covers ordinary text. */
+const CACHED_WORDS_MAX = 10_000;
+const CACHED_LENGTH_MAX = 256;
+
+export function createModel(file: ModelFile | undefined): Model {
+  const { vocab } = file ?? {};
+  if (!file || !vocab || typeof vocab !== 'object') {
+    return refuse('model.vocab', 'expected a table of tokens');
+  }
+  const type = typeOf(file);
+  const tokens = type === 'Unigram' ? readPieces(vocab) : readTable(vocab);
+  const ids = new Map(tokens);
+  const idOf = (token: string) => ids.get(token);
+  const tokenize = MODELS[type](file, idOf, ids);
+  return { tokens, idOf, tokenize: remember(tokenize) };
+}
+
+/** Determines the type of a model; older files have none, but their keys identify it. */
+function typeOf(file: ModelFile) {
+  const { type, vocab, merges, continuing_subword_prefix: prefix } = file;
+  const inferred = merges ? 'BPE' : typeof prefix === 'string' ? 'WordPiece' : 'WordLevel';
+  const modelType = type ?? (Array.isArray(vocab) ? 'Unigram' : inferred);
+  if (Object.hasOwn(MODELS, modelType)) return modelType;
+  throw unknownType('model', type);
+}
+
+function readTable(vocab: object): [string, number][] {
+  if (Array.isArray(vocab)) return refuse('model.vocab', 'expected a table of tokens, got a list');
+  const table = vocab as Record<string, unknown>;
+  checkVocab(table, 'model.vocab');
+  return Object.entries(table);
+}
+
+function readPieces(vocab: object): [string, number][] {
+  if (!Array.isArray(vocab)) return refuse('model.vocab', 'expected a list of tokens and scores');
+  return vocab.map((piece, id) => {
+    const isPiece = typeof piece?.[0] === 'string' && Number.isFinite(piece[1]);
+    return isPiece ? [piece[0], id] : refuse(`model.vocab ${id}`, 'expected a token and its score');
+  });
+}
+
+function remember(tokenize: (word: string) => Piece[]): (word: string) => Piece[] {
+  const cache: Map<string, Piece[]> = new Map();
+  return (word) => {
+    if (word === '') return [];
+    let pieces = cache.get(word);
+    if (pieces) return pieces;
+    pieces = tokenize(word);
+    if (cache.size >= CACHED_WORDS_MAX) cache.clear();
+    if (word.length <= CACHED_LENGTH_MAX) cache.set(word, pieces);
+    return pieces;
+  };
+}
+
+/** @param word the text without a token */
+function unknownWord(word: string) {
+  const text = `"${word.slice(0, 80)}" is not in the vocabulary, and there is no token for the unknown`;
+  return new SinkscopeError('bad_tokenizer', 'model.vocab', text);
+}
+
+/** Returns the ids of a text's byte tokens; null if one is missing. */
+function byteIds(text: string, idOf: (token: string) => number | undefined): number[] | null {
+  const ids = Array.from(encoder.encode(text), (byte) =>
+    idOf(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`),
+  );
+  return ids.every((id) => id !== undefined) ? ids : null;
+}
+
+const encoder = new TextEncoder();
+
+const MODELS: Record<
+  string,
+  (
+    file: ModelFile,
+    idOf: (token: string) => number | undefined,
+    ids: Map<string, number>,
+  ) => (word: string) => Piece[]
+> = {
+  /** A word is one token, or unknown. */
+  WordLevel({ unk_token = '<unk>' }, idOf) {
+    return (word) => {
+      const id = idOf(word) ?? idOf(String(unk_token));
+      if (id === undefined) throw unknownWord(word);
+      return [{ id, start: 0, end: word.length }];
+    };
+  },
+
+  /** Takes the longest token that begins the word, then the longest that continues it. */
+  WordPiece(file, idOf) {
+    const { unk_token = '[UNK]', max_input_chars_per_word: charactersMax = 100 } = file;
+    const prefix = prefixOf(file) ?? '##';
+    return (word) => {
+      const pieces = [...word].length > charactersMax ? null : cutWord(word, prefix, idOf);
+      if (pieces) return pieces;
+      const id = idOf(String(unk_token));
+      if (id === undefined) throw unknownWord(word);
+      return [{ id, start: 0, end: word.length }];
+    };
+  },
+
+  /** Merges the characters of a word pair by pair. */
+  BPE(file, idOf) {
+    const { merges, unk_token, fuse_unk, byte_fallback, ignore_merges, dropout } = file;
+    if (!Array.isArray(merges)) {
+      return refuse('model.merges', `expected an array, got ${typeof merges}`);
+    }
+    if (dropout) refuse('model.dropout', `expected none: tokens would be random; got ${dropout}`);
+    const prefix = prefixOf(file) ?? '';
+    const suffix = file.end_of_word_suffix ?? '';
+    const ranks = rankMerges(merges, idOf, 'model.merges', prefix.length);
+    return (word) => {
+      const wordId = ignore_merges ? idOf(word) : undefined;
+      if (wordId !== undefined) return [{ id: wordId, start: 0, end: word.length }];
+      const pieces: Piece[] = [];
+      /** An unknown character, which the next one may extend. */
+      let pending: Piece | null = null;
+      const close = () => {
+        if (pending) pieces.push(pending);
+        pending = null;
+      };
+      for (let start = 0; start < word.length;) {
+        const end = start + widthAt(word, start);
+        const isLast = end === word.length;
+        const token = (start > 0 ? prefix : '') + word.slice(start, end) + (isLast ? suffix : '');
+        const id = idOf(token);
+        const bytes = id === undefined && byte_fallback ? byteIds(token, idOf) : null;
+        if (id !== undefined) {
+          close();
+          pieces.push({ id, start, end });
+        } else if (bytes) {
+          // As in the library, byte tokens do not end `pending`: the unknown token comes after
+          // them.
+          pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
+        } else if (typeof unk_token === 'string') {
+          if (pending && fuse_unk) pending.end = end;
+          else {
+            close();
+            const unk = idOf(unk_token);
+            if (unk === undefined) throw unknownWord(token);
+            pending = { id: unk, start, end };
+          }
+        }
+        start = end;
+      }
+      close();
+      return mergePairs(pieces, ranks);
+    };
+  },
+
+  /** Finds the path with the highest sum of scores. */
+  Unigram({ vocab, unk_id: unk, byte_fallback }, idOf, ids) {
+    const scores = (vocab as readonly (readonly [string, number])[]).map(([, score]) => score);
+    if (typeof unk === 'number' && !(unk in scores)) {
+      refuse('model.unk_id', `expected the number of a token, got ${unk}`);
+    }
+    // Math.min cannot take this many arguments.
+    const lowest = scores.reduce((least, score) => Math.min(least, score), Infinity);
+    let longest = 0;
+    for (const token of ids.keys()) longest = Math.max(longest, token.length);
+    return (word) => {
+      const path = bestPath(word, {
+        idOf,
+        scores,
+        longest,
+        penalty: lowest - UNKNOWN_PENALTY,
+        unk,
+      });
+      return path.flatMap(({ start, end }) => {
+        const text = word.slice(start, end);
+        const id = idOf(text);
+        if (id !== undefined) return [{ id, start, end }];
+        const bytes = byte_fallback ? byteIds(text, idOf) : null;
+        if (bytes) return bytes.map((byte) => ({ id: byte, start, end }));
+        if (typeof unk !== 'number') throw unknownWord(text);
+        return [{ id: unk, start, end }];
+      });
+    };
+  },
+};
+
+function prefixOf({ continuing_subword_prefix: prefix }: ModelFile) {
+  if (typeof (prefix ?? '') !== 'string') {
+    refuse('model.continuing_subword_prefix', `expected a string, got ${typeof prefix}`);
+  }
+  return prefix;
+}
+
+/** @param prefix marks tokens that continue a word */
+function cutWord(
+  word: string,
+  prefix: string,
+  idOf: (token: string) => number | undefined,
+): Piece[] | null {
+  const pieces: Piece[] = [];
+  for (let start = 0; start < word.length;) {
+    let end = word.length;
+    let id: number | undefined;
+    for (; end > start; end--) {
+      id = idOf((start > 0 ? prefix : '') + word.slice(start, end));
+      if (id !== undefined) break;
+    }
+    if (id === undefined) return null;
+    pieces.push({ id, start, end });
+    start = end;
+  }
+  return pieces;
+}
+
+/** Score of an unknown character, relative to the lowest score of the vocabulary. */
+const UNKNOWN_PENALTY = 10;
+
+/** Finds the pieces with the highest sum of scores; adjacent unknown characters form one piece. */
+function bestPath(
+  word: string,
+  {
+    idOf,
+    scores,
+    longest,
+    penalty,
+    unk,
+  }: {
+    idOf: (token: string) => number | undefined;
+    scores: readonly number[];
+    longest: number;
+    penalty: number;
+    unk: number | null | undefined;
+  },
+) {
+  const best = new Float64Array(word.length + 1);
+  const startOf = new Int32Array(word.length + 1).fill(-1);
+  const idAt = new Int32Array(word.length + 1);
+  for (let start = 0; start < word.length;) {
+    const next = start + widthAt(word, start);
+    let hasToken = false;
+    const offer = (end: number, id: number, score: number) => {
+      if (startOf[end] >= 0 && score + best[start] <= best[end]) return;
+      best[end] = score + best[start];
+      startOf[end] = start;
+      idAt[end] = id;
+    };
+    const last = Math.min(word.length, start + longest);
+    for (let end = next; end <= last; end++) {
+      const id = idOf(word.slice(start, end));
+      if (id === undefined) continue;
+      offer(end, id, scores[id]);
+      if (end === next) hasToken = true;
+    }
+    if (!hasToken) {
+      if (typeof unk !== 'number' && !(startOf[next] >= 0 && penalty + best[start] <= best[next])) {
+        throw unknownWord(word.slice(start, next));
+      }
+      offer(next, unk ?? -1, penalty);
+    }
+    start = next;
+  }
+  const path: { start: number; end: number }[] = [];
+  let isOpen = false;
+  for (let end = word.length; end > 0; end = startOf[end]) {
+    const isUnknown = idAt[end] === unk;
+    if (isUnknown && isOpen) path[path.length - 1].start = startOf[end];
+    else path.push({ start: startOf[end], end });
+    isOpen = isUnknown;
+  }
+  return path.reverse();
+}

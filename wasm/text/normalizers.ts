@@ -1,0 +1,145 @@
+/** Implements the normalizers of a tokenizer.json, which change the text before it is split. */
+import { compile } from './patterns.ts';
+import { spellBytes } from './surface.ts';
+import { eachOf, refuse, rowOf } from './vocabulary.ts';
+import type { Aligned, Change } from './aligned.ts';
+import type { Stage } from './shapes.ts';
+
+export type Normalizer = (text: Aligned) => Aligned;
+
+const none = (text: Aligned) => text;
+
+export function createNormalizer(
+  stage: Stage | null | undefined,
+  where: string = 'normalizer',
+): Normalizer {
+  if (stage === null || stage === undefined) return none;
+  return rowOf(NORMALIZERS, 'normalizer', stage)(stage, where);
+}
+
+const NORMALIZERS: Record<string, (stage: Stage, where: string) => Normalizer> = {
+  Sequence({ normalizers }, where) {
+    const stages = eachOf(normalizers, `${where}.normalizers`, createNormalizer);
+    return (text) => stages.reduce((normalized, change) => change(normalized), text);
+  },
+  Replace({ pattern, content }, where) {
+    const match = compile(pattern, where);
+    const replacement = textOf(content, `${where}.content`);
+    return (text) => text.replace(match, replacement);
+  },
+  Prepend({ prepend }, where) {
+    const prefix = textOf(prepend, `${where}.prepend`);
+    return (text) => text.prepend(prefix);
+  },
+  Strip:
+    ({ strip_left, strip_right }) =>
+    (text) => {
+      const { length } = text.text;
+      const start = strip_left ? text.text.search(/\P{White_Space}|$/u) : 0;
+      const end = strip_right ? length - spacesAtEnd(text.text) : length;
+      return start === 0 && end === length ? text : text.slice(start, Math.max(start, end));
+    },
+  StripAccents: () => drop(/\p{M}/u),
+  Lowercase: () => lower,
+  NFC: () => (text) => compose(text, 'NFD', 'NFC'),
+  NFD: () => (text) => decompose(text, 'NFD'),
+  NFKC: () => (text) => compose(text, 'NFKD', 'NFKC'),
+  NFKD: () => (text) => decompose(text, 'NFKD'),
+  Nmt: () => (text) => text.map(nmt),
+  ByteLevel: () => toLetters,
+  BertNormalizer(stage) {
+    const { clean_text, handle_chinese_chars, strip_accents, lowercase } = stage;
+    const steps = [
+      clean_text && ((text: Aligned) => text.map(clean)),
+      handle_chinese_chars &&
+        ((text: Aligned) => text.map((c) => (CHINESE.test(c) ? ` ${c} ` : c))),
+      (strip_accents ?? lowercase) && ((text: Aligned) => drop(/\p{Mn}/u)(decompose(text, 'NFD'))),
+      lowercase && lower,
+    ].filter((step) => typeof step === 'function');
+    return (text) => steps.reduce((normalized, change) => change(normalized), text);
+  },
+};
+
+function textOf(value: unknown, where: string) {
+  return typeof value === 'string'
+    ? value
+    : refuse(where, `expected text, got ${JSON.stringify(value)}`);
+}
+
+/** Counts white-space units at the end. A regular expression with $ would scan every run of spaces. */
+export function spacesAtEnd(text: string) {
+  let end = text.length;
+  while (end > 0 && SPACE.test(text[end - 1])) end--;
+  return text.length - end;
+}
+
+/** White-space characters take one unit each. */
+const SPACE = /\p{White_Space}/u;
+
+const lower: Normalizer = (text) => text.map((character) => character.toLowerCase());
+
+function drop(dropped: RegExp): Normalizer {
+  return (text) => text.map((character) => (dropped.test(character) ? '' : character));
+}
+
+/** Replaces every byte by its letter. */
+export const toLetters: Normalizer = (text) => text.map(spellBytes);
+
+/** The blocks of Chinese characters that the tokenizers library lists. */
+const CHINESE =
+  /[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/u;
+
+function clean(character: string) {
+  if (/[\t\n\r]/.test(character)) return ' ';
+  if (/[\ufffd\p{Cc}\p{Cf}\p{Co}]/u.test(character)) return '';
+  return SPACE.test(character) ? ' ' : character;
+}
+
+function nmt(character: string) {
+  if (/[\x01-\x08\v\x0e-\x1f\x7f\x8f\x9f]/.test(character)) return '';
+  return /[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]/.test(character)
+    ? ' '
+    : character;
+}
+
+/** Returns a function that finds a character's first unused entry in a list. */
+function takeFrom(list: readonly Change[]) {
+  const taken = new Uint8Array(list.length);
+  let first = 0;
+  return (character: string) => {
+    let i = first;
+    while (taken[i] || list[i][0] !== character) i++;
+    taken[i] = 1;
+    while (taken[first]) first++;
+    return list[i][1];
+  };
+}
+
+/**
+ * Decomposes a text: the first part replaces its character, the others are inserted. The order of
+ * marks is Unicode's.
+ */
+function parts(text: string, form: 'NFD' | 'NFKD'): Change[] {
+  const list: Change[] = [];
+  for (const character of text) {
+    [...character.normalize(form)].forEach((part, i) => list.push([part, i > 0 ? 1 : 0]));
+  }
+  const take = takeFrom(list);
+  return [...text.normalize(form)].map((part) => [part, take(part)]);
+}
+
+function decompose(text: Aligned, form: 'NFD' | 'NFKD') {
+  return text.text.normalize(form) === text.text ? text : text.transform(parts(text.text, form));
+}
+
+function compose(text: Aligned, decomposed: 'NFD' | 'NFKD', form: 'NFC' | 'NFKC') {
+  const composed = text.text.normalize(form);
+  if (composed === text.text) return text;
+  const take = takeFrom(parts(text.text, decomposed));
+  return text.transform(
+    Array.from(composed, (character) => {
+      const [first, ...rest] = Array.from(character.normalize('NFD'), take);
+      return [character, rest.reduce((sum, change) => sum + change - 1, first)];
+    }),
+  );
+}

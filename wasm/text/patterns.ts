@@ -1,0 +1,67 @@
+/**
+ * Compiles the patterns of a tokenizer.json, which have Oniguruma's syntax; @huggingface/tokenizers
+ * translates them to JavaScript's.
+ */
+// @ts-expect-error: Its declarations name their own files without an extension.
+import { SplitPreTokenizer } from '@huggingface/tokenizers';
+import { widthAt } from './aligned.ts';
+import { refuse } from './vocabulary.ts';
+import type { Piece, Pattern } from './aligned.ts';
+import type { Stage } from './shapes.ts';
+
+export function compile(pattern: Stage['pattern'], where: string): Pattern {
+  if (typeof pattern?.Regex === 'string') return compileRegex(pattern.Regex);
+  if (typeof pattern?.String === 'string') return literal(pattern.String);
+  const text = `expected a Regex or a String, got ${JSON.stringify(pattern)}`;
+  return refuse(`${where}.pattern`, text);
+}
+
+export function literal(text: string) {
+  return matcher(new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'gu'));
+}
+
+/**
+ * Compiles a regular expression. The library folds (?i:'s) in ASCII; Oniguruma also matches the
+ * long s.
+ */
+export function compileRegex(source: string) {
+  const Regex = source.replaceAll("(?i:'s|", "(?i:'s|'\u017f|");
+  const split = new SplitPreTokenizer({ pattern: { Regex }, behavior: 'Isolated', invert: false });
+  return matcher(split.pattern);
+}
+
+/**
+ * Finds all matches. As in Oniguruma's crate, an empty match counts unless it directly follows
+ * another match.
+ * @param regex with the flags g and u
+ */
+export function matcher(regex: RegExp): Pattern {
+  return (text) => {
+    const pieces: Piece[] = [];
+    let [end, at, last] = [0, 0, -1];
+    while (at <= text.length && text !== '') {
+      regex.lastIndex = at;
+      const match = regex.exec(text);
+      if (!match) break;
+      const [{ length }, start] = [match[0], match.index];
+      if (length === 0 && (start === last || isInside(text, start))) {
+        at = start === at ? at + widthAt(text, at) : start + 1;
+        continue;
+      }
+      if (start > end) pieces.push([end, start, false]);
+      pieces.push([start, start + length, true]);
+      end = at = last = start + length;
+    }
+    if (end < text.length) pieces.push([end, text.length, false]);
+    return pieces;
+  };
+}
+
+/** Tells whether an index is inside a surrogate pair, where V8 also matches an empty (?! ). */
+function isInside(text: string, at: number) {
+  return at > 0 && widthAt(text, at - 1) === 2;
+}
+
+export function invert(pattern: Pattern): Pattern {
+  return (text) => pattern(text).map(([start, end, isMatch]) => [start, end, !isMatch]);
+}

@@ -1,0 +1,76 @@
+/** Opens the tokenizer of a plan from the files that hold it. */
+import { check, checkOptions, checkPlan } from '../abi/arguments.ts';
+import { ACCESS, planText } from '../loading/plan.ts';
+import { guardTokenizer } from './guard.ts';
+import { idTokenizer } from './ids.ts';
+import type { Model } from '../engine/types.ts';
+import type { Plan, PlanFile } from '../loading/types.ts';
+import type { GuardedTokenizer, TokenizerSource } from './types.ts';
+
+/** Metadata keys of a GGUF file that define its tokenizer. */
+const GGUF_KEYS = [
+  'general.architecture',
+  ...[
+    'model',
+    'pre',
+    'tokens',
+    'scores',
+    'token_type',
+    'merges',
+    'bos_token_id',
+    'eos_token_id',
+    'unknown_token_id',
+    'padding_token_id',
+    'add_bos_token',
+    'add_eos_token',
+    'add_space_prefix',
+  ].map((name) => `tokenizer.ggml.${name}`),
+];
+
+/**
+ * Opens the tokenizer of a plan in its own worker, from the plan's files or the opened GGUF model.
+ * For a plan without a tokenizer, texts are lists of ids: `1, 2, 3`, `1 2 3` or `#1#2#3`; each
+ * token reads `#1`, and `size` is Infinity.
+ * @example const tokenizer = await planTokenizer(plan, model, { cache: true });
+ */
+export async function planTokenizer(
+  plan: Plan,
+  model: Pick<Model, 'metadata'>,
+  options: {
+    readonly token?: string;
+    readonly cache?: boolean;
+    readonly signal?: AbortSignal;
+    /** See `guardTokenizer`. */
+    readonly limit?: number;
+  } = {},
+): Promise<GuardedTokenizer> {
+  checkPlan(plan);
+  if (plan.format === 'gguf') check(model, 'object', 'model');
+  checkOptions(options, { ...ACCESS, signal: 'signal', limit: 'count' });
+  const source = await sourceOf(plan, model, options);
+  return source ? guardTokenizer(source, options) : idTokenizer();
+}
+
+/** Reads the files of a tokenizer; undefined if the plan has none. */
+async function sourceOf(
+  plan: Plan,
+  model: Parameters<typeof planTokenizer>[1],
+  options: NonNullable<Parameters<typeof planTokenizer>[2]>,
+): Promise<TokenizerSource | undefined> {
+  if (plan.format === 'gguf') {
+    const gguf = new Map();
+    for (const key of GGUF_KEYS) gguf.set(key, await model.metadata(key));
+    return { gguf };
+  }
+  const { tokenizer, words, vocab, merges } = plan.files;
+  const read = (file: PlanFile) => planText(plan, file, options);
+  const readIf = async (file: PlanFile | undefined) => file && read(file);
+  const config = await readIf(plan.files.tokenizer_config);
+  if (tokenizer) return { tokenizer: await read(tokenizer), config };
+  if (words) return { words: await read(words), config };
+  if (vocab && merges) {
+    const special_tokens_map = await readIf(plan.files.special_tokens_map);
+    return { vocab: await read(vocab), merges: await read(merges), config, special_tokens_map };
+  }
+  return undefined;
+}

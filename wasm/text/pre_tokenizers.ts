@@ -1,0 +1,130 @@
+/**
+ * Implements the pre-tokenizers of a tokenizer.json, which split a text into the words that the
+ * model reads.
+ */
+import { BEHAVIORS, widthAt } from './aligned.ts';
+import { toLetters } from './normalizers.ts';
+import { compile, compileRegex, invert, literal, matcher } from './patterns.ts';
+import { eachOf, refuse, rowOf } from './vocabulary.ts';
+import type { Aligned } from './aligned.ts';
+import type { Stage } from './shapes.ts';
+
+type PreTokenizer = (text: Aligned) => Aligned[];
+
+/** ByteLevel splits by the pattern of GPT-2. */
+export const WORDS =
+  "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+export function isolate(pattern: string) {
+  return { type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false };
+}
+
+const SPACES = matcher(/\p{White_Space}/gu);
+const PUNCTUATION = matcher(/[\p{P}$+<=>^`|~]/gu);
+const NUMBERS = matcher(/\p{N}/gu);
+
+/** Characters of \w according to Unicode's UTS 18. */
+const WORD = '\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}';
+const WORDS_OR_SIGNS = matcher(new RegExp(`[${WORD}]+|[^${WORD}\\p{White_Space}]+`, 'gu'));
+const IS_WORD = new RegExp(`[${WORD}]`, 'u');
+
+export function isWord(character: string | undefined): boolean {
+  return character !== undefined && IS_WORD.test(character);
+}
+
+export function createPreTokenizer(
+  stage: Stage | null | undefined,
+  where: string = 'pre_tokenizer',
+): PreTokenizer {
+  if (stage === null || stage === undefined) return (text) => [text];
+  return rowOf(PRE_TOKENIZERS, 'pre_tokenizer', stage)(stage, where);
+}
+
+const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokenizer> = {
+  Sequence({ pretokenizers }, where) {
+    const stages = eachOf(pretokenizers, `${where}.pretokenizers`, createPreTokenizer);
+    return (text) => stages.reduce((texts, cut) => texts.flatMap(cut), [text]);
+  },
+  ByteLevel({ add_prefix_space, use_regex }) {
+    const cut = use_regex === false ? null : compileRegex(WORDS);
+    return (text) => {
+      const isPrefixed = add_prefix_space === true && !text.text.startsWith(' ');
+      const prefixed = isPrefixed ? text.prepend(' ') : text;
+      return (cut ? prefixed.split(cut, 'Isolated') : [prefixed]).map(toLetters);
+    };
+  },
+  Whitespace: () => (text) => text.split(invert(WORDS_OR_SIGNS), 'Removed'),
+  WhitespaceSplit: () => (text) => text.split(SPACES, 'Removed'),
+  BertPreTokenizer: () => (text) =>
+    text.split(SPACES, 'Removed').flatMap((word) => word.split(PUNCTUATION, 'Isolated')),
+  Punctuation({ behavior = 'Isolated' }, where) {
+    checkBehavior(behavior, where);
+    return (text) => text.split(PUNCTUATION, behavior);
+  },
+  Digits:
+    ({ individual_digits }) =>
+    (text) =>
+      text.split(NUMBERS, individual_digits ? 'Isolated' : 'Contiguous'),
+  CharDelimiterSplit({ delimiter }, where) {
+    const pattern = literal(characterOf(delimiter, `${where}.delimiter`));
+    return (text) => text.split(pattern, 'Removed');
+  },
+  Split({ pattern, behavior = '', invert: isInverted }, where) {
+    checkBehavior(behavior, where);
+    const compiled = compile(pattern, where);
+    const match = isInverted ? invert(compiled) : compiled;
+    return (text) => text.split(match, behavior);
+  },
+  FixedLength({ length = 5 }, where) {
+    if (!Number.isInteger(length) || Number(length) <= 0) {
+      refuse(`${where}.length`, `expected a length above 0, got ${JSON.stringify(length)}`);
+    }
+    return (text) => cutEvenly(text, Number(length));
+  },
+  Metaspace(stage, where) {
+    const block = characterOf(stage.replacement ?? '\u2581', `${where}.replacement`);
+    const scheme = schemeOf(stage, where);
+    const [space, blocks] = [literal(' '), literal(block)];
+    return (text) => {
+      const replaced = text.replace(space, block);
+      const isPrefixed = scheme === 'always' || (scheme === 'first' && startOf(replaced) === 0);
+      const prefixed =
+        isPrefixed && !replaced.text.startsWith(block) ? replaced.prepend(block) : replaced;
+      return stage.split === false ? [prefixed] : prefixed.split(blocks, 'MergedWithNext');
+    };
+  },
+};
+
+function checkBehavior(behavior: string, where: string) {
+  if (Object.hasOwn(BEHAVIORS, behavior)) return;
+  refuse(`${where}.behavior`, `expected a way to split, got ${JSON.stringify(behavior)}`);
+}
+
+function characterOf(value: unknown, where: string) {
+  if (typeof value === 'string' && [...value].length === 1) return value;
+  return refuse(where, `expected one character, got ${JSON.stringify(value)}`);
+}
+
+/** Returns where Metaspace prepends a block; older files have `add_prefix_space` instead. */
+function schemeOf({ prepend_scheme: scheme = 'always', add_prefix_space }: Stage, where: string) {
+  if (add_prefix_space === false) return 'never';
+  if (['always', 'first', 'never'].includes(scheme)) return scheme;
+  const text = `expected "always", "first" or "never", got ${JSON.stringify(scheme)}`;
+  return refuse(`${where}.prepend_scheme`, text);
+}
+
+function startOf(text: Aligned) {
+  return text.start;
+}
+
+/** @param length in characters */
+function cutEvenly(text: Aligned, length: number) {
+  const words = [];
+  for (let start = 0; start < text.text.length;) {
+    let end = start;
+    for (let i = 0; i < length && end < text.text.length; i++) end += widthAt(text.text, end);
+    words.push(text.slice(start, end));
+    start = end;
+  }
+  return words;
+}

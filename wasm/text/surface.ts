@@ -1,0 +1,81 @@
+/** Converts between a vocabulary's tokens and what they stand for: bytes or text. */
+import type { TokenizerFile, Stage } from './shapes.ts';
+
+/**
+ * The 256 letters that byte-level vocabularies use for bytes: printable ones stand for themselves.
+ */
+export const letters = byteLetters();
+
+function byteLetters(): Map<string, number> {
+  const table = new Map();
+  let next = 256;
+  for (let byte = 0; byte < 256; byte++) {
+    const printable = (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
+    table.set(String.fromCharCode(printable ? byte : next++), byte);
+  }
+  return table;
+}
+
+const lettersOfBytes = [...letters.keys()];
+const encoder = new TextEncoder();
+
+/** Spells a token in byte letters; some vocabularies hold added text that is not yet spelled. */
+export function spell(token: string) {
+  return [...token].every((letter) => letters.has(letter)) ? token : spellBytes(token);
+}
+
+/** Returns the letters of a text's bytes. */
+export function spellBytes(text: string) {
+  if (text.length === 1 && text < '\x80') return lettersOfBytes[text.charCodeAt(0)];
+  return Array.from(encoder.encode(text), (byte) => lettersOfBytes[byte]).join('');
+}
+
+/**
+ * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
+ * may hold a part of a character, else a string.
+ * @param added tokens, whose content is their
+ * text; the tokenizer searches for a normalized one among block signs, so it may contain some
+ */
+export function createSurface(
+  file: TokenizerFile,
+  added: Iterable<{ content: string; normalized?: boolean }>,
+): (token: string) => Uint8Array | string {
+  const prefix = file.model.continuing_subword_prefix ?? '';
+  const suffix = file.model.end_of_word_suffix ?? '';
+  const isBytes = isByteLevel(file);
+  const blocks = hasBlocks(file);
+  const literal = [...added].filter(({ normalized }) => isBytes || !normalized);
+  const names = new Set(literal.map(({ content }) => content));
+  const read = isBytes ? readLetters : (token: string) => readText(token, prefix, suffix, blocks);
+  return (token) => (names.has(token) ? token : read(token));
+}
+
+/** Tells whether tokens consist of bytes written as letters. */
+export function isByteLevel(file: Pick<TokenizerFile, 'pre_tokenizer' | 'decoder'>) {
+  const parts = [...stages(file.pre_tokenizer), ...stages(file.decoder)];
+  return parts.some((part) => part?.type === 'ByteLevel');
+}
+
+/** Tells whether tokens write a space as U+2581, as SentencePiece does. */
+export function hasBlocks(file: Pick<TokenizerFile, 'model' | 'pre_tokenizer' | 'decoder'>) {
+  return !isByteLevel(file) && file.model.type !== 'WordPiece';
+}
+
+/** Lists a stage, or the stages of a sequence. */
+function stages(stage: Stage | null | undefined): (Stage | null | undefined)[] {
+  const inner = stage?.pretokenizers ?? stage?.decoders;
+  return Array.isArray(inner) ? inner.flatMap(stages) : [stage];
+}
+
+function readLetters(token: string) {
+  return Uint8Array.from(token, (letter) => Number(letters.get(letter)));
+}
+
+function readText(token: string, prefix: string, suffix: string, blocks: boolean) {
+  const byte = /^<0x([0-9A-F]{2})>$/.exec(token);
+  if (byte) return Uint8Array.of(parseInt(byte[1], 16));
+  let text = blocks ? token.replaceAll('\u2581', ' ') : token;
+  if (prefix && text.startsWith(prefix)) text = text.slice(prefix.length);
+  if (suffix && text.endsWith(suffix)) text = text.slice(0, -suffix.length);
+  return text;
+}

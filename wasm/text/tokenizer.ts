@@ -1,0 +1,221 @@
+/**
+ * Converts text to token ids and back, with the characters that each token covers.
+ *
+ *     text -> added tokens and normalized sections -> words -> pieces, each with its span
+ *
+ * The stages follow the tokenizers library, whose ids and offsets are the reference.
+ */
+import { check } from '../abi/arguments.ts';
+import { SinkscopeError, expect } from '../abi/errors.ts';
+import { createFinder, readAdded, writeAdded } from './added_tokens.ts';
+import { Aligned } from './aligned.ts';
+import { createDecoder } from './decoders.ts';
+import { createModel } from './models.ts';
+import { createNormalizer } from './normalizers.ts';
+import { readTemplate } from './post_processor.ts';
+import { createPreTokenizer } from './pre_tokenizers.ts';
+import { createSurface } from './surface.ts';
+import { ROLES, nameOf, parseObject } from './vocabulary.ts';
+import type { TokenizerFile, Settings, Piece } from './shapes.ts';
+import type { Token, SpecialToken, Tokenizer as TokenizerShape } from './types.ts';
+
+/** Usual names of the BOS token, for a tokenizer.json without a config. */
+const BOS_NAMES = [
+  '<s>',
+  '<bos>',
+  '<|begin_of_text|>',
+  '<|startoftext|>',
+  '[BOS]',
+  '<|endoftext|>',
+];
+/** Usual names of the mask token, for a tokenizer.json without a config. */
+const MASK_NAMES = ['[MASK]', '<mask>'];
+
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/**
+ * Opens a Hugging Face tokenizer.json (text or parsed), with its tokenizer_config.json if there is
+ * one. It runs in this thread without a time limit: use `guardTokenizer` for files of unknown
+ * origin.
+ */
+export function openTokenizer(json: string | object, config: string | object = {}): TokenizerShape {
+  const parsed = parseObject(json, 'tokenizer.json');
+  const file = parsed as unknown as TokenizerFile;
+  const settings = parseObject(config, 'tokenizer_config.json');
+  return guard(() => new Tokenizer(file, settings));
+}
+
+/** Turns every error of the host in an untrusted file into one that names the place. */
+function guard<T>(use: () => T): T {
+  try {
+    return use();
+  } catch (error) {
+    throw error instanceof SinkscopeError ? error : hostError(error);
+  }
+}
+
+/** Explains errors that JavaScript itself throws; other errors are already sentences. */
+const HOST_ERRORS = [
+  [SyntaxError, 'expected patterns that JavaScript reads, too'],
+  [RangeError, 'expected stages that end and texts that fit the memory'],
+  [TypeError, 'expected all parts of a tokenizer, found one missing or of another kind'],
+] as const;
+
+function hostError(error: unknown) {
+  const text = error instanceof Error ? error.message : String(error);
+  const explanation = HOST_ERRORS.find(([kind]) => error instanceof kind);
+  const sentence = explanation ? `${explanation[1]} (${text.slice(0, 200)})` : text;
+  return new SinkscopeError('bad_tokenizer', 'tokenizer.json', sentence);
+}
+
+class Tokenizer implements TokenizerShape {
+  #model;
+  #added;
+  #addedIds: Map<string, number>;
+  /** Names by id, with holes for unused ids. */
+  #names: string[] = [];
+  /** Cache of `piece`, by id. */
+  #pieces: Record<number, string> = {};
+  #specialNames;
+  /** Added tokens by id, in the normalized form that the decoder reads. */
+  #written;
+  #find;
+  #cut;
+  #decode;
+  #surface;
+  #template;
+
+  readonly size;
+  readonly bos;
+  readonly specials;
+  readonly special;
+  constructor(file: TokenizerFile, settings: Settings) {
+    this.#model = createModel(file.model);
+    this.#added = readAdded(file.added_tokens, this.#model);
+    this.#addedIds = new Map(this.#added.map(({ content, id }) => [content, id]));
+    for (const [token, id] of this.#model.tokens) this.#names[id] = token;
+    for (const { content, id } of this.#added) this.#names[id] = content;
+    const special = this.#added.filter((token) => token.special);
+    this.#specialNames = new Set(special.map(({ content }) => content));
+    const normalize = createNormalizer(file.normalizer);
+    const searched = writeAdded(this.#added, normalize);
+    this.#written = new Map(searched.map(({ token, text }) => [token.id, text]));
+    this.#find = createFinder(searched, normalize);
+    this.#cut = createPreTokenizer(file.pre_tokenizer);
+    this.#decode = createDecoder(file.decoder);
+    this.#surface = createSurface(file, this.#added);
+    this.#template = readTemplate(file.post_processor, (token) => this.#id(token));
+    this.size = this.#names.length;
+    this.bos = this.#findBos(settings);
+    this.specials = this.#findSpecials(settings);
+    this.special = this.specials.map(({ id }) => id);
+  }
+
+  #findBos(settings: Settings) {
+    // The file states that there is none, so the code does not guess.
+    if (settings.bos_token === null) return null;
+    const named = nameOf(settings, 'bos_token');
+    // Guesses must be added tokens: an ordinary word "<s>" does not begin sequences.
+    const candidates = [this.#names[this.#template.before[0]], ...BOS_NAMES];
+    const added = candidates.filter((name) => this.#addedIds.has(name));
+    const ids = [named, ...added].map((name) => this.#id(name));
+    return ids.find((id) => id !== undefined) ?? null;
+  }
+
+  #findSpecials(settings: Settings): SpecialToken[] {
+    const kindOf = ({ id, content }: { id: number; content: string }) => {
+      const role = ROLES.find(([key]) => nameOf(settings, key) === content);
+      if (role) return role[1];
+      return id === this.bos ? 'bos' : MASK_NAMES.includes(content) ? 'mask' : 'other';
+    };
+    const special = this.#added.filter((token) => token.special);
+    special.sort((a, b) => a.id - b.id);
+    return special.map((token) => ({ id: token.id, text: token.content, kind: kindOf(token) }));
+  }
+
+  #id(token: unknown) {
+    if (typeof token !== 'string') return undefined;
+    return this.#addedIds.get(token) ?? this.#model.idOf(token);
+  }
+
+  encode(
+    text: string,
+    options: { bos?: 'auto' | boolean; special?: 'auto' | 'none' | readonly string[] } = {},
+  ): Token[] {
+    check(text, 'text', 'text');
+    check(options, 'object', 'options');
+    const { bos = 'auto', special = 'auto' } = options;
+    const { before, after } = this.#templateOf(bos, special);
+    const token = (id: number, start = 0, end = start, isSpecial = true) => ({
+      id,
+      text: this.piece(id),
+      start,
+      end,
+      special: isSpecial,
+    });
+    return guard(() => [
+      ...before.map((id) => token(id)),
+      ...this.#tokenize(text).map(({ id, start, end }) => token(id, start, end, false)),
+      ...after.map((id) => token(id, text.length)),
+    ]);
+  }
+
+  #tokenize(text: string): Piece[] {
+    // A lone surrogate has no UTF-8; the replacement character has the same length of one unit.
+    const wellFormed = Aligned.of(text.replace(/\p{Surrogate}/gu, '\ufffd'));
+    return this.#find(wellFormed).flatMap(({ text: section, token }) => {
+      if (token) return [spanOf(section, { id: token.id, start: 0, end: section.text.length })];
+      const words = this.#cut(section).filter((word) => word.text !== '');
+      return words.flatMap((word) =>
+        this.#model.tokenize(word.text).map((piece) => spanOf(word, piece)),
+      );
+    });
+  }
+
+  /** Returns the tokens before and after a text. */
+  #templateOf(bos: 'auto' | boolean, special: 'auto' | 'none' | readonly string[]) {
+    expect(bos === 'auto' || typeof bos === 'boolean', 'bos', "'auto', true or false", bos);
+    if (bos === 'auto') return this.#chosen(special);
+    expect(special === 'auto', 'special', "'auto' where bos is given", special);
+    if (!bos) return { before: [], after: [] };
+    expect(this.bos !== null, 'bos', 'a tokenizer that has such a token', bos);
+    return { before: [Number(this.bos)], after: [] };
+  }
+
+  #chosen(special: 'auto' | 'none' | readonly string[]) {
+    if (special === 'auto') return this.#template;
+    if (special === 'none') return { before: [], after: [] };
+    expect(Array.isArray(special), 'special', "'auto', 'none' or a list of tokens", special);
+    const before = special.map((name) => {
+      const id = this.#id(name);
+      expect(id !== undefined, 'special', 'tokens of the vocabulary', name);
+      return Number(id);
+    });
+    return { before, after: [] };
+  }
+
+  decode(ids: ArrayLike<number>) {
+    check(ids, 'list', 'ids');
+    const names = Array.from(ids, (id) => this.#written.get(id) ?? this.#names[id]);
+    const visible = names.filter((name) => name !== undefined && !this.#specialNames.has(name));
+    return guard(() => (visible.length === 0 ? '' : this.#decode(visible).join('')));
+  }
+
+  piece(id: number) {
+    check(id, 'number', 'id');
+    return (this.#pieces[id] ??= this.#read(id));
+  }
+
+  #read(id: number) {
+    const name = this.#names[id];
+    // A model's vocabulary is often padded beyond the tokenizer's.
+    if (name === undefined) return `[${id}]`;
+    const surface = this.#surface(name);
+    return typeof surface === 'string' ? surface : utf8.decode(surface);
+  }
+}
+
+/** Returns the span of characters that a piece of a word covers. */
+function spanOf({ from, to }: Aligned, { id, start, end }: Piece) {
+  return { id, start: from[start], end: to[end - 1] };
+}

@@ -1,0 +1,89 @@
+/** Converts text to ids and back with a model's own tokenizer. */
+
+/** A token of a text, with the characters that it covers. */
+export interface Token {
+  readonly id: number;
+  /** Text of the token. A token that covers a part of a character contains U+FFFD. */
+  readonly text: string;
+  /** Start and end in UTF-16 units of the text; start = end for special tokens that were added. */
+  readonly start: number;
+  readonly end: number;
+  /** True for tokens that the tokenizer added, such as BOS. */
+  readonly special: boolean;
+}
+
+/** A token without text. */
+export interface SpecialToken {
+  readonly id: number;
+  readonly text: string;
+  /**
+   * Role according to tokenizer_config.json; the first one that fits, because GPT-2 uses one token
+   * for all. A token without a role that is named [MASK] or <mask> has the kind mask.
+   */
+  readonly kind: 'bos' | 'eos' | 'unk' | 'pad' | 'sep' | 'cls' | 'mask' | 'other';
+}
+
+export interface EncodeOptions {
+  /**
+   * Special tokens around the text: 'auto' follows the tokenizer's own post-processor, 'none' adds
+   * none, and a list prepends these tokens and appends none.
+   */
+  readonly special?: 'auto' | 'none' | readonly string[];
+  /** Shorthand for `special`: true prepends the BOS token, false adds none. */
+  readonly bos?: 'auto' | boolean;
+}
+
+export interface Tokenizer {
+  readonly size: number;
+  /** The id of the beginning-of-sequence token, or null. */
+  readonly bos: number | null;
+  /** Ids of tokens without text: BOS, end of text, padding. */
+  readonly special: readonly number[];
+  /** The same tokens with their names, sorted by id, for a menu. */
+  readonly specials: readonly SpecialToken[];
+  /**
+   * Encodes a text; tokens that the tokenizer added have `special: true`.
+   * @example tokenizer.encode('Hi', { special: ['</s>', '</s>'] }); // two ids before the text's own
+   */
+  encode(text: string, options?: EncodeOptions): Token[];
+  /** Decodes ids; special tokens and ids beyond the vocabulary give no text. */
+  decode(ids: ArrayLike<number>): string;
+  /** Returns the text of one token, with its spaces. */
+  piece(id: number): string;
+}
+
+/** The stored files of a tokenizer, or the metadata of a GGUF file. */
+export type TokenizerSource =
+  | { readonly tokenizer: string; readonly config?: string }
+  | {
+      readonly vocab: string;
+      readonly merges: string;
+      readonly config?: string;
+      readonly special_tokens_map?: string;
+    }
+  /** The vocab.txt of BERT, with one token per line. */
+  | { readonly words: string; readonly config?: string }
+  | { readonly gguf: ReadonlyMap<string, ReturnType<GgufReader>> };
+
+/** A Tokenizer in a worker that can be ended: `encode` and `decode` return promises. */
+export interface GuardedTokenizer extends Omit<Tokenizer, 'encode' | 'decode'> {
+  /** @throws SinkscopeError 'too_slow'; the next call restarts the worker */
+  encode(text: string, options?: EncodeOptions): Promise<Token[]>;
+  decode(ids: ArrayLike<number>): Promise<string>;
+  /** Ends the worker; pending calls reject with 'closed'. */
+  close(): void;
+}
+
+/** Any tokenizer; await its answers. */
+export type AnyTokenizer = Tokenizer | GuardedTokenizer;
+
+/** The arguments of openTokenizer as objects. */
+export interface TokenizerFiles {
+  readonly json: object;
+  readonly config: object;
+}
+
+/** Returns the value of a GGUF file's metadata key, or undefined if the key is missing. */
+export type GgufReader = (
+  key: string,
+) => string | number | boolean | readonly string[] | ArrayLike<number> | undefined;

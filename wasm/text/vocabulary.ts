@@ -1,0 +1,274 @@
+/**
+ * Converts byte-level vocabularies of vocab.json and merges.txt (GPT-2, GPT-Neo, OPT) to the form
+ * of tokenizer.json, and checks vocabularies of all kinds.
+ *
+ *     vocab.json, merges.txt, tokenizer_config.json -> { json, config } -> openTokenizer
+ */
+import { SinkscopeError } from '../abi/errors.ts';
+import { Ranks } from './merges.ts';
+import type { Settings } from './shapes.ts';
+import type { TokenizerFiles } from './types.ts';
+
+/** Real vocabularies are far smaller; larger ids would make sparse tables. */
+const TOKENS_MAX = 1 << 21;
+
+/** The names a tokenizer_config.json gives to tokens without text, as [key, kind]. */
+export const ROLES = [
+  ['bos_token', 'bos'],
+  ['eos_token', 'eos'],
+  ['unk_token', 'unk'],
+  ['pad_token', 'pad'],
+  ['sep_token', 'sep'],
+  ['cls_token', 'cls'],
+  ['mask_token', 'mask'],
+] as const;
+
+export function refuse(where: string, text: string): never {
+  throw new SinkscopeError('bad_tokenizer', where, text);
+}
+
+export function unknownType(stage: string, type: unknown) {
+  const text = `${JSON.stringify(type)} is not a type this build knows`;
+  return new SinkscopeError('unsupported', `${stage}.type`, text);
+}
+
+/** Finds the row of a table for the type of a stage. */
+export function rowOf<R>(
+  table: Readonly<Record<string, R>>,
+  kind: string,
+  stage: { type?: unknown },
+): R {
+  const type = String(stage.type);
+  if (!Object.hasOwn(table, type)) throw unknownType(kind, stage.type);
+  return table[type];
+}
+
+/** Applies `create` to each stage of a sequence. */
+export function eachOf<S, R>(
+  stages: readonly S[] | null | undefined,
+  where: string,
+  create: (stage: S, where: string) => R,
+): R[] {
+  if (!Array.isArray(stages)) return refuse(where, 'expected an array');
+  return stages.map((stage, i) => create(stage, `${where}.${i}`));
+}
+
+/** @param name of the file, for errors */
+export function parseObject(json: string | object, name: string): Record<string, unknown> {
+  let value = json;
+  try {
+    if (typeof json === 'string') value = JSON.parse(json);
+  } catch (error) {
+    refuse(name, `is not JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (value && typeof value === 'object' && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  return refuse(name, 'expected an object');
+}
+
+/**
+ * Converts the vocab.json and merges.txt of a byte-level vocabulary (GPT-2, GPT-Neo, OPT), with
+ * tokenizer_config.json and special_tokens_map.json if they exist.
+ * @example
+ * const { json, config } = tokenizerOfVocabulary(vocab, merges, { add_bos_token: true, bos_token: '</s>' });
+ * const tokenizer = openTokenizer(json, config);
+ */
+export function tokenizerOfVocabulary(
+  vocabJson: string | object,
+  mergesText: string,
+  config: string | object = {},
+  specialTokensMap: string | object = {},
+): TokenizerFiles {
+  const vocab = parseObject(vocabJson, 'vocab.json');
+  const names = parseObject(specialTokensMap, 'special_tokens_map.json');
+  const settings = { ...names, ...parseObject(config, 'tokenizer_config.json') };
+  checkVocab(vocab, 'vocab.json');
+  const merges = readMerges(mergesText);
+  rankMerges(merges, lookup(vocab), 'merges.txt');
+  // GPT-2's own files name no token, but use this one for both the start and the end of a text.
+  const only = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
+  const bos = nameOf(settings, 'bos_token') ?? only;
+  const eos = nameOf(settings, 'eos_token') ?? only;
+  const json = byteLevelFile({
+    vocab,
+    merges,
+    added: addedTokens(vocab, settings, [bos, eos]),
+    prefixSpace: settings.add_prefix_space === true,
+    post: template(
+      settings.add_bos_token === true ? required(bos, 'bos_token') : null,
+      settings.add_eos_token === true ? required(eos, 'eos_token') : null,
+    ),
+  });
+  return { json, config: { ...settings, bos_token: bos ?? null, eos_token: eos ?? null } };
+}
+
+function required(token: string | undefined, key: string) {
+  return (
+    token ?? refuse(`tokenizer_config.json ${key}`, `add_${key} is true, but no token is named`)
+  );
+}
+
+/** Returns a token's name in a tokenizer_config.json: a string, or an object with its content. */
+export function nameOf(settings: Settings, key: string): string | undefined {
+  const setting = settings[key] as string | { content?: unknown } | null | undefined;
+  const name = typeof setting === 'object' ? setting?.content : setting;
+  return typeof name === 'string' && name !== '' ? name : undefined;
+}
+
+/**
+ * Lists the tokens that are searched for before the text is split: those of added_tokens_decoder,
+ * and those with a role.
+ */
+function addedTokens(
+  vocab: Record<string, number>,
+  settings: Settings,
+  more: readonly (string | undefined)[],
+) {
+  const added = new Map();
+  for (const [id, token] of Object.entries(settings.added_tokens_decoder ?? {})) {
+    const content = token?.content;
+    const where = `tokenizer_config.json added_tokens_decoder ${id}`;
+    if (typeof content !== 'string' || content === '') refuse(where, 'expected content');
+    added.set(content, { ...token, id: Number(id) });
+  }
+  const names = [...ROLES.map(([key]) => nameOf(settings, key)), ...more];
+  for (const name of names) {
+    // A token outside the vocabulary has no id that a model could take.
+    if (name === undefined || added.has(name) || !Object.hasOwn(vocab, name)) continue;
+    added.set(name, { id: vocab[name], content: name, normalized: false, special: true });
+  }
+  return [...added.values()];
+}
+
+/**
+ * Makes a byte-level tokenizer.json.
+ * @param parts split: stages that split the text before its bytes become letters; default: the pattern of GPT-2
+ * later: stages that split the letters
+ */
+export function byteLevelFile(parts: {
+  vocab: object;
+  merges: string[][];
+  added: object[];
+  post: object | null;
+  prefixSpace?: boolean;
+  normalizer?: object | null;
+  split?: object[];
+  later?: object[];
+  ignoreMerges?: boolean;
+}) {
+  const { vocab, merges, added, post, split, later = [], prefixSpace = false } = parts;
+  const bytes = {
+    type: 'ByteLevel',
+    add_prefix_space: prefixSpace,
+    trim_offsets: false,
+    use_regex: split === undefined,
+  };
+  return {
+    version: '1.0',
+    added_tokens: added,
+    normalizer: parts.normalizer ?? null,
+    pre_tokenizer: split ? { type: 'Sequence', pretokenizers: [...split, bytes, ...later] } : bytes,
+    post_processor: post,
+    decoder: bytes,
+    model: { type: 'BPE', ignore_merges: parts.ignoreMerges ?? false, vocab, merges },
+  };
+}
+
+/** Makes a post-processor that adds tokens around a text; null if it would add none. */
+export function template(bos: string | null, eos: string | null) {
+  if (bos === null && eos === null) return null;
+  const special = (id: string) => ({ SpecialToken: { id, type_id: 0 } });
+  const single = [
+    ...(bos === null ? [] : [special(bos)]),
+    { Sequence: { id: 'A', type_id: 0 } },
+    ...(eos === null ? [] : [special(eos)]),
+  ];
+  return { type: 'TemplateProcessing', single, pair: single, special_tokens: {} };
+}
+
+/**
+ * Reads the pairs of merges.txt, one per line in the order of merging; a repeated line would make
+ * that order ambiguous. A token may begin with '#', so only the first line may be a comment.
+ */
+function readMerges(text: unknown) {
+  if (typeof text !== 'string') return refuse('merges.txt', `expected text, got ${typeof text}`);
+  const lines: Map<string, number> = new Map();
+  text.split(/\r?\n/).forEach((line, i) => {
+    if (line === '' || (i === 0 && line.startsWith('#version'))) return;
+    const first = lines.get(line);
+    if (first !== undefined)
+      refuse(`merges.txt line ${i + 1}`, `is that of line ${first + 1} again`);
+    lines.set(line, i);
+  });
+  return [...lines].map(([line, i]) => splitPair(line, `merges.txt line ${i + 1}`));
+}
+
+export function splitPair(line: string, where: string) {
+  const pair = line.split(' ');
+  if (pair.length === 2 && !pair.includes('')) return pair;
+  return refuse(where, `expected two tokens, got "${line.slice(0, 80)}"`);
+}
+
+/** Checks that ids are integers and distinct. */
+export function checkVocab(
+  vocab: Readonly<Record<string, unknown>>,
+  where: string,
+): asserts vocab is Record<string, number> {
+  const counts = new Uint8Array(TOKENS_MAX);
+  const tokens = Object.keys(vocab);
+  if (tokens.length === 0) refuse(where, 'expected tokens, got an empty table');
+  for (const token of tokens) {
+    const id = vocab[token];
+    checkId(id, where, token);
+    if (counts[id]++) {
+      const first = tokens.find((other) => vocab[other] === id);
+      refuse(where, `"${token}" and "${first}" have the same id ${id}`);
+    }
+  }
+}
+
+export function checkId(id: unknown, where: string, token?: string): asserts id is number {
+  if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < TOKENS_MAX) return;
+  const place = token === undefined ? where : `${where} "${token.slice(0, 80)}"`;
+  refuse(place, `expected an id below ${TOKENS_MAX}, got ${JSON.stringify(id)?.slice(0, 80)}`);
+}
+
+/**
+ * Ranks merges. The parts of each merge and their concatenation must be tokens: the model could not
+ * look up the result otherwise.
+ * @param merges "a b" each or, since tokens may hold spaces, ["a", "b"]
+ * @param skipped length of the prefix that marks a token as continuing a word and is dropped when merged
+ */
+export function rankMerges(
+  merges: readonly unknown[],
+  idOf: (token: string) => number | undefined,
+  where: string,
+  skipped: number = 0,
+) {
+  const ranks = new Ranks(merges.length);
+  merges.forEach((merge, i) => {
+    const [left, right] = pairOf(merge, where, i);
+    const merged = left + right.slice(skipped);
+    const [a, b, joined] = [left, right, merged].map(idOf);
+    if (a === undefined || b === undefined || joined === undefined) {
+      const missing = [left, right, merged].find((token) => idOf(token) === undefined);
+      const text = `"${left} ${right}" needs "${missing}", which is not in the vocabulary`;
+      return refuse(`${where} ${i}`, text);
+    }
+    return ranks.add(a, b, i, joined);
+  });
+  return ranks;
+}
+
+function pairOf(merge: unknown, where: string, i: number): readonly string[] {
+  const pair = typeof merge === 'string' ? merge.split(' ') : merge;
+  const isPair =
+    Array.isArray(pair) && pair.length === 2 && pair.every((part) => typeof part === 'string');
+  return isPair ? pair : refuse(`${where} ${i}`, 'expected two tokens');
+}
+
+/** Looks tokens up in a table that may come from untrusted JSON. */
+export function lookup(vocab: Readonly<Record<string, number>>) {
+  return (token: string) => (Object.hasOwn(vocab, token) ? vocab[token] : undefined);
+}

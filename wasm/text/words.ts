@@ -1,0 +1,61 @@
+/**
+ * Converts the vocab.txt of the first BERT models, one token per line, to the form of
+ * tokenizer.json. Settings that tokenizer_config.json lacks are those of transformers'
+ * BertTokenizer.
+ */
+import { checkVocab, nameOf, parseObject, refuse, template } from './vocabulary.ts';
+import type { TokenizerFiles } from './types.ts';
+
+const NAMES: readonly (readonly [string, string])[] = [
+  ['unk_token', '[UNK]'],
+  ['sep_token', '[SEP]'],
+  ['pad_token', '[PAD]'],
+  ['cls_token', '[CLS]'],
+  ['mask_token', '[MASK]'],
+];
+
+/**
+ * @param text content of vocab.txt
+ * @param config tokenizer_config.json
+ */
+export function tokenizerOfWords(text: string, config: string | object = {}): TokenizerFiles {
+  const settings = parseObject(config, 'tokenizer_config.json');
+  const vocab = readWords(text);
+  const roles = NAMES.map(([key, standard]) => [key, nameOf(settings, key) ?? standard]);
+  const { unk_token, sep_token, cls_token } = Object.fromEntries(roles);
+  for (const name of [unk_token, sep_token, cls_token]) {
+    if (!Object.hasOwn(vocab, name)) refuse('vocab.txt', `expected a line "${name}", got none`);
+  }
+  const special = roles.filter(([, name]) => Object.hasOwn(vocab, name));
+  const json = {
+    version: '1.0',
+    added_tokens: special.map(([, content]) => ({ id: vocab[content], content, special: true })),
+    normalizer: {
+      type: 'BertNormalizer',
+      clean_text: true,
+      handle_chinese_chars: settings.tokenize_chinese_chars !== false,
+      strip_accents: settings.strip_accents ?? null,
+      lowercase: settings.do_lower_case !== false,
+    },
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    post_processor: template(cls_token, sep_token),
+    decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
+    model: { type: 'WordPiece', vocab, unk_token, continuing_subword_prefix: '##' },
+  };
+  return { json, config: { ...settings, ...Object.fromEntries(special) } };
+}
+
+/** Reads the ids of tokens, which are their line numbers. */
+function readWords(text: string) {
+  const ids: Map<string, number> = new Map();
+  text.split(/\r?\n/).forEach((word, id) => {
+    if (word === '') return;
+    const first = ids.get(word);
+    if (first !== undefined)
+      refuse(`vocab.txt line ${id + 1}`, `is that of line ${first + 1} again`);
+    ids.set(word, id);
+  });
+  const vocab = Object.fromEntries(ids);
+  checkVocab(vocab, 'vocab.txt');
+  return vocab;
+}

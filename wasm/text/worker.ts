@@ -1,0 +1,84 @@
+/**
+ * Runs an untrusted tokenizer in a worker that the page can end; guard.ts is the page's side. The
+ * page asks one question at a time. Between the steps of opening, the worker reports that it is
+ * alive.
+ */
+import { listen, reply } from '#inside';
+import { packError } from '../abi/errors.ts';
+import { tokenizerOfGguf } from './gguf_tokenizer.ts';
+import { openTokenizer } from './tokenizer.ts';
+import { tokenizerOfVocabulary } from './vocabulary.ts';
+import { tokenizerOfWords } from './words.ts';
+import type { Tokenizer, TokenizerSource as Source, EncodeOptions as Options } from './types.ts';
+
+type Open = { method: 'open'; source: Source };
+export type Encode = { method: 'encode'; text: string; options?: Options };
+export type Decode = { method: 'decode'; ids: readonly number[] };
+export type Question = Open | Encode | Decode;
+export type Answer = { isAlive?: boolean; took?: number; error?: object; value?: unknown };
+export type Opened = ReturnType<typeof open>;
+export type Encoded = ReturnType<typeof encode>;
+
+let tokenizer: Tokenizer;
+
+function filesOf(source: Source) {
+  if ('gguf' in source) return tokenizerOfGguf((key) => source.gguf.get(key));
+  if ('tokenizer' in source) return { json: source.tokenizer, config: source.config };
+  if ('words' in source) return tokenizerOfWords(source.words, source.config);
+  const { vocab, merges, config, special_tokens_map } = source;
+  return tokenizerOfVocabulary(vocab, merges, config, special_tokens_map);
+}
+
+function open(source: Source) {
+  const { json, config } = filesOf(source);
+  reply({ isAlive: true });
+  tokenizer = openTokenizer(json, config);
+  reply({ isAlive: true });
+  const { size, bos, specials } = tokenizer;
+  return { size, bos, specials, ...pieces() };
+}
+
+/**
+ * Joins the texts of all tokens and lists where each ends, which posts many times faster than a
+ * list of strings.
+ */
+function pieces() {
+  const texts = Array.from({ length: tokenizer.size }, (_, id) => tokenizer.piece(id));
+  let end = 0;
+  return { text: texts.join(''), ends: Uint32Array.from(texts, (piece) => (end += piece.length)) };
+}
+
+function encode({ text, options }: Encode) {
+  const tokens = tokenizer.encode(text, options);
+  return {
+    ids: Int32Array.from(tokens, ({ id }) => id),
+    spans: Uint32Array.from(tokens.flatMap(({ start, end }) => [start, end])),
+    special: Uint8Array.from(tokens, ({ special }) => Number(special)),
+  };
+}
+
+function answer(question: Question) {
+  if (question.method === 'open') return open(question.source);
+  return question.method === 'encode' ? encode(question) : tokenizer.decode(question.ids);
+}
+
+listen((question: Question) => {
+  try {
+    reply({ value: answer(question) });
+  } catch (error) {
+    reply({ error: packError(error) });
+  }
+});
+
+/**
+ * Measures a benchmark in milliseconds: it builds a table of strings, like a vocabulary. The page
+ * infers from it how slow this machine is.
+ */
+function timeBenchmark() {
+  const began = performance.now();
+  const ids = Array.from({ length: 10_000 }, (_, i) => [`piece ${(i * 7919) % 10_007}`, i]);
+  const table = new Map(Object.entries(JSON.parse(JSON.stringify(Object.fromEntries(ids)))));
+  return table.size > 0 ? performance.now() - began : 0;
+}
+
+reply({ isAlive: true, took: timeBenchmark() });
