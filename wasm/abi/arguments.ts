@@ -3,6 +3,7 @@ import { expect, unlike } from './errors.ts';
 import type { Plan } from '../loading/types.ts';
 
 const isObject = (x: unknown) => typeof x === 'object' && x !== null;
+const isList = (x: unknown) => isObject(x) && Number.isInteger((x as unknown[]).length);
 const isFunction = (x: unknown) => typeof x === 'function';
 const has = (x: unknown, key: string) => isFunction((x as Record<string, unknown>)?.[key]);
 
@@ -17,14 +18,11 @@ const KINDS: Record<string, [string, (x: unknown) => boolean]> = {
     `an integer from 0 to ${2 ** 48}`,
     (x) => Number.isInteger(x) && Number(x) >= 0 && Number(x) <= 2 ** 48,
   ],
-  'flag or list': [
-    'true, false or a list',
-    (x) => typeof x === 'boolean' || (isObject(x) && Number.isInteger((x as unknown[]).length)),
-  ],
+  'flag or list': ['true, false or a list', (x) => typeof x === 'boolean' || isList(x)],
   flag: ['true or false', (x) => typeof x === 'boolean'],
   call: ['a function', isFunction],
   object: ['an object', isObject],
-  list: ['a list', (x) => isObject(x) && Number.isInteger((x as unknown[]).length)],
+  list: ['a list', isList],
   blob: ['a Blob', (x) => has(x, 'arrayBuffer') && has(x, 'stream')],
   signal: ['an AbortSignal', (x) => has(x, 'throwIfAborted') && has(x, 'addEventListener')],
   engine: ['an engine', (x) => isObject(x) && has(x, 'open')],
