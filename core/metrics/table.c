@@ -205,7 +205,8 @@ static const ss_metric table[] = {
            "In how many directions do the tokens' hidden states point? 0: one (a compression "
            "valley), 1: all",
            "arXiv 2510.06477: entropy of normalized squared singular values of h [T][D]",
-           SHAPE("L+1"), PART("of ln min(T, D)"), SUMMARY, TOKENS, READS(FIELD(HIDDEN))),
+           SHAPE("L+1"), PART("of ln min(T, D)"), SUMMARY, TOKENS, READS(FIELD(HIDDEN)),
+           .statistics = SS_OF_SPECTRA),
     METRIC(matrix_entropy_others, "matrix entropy without token 1", "massive",
            "In how many directions do the other tokens' hidden states point?",
            "the same of tokens 2..T", SHAPE("L+1"), PART("of ln min(T-1, D)"), MEAN, TOKENS,
@@ -258,7 +259,7 @@ static ss_status check_base(const ss_trace *trace, const ss_metric *row, const s
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected a run of %d tokens or more to compare with, found %d", args->T,
                        base->T);
-    if (row->fields & ~base->fields)
+    if (row->fields & ~(base->fields & ~base->summed))
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "the run to compare with did not record what is compared");
     return SS_OK;
@@ -298,6 +299,9 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the field %s, of which a run that measures keeps sums only",
                        name_of(row->fields & trace->summed));
+    if (row->statistics & SS_OF_SPECTRA && trace->summed && !trace->spectral)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "needs spectra, and this run that measures was not told to find them");
     if (row->weights && trace->kept.recorded)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the model's weights, and a recording has none");

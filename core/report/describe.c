@@ -101,6 +101,7 @@ static void write_metrics(ss_writer *writer) {
         write_bits(writer, "arguments", metrics[i].args, arguments);
         write_needs(writer, metrics[i].fields);
         ss_write_bool(writer, "accumulated", metrics[i].statistics != 0);
+        ss_write_bool(writer, "spectral", (metrics[i].statistics & SS_OF_SPECTRA) != 0);
         ss_write_bool(writer, "averaged", metrics[i].averaged);
         ss_write_bool(writer, "summary", metrics[i].summary);
         ss_write_text(writer, "topic", metrics[i].topic);
@@ -197,6 +198,7 @@ static void write_limits(ss_writer *writer) {
     ss_write_begin(writer, "flags", '{');
     ss_write_number(writer, "streaming", SS_STREAMS);
     ss_write_number(writer, "measuring", SS_MEASURES);
+    ss_write_number(writer, "spectral", SS_SPECTRA);
     ss_write_end(writer, '}');
 }
 

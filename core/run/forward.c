@@ -314,6 +314,7 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
         SS_AT_HIDDEN,
         (ss_hook){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
     ss_record(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
+    ss_statistics_add_norms(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D, D);
 }
 
 /*
@@ -466,6 +467,7 @@ static void begin_text(ss_pass *pass) {
         enter_chunk(pass, t);
         begin_chunk(pass, t, n);
     }
+    ss_statistics_add_spectrum(pass->trace, 0, pass->stream, pass->total);
 }
 
 /* Goes on after n tokens of a layer: to the next layer of the chunk, or by layer to the next
@@ -477,7 +479,9 @@ static void advance(ss_pass *pass, int n) {
     if (pass->by_layer || ended) pass->t0 += n;
     if (pass->by_layer && pass->t0 < pass->total) return;
     pass->layer = ended ? pass->first_layer : pass->layer + 1;
-    if (pass->by_layer && !ended) pass->t0 = 0;
+    if (!pass->by_layer || ended) return;
+    pass->t0 = 0;
+    ss_statistics_add_spectrum(trace, pass->layer, pass->stream, pass->total);
 }
 
 /* Number of pieces of the pass that remain. */

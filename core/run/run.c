@@ -186,7 +186,8 @@ static void choose_maps(ss_trace *trace, const ss_pass *pass, const ss_run_desc 
     bool fits = ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= most;
     if (pass->by_layer) {
         trace->computed = maps;
-        trace->summed = trace->fields & (maps | SS_BIT(SS_FIELD_Q) | SS_FIELDS_LAYER);
+        trace->summed = trace->fields & (maps | SS_BIT(SS_FIELD_Q) | SS_FIELDS_NORMS);
+        trace->spectral = desc->fields & SS_SPECTRA && trace->fields & SS_BIT(SS_FIELD_HIDDEN);
         return;
     }
     if (!maps || fits) return;
@@ -245,7 +246,7 @@ static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
 
 static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
     if (desc->capacity < 1 || desc->capacity > SS_TOKENS_MAX) return refuse_capacity(desc, err);
-    if (desc->fields & ~(SS_FIELDS_ALL | SS_STREAMS | SS_MEASURES))
+    if (desc->fields & ~(SS_FIELDS_ALL | SS_STREAMS | SS_MEASURES | SS_SPECTRA))
         return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
     return desc->from ? check_from(desc, err) : SS_OK;
 }

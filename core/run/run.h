@@ -24,8 +24,8 @@ typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
     int capacity; /* most tokens of the run, 1 .. context; more if a rotary model evicts within the
                      context and positions are those in the cache */
-    uint32_t fields;      /* mask of SS_BIT(field), and SS_STREAMS or SS_MEASURES; the run adds
-                             SS_FIELDS_ALWAYS */
+    uint32_t fields; /* mask of SS_BIT(field), and SS_STREAMS or SS_MEASURES, with SS_SPECTRA or
+                        not; the run adds SS_FIELDS_ALWAYS */
     const ss_edit *edits; /* applied in order; if two conflict, the last one wins */
     int edits_n;
     /* A run of the same model to begin from, or NULL to begin from the tokens. This run copies

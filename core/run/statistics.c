@@ -2,6 +2,7 @@
 
 #include "../math/kernels.h"
 #include "../math/scalar.h"
+#include "../math/spectrum.h"
 #include "maps.h"
 
 #include <math.h>
@@ -299,6 +300,7 @@ static void find_cosines(const void *shared, size_t head, size_t worker) {
 
 bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
     if (groups & SS_OF_NORMS && T > trace->T) return false;
+    if (groups & SS_OF_SPECTRA && trace->statistics.spectra_n != T) return false;
     for (int i = 0; i < SS_STATISTICS; i++)
         for (int head = 0; groups & 1u << i && head < heads_of(trace); head++)
             if (*queries_of(trace, i, head) != T) return false;
@@ -307,7 +309,7 @@ bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
 
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     uint64_t heads = (uint64_t)heads_of(trace), cells = (uint64_t)T * (uint64_t)T;
-    groups &= ~(unsigned)SS_OF_NORMS;
+    groups &= ~(unsigned)(SS_OF_NORMS | SS_OF_SPECTRA); /* read from the vectors, or are there */
     bool of_queries = groups == SS_OF_COSINES;
     bool has_room =
         of_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
@@ -338,6 +340,14 @@ void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, 
     if (!norms) return;
     norms += (size_t)row * (size_t)trace->capacity + (size_t)t;
     for (int i = 0; i < n; i++, rows += stride) norms[i] = sqrtf(ss_dot(rows, rows, width));
+}
+
+void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T) {
+    const ss_arch *arch = &trace->model->arch;
+    ss_row_statistics *of = &trace->statistics;
+    if (!of->spectra) return;
+    of->spectra[layer] = ss_matrix_entropy(trace->spectrum, h, (size_t)T, (size_t)arch->D);
+    of->spectra_n = layer + 1 == ss_states(arch) ? T : 0;
 }
 
 float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width) {

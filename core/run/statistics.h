@@ -4,7 +4,7 @@
  * A map is the largest part of a trace, and most metrics need only such sums. The rows of a head
  * are added in the order of their queries, whether they come from the pass, from a stored map, or
  * are computed again (maps.h): the bits are the same. A measuring run keeps only these sums, those
- * over its queries, and norms.
+ * over its queries, norms and spectra.
  */
 #ifndef SS_RUN_STATISTICS_H
 #define SS_RUN_STATISTICS_H
@@ -27,6 +27,9 @@ void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, in
  * numbers apart: those of tokens [t, t+n) of its row `row`. */
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
                              const float *rows, size_t stride, size_t width);
+
+/* If a measuring run accumulates spectra, keeps that of the states h[T] after `layer` layers. */
+void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T);
 
 /* Groups of maps that the trace's fields suffice for. */
 unsigned ss_statistics_of(const ss_trace *trace);

@@ -3,6 +3,7 @@
 #include "../base/doc.h"
 #include "../math/kernels.h"
 #include "../math/pack.h"
+#include "../math/spectrum.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,8 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
     for (int field = 0; field < SS_FIELD_N; field++)
         if (trace->summed & SS_FIELDS_NORMS & SS_BIT(field))
             of->norms[field] = take_norms(trace, arena, (ss_field_id)field);
+    if (trace->spectral)
+        of->spectra = ss_arena_take(arena, (size_t)ss_states(&trace->model->arch), sizeof(float));
     of->queries = ss_arena_take(arena, SS_STATISTICS * heads, sizeof *of->queries);
     if (trace->fields & SS_BIT(SS_FIELD_Q)) {
         of->cosines = ss_arena_take(arena, 2 * heads, sizeof *of->cosines);
@@ -182,8 +185,8 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     if (trace->summed || trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q)))
         take_statistics(trace, arena);
     /*
-     * Working memory is the larger of two. A spectrum: half a square matrix and three vectors, side
-     * (side + 1) / 2 + 3 side, and for more rows than columns floats for a tile of products.
+     * Working memory is the larger of two. A spectrum: half a square matrix and four vectors, side
+     * (side + 1) / 2 + 4 side, and for more rows than columns floats for a tile of products.
      * Contributions of heads: a vector per head, a number per pair of heads and per head, and two
      * rows of a matrix.
      */
@@ -191,7 +194,7 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, K = (size_t)arch->K;
         size_t parts = H * (D + H + 1) + K + (D > H * K ? D : H * K);
-        if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX - 1;
+        if (!ss_mul_size(&numbers, side, side + 9)) numbers = SIZE_MAX - 1;
         size_t products = ss_panels_floats(D, SS_SPECTRUM_ROWS) +
                           SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);
         numbers = numbers / 2 + 1 + (T > D ? products / 2 + 1 : 0);

@@ -53,15 +53,17 @@ typedef enum ss_field_id {
  */
 #define SS_STREAMS (1u << 31)
 /*
- * Another such bit: the run measures. Of maps, queries, keys and values it keeps only the
- * statistics that metrics read (statistics.h), over all of its tokens, and no rows: 4 L (H + 2 G) K
- * bytes per token are saved. The whole text goes through a layer before the next one, so that keys
- * and values of one layer suffice, and tokens cannot be appended.
+ * Another such bit: the run measures. Of maps, queries, keys, values and hidden states it keeps
+ * only the statistics that metrics read (statistics.h), over all of its tokens, and no rows: 4 L (H
+ * + 2 G) K + 4 L D bytes per token are saved. The whole text goes through a layer before the next
+ * one, so that keys, values and states of one layer suffice, and tokens cannot be appended.
  */
 #define SS_MEASURES (1u << 30)
+/* With it: the run accumulates spectra of hidden states, too, which take O(min(T, D)^3) a layer. */
+#define SS_SPECTRA (1u << 29)
 /* Fields of which such a run holds one layer, and those whose norms it keeps. */
 #define SS_FIELDS_LAYER (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
-#define SS_FIELDS_NORMS SS_FIELDS_LAYER
+#define SS_FIELDS_NORMS (SS_FIELDS_LAYER | SS_BIT(SS_FIELD_HIDDEN))
 #define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
 /* Fields that a streaming run stores per cache slot. */
 #define SS_FIELDS_SLOTS (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V) | SS_BIT(SS_FIELD_EVICTED))
@@ -81,11 +83,6 @@ typedef struct ss_field {
                           only; or NULL */
 } ss_field;
 
-/* Tile of hidden states that the spectrum metric multiplies at a time, in working memory of the
- * trace. */
-#define SS_SPECTRUM_ROWS 128
-#define SS_SPECTRUM_COLUMNS 20
-
 /* The table; SS_FIELD_N rows, in the order of ss_field_id. */
 const ss_field *ss_fields(void);
 
@@ -97,7 +94,8 @@ enum {
     SS_OF_VALUES = 4,
     SS_OF_OUTPUTS = 8,
     SS_OF_COSINES = 16, /* of queries and keys; those before are of maps */
-    SS_OF_NORMS = 32    /* of vectors; a run that keeps the vectors computes them when asked */
+    SS_OF_NORMS = 32,   /* of vectors, */
+    SS_OF_SPECTRA = 64 /* of hidden states; a run that keeps the vectors computes both when asked */
 };
 #define SS_STATISTICS 5 /* groups that have a number of first queries */
 
@@ -116,6 +114,9 @@ typedef struct ss_row_statistics {
     float *lengths;            /* per key: |v| */
     float *norms[SS_FIELD_N];  /* of a field that a measuring run sums: norms of its vectors,
                                   [rows][capacity]; valid once the extension is complete */
+    float *spectra;            /* [L+1] matrix entropy of hidden states, if a measuring run was told
+                                  SS_SPECTRA, */
+    int spectra_n;             /*     over as many tokens; 0 until the last layer is complete */
     double *alpha, *alpha_raw; /* per key: sum of shares, and of weights */
     double *values, *outputs;  /* per key: sum of |weight| over the sum of |weight| |v| in its row,
                                   and over that of |weight| |W_O v| */
@@ -147,6 +148,7 @@ typedef struct ss_trace {
     ss_choice *choices;   /* [L][H] operation and mask of each head */
     bool edited;          /* the run has edits */
     uint32_t computed;    /* recorded maps whose rows are computed on demand */
+    bool spectral;        /* a measuring run accumulates spectra */
     uint32_t summed;      /* recorded fields of which a measuring run keeps statistics only */
     struct ss_pass *pass; /* of a run: computes these maps */
     ss_row_statistics statistics; /* of att and q, if they are recorded */

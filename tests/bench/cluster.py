@@ -130,12 +130,15 @@ def main() -> None:
     files = Counter(path.relative_to(out).parts[-1].rpartition(".")[0] if path.suffix == ".safetensors" else
                     path.parent.name for path in out.rglob("*") if path.is_file() and path.name != studies.STUDY)
     print(f"files: {max(files.values())} a checkpoint at most, of {len(files)} checkpoints")
-    third = len(driver.memory) // 3
+    third = -(-len(driver.memory) // 3)
     print(f"driver: {max(driver.memory)} MB at most; {max(driver.memory[:third])} in the first third of the time, "
           f"{max(driver.memory[-third:])} in the last")
     some = dict(list(killed.models(given.models).items())[:: max(1, given.models // 3)])
     block = -(-given.prompts // studies.PARTS)
+    started = time.process_time()
     undisturbed = studies.study(some, killed.prompts(given.prompts), folder / "plain", **killed.settings(block))
+    spent = time.process_time() - started
+    print(f"a plain loop: {spent / len(some):.2f} s of processor time a checkpoint, that of the model included")
     for address in undisturbed.values():
         found, plain = (Recording.open(one) for one in (out / Path(address).name, address))
         assert found.conditions == plain.conditions and all(

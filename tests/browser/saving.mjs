@@ -120,7 +120,7 @@ export const saving = {
     assert.doesNotMatch(map, /<image/);
     // In the width of Compare every other word has its label.
     assert.match(map, />water</, 'its words');
-    assert.match(map, />query<.*>key</s, 'its axes');
+    assert.match(map, />attending token \(query\)<.*>attended to \(key\)</s, 'its axes');
     assert.match(map, />head L1H3 · softmax<.*>head L4H0 · sigmoid</s, 'its heads');
   },
 

@@ -103,11 +103,11 @@ export const story = {
     );
     assert.match(
       await text(page, '.step-4'),
-      /This head writes little\..*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45.*“<s>” is 0\.04× as long.*changes by [+−]0\.000\d+ nats per token: on this text the model barely uses/,
+      /This head writes little\..*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45.*“<s>” is 0\.04× as long.*changes by 0\.000 nats per token: on this text the model barely uses/,
     );
     assert.match(
       await text(page, '.start-deeper'),
-      /Yes, at a price\. .*loss is 3\.49 nats per token against 3\.41: its perplexity is 8% higher/,
+      /Yes, at a price\. .*loss of the sigmoid model is 3\.49 nats per token against 3\.41: its perplexity is 8% higher/,
     );
     await goTo(page, 5);
     await page.waitForFunction(() =>

@@ -152,9 +152,10 @@ static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     desc->edits = edits;
     desc->capacity = take_int(in);
     uint8_t fields = take_byte(in);
-    desc->fields = fields < 0x80   ? SS_FIELDS_ALL
-                   : fields < 0xa0 ? SS_FIELDS_STREAMED | SS_STREAMS
-                                   : take_bits(in) & (SS_FIELDS_ALL | SS_STREAMS | SS_MEASURES);
+    desc->fields = fields < 0x80 ? SS_FIELDS_ALL
+                   : fields < 0xa0
+                       ? SS_FIELDS_STREAMED | SS_STREAMS
+                       : take_bits(in) & (SS_FIELDS_ALL | SS_STREAMS | SS_MEASURES | SS_SPECTRA);
     desc->edits_n = take_byte(in) % (EDITS_MAX + 1);
     for (int i = 0; i < desc->edits_n; i++) edits[i] = take_edit(in);
     ss_error err;

@@ -109,7 +109,7 @@ static void check_promises(const cJSON *ours) {
     check_keys(ours, "tversion nabi tkernels");
     CASE("limits and flags");
     check_keys(cJSON_GetObjectItem(ours, "limits"), "ntokens nthreads nedit_values");
-    check_keys(cJSON_GetObjectItem(ours, "flags"), "nstreaming nmeasuring");
+    check_keys(cJSON_GetObjectItem(ours, "flags"), "nstreaming nmeasuring nspectral");
     for (size_t i = 0; i < sizeof promised / sizeof *promised; i++) {
         CASE(promised[i].section);
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(ours, promised[i].section)) {

@@ -103,9 +103,11 @@ static void check_metrics(const ss_trace *stored, const ss_trace *computed, cons
  * are refused, and so are fewer tokens, except for norms. */
 static void check_sums(const ss_trace *stored, const ss_trace *sums, const ss_trace *base) {
     int n;
-    uint32_t summed = SS_FIELDS_MAPS | SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V);
+    uint32_t vectors = SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V);
+    uint32_t summed = SS_FIELDS_MAPS | SS_BIT(SS_FIELD_HIDDEN) | vectors;
     const ss_metric *rows = ss_metrics(&n);
-    CHECK(sums->summed == summed && !ss_floats(sums, SS_FIELD_Q));
+    CHECK(sums->summed == summed);
+    CHECK(!ss_floats(sums, SS_FIELD_Q) && !ss_floats(sums, SS_FIELD_HIDDEN));
     for (int i = 0; i < n; i++) {
         ss_metric_args args = {0.3f, stored->T, 0, 0, base};
         size_t count, dims[SS_RANK_MAX];
@@ -146,7 +148,7 @@ static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int
 static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
     ss_run_desc measures = *desc;
     ss_error err;
-    measures.fields |= SS_MEASURES;
+    measures.fields |= SS_MEASURES | SS_SPECTRA;
     opened_run run = open_run(&measures);
     ss_pass *pass = run.run.pass;
     if (chunk >= pass->together && !desc->model->arch.prefix)
@@ -442,6 +444,21 @@ static void refusals(void) {
             (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_K : SS_FIELD_V, 0, 0, &err),
             SS_BAD_REQUEST);
     close_run(&sums);
+    /* Spectra are found when they are asked for; a comparison needs the hidden states of both. */
+    desc = (ss_run_desc){
+        &model.model, T_MAX, SS_BIT(SS_FIELD_HIDDEN) | SS_MEASURES, NULL, 0, NULL, 0, NULL, 0};
+    sums = run_with(&desc, 0, T_MAX, T_MAX);
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    ss_metric_args all = {0.3f, T_MAX, 0, 0, &sums.run.trace};
+    size_t shape[SS_RANK_MAX];
+    CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("hidden_ratio"), &all, &err) > 0);
+    CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("matrix_entropy"), &all, &err) < 0);
+    CHECK_TEXT(err.text, "needs spectra, and this run that measures was not told to find them");
+    CHECK(ss_metric_shape(shape, &plain.run.trace, metric_index("hidden_change"), &all, &err) < 0);
+    CHECK_INT((int)ss_trace_view(&view, &sums.run.trace, SS_FIELD_HIDDEN, 0, -1, &err),
+              SS_BAD_REQUEST);
+    close_run(&plain);
+    close_run(&sums);
     /* An extension that was given up has the sums of some layers only. */
     desc = (ss_run_desc){&model.model,
                          T_MAX,
@@ -477,7 +494,8 @@ static void table_says(void) {
     const ss_metric *rows = ss_metrics(&n);
     for (int i = 0; i < n; i++)
         CHECK(((rows[i].fields & SS_FIELDS_MAPS) || !strcmp(rows[i].name, "cos_gap") ||
-               !strcmp(rows[i].topic, "norm")) == (rows[i].statistics != 0));
+               !strcmp(rows[i].name, "matrix_entropy") || !strcmp(rows[i].topic, "norm")) ==
+              (rows[i].statistics != 0));
 }
 
 int main(void) {

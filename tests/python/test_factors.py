@@ -222,3 +222,9 @@ def test_the_protocol_knows_every_recipe_once() -> None:
         # each seed has a partner
         assert set(recipe.seeds) <= set(KNOWN[recipe.baseline].seeds)
     assert set(KNOWN[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
+
+
+def test_a_rise_needs_the_points_at_both_ends() -> None:
+    ends = [{"step": protocol.FALL - factors.LAST, "alpha": 0.25}, {"step": protocol.FALL, "alpha": 0.75}]
+    assert factors.rise({"points": ends}) == 0.5
+    assert factors.rise({"points": ends[:1]}) is None and factors.rise({"points": ends[1:]}) is None

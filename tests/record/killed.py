@@ -101,15 +101,17 @@ def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) 
 def start_ray() -> None:
     import ray
 
+    # A busy machine starts a node's agent, or a worker, later than Ray waits for: a node without its agent dies.
+    os.environ |= {"RAY_agent_register_timeout_ms": "3600000", "RAY_worker_register_timeout_seconds": "3600"}
     paths = [str(ROOT / "models" / "record" / "src"), str(Path(__file__).resolve().parent)]
-    for attempt in range(10):
+    for attempt in range(100):
         try:
             ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False,
                      runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}})
             break
-        except Exception as error:  # a busy machine starts a node, or its agent, later than Ray waits for
+        except Exception as error:  # Ray waits half a minute for a node to start, which no setting changes
             ray.shutdown()
-            if "timed out" not in str(error) or attempt == 9:
+            if "timed out" not in str(error) or attempt == 99:
                 raise
 
 

@@ -10,7 +10,7 @@ import torch
 import transformers as tf
 from hybrids import BLOCKS, HYBRIDS, V
 from sinkscope.attention import Call, UnsupportedModel
-from sinkscope.probe import _window
+from sinkscope.probe import window_of
 from torch import nn
 from truth import alpha64, run64
 
@@ -136,9 +136,9 @@ def test_a_window_is_as_wide_as_its_rows_see() -> None:
     t = torch.arange(T)
     for width in range(1, T + 2):
         first = (t - width + 1).clamp(min=0)
-        assert _window(first, t, "causal") == (width if width < T else None)
+        assert window_of(first, t, "causal") == (width if width < T else None)
         around = (t - width).clamp(min=0), (t + width).clamp(max=T - 1)
-        assert _window(*around, "bidirectional") == (2 * width + 1 if width < T - 1 else None)
+        assert window_of(*around, "bidirectional") == (2 * width + 1 if width < T - 1 else None)
 
 
 def test_layers_that_share_their_weights_are_layers_of_their_own() -> None:

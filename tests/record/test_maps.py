@@ -140,6 +140,7 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
         (np.full((1, 1, 1, 4, 4), np.nan), ["abcd"], {}, "finite weights"),
         (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"mask": "causal"}, "that the causal mask hides"),
         (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"first": 4}, "first: expected a position below 4"),
+        (np.ones((1, 1, 1, 1, 1)), ["a"], {}, "maps: expected two tokens or more, found 1"),
         (
             np.full((1, 1, 1, 4, 4), 1 / 4),
             ["abcd"],
@@ -243,6 +244,55 @@ def test_generation_with_a_cache_gives_the_maps_of_the_whole_text(name: str) -> 
     assert found.conditions["prompts"]["T"] == n == 17
     assert np.abs(found["0.alpha"] - alpha64(share)).max() < 1e-5
     assert found.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
+
+
+WINDOWED = ["mistral", "gpt_oss", "gpt_neo", "gemma2", "modernbert"]
+
+
+@pytest.mark.parametrize(
+    ("name", "implementation"), [(n, i) for n in (*WINDOWED, "llama", "bloom") for i in FAMILIES[n].implementations]
+)
+def test_what_is_watched_has_the_numbers_of_what_is_recorded(name: str, implementation: str) -> None:
+    """The entropy of a windowed layer was that of all keys before: 0.4 too small."""
+    model = FAMILIES[name].make(implementation)
+    with torch.no_grad(), sinkscope.watching(model) as seen:
+        for row in PROMPTS:
+            model(input_ids=torch.tensor([row]))
+    found, recorded = seen.recording(PROMPTS), sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    for key in ("L", "H", "G", "K", "D", "V", "mask", "windows", "softcap", "operation"):
+        assert found.model.get(key) == recorded.model.get(key), key
+    for key in (found.tensors.keys() & recorded.tensors.keys()) - {"prompt.loss"}:
+        assert np.allclose(found[key], recorded[key], rtol=1e-3, atol=2e-5, equal_nan=True), key
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+def test_a_window_is_found_in_maps(name: str) -> None:
+    """Of every layer: the other layers of most of these models have none."""
+    family = FAMILIES[name]
+    recorded = sinkscope.record(
+        family.make(family.implementations[0]), None, PROMPTS[:1], tokens=T, progress=False
+    )
+    maps = eager64(family.make("eager"), input_ids=torch.tensor(PROMPTS[:1]))
+    found = sinkscope.record_maps([maps], PROMPTS[:1], operation=recorded.model["operation"])
+    for key in ("mask", "windows"):
+        assert found.model.get(key) == recorded.model.get(key)
+    for key in ("mean.entropy", "mean.alpha", "mean.distance"):
+        assert np.allclose(found[key], recorded[key], atol=1e-4, equal_nan=True), key
+    wide = torch.full((1, L, H, T, T), 1.0).tril()
+    if name == "mistral":
+        with pytest.raises(ValueError, match="expected no weight on keys that its window hides, found some in layer 0"):
+            sinkscope.record_maps([maps, (wide / wide.sum(-1, keepdim=True))[0]], PROMPTS[:2])
+
+
+def test_keys_without_weight_are_no_window() -> None:
+    """Of sparse maps, and of one that halves rounded: single keys have none."""
+    att = torch.full((1, 2, 6, 6), 1.0).tril()
+    att[..., 4:, 0] = 0
+    att[..., 5, 2] = 0
+    found = sinkscope.from_maps(att / att.sum(-1, keepdim=True), list("abcdef"))
+    assert found.model["mask"] == {"kind": "causal"} and "windows" not in found.model
+    own = torch.eye(6).expand(1, 2, 6, 6)
+    assert sinkscope.from_maps(own, list("abcdef")).model["mask"] == {"kind": "causal"}
 
 
 def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:

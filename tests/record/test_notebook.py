@@ -23,7 +23,7 @@ from families import FAMILIES, ROTARY, L, T, inputs
 pytest.importorskip("anywidget", reason="anywidget is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from sinkscope.widget import Widget, picture, show  # noqa: E402
+from sinkscope.widget import Widget, _alpha, picture, show  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "models" / "record"
@@ -60,6 +60,15 @@ def test_a_recording_without_alpha_is_shown_at_its_first_head(recording: sinksco
     assert ((one := show(recording)).layer, one.head) == (0, 0)
     svg = picture(recording, format="svg").decode()
     assert "alpha: not recorded" in svg and f"attention of L{recording.layers[0]}H0" in svg
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_alpha_of_maps_alone_is_that_of_the_position_that_counts_as_the_first(first: int) -> None:
+    whole = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 1), tokens=T, keep=1,
+                             first=first, progress=False)
+    maps = sinkscope.Recording(whole.conditions, {name: x for name, x in whole.tensors.items() if name == "0.att"})
+    alpha = _alpha(maps, 0)
+    assert alpha is not None and np.allclose(alpha, whole["mean.alpha"][..., first], atol=1e-3)
 
 
 def test_the_front_end_gets_bytes_when_it_asks(recording: sinkscope.Recording, tmp_path: Path,

@@ -78,7 +78,10 @@ def same_recordings(found: dict[str, str], expected: dict[str, str]) -> None:
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     out = tmp_path_factory.mktemp("plain")
-    return out, studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
+    addresses = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
+    # A model that failed has no recording, and only a warning says so.
+    assert set(addresses) == {"llama", "bloom"}
+    return out, addresses
 
 
 def test_the_recording_is_that_of_the_same_prompts(plain: tuple[Path, dict[str, str]]) -> None:

@@ -49,16 +49,17 @@ export function readSafetensors(file) {
 
 /**
  * A llama of random weights that takes long enough for a request to stop to arrive.
- * @param {{ L: number, D: number, F: number, V: number, context: number }} sizes
+ * @param {{ L: number, D: number, F: number, V: number, context: number, K?: number }} sizes of 4 heads
  * @param {object} others what else the configuration says, or says otherwise
  */
-export function randomModel({ L, D, F, V, context }, others = {}) {
+export function randomModel({ L, D, F, V, context, K = D / 4 }, others = {}) {
   const shapes = { 'model.embed_tokens.weight': [V, D], 'model.norm.weight': [D] };
   for (let l = 0; l < L; l++) {
     const at = `model.layers.${l}.`;
     for (const name of ['input_layernorm', 'post_attention_layernorm'])
       shapes[`${at}${name}.weight`] = [D];
-    for (const name of ['q', 'k', 'v', 'o']) shapes[`${at}self_attn.${name}_proj.weight`] = [D, D];
+    for (const name of ['q', 'k', 'v']) shapes[`${at}self_attn.${name}_proj.weight`] = [4 * K, D];
+    shapes[`${at}self_attn.o_proj.weight`] = [D, 4 * K];
     shapes[`${at}mlp.gate_proj.weight`] = [F, D];
     shapes[`${at}mlp.up_proj.weight`] = [F, D];
     shapes[`${at}mlp.down_proj.weight`] = [D, F];
@@ -80,6 +81,7 @@ export function randomModel({ L, D, F, V, context }, others = {}) {
     model_type: 'llama',
     num_hidden_layers: L,
     num_attention_heads: 4,
+    head_dim: K,
     hidden_size: D,
     intermediate_size: F,
     vocab_size: V,

@@ -149,6 +149,9 @@ test('generating gives the text that follows, and hears it as it comes', async (
   const written = await model.generate(TEXT, { ...options, onText: (one) => heard.push(one) });
   assert.equal(heard.length, 6);
   assert.equal(heard.at(-1), written);
+  const usual = [];
+  await model.generate(TEXT, { onText: (one) => usual.push(one) });
+  assert.equal(usual.length, 16);
   assert.equal(await model.generate(TEXT, options), written);
   const run = await model.model.run((await model.tokenizer.encode(TEXT)).map(({ id }) => id));
   for await (const _ of run.generate(options));

@@ -75,12 +75,16 @@ for (const kernels of ['simd', 'base'])
 test('a run that measures has the numbers of one that keeps its maps, in less memory, and refuses rows', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const model = await engine.open(files(tiny));
-    const { L, H, G, K } = model.architecture;
+    const { L, H, G, K, D } = model.architecture;
     const fields = ['att', 'q', 'seen', 'out_norm', 'hidden'];
     const whole = await model.run(ids, { fields, maps: 0 });
     const sums = await model.run(ids, { fields, measuring: true });
-    const rows = ['logit_parts', 'tag_stream'];
-    const reads = metricsOf(engine.describe, fields).filter(({ metric }) => !rows.includes(metric));
+    const { metrics } = engine.describe;
+    const rows = metrics.filter((row) => !row.accumulated && row.fields.includes('hidden'));
+    assert.ok(rows.some(({ name }) => name === 'massive'));
+    const reads = metricsOf(engine.describe, fields).filter(
+      ({ metric }) => !rows.some(({ name }) => name === metric),
+    );
     for (const text of [ids, ids.slice(0, 5), [...ids, 4]]) {
       await whole.update(text);
       await sums.update(text);
@@ -92,15 +96,23 @@ test('a run that measures has the numbers of one that keeps its maps, in less me
     assert.equal((await failure(sums.metric('qk_dot', { layer: 0, head: 0 }))).where, 'qk_dot');
     assert.equal((await failure(sums.metric('alpha', { tokens: 3 }))).where, 'alpha');
     assert.equal((await failure(model.run(ids, { measuring: 1 }))).where, 'measuring');
-    for (const field of ['k', 'v']) assert.equal((await failure(sums.field(field))).where, field);
+    for (const field of ['k', 'v', 'hidden'])
+      assert.equal((await failure(sums.field(field))).where, field);
     assert.match(
       (await failure(sums.generate({ count: 1, temperature: 0 }).next())).text,
       /^expected all tokens at once, since a run that measures keeps no keys, but 13 are there already$/,
     );
     const bytes = (measuring) => model.runBytes(16, { fields, capacity: 16, maps: 0, measuring });
-    // Keys and values of one layer are left, and norms of all.
-    const vectors = H * L + 2 * G * (L - 1);
-    assert.equal((await bytes(false)) - (await bytes(true)), 64 * (vectors * K - 2 * G * L));
+    // Keys and values of one layer are left, and norms and spectra of all.
+    const vectors = (H * L + 2 * G * (L - 1)) * K - 2 * G * L + (L + 1) * (D - 1);
+    const saved = (await bytes(false)) - (await bytes(true));
+    assert.equal(saved, 64 * vectors - 64);
+    assert.equal((await bytes(['hidden_norm'])) + saved, (await bytes(false)) - 64);
+    const some = await model.run(ids, { fields, measuring: ['matrix_entropy'] });
+    await sums.update(ids);
+    assert.deepEqual(await some.metric('matrix_entropy'), await sums.metric('matrix_entropy'));
+    const none = await model.run(ids, { fields, measuring: ['hidden_norm'] });
+    assert.equal((await failure(none.metric('matrix_entropy'))).where, 'matrix_entropy');
   });
 });
 

@@ -91,15 +91,15 @@ function noting({ fails = () => false, context = 4, replicas } = {}) {
   return { model, runs, open: () => open };
 }
 
-test('runs keep the rows of maps and queries only where something reads them', async () => {
+test('runs keep the rows of maps and vectors only where something reads them', async () => {
   const late = [{ kind: 'late' }];
   for (const [metrics, cases, options, measuring] of [
-    [['loss', 'sink', 'cosines'], [[]], {}, [true]],
+    [['loss', 'sink', 'cosines'], [[]], {}, [['loss', 'sink', 'cosines']]],
     [['sink', 'dots'], [[]], {}, [false]],
     [['sink', 'tags'], [[]], {}, [false]],
     [['loss'], [late], { streaming: true }, [false]],
     [['sink'], [late, late, late], {}, [undefined, false, false, false]],
-    [['sink', 'kl'], [[{ kind: 'early', layer: 0 }]], {}, [undefined, true]],
+    [['sink', 'kl'], [[{ kind: 'early', layer: 0 }]], {}, [undefined, ['sink', 'kl']]],
   ]) {
     const { model, runs } = noting();
     await sweep(model, [[1, 1]], cases, { metrics, ...options });

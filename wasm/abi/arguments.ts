@@ -17,6 +17,10 @@ const KINDS: Record<string, [string, (x: unknown) => boolean]> = {
     `an integer from 0 to ${2 ** 48}`,
     (x) => Number.isInteger(x) && Number(x) >= 0 && Number(x) <= 2 ** 48,
   ],
+  'flag or list': [
+    'true, false or a list',
+    (x) => typeof x === 'boolean' || (isObject(x) && Number.isInteger((x as unknown[]).length)),
+  ],
   flag: ['true or false', (x) => typeof x === 'boolean'],
   call: ['a function', isFunction],
   object: ['an object', isObject],

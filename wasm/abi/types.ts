@@ -61,6 +61,8 @@ export interface Metric {
   readonly fields: readonly string[];
   /** True if the core accumulates the metric during a run, so that a run with `measuring` has it. */
   readonly accumulated: boolean;
+  /** True if it does so only when `measuring` is true or names the metric: eigenvalues take O(min(T, D)^3). */
+  readonly spectral: boolean;
   /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
   readonly averaged: boolean;
   /** True if `measure` computes the metric by default. */
@@ -196,8 +198,8 @@ export interface Describe {
     /** Numbers that encode the parameters of an edit, and those of the operation that it names. */
     readonly edit_values: number;
   };
-  /** Values that mark a streaming and a measuring run in its mask of fields. */
-  readonly flags: { readonly streaming: number; readonly measuring: number };
+  /** Values that mark runs in their mask of fields: streaming, measuring, and finding spectra. */
+  readonly flags: Readonly<Record<'streaming' | 'measuring' | 'spectral', number>>;
 }
 
 /** Rotary position embedding of a layer. */

@@ -89,17 +89,19 @@ async function main(args: string[], print: (text: string) => void) {
     ...(command === 'train' ? { lab: true } : {}),
     ...(workers === undefined ? {} : { workers: whole(workers, '--workers') }),
   });
+  let form: () => string;
   try {
     if (command === 'train') return await train(engine, given, print);
     const { result, text, csv } = await RUN[command](engine, { values, given, names, args });
     const measured_by = `Sinkscope ${engine.describe.version}`;
     // The tables have the version as a field of their own.
     const document = command === 'describe' ? result : { measured_by, ...result };
-    const form = values.json ? () => `${JSON.stringify(document)}\n` : values.csv && csv;
-    print((form || text)());
+    form = values.json ? () => `${JSON.stringify(document)}\n` : (values.csv && csv) || text;
   } finally {
     await engine.close();
   }
+  // The numbers of a long text make megabytes of JSON; the engine's memory is free by now.
+  print(form());
 }
 
 /** Refuses options about a text when another option replaces the text or makes them meaningless. */

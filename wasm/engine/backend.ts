@@ -37,7 +37,7 @@ export type RunRequest = {
   capacity: number;
   maps?: number;
   streaming?: boolean;
-  measuring?: boolean;
+  measuring?: boolean | readonly string[];
   from?: { run: number; layer: number };
 };
 type OpenModel = { address: number; architecture: Architecture; runs: Set<number> };
@@ -454,8 +454,11 @@ export class Backend {
     const names = fields ?? standard().map(({ name }) => name);
     // Every run records the logits at the last position, because generate draws from them.
     const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
-    const { flags } = this.#describe;
-    return mask | (streaming ? flags.streaming : 0) | (measuring ? flags.measuring : 0);
+    const { metrics, flags } = this.#describe;
+    const reads = measuring === true ? metrics.map(({ name }) => name) : measuring || [];
+    const isSpectral = reads.some((name) => metrics[find(metrics, name, 'metric')].spectral);
+    const measures = (measuring ? flags.measuring : 0) | (isSpectral ? flags.spectral : 0);
+    return mask | (streaming ? flags.streaming : 0) | measures;
   }
 
   #fieldIndex(name: string) {

@@ -44,7 +44,7 @@ type Made = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 const BY_EDITS = -1;
 
 /** The options that describe a run. */
-const WANTED = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag' };
+const WANTED = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };
 
 /** Options that a remote source has next to its address. */
 const REMOTE = {

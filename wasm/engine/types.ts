@@ -114,11 +114,12 @@ export interface RunOptions extends Options {
    */
   readonly maps?: number;
   /**
-   * Keeps of `att`, `scores`, `q`, `k` and `v` only what `accumulated` metrics need, over all tokens, and no
-   * rows: half the memory for a long text. The run refuses these fields and other metrics of them; it begins
-   * from no other run, and no other begins from it; it generates no token, since its keys are gone.
+   * Keeps of `att`, `scores`, `q`, `k`, `v` and `hidden` only what `accumulated` metrics need, over all tokens,
+   * and no rows: a fifth of the memory for a long text. The run refuses these fields and other metrics of
+   * them; it begins from no other run, and no other begins from it; no token can be appended, since its keys
+   * are gone. A list names the metrics that will be read, so that `spectral` ones are found only if named.
    */
-  readonly measuring?: boolean;
+  readonly measuring?: boolean | readonly string[];
   /**
    * Keeps only the keys and values that an eviction keeps, so that memory grows with its budget
    * and, by 12 bytes per token, with the text. Every head must evict, query by query (not snapkv);

@@ -12,7 +12,7 @@ import type { AnyTokenizer, Token } from '../text/types.ts';
 const SHARED_BY = 2;
 
 /** The fields of which a run that measures keeps sums. */
-const SUMMED = ['q', 'k', 'v', 'att', 'scores'];
+const SUMMED = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
 
 /**
  * Returns the fields that a run must record for these reads.
@@ -172,9 +172,10 @@ export async function sweep(
   // One extra plain run pays off when several runs begin from it.
   const isShared = derived.length > (comparisons.length ? 0 : SHARED_BY);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
-  // Maps, queries, keys and values are read again only when a run begins from another, or by some metrics.
+  // Maps and vectors are read again only when a run begins from another, or by some metrics.
   const maps = isShared ? undefined : 0;
-  const measuring = !isShared && !streaming && names.every((name) => isSummed(describe, name));
+  const measuring =
+    !isShared && !streaming && names.every((name) => isSummed(describe, name)) && names;
   const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
   const total = sequences.length * cases.length;
   const began = performance.now();
@@ -258,7 +259,7 @@ function ofStreams(describe: Describe) {
   return names.filter((name) => !compares(describe, name));
 }
 
-/** Whether a run that keeps no rows of maps, queries, keys and values has it. */
+/** Whether a run that keeps no rows of maps and vectors has it. */
 function isSummed({ metrics }: Describe, name: string) {
   const { accumulated, fields } = metrics[find(metrics, name, 'metric')];
   return accumulated || !fields.some((field) => SUMMED.includes(field));

@@ -2,7 +2,7 @@
  * The answers of Explore's questions: each is one plain sentence without symbols, computed from the numbers that the
  * stage draws. A sentence whose condition does not hold is not said.
  */
-import { claimOf, type Kind } from './claims';
+import { claimOf, WHERE } from './claims';
 import { firstKey, keysOf, mean, ofHead, type Frame, type Head } from './frame';
 import type { State } from './ask/state';
 import { answerOf as contestWords, contestOf } from './views/arrows';
@@ -13,13 +13,6 @@ import type { Choice } from './views/index';
 import { profile } from './views/norms';
 import { signed } from './views/settings';
 import { firstBare, judged, word } from './words';
-
-const WHERE: Readonly<Record<Kind, string>> = {
-  all: 'Almost every token attends to the first one.',
-  many: 'Many tokens attend mostly to the first one.',
-  weak: 'The first token gets more attention than an even share.',
-  none: 'This head does not single out the first token.',
-};
 
 function where(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);

@@ -50,6 +50,14 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
 /** `all` and `many`: of the rows; `weak`: above twice uniform, and large enough to be seen; else `none`. */
 export type Kind = 'all' | 'many' | 'weak' | 'none';
 
+/** What each of them says of where attention goes, in words without a number. */
+export const WHERE: Readonly<Record<Kind, string>> = {
+  all: 'Almost every token attends to the first one.',
+  many: 'Many tokens attend mostly to the first one.',
+  weak: 'The first token gets more attention than an even share.',
+  none: 'This head does not single out the first token.',
+};
+
 /** A column below it is hardly darker than paper. */
 const SEEN = 0.05;
 

@@ -89,6 +89,17 @@ describe('the answer', () => {
     expect(of(0.4, 0.3)).toMatch(/^Much .*, and some of what/);
     expect(of(0.1, 0.6)).toMatch(/^Little .*, and yet most of what/);
     expect(of(0.1, 0.1)).toMatch(/^Little .*, and little of what/);
+    // Half and a quarter are not more than that, nor is ε itself.
+    expect(of(0.5, 0.5)).toMatch(/^Much .*, and some of what/);
+    expect(of(0.9, 0.25)).toMatch(/^Most .*, and yet little of what/);
+    const atEps = { alpha: tensor([2, 2, 3], Array(12).fill(0.25)) };
+    const writes = (x: number) => ({ contribution_out_at: tensor([2, 2, 3], Array(12).fill(x)) });
+    expect(said('gives', { eps: 0.25 }, { ...atEps, ...writes(0.125) })).toMatch(
+      /^Little .*, and little of what/,
+    );
+    expect(said('gives', { eps: 0.25 }, { ...atEps, ...writes(0.75) })).toMatch(
+      /^Little .*, and yet most of what/,
+    );
   });
 
   it('says of vectors, of the next token, of halves of the text, and of a bias key', () => {
@@ -107,6 +118,16 @@ describe('the answer', () => {
     expect(norms(1, 1)).toBe(
       'The first token’s hidden state (its vector after each layer) is about as large, and its values are about as large on average.',
     );
+    // A quarter more, or a fifth less, is about as large.
+    expect(norms(1.25, 1.25)).toMatch(
+      /state .* is about as large, .* about as large on average\.$/,
+    );
+    expect(norms(1.375, 1.375)).toMatch(/state .* is larger than .* larger on average\.$/);
+    const fifth = {
+      hidden_norm: tensor([1, 3], [4, 5, 5]),
+      value_norm: tensor([1, 1, 3], [4, 5, 5]),
+    };
+    expect(said('norms', {}, fifth)).toMatch(/state .* is about as large, .* about as large on/);
     expect(said('next', { next: [{ text: ' sea', probability: 0.5 }] })).toBe(
       'The model’s first guess for the next token is “sea”.',
     );
@@ -127,6 +148,7 @@ describe('the answer', () => {
     expect(bias(0.6)).toMatch(/^In most heads, much/);
     expect(bias(0.2)).toMatch(/^In some heads/);
     expect(bias(0)).toMatch(/^In no heads/);
+    expect(bias(0.5)).toMatch(/^In some heads/);
   });
 
   it('says whether the text is predicted worse, better, or about as well', () => {
@@ -137,6 +159,8 @@ describe('the answer', () => {
     expect(without(0.009)).toBe(
       'Without this one head the model predicts this text about as well.',
     );
+    expect(without(0)).toMatch(/about as well/);
+    expect(without(Infinity)).toBe('Which heads matter?');
     const loss = (x: number) => ({ loss_at: tensor([3], [NaN, x, x]) });
     const edits = [{ kind: 'silence' }] as never;
     const changed = (x: number, sequences = 1) =>

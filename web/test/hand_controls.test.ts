@@ -31,6 +31,10 @@ describe('interventions', () => {
     expect(root.querySelector('.done')).toBeNull();
     const second = hand(frameOf({ subject: 'sigmoid' }), { shown: ['softmax', 'sigmoid'] });
     expect(second.to(0)).toMatchObject({ shown: ['softmax', 'sigmoid~silence(1,0)'], at: 1 });
+    // The hint is there as long as no cell, no key and no query is selected.
+    const hints = (change: Partial<State>) =>
+      hand(frameOf(), change).root.querySelectorAll('.hint').length;
+    expect([{}, { key: 0 }, { query: 0 }, { key: 1, query: 2 }].map(hints)).toEqual([1, 0, 0, 0]);
     // What is shown already is not shown twice.
     const twice = hand(frameOf(), { shown: ['softmax', 'softmax~silence(1,0)'] });
     expect(twice.to(0)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });

@@ -302,10 +302,10 @@ describe('a lab that trains', () => {
   it('is drawn every tenth of a second, and at its end', async () => {
     const lab = await ready();
     const [before, changed] = [calls.read, lab.changed.value];
-    await lab.run(3);
-    // After 100 ms and after 150 ms.
-    expect([calls.read - before, lab.changed.value - changed]).toEqual([2, 4]);
-    expect([...lab.picture!.data]).toEqual([3, 3]);
+    await lab.run(4);
+    // After 100 ms, after 200 ms, and at the end.
+    expect([calls.read - before, lab.changed.value - changed]).toEqual([3, 5]);
+    expect([...lab.picture!.data]).toEqual([4, 3]);
   });
 
   it('is kept every three seconds, and at its end', async () => {

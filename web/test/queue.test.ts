@@ -543,12 +543,12 @@ describe('the queue', () => {
     await idle();
     expect(acts().slice(2)).toEqual(['update a', 'update a']);
     expect(of('a')!.frame!.T).toBe(3);
-    // The plain run is kept for the next what-if, and closed with the last one.
+    // The plain run is kept for the next what-if, and closed with the last one of this model.
     ask([edited], {}, 'abc');
     ask(['a~silence(0,0)'], {}, 'abc');
     await idle();
     expect(acts().slice(4)).toEqual(['end a', 'run a from 3']);
-    ask(['b'], {}, 'abc');
+    ask(['b~silence(0,0)'], {}, 'abc');
     await idle();
     expect(acts().slice(6)).toEqual(['end a', 'end a', 'run b']);
   });

@@ -534,6 +534,11 @@ describe('About a model', () => {
     expect((await of(softmax(), cardOf('softmax', { measured: {} }))).texts('p')).not.toContain(
       'What softmax is.',
     );
+    // What was measured is of the weights as they were trained, and of nothing that is put in.
+    const edited = { class: 'counterfactual', edits: [{ kind: 'silence' }] } as never;
+    expect((await of(softmax(edited), cardOf('softmax'))).texts('p').join()).not.toContain(
+      'held-out',
+    );
   });
 
   it('of a checkpoint has what was stored, and of a counterfactual what was replaced', async () => {

@@ -102,6 +102,23 @@ describe('a file of numbers', () => {
     expect(placesOf(3, weight)).toEqual([1, 1]);
   });
 
+  it('names layers with attention by the numbers of a hybrid, and all of its layers in turn', () => {
+    const frame = frameOf({
+      architecture: { ...frameOf().architecture, layers: [1, 3], blocks: 4 },
+    } as never);
+    const norms = (data: number[], from?: number[]): Quantity => ({
+      ...{ name: 'norm', axes: ['layer'], shape: [data.length], data },
+      ...(from ? { from } : {}),
+    });
+    const layers = (quantity: Quantity) =>
+      numbersOf(toCsv([{ frame, quantities: [quantity] }], facts))
+        .slice(1)
+        .map((line) => line[2]);
+    expect(layers(norms([5, 6]))).toEqual(['1', '3']);
+    expect(layers(norms([5, 6, 7, 8]))).toEqual(['0', '1', '2', '3']);
+    expect(layers(norms([5, 6], [-1]))).toEqual(['-1', '0']);
+  });
+
   it('of JSON keeps shape and axes, has null for what is undefined, and every subject', () => {
     const all = [frameOf(), hostile].map((frame) => ({ frame, quantities: [weight] }));
     const made = JSON.parse(toJson('attention', all, facts));

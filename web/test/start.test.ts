@@ -150,9 +150,7 @@ describe('the first sentence', () => {
     expect(said('weak', 'none')).toBe(`… ${where}, it does not.`);
     expect(said('all', 'weak')).toBe('…');
     for (const other of ['none', 'all'] as const)
-      expect(said('none', other)).toBe(
-        'On this text, this head does not single out the first token.',
-      );
+      expect(said('none', other)).toBe('This head does not single out the first token.');
   });
 
   it('waits for the second model, and asks for it after the first', () => {

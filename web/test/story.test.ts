@@ -61,6 +61,28 @@ describe('queries and keys as arrows', () => {
     expect(answerOf({ rows: 8, wins: 7, aligned: 7, first: 0.2, others: -0.1, ratio: 1 })).toMatch(
       /^Almost every/,
     );
+    // The borders: a quarter and three quarters of the rows, and right angles.
+    const border = (change: object) =>
+      answerOf({ rows: 8, wins: 6, aligned: 6, first: 0.5, others: -0.5, ratio: 1, ...change });
+    expect(border({})).toMatch(/^Almost every .* and away from the others\.$/);
+    expect(border({ wins: 5 })).toMatch(/wins for some tokens only/);
+    expect(border({ wins: 2 })).toMatch(/does not win/);
+    expect(border({ aligned: 5 })).toMatch(/wins by its length/);
+    for (const right of [{ first: 0 }, { others: 0 }])
+      expect(border(right)).toMatch(/points more towards the first key than towards any other/);
+    // A key that is as good as another does not win, nor is it better aligned.
+    expect(contestOf(keyed(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
+      ...{ rows: 2, wins: 0, aligned: 0 },
+    });
+    const short = (cos: Parameters<typeof keyed>[0], norm: number) =>
+      arrows.says(keyed(cos, [norm, 5, 5]), at).includes('It wins although it is short');
+    expect([short(cosines(0.5, -0.5, -0.5), 1), short(cosines(0.5, -0.5, -0.5), 4)]).toEqual([
+      ...[true, false],
+    ]);
+    // A right angle with the first key, or with the others on average.
+    expect(short(cosines(0, -0.5, -0.5), 1)).toBe(false);
+    expect(short(cosines(0.5, 0, 0), 1)).toBe(false);
+    expect(arrows.says(keyed(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
     // Of a recording another key may count as the first.
     const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
     expect(contestOf(later as unknown as Frame, at)).toMatchObject({
@@ -154,8 +176,9 @@ describe('what each head writes', () => {
         'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 write 3.25.',
     );
     const words = (own: number) => littleWords(writtenOf(writes(2, 2, own, 2), at));
-    expect([0.9, 1.5, 2].map(words)).toEqual([
+    expect([0.9, 1, 1.5, 2].map(words)).toEqual([
       'This head writes little.',
+      'This head writes somewhat less than the others.',
       'This head writes somewhat less than the others.',
       'This head writes no less than the others.',
     ]);
@@ -356,9 +379,9 @@ describe('the story', () => {
     expect(await late()).toBe('Does the model use this head? Ablating it …');
     expect(await late(2.5, 2)).toMatch(/by −0\.500 nats/);
     expect(await late(0, 0.0023)).toMatch(
-      /by \+0\.0023 nats per token: on this text the model barely uses/,
+      /by \+0\.002 nats per token: on this text the model barely uses/,
     );
-    expect(await late(0, 1e-9)).toMatch(/by \+0\.0000000 nats/);
+    expect(await late(0, 1e-9)).toMatch(/by 0\.000 nats/);
     expect(await late(0, NaN)).toBe('');
     const { wants } = storyOf(4, [own]);
     await settle();
@@ -455,8 +478,8 @@ describe('the story', () => {
     expect(said[0]).toMatch(/^Softmax makes every row sum to 100%/);
     expect(said[1]).toMatch(/^Not by itself, but it has a price\./);
     expect(said[2]).toBe(
-      'Yes, at a price. On 100 other passages 0.4% of the heads of the sigmoid model have a sink, and of the softmax model, of the same size and data, 50%. ' +
-        'Its loss is 3.49 nats per token against 3.41: its perplexity is 8% higher.',
+      'Yes, at a price. On 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
+        'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher.',
     );
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
       /^Yes\. .* 10% lower\.$/,

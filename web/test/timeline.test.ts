@@ -58,6 +58,8 @@ describe('a step of a model', () => {
     expect([0, 1, 9, 31, 33, 1e9].map((step) => nearestStep(steps, step))).toEqual([
       0, 0, 10, 10, 100, 4000,
     ]);
+    // Of two that are equally near, the earlier one.
+    expect(nearestStep([1, 3, 15], 7)).toBe(3);
   });
 
   it('is named with the length of the run', () => {

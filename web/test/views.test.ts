@@ -1016,8 +1016,8 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.0625, 0]);
     expect(view.lines()).toEqual([
       ['share of the attention', 0.875, 0.125, 0],
-      ['share of the output, before the output matrix', 0.125, 0.25, 0.5],
-      ['share of the output, after it', 0.0625, 0.25, 0.5],
+      ['share of the output before W_O', 0.125, 0.25, 0.5],
+      ['share of the output after W_O', 0.0625, 0.25, 0.5],
     ]);
     expect(named(gives.numbers(frame, at))).toHaveLength(3);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);

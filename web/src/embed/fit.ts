@@ -191,7 +191,7 @@ export function fitting(
       fitted = '';
       look();
     });
-    const now = [box.width, box.height, cells, pictures].map(Math.round).join(' ');
+    const now = [box.width, box.height, cells, pictures].map((one) => one.toFixed(0)).join(' ');
     const layouts = layoutsFor(box, cells, pictures);
     const isOther = now !== fitted;
     if (!isOther && !isCut(room, layouts[place]!)) return;

@@ -247,7 +247,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   // What is drawn over the others is named first; lines of one name and color have one entry.
   const named = series
     .filter((one, i) => series.findIndex(isAlike(one)) === i)
-    .sort((a, b) => Number(a.faint ?? false) - Number(b.faint ?? false));
+    .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"

@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { claimOf, type Claim, type Kind } from '../claims';
+import { claimOf, WHERE, type Claim, type Kind } from '../claims';
 import {
   examples,
   normalizeField,
@@ -33,6 +33,7 @@ import { attention, weightScale } from '../views/attention';
 import { part } from '../page/view';
 import {
   alphaOf,
+  capital,
   givenWords,
   headName,
   isBelow,
@@ -69,13 +70,9 @@ function firstInFull(frame: Frame): string {
     : name;
 }
 
-/** The answer that the first map gives, in words without a number. */
-const ANSWERS: Readonly<Record<Kind, (first: string) => string>> = {
-  all: (first) => `Almost every token attends to the first one: ${first}.`,
-  many: (first) => `Many tokens attend mostly to the first one: ${first}.`,
-  weak: (first) => `The first token gets more attention than an even share: ${first}.`,
-  none: () => 'On this text, this head does not single out the first token.',
-};
+/** The answer that the first map gives, which names the first token. */
+const answerOf = (kind: Kind, frame: Frame) =>
+  kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${firstInFull(frame)}.`);
 
 /** Whether the second model does what the first one does. */
 function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[]): string {
@@ -98,7 +95,7 @@ export function lead(frames: readonly Frame[], claims: readonly Claim[]): string
   if (first.T < 2)
     return `${who}This text has a single token, which can only attend to itself: type more.`;
   const kind = claims[0]?.kind;
-  const answer = kind ? ANSWERS[kind](firstInFull(first)) : '';
+  const answer = kind ? answerOf(kind, first) : '';
   return `${who}${answer}${otherWords(frames, claims)}`.trim();
 }
 
@@ -108,8 +105,8 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}; ${head} gives it most. Rows of sigmoid
-    need not sum to 100%, as those of softmax must.`;
+    return html`No head gives ${first} more than ${number}; ${head} gives it most. Rows of
+    ${frame.operation.label} need not sum to 100%, as those of softmax must.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)};
   ${explained(`an even share would be ${percent(claim.even, 0)}.`)}`;
@@ -119,26 +116,20 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
 function moreWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
-  const share = frame.operation.normalises
-    ? ''
-    : ` As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${percent(meanAlpha(frame), 0)} on average.`;
-  const mean = frame.operation.normalises
-    ? ` The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}.`
-    : '';
+  const average = percent(meanAlpha(frame), 0);
+  const more = frame.operation.normalises
+    ? `. The mean over all ${L * H} heads is ${average}`
+    : ` on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${average} on average`;
   return (
-    `${capitalName(frame)}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
+    `${capital(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isMost ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
-    `Its rows sum to ${sumWords(claim.rowSum)}${frame.operation.normalises ? '' : ' on average'}.${mean}${share}`
+    `Its rows sum to ${sumWords(claim.rowSum)}${more}.`
   );
 }
 
 /** The model without the step that it is shown at. */
 function nameOf(frame: Frame | undefined): string {
   return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
-}
-
-function capitalName(frame: Frame): string {
-  return nameOf(frame).replace(/^\w/, (letter) => letter.toUpperCase());
 }
 
 /** What the quantized preview changes, until the exact weights are loaded. */
@@ -325,7 +316,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       all.map(({ frame, subject }, i) => {
         const claim = frame && claims[frames.findIndex((one) => one.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capitalName(frame)}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capital(nameOf(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,

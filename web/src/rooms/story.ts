@@ -19,6 +19,7 @@ import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { outputs } from '../views/outputs';
+import { signed } from '../views/settings';
 import {
   capital,
   givenWords,
@@ -73,22 +74,23 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [part(place, 'step-words'), part(place, 'step-picture')];
 }
 
-/** The first sentence answers the question, the next ones say what the picture shows, and its numbers are behind a door. */
-function answer(said: string, intro: TemplateResult | typeof nothing = nothing): TemplateResult {
+/** What is said where a reader asks for it. */
+const door = (title: string, said: string) =>
+  said
+    ? html`<details class="more">
+        <summary>${title}</summary>
+        <p>${explained(said)}</p>
+      </details>`
+    : nothing;
+
+const paragraphs = (...all: readonly string[]) => all.map((one) => html`<p>${explained(one)}</p>`);
+
+/** The first sentence answers the question; where others say what the picture shows, its numbers are behind a door. */
+function answer(said: string, intro?: unknown): TemplateResult {
   const end = said.indexOf('. ') + 1 || said.length;
-  const rest = html`<p>${explained(said.slice(end).trim())}</p>`;
+  const rest = said.slice(end).trim();
   return html`<p class="answer">${said.slice(0, end)}</p>
-    ${intro}
-    ${
-      end === said.length
-        ? nothing
-        : intro === nothing
-          ? rest
-          : html`<details class="more">
-              <summary>Numbers</summary>
-              ${rest}
-            </details>`
-    }`;
+    ${intro ?? paragraphs(rest)} ${intro ? door('Numbers', rest) : nothing}`;
 }
 
 /** How many heads do what the first picture shows. */
@@ -198,10 +200,7 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
 };
 
 /** A step that is one view of the first model, its sentence at the left, followed by what `intro` says. */
-function ofView(
-  view: View,
-  intro: (frame: Frame, at: Head, context: Context) => TemplateResult,
-): Build {
+function ofView(view: View, intro: (frame: Frame, at: Head, context: Context) => unknown): Build {
   return (place, { context, scope }) => {
     const [words, picture] = columns(place);
     const figure = new Figure(picture, view, context, scope, {
@@ -230,24 +229,13 @@ function ofView(
 }
 
 /** 3: why the first key wins. */
-const keys = ofView(
-  arrows,
-  () =>
-    html`<p>
-        A head compares the query of a token with the keys of the tokens that it sees: the farther a
-        key reaches along the query, the higher its score (the dots), and the more attention it
-        gets.
-      </p>
-      <p>${explained(SOFTMAX_AND_SIGMOID)}</p>
-      <p>Choose a token: its query points to the right.</p>`,
+const keys = ofView(arrows, () =>
+  paragraphs(
+    'A head compares the query of a token with the keys of the tokens that it sees: the farther a key reaches along the query, the higher its score (the dots), and the more attention it gets.',
+    SOFTMAX_AND_SIGMOID,
+    'Choose a token: its query points to the right.',
+  ),
 );
-
-/** Two significant digits and a sign; a change below 0.01 keeps its order of magnitude. */
-function signed(change: number): string {
-  const size = Math.abs(change);
-  const digits = size >= 0.01 || size === 0 ? 3 : Math.min(7, 1 - Math.floor(Math.log10(size)));
-  return `${change < 0 ? '−' : '+'}${size.toFixed(digits)}`;
-}
 
 /** What the model's prediction loses without the head. */
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
@@ -265,16 +253,14 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
 /** Why the text falls apart without a token that adds little. */
 const MOVES =
   'If the token is taken away, as in step 2, this attention moves to tokens with longer values.';
+const BARS =
+  'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one.';
 
 /** 4: what such a head writes, beside the other heads. */
 const output: Build = (place, given) => {
   const step = ofView(outputs, (frame, at, context) => {
     const purpose = purposeWords(frame, at);
-    return html`<p>${explained(purpose && `${purpose} ${MOVES}`)}</p>
-      <p>
-        A bar is the mean length of what a head adds for a token, red for heads with a sink at the
-        first token. Select one.
-      </p>
+    return html`${paragraphs(purpose && `${purpose} ${MOVES}`, BARS)}
       <p class="late">${explained(ablatedWords(frame, at, context))}</p>`;
   })(place, given);
   return {
@@ -371,16 +357,7 @@ const training: Build = (place, { context, scope }) => {
         said,
       );
       const all = framesOf(shownOf(context, context.state.value.shown));
-      const over = seedWords(all, context);
-      render(
-        over
-          ? html`<details class="more">
-              <summary>How sure is that?</summary>
-              <p>${over}</p>
-            </details>`
-          : nothing,
-        seeds,
-      );
+      render(door('How sure is that?', seedWords(all, context)), seeds);
       figure.update(walking);
     },
   };
@@ -418,48 +395,38 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
   if (!first || !second || !isTwin(first, second)) return '';
   const of = (frame: Frame, name: string) => Number(cardOf(frame, context)?.measured[name] ?? NaN);
   const [own, other] = [of(first, 'loss'), of(second, 'loss')];
-  const [sinks, none] = [first, second].map((frame) => of(frame, 'sink_1') / 100) as [
-    number,
-    number,
-  ];
+  const [sinks, none] = [of(first, 'sink_1') / 100, of(second, 'sink_1') / 100];
   if (!Number.isFinite(own + other + sinks + none)) return '';
   const size = 100 * Math.expm1(other - own);
   return (
-    `Yes${size > 0 ? ', at a price' : ''}. On 100 other passages ${percent(none)} of the heads of the sigmoid model have a sink, and of the softmax model, of the same size and ` +
-    `data, ${percent(sinks, 0)}. Its loss is ${show(other)} nats per token against ${show(own)}: its perplexity is ${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.`
+    `Yes${size > 0 ? ', at a price' : ''}. On 100 other passages ${percent(none)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `size, same data) ${percent(sinks, 0)}. The loss of the sigmoid model is ${show(other)} nats per token against ${show(own)}: its perplexity is ` +
+    `${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.`
   );
 }
+
+const ANSWER = 'An attention sink is where heads put the attention that they must give away.';
+const REMEMBER = {
+  'Why is it there?':
+    'Softmax makes every row sum to 100%, also where a token needs nothing from the head. The first token is visible to all, and its value adds little.',
+  'Is it harmful?':
+    'Not by itself, but it has a price. Where old tokens are dropped to save memory, the first one must stay, or the text falls apart. ' +
+    'And a sink comes with a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',
+} as const;
 
 /** What to remember, and what comes after the story. */
 function deeper(place: HTMLElement, context: Context, frames: readonly Frame[]): void {
   const shown = trained(context.state.value.shown);
-  const twins = twinWords(frames, context);
+  const all = { ...REMEMBER, 'Can a model do without?': twinWords(frames, context) };
   render(
-    html`<p class="answer">
-        An attention sink is where heads put the attention that they must give away.
-      </p>
+    html`<p class="answer">${ANSWER}</p>
       <dl>
-        <dt>Why is it there?</dt>
-        <dd>
-          Softmax makes every row sum to 100%, also where a token needs nothing from the head. The
-          first token is visible to all, and its value adds little.
-        </dd>
-        <dt>Is it harmful?</dt>
-        <dd>
-          Not by itself, but it has a price. Where old tokens are dropped to save memory, the first
-          one must stay, or the text falls apart. And a sink comes with a few very large numbers,
-          which are hard to store in few bits (<a
-            href=${context.link({ room: 'purpose', why: 0, shown })}
-            >Why it matters</a
-          >
-          measures both).
-        </dd>
-        ${
-          twins
-            ? html`<dt>Can a model do without?</dt>
-                <dd>${explained(twins)}</dd>`
-            : nothing
-        }
+        ${Object.entries(all).map(
+          ([title, said]) =>
+            said &&
+            html`<dt>${title}</dt>
+              <dd>${explained(said)}</dd>`,
+        )}
       </dl>
       <h3>Go deeper</h3>
       <a class="button primary" href=${lessonLink(LESSONS[0]!.slug)}

@@ -152,8 +152,8 @@ export class Recorded {
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          The sink is of use. A published model, ${model}, continues the grey text. It has no
-          marker: the token that stands first, “${first}”, is its sink. At the right, later tokens
+          The sink is of use. A published model, ${model}, continues the grey text, which no marker
+          begins: the token that stands first, “${first}”, is its sink. At the right, later tokens
           cannot attend to it.
         </p>
         <div class="recorded-texts">

@@ -67,14 +67,9 @@ export const gives: View = {
         label: `Attention and contribution of each key, ${headWords(at, frame)} of ${frame.title}. ${said}`,
         series: [
           { name: 'share of the attention', color: '--sink', values: gets! },
-          {
-            name: 'share of the output, before the output matrix',
-            color: '--ink-3',
-            values: mixed!,
-            dash: '3,3',
-          },
+          { name: 'share of the output before W_O', color: '--ink-3', values: mixed!, dash: '3,3' },
           ...(added
-            ? [{ name: 'share of the output, after it', color: '--query', values: added }]
+            ? [{ name: 'share of the output after W_O', color: '--query', values: added }]
             : []),
         ],
       },

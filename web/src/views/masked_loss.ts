@@ -1,4 +1,5 @@
 /** What a masked model loses at hidden positions without its strongest key, beside a causal model at the same positions. */
+import { nothing } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';
 import { isMasked, type Frame } from '../frame';
 import { part, type DrawOptions, type View } from '../page/view';
@@ -107,7 +108,7 @@ export const maskedLoss: View = {
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const one = made.get(frame.tokens);
       showJob(job, 'Measure', maskedLoss.says(frame, options.at), {
-        progress: percent(one?.share ?? 0, 0),
+        progress: one ? percent(one.share, 0) : nothing,
       });
       picture.hidden = !one?.whole;
       if (!one?.whole) return;

@@ -122,7 +122,7 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
         });
   // What is shown is drawn over the others.
   return [...bands(frames, quantity), ...own, ...others].sort(
-    (a, b) => Number(b.faint ?? false) - Number(a.faint ?? false),
+    (a, b) => Number(Boolean(b.faint)) - Number(Boolean(a.faint)),
   );
 }
 

@@ -2,7 +2,7 @@
 dump."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from . import __version__, metrics
 from .attention import Call
 from .gather import Heads
-from .probe import ROW_SUM_ROUNDING, Facts
+from .probe import ROW_SUM_ROUNDING, Facts, window_of
 from .recorder import Assembly, Measured, edited
 from .recording import Array, Recording
 from .settings import FIELDS, Settings
@@ -62,6 +62,7 @@ def record_maps(
     edits: Sequence[Mapping[str, Any] | str] = (),
     licence: str | None = None,
     command: str | None = None,
+    _known: "Known | None" = None,
 ) -> Recording:
     """A recording of the attention maps of many prompts, with the numbers that `record` gives.
 
@@ -71,7 +72,7 @@ def record_maps(
     q, k, v: of each prompt its layers [H or G, T, K]: norms, ratios, contributions and the cosine gap.
     hidden: of each prompt [blocks + 1, T, D], the input of each layer and the output of the last.
     mask: causal, prefix or bidirectional; causal where no query of the first prompt has weight on a
-        later key.
+        later key. A window is found where each query has weight on as many keys.
     operation: what made the weights. Rows of softmax must sum to 1; those of others need not, and alpha
         is then of their shares, beside raw alpha and the row sums.
     layers, blocks: the model's own numbers of these layers, and how many layers it has.
@@ -100,12 +101,21 @@ def record_maps(
             raise ValueError(f"{absent[0]}: expected those of each prompt of maps, found {i}")
         calls = list(_calls(given, parts, f"maps[{i}]"))
         if facts is None:
-            facts = _facts(calls, settings, operation, layers, blocks)
+            facts = _facts(calls, settings, operation, layers, blocks, _known)
+            ranges = _known.ranges if _known else _ranges(calls, facts)
+            visible = [_between(*of) for of in ranges]
+            facts = replace(
+                facts,
+                windows=[window_of(*of, facts.kind) for of in ranges],
+                seen=torch.stack([sees.sum(-1) for sees in visible]),
+            )
         ids, written = _tokens(strings, facts.T, i)
         heads = Heads(facts, settings, 1, int(i < keep))
         for call in calls:
             _check(call, facts, operation)
-            heads.visit(replace(call, seen=facts.visible(slice(0, facts.T), call.device)))
+            sees = visible[len(heads.layers) % facts.L]
+            _refuse_unseen(call, ~sees, "its window")
+            heads.visit(replace(call, seen=sees))
         found = {name: x[0] for name, x in heads.metrics().items()}
         kept = heads.kept(0, ids) if i < keep else {}
         if "hidden" in parts:
@@ -134,15 +144,17 @@ def record_maps(
         "H": facts.H,
         "G": facts.G,
         "K": facts.K,
-        "D": D or facts.H * facts.K,
-        "V": V,
+        "D": D or (_known and _known.D) or facts.H * facts.K,
+        "V": max(V, _known.V if _known else 1),
         "dtype": None,
         "attention": None,
         "operation": operation,
-        "mask": {"kind": facts.kind} | ({"prefix": facts.prefix} if facts.kind == "prefix" else {}),
+        **facts.mask(),
     }
     if facts.layers != list(range(facts.blocks)):
         model |= {"blocks": facts.blocks, "layers": facts.layers}
+    if _known and _known.softcap is not None:
+        model["softcap"] = _known.softcap
     token = assembly.kept[0].tokens[settings.first] if assembly.kept else None
     return assembly.recording(
         {
@@ -229,12 +241,52 @@ def _calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
         )
 
 
+@dataclass(frozen=True)
+class Known:
+    """What whoever saw the maps come into being knows of the model beside them."""
+
+    ranges: Sequence[tuple[Tensor, Tensor]]  # of each layer the first and the last key that each query sees, [T]
+    G: int
+    K: int
+    D: int
+    V: int
+    softcap: float | None
+
+
+def _ranges(calls: Sequence[Call], facts: Facts) -> list[tuple[Tensor, Tensor]]:
+    """Of each layer the first and the last key that each query sees: all that the mask shows, but where softmax gives
+    weight to a window of keys alone. Single keys may have a weight of 0 in all heads, too."""
+    key, whole = torch.arange(facts.T), (torch.zeros(facts.T, dtype=torch.long), facts.last)
+    found = []
+    for call in calls:
+        assert call.weights is not None
+        has = (call.weights > 0).any(1)[0]
+        first, last = torch.where(has, key, facts.T).amin(-1), torch.where(has, key, -1).amax(-1)
+        width = int((key - first).max()) + 1
+        ends = facts.last if facts.kind != "bidirectional" else (key + width - 1).clamp_max(facts.T - 1)
+        is_window = (
+            facts.operation in ("softmax", "sink_logit")
+            and 1 < width < facts.T
+            and torch.equal(first, (key - width + 1).clamp_min(0))
+            and torch.equal(last, ends)
+        )
+        found.append((first, last) if is_window else whole)
+    return found
+
+
+def _between(first: Tensor, last: Tensor) -> Tensor:
+    """bool [T, T]"""
+    key = torch.arange(len(first))
+    return (key >= first[:, None]) & (key <= last[:, None])
+
+
 def _facts(
     calls: Sequence[Call],
     settings: Settings,
     operation: str,
     layers: Sequence[int] | None,
     blocks: int | None,
+    known: Known | None,
 ) -> Facts:
     if not calls:
         raise ValueError("maps: expected one layer or more, found none")
@@ -262,11 +314,12 @@ def _facts(
     if total <= numbers[-1]:
         raise ValueError(f"blocks: expected more than {numbers[-1]}, found {total}")
     key = calls[0].key if calls[0].key is not None else calls[0].value
+    G, K = (known.G, known.K) if known else (H, 1)
     return Facts(
         T,
         H,
-        H if key is None else key.shape[1],
-        1 if key is None else key.shape[3],
+        G if key is None else key.shape[1],
+        K if key is None else key.shape[3],
         kind,
         prefix if kind == "prefix" else 0,
         [None] * L,
@@ -288,12 +341,7 @@ def _check(call: Call, facts: Facts, operation: str) -> None:
             f"[{H}, {T}, {T}] in layer {call.layer}"
         )
     assert call.weights is not None
-    hidden = ~facts.visible(slice(0, T), torch.device("cpu"))
-    if call.weights.masked_select(hidden).any():
-        raise ValueError(
-            f"maps: expected no weight on keys that the {facts.kind} mask hides, found some in layer "
-            f"{call.layer}"
-        )
+    _refuse_unseen(call, ~facts.visible(slice(0, T), torch.device("cpu")), f"the {facts.kind} mask")
     if operation == "softmax":
         sums = call.weights.sum(-1)
         off = (sums - 1).abs()
@@ -305,6 +353,12 @@ def _check(call: Call, facts: Facts, operation: str) -> None:
                 f"in layer {call.layer}; where something else takes a share, name it: "
                 'operation="sink_logit", "sigmoid", ...'
             )
+
+
+def _refuse_unseen(call: Call, hidden: Tensor, by: str) -> None:
+    assert call.weights is not None
+    if call.weights.masked_select(hidden).any():
+        raise ValueError(f"maps: expected no weight on keys that {by} hides, found some in layer {call.layer}")
 
 
 def _is_half(x: Tensor) -> bool:

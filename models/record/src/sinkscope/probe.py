@@ -54,6 +54,16 @@ class Facts:
     def L(self) -> int:
         return len(self.windows)
 
+    def mask(self) -> dict[str, Any]:
+        """`mask` of a recording's model, and `windows` where layers have different ones."""
+        windows = set(self.windows)
+        mask: dict[str, Any] = {"kind": self.kind}
+        if self.kind == "prefix":
+            mask["prefix"] = self.prefix
+        if self.kind == "causal" and len(windows) == 1 and None not in windows:
+            mask = {"kind": "window", "window": self.windows[0]}
+        return {"mask": mask} | ({"windows": self.windows} if self.kind == "causal" and len(windows) > 1 else {})
+
     @property
     def last(self) -> Tensor:
         """The last key that each query could see, [T]: a window narrows neither baselines nor pairs."""
@@ -76,11 +86,12 @@ class Seen:
     name: str
     run: int
     path: tuple[Place, ...]
+    softcap: float | None
 
     @classmethod
     def of(cls, call: Call) -> "Seen":
         K, V = (0 if x is None else x.shape[-1] for x in (call.query, call.value))
-        return cls(call.shape[1], call.G, K, V, where(call), call.run, call.path)
+        return cls(call.shape[1], call.G, K, V, where(call), call.run, call.path, call.softcap)
 
 
 def where(call: Call) -> str:
@@ -210,12 +221,10 @@ class Probe:
         H, T = self.calls[0].H, self.T
         groups, widths, values = ({getattr(seen, of) for seen in self.calls} for of in ("G", "K", "V"))
         kind, prefix = self._kind()
-        windows = [_window(first, last, kind) for first, last, _ in self.ranges]
+        windows = [window_of(first, last, kind) for first, last, _ in self.ranges]
         layers, blocks, members = layers_of(model, self.calls, ran)
         K = max(widths)
-        if K == 0:
-            config: Any = config_of(model)
-            K = getattr(config, "head_dim", None) or max(1, width(model)[0] // H)
+        K = K or head_width(model, H)
         # Where layers group their heads otherwise, keys and values are counted by head.
         wide = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
         return Facts(
@@ -349,7 +358,7 @@ def _tower(path: tuple[Place, ...]) -> str:
     return outer if outer.endswith(("_model", "_tower")) else head or "the model"
 
 
-def _window(first: Tensor, last: Tensor, kind: str) -> int | None:
+def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
     """The number of keys that a windowed layer sees; None where no query lacks a key before it."""
     t = torch.arange(len(first))
     if kind == "bidirectional":
@@ -366,6 +375,12 @@ def config_of(model: nn.Module) -> Any:
     having.sort(key=lambda m: not isinstance(m, PreTrainedModel))
     found: Any = having[0].config if having else None
     return found.get_text_config() if hasattr(found, "get_text_config") else found
+
+
+def head_width(model: nn.Module, H: int) -> int:
+    """K of a model that gives its weights alone."""
+    config: Any = config_of(model)
+    return int(getattr(config, "head_dim", None) or max(1, width(model)[0] // H))
 
 
 def width(model: nn.Module) -> tuple[int, int]:

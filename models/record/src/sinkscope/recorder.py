@@ -496,12 +496,6 @@ class Recorder:
         if not self.reads_ids:
             prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
         D, V = width(self.model)
-        windows = set(facts.windows)
-        mask: dict[str, Any] = {"kind": facts.kind}
-        if facts.kind == "prefix":
-            mask["prefix"] = facts.prefix
-        if facts.kind == "causal" and len(windows) == 1 and None not in windows:
-            mask = {"kind": "window", "window": facts.windows[0]}
         model: dict[str, Any] = {
             "id": model_id or getattr(config, "_name_or_path", "") or name_of(self.model),
             "revision": revision or getattr(config, "_commit_hash", None),
@@ -516,12 +510,10 @@ class Recorder:
             "dtype": self._dtype(),
             "attention": getattr(config, "_attn_implementation", None) or "eager",
             "operation": facts.operation,
-            "mask": mask,
+            **facts.mask(),
         }
         if facts.layers != list(range(facts.blocks)):
             model |= {"blocks": facts.blocks, "layers": facts.layers}
-        if facts.kind == "causal" and len(windows) > 1:
-            model["windows"] = facts.windows
         if facts.softcap is not None:
             model["softcap"] = facts.softcap
         ids = prompts[0].ids

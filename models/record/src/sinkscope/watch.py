@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from . import probe
 from .attention import Call, UnsupportedModel, Watch, observe
-from .maps import record_maps
+from .maps import Known, record_maps
 from .recording import Recording
 
 
@@ -24,11 +24,14 @@ class _Layer:
     module: nn.Module
     seen: probe.Seen
     rows: list[Tensor] = field(default_factory=list)  # [H, t, S]
+    first: list[Tensor] = field(default_factory=list)  # the first and the last key that each query sees, [t]
+    last: list[Tensor] = field(default_factory=list)
     length: int = 0  # queries so far
     sink: bool = False
     keys: Tensor | None = None  # [G, S, 2]: two numbers of each key of the last pass, by which it is known
 
-    def add(self, rows: Tensor, sink: bool, keys: Tensor | None) -> None:
+    def add(self, rows: Tensor, visible: Tensor, sink: bool, keys: Tensor | None) -> None:
+        """rows [H, t, S], visible bool [t, S]"""
         t, S = rows.shape[1:]
         if self.rows and not self._goes_on(keys, S - t):
             raise UnsupportedModel(
@@ -38,6 +41,9 @@ class _Layer:
             )
         self.rows.append(rows)
         self.length += t
+        key = torch.arange(self.length - S, self.length)
+        self.first.append(torch.where(visible, key, self.length).amin(-1))
+        self.last.append(torch.where(visible, key, -1).amax(-1))
         self.sink, self.keys = self.sink or sink, keys
 
     def _goes_on(self, keys: Tensor | None, before: int) -> bool:
@@ -46,6 +52,10 @@ class _Layer:
             return before == self.length
         start = self.keys.shape[1] - before
         return start >= 0 and torch.equal(keys[:, :before], self.keys[:, start:])
+
+    def range(self, T: int) -> tuple[Tensor, Tensor]:
+        """The first and the last key that each query sees, [T]."""
+        return torch.cat(self.first)[:T], torch.cat(self.last)[:T].clamp_max(T - 1)
 
     def map(self, T: int) -> Tensor:
         """[H, T, T]; a cache that keeps the last keys alone holds those before each query."""
@@ -77,8 +87,9 @@ class Seen:
         probe.refuse_crossed(call)
         chunks = list(call.chunks())
         att = torch.cat([chunk.att for chunk in chunks], 2).cpu()
+        visible = torch.cat([chunk.visible.expand(B, 1, -1, S) for chunk in chunks], 2)[:, 0].cpu()
         if T == S:
-            _refuse_padding(call, torch.cat([chunk.visible.expand(B, 1, -1, S) for chunk in chunks], 2)[:, 0].cpu())
+            _refuse_padding(call, visible)
         if call.run != self._run:
             self._run, self._at = call.run, 0
             self._goes_on = bool(self._batch) and T < S and len(self._batch) == B
@@ -100,7 +111,7 @@ class Seen:
                 layers.append(_Layer(call.module, probe.Seen.of(call)))
             elif self._at >= len(layers) or layers[self._at].module is not call.module:
                 raise UnsupportedModel(f"{probe.where(call)}: expected the layers of the pass before, found another")
-            layers[self._at].add(att[b], call.sinks is not None, None if keys is None else keys[b])
+            layers[self._at].add(att[b], visible[b], call.sinks is not None, None if keys is None else keys[b])
         self._at += 1
 
     @property
@@ -140,7 +151,21 @@ class Seen:
             strings,
             edits=edits,
             operation=options.pop("operation", "sink_logit" if sinks else "softmax"),
+            _known=self._known(T),
             **options,
+        )
+
+    def _known(self, T: int) -> Known:
+        layers = self._sequences[0]
+        H, G, K = ({getattr(layer.seen, of) for layer in layers} for of in ("H", "G", "K"))
+        D, V = probe.width(self._model)
+        return Known(
+            [layer.range(T) for layer in layers],
+            G.pop() if len(G) == 1 else max(H),
+            max(K) or probe.head_width(self._model, max(H)),
+            D,
+            V or 1,
+            layers[-1].seen.softcap,
         )
 
     def _numbers(self) -> tuple[list[int], int]:

@@ -1,0 +1,168 @@
+#include "spectrum.h"
+
+#include "kernels.h"
+#include "pack.h"
+#include "scalar.h"
+
+#include <math.h>
+#include <string.h>
+
+/* An off-diagonal number below this moves no eigenvalue that counts, since the trace is 1. */
+#define NEGLIGIBLE 1e-15
+/* The QR steps for one eigenvalue: two or three converge, and the bound ends the loop for any
+ * input. */
+#define STEPS 16
+
+/* Returns row i of a symmetric matrix stored as n (n + 1) / 2 numbers: those left of the diagonal,
+ * and it. */
+static double *row_of(double *matrix, size_t i) {
+    return matrix + i * (i + 1) / 2;
+}
+
+/* Adds H^T H of at most SS_SPECTRUM_ROWS rows to gram; within these rows sums are floats. */
+static void add_rows(double *gram, float *buffer, const float *h, size_t n, size_t D) {
+    float *columns = buffer, *tiles = columns + n * SS_SPECTRUM_COLUMNS;
+    float *out = tiles + n * SS_SPECTRUM_COLUMNS, *panels = out + D * SS_SPECTRUM_COLUMNS;
+    ss_pack_columns(panels, h, D, D, n);
+    for (size_t i = 0; i < D; i += SS_SPECTRUM_COLUMNS) {
+        size_t rows = D - i < SS_SPECTRUM_COLUMNS ? D - i : SS_SPECTRUM_COLUMNS;
+        for (size_t r = 0; r < rows; r++)
+            for (size_t t = 0; t < n; t++) columns[r * n + t] = h[t * D + i + r];
+        ss_tile(tiles, columns, n, rows, n);
+        ss_matmul(out, D, tiles, panels, NULL, rows, i + rows, n);
+        for (size_t r = 0; r < rows; r++)
+            ss_add_shares(row_of(gram, i + r), out + r * D, 1.0, false, i + r + 1);
+    }
+}
+
+/* Writes the Gram matrix of the n rows of H or of its D columns, whichever is smaller, and returns
+ * its size. */
+static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
+    if (n <= D) {
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j <= i; j++)
+                row_of(gram, i)[j] = (double)ss_dot(h + i * D, h + j * D, D);
+        return n;
+    }
+    size_t numbers = D * (D + 9) / 2;
+    memset(gram, 0, numbers * sizeof *gram);
+    for (size_t t = 0, rows; t < n; t += rows) {
+        rows = n - t < SS_SPECTRUM_ROWS ? n - t : SS_SPECTRUM_ROWS;
+        add_rows(gram, (float *)(void *)(gram + numbers), h + t * D, rows, D);
+    }
+    return D;
+}
+
+/* Sums are added in so many lanes, which vectors of doubles hold. */
+#define LANES 4
+
+/* The reflection of an earlier row: A - u w^T - w u^T is what it leaves of A. */
+typedef struct reflection {
+    const double *u, *w;
+} reflection;
+
+/* Applies an earlier reflection to the first n numbers of row i, then returns row . u, and
+ * out += u[i] row. Each row is read once for both. */
+static double update_row(double *restrict out, double *restrict row, const double *restrict u,
+                         const double *restrict old_u, const double *restrict old_w, size_t i,
+                         size_t n) {
+    double factor = u[i], by_w = old_u[i], by_u = old_w[i], sums[LANES] = {0}, sum = 0.0;
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            row[j + k] -= by_w * old_w[j + k] + by_u * old_u[j + k];
+            sums[k] += row[j + k] * u[j + k];
+            out[j + k] += row[j + k] * factor;
+        }
+    for (; j < n; j++) {
+        row[j] -= by_w * old_w[j] + by_u * old_u[j];
+        sum += row[j] * u[j];
+        out[j] += row[j] * factor;
+    }
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]) + sum;
+}
+
+/* Applies an earlier reflection to the first n rows and columns, and computes out = A u. */
+static void update(double *out, double *matrix, const double *u, reflection old, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        double *row = row_of(matrix, i), sum = update_row(out, row, u, old.u, old.w, i, i);
+        row[i] -= 2.0 * old.u[i] * old.w[i];
+        out[i] = row[i] * u[i] + sum;
+    }
+}
+
+/*
+ * Finds one reflection H = I - 2 u u^T / |u|^2 that leaves row n with its diagonal and one number
+ * next to it, which is returned; stores u in the row and w in work[n]. The rows above are changed
+ * by the next call: until then only the reflection before this one, `old`, is applied to them.
+ */
+static double reflect(double *matrix, double *work, reflection old, size_t n) {
+    double *u = row_of(matrix, n), square = 0.0, along = 0.0, by_w = old.u[n], by_u = old.w[n];
+    for (size_t j = 0; j <= n; j++) u[j] -= by_w * old.w[j] + by_u * old.u[j];
+    for (size_t j = 0; j + 1 < n; j++) square += u[j] * u[j];
+    double length = u[n - 1], half = 0.0; /* |u|^2 / 2, once u is the vector */
+    if (square > 0.0) {
+        square += u[n - 1] * u[n - 1];
+        length = u[n - 1] > 0.0 ? -sqrt(square) : sqrt(square);
+        half = square - u[n - 1] * length;
+        u[n - 1] -= length;
+    }
+    update(work, matrix, u, old, n);
+    for (size_t j = 0; j < n; j++) along += u[j] * work[j];
+    for (size_t j = 0; j < n; j++)
+        work[j] = half > 0.0 ? (work[j] - along / (2.0 * half) * u[j]) / half : 0.0;
+    return length;
+}
+
+/* Does a QR step on rows first..last of the tridiagonal matrix (`diagonal`, `off_diagonal`). */
+static void qr_step(double *diagonal, double *off_diagonal, size_t first, size_t last) {
+    double gap = (diagonal[last - 1] - diagonal[last]) / 2.0, off = off_diagonal[last - 1];
+    double root = sqrt(gap * gap + off * off);
+    double shift = diagonal[last] - off * off / (gap + (gap < 0.0 ? -root : root));
+    double x = diagonal[first] - shift, bulge = off_diagonal[first];
+    for (size_t k = first; k < last; k++) {
+        double r = sqrt(x * x + bulge * bulge), c = r > 0.0 ? x / r : 1.0;
+        double s = r > 0.0 ? bulge / r : 0.0;
+        double a = diagonal[k], b = diagonal[k + 1], o = off_diagonal[k];
+        if (k > first) off_diagonal[k - 1] = r;
+        diagonal[k] = c * c * a + 2.0 * c * s * o + s * s * b;
+        diagonal[k + 1] = s * s * a - 2.0 * c * s * o + c * c * b;
+        off_diagonal[k] = x = c * s * (b - a) + (c * c - s * s) * o;
+        if (k + 1 == last) return;
+        bulge = s * off_diagonal[k + 1];
+        off_diagonal[k + 1] *= c;
+    }
+}
+
+static void find_eigenvalues(double *diagonal, double *off_diagonal, size_t n) {
+    for (size_t last = n - 1; last > 0; last--)
+        for (int i = 0; i < STEPS && fabs(off_diagonal[last - 1]) > NEGLIGIBLE; i++) {
+            size_t first = last - 1;
+            while (first > 0 && fabs(off_diagonal[first - 1]) > NEGLIGIBLE) first--;
+            qr_step(diagonal, off_diagonal, first, last);
+        }
+}
+
+float ss_matrix_entropy(double *work, const float *h, size_t n, size_t D) {
+    double trace = 0.0, entropy = 0.0;
+    size_t size = multiply(work, h, n, D), numbers = size * (size + 1) / 2;
+    if (size < 2) return NAN;
+    double *diagonal = work + numbers, *off_diagonal = diagonal + size, *w[2];
+    w[0] = off_diagonal + size;
+    w[1] = w[0] + size;
+    reflection old = {row_of(work, size - 1), w[1]}; /* of nothing: its w is 0 */
+    memset(w[1], 0, size * sizeof *w[1]);
+    for (size_t i = 0; i < size; i++) trace += row_of(work, i)[i];
+    if (!(trace > 0.0) || !isfinite(trace)) return NAN;
+    for (size_t i = 0; i < numbers; i++) work[i] /= trace;
+    for (size_t i = size - 1; i > 0; i--) {
+        double *own = w[(size - 1 - i) % 2];
+        off_diagonal[i - 1] = reflect(work, own, old, i);
+        old = (reflection){row_of(work, i), own};
+    }
+    for (size_t i = 0; i < size; i++) diagonal[i] = row_of(work, i)[i];
+    find_eigenvalues(diagonal, off_diagonal, size);
+    for (size_t i = 0; i < size; i++)
+        if (diagonal[i] > 0.0) entropy -= diagonal[i] * ss_log(diagonal[i]);
+    return (float)(entropy / ss_log((double)size));
+}
