@@ -188,6 +188,20 @@ static void write_defaults(ss_writer *writer) {
     ss_write_end(writer, '}');
 }
 
+/* Callers of a binary check and encode by these numbers, which they could only copy otherwise. */
+static void write_limits(ss_writer *writer) {
+    ss_write_begin(writer, "limits", '{');
+    ss_write_number(writer, "tokens", SS_TOKENS_MAX);
+    ss_write_number(writer, "threads", SS_WORKERS_MAX);
+    ss_write_number(writer, "edit_values", SS_EDIT_VALUES);
+    ss_write_end(writer, '}');
+    ss_write_begin(writer, "flags", '{');
+    ss_write_number(writer, "streaming", SS_STREAMS);
+    ss_write_number(writer, "measuring", SS_MEASURES);
+    ss_write_number(writer, "spectral", SS_SPECTRA);
+    ss_write_end(writer, '}');
+}
+
 static void write_status(ss_writer *writer) {
     ss_write_begin(writer, "status", '[');
     for (int i = 0; i < SS_STATUS_N; i++) {
@@ -297,6 +311,7 @@ ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err) {
     write_edits(&writer);
     write_training(&writer);
     write_defaults(&writer);
+    write_limits(&writer);
     write_status(&writer);
     write_letters(&writer);
     return finish(&writer, err);

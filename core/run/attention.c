@@ -16,8 +16,8 @@ static size_t bias_keys(const ss_arch *arch) {
 
 /* Fills scratch->keys with the bias key (or its value; zeros if `first` is NULL), then T rows of
  * the trace. */
-static float *put_behind(const ss_pass *pass, const ss_scratch *scratch, const float *first,
-                         const float *rows, size_t T) {
+static float *prepend_bias_key(const ss_pass *pass, const ss_scratch *scratch, const float *first,
+                               const float *rows, size_t T) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t K = (size_t)arch->K, bias = bias_keys(arch);
     float *out = scratch->keys;
@@ -37,7 +37,7 @@ static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_featu
     size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_K, l * arch->G + g, 0);
     if (feature != SS_FEATURE_NONE || keys > T) {
-        float *own = put_behind(
+        float *own = prepend_bias_key(
             pass, scratch, ss_owned(trace->model->layers[l].bias_keys, arch->bias_key, g, arch->K),
             rows, T);
         ss_map_features(pass, l, feature, own, keys);
@@ -53,7 +53,7 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
     size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_V, l * arch->G + g, 0);
     if (keys > T)
-        rows = put_behind(
+        rows = prepend_bias_key(
             pass, scratch,
             ss_owned(trace->model->layers[l].bias_values, arch->bias_key_value, g, arch->K), rows,
             T);
@@ -247,7 +247,7 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
 
 /* True if a single row can read its keys and values in place: packing would cost more than the
  * product. */
-static bool is_alone(const ss_pass *pass, int rows, ss_feature feature) {
+static bool is_single_row(const ss_pass *pass, int rows, ss_feature feature) {
     return rows == 1 && feature == SS_FEATURE_NONE && !bias_keys(&pass->trace->model->arch);
 }
 
@@ -293,7 +293,7 @@ static void attend_head(const void *job, size_t i, size_t at) {
     int gone = a->t0 - ss_held(pass, l, g, a->t0);
     /* An edit may give the heads of a group different feature maps. */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
-    if (is_alone(pass, a->n, feature)) {
+    if (is_single_row(pass, a->n, feature)) {
         attend_alone(pass, scratch, l, h, a->t0, gone);
         return;
     }
@@ -308,7 +308,7 @@ static void attend_head(const void *job, size_t i, size_t at) {
 
 /* Whether heads may run on different threads. Per-query edits and MLP feature maps share buffers
  * of the pass, so they may not. */
-static bool are_apart(const ss_pass *pass, int l) {
+static bool heads_are_independent(const ss_pass *pass, int l) {
     const ss_arch *arch = &pass->trace->model->arch;
     for (int h = 0; h < arch->H; h++)
         if (pass->trace->choices[l * arch->H + h].operation->feature == SS_FEATURE_MLP)
@@ -318,7 +318,8 @@ static bool are_apart(const ss_pass *pass, int l) {
 
 bool ss_heads_are_independent(const ss_pass *pass) {
     bool independent = true;
-    for (int l = 0; l < pass->trace->model->arch.L; l++) independent &= are_apart(pass, l);
+    for (int l = 0; l < pass->trace->model->arch.L; l++)
+        independent &= heads_are_independent(pass, l);
     return independent;
 }
 
@@ -333,7 +334,7 @@ static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id fi
     size_t K = (size_t)arch->K, stride = bias_keys(arch) + (size_t)trace->slots;
     size_t keys = (size_t)ss_mask_end(mask, t + n - 1, T);
     const float *q = ss_row(trace, SS_FIELD_Q, head, t);
-    if (is_alone(pass, n, trace->choices[head].operation->feature))
+    if (is_single_row(pass, n, trace->choices[head].operation->feature))
         score_alone(scratch->scores, q,
                     ss_row(trace, SS_FIELD_K, l * arch->G + h / (arch->H / arch->G), 0), keys, K);
     else
@@ -356,7 +357,7 @@ void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, s
     size_t bias = bias_keys(arch);
     ss_feature feature = trace->choices[head].operation->feature;
     if (feature == SS_FEATURE_MLP) pass->layer = l; /* edits of weights check the layer */
-    if (!is_alone(pass, n, feature))
+    if (!is_single_row(pass, n, feature))
         pack_keys(pass, scratch, l, h / (arch->H / arch->G), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));
     for (int end = t + n, rows; t < end; t += rows) {
@@ -374,7 +375,8 @@ void ss_attend(ss_pass *pass, int l, int t0, int n) {
      * rows. */
     uint64_t work = 2 * (uint64_t)(n + 8) * (uint64_t)(t0 + n) * (uint64_t)(arch->H * arch->K);
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
-    ss_pool_run(are_apart(pass, l) ? pass->pool : NULL, attend_head, &a, (size_t)arch->H, work);
+    ss_pool_run(heads_are_independent(pass, l) ? pass->pool : NULL, attend_head, &a,
+                (size_t)arch->H, work);
     for (int g = 0; pass->cache.held && g < arch->G; g++)
         ss_cache_compact(pass, l, g, n + ss_held(pass, l, g, t0));
 }

@@ -71,8 +71,8 @@ static void embed(ss_pass *pass, int t0, int n) {
 }
 
 /* Rotates queries or keys of layer l, and norms them before or after that if the model does so. */
-static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
-                        int n) {
+static void norm_and_rotate(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
+                            int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t K = (size_t)arch->K, H = (size_t)heads, pairs = (size_t)arch->rotary_width / 2;
     if (arch->qk_norm == SS_QK_NORM_HEAD) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
@@ -97,7 +97,7 @@ static void record_heads(const ss_trace *trace, ss_field_id field, int l, int he
 
 /* Stores keys or values [n][G][K] in the cache, which is the trace; the chunk begins at token
  * t0. */
-static void keep_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, const float *rows) {
+static void cache_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, const float *rows) {
     const ss_trace *trace = pass->trace;
     size_t K = (size_t)trace->model->arch.K;
     int G = trace->model->arch.G;
@@ -262,17 +262,17 @@ static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
 
     /* The cache takes the keys, then the values. */
     ss_linear_rows(pass, pass->kv, pass->y, &layer->k, (size_t)n);
-    place_heads(pass, l, pass->kv, &layer->k_norm, arch->G, n);
+    norm_and_rotate(pass, l, pass->kv, &layer->k_norm, arch->G, n);
     edit_heads(pass, SS_AT_KEYS, l, pass->kv, arch->G, t0, n);
-    keep_heads(pass, SS_FIELD_K, l, t0, n, pass->kv);
+    cache_heads(pass, SS_FIELD_K, l, t0, n, pass->kv);
     ss_linear_rows(pass, pass->kv, pass->y, &layer->v, (size_t)n);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->kv, t0, n);
     edit_heads(pass, SS_AT_VALUES, l, pass->kv, arch->G, t0, n);
-    keep_heads(pass, SS_FIELD_V, l, t0, n, pass->kv);
+    cache_heads(pass, SS_FIELD_V, l, t0, n, pass->kv);
     record_out_norms(pass, l, pass->kv, t0, n);
 
     ss_linear_rows(pass, pass->q, pass->y, &layer->q, (size_t)n);
-    place_heads(pass, l, pass->q, &layer->q_norm, arch->H, n);
+    norm_and_rotate(pass, l, pass->q, &layer->q_norm, arch->H, n);
     edit_heads(pass, SS_AT_QUERIES, l, pass->q, arch->H, t0, n);
     record_heads(trace, SS_FIELD_Q, l, arch->H, t0, n, pass->q);
 
@@ -307,7 +307,7 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
 
 /* Applies edits to the residual stream after layer l - 1 (l = 0: the embedding) and records it;
  * the next layer reads the result. */
-static void leave_stream(ss_pass *pass, int l, int t0, int n) {
+static void record_hidden(ss_pass *pass, int l, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     ss_trace_clear_rounded(pass->trace, l, t0, n, 0);
     ss_edits_at(
@@ -329,7 +329,7 @@ static void one_layer(ss_pass *pass, int l, int t0, int n) {
     const float *ffn_out = ffn_block(pass, l, t0, n);
     if (arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
     after_block(pass, &layer->ffn_norm, ffn_out, n);
-    leave_stream(pass, l + 1, t0, n);
+    record_hidden(pass, l + 1, t0, n);
 }
 
 /* -ln softmax(logits)[token]; work [V] is overwritten and may be the logits themselves. */
@@ -447,7 +447,7 @@ static void begin_chunk(ss_pass *pass, int t0, int n) {
         return;
     }
     embed(pass, t0, n);
-    leave_stream(pass, 0, t0, n);
+    record_hidden(pass, 0, t0, n);
 }
 
 /* Selects the rows of the chunk that begins at token t0. */

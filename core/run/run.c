@@ -15,9 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Most tokens of a run that an eviction keeps within the context: 2^20. */
-#define TOKENS_MAX (1 << 20)
-
 /* ---- memory ------------------------------------------------------------------------------ */
 
 /* Takes a * b * c floats. If the product overflows, the arena counts as full. */
@@ -248,7 +245,7 @@ static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
 }
 
 static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
-    if (desc->capacity < 1 || desc->capacity > TOKENS_MAX) return refuse_capacity(desc, err);
+    if (desc->capacity < 1 || desc->capacity > SS_TOKENS_MAX) return refuse_capacity(desc, err);
     if (desc->fields & ~(SS_FIELDS_ALL | SS_STREAMS | SS_MEASURES | SS_SPECTRA))
         return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
     return desc->from ? check_from(desc, err) : SS_OK;

@@ -16,6 +16,8 @@
 #include "edits/edit.h"
 
 #define SS_BY_EDITS (-1)
+/* Most tokens of a run that an eviction keeps within the context. */
+#define SS_TOKENS_MAX (1 << 20)
 #define SS_MAP_BYTES ((size_t)64 << 20)
 
 typedef struct ss_run_desc {

@@ -1023,8 +1023,8 @@ export default [
   [
     'a size of 4 GB becomes none',
     'wasm/abi/module.ts',
-    'bytes < 2 ** 32 ?',
-    'bytes <= 2 ** 32 ?',
+    'bytes < MEMORY_BYTES ?',
+    'bytes <= MEMORY_BYTES ?',
     'memory',
   ],
   [

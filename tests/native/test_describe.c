@@ -107,6 +107,9 @@ static void check_keys(const cJSON *row, const char *keys) {
 static void check_promises(const cJSON *ours) {
     const cJSON *row, *letter, *letters = cJSON_GetObjectItem(ours, "letters");
     check_keys(ours, "tversion nabi tkernels");
+    CASE("limits and flags");
+    check_keys(cJSON_GetObjectItem(ours, "limits"), "ntokens nthreads nedit_values");
+    check_keys(cJSON_GetObjectItem(ours, "flags"), "nstreaming nmeasuring nspectral");
     for (size_t i = 0; i < sizeof promised / sizeof *promised; i++) {
         CASE(promised[i].section);
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(ours, promised[i].section)) {

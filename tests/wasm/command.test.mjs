@@ -6,18 +6,11 @@ import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { differencesText, isRecording } from '../../wasm/command/recording.ts';
-import {
-  count,
-  idsOf,
-  number,
-  runCommand,
-  specialOf,
-  speedWords,
-  summary,
-  textsOf,
-  thresholdsOf,
-  whole,
-} from '../../wasm/command/command.ts';
+import { runCommand } from '../../wasm/command/command.ts';
+import { speedWords } from '../../wasm/command/measure.ts';
+import { specialOf, textsOf } from '../../wasm/command/open.ts';
+import { summary } from '../../wasm/command/summary.ts';
+import { count, idsOf, number, thresholdsOf, whole } from '../../wasm/command/values.ts';
 import { searchOpened } from '../../wasm/command/suffix.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
 import { codeOf, listOf, readText } from '../../wasm/command/text_file.ts';

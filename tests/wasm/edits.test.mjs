@@ -30,7 +30,13 @@ const describe = {
     },
     { name: 'hide', parameters: [{ name: 'key', type: 'index', required: true }] },
   ],
+  limits: { edit_values: 13 },
 };
+
+test('the build says how many numbers encode an edit', () => {
+  const wider = { ...describe, limits: { edit_values: 20 } };
+  assert.equal(encodeEdits([{ kind: 'hide', key: 0 }], wider).length, 21);
+});
 
 test('an edit is its kind and thirteen numbers, of which those that are not given are none', () => {
   const encoded = (...edits) => {

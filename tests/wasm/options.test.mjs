@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { commandWords } from '../../wasm/command/command.ts';
+import { commandWords } from '../../wasm/command/recording.ts';
 import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.ts';
 import { oneLine, visible } from '../../wasm/command/output.ts';
 import { openTokenizer } from '../../wasm/index.ts';

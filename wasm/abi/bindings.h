@@ -5,7 +5,7 @@
 #include "../../core/sinkscope.h"
 
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define WASM_ABI_VERSION 9
+#define WASM_ABI_VERSION 10
 
 /* [address, type, rank, dims x 4, strides x 4, 0]; strides in elements. */
 typedef struct wasm_view {

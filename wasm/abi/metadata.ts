@@ -1,7 +1,7 @@
 /** Decodes values of a GGUF file's metadata, whose bounds the core has checked. */
 import { SinkscopeError } from './errors.ts';
 
-/** type: of the value or of the elements; count: number of elements */
+/** `type` is that of the value or of its elements, of which there are `count`. */
 export type Raw = { bytes: Uint8Array; type: number; count: number; isArray: boolean };
 type Value = string | number | boolean | readonly string[] | readonly boolean[] | readonly number[];
 

@@ -5,11 +5,11 @@
 import { request } from '#host';
 import { readRenewing } from '../host/renew.ts';
 import { SinkscopeError } from './errors.ts';
-import { sharedMemory } from './memory.ts';
+import { MEMORY_BYTES, sharedMemory } from './memory.ts';
 import type { Raw } from './metadata.ts';
 
 /** Version of the ABI that these files call. */
-const ABI_VERSION = 9;
+const ABI_VERSION = 10;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
@@ -164,7 +164,7 @@ export class Module {
 
   /** Reserves a block of memory, which the caller releases. */
   reserve(bytes: number) {
-    const address = bytes < 2 ** 32 ? this.call('reserve', bytes) >>> 0 : 0;
+    const address = bytes < MEMORY_BYTES ? this.call('reserve', bytes) >>> 0 : 0;
     if (address) return address;
     const text = `expected room for ${bytes} more bytes; ${this.size} are in use`;
     throw new SinkscopeError('no_memory', 'memory', text);

@@ -190,6 +190,16 @@ export interface Describe {
     /** Number of keys in a table: Sink_1 and the largest of k = 2 .. keys. */
     readonly keys: number;
   };
+  readonly limits: {
+    /** Most tokens of a run that evicts within the context. */
+    readonly tokens: number;
+    /** Most threads that share one run. */
+    readonly threads: number;
+    /** Numbers that encode the parameters of an edit, and those of the operation that it names. */
+    readonly edit_values: number;
+  };
+  /** Values that mark runs in their mask of fields: streaming, measuring, and finding spectra. */
+  readonly flags: Readonly<Record<'streaming' | 'measuring' | 'spectral', number>>;
 }
 
 /** Rotary position embedding of a layer. */

@@ -1,16 +1,22 @@
 /**
  * Implements `map`, `generate` and `ablate`, which read one text at once, with the terms of `load`.
  */
-import { SinkscopeError } from '../abi/errors.ts';
+import { SinkscopeError, expect } from '../abi/errors.ts';
 import { oneLine } from './output.ts';
 import { csvOf } from './sheet.ts';
 import { percent } from './tasks.ts';
+import { missing } from './options.ts';
+import { openNamed, specialOf } from './open.ts';
+import { count, number } from './values.ts';
+import { LoadedModel } from '../load/loaded_model.ts';
+import { readText } from './text_file.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
-import type { LoadedModel } from '../load/loaded_model.ts';
 import type { TextOptions, TextMeasures } from '../load/types.ts';
+import type { Asked } from './values.ts';
+import type { Engine } from '../engine/types.ts';
 
 /** Options of the three commands; each reads some of them. */
-export type OneText = TextOptions & {
+type OneText = TextOptions & {
   layer?: number;
   head?: number;
   eps?: number;
@@ -100,4 +106,40 @@ export function ablationText({
 /** @param map [T, T] */
 function rowsOf({ shape: [T], data }: Tensor) {
   return Array.from({ length: T }, (_, t) => [...data.slice(t * T, (t + 1) * T)]);
+}
+
+/** Opens a model, uses it on one text, and closes it. */
+export async function withText<Result>(
+  engine: Engine,
+  { names: [name], values, given }: Asked,
+  use: (model: LoadedModel, text: string, options: OneText) => Promise<Result>,
+) {
+  const texts = [given.text, given['text-file']].filter((one) => one !== undefined);
+  const one = 'one of --text and --text-file';
+  if (texts.length === 0) throw missing('text', one);
+  expect(texts.length === 1, 'text', one, texts.length);
+  const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
+  const optional = (key: 'layer' | 'head') =>
+    values[key] === undefined ? undefined : count(values[key], `--${key}`);
+  const { edits, ...parts } = await openNamed(engine, name, values);
+  const model = new LoadedModel({ ...parts, engine, isOwner: false });
+  try {
+    return await use(model, text, {
+      edits,
+      special: specialOf(model.tokenizer, values.special),
+      layer: optional('layer'),
+      head: optional('head'),
+      ...(values.eps === undefined ? {} : { eps: number(values.eps, 0, 1, '--eps') }),
+      ...(values.count === undefined
+        ? {}
+        : {
+            count: count(values.count, '--count'),
+            temperature: number(values.temperature, 0, 1e6, '--temperature'),
+            topK: count(values['top-k'], '--top-k'),
+            seed: count(values.seed, '--seed'),
+          }),
+    });
+  } finally {
+    await model.close();
+  }
 }

@@ -6,23 +6,23 @@ import type { Describe, EditKind } from '../abi/types.ts';
 
 interface Option {
   meaning: string;
-  /** placeholder of its value; an option without one is a flag */
+  /** Placeholder of its value; an option without one is a flag. */
   value?: string;
-  /** default */
+  /** Default value. */
   standard?: string;
-  /** whether it may occur more than once */
+  /** The option may occur more than once. */
   repeats?: true;
 }
 type Options = Readonly<Record<string, Option>>;
 interface Command {
-  /** of positional arguments */
+  /** Names of positional arguments. */
   names: readonly string[];
-  /** describes the positional arguments */
+  /** Describes the positional arguments. */
   takes: string;
   usage: readonly string[];
-  /** on one line */
+  /** One line of help. */
   meaning: string;
-  /** further help */
+  /** Further help. */
   more?: string;
   options: (describe: Describe) => Options;
 }

@@ -4,8 +4,15 @@ import { open, stat } from 'node:fs/promises';
 import { sha256 } from '../loading/hash.ts';
 import { compareRecordings, recordStudy } from '../recording/study.ts';
 import { leastTokens } from '../study/judge.ts';
-import type { OpenedModel } from './command.ts';
+import { basename, dirname, isAbsolute } from 'node:path';
+import { missing, refuse } from './options.ts';
+import { expect } from '../abi/errors.ts';
+import { count, number } from './values.ts';
+import { openOut } from './out_folder.ts';
+import { expectThere, openModel } from './open.ts';
+import type { OpenedModel } from './open.ts';
 import type { Engine } from '../engine/types.ts';
+import type { Asked } from './values.ts';
 
 /** Recordings have shorter headers. */
 const HEADER_BYTES_MAX = 1e8;
@@ -30,7 +37,7 @@ export async function isRecording(path: string) {
   }
 }
 
-export async function openFile(engine: Engine, path: string) {
+async function openFile(engine: Engine, path: string) {
   return engine.openRecording(await openAsBlob(path));
 }
 
@@ -60,7 +67,7 @@ export async function readRecording(engine: Engine, path: string, thresholds?: n
 }
 
 /** Records an opened model and returns the bytes. */
-export async function recordOpened(
+async function recordOpened(
   opened: OpenedModel,
   options: {
     keep: number;
@@ -110,4 +117,69 @@ export function differencesText(
     ? `${differences.length} differences beyond ${tolerance} in ${compared.length} tensors`
     : `${compared.length} tensors agree within ${tolerance}`;
   return `${[...lines, ...unmatched, end].join('\n')}\n`;
+}
+
+/** Measures a model, writes a recording, and prints it. */
+export async function recordModel(engine: Engine, { names: [name], values, args }: Asked) {
+  const { precision, licence, out = '' } = values;
+  if (!out) throw missing('--out', 'a file to write');
+  expect(['half', 'single'].includes(precision), '--precision', 'half or single', precision);
+  const folder = await openOut(dirname(out), [basename(out)]);
+  const study = await openModel(engine, name, values);
+  const bytes = await recordOpened(study, {
+    keep: count(values.keep, '--keep'),
+    fields: values.fields.split(','),
+    half: precision === 'half',
+    licence,
+    source: values['text-file'] && basename(values['text-file']),
+    command: commandWords(args),
+  });
+  await folder.write([{ path: basename(out), data: bytes }]);
+  return readRecording(engine, out);
+}
+
+/**
+ * Returns the command in shell syntax, with absolute paths, which depend on the machine, cut to
+ * their last part.
+ */
+export function commandWords(args: readonly string[]) {
+  const words = args.map((one) => {
+    const [, prefix, path] = /^(--[\w-]+=)?(.*)$/s.exec(one) ?? [];
+    return `${prefix ?? ''}${isAbsolute(path) ? basename(path) : path}`;
+  });
+  const quoted = (word: string) =>
+    /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return ['sinkscope', ...words].map(quoted).join(' ');
+}
+
+/** Compares two recordings, or one recording and a model that is measured under the same conditions. */
+export async function compare(engine: Engine, { names, values, given }: Asked) {
+  const tolerance = number(values.tolerance, 0, 1e9, '--tolerance');
+  const kinds = await Promise.all(names.map(isRecording));
+  for (const name of names) await expectThere(name);
+  expect(kinds.includes(true), 'A B', 'a recording among the two', 'two models');
+  if (!kinds.includes(false)) {
+    const others = Object.keys(given).filter(
+      (one) => !['tolerance', 'json', 'kernels', 'workers'].includes(one),
+    );
+    refuse(given, others, 'needs a model, and both are recordings');
+  }
+  const [recording] = await Promise.all(
+    names.filter((_, i) => kinds[i]).map((path) => openFile(engine, path)),
+  );
+  const { prompts, eps, edits } = recording.conditions;
+  const sameConditions = {
+    tokens: String(prompts.T),
+    sequences: String(prompts.count),
+    eps: eps.join(','),
+  };
+  const [a, b] = await Promise.all(
+    names.map(async (name, i) => {
+      if (kinds[i]) return openFile(engine, name);
+      const opened = await openModel(engine, name, { ...values, ...sameConditions });
+      if (!values.edit) opened.edits = edits.map(({ label: _, ...edit }) => edit);
+      return engine.openRecording(await recordOpened(opened, { keep: prompts.kept, half: false }));
+    }),
+  );
+  return { tolerance, ...(await compareRecordings(a, b, { tolerance })) };
 }

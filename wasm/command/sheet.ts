@@ -2,7 +2,7 @@
 import { editLabel } from '../engine/edits.ts';
 import { oneLine } from './output.ts';
 import type { Describe } from '../abi/types.ts';
-import type { Found } from './command.ts';
+import type { Found } from './measure.ts';
 
 type Cells = (string | number | null | undefined)[];
 

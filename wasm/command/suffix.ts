@@ -1,8 +1,12 @@
 /** Searches a suffix for the first sequence and tests it on the others. */
 import { expect, unlike } from '../abi/errors.ts';
-import { searchSuffix } from '../index.ts';
-import type { OpenedModel } from './command.ts';
+import { searchSuffix } from '../study/suffix.ts';
+import { openModel } from './open.ts';
+import { count, whole } from './values.ts';
+import type { OpenedModel } from './open.ts';
 import type { SuffixGoal } from '../study/types.ts';
+import type { Values } from './values.ts';
+import type { Engine } from '../engine/types.ts';
 
 /** Quantity of each goal, with the sign of its score. */
 const QUANTITIES = {
@@ -72,4 +76,16 @@ export function suffixText({
     );
   }
   return `${lines.join('\n')}\n`;
+}
+
+export async function searchModel(engine: Engine, name: string, values: Values) {
+  const options = {
+    goal: values.goal,
+    length: whole(values.length, '--length'),
+    steps: count(values.steps, '--steps'),
+    width: whole(values.width, '--width'),
+    seed: count(values.seed, '--seed'),
+    prompt: values.prompt === undefined ? undefined : whole(values.prompt, '--prompt'),
+  };
+  return searchOpened(await openModel(engine, name, values), options);
 }

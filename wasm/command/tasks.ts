@@ -1,9 +1,13 @@
 /** Measures how evicting the first key changes the accuracy of tasks, compared with another key. */
-import { copyTask, measureTask, recallTask, textTask } from '../index.ts';
-import type { Special, OpenedModel } from './command.ts';
-import type { Model } from '../engine/types.ts';
+import { copyTask, measureTask, recallTask, textTask } from '../study/tasks.ts';
+import { openModel } from './open.ts';
+import { count, whole } from './values.ts';
+import type { Special } from './values.ts';
+import type { OpenedModel } from './open.ts';
+import type { Engine, Model } from '../engine/types.ts';
 import type { Task, TaskFound, TaskScores, TaskMean } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
+import type { Values } from './values.ts';
 
 /** Makes the tasks that need a tokenizer or the vocabulary. */
 export async function makeTasks(
@@ -28,7 +32,7 @@ export async function makeTasks(
   return tasks;
 }
 
-export async function measureTasks(
+async function measureTasks(
   { id, model, sequences, edits, made }: Omit<OpenedModel, 'made'> & { made: readonly Task[] },
   seed: number,
 ) {
@@ -67,4 +71,15 @@ export function tasksText({ model, tasks }: { model: string; tasks: readonly Tas
     ];
   });
   return `${[`${model}: mean ± standard error over prompts`, ...lines].join('\n')}\n`;
+}
+
+export async function doTasks(engine: Engine, name: string, values: Values) {
+  const options = {
+    copied: whole(values.copied, '--copied'),
+    between: values.between.split(',').map((one) => count(one, '--between')),
+    prompts: whole(values.prompts, '--prompts'),
+    seed: count(values.seed, '--seed'),
+  };
+  const study = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));
+  return measureTasks(study, options.seed);
 }

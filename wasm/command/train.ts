@@ -100,10 +100,10 @@ interface Made {
   config: object;
   recipe: Record<string, number | string>;
   begin?: Uint8Array;
-  /** number of steps, if it differs from the recipe's */
+  /** Number of steps, if it differs from the recipe's. */
   steps?: number;
   text?: { ids: Int32Array; words: string; name: string };
-  /** absent: the lab's own characters */
+  /** Absent for the lab's own characters. */
   reads?: { tokenizer: string; tokenizerConfig?: string };
   from: { model: string; step: number | null } | null;
 }

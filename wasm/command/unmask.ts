@@ -1,12 +1,16 @@
 /** Measures how a masked model's loss changes without its sink, compared with a causal model. */
-import { measureUnmasking } from '../index.ts';
+import { measureUnmasking } from '../study/unmasking.ts';
 import { expect } from '../abi/errors.ts';
 import { percent } from './tasks.ts';
-import type { OpenedModel } from './command.ts';
+import { openModel } from './open.ts';
+import { count, number, whole } from './values.ts';
+import type { OpenedModel } from './open.ts';
 import type { UnmaskScores, UnmaskConditions } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
+import type { Values } from './values.ts';
+import type { Engine } from '../engine/types.ts';
 
-export async function unmaskOpened(
+async function unmaskOpened(
   { id, model, tokenizer, sequences, edits }: OpenedModel,
   options: { masked: number; steps: number; seed: number },
   causal?: OpenedModel,
@@ -66,4 +70,16 @@ export function unmaskText(found: Awaited<ReturnType<typeof unmaskOpened>>) {
         ]
       : []),
   ].join('\n')}\n`;
+}
+
+export async function unmaskModel(engine: Engine, name: string, values: Values) {
+  const options = {
+    masked: number(values.masked, 0, 1, '--masked'),
+    steps: whole(values.steps, '--steps'),
+    seed: count(values.seed, '--seed'),
+  };
+  const { causal } = values;
+  const study = await openModel(engine, name, values);
+  const other = causal === undefined ? undefined : await openModel(engine, causal, values);
+  return unmaskOpened(study, options, other);
 }

@@ -2,6 +2,7 @@
  * The backend owns models and runs, numbered, on one module. It runs in the worker, or in the
  * page's thread when there is none; client.ts gives both the same interface.
  */
+import { MEMORY_BYTES } from '../abi/memory.ts';
 import { pause } from '#host';
 import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.ts';
 import { readConfig, readWeights, sizeOf } from '../loading/files.ts';
@@ -17,9 +18,9 @@ import type { Source, ReadFacts } from '../loading/files.ts';
 import type { Shelf } from '../recording/shelf.ts';
 
 type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
-/** a read, runs by their numbers */
+/** A read that names runs by their numbers. */
 export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
-/** starts threads when a model opens */
+/** Starts threads when a model opens. */
 type Helpers = { start(parameters: number): Promise<void>; end(): void };
 export type Report = (
   job: number,
@@ -29,7 +30,7 @@ export type Report = (
   facts?: ReadFacts,
 ) => void;
 type Progress = (stage: string, done: number, total: number, facts?: ReadFacts) => void;
-/** describes a run */
+/** What a run is asked for. */
 export type RunRequest = {
   fields?: readonly string[];
   edits?: readonly Edit[];
@@ -47,13 +48,6 @@ type OpenRun = {
   T: number;
   recordsAtt: boolean;
 };
-
-/** This bit of the field mask marks a streaming run; the lower bits are fields. */
-const STREAMS = 1 << 31;
-/** This bit marks a measuring run. */
-const MEASURES = 1 << 30;
-/** And this one that it finds spectra. */
-const SPECTRA = 1 << 29;
 
 /** Threads share a model that has this many parameters or more. */
 const SHARED_FROM = 2 ** 23;
@@ -337,7 +331,7 @@ export class Backend {
     const { edits = [], capacity, maps } = wanted;
     const mask = this.#mask(wanted);
     // The core takes 0 for its own budget; no map fits into one byte.
-    const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, 2 ** 32 - 1));
+    const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, MEMORY_BYTES - 1));
     const begin = (list: number) =>
       this.#module.handle(call, address, capacity, mask, budget, list, edits.length, ...more);
     return words ? this.#module.lend(words, begin) : begin(0);
@@ -460,11 +454,11 @@ export class Backend {
     const names = fields ?? standard().map(({ name }) => name);
     // Every run records the logits at the last position, because generate draws from them.
     const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
-    const { metrics } = this.#describe;
+    const { metrics, flags } = this.#describe;
     const reads = measuring === true ? metrics.map(({ name }) => name) : measuring || [];
     const isSpectral = reads.some((name) => metrics[find(metrics, name, 'metric')].spectral);
-    const measures = (measuring ? MEASURES : 0) | (isSpectral ? SPECTRA : 0);
-    return mask | (streaming ? STREAMS : 0) | measures;
+    const measures = (measuring ? flags.measuring : 0) | (isSpectral ? flags.spectral : 0);
+    return mask | (streaming ? flags.streaming : 0) | measures;
   }
 
   #fieldIndex(name: string) {

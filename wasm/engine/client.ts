@@ -4,6 +4,7 @@
 import { canShare, cores, home, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.ts';
+import { MEMORY_BYTES } from '../abi/memory.ts';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.ts';
 import { Chain, inTurn } from './chain.ts';
 import { QUIET } from './job.ts';
@@ -36,7 +37,7 @@ import type { Recordable, RecordOptions } from '../recording/types.ts';
 
 type Files = { config?: string | Source; weights: readonly Source[] };
 type Opened = Awaited<ReturnType<BackendApi['open']>>;
-/** a run at a backend */
+/** A run at a backend. */
 type Made = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
 /** As `layer`: the run begins after the last layer that no edit touches. */
@@ -57,16 +58,10 @@ const REMOTE = {
 
 /** Capacity for generated tokens by default. */
 const SPARE_TOKENS = 64;
-/** A run holds at most this many tokens (TOKENS_MAX of the core). */
-const MOST_TOKENS = 2 ** 20;
-/** A wasm memory holds at most this many bytes. */
-const MOST_BYTES = 2 ** 32;
 /**
  * By default a study uses all cores but the caller's; of two cores both, because the caller waits.
  */
 const mostWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
-/** The core's pool has at most this many workers (SS_WORKERS_MAX). */
-const MOST_THREADS = 16;
 /** The copies of one model in further workers take at most this many bytes. */
 const COPIES = 2 ** 30;
 
@@ -76,7 +71,6 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
   const { workers = mostWorkers() } = options;
   const { threads = 1 } = options;
   expectInteger(workers, 1, 64, 'workers');
-  expectInteger(threads, 1, MOST_THREADS, 'threads');
   const at = (file: string) => new URL(file, folder(options.base)).href;
   const linksFor = async (purpose: Purpose) => {
     const binary = await chooseBinary(kernels, purpose);
@@ -91,6 +85,8 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
   const links = await linksFor(lab ? 'lab' : 'run');
   try {
     const describe = await links[0].ask((backend) => backend.describe());
+    // Threads start with the first large model, so their number can be checked here.
+    expectInteger(threads, 1, describe.limits.threads, 'threads');
     return new Engine(links, describe, linksFor, at);
   } catch (error) {
     links[0].close();
@@ -362,12 +358,12 @@ class Model implements ModelShape {
   ) {
     const { context } = this.architecture;
     // Some edits lead beyond the context; the core knows which.
-    const most = edits.length > 0 ? MOST_TOKENS : context;
+    const most = edits.length > 0 ? this.describe.limits.tokens : context;
     expectInteger(n, 1, most, 'tokens.length');
     const spare = from?.layer === undefined ? SPARE_TOKENS : 0;
     const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
     expectInteger(capacity, n, most, 'capacity');
-    if (maps !== undefined) expectInteger(maps, 0, MOST_BYTES, 'maps');
+    if (maps !== undefined) expectInteger(maps, 0, MEMORY_BYTES, 'maps');
     return { fields, edits, capacity, streaming, measuring, maps };
   }
 

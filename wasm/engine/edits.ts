@@ -1,5 +1,5 @@
 /**
- * Encodes edits for the ABI: {i32 kind; f32 values[13]}, the row's parameters, then those of the
+ * Encodes edits for the ABI: {i32 kind; f32 values[limits.edit_values]}, the row's parameters, then those of the
  * operation that one of them names. The code knows no edit by name: all comes from the tables of
  * describe.
  */
@@ -8,20 +8,19 @@ import { SinkscopeError, expect, find } from '../abi/errors.ts';
 import type { Describe, EditKind, EditParameter } from '../abi/types.ts';
 import type { Edit } from './types.ts';
 
-/** an edit that a caller wrote */
+/** An edit as a caller wrote it, not yet checked. */
 type Given = Record<string, unknown> & { kind?: unknown; parameters?: Record<string, unknown> };
-
-const VALUES = 13;
 
 export function encodeEdits(edits: unknown, describe: Describe) {
   expect(Array.isArray(edits), 'edits', 'a list of edits', edits);
   const list = edits as readonly unknown[];
-  const words = new Int32Array((1 + VALUES) * list.length);
+  const size = 1 + describe.limits.edit_values;
+  const words = new Int32Array(size * list.length);
   const floats = new Float32Array(words.buffer);
   list.forEach((edit, i) => {
     const { kind, values } = encodeEdit(edit, `edits[${i}]`, describe);
-    words[(1 + VALUES) * i] = kind;
-    floats.set(values, (1 + VALUES) * i + 1);
+    words[size * i] = kind;
+    floats.set(values, size * i + 1);
   });
   return words;
 }
@@ -33,7 +32,7 @@ function encodeEdit(edit: unknown, where: string, describe: Describe) {
   const { kind: name, parameters: more, ...parameters } = edit as Given;
   const kind = find(describe.edits, name, `${where}.kind`);
   const specs = valuesOf(describe.edits[kind], parameters, describe);
-  const values = new Array(VALUES).fill(NaN);
+  const values = new Array(describe.limits.edit_values).fill(NaN);
   for (const [key, value] of Object.entries({ ...parameters, ...more })) {
     if (value === undefined) continue;
     const nested = more && key in more ? `${where}.parameters.${key}` : `${where}.${key}`;

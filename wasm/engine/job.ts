@@ -1,4 +1,4 @@
-/** a call that can be stopped; `reports`: whether it reports progress */
+/** A call that can be stopped; `reports` tells whether it reports progress. */
 export type Job = { id: number; reports: boolean };
 
 /** A job that is never stopped and reports nothing. */

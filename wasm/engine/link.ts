@@ -9,7 +9,7 @@ import type { Shared } from './thread_pool.ts';
 import type { Options } from './types.ts';
 import type { Door } from './worker.ts';
 
-/** a backend, in this thread or reached by messages */
+/** A backend, in this thread or reached by messages. */
 export type BackendApi = { [Method in keyof Backend]: Backend[Method] };
 
 /**

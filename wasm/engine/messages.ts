@@ -5,7 +5,7 @@
  */
 import { packError } from '../abi/errors.ts';
 
-/** a call, its answer, or a report */
+/** A call, its answer, or a report. */
 type Message = {
   id: number;
   name: string;

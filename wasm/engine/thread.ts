@@ -1,7 +1,7 @@
 /** A thread of the core's pool runs the same binary on the same memory, with its own stack. */
 import { listen, reply } from '#inside';
 
-/** stack: its upper end */
+/** `stack` is the upper end of the thread's stack. */
 export type Task = {
   binary: WebAssembly.Module;
   memory: WebAssembly.Memory;

@@ -4,7 +4,7 @@ import { SinkscopeError } from '../abi/errors.ts';
 import type { Module } from '../abi/module.ts';
 import type { Task } from './thread.ts';
 
-/** threads: how many share the binary's memory */
+/** `threads` is the number of those that share the binary's memory. */
 export type Shared = { address: string; threads: number };
 
 /** Jobs with fewer multiplications run on one thread: waking the others costs more. */

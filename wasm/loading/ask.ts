@@ -7,15 +7,15 @@ import { SinkscopeError } from '../abi/errors.ts';
 
 export interface Patience {
   signal?: AbortSignal;
-  /** sent to this server alone: fetch drops it when another origin takes over */
+  /** Sent to this server alone: fetch drops it when another origin takes over. */
   token?: string;
-  /** how often to try one request; default 5 */
+  /** Number of tries for one request; default 5. */
   tries?: number;
-  /** milliseconds before the second try; each further wait is twice as long */
+  /** Milliseconds before the second try; each further wait is twice as long. */
   wait?: number;
-  /** bypasses the browser's own cache, which would store a second copy of what the caller keeps */
+  /** Bypasses the browser's own cache, which would store a second copy of what the caller keeps. */
   unstored?: boolean;
-  /** milliseconds of silence after which a connection counts as cut */
+  /** Milliseconds of silence after which a connection counts as cut. */
   stall?: number;
   onRetry?: (retry: { reason: string; wait: number }) => void;
 }

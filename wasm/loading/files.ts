@@ -1,4 +1,5 @@
 /** Reads the files of a model from any source into the module's memory. */
+import { MEMORY_BYTES } from '../abi/memory.ts';
 import { placeOf, reasonOf } from './ask.ts';
 import { fetchFile } from './download.ts';
 import { SinkscopeError } from '../abi/errors.ts';
@@ -9,7 +10,6 @@ import type { Module } from '../abi/module.ts';
 import type { ReadFacts, RemoteFile } from './types.ts';
 export type { ReadFacts } from './types.ts';
 
-/** a file as a stream */
 export type Streamed = { stream: ReadableStream<Uint8Array>; bytes: number; name: string };
 export type Source = import('./types.ts').Source | Streamed;
 type Report = (done: number, total: number, facts?: ReadFacts) => void;
@@ -24,9 +24,6 @@ export type Opened = {
   approve?: (sha256: string) => Promise<void>;
 };
 type Hash = Awaited<ReturnType<typeof createSha256>>;
-
-/** Size of a 32-bit address space. */
-const BYTES_MAX = 2 ** 32;
 
 /** A longer file cannot be a config.json or a tokenizer. */
 const TEXT_BYTES_MAX = 2 ** 26;
@@ -221,11 +218,11 @@ async function gather(
   let bytes = 0;
   for await (const chunk of pieces) {
     bytes += chunk.length;
-    if (bytes > BYTES_MAX - module.size)
+    if (bytes > MEMORY_BYTES - module.size)
       throw new SinkscopeError(
         'too_large',
         where,
-        `expected at most ${BYTES_MAX - module.size} bytes, for which there is room, more came`,
+        `expected at most ${MEMORY_BYTES - module.size} bytes, for which there is room, more came`,
       );
     parts.push(chunk.slice());
     if (isDue()) report(bytes, NaN);

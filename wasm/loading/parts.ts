@@ -5,7 +5,7 @@ import { sha256 } from './hash.ts';
 export interface Store {
   kind: 'opfs' | 'folder';
   put: (name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
-  /** into: a buffer from an earlier call that may be overwritten */
+  /** `into` is a buffer from an earlier call that may be overwritten. */
   get: (
     name: string,
     into?: Uint8Array<ArrayBuffer>,
@@ -13,9 +13,9 @@ export interface Store {
   remove: (name: string) => Promise<void>;
   names: () => Promise<string[]>;
 }
-/** sha256: of the whole file, once compared with what the hub lists. */
+/** `sha256` is that of the whole file, once compared with what the hub lists. */
 export type Card = { url: string; id: string; version: string; bytes: number; sha256?: string };
-/** checksum: of the part's bytes; older versions wrote none, or a hash. */
+/** `checksum` is that of the part's bytes; older versions wrote none, or a hash. */
 export type Part = { name: string; key: string; start: number; bytes: number; checksum?: string };
 
 /**

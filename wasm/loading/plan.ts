@@ -4,13 +4,14 @@
  */
 import { checkOptions, checkPlan } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
+import { MEMORY_BYTES } from '../abi/memory.ts';
 import { readAll } from './files.ts';
 import type { Plan, PlanFile, ModelFiles, Source } from './types.ts';
 
 type ReadText = (file: PlanFile) => Promise<string>;
 
-/** wasm32 addresses 4 GiB; the margin covers the stack and gaps of the heap. */
-export const MEMORY_LIMIT = 2 ** 32 - 2 ** 28;
+/** The margin covers the stack and gaps of the heap. */
+export const MEMORY_LIMIT = MEMORY_BYTES - 2 ** 28;
 /** The estimate is for a run of this many tokens. */
 const T = 64;
 

@@ -15,13 +15,13 @@ export interface Index {
   seed: number;
   config: string;
   tensors: TimelineTensor[];
-  /** in ascending order of steps */
+  /** In ascending order of steps. */
   checkpoints: Packed[];
-  /** in ascending order of steps */
+  /** In ascending order of steps. */
   log: LogLine[];
-  /** number of weights in all tensors */
+  /** Number of weights in all tensors. */
   parameters: number;
-  /** size of an unpacked file */
+  /** Size of an unpacked file. */
   bytes: number;
 }
 

@@ -3,14 +3,14 @@ import { SinkscopeError } from '../abi/errors.ts';
 import { readConditions } from './conditions.ts';
 import type { Module } from '../abi/module.ts';
 
-/** prompts: runs by their index */
+/** `prompts` holds runs by their index. */
 type Open = {
   address: number;
   prompts: Map<number, number>;
   lengths: number[];
   sizes: { L: number; H: number };
 };
-/** of a tensor in the header */
+/** Entry of a tensor in the header. */
 type Entry = { dtype: string; shape: readonly number[] };
 
 export class Shelf {

@@ -11,13 +11,13 @@ import type { Run, Edit } from '../engine/types.ts';
 import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
 import type { Measured } from '../study/types.ts';
 
-/** one tensor of the file */
+/** One tensor of the file. */
 type Part = {
   dtype: 'F32' | 'F16' | 'I32' | 'U8';
   shape: readonly number[];
   data: Float32Array | Int32Array | Uint8Array | Uint16Array;
 };
-/** tensors by name */
+/** Tensors by name. */
 export type Parts = Map<string, Part>;
 
 /**

@@ -10,7 +10,7 @@ import type { Piece, TokenizerFile } from './shapes.ts';
 
 type ModelFile = TokenizerFile['model'];
 export interface Model {
-  /** with their ids */
+  /** Texts of the tokens, with their ids. */
   tokens: readonly (readonly [string, number])[];
   idOf: (token: string) => number | undefined;
   tokenize: (word: string) => Piece[];

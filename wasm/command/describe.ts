@@ -1,0 +1,32 @@
+/** `describe` and `--version`: the tables of the build. */
+import { readFile } from 'node:fs/promises';
+import type { Describe } from '../abi/types.ts';
+
+/** Reads the version from package.json. */
+export async function version() {
+  const file = new URL('../package.json', import.meta.url);
+  return JSON.parse(await readFile(file, 'utf8')).version;
+}
+
+/** Lists each row of each table in one line, with its name and meaning. */
+export function tables({ metrics, fields, edits, operations }: Describe) {
+  const shape = (letters: readonly string[]) => `[${letters.join('][')}]`;
+  const sections: [string, (readonly [string, string | undefined])[]][] = [
+    ['Metrics', metrics.map((row) => [row.name, `${shape(row.shape)} ${row.question}`])],
+    ['Fields of a run', fields.map((row) => [row.name, `${shape(row.shape)} ${row.meaning}`])],
+    ['Edits', edits.map((row) => [row.name, row.meaning])],
+    ['Attention operations', operations.map((row) => [row.name, row.formula])],
+  ];
+  const width = Math.max(...sections.flatMap(([, rows]) => rows.map(([name]) => name.length)));
+  const lines = sections.map(
+    ([title, rows]) =>
+      `${title}\n${rows.map(([name, text]) => `  ${name.padEnd(width)}  ${text}`).join('\n')}\n`,
+  );
+  return lines.join('\n');
+}
+
+/** Reads the tables of this build with their texts, from the file next to the binaries. */
+export async function tablesBeside() {
+  const file = new URL('../sinkscope.describe.json', import.meta.url);
+  return JSON.parse(await readFile(file, 'utf8')) as Describe;
+}

@@ -1,0 +1,111 @@
+/** `measure`: a model over sequences, or a recording's own measurements. */
+import { expect } from '../abi/errors.ts';
+import { leastTokens } from '../study/judge.ts';
+import { finite, measure } from '../study/measure.ts';
+import { openModel } from './open.ts';
+import { refuse } from './options.ts';
+import { isRecording, readRecording } from './recording.ts';
+import { thresholdsOf } from './values.ts';
+import type { Describe, Tensor } from '../abi/types.ts';
+import type { Edit, Engine, Model } from '../engine/types.ts';
+import type { Asked, Values } from './values.ts';
+
+export type Found =
+  Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>;
+
+/** Prints a recording's own measurements, and refuses the options that a run would need. */
+export async function measureNamed(engine: Engine, { names: [name], values, given }: Asked) {
+  if (!(await isRecording(name))) return measureModel(engine, name, values);
+  const readOptions = ['eps', 'json', 'csv', 'kernels', 'workers'];
+  const others = Object.keys(given).filter((one) => !readOptions.includes(one));
+  refuse(given, others, `needs a model, and ${name} is a recording, which prints what it holds`);
+  return readRecording(
+    engine,
+    name,
+    values.eps && given.eps ? thresholdsOf(values.eps) : undefined,
+  );
+}
+
+async function measureModel(engine: Engine, name: string, values: Values) {
+  const { describe } = engine;
+  const opened = await openModel(engine, name, values);
+  const { model, tokenizer, sequences, groups, thresholds, edits, cut, arithmetic } = opened;
+  const eps = thresholds.length > 1 ? thresholds : thresholds[0];
+  const streaming = values.streaming === true;
+  const isEach = values['per-prompt'] === true;
+  expect(!isEach || thresholds.length === 1, '--per-prompt', 'one --eps', thresholds.length);
+  const byPrompt: ByPrompt[] = [];
+  const labels = (groups ?? []).flatMap((group) => group.sequences.map(() => group.label));
+  const result = await measure(model, sequences, {
+    ...{ eps, edits, streaming },
+    onSequence(metrics, i) {
+      if (!isEach) return;
+      const label = groups ? { label: labels[i] } : {};
+      byPrompt.push({ ids: sequences[i], ...label, metrics: mapValues(metrics, plain) });
+    },
+    onProgress: ({ done, total, rate = NaN }) => {
+      if (done === total) process.stderr.write(speedWords(rate, model));
+    },
+  });
+  const byLabel = [];
+  for (const { label, sequences: labelSequences } of groups ?? []) {
+    const {
+      metrics,
+      byEps,
+      sequences: count,
+    } = await measure(model, labelSequences, {
+      ...{ eps, edits, streaming },
+    });
+    byLabel.push({ label, sequences: count, metrics, ...(byEps ? { byEps } : {}) });
+  }
+  const [first] = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
+  const { architecture } = model;
+  const loss = result.metrics.loss_mean?.mean[0];
+  const kind = classOf(edits, describe);
+  const least_tokens = leastTokens(result.eps);
+  const length = { conclusive: result.T >= least_tokens, least_tokens };
+  return {
+    model: name,
+    class: kind,
+    arithmetic,
+    special: values.special,
+    first,
+    architecture,
+    edits,
+    cut,
+    loss,
+    ...length,
+    ...result,
+    ...(groups ? { byLabel } : {}),
+    ...(isEach ? { byPrompt } : {}),
+  };
+}
+
+type ByPrompt = {
+  ids: readonly number[];
+  label?: string;
+  metrics: Record<string, { shape: readonly number[]; values: (number | null)[] }>;
+};
+
+/** Replaces undefined numbers by null for JSON. */
+function plain({ shape, data }: Tensor) {
+  return { shape, values: Array.from(data, finite) };
+}
+
+function mapValues<In, Out>(object: Readonly<Record<string, In>>, change: (value: In) => Out) {
+  return Object.fromEntries(Object.entries(object).map(([name, one]) => [name, change(one)]));
+}
+
+/**
+ * Reports this machine's speed on stderr, because it is not a result.
+ * @param rate sequences per second
+ */
+export function speedWords(rate: number, { replicas: { length } }: Model) {
+  const figure = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
+  return `sinkscope: ${figure} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
+}
+
+function classOf(edits: readonly Edit[], describe: Describe) {
+  const rows = edits.map(({ kind }) => describe.edits.find(({ name }) => name === kind));
+  return rows.some((row) => row?.counterfactual) ? 'counterfactual' : 'measured';
+}

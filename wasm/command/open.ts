@@ -1,0 +1,190 @@
+/** Opens the model that a command names, with its texts cut into sequences. */
+import { stat } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
+import { SinkscopeError, expect, unlike } from '../abi/errors.ts';
+import { readEdit } from '../engine/edits.ts';
+import { findPlan } from '../loading/find.ts';
+import { parseHubId } from '../loading/hub.ts';
+import { modelFiles } from '../loading/plan.ts';
+import { groupsOf } from '../study/labels.ts';
+import { cutText } from '../study/measure.ts';
+import { idTokenizer } from '../text/ids.ts';
+import { planTokenizer } from '../text/plan_tokenizer.ts';
+import { missing } from './options.ts';
+import { listOf, readText } from './text_file.ts';
+import { sourceOf } from './train.ts';
+import { idsOf, number, thresholdsOf, whole } from './values.ts';
+import type { Arithmetic, Engine, Model } from '../engine/types.ts';
+import type { Cut, CutOptions, LabelledTexts } from '../study/types.ts';
+import type { AnyTokenizer, GuardedTokenizer, Tokenizer } from '../text/types.ts';
+import type { Special, Values } from './values.ts';
+
+export type OpenedModel = Awaited<ReturnType<typeof openModel>>;
+
+/** @param make creates objects from the texts before the tokenizer is closed */
+export async function openModel<Made = undefined>(
+  engine: Engine,
+  name: string,
+  values: Values,
+  make?: (model: Model, tokenizer: GuardedTokenizer, special: Special) => Promise<Made>,
+) {
+  const { defaults } = engine.describe;
+  const cutOptions = {
+    tokens: whole(values.tokens ?? String(defaults.tokens), '--tokens'),
+    sequences: whole(values.sequences, '--sequences'),
+    lines: values.lines === true,
+  };
+  const thresholds = thresholdsOf(values.eps ?? String(defaults.eps));
+  await expectThere(name);
+  const texts = await textsOf(values);
+  const { plan, model, tokenizer, edits } = await openNamed(engine, name, values, texts.ids);
+  let cut: Cut | undefined;
+  const onCut = (found: Cut) => (cut = found);
+  const special = specialOf(tokenizer, values.special);
+  const groups =
+    texts.groups && (await cutGroups(tokenizer, texts.groups, { ...cutOptions, special }));
+  const sequences =
+    groups?.flatMap((one) => one.sequences) ??
+    texts.ids ??
+    (await cutText(tokenizer, texts.text, { ...cutOptions, special, onCut }));
+  const created = (await make?.(model, tokenizer, special)) as Made;
+  tokenizer.close();
+  return {
+    made: created,
+    id: plan.id,
+    plan,
+    model,
+    tokenizer,
+    sequences,
+    groups,
+    thresholds,
+    edits,
+    cut,
+    arithmetic: model.arithmetic,
+    text: texts.ids ? undefined : texts.text,
+  };
+}
+
+/**
+ * Opens a model from the disk or the hub, with its tokenizer.
+ * @param ids make a tokenizer optional
+ */
+export async function openNamed(engine: Engine, name: string, values: Values, ids?: number[][]) {
+  const edits = (values.edit ?? []).map((text: string) => readEdit(text, engine.describe));
+  const token = process.env.HF_TOKEN || undefined;
+  const hub = { token, endpoint: values.endpoint, cache: values.cache === true };
+  await expectThere(name);
+  const checkpoint = await checkpointOf(name);
+  const located = await findPlan(checkpoint?.folder ?? name, hub);
+  const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
+  const plan = isOnDisk ? { ...located, id: basename(resolve(name)) } : located;
+  const arithmetic = values.arithmetic as Arithmetic;
+  const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
+  const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
+  const opening = planTokenizer(plan, model, { ...hub, limit });
+  return { plan, model, tokenizer: await (ids ? opening.catch(idsAlone) : opening), edits };
+}
+
+/** Replaces a tokenizer that does not open by one of ids. */
+function idsAlone(reason: unknown) {
+  if (reason instanceof SinkscopeError) return idTokenizer();
+  throw reason;
+}
+
+/** Cuts the same number of sequences for each label. */
+async function cutGroups(
+  tokenizer: AnyTokenizer,
+  groups: readonly LabelledTexts[],
+  { sequences, ...options }: CutOptions,
+) {
+  const each = Math.max(1, Math.floor(sequences / groups.length));
+  const labelled = [];
+  for (const { label, texts } of groups) {
+    try {
+      const cutOptions = { ...options, lines: false, sequences: each };
+      labelled.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
+    } catch (error) {
+      if (!(error instanceof SinkscopeError)) throw error;
+      throw new SinkscopeError(error.code, `label “${label}”`, error.message);
+    }
+  }
+  return labelled;
+}
+
+export function specialOf(tokenizer: Pick<Tokenizer, 'bos' | 'piece'>, special: string): Special {
+  if (special === 'auto' || special === 'none') return special;
+  if (special !== 'bos') return [special];
+  const { bos } = tokenizer;
+  if (bos === null)
+    throw unlike('--special', 'auto or none of a tokenizer without start token', special);
+  return [tokenizer.piece(bos)];
+}
+
+/** Reads the input: a text, the texts of a list, or ids. */
+export async function textsOf({
+  'text-file': path,
+  text,
+  ids,
+  lines,
+  label,
+  join: together,
+}: Values): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabelledTexts[] }> {
+  const sources = [path, text, ids].filter((one) => one !== undefined);
+  const one = 'one of --text-file, --text and --ids';
+  if (sources.length === 0) throw missing('text', one);
+  expect(sources.length === 1, 'text', one, sources.length);
+  if (ids) return { text: '', ids: ids.map((list: string) => idsOf(list)) };
+  if (text !== undefined) return { text };
+  const content = await readText(String(path), '--text-file');
+  const isJson = /\.json$/i.test(String(path));
+  const list = isJson
+    ? listOf(String(path), content)
+    : content.split(/\r?\n/).filter((one) => one.trim());
+  const each = whole(together, '--join');
+  if (label) {
+    const groups = groupsOf(list ?? []);
+    if (groups) return { text: content, groups };
+    const expected = 'expected a label, a tab and a text in each line, and two labels or more';
+    throw new SinkscopeError('read', `--text-file: ${path}`, expected);
+  }
+  if (!lines) return { text: content };
+  if (list) {
+    const count = Math.max(1, Math.floor(list.length / each));
+    const starts = Array.from({ length: count }, (_, i) => i * each);
+    return { text: starts.map((from) => list.slice(from, from + each).join('\n\n')) };
+  }
+  const where = `--text-file: ${path}`;
+  throw new SinkscopeError('read', where, 'expected a JSON list of texts, found none');
+}
+
+/**
+ * Reports a missing file here, before any text is read: the name is neither an existing path nor
+ * that of a model on a hub.
+ */
+export async function expectThere(name: string) {
+  const isFile = /^[^@:]+\.(safetensors|json|bin|pt)$|^[^/@:]*\/?[^/@:]+\.gguf$/i.test(name);
+  if ((isHubId(name) && !isFile) || (await stat(name).catch(() => undefined))) return;
+  if (await checkpointFolder(name)) return;
+  throw new SinkscopeError('read', name, 'expected a file or a folder, found none');
+}
+
+function isHubId(name: string) {
+  try {
+    // resolveHub parses addresses, because it knows the endpoint.
+    return /^https?:/.test(name) || Boolean(parseHubId(name));
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the files of FOLDER@STEP; undefined for all other names. */
+async function checkpointOf(name: string) {
+  return (await checkpointFolder(name)) ? sourceOf(name, 'MODEL') : undefined;
+}
+
+/** Tells whether a name is FOLDER@STEP of an existing folder and not itself a path. */
+async function checkpointFolder(name: string) {
+  const at = name.lastIndexOf('@');
+  const isFolder = await stat(name.slice(0, Math.max(0, at))).catch(() => undefined);
+  return at >= 0 && isFolder?.isDirectory() && !(await stat(name).catch(() => undefined));
+}

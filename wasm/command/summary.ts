@@ -1,0 +1,159 @@
+/** The lines that `measure` and `record` print. */
+import { editLabel } from '../engine/edits.ts';
+import { leastTokens } from '../study/judge.ts';
+import { oneLine } from './output.ts';
+import type { Architecture, Describe, Metric } from '../abi/types.ts';
+import type { Found } from './measure.ts';
+
+/** The note that accompanies inexact numbers. */
+const ARITHMETIC_NOTES = {
+  exact: '',
+  relaxed: 'relaxed: fused multiply-add, last digits may differ\n',
+  int8: 'approximate: products in 8 bits\n',
+};
+
+export function summary(found: Found, describe: Describe) {
+  const { family } = found.architecture;
+  const { sequences, T, special, first, arithmetic } = found;
+  const position = positionOf(found);
+  const all = found.byEps ?? [{ eps: found.eps, metrics: found.metrics }];
+  const notes = [
+    cutWords(found),
+    maskWords(found.architecture),
+    ...all.map(({ eps }) => lengthWords({ T, eps })),
+  ].filter(Boolean);
+  const lines = describe.metrics
+    .filter(({ name }) => name in found.metrics)
+    .flatMap((row) => {
+      // A recording may number its first token otherwise, so the labels of Sink_k and |h_1| / |h|
+      // change.
+      const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
+      // A metric with a threshold has a line for each threshold.
+      const hasThreshold = found.byEps?.some(({ metrics }) => row.name in metrics);
+      return (hasThreshold ? all : all.slice(0, 1)).map(({ eps, metrics }) => {
+        const measured = { ...found, metrics: { ...found.metrics, ...metrics } };
+        const name = hasThreshold ? `${label}, eps ${eps}` : label;
+        return `${name.padEnd(16)}  ${figure(row, measured, describe)}`;
+      });
+    });
+  const thresholds = all.map(({ eps }) => eps).join(', ');
+  // A recording stores the label of an edit, because later versions may have other edits.
+  const changes = found.edits.map((edit) =>
+    'label' in edit ? edit.label : editLabel(edit, describe),
+  );
+  return `${oneLine([found.model, ...changes].join(', '))}: ${oneLine(family)}, ${sizeWords(found.architecture)}
+${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
+${arithmetic ? ARITHMETIC_NOTES[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
+${labelLines(found, describe)}`;
+}
+
+/** Returns the position of the token that counts as the first; recordings may have another than 0. */
+function positionOf(found: Found) {
+  return 'position' in found ? found.position : 0;
+}
+
+/** Describes layers and heads; for a recorded hybrid also which layers have attention. */
+function sizeWords({
+  L,
+  H,
+  blocks = L,
+  layers = [],
+}: Pick<Architecture, 'L' | 'H' | 'blocks' | 'layers'>) {
+  const attentionLayers = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
+  return `${blocks} layer${blocks === 1 ? '' : 's'}${attentionLayers}, ${H} heads`;
+}
+
+/** Lists the sink rate of each label, with its deviation across the label's sequences. */
+function labelLines(found: Found, describe: Describe) {
+  const row = describe.metrics.find(({ name }) => name === 'sink_ratio');
+  if (!row || !('byLabel' in found) || !found.byLabel) return '';
+  const lines = found.byLabel.map(({ label, sequences, metrics }) => {
+    const { mean, deviation } = metrics[row.name];
+    const spread = typeof deviation[0] === 'number' ? ` ± ${percent(deviation[0])}` : '';
+    return `  ${oneLine(label)}: ${percent(mean[0])}${spread}, ${sequences} sequences\n`;
+  });
+  return `${row.label.replace('_k', '_1')} by label\n${lines.join('')}`;
+}
+
+function percent(share: number | null) {
+  return share === null ? '-' : `${(100 * share).toFixed(1)}%`;
+}
+
+/** Warns when the text gave fewer sequences than requested; else empty. */
+function cutWords({ cut, T }: Pick<Found, 'cut' | 'T'>) {
+  if (!cut || cut.sequences >= cut.asked) return '';
+  const { asked, sequences, short, read } = cut;
+  const texts = short > 0 ? `, ${short} of its texts too short for one` : '';
+  return (
+    `note: ${sequences} of the ${asked} sequences asked for: the text has ${read} tokens${texts}; ` +
+    `fewer --tokens than ${T} or more text give more`
+  );
+}
+
+/** Says why the loss is missing; empty if it is not. */
+function maskWords({ mask }: Pick<Architecture, 'mask'>) {
+  if (mask.kind !== 'bidirectional') return '';
+  return 'note: every query sees every token, so that none is predicted: no loss, no accuracy';
+}
+
+/** Warns when the text is too short to interpret Sink_1, by the page's rule; else empty. */
+function lengthWords({ T, eps }: { T: number; eps: number }) {
+  const tokensMin = leastTokens(eps);
+  return T >= tokensMin
+    ? ''
+    : `too short: uniform attention alone exceeds eps ${eps}; Sink_1 needs at least ${tokensMin} tokens`;
+}
+
+/**
+ * Writes one metric on a line: for keys the first token and the largest later value, for heads the
+ * mean and the largest, for layers each value. Further dimensions show their first number.
+ */
+export function figure(
+  { name, shape: letters, unit }: Metric,
+  found: Found,
+  { defaults: { keys } }: Describe,
+) {
+  const { metrics, architecture } = found;
+  const position = positionOf(found);
+  const layers = 'layers' in architecture ? architecture.layers : undefined;
+  const { shape } = metrics[name];
+  const [mean, deviation] = [metrics[name].mean, metrics[name].deviation].map(single);
+  const isShare = unit.startsWith('share of');
+  const digits = (x: number | null) =>
+    x === null ? '-' : isShare ? `${(100 * x).toFixed(2)}%` : x.toFixed(3);
+  const token = letters[0] === 'T' ? position : 0;
+  const spread = deviation[token] === null ? '' : ` (deviation ${digits(deviation[token])})`;
+  if (letters[0] === 'T') {
+    const otherKeys = mean.slice(0, keys).map((x, k) => (k === position ? null : x));
+    const k = largest(otherKeys);
+    const span = position === 0 ? `k = 2-${keys}` : `the other k up to ${keys}`;
+    const largestOther = k >= 0 ? `; largest of ${span}: ${digits(mean[k])} at k = ${k + 1}` : '';
+    return `${digits(mean[position])}${spread}${largestOther}`;
+  }
+  if (letters.length === 1)
+    return mean.length === 1 ? digits(mean[0]) + spread : mean.map(digits).join(' ');
+  const [rows, heads, ...rest] = shape;
+  const each = rest.reduce((a: number, b: number) => a * b, 1);
+  const offset = letters[2] === 'T' ? position : 0;
+  const values = Array.from({ length: rows * heads }, (_, i) => mean[i * each + offset]);
+  const at = largest(values);
+  if (at < 0) return '-';
+  const sum = values.reduce((a: number, b) => a + Number(b), 0);
+  const layer = Math.floor(at / heads);
+  const where = `L${layers?.[layer] ?? layer}H${at % heads}`;
+  return `mean ${digits(sum / values.length)}, largest ${digits(values[at])} (${where})`;
+}
+
+/** Rounds numbers as a recording stores them, so that model and recording print the same digits. */
+function single(numbers: readonly (number | null)[]) {
+  return numbers.map((x) => (x === null ? null : Math.fround(x)));
+}
+
+/** Returns the index of the largest number, or -1 if all are null. */
+function largest(values: readonly (number | null)[]) {
+  let best = -1;
+  values.forEach((value, i) => {
+    if (value !== null && (best < 0 || value > (values[best] as number))) best = i;
+  });
+  return best;
+}

@@ -1,0 +1,82 @@
+/** Reads the values of options. */
+import { expect } from '../abi/errors.ts';
+import { readIds } from '../text/ids.ts';
+import type { Given } from './options.ts';
+
+/** Options by name, with their defaults. */
+export type Values = {
+  'text-file'?: string;
+  text?: string;
+  ids?: string[];
+  lines?: boolean;
+  label?: boolean;
+  join: string;
+  tokens?: string;
+  sequences: string;
+  special: string;
+  eps?: string;
+  edit?: string[];
+  streaming?: boolean;
+  'per-prompt'?: boolean;
+  json?: boolean;
+  csv?: boolean;
+  arithmetic: string;
+  kernels: string;
+  workers?: string;
+  endpoint?: string;
+  cache?: boolean;
+  'tokenizer-limit': string;
+  out?: string;
+  keep: string;
+  fields: string;
+  precision: string;
+  licence?: string;
+  tolerance: string;
+  goal: string;
+  length: string;
+  steps: string;
+  width: string;
+  layer?: string;
+  head?: string;
+  count?: string;
+  temperature: string;
+  'top-k': string;
+  seed: string;
+  prompt?: string;
+  masked: string;
+  causal?: string;
+  copied: string;
+  between: string;
+  prompts: string;
+};
+
+/** Special tokens that a text starts with. */
+export type Special = 'auto' | 'none' | string[];
+
+export type Asked = { values: Values; given: Given; names: string[]; args: readonly string[] };
+
+export function thresholdsOf(list: string) {
+  return list.split(',').map((one) => number(one, 0, 1, '--eps'));
+}
+
+export function idsOf(list: string) {
+  const tokens = readIds(list, '--ids');
+  expect(tokens.length > 0, '--ids', 'token ids such as 1, 2, 3', list);
+  return tokens.map(({ id }) => id);
+}
+
+export function whole(text: string, name: string) {
+  expect(/^[1-9]\d{0,8}$/.test(text), name, 'a whole number above 0', text);
+  return Number(text);
+}
+
+export function count(text: string, name: string) {
+  expect(/^\d{1,9}$/.test(text), name, 'a whole number', text);
+  return Number(text);
+}
+
+export function number(text: string, low: number, high: number, name: string) {
+  const value = text.trim() === '' ? NaN : Number(text);
+  expect(value >= low && value <= high, name, `a number from ${low} to ${high}`, text);
+  return value;
+}
