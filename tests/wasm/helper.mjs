@@ -52,14 +52,15 @@ export function readSafetensors(file) {
  * @param {{ L: number, D: number, F: number, V: number, context: number, K?: number }} sizes of 4 heads
  * @param {object} others what else the configuration says, or says otherwise
  */
-export function randomModel({ L, D, F, V, context, K = D / 4 }, others = {}) {
+export function randomModel({ L, D, F, V, context, K }, others = {}) {
+  const width = K ? 4 * K : D;
   const shapes = { 'model.embed_tokens.weight': [V, D], 'model.norm.weight': [D] };
   for (let l = 0; l < L; l++) {
     const at = `model.layers.${l}.`;
     for (const name of ['input_layernorm', 'post_attention_layernorm'])
       shapes[`${at}${name}.weight`] = [D];
-    for (const name of ['q', 'k', 'v']) shapes[`${at}self_attn.${name}_proj.weight`] = [4 * K, D];
-    shapes[`${at}self_attn.o_proj.weight`] = [D, 4 * K];
+    for (const name of ['q', 'k', 'v']) shapes[`${at}self_attn.${name}_proj.weight`] = [width, D];
+    shapes[`${at}self_attn.o_proj.weight`] = [D, width];
     shapes[`${at}mlp.gate_proj.weight`] = [F, D];
     shapes[`${at}mlp.up_proj.weight`] = [F, D];
     shapes[`${at}mlp.down_proj.weight`] = [D, F];
@@ -81,7 +82,7 @@ export function randomModel({ L, D, F, V, context, K = D / 4 }, others = {}) {
     model_type: 'llama',
     num_hidden_layers: L,
     num_attention_heads: 4,
-    head_dim: K,
+    ...(K ? { head_dim: K } : {}),
     hidden_size: D,
     intermediate_size: F,
     vocab_size: V,
