@@ -30,8 +30,12 @@ for (const name of globSync(
   cpSync(join(source, name), join(built, name));
 
 // The compiler leaves the names in package.json, in declarations and in the addresses of workers as the sources have them.
-for (const name of globSync('{package.json,**/*.{js,d.ts}}', { cwd: built })) {
+// Typed arrays have a parameter since TypeScript 5.7 only.
+const LINKED = /\bindex\.ts(?=[\])])/g;
+const RENAMED = /(['"]\.\.?\/[\w/]+)\.ts(?=['"])/g;
+const GENERIC = /(?<=\b\w+Array)<ArrayBuffer(Like)?>/g;
+for (const name of globSync('{package.json,README.md,**/*.{js,d.ts}}', { cwd: built })) {
   const file = join(built, name);
-  const text = readFileSync(file, 'utf8');
-  writeFileSync(file, text.replace(/(['"]\.\.?\/[\w/]+)\.ts(?=['"])/g, '$1.js'));
+  const text = readFileSync(file, 'utf8').replace(RENAMED, '$1.js').replace(LINKED, 'index.d.ts');
+  writeFileSync(file, name.endsWith('.d.ts') ? text.replace(GENERIC, '') : text);
 }

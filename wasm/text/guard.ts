@@ -12,9 +12,15 @@ import type {
   TokenizerSource as Source,
   EncodeOptions as Options,
 } from './types.ts';
-import type { Opened, Encode, Encoded, Decode, Question } from './worker.ts';
+import type { Answer, Opened, Encode, Encoded, Decode, Question } from './worker.ts';
 
-type Worker = ReturnType<typeof startWorker>;
+/** The members of a Worker that the guard uses. */
+interface Worker {
+  onmessage(event: { data: Answer }): void;
+  onerror(event: { message: string }): void;
+  postMessage(message: unknown): void;
+  terminate(): void;
+}
 
 /** Milliseconds that a small step may take on an idle machine. */
 const LIMIT = 5000;
@@ -53,7 +59,7 @@ const KINDS = {
  */
 export const guardTokenizer = guardBy(startWorker);
 
-export function guardBy(start: typeof startWorker) {
+export function guardBy(start: () => Worker) {
   return async (
     source: Source,
     options: { readonly limit?: number; readonly signal?: AbortSignal } = {},
@@ -119,7 +125,7 @@ class Line {
   #fail = (_reason: unknown) => {};
   #closed: { reason: unknown } | undefined;
 
-  constructor(source: Source, limit: number, start: typeof startWorker) {
+  constructor(source: Source, limit: number, start: () => Worker) {
     this.#source = source;
     this.#size = sizeOf(source);
     this.#limit = limit;
