@@ -119,7 +119,9 @@ describe('the answer', () => {
       'The first token’s hidden state (its vector after each layer) is about as large, and its values are about as large on average.',
     );
     // A quarter more, or a fifth less, is about as large.
-    expect(norms(1.25, 1.25)).toMatch(/state .* is about as large, .* about as large on average\.$/);
+    expect(norms(1.25, 1.25)).toMatch(
+      /state .* is about as large, .* about as large on average\.$/,
+    );
     expect(norms(1.375, 1.375)).toMatch(/state .* is larger than .* larger on average\.$/);
     const fifth = {
       hidden_norm: tensor([1, 3], [4, 5, 5]),
