@@ -115,7 +115,7 @@ const start = {
     );
     assert.equal(
       sides[1],
-      'Sigmoid model No head gives <s> more than about 2%; L4H0 gives it most. Rows of softmax sum to 100%; rows of sigmoid need not.',
+      'Sigmoid model No head gives <s> more than about 2%; L4H0 gives it most. Softmax rows sum to 100%; sigmoid rows need not.',
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ almost every token attends here');

@@ -119,7 +119,7 @@ describe('the first sentence', () => {
       /In the same model trained with sigmoid instead of softmax, they do not\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2%; L1H0 gives it most. Rows of softmax sum to 100%; rows of sigmoid need not.',
+      'Sigmoid model No head gives <s> more than 2%; L1H0 gives it most. Softmax rows sum to 100%; sigmoid rows need not.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });

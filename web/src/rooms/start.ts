@@ -105,8 +105,8 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}; ${head} gives it most. Rows of softmax
-    sum to 100%; rows of ${frame.operation.label} need not.`;
+    return html`No head gives ${first} more than ${number}; ${head} gives it most. Softmax rows sum
+    to 100%; ${frame.operation.label} rows need not.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)};
   ${explained(`an even share would be ${percent(claim.even, 0)}.`)}`;
