@@ -132,7 +132,7 @@ test('a server that sends the wrong type, or nothing, or something else', async 
   });
   try {
     for (const path of ['octets', 'typed/']) {
-      await withEngine(at(path), async (engine) => assert.equal(engine.describe.abi, 9));
+      await withEngine(at(path), async (engine) => assert.ok(engine.describe.metrics.length));
     }
     for (const path of ['page', 'missing']) {
       await assert.rejects(withEngine(at(path)), { code: 'read' });
