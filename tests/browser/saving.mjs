@@ -219,7 +219,7 @@ export const saving = {
         document.body.append(document.importNode(made, true));
         const { left } = document.querySelector('g[shape-rendering]').getBoundingClientRect();
         return [...document.querySelectorAll('text[text-anchor="end"]:not([transform])')]
-          .filter((one) => one.textContent !== 'key')
+          .filter((one) => one.textContent !== 'attended to (key)')
           .map((one) => one.getBoundingClientRect().right - left);
       },
       svg,
