@@ -26,14 +26,18 @@ async function serve(answer) {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
-/** What npm would install: the package's folder with its binaries, and the packages that it depends on. */
+/** What npm would install: the package as it is packed, and the packages that it depends on. */
 async function installed(path) {
-  const own = normalize(decodeURIComponent(path)).replace('/node_modules/sinkscope/', '/wasm/');
+  const own = normalize(decodeURIComponent(path)).replace(
+    '/node_modules/sinkscope/',
+    '/.build/package/',
+  );
   const at = own.replace(/^\/node_modules/, '/wasm/node_modules');
-  const kind = extname(at).replace('.mjs', '.js');
-  const file = kind === '.wasm' ? `.build${at}` : at;
   try {
-    return { type: TYPES[kind], body: await readFile(join(root, file)) };
+    return {
+      type: TYPES[extname(at).replace('.mjs', '.js')],
+      body: await readFile(join(root, at)),
+    };
   } catch {
     return {};
   }
@@ -127,6 +131,7 @@ export const conditions = {
   },
 
   async 'a module script and an import map run the package without a bundler'(stage) {
+    await promisify(execFile)(process.execPath, [join(root, 'wasm/pack.js')]);
     const readme = await readFile(join(root, 'wasm/README.md'), 'utf8');
     const [map] = /<script type="importmap">[^]*?<\/script>/.exec(readme);
     const html = `<!doctype html><title>No bundler</title>${map}

@@ -15,6 +15,7 @@ import {
   text,
   violations,
   openFiles,
+  until,
 } from './stage.mjs';
 
 const NAME = 'smollm2-135m-instruct.safetensors';
@@ -114,8 +115,10 @@ async function looksAt(stage, kind, width) {
     assert.doesNotMatch(await text(page, 'main'), /\bNaN|undefined|Infinity|\[object/, room);
     // Columns are called by the position that counts as the first token.
     if (room === 'compare') {
-      const columns = await text(page, '.numbers-of-all');
-      assert.equal(/Sink₁|α₁|‖[hkv]₁‖/.test(columns), kind !== 'first');
+      const columns = () => text(page, '.numbers-of-all');
+      // The table comes after the picture.
+      await until(async () => /Sink|α|‖[hkv]/.test(await columns()));
+      assert.equal(/Sink₁|α₁|‖[hkv]₁‖/.test(await columns()), kind !== 'first');
     }
     assert.deepEqual(await violations(page), [], room);
     const path = `${pictures}/recorded-${kind}-${room}-${width}.png`;

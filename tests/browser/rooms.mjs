@@ -610,8 +610,8 @@ const reading = {
     }
     let stops = 0;
     for (const [room, width, few] of [
-      // The text, its start token, examples and the word “head” stand over the map that is made of them.
-      ['start', 1280, 8],
+      // The text, its start token, examples, the name of the head and the even share stand over the map.
+      ['start', 1280, 10],
       // The bar with the models, the text, its tokens and all settings.
       ['explore', 390, 11],
     ]) {

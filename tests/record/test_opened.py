@@ -224,7 +224,7 @@ def test_the_page_offers_what_is_true_of_the_model(
         assert "blocks of 2 tokens" in found["axes"]["row"]
         assert "75 by 75 means over blocks of 2 by 2 tokens" in found["map"]
     else:
-        assert found["axes"] == {"row": "query", "col": "key"}
+        assert found["axes"] == {"row": "attending token (query)", "col": "attended to (key)"}
     # The weight of a sink logit goes to no key.
     assert "Bias key" not in views
     assert "All heads" not in found["lacks"]
