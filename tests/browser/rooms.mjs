@@ -142,10 +142,11 @@ const start = {
     stage,
   ) {
     for (const ask of [
-      async (page) => {
-        await page.locator('.facts').evaluate((one) => (one.open = true));
-        await page.getByRole('button', { name: /^Use exact weights \(\d\.\d MB\)$/ }).click();
-      },
+      // Not opened first: the door asks too, and then the button goes.
+      (page) =>
+        page
+          .locator('.facts button', { hasText: /^Use exact weights \(\d\.\d MB\)$/ })
+          .evaluate((one) => one.click()),
       (page) => page.locator('.facts summary').click(),
       (page) => page.getByRole('button', { name: 'Why?' }).click(),
     ]) {
