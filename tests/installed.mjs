@@ -24,8 +24,10 @@ export function installInto(name, files) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text);
-  runIn(source, process.execPath, 'pack.js');
-  runIn(folder, 'npm', 'pack', '--silent', join(root, '.build/package'));
+  // Stages run beside each other, so each packs into a folder of its own.
+  const packed = join(root, '.build', `${name}-package`);
+  runIn(source, process.execPath, 'pack.js', packed);
+  runIn(folder, 'npm', 'pack', '--silent', packed);
   const [tarball] = readdirSync(folder).filter((path) => path.endsWith('.tgz'));
   const { dependencies } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
   const at = (/** @type {string} */ one) => `${one}@file:${join(source, 'node_modules', one)}`;

@@ -1,15 +1,16 @@
 /**
- * Makes the npm package in .build/package: the sources compiled to JavaScript with their declarations, the binaries, and
- * a package.json that names the compiled files.
+ * Makes the npm package in a folder, .build/package by default: the sources compiled to JavaScript with their
+ * declarations, the binaries, and a package.json that names the compiled files.
  *
  *     npm --prefix wasm run build && npm pack ./.build/package
+ *     node wasm/pack.js FOLDER
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 
 const source = import.meta.dirname;
-const built = join(source, '../.build/package');
+const built = resolve(process.argv[2] ?? join(source, '../.build/package'));
 const compiler = join(source, 'node_modules/typescript-7/bin/tsc');
 
 rmSync(built, { recursive: true, force: true });

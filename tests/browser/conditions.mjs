@@ -30,7 +30,7 @@ async function serve(answer) {
 async function installed(path) {
   const own = normalize(decodeURIComponent(path)).replace(
     '/node_modules/sinkscope/',
-    '/.build/package/',
+    '/.build/import-map-package/',
   );
   const at = own.replace(/^\/node_modules/, '/wasm/node_modules');
   try {
@@ -131,7 +131,8 @@ export const conditions = {
   },
 
   async 'a module script and an import map run the package without a bundler'(stage) {
-    await promisify(execFile)(process.execPath, [join(root, 'wasm/pack.js')]);
+    const pack = [join(root, 'wasm/pack.js'), join(root, '.build/import-map-package')];
+    await promisify(execFile)(process.execPath, pack);
     const readme = await readFile(join(root, 'wasm/README.md'), 'utf8');
     const [map] = /<script type="importmap">[^]*?<\/script>/.exec(readme);
     const html = `<!doctype html><title>No bundler</title>${map}
