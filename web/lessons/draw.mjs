@@ -32,7 +32,7 @@ const stage = await openStage();
 const page = await stage.open('', { file: 'learn/glossary/index.html', waits: false });
 
 /** Puts a figure on the page; what it publishes. */
-async function show(attributes, width = widthOf(attributes)) {
+async function show(attributes) {
   await page.evaluate(
     ([all, width]) => {
       document.querySelector('main').replaceChildren();
@@ -52,7 +52,7 @@ async function show(attributes, width = widthOf(attributes)) {
       element.addEventListener('error', ({ detail }) => globalThis.heard.push({ error: detail }));
       document.querySelector('main').append(element);
     },
-    [attributes, width],
+    [attributes, widthOf(attributes)],
   );
   if (attributes.view === 'lab') await page.getByRole('button', { name: 'Train' }).click();
   await page.waitForFunction(() => globalThis.heard.length > 0, undefined, { timeout: 120_000 });
@@ -66,11 +66,13 @@ async function show(attributes, width = widthOf(attributes)) {
 }
 
 async function draw({ id, state }, { lives, whens }) {
-  const height = () => page.locator('sink-scope').evaluate((one) => one.offsetHeight);
-  await show(state, PHONE);
-  const phone = await height();
   const results = await show(state);
+  const element = page.locator('sink-scope');
+  const height = () => element.evaluate((one) => one.offsetHeight);
   const live = await height();
+  await element.evaluate((one, width) => (one.style.width = `${width}px`), PHONE);
+  await page.waitForTimeout(700);
+  const phone = await height();
   await show({ ...state, controls: 'save' });
   const menu = page.locator('sink-scope .save').first();
   const { bytes } = await saveFrom(page, menu, 'SVG');

@@ -253,6 +253,9 @@ export function givenWords(claim: Claim): string {
 export const shareWords = ({ operation: { normalises } }: Frame): string =>
   normalises ? 'of its attention' : 'of its row sums';
 
+/** What the first token would get if each row gave all that it sees the same. */
+export const evenWords = (even: number): string => `an even share would be ${percent(even, 0)}`;
+
 /** Why attention has to go somewhere, and why to the first token. */
 export const SOFTMAX_AND_SIGMOID =
   'Softmax makes each row sum to 100%, so a token must attend somewhere. Read from left to right, only the first token is ' +

@@ -34,6 +34,7 @@ import { part } from '../page/view';
 import {
   alphaOf,
   capital,
+  evenWords,
   givenWords,
   headName,
   isBelow,
@@ -109,7 +110,7 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
     to 100%; ${frame.operation.label} rows need not.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)};
-  ${explained(`an even share would be ${percent(claim.even, 0)}.`)}`;
+  ${explained(`${evenWords(claim.even)}.`)}`;
 }
 
 /** Everything else that is known of a side. */

@@ -22,6 +22,7 @@ import { outputs } from '../views/outputs';
 import { signed } from '../views/settings';
 import {
   capital,
+  evenWords,
   givenWords,
   headName,
   headsWords,
@@ -108,7 +109,7 @@ function countWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}, where an even share would be ${percent(verdict.even, 0)}: such a head has an attention sink.`;
+  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}, where ${evenWords(verdict.even)}: such a head has an attention sink.`;
 }
 
 /** 1: all heads; the selected one is drawn beside them. */
@@ -334,9 +335,7 @@ const training: Build = (place, { context, scope }) => {
       const card = cardOf(frame, context);
       const { step } = frame.model;
       const when = step ? stepWords(step.step, step.of) : 'After training';
-      const even = claim.isShare
-        ? `; an even share would be ${percent(claim.even, 0)}`
-        : ` on average`;
+      const even = claim.isShare ? `; ${evenWords(claim.even)}` : ` on average`;
       const end =
         step && claim.isShare
           ? `, and after training it gives ${givenWords(claimOf(ended()!, at))}`

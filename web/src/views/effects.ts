@@ -52,17 +52,24 @@ const called = (head: Judged) =>
 export const dormantHeads = (frame: Frame): readonly Head[] =>
   judgedHeads(frame).filter(({ dormant }) => dormant);
 
-function sentence(frame: Frame, { layer, head }: Head): string {
-  const all = judgedHeads(frame);
+const dormantWords = (all: readonly Judged[]): string =>
+  `${all.filter(({ dormant }) => dormant).length} of ${all.length} heads are dormant on this text: each has a sink, and ` +
+  'the model predicts as well without it.';
+
+/** What ablating the selected head changes, and which head changes most. */
+function changeWords(all: readonly Judged[], frame: Frame, { layer, head }: Head): string {
   const own = all[layer * frame.architecture.H + head]!;
-  const dormant = all.filter((one) => one.dormant).length;
   const most = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
-    `${dormant} of ${all.length} heads are dormant on this text: each has a sink, and the model predicts as well without it. ` +
     `${capital(headWords(own))} ${called(own)}: it gives the first token ${percent(own.share, 0)} of its attention, and ` +
     `ablating it changes the loss by ${signed(own.effect)}. Ablating ${headWords(most)} changes the loss most, by ` +
     `${signed(most.effect)} nats per token.`
   );
+}
+
+function sentence(frame: Frame, at: Head): string {
+  const all = judgedHeads(frame);
+  return `${dormantWords(all)} ${changeWords(all, frame, at)}`;
 }
 
 export const effects: View = {
@@ -107,13 +114,14 @@ export const effects: View = {
     table.setAttribute('aria-label', 'Heads by kind');
     return (frame, options) => {
       const all = judgedHeads(frame);
-      const said = sentence(frame, options.at);
+      const change = changeWords(all, frame, options.at);
+      const said = `${dormantWords(all)} ${change}`;
       const size = largest(
         options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
       );
       // The room has said of the dormant heads what they are.
-      say(words, options.isAnswered ? said.slice(said.indexOf('. ') + 2) : said);
+      say(words, options.isAnswered ? change : said);
       draw(frame, options, {
         data: frame.tensors.effect!.data,
         scale: diverging(options.theme, size),
