@@ -522,13 +522,19 @@ def _stacks(model: nn.Module) -> list[nn.Module]:
             or name in holders and not any(part.isdigit() for part in name.split(".")))]
 
 
+def arguments_of(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
+    """What names the arguments that a hook of the module's forward pass is given."""
+    names = list(inspect.signature(module.forward).parameters)
+    return lambda args, kwargs: dict(zip(names, args, strict=False)) | kwargs
+
+
 def _follow_sources(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
     """Keeps track of what attends to other tokens than its own."""
-    names = {module: list(inspect.signature(module.forward).parameters) for module in model.modules()
-             if re.search("attention", type(module).__name__, re.IGNORECASE)}
+    arguments = {module: arguments_of(module) for module in model.modules()
+                 if re.search("attention", type(module).__name__, re.IGNORECASE)}
 
     def before(module: nn.Module, args: Any, kwargs: Any) -> None:
-        given = dict(zip(names[module], args)) | kwargs
+        given = arguments[module](args, kwargs)
         watch.crossing.append(
             getattr(module, "is_cross_attention", False) is True
             or any(isinstance(given.get(name), Tensor) for name in SOURCES)
@@ -537,7 +543,7 @@ def _follow_sources(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
     def after(*_: Any) -> None:
         watch.crossing.pop()
 
-    for module in names:
+    for module in arguments:
         stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
         stack.callback(module.register_forward_hook(after, always_call=True).remove)
 

@@ -1,8 +1,7 @@
 """Watches a model in somebody's own loop, in generation, or under their hooks; the maps become a
 recording."""
 
-import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from . import probe
-from .attention import Call, UnsupportedModel, Watch, observe
+from .attention import Call, UnsupportedModel, Watch, arguments_of, observe
 from .maps import Known, record_maps
 from .recording import Recording
 
@@ -216,12 +215,16 @@ def _padded(found: str) -> UnsupportedModel:
     )
 
 
-def _refuse_mask(module: nn.Module, args: Any, kwargs: Any) -> None:
+def _refusing_masks(module: nn.Module) -> Callable[..., None]:
     """A family that returns its weights does not say what its mask hid."""
-    names = list(inspect.signature(module.forward).parameters)
-    mask = (dict(zip(names, args, strict=False)) | kwargs).get("attention_mask")
-    if isinstance(mask, Tensor) and mask.dim() == 2 and (hidden := (mask == 0).nonzero().tolist()):
-        raise _padded(f"that attention_mask hides token {hidden[0][1]} of sequence {hidden[0][0]} of its batch")
+    arguments = arguments_of(module)
+
+    def refuse(_: nn.Module, args: Any, kwargs: Any) -> None:
+        mask = arguments(args, kwargs).get("attention_mask")
+        if isinstance(mask, Tensor) and mask.dim() == 2 and (hidden := (mask == 0).nonzero().tolist()):
+            raise _padded(f"that attention_mask hides token {hidden[0][1]} of sequence {hidden[0][0]} of its batch")
+
+    return refuse
 
 
 @contextmanager
@@ -238,6 +241,6 @@ def watching(model: nn.Module) -> Iterator[Seen]:
     with ExitStack() as stack:
         for module in model.modules():
             if module is model or isinstance(module, PreTrainedModel):
-                stack.callback(module.register_forward_pre_hook(_refuse_mask, with_kwargs=True).remove)
+                stack.callback(module.register_forward_pre_hook(_refusing_masks(module), with_kwargs=True).remove)
         seen._watch = stack.enter_context(observe(model, seen.visit))
         yield seen
