@@ -53,7 +53,7 @@ static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
     return D;
 }
 
-/* Sums are added in so many lanes, which vectors of doubles hold. */
+/* Number of partial sums of a row, which fill whole vectors of doubles. */
 #define LANES 4
 
 /* The reflection of an earlier row: A - u w^T - w u^T is what it leaves of A. */

@@ -359,16 +359,14 @@ static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, i
                        "expected at most %d more tokens (%d of %d are used), found %d",
                        trace->capacity - T, T, trace->capacity, n);
     bool whole = pass->together == INT_MAX, prefix = T < trace->model->arch.prefix;
-    if (n > 0 && T > 0 && (pass->by_layer || whole || prefix))
+    if (n > 0 && T > 0 && (pass->by_layer || whole || prefix)) {
+        const char *reason[] = {"the mask is", ss_mask_name(&trace->model->arch)};
+        if (whole) reason[0] = "an edit looks at", reason[1] = "all";
+        if (pass->by_layer) reason[0] = "a run that measures", reason[1] = "keeps no keys";
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected all tokens at once, since %s %s, but %d are there already",
-                       pass->by_layer ? "a run that measures"
-                       : whole        ? "an edit looks at"
-                                      : "the mask is",
-                       pass->by_layer ? "keeps no keys"
-                       : whole        ? "all"
-                                      : ss_mask_name(&trace->model->arch),
-                       T);
+                       reason[0], reason[1], T);
+    }
     ss_status status = n > 0 && T == 0 ? check_prompts(pass, n, err) : SS_OK;
     if (status != SS_OK) return status;
     int V = trace->model->arch.V;

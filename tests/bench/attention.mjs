@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { createEngine } from '../../wasm/index.ts';
 import { randomModel } from '../wasm/helper.mjs';
 import { median } from './peers/table.mjs';
+import { usedSince } from './process.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -45,14 +46,14 @@ for (let round = 0; round <= Number(values.rounds); round++)
         const run = await model.run(ids, { ...options, capacity: T, maps: 0 });
         await run.close();
       }
-      const { user, system } = process.cpuUsage(used);
+      const ms = usedSince(used) / Math.max(1, 1024 / T);
       // The first round brings the optimised code.
-      if (round) ((times[name] ??= {})[T] ??= []).push((user + system) / Math.max(1, 1024 / T));
+      if (round) ((times[name] ??= {})[T] ??= []).push(ms);
     }
 console.log(`nanoseconds of a pair in a head, ${H} heads of ${model.architecture.K}`);
 console.log('T'.padStart(24) + lengths.map((T) => String(T).padStart(8)).join(''));
 for (const [name, byT] of Object.entries(times)) {
-  const pairs = lengths.map((T) => (1e3 * median(byT[T])) / ((L * H * T * (T + 1)) / 2));
+  const pairs = lengths.map((T) => (1e6 * median(byT[T])) / ((L * H * T * (T + 1)) / 2));
   const row = (all) => all.map((x) => x.toFixed(2).padStart(8)).join('');
   console.log(name.padStart(24) + row(pairs));
   console.log('over the first'.padStart(24) + row(pairs.map((x) => x / pairs[0])));

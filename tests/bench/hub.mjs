@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { createEngine } from '../../wasm/index.ts';
 import { hubFile, randomFile, SHAPES } from './peers/gguf.mjs';
 import { median } from './peers/table.mjs';
+import { usedSince } from './process.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 5);
 const folders = process.argv.slice(2);
@@ -20,8 +21,7 @@ const files = { safetensors: hubFile(gguf), GGUF: { weights: gguf } };
 async function timed(work) {
   const used = process.cpuUsage();
   const made = await work();
-  const { user, system } = process.cpuUsage(used);
-  return { made, ms: (user + system) / 1000 };
+  return { made, ms: usedSince(used) };
 }
 
 const subjects = [];

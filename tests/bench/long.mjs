@@ -11,7 +11,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createEngine } from '../../wasm/index.ts';
-import { bytesOf } from './process.mjs';
+import { bytesOf, usedSince } from './process.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const [file = join(root, 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf'), ...lengths] =
@@ -70,8 +70,7 @@ const { layer, head, block } = CLICKED;
 for (const what of [{ block }, { rows: [CLICKED.T - 40, CLICKED.T] }]) {
   const before = process.cpuUsage();
   await run.field('att', { layer, head, ...what });
-  const { user, system } = process.cpuUsage(before);
-  const ms = ((user + system) / 1000).toFixed(0);
+  const ms = usedSince(before).toFixed(0);
   console.log(
     `T = ${CLICKED.T}, a head's map, ${'block' in what ? 'in blocks' : '40 rows'}: ${ms} ms of CPU`,
   );

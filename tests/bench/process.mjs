@@ -1,4 +1,4 @@
-/** What the system says of the processes of a browser that this one has started; Linux only. */
+/** Processor time of this process, and on Linux what the system says of the processes that it has started. */
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 
 const read = (path) => readFile(path, 'utf8').catch(() => '');
@@ -10,6 +10,13 @@ async function isOurs(pid) {
     at = Number((await read(`/proc/${at}/stat`)).split(') ')[1]?.split(' ')[1] ?? 0);
   }
   return false;
+}
+
+/** Milliseconds of processor time, of all threads, since an earlier process.cpuUsage(). */
+export function usedSince(before) {
+  // Their sum is exact; how it is split is sampled.
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
 }
 
 /**

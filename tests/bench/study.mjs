@@ -9,6 +9,7 @@
 import { readFileSync } from 'node:fs';
 import { createEngine, measure } from '../../wasm/index.ts';
 import { median } from './peers/table.mjs';
+import { usedSince } from './process.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 7);
 const alone = process.argv.includes('--alone');
@@ -41,11 +42,11 @@ for (let round = 0; round <= rounds; round++)
   for (const { model, wall, cpu } of pools) {
     const [start, used] = [performance.now(), process.cpuUsage()];
     await measure(model, sequences, { metrics });
-    const { user, system } = process.cpuUsage(used);
+    const ms = usedSince(used);
     // The first brings the optimised code.
     if (!round) continue;
     wall.push(performance.now() - start);
-    cpu.push((user + system) / 1000);
+    cpu.push(ms);
   }
 for (const { workers, wall, cpu } of pools) {
   const [ms, used] = [median(wall), median(cpu)].map((all) => all / sequences.length);

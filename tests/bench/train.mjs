@@ -10,6 +10,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createEngine, labConfig } from '../../wasm/index.ts';
+import { usedSince } from './process.mjs';
 
 const isAlone = process.argv.includes('--alone');
 
@@ -40,9 +41,7 @@ function multiplied({ layers, width, inner, vocabulary, feed_forward: kind }) {
 async function spent(run) {
   const began = process.cpuUsage();
   await run();
-  // Their sum is exact; how it is split is sampled.
-  const { user, system } = process.cpuUsage(began);
-  return (user + system) / 1000;
+  return usedSince(began);
 }
 
 /** The product of matmul.c with that name and so many rows, some times over; undefined: not built. */

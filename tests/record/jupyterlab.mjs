@@ -36,7 +36,7 @@ try {
     );
   const until = async (condition) => {
     for (const start = Date.now(); !(await condition()); await page.waitForTimeout(200))
-      if (Date.now() - start > SLOW) throw new Error(`waited in vain: ${condition}`);
+      if (Date.now() - start > SLOW) throw new Error(`waited ${SLOW} ms: ${condition}`);
   };
   const figure = async () => {
     const element = await page.waitForSelector('iframe[sandbox]');

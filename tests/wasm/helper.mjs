@@ -98,8 +98,8 @@ export function randomModel({ L, D, F, V, context, K }, others = {}) {
 
 /**
  * Opens an engine for the time of one use.
- * @param {import('../../wasm/sinkscope.ts').EngineOptions} options
- * @param {(engine: import('../../wasm/sinkscope.ts').Engine) => Promise<void>} use
+ * @param {import('../../wasm/index.ts').EngineOptions} options
+ * @param {(engine: import('../../wasm/index.ts').Engine) => Promise<void>} use
  */
 export async function withEngine(options, use) {
   const engine = await createEngine({ base: binaries, worker: false, ...options });

@@ -1,5 +1,5 @@
 /**
- * Implements the engines, models and runs of sinkscope.d.ts over links to one or several backends.
+ * Implements the engines, models and runs of types.ts over links to one or several backends.
  */
 import { canShare, cores, home, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
