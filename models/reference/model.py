@@ -199,7 +199,8 @@ def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
     at = torch.arange(T, dtype=like.dtype, device=like.device)
     distance = (at[:, None] - at).clamp_min(0)
     if arch.positions == "alibi":
-        slopes = torch.tensor(_slopes(arch.H), dtype=like.dtype, device=like.device)
+        # Each is filled in where it is used, so that a CUDA graph has no constant to fetch from the CPU.
+        slopes = torch.stack([like.new_full((), slope) for slope in _slopes(arch.H)])
         return -slopes[:, None, None] * distance
     return _bucket(distance) if arch.positions == "relative" else None
 

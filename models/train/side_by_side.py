@@ -6,8 +6,9 @@
 A step of these models is a thousand small kernels that leave a large device idle. So the step of each run is captured
 once as a CUDA graph, and the graphs of many runs replay on streams of their own. The arithmetic is that of `train` in
 float32. Processes on the CPU measure the outcomes as `train` does; a log names the device that trained it. A run that
-does not finish within the minutes leaves no log. With --again, the logs of runs that were trained before go to another
-folder, to compare devices.
+does not finish within the minutes leaves no log. A step of Muon or SGD cannot be captured; with --uncaptured a process
+trains these runs, beside another one that trains the rest. With --again, the logs of runs that were trained before go to
+another folder, to compare devices.
 """
 
 import argparse
@@ -61,7 +62,7 @@ def compiled(objective: str) -> Loss:
 
 
 class GraphRun:
-    """A run whose step is one CUDA graph, which reads step `at` of its texts and increments it."""
+    """A run whose step is one CUDA graph if it can be captured. It reads step `at` of its texts and increments it."""
 
     def __init__(self, recipe: Recipe, seed: int, corpus: Corpus, device: str) -> None:
         training = recipe.training
@@ -78,11 +79,15 @@ class GraphRun:
         self.rate = torch.tensor(training.learning_rate, device=device)
         self.optimizers = optimizers(self.weights, training, lr=self.rate, capturable=device != "cpu")
         self.graph = None
-        if device != "cpu":
+        if device != "cpu" and is_capturable(recipe):
             self._capture()
 
     def _advance(self) -> None:
         self.rate.copy_(self.rates[self.at].squeeze(0))
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                if isinstance(group["lr"], float):
+                    group["lr"] = learning_rate(self.step, self.recipe.training)
         loss = self.loss_of(self.arch, self.weights, self.text[self.at].squeeze(0),
                             self.noise[self.at].squeeze(0), self.recipe.training)
         self.losses.index_copy_(0, self.at, loss.detach()[None])
@@ -182,8 +187,8 @@ class Measurer:
 
 
 def is_capturable(recipe: Recipe) -> bool:
-    """True if a step can be a CUDA graph: Muon and SGD read their rate on the CPU, and ALiBi its slopes."""
-    return recipe.training.optimizer == "adamw" and architecture(recipe.config).positions != "alibi"
+    """True if a step can be a CUDA graph: Muon and SGD read their rate on the CPU."""
+    return recipe.training.optimizer == "adamw"
 
 
 @cache
@@ -202,8 +207,9 @@ def reads(training: Training) -> Training:
 
 
 def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
-         measurer: Measurer, device: str, width: int, ends: float) -> set[Job]:
-    """Trains until nothing can begin or the clock passes `ends`; returns the unfinished runs."""
+         measurer: Measurer, device: str, width: int, ends: float, captured: bool = True) -> set[Job]:
+    """Trains the runs whose steps can be captured, or the others, until none can begin or the clock passes `ends`;
+    returns the unfinished runs."""
     corpus, active, taken = _corpus(corpora, runs), [], set[Job]()
     longest = 0.0  # seconds of a complete run at the slowest pace so far
     while True:
@@ -211,7 +217,7 @@ def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs
             if len(active) == width or time.monotonic() + longest > ends:
                 break
             job = recipe.id, seed
-            if job in taken or not is_capturable(recipe):
+            if job in taken or is_capturable(recipe) != captured:
                 continue
             taken.add(job)
             active.append(GraphRun(recipe, seed, corpus, device))
@@ -241,6 +247,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=8, help="runs side by side")
     parser.add_argument("--measurers", type=int, default=os.cpu_count(), help="CPU cores that measure")
     parser.add_argument("--minutes", type=float, default=math.inf, help="when to break off")
+    parser.add_argument("--uncaptured", action="store_true", help="the runs that cannot be captured, not the others")
     parser.add_argument("--again", type=Path, metavar="ZOO",
                         help="train the recipes given again and write their logs to this folder")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="with --again")
@@ -257,7 +264,8 @@ def main() -> None:
             yield from ((recipe, seed) for _, recipe, seed in queue.jobs(arguments.only))
 
     measurer = Measurer(arguments.measurers, arguments.device, zoo, corpora, runs)
-    broken_off = work(wanted, corpora, runs, measurer, arguments.device, arguments.width, ends)
+    broken_off = work(wanted, corpora, runs, measurer, arguments.device, arguments.width, ends,
+                      not arguments.uncaptured)
     measurer.end()
     for id, seed in broken_off:
         protocol.log_file(recipes_by_id[id], seed, zoo).unlink()

@@ -20,9 +20,9 @@ from models.train.text import VOCABULARY
 RUNS = protocol.decisive_runs()
 STEPS = 4
 # One recipe per feature of a step: operation and gate, a hook on a gradient, an untrained value, noise in the text,
-# another batch, experts, another objective, another decay.
+# another batch, experts, another objective, another decay, other positions, other optimizers.
 KINDS = ("b-gated", "b-key-bias-dimensions-1", "b-key-bias-value-5", "b-noise", "b-batch-half",
-         "b-experts", "b-diffusion", "b-decay-5")
+         "b-experts", "b-diffusion", "b-decay-5", "b-alibi", "b-muon", "b-sgd")
 
 
 @pytest.fixture
@@ -89,11 +89,11 @@ class Kept:
 
 
 def worked(wanted: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest.MonkeyPatch,
-           width: int = 2, ends: float = math.inf) -> tuple[list[tuple[Any, ...]], set[Any]]:
+           width: int = 2, ends: float = math.inf, captured: bool = True) -> tuple[list[tuple[Any, ...]], set[Any]]:
     monkeypatch.setattr(side_by_side, "SAVE_EVERY", 2)
     monkeypatch.setattr(side_by_side, "_corpus", lambda corpora, runs: corpus)
     kept = Kept()
-    left = side_by_side.work(lambda: wanted, Path("texts"), Path("runs"), kept, "cpu", width, ends)  # type: ignore[arg-type]
+    left = side_by_side.work(lambda: wanted, Path("texts"), Path("runs"), kept, "cpu", width, ends, captured)  # type: ignore[arg-type]
     return kept.given, left
 
 
@@ -102,12 +102,16 @@ def test_as_many_runs_are_active_as_are_allowed_and_each_is_measured(
     ids = ("b-gated", "b-muon", "b-alibi", "b-no-bos", "b-sgd", "b-decay-5")
     given, left = worked([(RUNS[id], 1) for id in ids], corpus, monkeypatch)
     assert left == set()
-    # A step of Muon, of SGD or with ALiBi cannot be captured.
+    # A step of Muon or of SGD cannot be captured.
     assert [(id, step) for (id, _), step, *_ in given] == [
-        ("b-gated", 0), ("b-no-bos", 0), ("b-gated", 2), ("b-no-bos", 2), ("b-gated", 4), ("b-no-bos", 4),
-        ("b-decay-5", 0), ("b-decay-5", 2), ("b-decay-5", 4)]
+        ("b-gated", 0), ("b-alibi", 0), ("b-gated", 2), ("b-alibi", 2), ("b-gated", 4), ("b-alibi", 4),
+        ("b-no-bos", 0), ("b-decay-5", 0), ("b-no-bos", 2), ("b-decay-5", 2), ("b-no-bos", 4), ("b-decay-5", 4)]
     sums = [one[2] for one in given]
-    assert len(set(sums)) == len(sums) - 2  # two recipes start from the weights of a third
+    assert len(set(sums)) == len(sums) - 3  # three recipes start from the weights of a fourth
+
+    given, left = worked([(RUNS[id], 1) for id in ids], corpus, monkeypatch, captured=False)
+    assert [(id, step) for (id, _), step, *_ in given] == [
+        ("b-muon", 0), ("b-sgd", 0), ("b-muon", 2), ("b-sgd", 2), ("b-muon", 4), ("b-sgd", 4)]
 
 
 def test_a_run_that_could_not_end_in_time_is_not_begun(
