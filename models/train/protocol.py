@@ -177,7 +177,10 @@ def write(log: dict[str, Any], file: Path) -> None:
     points = ",\n".join("    " + json.dumps(point) for point in log["points"])
     rest = {name: value for name, value in log.items() if name != "points"}
     body = "".join(f'  {json.dumps(name)}: {json.dumps(value)},\n' for name, value in rest.items())
-    file.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
+    # Another process may read the log at any time.
+    new = file.with_suffix(".new")
+    new.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
+    new.replace(file)
 
 
 def is_done(log: dict[str, Any], until: int = STEPS) -> bool:

@@ -178,9 +178,15 @@ class Measurer:
         self.left.append(
             self.pool_of[job].submit(measure, job, step, file, train_loss, *self.rest))
 
+    def catch_up(self) -> bool:
+        """Waits until every point is in its log; False if all were."""
+        waited = bool(self.left)
+        while self.left:
+            self.left.pop().result()
+        return waited
+
     def end(self) -> None:
-        for future in self.left:
-            future.result()
+        self.catch_up()
         for pool in self.pools:
             pool.shutdown()
         self.folder.cleanup()
@@ -222,8 +228,13 @@ def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs
             taken.add(job)
             active.append(GraphRun(recipe, seed, corpus, device))
             measurer.add(job, 0, *active[-1].snapshot())
-        if not active or time.monotonic() > ends:
+        if time.monotonic() > ends:
             return {(run.recipe.id, run.seed) for run in active}
+        if not active:
+            # The last points may ask for further seeds.
+            if measurer.catch_up():
+                continue
+            return set()
         began = time.monotonic()
         for _ in range(SAVE_EVERY):
             for run in active:

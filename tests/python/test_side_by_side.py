@@ -87,6 +87,9 @@ class Kept:
     def add(self, job: Any, step: int, weights: Any, train_loss: float | None) -> None:
         self.given.append((job, step, weights["lm_head.weight"].sum().item(), train_loss))
 
+    def catch_up(self) -> bool:
+        return False
+
 
 def worked(wanted: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest.MonkeyPatch,
            width: int = 2, ends: float = math.inf, captured: bool = True) -> tuple[list[tuple[Any, ...]], set[Any]]:
@@ -123,6 +126,21 @@ def test_a_run_that_could_not_end_in_time_is_not_begun(
     assert left == set()
     given, left = worked([(RUNS["b-gated"], 1)], corpus, monkeypatch, 1, 0.0)
     assert given == [] and left == set()
+
+
+def test_runs_that_the_last_points_ask_for_begin(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [(RUNS["b-gated"], 1)]
+
+    def measured(self: Kept) -> bool:
+        more = len(wanted) == 1
+        if more:
+            wanted.append((RUNS["b-gated"], 2))
+        return more
+
+    monkeypatch.setattr(Kept, "catch_up", measured)
+    given, left = worked(wanted, corpus, monkeypatch)
+    assert [(seed, step) for (_, seed), step, *_ in given] == [(1, 0), (1, 2), (1, 4), (2, 0), (2, 2), (2, 4)]
+    assert left == set()
 
 
 class Ended:
