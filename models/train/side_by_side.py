@@ -217,10 +217,10 @@ def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs
     """Trains the runs whose steps can be captured, or the others, until none can begin or the clock passes `ends`;
     returns the unfinished runs."""
     corpus, active, taken = _corpus(corpora, runs), [], set[Job]()
-    longest = 0.0  # seconds of a complete run at the slowest pace so far
+    duration = 0.0  # seconds of a complete run at the current pace
     while True:
         for recipe, seed in wanted() if len(active) < width else ():
-            if len(active) == width or time.monotonic() + longest > ends:
+            if len(active) == width or time.monotonic() + duration > ends:
                 break
             job = recipe.id, seed
             if job in taken or is_capturable(recipe) != captured:
@@ -242,7 +242,7 @@ def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs
         for run in active:
             measurer.add((run.recipe.id, run.seed), run.step, *run.snapshot())
         seconds = time.monotonic() - began
-        longest = max(longest, seconds * protocol.B_STEPS / SAVE_EVERY)
+        duration = seconds * protocol.B_STEPS / SAVE_EVERY
         print(f"{len(active)} runs side by side, {seconds / SAVE_EVERY / len(active) * 1000:.2f} ms for "
               "a step of each", flush=True)
         active = [run for run in active if run.step < protocol.B_STEPS]
