@@ -256,8 +256,9 @@ def effect(spec: dict[str, Any]) -> Effect:
         logs, (difference, missing) = runs_b()[id][1], by_b(id, against, outcome)
         seeds = len(logs)
         if difference is not None:
+            # The queue gives a second look to a recipe against its own baseline alone.
             due = (outcome == "alpha" and isinstance(against, str) and decide.leaves_open(difference)
-                   and seeds <= protocol.B_FIRST)
+                   and seeds <= protocol.B_FIRST and runs_b()[id][0].baseline == runs_b()[against][0].id)
             return by_runs(build(difference, len(protocol.B_SECOND) - seeds if due else 0), logs, "b")
     if id in runs_a():
         difference, values = by_a(id, against, outcome)

@@ -292,7 +292,9 @@ def table(rows: list[Decision]) -> str:
                  BEFORE.get(id_of(one.recipe), "")]
         lines.append(f"| {' | '.join(cells)} |")
     left = [id_of(one.recipe) for one in rows if not one.logs]
-    return "\n".join([*lines, "", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."])
+    if left:
+        lines += ["", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."]
+    return "\n".join(lines)
 
 
 def published(rows: list[Decision]) -> str:
