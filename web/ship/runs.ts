@@ -127,15 +127,19 @@ export function runsOf(
   const places = found.map(({ recipes }) =>
     recipes.map(({ runs }) => [x(meanOf(runs[across])), y(meanOf(runs[up]))] as const),
   );
-  // A name stands beside the last mean of its group, and lower where another name is there.
+  // A name stands beside the last mean of its group, or in the nearest free line above or below it.
   const names: { readonly x: number; readonly y: number; readonly width: number }[] = [];
   for (const [g, { title }] of found.entries()) {
     const [lastX, lastY] = places[g]!.at(-1)!;
-    const at = { x: lastX + 9, y: lastY + 4, width: title.length * CHARACTER };
-    const covers = (one: typeof at) =>
-      Math.abs(one.y - at.y) < LINE && one.x < at.x + at.width && at.x < one.x + one.width;
-    while (names.some(covers)) at.y += LINE;
-    names.push(at);
+    const at = { x: lastX + 9, width: title.length * CHARACTER };
+    const isFree = (y: number) =>
+      y > EDGE.top + LINE &&
+      y < bottom &&
+      !names.some(
+        (one) => Math.abs(one.y - y) < LINE && one.x < at.x + at.width && at.x < one.x + one.width,
+      );
+    const lines = found.flatMap((_, i) => [lastY + 4 + i * LINE, lastY + 4 - i * LINE]);
+    names.push({ ...at, y: lines.find(isFree) ?? lastY + 4 });
   }
   const marks = found.map(({ title, recipes }, g) =>
     make('g', { className: [`run-${g + 1}`] }, [
@@ -181,7 +185,7 @@ export function runsOf(
       ),
       make('p', {}, [
         text(
-          `${every.reduce((sum, { seeds }) => sum + seeds.length, 0)} runs so far.` +
+          `${every.reduce((sum, { seeds }) => sum + seeds.length, 0)} runs.` +
             (lacking.length > 0 ? ` Not trained yet: ${lacking.join(', ')}.` : ''),
         ),
       ]),

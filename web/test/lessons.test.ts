@@ -362,7 +362,7 @@ describe('the course', () => {
     for (const words of [
       '0.20 (0.10 to 0.30)',
       '3.60 (3.50 to 3.70)',
-      '3 runs so far. Not trained yet: three.',
+      '3 runs. Not trained yet: three.',
     ])
       expect(drawn).toContain(words);
     expect(() => runsOf(groupsOf('Third: three'), ['loss', 'alpha'], runs)).toThrow(
