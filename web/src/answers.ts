@@ -85,9 +85,14 @@ function whatIf(frame: Frame, rise: number | undefined): string {
   return known.length ? `With this change ${predicts(frame, mean(known))}` : '';
 }
 
-function matter(frame: Frame, { layer, head }: Head): string {
+/** @param all rise of the loss without all dormant heads at once, once it is measured */
+function matter(frame: Frame, { layer, head }: Head, all = NaN): string {
   const rise = frame.tensors.effect?.data[layer * frame.architecture.H + head] ?? NaN;
-  return Number.isFinite(rise) ? `Without this one head ${predicts(frame, rise)}` : '';
+  if (!Number.isFinite(rise)) return '';
+  const alone = `Without this one head ${predicts(frame, rise)}`;
+  return Math.abs(rise) < SMALL && all >= SMALL
+    ? alone.replace(/\.$/, '; without all dormant heads at once, worse.')
+    : alone;
 }
 
 /** What follows the answer where several changes are measured at once. */
@@ -167,14 +172,13 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     outputs: wholeOutput,
     gives: write,
     training: when,
-    effects: matter,
   },
 };
 
 /**
  * The plain answer that a picture gives, for the head that is shown; the picture's question where there is none, or
  * its numbers are not there.
- * @param rise of the loss with the first token hidden, in nats per token: what if it were
+ * @param rise of the loss, in nats per token, with what the question takes away: the first token, or all dormant heads
  */
 export function answerOf(
   { question, views: [view] }: Choice,
@@ -186,7 +190,9 @@ export function answerOf(
   const { name } = view!;
   // Before an edit, what if is asked over the map.
   const isIf = name === 'change' || (question.name === 'if' && name === 'attention');
-  return (isIf ? whatIf(frame, rise) : ANSWERS[name]?.(frame, at, state)) || view!.question;
+  if (isIf) return whatIf(frame, rise) || view!.question;
+  if (name === 'effects') return matter(frame, at, rise) || view!.question;
+  return ANSWERS[name]?.(frame, at, state) || view!.question;
 }
 
 /** What the first token is, said in full once a screen. */

@@ -253,8 +253,13 @@ export function givenWords(claim: Claim): string {
 export const shareWords = ({ operation: { normalises } }: Frame): string =>
   normalises ? 'of its attention' : 'of its row sums';
 
-/** What the first token would get if each row gave all that it sees the same. */
-export const evenWords = (even: number): string => `an even share would be ${percent(even, 0)}`;
+/** A share beside what the first token would get if each row gave all that it sees the same. */
+export function evenWords(share: number, even: number): string {
+  const times = share / even;
+  if (times < 0.8) return 'less than an even share';
+  if (times < 1.25) return 'about an even share';
+  return `${times.toFixed(times < 2.95 ? 1 : 0).replace('.0', '')} times an even share`;
+}
 
 /** Why attention has to go somewhere, and why to the first token. */
 export const SOFTMAX_AND_SIGMOID =

@@ -156,7 +156,7 @@ const CLAIMS: Readonly<
     ({ alphas }, count, n) => alphas.length === Number(count) && isWritten(n!, mean(alphas)),
   ],
   'uniform attention': [
-    /(?:uniform attention(?: would give(?: it)?|:| alone gives the first one)|even share would be) ([\d.]+)%/g,
+    /uniform attention(?: would give(?: it)?|:| alone gives the first one) ([\d.]+)%/g,
     ({ T }, n) => isWritten(n!, uniformOf(T)),
   ],
   'how many heads': [

@@ -90,15 +90,15 @@ describe('the first sentence', () => {
     updates.length = 0;
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toBe(
-      'Almost every token attends to the first one: <s>, a marker that begins every text and carries no meaning. In the same model trained with sigmoid instead of softmax, they do, too.',
+      'Almost every token attends to the first one: <s>, a marker that begins every text and carries no meaning. In a model of the same size, trained on the same data with sigmoid instead of softmax, they do, too.',
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Head L1H0 gives <s> 90% of its attention; an even share would be 10%.',
+      'Softmax model Head L1H0 gives <s> 90% of its attention, 9 times an even share.',
     );
     expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
     expect(text('.facts p')).toBe(
-      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100%. The mean over all 4 heads is 42%.',
+      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100%. The mean over all 4 heads is 42%. If each token attended evenly to all that it can see, the first token would get 10%.',
     );
     expect(root.querySelectorAll('.facts p')[1]!.textContent!.replace(/\s+/g, ' ')).toBe(
       'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average.',
@@ -116,14 +116,14 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /In the same model trained with sigmoid instead of softmax, they do not\.$/,
+      /In a model of the same size, trained on the same data with sigmoid instead of softmax, they do not\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2%; L1H0 gives it most. Softmax rows sum to 100%; sigmoid rows need not.',
+      'Sigmoid model No head gives <s> more than 2%; shown: L1H0, which gives it most. Rows of softmax sum to 100%; rows of sigmoid need not.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums; an even share/);
+    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums, [34] times an even share/);
   });
 
   it('names a head that is chosen as such', () => {
@@ -144,7 +144,7 @@ describe('the first sentence', () => {
         both(),
         kinds.map((kind) => ({ kind }) as never),
       ).replace(/^.*no meaning\./, '…');
-    const where = 'In the same model trained with sigmoid instead of softmax';
+    const where = 'In a model of the same size, trained on the same data with sigmoid instead of softmax';
     expect(said('all', 'none')).toBe(`… ${where}, they do not.`);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(`… ${where}, it does not.`);

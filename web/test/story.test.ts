@@ -297,7 +297,7 @@ describe('the story', () => {
     };
     expect(await words(0.75)).toEqual([
       'Most of the model does it.',
-      'A model has many heads, and each has a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30%, where an even share would be 10%: such a head has an attention sink.',
+      'A model has many heads, and each has a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30%, 3 times an even share: such a head has an attention sink.',
     ]);
     expect((await words(0.5))[0]).toBe('Several heads do it, most do not.');
     expect((await words(0.25))[0]).toBe('Only one head does it.');
@@ -313,7 +313,7 @@ describe('the story', () => {
   it('2: shows what was recorded, and tries the reader’s text on request', async () => {
     const { text, button, all } = storyOf(2, [keyed()]);
     await settle();
-    expect(text('.answer')).toBe('Without the first token the text falls apart.');
+    expect(text('.answer')).toBe('Without the first token the model repeats itself.');
     expect(button('Try it with the small model on your text').disabled).toBe(false);
     const recorded = { ...keyed(), recording: { model: { id: 'a/b' } } } as unknown as Frame;
     const other = storyOf(2, [recorded]);
@@ -411,7 +411,7 @@ describe('the story', () => {
     know([...[...entries.value.values()].map(({ frame }) => frame!), early]);
     expect(texts('.step-words p').slice(0, 2)).toEqual([
       'This model began without a sink and learned it.',
-      'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention; an even share would be 10%, and after training it gives 90%.',
+      'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention, 2 times an even share; after training it gives 90%.',
     ]);
     expect(text('.range')).toMatch(/step 0 of 4,000/);
     click('Next checkpoint');
@@ -478,7 +478,7 @@ describe('the story', () => {
     expect(said[0]).toMatch(/^Softmax makes every row sum to 100%/);
     expect(said[1]).toMatch(/^Not by itself, but it has a price\./);
     expect(said[2]).toBe(
-      'Yes, at a price. On 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
+      'Yes, at a price. On average over 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
         'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher.',
     );
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(

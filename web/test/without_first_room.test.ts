@@ -56,7 +56,7 @@ it('writes from the tokens of the text with eight seeds, and says what their num
   expect(jobs().map(({ seed }) => seed)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   expect(jobs()[0]).toMatchObject({ prompt: [0, 5, 6], count: 64 });
   expect([text('h2'), (root as HTMLElement).hidden]).toEqual([
-    'Without the first token the text falls apart',
+    'Without the first token the model repeats itself',
     false,
   ]);
   expect(text('[role=status]')).toMatch(/^Over 8 seeds, 81% of the text written without it/);
@@ -137,7 +137,7 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
     (place, _, scope) => void new Recorded(place, scope),
     pageOf(),
   );
-  expect(text('.answer')).toBe('Without the first token the text falls apart.');
+  expect(text('.answer')).toBe('Without the first token the model repeats itself.');
   expect(text('p:not(.answer)')).toMatch(
     /continues the grey text\. Its sink is whatever token stands first, here “The”\. At the right, later tokens cannot attend to it\.$/,
   );

@@ -6,6 +6,7 @@ import { columnOf, kindOf } from '../src/claims';
 import {
   classSentence,
   comparison,
+  evenWords,
   finding,
   firstWords,
   headsWords,
@@ -49,6 +50,19 @@ describe('a number', () => {
     const summary = tensor([2, 2, 3], [1, 9, 9, 2, 9, 9, 3, 9, 9, 4, 9, 9]);
     expect(massOf(frameOf({ perPrompt: {} }, { row_mass_summary: summary }))).toBe(2.5);
   });
+});
+
+describe('a share beside an even one', () => {
+  it.each([
+    [0.07, 'less than an even share'],
+    [0.0801, 'about an even share'],
+    [0.1249, 'about an even share'],
+    [0.126, '1.3 times an even share'],
+    [0.2, '2 times an even share'],
+    [0.294, '2.9 times an even share'],
+    [0.296, '3 times an even share'],
+    [0.94, '9 times an even share'],
+  ])('of 10%%: %f', (share, said) => expect(evenWords(share, 0.1)).toBe(said));
 });
 
 describe('where numbers come from', () => {

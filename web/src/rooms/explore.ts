@@ -37,6 +37,7 @@ import {
   givesWords,
   headName,
   purposeWords,
+  show,
   SOFTMAX_AND_SIGMOID,
   stampWords,
 } from '../words';
@@ -208,9 +209,13 @@ function changedWords(
   rise: number | undefined,
 ): string {
   if (question.name === 'matter') return `${togetherWords(frame, count, rise)} ${ABLATED}`.trim();
-  return Number.isFinite(rise)
-    ? `With the first token taken from the sight of all other tokens, in all heads, the loss changes by ${signed(rise!)} nats per token: heads that attended to it now write something else. Now change something yourself.`
-    : 'Taking the first token away …';
+  if (!Number.isFinite(rise)) return 'Taking the first token away …';
+  const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
+  const from = Number.isFinite(loss) ? `, from ${show(loss)}` : '';
+  const why = frame.operation.normalises
+    ? 'rows still sum to 100%, so this attention is forced onto other tokens'
+    : 'heads that attended to it now write something else';
+  return `With the first token taken from the sight of all other tokens, in all heads, the loss changes by ${signed(rise!)} nats per token${from}: ${why}. Now change something yourself.`;
 }
 
 /** What the plain answer is followed by, where the view does not say it itself. */

@@ -109,7 +109,7 @@ function countWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}, where ${evenWords(verdict.even)}: such a head has an attention sink.`;
+  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}, ${evenWords(frame.eps, verdict.even)}: such a head has an attention sink.`;
 }
 
 /** 1: all heads; the selected one is drawn beside them. */
@@ -251,7 +251,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   );
 }
 
-/** Why the text falls apart without a token that adds little. */
+/** Why the text gets worse without a token that adds little. */
 const MOVES =
   'If the token is taken away, as in step 2, this attention moves to tokens with longer values.';
 const BARS =
@@ -335,10 +335,10 @@ const training: Build = (place, { context, scope }) => {
       const card = cardOf(frame, context);
       const { step } = frame.model;
       const when = step ? stepWords(step.step, step.of) : 'After training';
-      const even = claim.isShare ? `; ${evenWords(claim.even)}` : ` on average`;
+      const even = claim.isShare ? `, ${evenWords(claim.given, claim.even)}` : ` on average`;
       const end =
         step && claim.isShare
-          ? `, and after training it gives ${givenWords(claimOf(ended()!, at))}`
+          ? `; after training it gives ${givenWords(claimOf(ended()!, at))}`
           : '';
       render(
         html`<p class="answer">
@@ -398,7 +398,7 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
   if (!Number.isFinite(own + other + sinks + none)) return '';
   const size = 100 * Math.expm1(other - own);
   return (
-    `Yes${size > 0 ? ', at a price' : ''}. On 100 other passages ${percent(none)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `Yes${size > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(none)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${percent(sinks, 0)}. The loss of the sigmoid model is ${show(other)} nats per token against ${show(own)}: its perplexity is ` +
     `${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.`
   );
@@ -409,8 +409,8 @@ const REMEMBER = {
   'Why is it there?':
     'Softmax makes every row sum to 100%, also where a token needs nothing from the head. The first token is visible to all, and its value adds little.',
   'Is it harmful?':
-    'Not by itself, but it has a price. Where old tokens are dropped to save memory, the first one must stay, or the text falls apart. ' +
-    'And a sink comes with a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',
+    'Not by itself, but it has a price. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse. ' +
+    'And the hidden state of a sink’s token has a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',
 } as const;
 
 /** What to remember, and what comes after the story. */

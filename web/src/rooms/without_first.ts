@@ -45,6 +45,7 @@ export interface Verdict {
 
 const HEADINGS = {
   apart: 'Without the first token the text falls apart',
+  repeats: 'Without the first token the model repeats itself',
   worse: 'Without the first token the text gets worse',
   same: 'Deleting the first token changes little here',
 } as const;
@@ -55,9 +56,8 @@ export function verdictOf(trials: readonly Numbers[], count: number): Verdict | 
   const rise = difference(trials, ['deleted', 'kept'], 'loss');
   const of = (name: Name, measure: keyof Measures) => mean(trials.map((one) => one[name][measure]));
   if (trials.length < 4) return undefined;
-  const isApart =
-    (repeats.isAbove && of('deleted', 'repeated') >= REPEATED) ||
-    (rise.isAbove && rise.mean >= RISE);
+  const isStuck = repeats.isAbove && of('deleted', 'repeated') >= REPEATED;
+  const isApart = isStuck || (rise.isAbove && rise.mean >= RISE);
   const kind = isApart ? 'apart' : repeats.isAbove || rise.isAbove ? 'worse' : 'same';
   const share = (name: Name, measure: keyof Measures) => percent(of(name, measure), 0);
   const nats = (name: Name) => of(name, 'loss').toFixed(2);
@@ -78,7 +78,7 @@ export function verdictOf(trials: readonly Numbers[], count: number): Verdict | 
     `Put back after ${half} tokens, the second half of the text ` +
     `${isBack ? 'recovers' : 'does not clearly recover'}: ${share('restored', 'late')} of it repeats, against ${share('deleted', 'late')} without ` +
     `the first token and ${share('kept', 'late')} with it.`;
-  return { kind, heading: HEADINGS[kind], text: `${measured} ${put}` };
+  return { kind, heading: HEADINGS[isStuck ? 'repeats' : kind], text: `${measured} ${put}` };
 }
 
 function table(

@@ -75,10 +75,11 @@ export function answerOf({ rows, wins, aligned, first, others }: Contest): strin
       : 'In this head the first key does not win.';
   if (aligned < most)
     return `${which(wins)} token’s query scores highest with the first key, which wins by its length.`;
-  const away = first > 0 && others < 0 ? ' and away from the others' : '';
-  return away
-    ? `${which(aligned)} token’s query points towards the first key${away}.`
-    : `${which(aligned)} token’s query points more towards the first key than towards any other.`;
+  if (first > 0 && others < 0)
+    return first < -others
+      ? `${which(aligned)} token’s query points away from the other keys, and a little towards the first.`
+      : `${which(aligned)} token’s query points towards the first key and away from the others.`;
+  return `${which(aligned)} token’s query points more towards the first key than towards any other.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
