@@ -101,7 +101,7 @@ describe('the first sentence', () => {
       'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100%. The mean over all 4 heads is 42%. If each token attended evenly to all that it can see, the first token would get 10%.',
     );
     expect(root.querySelectorAll('.facts p')[1]!.textContent!.replace(/\s+/g, ' ')).toBe(
-      'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average.',
+      'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average. If each token attended evenly to all that it can see, the first token would get 10%.',
     );
     expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);
     expect(root.classList).not.toContain('coming');
