@@ -207,6 +207,7 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
         .group = place->group ? place->group : place->out,
         .step = place->group ? place->step : place->out,
         .pair = place->pair,
+        .unpaired = place->unpaired,
         .in_out = place->layout == SS_IN_OUT,
     };
 }
