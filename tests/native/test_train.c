@@ -1057,6 +1057,8 @@ static void refusals(void) {
          "layers without rotary positions", SS_UNSUPPORTED},
         {LIKE_LLAMA("olmo", "\"attention_bias\":false"), "{}", "train", "norms without gain",
          SS_UNSUPPORTED},
+        {LIKE_LLAMA("nemotron", "\"head_dim\":8"), "{}", "train", "relu2", SS_UNSUPPORTED},
+        {LIKE_LLAMA("nemotron", "\"hidden_act\":\"gelu\""), "{}", "norm", "1 + w", SS_UNSUPPORTED},
         {LIKE_LLAMA("ernie4_5", "\"head_dim\":8"), "{}", "self_attn.q_proj", "side by side",
          SS_UNSUPPORTED},
         {LLAMA_WITH("\"feed_forward\":\"none\""), "{}", "train", "no feed-forward", SS_UNSUPPORTED},
