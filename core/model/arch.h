@@ -131,6 +131,7 @@ typedef struct ss_arch {
     float norm_eps;
     bool bare_norm;     /* LayerNorm has neither gain nor bias */
     bool unbiased_norm; /* LayerNorm has a gain and no bias */
+    bool one_more_gain; /* norms multiply by 1 + w, and files keep w */
     bool post_norm;     /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
     bool branch_norms;  /* attention and feed-forward are normed again before they are added */
     bool branch_only;   /* branch norms, and none before attention and feed-forward */

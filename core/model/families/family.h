@@ -40,7 +40,6 @@ void ss_ernie_read(ss_arch *arch, ss_json *json);
 void ss_exaone4_read(ss_arch *arch, ss_json *json);
 void ss_falcon_load(ss_model *model, ss_loader *loader);
 void ss_falcon_read(ss_arch *arch, ss_json *json);
-void ss_gemma_load(ss_model *model, ss_loader *loader);
 void ss_gemma2_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_whole_load(ss_model *model, ss_loader *loader);
@@ -68,7 +67,6 @@ void ss_llama_read(ss_arch *arch, ss_json *json);
 void ss_mistral_read(ss_arch *arch, ss_json *json);
 void ss_mixtral_load(ss_model *model, ss_loader *loader);
 void ss_mixtral_read(ss_arch *arch, ss_json *json);
-void ss_nemotron_load(ss_model *model, ss_loader *loader);
 void ss_nemotron_read(ss_arch *arch, ss_json *json);
 void ss_olmo_read(ss_arch *arch, ss_json *json);
 void ss_olmo2_read(ss_arch *arch, ss_json *json);
@@ -176,9 +174,6 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 
 /* Loads a gated feed-forward whose gate and up are one matrix, "layers.%d.mlp.gate_up_proj". */
 void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
-
-/* Adds 1 to a gain [n] of which safetensors files store w of 1 + w; GGUF stores the sum. */
-void ss_add_one(ss_loader *loader, const ss_norm *norm, int n);
 
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);

@@ -118,31 +118,32 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
     }
 }
 
+/* A norm of n numbers. A bare one has none in its file; of a gain 1 + w safetensors files keep w,
+ * and GGUF the sum. */
+static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
+                      size_t n) {
+    bool has_bias = arch->norm == SS_NORM_LAYER && !arch->unbiased_norm;
+    if (arch->bare_norm)
+        norm->gain = ss_load_ones(loader, n);
+    else
+        ss_load_norm(loader, norm, name, has_bias, n);
+    float *gain = (float *)(size_t)norm->gain;
+    bool adds = arch->one_more_gain && !ss_load_is(loader, SS_GGUF);
+    for (size_t i = 0; adds && gain && i < n; i++) gain[i] += 1.0f;
+}
+
 /* Hunyuan calls its norms query_layernorm and key_layernorm; all others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
-    ss_load_norm(loader, &layer->q_norm,
-                 rotated ? "layers.%d.self_attn.query_layernorm" : "layers.%d.self_attn.q_norm",
-                 false, all ? H * K : K);
-    ss_load_norm(loader, &layer->k_norm,
-                 rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm",
-                 false, all ? G * K : K);
-}
-
-static bool has_norm_bias(const ss_arch *arch) {
-    return arch->norm == SS_NORM_LAYER && !arch->unbiased_norm;
-}
-
-/* A norm of D numbers, which a bare one does not have in its file. */
-static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch) {
-    size_t D = (size_t)arch->D;
-    if (arch->bare_norm)
-        norm->gain = ss_load_ones(loader, D);
-    else
-        ss_load_norm(loader, norm, name, has_norm_bias(arch), D);
+    load_norm(loader, &layer->q_norm,
+              rotated ? "layers.%d.self_attn.query_layernorm" : "layers.%d.self_attn.q_norm", arch,
+              all ? H * K : K);
+    load_norm(loader, &layer->k_norm,
+              rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm", arch,
+              all ? G * K : K);
 }
 
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -166,23 +167,20 @@ void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch
 
 void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D;
-    bool norm_bias = has_norm_bias(arch);
     const char *before_ffn = "layers.%d.post_attention_layernorm";
     if (!arch->branch_only)
-        load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", arch);
+        load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", arch, D);
     ss_load_llama_heads(layer, loader, arch);
-    if (arch->branch_norms)
-        ss_load_norm(loader, &layer->attention_out_norm, before_ffn, norm_bias, D);
+    if (arch->branch_norms) load_norm(loader, &layer->attention_out_norm, before_ffn, arch, D);
     if (arch->ffn == SS_FFN_NONE) return;
     if (arch->branch_norms) {
         before_ffn = "layers.%d.pre_feedforward_layernorm";
-        ss_load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm",
-                     norm_bias, D);
+        load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm", arch, D);
     }
     if (arch->parallel)
         layer->ffn_norm = layer->attention_norm;
     else if (!arch->branch_only)
-        load_norm(loader, &layer->ffn_norm, before_ffn, arch);
+        load_norm(loader, &layer->ffn_norm, before_ffn, arch, D);
 }
 
 /* `place` selects the slice of a three-dimensional tensor; zero for a plain one. */
@@ -230,7 +228,7 @@ void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
     if (model->arch.positions == SS_POSITIONS_LEARNED)
         model->positions =
             ss_load_numbers(loader, "embed_positions.weight", (size_t)model->arch.context, D);
-    if (!model->arch.post_norm) load_norm(loader, &model->norm, "norm", &model->arch);
+    if (!model->arch.post_norm) load_norm(loader, &model->norm, "norm", &model->arch, D);
 }
 
 void ss_llama_load(ss_model *model, ss_loader *loader) {
