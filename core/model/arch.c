@@ -68,7 +68,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
                        "open the recording",
                        "an encoder and a decoder");
     } else {
-        char names[384];
+        char names[640];
         ss_family_names(names, sizeof names);
         if (json.status == SS_OK)
             json.status = ss_fail(err, SS_UNSUPPORTED, "model_type",

@@ -80,6 +80,15 @@ static const same_key gpt2_keys[] = {
     {NULL, NULL, 0.0},
 };
 
+static const same_key mpt_keys[] = {
+    {"block_count", "n_layers", (double)NAN},
+    {"embedding_length", "d_model", (double)NAN},
+    {"context_length", "max_seq_len", (double)NAN},
+    {"attention.head_count", "n_heads", (double)NAN},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon", (double)NAN},
+    {NULL, NULL, 0.0},
+};
+
 static const same_key expert_keys[] = {
     {"expert_count", "num_experts", (double)NAN},
     {"expert_used_count", "num_experts_per_tok", (double)NAN},
@@ -182,6 +191,11 @@ static bool is_moe(const ss_gguf_source *source) {
     return is_type(source, "qwen3_moe") || is_type(source, "hunyuan_v1_moe");
 }
 
+/* Queries, keys and values of these may be clipped. */
+static bool is_clipped(const ss_gguf_source *source) {
+    return is_type(source, "mpt") || is_type(source, "olmo");
+}
+
 static bool is_in(const char *key, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(key, list[i])) return true;
@@ -202,6 +216,8 @@ static void refuse_unknown(ss_gguf_source *source) {
         if (is_moe(source) && is_in(key, known_moe, KNOWN_MOE)) continue;
         if (granite && is_in(key, known_granite, KNOWN_GRANITE)) continue;
         if (is_type(source, "phi3") && !strcmp(key, "attention.sliding_window")) continue;
+        if (is_clipped(source) && !strcmp(key, "attention.clamp_kqv")) continue;
+        if (is_type(source, "mpt") && !strcmp(key, "attention.max_alibi_bias")) continue;
         ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");
     }
 }
@@ -356,7 +372,7 @@ static void put_experts(ss_gguf_source *source) {
 static void put_norm(ss_gguf_source *source) {
     bool olmo = is_type(source, "olmo");
     if (olmo) must_be(source, "attention.layer_norm_epsilon", 1e-5);
-    if (is_type(source, "stablelm") || is_type(source, "starcoder2"))
+    if (is_type(source, "phi") || is_type(source, "stablelm") || is_type(source, "starcoder2"))
         copy(source, layer_norm_keys);
     else if (!olmo)
         copy(source, rms_keys);
@@ -378,13 +394,19 @@ static void put_parallel(ss_gguf_source *source, bool standard) {
     put_bool(source, "use_parallel_residual", parallel ? cJSON_IsTrue(parallel) : standard);
 }
 
+static void put_clip(ss_gguf_source *source, cJSON *config) {
+    if (is_clipped(source) && ss_gguf_find(source, "attention.clamp_kqv"))
+        cJSON_AddNumberToObject(config, "clip_qkv",
+                                ss_gguf_number(source, "attention.clamp_kqv", 0.0));
+}
+
 static void put_llama(ss_gguf_source *source) {
     double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     copy(source, llama_keys);
     put_norm(source);
     put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
     put(source, "head_dim", K);
-    if (is_type(source, "phi3") || is_type(source, "stablelm"))
+    if (is_type(source, "phi") || is_type(source, "phi3") || is_type(source, "stablelm"))
         put_rotary_part(source, K, "partial_rotary_factor");
     else
         must_be(source, "rope.dimension_count", K);
@@ -397,6 +419,7 @@ static void put_llama(ss_gguf_source *source) {
     put_bool(source, "use_qkv_bias", source->attention_bias);
     put_bool(source, "attention_bias", source->attention_bias);
     put_bool(source, "mlp_bias", source->ffn_bias);
+    put_clip(source, source->config);
     put_scaling(source, K);
     if (is_type(source, "gemma2") || is_type(source, "gemma3_text")) put_gemma(source, K);
     if (is_moe(source)) put_experts(source);
@@ -421,6 +444,16 @@ static void put_gptneox(ss_gguf_source *source) {
     put_scaling(source, width);
 }
 
+static void put_mpt(ss_gguf_source *source) {
+    copy(source, mpt_keys);
+    must_be(source, "attention.head_count_kv",
+            ss_gguf_number(source, "attention.head_count", (double)NAN));
+    must_be(source, "feed_forward_length",
+            4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
+    must_be(source, "attention.max_alibi_bias", 8.0);
+    put_clip(source, cJSON_AddObjectToObject(source->config, "attn_config"));
+}
+
 /* If cJSON runs out of memory the object is NULL, and its keys count as missing. */
 static void put_config(ss_gguf_source *source) {
     const char *type = ss_gguf_model_type(source->family);
@@ -429,8 +462,11 @@ static void put_config(ss_gguf_source *source) {
         ss_gguf_refuse(source, SS_NO_MEMORY, "model_type", "room for it");
     put(source, "vocab_size", source->V);
     put_bool(source, "tie_word_embeddings", !source->has_output);
-    if (!strcmp(type, "gpt2"))
+    if (!strcmp(type, "gpt_bigcode")) must_be(source, "attention.head_count_kv", 1.0);
+    if (!strcmp(type, "gpt2") || !strcmp(type, "gpt_bigcode"))
         copy(source, gpt2_keys);
+    else if (!strcmp(type, "mpt"))
+        put_mpt(source);
     else if (!strcmp(type, "gpt_neox"))
         put_gptneox(source);
     else if (!strcmp(type, "falcon") || !strcmp(type, "bloom"))

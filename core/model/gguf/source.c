@@ -93,7 +93,7 @@ static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
 }
 
 static ss_status find_architecture(ss_gguf_source *source) {
-    char names[320];
+    char names[448];
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.architecture");
     const char *word = cJSON_IsString(item) ? item->valuestring : "";
     snprintf(source->architecture, sizeof source->architecture, "%s", word);
