@@ -140,16 +140,17 @@ typedef struct ss_arch {
     ss_ffn_kind ffn;
     ss_activation activation;
     float gate_limit, gate_slope; /* of the clamped SwiGLU */
-    float score_scale;            /* x = q.k * score_scale, usually 1/sqrt(K) */
-    float branch_scale;           /* of what attention and feed-forward add; usually 1 */
-    float logit_scale;            /* of logits; usually 1 */
-    float score_cap, logit_cap;   /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
-    bool attention_bias;          /* q, k, v have biases */
-    bool output_bias;             /* o has one */
-    bool added_heads;             /* o reads the sum of the heads' outputs, not all of them */
-    ss_owner bias_key;            /* a key of no token, which every query sees first */
-    ss_owner bias_key_value;      /* its value; none: zeros */
-    ss_owner value_bias;          /* added to the output of each head */
+    float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: they are not */
+    float score_scale;  /* x = q.k * score_scale, usually 1/sqrt(K) */
+    float branch_scale; /* of what attention and feed-forward add; usually 1 */
+    float logit_scale;  /* of logits; usually 1 */
+    float score_cap, logit_cap; /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
+    bool attention_bias;        /* q, k, v have biases */
+    bool output_bias;           /* o has one */
+    bool added_heads;           /* o reads the sum of the heads' outputs, not all of them */
+    ss_owner bias_key;          /* a key of no token, which every query sees first */
+    ss_owner bias_key_value;    /* its value; none: zeros */
+    ss_owner value_bias;        /* added to the output of each head */
     ss_gate gate;
     bool ffn_bias;
     int top_k;          /* experts that one token goes through, 1 .. E */

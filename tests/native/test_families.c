@@ -31,6 +31,12 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define OPT                                                                                        \
     "\"model_type\":\"opt\",\"num_hidden_layers\":1,\"num_attention_heads\":2,\"hidden_size\":8,"  \
     "\"ffn_dim\":8,\"vocab_size\":8"
+#define GPT_SIZES "\"n_layer\":1,\"n_head\":4,\"n_embd\":16,\"vocab_size\":8"
+#define BIGCODE "\"model_type\":\"gpt_bigcode\"," GPT_SIZES
+#define GPTJ "\"model_type\":\"gptj\",\"rotary_dim\":2," GPT_SIZES
+#define CODEGEN "\"model_type\":\"codegen\",\"rotary_dim\":2," GPT_SIZES
+#define MPT "\"model_type\":\"mpt\",\"n_layers\":1,\"n_heads\":2,\"d_model\":8,\"vocab_size\":8"
+#define MPT_ATTENTION(keys) MPT ",\"attn_config\":{" keys "}"
 #define LLAMA "\"model_type\":\"llama\"," SIZES
 #define MISTRAL "\"model_type\":\"mistral\"," SIZES
 #define MIXTRAL "\"model_type\":\"mixtral\"," SIZES
@@ -39,6 +45,7 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define QWEN3 "\"model_type\":\"qwen3\"," SIZES
 #define QWEN3_MOE "\"model_type\":\"qwen3_moe\"," SIZES
 #define SMOLLM3 "\"model_type\":\"smollm3\"," SIZES
+#define PHI "\"model_type\":\"phi\"," SIZES
 #define PHI3 "\"model_type\":\"phi3\"," SIZES
 #define GRANITE "\"model_type\":\"granite\"," SIZES
 #define STABLELM "\"model_type\":\"stablelm\",\"partial_rotary_factor\":0.5," SIZES
@@ -161,6 +168,13 @@ static void ranges(void) {
         {BLOOM, "seq_length", 1, 16777216},
         {OSS, "num_local_experts", 1, 1024},
         {OSS, "num_experts_per_tok", 1, 128},
+        {BIGCODE, "n_positions", 1, 16777216},
+        {GPTJ, "n_positions", 1, 16777216},
+        {GPTJ, "n_inner", 1, 1048576},
+        {MPT, "n_layers", 1, 1024},
+        {MPT, "n_heads", 1, 1024},
+        {MPT, "vocab_size", 1, 4194304},
+        {MPT, "max_seq_len", 1, 16777216},
         {BERT, "intermediate_size", 1, 1048576},
         {BERT, "vocab_size", 1, 4194304},
         {BERT, "max_position_embeddings", 1, 16777216},
@@ -190,10 +204,11 @@ static void refused_by_all(void) {
     CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
     static const char gemma2[] = GEMMA2;
     static const char *const families[] = {
-        NEOX,   NEO,     OPT,       LLAMA,      MISTRAL,  MIXTRAL, QWEN2,       QWEN2_MOE, QWEN3,
-        GEMMA,  OSS,     QWEN3_MOE, OLMO2,      OLMO3,    HUNYUAN, HUNYUAN_MOE, FALCON,    BLOOM,
-        BERT,   PHI3,    STABLELM,  STARCODER2, SEED_OSS, ERNIE,   OLMO,        OLMOE,     EXAONE4,
-        COHERE, COHERE2, GLM,       GLM4,       NEMOTRON, gemma2};
+        NEOX,    NEO,   OPT,     LLAMA,     MISTRAL,  MIXTRAL,    QWEN2,    QWEN2_MOE,
+        QWEN3,   GEMMA, OSS,     QWEN3_MOE, OLMO2,    OLMO3,      HUNYUAN,  HUNYUAN_MOE,
+        FALCON,  BLOOM, BERT,    PHI3,      STABLELM, STARCODER2, SEED_OSS, ERNIE,
+        OLMO,    OLMOE, EXAONE4, COHERE,    COHERE2,  GLM,        GLM4,     NEMOTRON,
+        BIGCODE, GPTJ,  CODEGEN, MPT,       PHI,      gemma2};
     static const struct {
         const char *key, *on, *off;
     } keys[] = {
@@ -319,12 +334,41 @@ static void refused_by_some(void) {
         {SMOLLM3 ",\"no_rope_layers\":[\"1\"]", SS_UNSUPPORTED, "no_rope_layers"},
         {SMOLLM3 ",\"no_rope_layer_interval\":0", SS_BAD_CONFIG, "no_rope_layer_interval"},
         {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\"}", SS_UNSUPPORTED, "rope_type"},
+        {PHI ",\"qk_layernorm\":true", SS_UNSUPPORTED, "qk_layernorm"},
+        {PHI ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
+        {PHI ",\"partial_rotary_factor\":0.25", SS_UNSUPPORTED, "head_dim"},
+        {BIGCODE ",\"multi_query\":1", SS_BAD_CONFIG, "multi_query"},
+        {BIGCODE ",\"activation_function\":\"silu\"", SS_UNSUPPORTED, "activation_function"},
+        {GPTJ ",\"activation_function\":\"silu\"", SS_UNSUPPORTED, "activation_function"},
+        {"\"model_type\":\"gptj\",\"rotary_dim\":3," GPT_SIZES, SS_UNSUPPORTED, "head_dim"},
+        {"\"model_type\":\"gptj\",\"rotary_dim\":6," GPT_SIZES, SS_UNSUPPORTED, "rotary_dim"},
+        {"\"model_type\":\"gptj\",\"rotary_dim\":0," GPT_SIZES, SS_BAD_CONFIG, "rotary_dim"},
+        {"\"model_type\":\"gptj\"," GPT_SIZES, SS_UNSUPPORTED, "rotary_dim"},
+        {"\"model_type\":\"codegen\",\"rotary_dim\":2,\"n_layer\":1,\"n_head\":2,\"n_embd\":8,"
+         "\"vocab_size\":8",
+         SS_UNSUPPORTED, "n_head"},
+        {MPT ",\"attn_config\":null", SS_OK, ""},
+        {MPT ",\"attn_config\":7", SS_BAD_CONFIG, "attn_config"},
+        {MPT ",\"expansion_ratio\":2", SS_UNSUPPORTED, "expansion_ratio"},
+        {MPT ",\"no_bias\":false", SS_UNSUPPORTED, "no_bias"},
+        {MPT ",\"logit_scale\":\"inv_sqrt_d_model\"", SS_UNSUPPORTED, "logit_scale"},
+        {MPT ",\"norm_type\":\"layernorm\"", SS_OK, ""},
+        {MPT ",\"norm_type\":\"rmsnorm\"", SS_UNSUPPORTED, "norm_type"},
+        {MPT_ATTENTION("\"clip_qkv\":0"), SS_BAD_CONFIG, "clip_qkv"},
+        {MPT_ATTENTION("\"softmax_scale\":0"), SS_BAD_CONFIG, "softmax_scale"},
+        {MPT_ATTENTION("\"alibi\":false"), SS_UNSUPPORTED, "alibi"},
+        {MPT_ATTENTION("\"alibi_bias_max\":16"), SS_UNSUPPORTED, "alibi_bias_max"},
+        {MPT_ATTENTION("\"prefix_lm\":true"), SS_UNSUPPORTED, "prefix_lm"},
+        {MPT_ATTENTION("\"qk_ln\":true"), SS_UNSUPPORTED, "qk_ln"},
+        {MPT_ATTENTION("\"rope\":true"), SS_UNSUPPORTED, "rope"},
+        {MPT_ATTENTION("\"attn_type\":\"multiquery_attention\""), SS_UNSUPPORTED, "attn_type"},
         {GRANITE ",\"logits_scaling\":0", SS_BAD_CONFIG, "logits_scaling"},
         {GRANITE ",\"residual_multiplier\":-1", SS_BAD_CONFIG, "residual_multiplier"},
         {STABLELM ",\"qk_layernorm\":true", SS_UNSUPPORTED, "qk_layernorm"},
         {STARCODER2 ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
         {HELIUM, SS_UNSUPPORTED, "head_dim"},
-        {OLMO ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
+        {OLMO ",\"clip_qkv\":8", SS_OK, ""},
+        {OLMO ",\"clip_qkv\":0", SS_BAD_CONFIG, "clip_qkv"},
         {OLMO2 ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
         {OLMO3 ",\"layer_types\":[\"full_attention\"]", SS_UNSUPPORTED, "layer_types"},
         {OLMO3 ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"dynamic\"}}",
@@ -593,6 +637,14 @@ static const char *const folders[] = {
     "hf-glm",
     "hf-glm4",
     "hf-nemotron",
+    "hf-olmo-clip",
+    "hf-phi",
+    "hf-gptj",
+    "hf-codegen",
+    "hf-gpt_bigcode",
+    "hf-gpt_bigcode-heads",
+    "hf-mpt",
+    "hf-mpt-bare",
     "hf-bert",
     "hf-bert-bare",
     "hf-bert-old",
@@ -873,7 +925,7 @@ static void defaults(void) {
     ss_bytes text = read_file("tests/golden", "defaults.json");
     cJSON *root = cJSON_ParseWithLength((const char *)text.data, text.n);
     const cJSON *families = cJSON_GetObjectItem(root, "families"), *family, *key;
-    char names[512];
+    char names[1024];
     ss_family_names(names, sizeof names);
     int commas = 0;
     for (const char *at = names; (at = strchr(at, ',')); at++) commas++;
@@ -1036,6 +1088,22 @@ static void every_key_counts(void) {
         {"hf-nemotron", "\"hidden_act\": \"relu2\"", "\"hidden_act\": \"relu\""},
         {"hf-nemotron", "\"attention_bias\": true", "\"attention_bias\": false"},
         {"hf-nemotron", "\"mlp_bias\": true", "\"mlp_bias\": false"},
+        {"hf-olmo-clip", "\"clip_qkv\": 0.7", "\"clip_qkv\": null"},
+        {"hf-phi", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 0.25"},
+        {"hf-phi", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-phi", "\"layer_norm_eps\": 1e-05", "\"layer_norm_eps\": 1e-01"},
+        {"hf-phi", "\"hidden_act\": \"gelu_new\"", "\"hidden_act\": \"relu\""},
+        {"hf-gptj", "\"rotary_dim\": 8", "\"rotary_dim\": 4"},
+        {"hf-gptj", "\"layer_norm_epsilon\": 1e-05", "\"layer_norm_epsilon\": 1e-01"},
+        {"hf-gptj", "\"activation_function\": \"gelu_new\"", "\"activation_function\": \"relu\""},
+        {"hf-codegen", "\"rotary_dim\": 4", "\"rotary_dim\": 2"},
+        {"hf-gpt_bigcode-heads", "\"scale_attn_weights\": false", "\"scale_attn_weights\": true"},
+        {"hf-gpt_bigcode-heads", "\"activation_function\": \"gelu\"",
+         "\"activation_function\": \"relu\""},
+        {"hf-gpt_bigcode", "\"layer_norm_epsilon\": 1e-05", "\"layer_norm_epsilon\": 1e-01"},
+        {"hf-mpt", "\"clip_qkv\": 0.8", "\"clip_qkv\": null"},
+        {"hf-mpt", "\"softmax_scale\": 0.5", "\"softmax_scale\": null"},
+        {"hf-mpt", "\"layer_norm_epsilon\": 1e-05", "\"layer_norm_epsilon\": 1e-01"},
         {"hf-hunyuan", "\"alpha\": 50.0", "\"alpha\": 5.0"},
         {"hf-hunyuan", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
         {"hf-hunyuan_moe", "\"moe_topk\": 2", "\"moe_topk\": 3"},
@@ -1097,6 +1165,18 @@ static void missing_tensors(void) {
         {"hf-falcon-serial", "transformer.h.0.post_attention_layernorm.weight",
          "transformer.h.0.post_attention_mronreyal.weight"},
         {"hf-bloom-bare", "word_embeddings_layernorm.weight", "word_embeddings_mronreyal.weight"},
+        {"hf-phi", "lm_head.bias", "lm_head.sabi"},
+        {"hf-phi", "model.layers.1.self_attn.dense.bias", "model.layers.1.self_attn.dense.sabi"},
+        {"hf-phi", "model.final_layernorm.bias", "model.final_layernorm.sabi"},
+        {"hf-gptj", "lm_head.bias", "lm_head.sabi"},
+        {"hf-gptj", "transformer.h.1.attn.k_proj.weight", "transformer.h.1.attn.k_jorp.weight"},
+        {"hf-gptj", "transformer.h.1.mlp.fc_in.bias", "transformer.h.1.mlp.fc_in.sabi"},
+        {"hf-codegen", "transformer.h.0.attn.qkv_proj.weight",
+         "transformer.h.0.attn.qkv_jorp.weight"},
+        {"hf-gpt_bigcode", "transformer.h.0.attn.c_attn.bias", "transformer.h.0.attn.c_attn.sabi"},
+        {"hf-mpt", "transformer.blocks.1.attn.Wqkv.weight",
+         "transformer.blocks.1.attn.Wvkq.weight"},
+        {"hf-mpt-bare", "blocks.0.ffn.down_proj.weight", "blocks.0.ffn.down_jorp.weight"},
         {"hf-bert", "cls.predictions.transform.LayerNorm.bias",
          "cls.predictions.transform.LayerNorm.sabi"},
         {"hf-bert", "cls.predictions.bias", "cls.predictions.sabi"},
@@ -1196,6 +1276,7 @@ static void unread_tensors(void) {
     static const char *const ignored[] = {"model.layers.0.self_attn.rotary_emb.inv_freq",
                                           "h.1.attn.bias",
                                           "h.1.attn.masked_bias",
+                                          "h.1.attn.causal_mask",
                                           "gpt_neox.layers.0.attention.bias",
                                           "bert.embeddings.position_ids",
                                           "rope_freqs.weight",
@@ -1314,12 +1395,14 @@ static void flipped_bits(void) {
 /* Of every family, with norms of keys, biases and rotary positions of another size: what the parts
  * of the first key's logit add up to is the mean of the products that were recorded. */
 static void parts_add_up(void) {
-    CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them");
+    CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them or a "
+         "limit clips keys");
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         size_t count = (size_t)(2 * arch->L + 2), H = (size_t)arch->H;
+        bool is_linear = !arch->post_norm && arch->qkv_clip <= 0.0f;
         float *parts = measure(trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
         float *heads = measure(trace, "logit_parts_heads", 0.3f, 0, 0, 0, NULL);
         for (int head = 0; head < arch->L * arch->H; head++) {
@@ -1330,12 +1413,12 @@ static void parts_add_up(void) {
                 logit += (double)(dot[t * T_MAX] * arch->score_scale) / T_MAX;
             for (size_t c = 0; c < count; c++) {
                 double part = (double)parts[(size_t)head * count + c];
-                bool is_defined = !arch->post_norm && (c <= 2 * (size_t)l || c + 1 == count);
+                bool is_defined = is_linear && (c <= 2 * (size_t)l || c + 1 == count);
                 CHECK_INT(isnan(part), !is_defined);
                 sum += is_defined ? part : 0;
                 size += is_defined ? fabs(part) : 0;
             }
-            if (!arch->post_norm &&
+            if (is_linear &&
                 check_failed(fabs(sum - logit) <= 1e-5 * size, __FILE__, __LINE__, "adds up"))
                 printf("    %s layer %d head %d: %g of %g\n", folders[f], l, h, sum, logit);
             /* The part of a layer's attention equals the sum over its heads, plus its bias. */
@@ -1344,7 +1427,7 @@ static void parts_add_up(void) {
                 double whole = (double)parts[(size_t)head * count + 2 * (size_t)below + 1];
                 double heads_sum = 0;
                 for (size_t i = 0; i < H; i++) heads_sum += (double)own[i];
-                bool is_defined = !arch->post_norm && !arch->branch_norms && below < l;
+                bool is_defined = is_linear && !arch->branch_norms && below < l;
                 CHECK_INT(isnan(heads_sum), !is_defined);
                 if (is_defined && !trace->model->layers[below].o.bias)
                     CHECK(fabs(heads_sum - whole) <= 1e-5 * size);

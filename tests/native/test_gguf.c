@@ -300,6 +300,26 @@ static const broken families[] = {
     {"Bloom", OF_LAYERS("bloom", "16", "7", ""), SS_OK, ""},
     {"Bloom with a narrow feed-forward", OF_LAYERS("bloom", "8", "7", ""), SS_UNSUPPORTED,
      "bloom.feed_forward_length"},
+    {"MPT", OF_LAYERS("mpt", "16", "7", ""), SS_OK, ""},
+    {"MPT with a narrow feed-forward", OF_LAYERS("mpt", "8", "7", ""), SS_UNSUPPORTED,
+     "mpt.feed_forward_length"},
+    {"MPT with few keys",
+     OF_LAYERS("mpt", "16", "8", KEY_OF("mpt", "attention.head_count_kv", "4", "4:1")),
+     SS_UNSUPPORTED, "mpt.attention.head_count_kv"},
+    {"MPT without ALiBi",
+     OF_LAYERS("mpt", "16", "8", KEY_OF("mpt", "attention.max_alibi_bias", "6", "4:0")),
+     SS_UNSUPPORTED, "mpt.attention.max_alibi_bias"},
+    {"MPT with a limit of 8",
+     OF_LAYERS("mpt", "16", "8", KEY_OF("mpt", "attention.clamp_kqv", "6", "4:1090519040")), SS_OK,
+     ""},
+    {"MPT with a limit that is a text",
+     OF_LAYERS("mpt", "16", "8", KEY_OF("mpt", "attention.clamp_kqv", "8", "t:8")), SS_BAD_CONFIG,
+     "mpt.attention.clamp_kqv"},
+    {"StarCoder", OF_LAYERS("starcoder", "8", "7", ""), SS_OK, ""},
+    {"StarCoder with more keys",
+     OF_LAYERS("starcoder", "8", "8", KEY_OF("starcoder", "attention.head_count_kv", "4", "4:2")),
+     SS_UNSUPPORTED, "starcoder.attention.head_count_kv"},
+    {"Phi 2", OF_LAYERS("phi2", "8", "7", ""), SS_OK, ""},
     {"Falcon", OF_LAYERS("falcon", "8", "7", ""), SS_OK, ""},
     {"Falcon with more keys than queries",
      OF_LAYERS("falcon", "8", "8", KEY_OF("falcon", "attention.head_count_kv", "4", "4:3")),
@@ -432,6 +452,7 @@ static const struct {
     {"YaRN with vectors of another size, by its newer key",
      "GGUF metadata: this build computes 1, the file says 0.5"},
     {"attention in both directions", "GGUF metadata: this build computes 1, the file says 0"},
+    {"MPT without ALiBi", "GGUF metadata: this build computes 8, the file says 0"},
     {"Bloom with a narrow feed-forward", "GGUF metadata: this build computes 16, the file says 8"},
     {"Falcon with more keys than queries",
      "GGUF metadata: expected a whole number from 1 to 2, found 3"},
@@ -443,21 +464,21 @@ static const struct {
     {"Hunyuan with narrow experts", "GGUF metadata: this build computes 8, the file says 6"},
     {"Hunyuan with two experts for all tokens",
      "GGUF metadata: this build computes 1, the file says 2"},
-    {"another architecture", "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, "
-                             "gemma3, smollm3, phi3, granite, "
+    {"another architecture", "expected llama, gpt2, starcoder, gptneox, qwen2, qwen3, qwen3moe, "
+                             "gemma2, gemma3, smollm3, phi2, phi3, granite, "
                              "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, "
                              "olmoe, granitemoe, exaone4, command-r, cohere2, glm4, nemotron, "
-                             "hunyuan-dense, hunyuan-moe, falcon, bloom, found bert"},
+                             "hunyuan-dense, hunyuan-moe, falcon, bloom, mpt, found bert"},
     {"a type that is not known", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, "
                                  "Q5_K or Q6_K numbers, found others (type 99)"},
     {"a type that is known and not read", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, "
                                           "Q4_K, Q5_K or Q6_K numbers, found IQ4_XS (type 23)"},
     {"an architecture that is a number",
-     "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, smollm3, phi3, "
-     "granite, "
+     "expected llama, gpt2, starcoder, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, smollm3, "
+     "phi2, phi3, granite, "
      "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, olmoe, granitemoe, exaone4, "
      "command-r, cohere2, glm4, nemotron, hunyuan-dense, hunyuan-moe, falcon, "
-     "bloom, found nothing"},
+     "bloom, mpt, found nothing"},
 };
 
 /* Returns the expected sentence of a row, or NULL. */

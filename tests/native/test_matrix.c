@@ -304,8 +304,11 @@ static void check_plain(void) {
         CASE("and in the first part of such heads");
         w.unpaired = 4;
         check_matrix(w);
+        CASE("rotary pairs in the first part of heads that have others between them");
+        w.first = 2, w.out = 12, w.group = 6, w.step = 9, w.pair = 3, w.unpaired = 1;
+        check_matrix(w);
         CASE("outputs from a panel on, the last fewer than a panel");
-        w.out = w.group = w.step = 13, w.unpaired = w.pair = 0;
+        w.first = 8, w.out = w.group = w.step = 13, w.unpaired = w.pair = 0;
         check_matrix(w);
         CASE("heads of whole panels with others between them");
         w.first = 0, w.out = 16, w.group = 8, w.step = 16;

@@ -87,6 +87,7 @@ void ss_olmo_read(ss_arch *arch, ss_json *json) {
     arch->norm = SS_NORM_LAYER;
     arch->norm_eps = 1e-5f;
     arch->bare_norm = true;
+    arch->qkv_clip = (float)ss_json_number(json, "clip_qkv", 0.0, 1e-6, 1e6);
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->output_bias = arch->attention_bias;
 }
@@ -122,16 +123,9 @@ void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch) {
 
 /* One matrix fuses q, k and v, another one gate and up. */
 static void load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t D = (size_t)arch->D, K = (size_t)arch->K;
-    size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K, total = HK + 2 * GK;
+    size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
-    const char *qkv = "layers.%d.self_attn.qkv_proj";
-    ss_place q = {.in = D, .out = HK, .total = total};
-    ss_place k = {.in = D, .out = GK, .total = total, .first = HK};
-    ss_place v = {.in = D, .out = GK, .total = total, .first = HK + GK};
-    ss_load_place(loader, &layer->q, qkv, false, &q);
-    ss_load_place(loader, &layer->k, qkv, false, &k);
-    ss_load_place(loader, &layer->v, qkv, false, &v);
+    ss_load_qkv(loader, layer, arch, "layers.%d.self_attn.qkv_proj", SS_OUT_IN, false);
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", false, HK, D);
     ss_load_norm(loader, &layer->ffn_norm, "layers.%d.post_attention_layernorm", false, D);
     ss_load_gate_up(&layer->ffn, loader, arch);

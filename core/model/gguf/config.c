@@ -86,6 +86,15 @@ static const same_key gpt2_keys[] = {
     {NULL, NULL, 0.0},
 };
 
+static const same_key mpt_keys[] = {
+    {"block_count", "n_layers", (double)NAN},
+    {"embedding_length", "d_model", (double)NAN},
+    {"context_length", "max_seq_len", (double)NAN},
+    {"attention.head_count", "n_heads", (double)NAN},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon", (double)NAN},
+    {NULL, NULL, 0.0},
+};
+
 static const same_key expert_keys[] = {
     {"expert_count", "num_experts", (double)NAN},
     {"expert_count", "num_local_experts", (double)NAN},
@@ -207,6 +216,11 @@ static bool may_have_window(const ss_gguf_source *source) {
     return is_among(source, "phi3\0cohere2\0");
 }
 
+/* Queries, keys and values of these may be clipped. */
+static bool is_clipped(const ss_gguf_source *source) {
+    return is_among(source, "mpt\0olmo\0");
+}
+
 static bool is_in(const char *key, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(key, list[i])) return true;
@@ -227,6 +241,8 @@ static void refuse_unknown(ss_gguf_source *source) {
         if (is_granite(source) && is_in(key, known_granite, KNOWN_GRANITE)) continue;
         if (is_cohere(source) && !strcmp(key, "logit_scale")) continue;
         if (may_have_window(source) && !strcmp(key, "attention.sliding_window")) continue;
+        if (is_clipped(source) && !strcmp(key, "attention.clamp_kqv")) continue;
+        if (is_type(source, "mpt") && !strcmp(key, "attention.max_alibi_bias")) continue;
         ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");
     }
 }
@@ -380,7 +396,7 @@ static void put_experts(ss_gguf_source *source) {
 static void put_norm(ss_gguf_source *source) {
     bool olmo = is_type(source, "olmo");
     if (olmo) must_be(source, "attention.layer_norm_epsilon", 1e-5);
-    if (is_among(source, "stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
+    if (is_among(source, "phi\0stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
         copy(source, layer_norm_keys);
     else if (!olmo)
         copy(source, rms_keys);
@@ -402,13 +418,19 @@ static void put_parallel(ss_gguf_source *source, bool standard) {
     put_bool(source, "use_parallel_residual", parallel ? cJSON_IsTrue(parallel) : standard);
 }
 
+static void put_clip(ss_gguf_source *source, cJSON *config) {
+    if (is_clipped(source) && ss_gguf_find(source, "attention.clamp_kqv"))
+        cJSON_AddNumberToObject(config, "clip_qkv",
+                                ss_gguf_number(source, "attention.clamp_kqv", 0.0));
+}
+
 static void put_llama(ss_gguf_source *source) {
     double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     copy(source, llama_keys);
     put_norm(source);
     put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
     put(source, "head_dim", K);
-    if (is_among(source, "phi3\0stablelm\0glm4\0nemotron\0"))
+    if (is_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
         put_rotary_part(source, K, "partial_rotary_factor");
     else
         must_be(source, "rope.dimension_count", K);
@@ -422,6 +444,7 @@ static void put_llama(ss_gguf_source *source) {
     put_bool(source, "use_qkv_bias", source->attention_bias);
     put_bool(source, "attention_bias", source->attention_bias);
     put_bool(source, "mlp_bias", source->ffn_bias);
+    put_clip(source, source->config);
     put_scaling(source, K);
     if (is_type(source, "gemma2") || is_type(source, "gemma3_text")) put_gemma(source, K);
     if (is_moe(source)) put_experts(source);
@@ -446,6 +469,16 @@ static void put_gptneox(ss_gguf_source *source) {
     put_scaling(source, width);
 }
 
+static void put_mpt(ss_gguf_source *source) {
+    copy(source, mpt_keys);
+    must_be(source, "attention.head_count_kv",
+            ss_gguf_number(source, "attention.head_count", (double)NAN));
+    must_be(source, "feed_forward_length",
+            4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
+    must_be(source, "attention.max_alibi_bias", 8.0);
+    put_clip(source, cJSON_AddObjectToObject(source->config, "attn_config"));
+}
+
 /* If cJSON runs out of memory the object is NULL, and its keys count as missing. */
 static void put_config(ss_gguf_source *source) {
     const char *type = ss_gguf_model_type(source->family);
@@ -454,8 +487,11 @@ static void put_config(ss_gguf_source *source) {
         ss_gguf_refuse(source, SS_NO_MEMORY, "model_type", "room for it");
     put(source, "vocab_size", source->V);
     put_bool(source, "tie_word_embeddings", !source->has_output);
-    if (!strcmp(type, "gpt2"))
+    if (!strcmp(type, "gpt_bigcode")) must_be(source, "attention.head_count_kv", 1.0);
+    if (!strcmp(type, "gpt2") || !strcmp(type, "gpt_bigcode"))
         copy(source, gpt2_keys);
+    else if (!strcmp(type, "mpt"))
+        put_mpt(source);
     else if (!strcmp(type, "gpt_neox"))
         put_gptneox(source);
     else if (!strcmp(type, "falcon") || !strcmp(type, "bloom"))

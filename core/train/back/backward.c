@@ -39,6 +39,7 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                        : any_unrotated(arch)             ? "layers without rotary positions"
                        : arch->parallel                  ? "parallel blocks"
                        : arch->qk_norm                   ? "norms of queries and keys"
+                       : arch->qkv_clip > 0.0f           ? "clipped queries, keys and values"
                        : arch->score_cap > 0.0f          ? "soft caps"
                        : arch->logit_cap > 0.0f          ? "soft caps"
                        : arch->embedding_norm            ? "normed embeddings"

@@ -23,6 +23,9 @@ OPT = WITHOUT_F | {"ffn_dim": 44}
 FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] = {
     "llama": (transformers.LlamaConfig, SIZES),
     "gpt2": (transformers.GPT2Config, GPT2),
+    "gpt_bigcode": (transformers.GPTBigCodeConfig, GPT2),
+    "gptj": (transformers.GPTJConfig, GPT2),
+    "codegen": (transformers.CodeGenConfig, GPT2),
     "gpt_neox": (transformers.GPTNeoXConfig, SIZES),
     "gpt_neo": (transformers.GPTNeoConfig, NEO),
     "opt": (transformers.OPTConfig, OPT),
@@ -40,6 +43,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "helium": (transformers.HeliumConfig, SIZES | {"hidden_size": 2560, "num_attention_heads": 20}),
     "stablelm": (transformers.StableLmConfig, SIZES),
     "starcoder2": (transformers.Starcoder2Config, SIZES),
+    "phi": (transformers.PhiConfig, SIZES),
     "phi3": (transformers.Phi3Config, SIZES),
     "olmo": (transformers.OlmoConfig, SIZES),
     "smollm3": (transformers.SmolLM3Config, SIZES),
@@ -59,6 +63,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "falcon": (transformers.FalconConfig, WITHOUT_F),
     "bloom": (transformers.BloomConfig,
               dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61)),
+    "mpt": (transformers.MptConfig, dict(d_model=8192, n_layers=3, n_heads=64, vocab_size=61)),
     # The core refuses a gpt_oss config without rotary parameters.
     "gpt_oss": (transformers.GptOssConfig, SIZES | {
         "rope_parameters": {"rope_type": "default", "rope_theta": 150000.0}}),

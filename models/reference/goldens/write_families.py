@@ -267,6 +267,59 @@ def old_bert(name: str) -> str:
                                                                        "LayerNorm.beta")
 
 
+def gptj() -> None:
+    case("hf-gptj", transformers.GPTJForCausalLM(transformers.GPTJConfig(
+        n_embd=48, n_layer=2, n_head=3, n_inner=40, rotary_dim=8, vocab_size=61, n_positions=CONTEXT,
+        bos_token_id=0, eos_token_id=1, tie_word_embeddings=True, attn_implementation="eager")),
+        "Attention and feed-forward side by side read one norm; half of each head is rotated, in pairs of "
+        "neighbours; the head is tied and has a bias.",
+        final_norm="transformer.ln_f", dtype=torch.float16)
+
+
+def codegen() -> None:
+    case("hf-codegen", transformers.CodeGenForCausalLM(transformers.CodeGenConfig(
+        n_embd=40, n_layer=2, n_head=8, rotary_dim=4, vocab_size=61, n_positions=CONTEXT,
+        bos_token_id=0, eos_token_id=1, attn_implementation="eager")),
+        "q, v and k of each fourth of the heads in one matrix; heads of 5 dimensions, of which the first 4 "
+        "are rotated, in pairs of neighbours.",
+        final_norm="transformer.ln_f", dtype=torch.float16)
+
+
+def gpt_bigcode(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.GPTBigCodeForCausalLM(transformers.GPTBigCodeConfig(
+        n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=CONTEXT, bos_token_id=0, eos_token_id=1,
+        attn_implementation="eager", **more))
+
+
+def gpt_bigcode_shared() -> None:
+    case("hf-gpt_bigcode", gpt_bigcode(n_inner=44), "All queries share a key.",
+         final_norm="transformer.ln_f", dtype=torch.bfloat16)
+
+
+def gpt_bigcode_heads() -> None:
+    case("hf-gpt_bigcode-heads", gpt_bigcode(
+        multi_query=False, scale_attn_weights=False, activation_function="gelu"),
+        "q, k and v of each head side by side; unscaled scores; names without a prefix.",
+        final_norm="transformer.ln_f", part="transformer")
+
+
+def mpt(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.MptForCausalLM(transformers.MptConfig(
+        d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=CONTEXT, bos_token_id=0, eos_token_id=1,
+        attn_implementation="eager", **more))
+
+
+def mpt_clipped() -> None:
+    case("hf-mpt", mpt(attn_config={"clip_qkv": 0.8, "softmax_scale": 0.5}),
+         "ALiBi with six heads; queries, keys and values that reach their limit; a scale of scores of its own.",
+         final_norm="transformer.norm_f", dtype=torch.float16)
+
+
+def mpt_bare() -> None:
+    case("hf-mpt-bare", mpt(), "Neither; names without a prefix.",
+         final_norm="transformer.norm_f", part="transformer")
+
+
 def falcon(**more: Any) -> transformers.PreTrainedModel:
     sizes = {key: value for key, value in SIZES.items()
              if key not in ("num_key_value_heads", "intermediate_size")}
@@ -479,6 +532,13 @@ def starcoder2() -> None:
         dtype=torch.bfloat16, edit=old_rope)
 
 
+def phi() -> None:
+    case("hf-phi", transformers.PhiForCausalLM(eager(transformers.PhiConfig(
+        **SIZES, rope_parameters=HALF_ROTARY))),
+        "Attention and feed-forward side by side read one norm; half of each head is rotated; biases, also "
+        "of the head.", final_norm="model.final_layernorm", dtype=torch.float16, edit=partial_rotary)
+
+
 def phi3() -> None:
     case("hf-phi3", transformers.Phi3ForCausalLM(eager(transformers.Phi3Config(
         **SIZES, sliding_window=6, rope_parameters=HALF_ROTARY))),
@@ -490,6 +550,11 @@ def olmo() -> None:
     case("hf-olmo", transformers.OlmoForCausalLM(eager(transformers.OlmoConfig(
         **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "LayerNorm without gain and bias.", dtype=torch.bfloat16, edit=old_rope)
+
+
+def olmo_clipped() -> None:
+    case("hf-olmo-clip", transformers.OlmoForCausalLM(eager(transformers.OlmoConfig(
+        **SIZES, clip_qkv=0.7))), "Queries, keys and values that reach their limit.", dtype=torch.bfloat16)
 
 
 def smollm3() -> None:
@@ -702,6 +767,12 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-gpt_neox": gpt_neox_parallel,
     "hf-gpt_neox-serial": gpt_neox_serial,
     "hf-gpt_neo": gpt_neo,
+    "hf-gptj": gptj,
+    "hf-codegen": codegen,
+    "hf-gpt_bigcode": gpt_bigcode_shared,
+    "hf-gpt_bigcode-heads": gpt_bigcode_heads,
+    "hf-mpt": mpt_clipped,
+    "hf-mpt-bare": mpt_bare,
     "hf-opt": opt_whole,
     "hf-opt-bare": opt_bare,
     "hf-opt-350m": opt_350m,
@@ -725,8 +796,10 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-stablelm": stablelm_serial,
     "hf-stablelm-parallel": stablelm_parallel,
     "hf-starcoder2": starcoder2,
+    "hf-phi": phi,
     "hf-phi3": phi3,
     "hf-olmo": olmo,
+    "hf-olmo-clip": olmo_clipped,
     "hf-smollm3": smollm3,
     "hf-granite": granite,
     "hf-olmo2": olmo2,
