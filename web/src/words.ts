@@ -258,7 +258,8 @@ export function evenWords(share: number, even: number): string {
   const times = share / even;
   if (times < 0.8) return 'less than an even share';
   if (times < 1.25) return 'about an even share';
-  return `${times.toFixed(times < 2.95 ? 1 : 0).replace('.0', '')} times an even share`;
+  const number = times.toFixed(times < 2.95 ? 1 : 0).replace('.0', '');
+  return `${number === '2' ? 'twice' : `${number} times`} an even share`;
 }
 
 /** Why attention has to go somewhere, and why to the first token. */

@@ -110,7 +110,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     return {
       subjects: [subject()],
       views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
-      more: [...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
+      more: [
+        ...[...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
+        ...(changes.length ? ['loss_mean'] : []),
+      ],
       studies: changes.length ? lossStudies(frames[0]!, changes) : [],
     };
   });
