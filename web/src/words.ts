@@ -276,8 +276,8 @@ export function purposeWords(frame: Frame, at: Head): string {
   if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
     return '';
   return (
-    `The sink is a place for attention that a token needs nowhere else: the value of ${firstName(frame)} is ` +
-    `${show(ratio!)}× as long as those of other tokens, so attention on it adds little.`
+    `The sink lets the head say almost nothing: the value of ${firstName(frame)} is ${show(ratio!)}× as long as those of ` +
+    'other tokens, so attention on it adds little.'
   );
 }
 

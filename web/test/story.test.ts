@@ -371,7 +371,7 @@ describe('the story', () => {
     };
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
-      'The sink is a place for attention that a token needs nowhere else: the value of the start token “<s>” is 0.25× as long as those of other tokens, so attention on it adds little. If the token is taken away, as in step 2, this attention moves to tokens with longer values.',
+      'The sink lets the head say almost nothing: the value of the start token “<s>” is 0.25× as long as those of other tokens, so attention on it adds little. If the first token is hidden, as in step 2, this attention must go to tokens with longer values: then the head writes, whether it has something to say or not.',
       'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one. Red heads write 0.75 on average, the others 3.25.',
       'Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
     ]);

@@ -253,7 +253,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
 
 /** Why the text gets worse without a token that adds little. */
 const MOVES =
-  'If the token is taken away, as in step 2, this attention moves to tokens with longer values.';
+  'If the first token is hidden, as in step 2, this attention must go to tokens with longer values: then the head writes, whether it has something to say or not.';
 const BARS =
   'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one.';
 const barsWords = (frame: Frame, at: Head): string =>
