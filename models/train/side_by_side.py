@@ -7,8 +7,8 @@ A step of these models is a thousand small kernels that leave a large device idl
 once as a CUDA graph, and the graphs of many runs replay on streams of their own. The arithmetic is that of `train` in
 float32. Processes on the CPU measure the outcomes as `train` does; a log names the device that trained it. A run that
 does not finish within the minutes leaves no log. A step of Muon or SGD cannot be captured; with --uncaptured a process
-trains these runs, beside another one that trains the rest. With --again, the logs of runs that were trained before go to
-another folder, to compare devices.
+trains these runs, beside another one that trains the rest. With --again, the logs of runs that were trained before go
+to another folder, to compare devices.
 """
 
 import argparse

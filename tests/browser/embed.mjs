@@ -717,6 +717,7 @@ export const embed = {
       frame.locator('.cell').evaluateAll((all) => all.map((one) => one.checkVisibility()));
     assert.deepEqual(await shown(), [true, false]);
     await models.nth(1).click();
+    await frame.locator('.cell').nth(1).waitFor();
     assert.deepEqual(await shown(), [false, true]);
     assert.deepEqual(await violations(page), []);
     assert.deepEqual(page.troubles, []);
