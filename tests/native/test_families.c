@@ -56,6 +56,14 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define OLMO "\"model_type\":\"olmo\"," SIZES
 #define OLMO2 "\"model_type\":\"olmo2\"," SIZES
 #define OLMO3 "\"model_type\":\"olmo3\"," SIZES
+#define OLMOE "\"model_type\":\"olmoe\"," SIZES
+#define GRANITEMOE "\"model_type\":\"granitemoe\"," SIZES
+#define EXAONE4 "\"model_type\":\"exaone4\"," SIZES
+#define COHERE "\"model_type\":\"cohere\"," SIZES
+#define COHERE2 "\"model_type\":\"cohere2\"," SIZES
+#define GLM "\"model_type\":\"glm\"," SIZES
+#define GLM4 "\"model_type\":\"glm4\"," SIZES
+#define NEMOTRON "\"model_type\":\"nemotron\"," SIZES
 #define HUNYUAN "\"model_type\":\"hunyuan_v1_dense\"," SIZES
 #define HUNYUAN_MOE "\"model_type\":\"hunyuan_v1_moe\"," SIZES
 #define GEMMA "\"model_type\":\"gemma3_text\"," SIZES
@@ -142,6 +150,12 @@ static void ranges(void) {
         {QWEN3_MOE, "num_experts_per_tok", 1, 128},
         {QWEN3_MOE, "moe_intermediate_size", 1, 1048576},
         {HUNYUAN_MOE, "num_experts", 1, 1024},
+        {OLMOE, "num_experts", 1, 1024},
+        {OLMOE, "num_experts_per_tok", 1, 64},
+        {GRANITEMOE, "num_local_experts", 1, 1024},
+        {GRANITEMOE, "num_experts_per_tok", 1, 8},
+        {EXAONE4, "sliding_window_pattern", 1, 1024},
+        {COHERE2, "sliding_window_pattern", 1, 1024},
         {GEMMA, "sliding_window", 1, 16777216},
         {GEMMA, "sliding_window_pattern", 1, 1024},
         {FALCON, "vocab_size", 1, 4194304},
@@ -190,10 +204,11 @@ static void refused_by_all(void) {
     CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
     static const char gemma2[] = GEMMA2;
     static const char *const families[] = {
-        NEOX,   NEO,     OPT,  LLAMA,     MISTRAL,  MIXTRAL,    QWEN2,    QWEN2_MOE,
-        QWEN3,  GEMMA,   OSS,  QWEN3_MOE, OLMO2,    OLMO3,      HUNYUAN,  HUNYUAN_MOE,
-        FALCON, BLOOM,   BERT, PHI3,      STABLELM, STARCODER2, SEED_OSS, ERNIE,
-        OLMO,   BIGCODE, GPTJ, CODEGEN,   MPT,      PHI,        gemma2};
+        NEOX,    NEO,   OPT,     LLAMA,     MISTRAL,  MIXTRAL,    QWEN2,    QWEN2_MOE,
+        QWEN3,   GEMMA, OSS,     QWEN3_MOE, OLMO2,    OLMO3,      HUNYUAN,  HUNYUAN_MOE,
+        FALCON,  BLOOM, BERT,    PHI3,      STABLELM, STARCODER2, SEED_OSS, ERNIE,
+        OLMO,    OLMOE, EXAONE4, COHERE,    COHERE2,  GLM,        GLM4,     NEMOTRON,
+        BIGCODE, GPTJ,  CODEGEN, MPT,       PHI,      gemma2};
     static const struct {
         const char *key, *on, *off;
     } keys[] = {
@@ -358,6 +373,25 @@ static void refused_by_some(void) {
         {OLMO3 ",\"layer_types\":[\"full_attention\"]", SS_UNSUPPORTED, "layer_types"},
         {OLMO3 ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"dynamic\"}}",
          SS_UNSUPPORTED, "rope_type"},
+        {OLMOE ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
+        {OLMOE ",\"num_experts\":4,\"num_experts_per_tok\":5", SS_BAD_CONFIG,
+         "num_experts_per_tok"},
+        {GRANITEMOE ",\"attention_multiplier\":0", SS_BAD_CONFIG, "attention_multiplier"},
+        {EXAONE4 ",\"sliding_window_pattern\":\"LLLG\"", SS_BAD_CONFIG, "sliding_window_pattern"},
+        {EXAONE4 ",\"sliding_window_pattern\":\"LLLG\",\"layer_types\":[\"full_attention\","
+                 "\"full_attention\",\"full_attention\",\"full_attention\"]",
+         SS_OK, ""},
+        {EXAONE4 ",\"sliding_window_pattern\":0,\"sliding_window\":null", SS_OK, ""},
+        {COHERE ",\"use_qk_norm\":true", SS_UNSUPPORTED, "use_qk_norm"},
+        {COHERE ",\"logit_scale\":0", SS_BAD_CONFIG, "logit_scale"},
+        {COHERE ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}", SS_UNSUPPORTED,
+         "partial_rotary_factor"},
+        {COHERE2 ",\"sliding_window\":null", SS_UNSUPPORTED, "sliding_window"},
+        {GLM ",\"head_dim\":6", SS_UNSUPPORTED, "head_dim"},
+        {GLM4 ",\"rope_parameters\":{\"rope_type\":\"default\",\"mrope_section\":[2,3,3]}",
+         SS_UNSUPPORTED, "mrope_section"},
+        {NEMOTRON ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
+        {NEMOTRON ",\"hidden_act\":\"xielu\"", SS_UNSUPPORTED, "hidden_act"},
         {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}", SS_UNSUPPORTED,
          "rope_type"},
         {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":1e-9}", SS_UNSUPPORTED,
@@ -499,7 +533,8 @@ static void windows_of_layers(void) {
                         "\"full_attention\",\"full_attention\",\"sliding_attention\"]",
                   "...7");
     check_windows(OSS, "128.128.");
-    static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3, OLMO3, OSS, GEMMA, GEMMA2};
+    static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3,   OLMO3,  OSS,
+                                        GEMMA, GEMMA2,    EXAONE4, COHERE2};
     for (size_t i = 0; i < sizeof typed / sizeof *typed; i++) {
         char text[1024];
         snprintf(text, sizeof text,
@@ -514,6 +549,34 @@ static void windows_of_layers(void) {
     check_windows(OLMO2, "....");
     check_windows(OLMO3 ",\"sliding_window\":7", "777.");
     check_windows(OLMO3 ",\"sliding_window\":null", "....");
+    check_windows(EXAONE4 ",\"sliding_window\":7", "777.");
+    check_windows(EXAONE4 ",\"sliding_window\":null", "....");
+    check_windows(COHERE2 ",\"sliding_window\":7,\"sliding_window_pattern\":2", "7.7.");
+}
+
+/* Checks which layers rotate queries and keys: "r.": the first does, the second does not. */
+static void check_rotations(const char *text, const char *expected) {
+    char whole[1024], actual[8] = "";
+    ss_arch arch;
+    ss_error err;
+    snprintf(whole, sizeof whole, "{%s}", text);
+    must(read_text(&arch, whole, &err), &err, whole);
+    for (int l = 0; l < 4; l++) actual[l] = ss_arch_rotates(&arch, l) ? 'r' : '.';
+    CHECK_TEXT(actual, expected);
+}
+
+static void rotations_of_layers(void) {
+    CASE("layers that see all keys do not rotate, in families with a window in the others");
+#define TYPES                                                                                      \
+    ",\"sliding_window\":7,\"layer_types\":[\"full_attention\",\"sliding_attention\","             \
+    "\"sliding_attention\",\"full_attention\"]"
+    check_rotations(COHERE, "rrrr");
+    check_rotations(COHERE2, "rrr.");
+    check_rotations(COHERE2 TYPES, ".rr.");
+    check_rotations(EXAONE4, "rrr.");
+    check_rotations(EXAONE4 TYPES, ".rr.");
+    check_rotations(EXAONE4 ",\"sliding_window\":null", "rrrr");
+    check_rotations(OLMO3 TYPES, "rrrr");
 }
 
 /* ---- models ------------------------------------------------------------------------------- */
@@ -565,6 +628,15 @@ static const char *const folders[] = {
     "hf-ernie4_5",
     "hf-helium",
     "hf-olmo",
+    "hf-olmoe",
+    "hf-granitemoe",
+    "hf-exaone4",
+    "hf-exaone4-global",
+    "hf-cohere",
+    "hf-cohere2",
+    "hf-glm",
+    "hf-glm4",
+    "hf-nemotron",
     "hf-olmo-clip",
     "hf-phi",
     "hf-gptj",
@@ -708,7 +780,8 @@ static void routers(void) {
         bool sums_to_1;
     } table[] = {{"hf-mixtral", 2, true},    {"hf-gpt_oss", 2, true},
                  {"hf-qwen2_moe", 3, false}, {"hf-qwen2_moe-norm", 3, true},
-                 {"hf-qwen3_moe", 3, true},  {"hf-hunyuan_moe", 2, true}};
+                 {"hf-qwen3_moe", 3, true},  {"hf-hunyuan_moe", 2, true},
+                 {"hf-olmoe", 3, false},     {"hf-granitemoe", 2, true}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         opened_folder *opened = open_folder(table[i].folder);
         ss_tensor view;
@@ -984,6 +1057,37 @@ static void every_key_counts(void) {
         {"hf-helium", "\"attention_bias\": true", "\"attention_bias\": false"},
         {"hf-helium", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
         {"hf-olmo", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-olmoe", "\"norm_topk_prob\": false", "\"norm_topk_prob\": true"},
+        {"hf-olmoe", "\"num_experts_per_tok\": 3", "\"num_experts_per_tok\": 2"},
+        {"hf-olmoe", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-olmoe", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-granitemoe", "\"embedding_multiplier\": 3.0", "\"embedding_multiplier\": 1.0"},
+        {"hf-granitemoe", "\"residual_multiplier\": 0.5", "\"residual_multiplier\": 1.0"},
+        {"hf-granitemoe", "\"attention_multiplier\": 0.25", "\"attention_multiplier\": 0.5"},
+        {"hf-granitemoe", "\"logits_scaling\": 2.0", "\"logits_scaling\": 4.0"},
+        {"hf-granitemoe", "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 3"},
+        {"hf-exaone4", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-exaone4", "\"sliding_window\": 6", "\"sliding_window\": null"},
+        {"hf-exaone4", "\"sliding_window_pattern\": 2", "\"sliding_window_pattern\": 3"},
+        {"hf-exaone4", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-exaone4-global", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-cohere", "\"logit_scale\": 0.25", "\"logit_scale\": 0.5"},
+        {"hf-cohere", "\"layer_norm_eps\": 1e-05", "\"layer_norm_eps\": 1e-01"},
+        {"hf-cohere", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-cohere", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-cohere", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu2\""},
+        {"hf-cohere2", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-cohere2", "\"sliding_window_pattern\": 2", "\"sliding_window_pattern\": 3"},
+        {"hf-glm", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 1.0"},
+        {"hf-glm", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-glm", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-glm", "\"rms_norm_eps\": 1.5625e-07", "\"rms_norm_eps\": 1e-01"},
+        {"hf-glm4", "\"partial_rotary_factor\": 0.375", "\"partial_rotary_factor\": 0.5"},
+        {"hf-nemotron", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 1.0"},
+        {"hf-nemotron", "\"norm_eps\": 1e-05", "\"norm_eps\": 1e-01"},
+        {"hf-nemotron", "\"hidden_act\": \"relu2\"", "\"hidden_act\": \"relu\""},
+        {"hf-nemotron", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-nemotron", "\"mlp_bias\": true", "\"mlp_bias\": false"},
         {"hf-olmo-clip", "\"clip_qkv\": 0.7", "\"clip_qkv\": null"},
         {"hf-phi", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 0.25"},
         {"hf-phi", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
@@ -1103,6 +1207,22 @@ static void missing_tensors(void) {
          "model.layers.0.mlp.gate_up_jorp.weight"},
         {"hf-starcoder2", "model.layers.1.mlp.c_proj.bias", "model.layers.1.mlp.c_proj.sabi"},
         {"hf-stablelm", "model.layers.1.post_attention_layernorm.bias",
+         "model.layers.1.post_attention_layernorm.sabi"},
+        {"hf-granitemoe", "model.layers.1.block_sparse_moe.input_linear.weight",
+         "model.layers.1.block_sparse_moe.input_raenil.weight"},
+        {"hf-granitemoe", "model.layers.0.block_sparse_moe.router.layer.weight",
+         "model.layers.0.block_sparse_moe.router.reyal.weight"},
+        {"hf-olmoe", "model.layers.0.self_attn.q_norm.weight",
+         "model.layers.0.self_attn.q_mron.weight"},
+        {"hf-exaone4", "model.layers.2.post_feedforward_layernorm.weight",
+         "model.layers.2.post_feedforward_mronreyal.weight"},
+        {"hf-cohere", "model.layers.1.input_layernorm.weight",
+         "model.layers.1.input_mronreyal.weight"},
+        {"hf-glm4", "model.layers.1.post_self_attn_layernorm.weight",
+         "model.layers.1.post_self_attn_mronreyal.weight"},
+        {"hf-glm4", "model.layers.0.post_mlp_layernorm.weight",
+         "model.layers.0.post_mlp_mronreyal.weight"},
+        {"hf-nemotron", "model.layers.1.post_attention_layernorm.bias",
          "model.layers.1.post_attention_layernorm.sabi"},
         {"hf-hunyuan", "model.layers.1.self_attn.query_layernorm.weight",
          "model.layers.1.self_attn.query_mronreyal.weight"},
@@ -1328,6 +1448,7 @@ int main(void) {
     experts_of_a_token();
     rotary_configs();
     windows_of_layers();
+    rotations_of_layers();
     steps_are_prompts();
     kept_panels();
     interleaved();

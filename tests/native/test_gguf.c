@@ -282,6 +282,17 @@ static const broken meanings[] = {
     KEY_OF(architecture, "expert_used_count", "4", "4:" top)                                       \
     KEY_OF(architecture, "expert_feed_forward_length", "4", "4:" F)
 
+#define SOME_EXPERTS(architecture)                                                                 \
+    KEY_OF(architecture, "expert_count", "4", "4:4")                                               \
+    KEY_OF(architecture, "expert_used_count", "4", "4:2")
+/* All are 1. */
+#define FACTORS                                                                                    \
+    KEY_OF("granitemoe", "embedding_scale", "6", "4:1065353216")                                   \
+    KEY_OF("granitemoe", "residual_scale", "6", "4:1065353216")                                    \
+    KEY_OF("granitemoe", "attention.scale", "6", "4:1065353216")                                   \
+    KEY_OF("granitemoe", "logit_scale", "6", "4:1065353216")
+#define LOGIT_SCALE(architecture) KEY_OF(architecture, "logit_scale", "6", "4:1065353216")
+
 static const broken families[] = {
     {"an architecture that llama.cpp does not have",
      COUNTS("0", "1") " t:general.architecture 4:8 t:opt z:32", SS_UNSUPPORTED,
@@ -323,6 +334,41 @@ static const broken families[] = {
     {"OLMo 3, which has windows and the same name",
      OF_RMS("olmo2", "8", KEY_OF("olmo2", "attention.sliding_window", "4", "4:4")), SS_UNSUPPORTED,
      "olmo2.attention.sliding_window"},
+    {"OLMoE", OF_RMS("olmoe", "9", SOME_EXPERTS("olmoe")), SS_OK, ""},
+    {"OLMoE with narrow experts", OF_RMS("olmoe", "10", EXPERTS("olmoe", "4", "2", "6")),
+     SS_UNSUPPORTED, "olmoe.expert_feed_forward_length"},
+    {"Granite with experts", OF_RMS("granitemoe", "13", FACTORS SOME_EXPERTS("granitemoe")), SS_OK,
+     ""},
+    {"Granite with an expert for all tokens",
+     OF_RMS("granitemoe", "14",
+            FACTORS SOME_EXPERTS("granitemoe")
+                KEY_OF("granitemoe", "expert_shared_feed_forward_length", "4", "4:8")),
+     SS_UNSUPPORTED, "granitemoe.expert_shared_feed_forward_length"},
+    {"EXAONE 4", OF_RMS("exaone4", "7", ""), SS_OK, ""},
+    {"EXAONE 4 with windows, which a list gives",
+     OF_RMS("exaone4", "8", KEY_OF("exaone4", "attention.sliding_window", "4", "4:4")),
+     SS_UNSUPPORTED, "exaone4.attention.sliding_window"},
+    {"Command R", OF_LAYERS("command-r", "8", "8", LOGIT_SCALE("command-r")), SS_OK, ""},
+    {"Command R without its scale", OF_LAYERS("command-r", "8", "7", ""), SS_BAD_CONFIG,
+     "command-r.logit_scale"},
+    {"Command R with a window",
+     OF_LAYERS("command-r", "8", "9",
+               LOGIT_SCALE("command-r")
+                   KEY_OF("command-r", "attention.sliding_window", "4", "4:4")),
+     SS_UNSUPPORTED, "command-r.attention.sliding_window"},
+    {"Command R7B",
+     OF_LAYERS("cohere2", "8", "9",
+               LOGIT_SCALE("cohere2") KEY_OF("cohere2", "attention.sliding_window", "4", "4:4")),
+     SS_OK, ""},
+    {"Command R7B with a pattern of layers",
+     OF_LAYERS("cohere2", "8", "9",
+               LOGIT_SCALE("cohere2")
+                   KEY_OF("cohere2", "attention.sliding_window_pattern", "4", "4:4")),
+     SS_UNSUPPORTED, "cohere2.attention.sliding_window_pattern"},
+    {"GLM 4 with positions of pictures",
+     OF_RMS("glm4", "8", KEY_OF("glm4", "rope.dimension_sections", "9", "4:4 8:1 4:1")),
+     SS_UNSUPPORTED, "glm4.rope.dimension_sections"},
+    {"Nemotron", OF_LAYERS("nemotron", "8", "7", ""), SS_OK, ""},
     {"Gemma 2 without a window", OF_RMS("gemma2", "7", ""), SS_BAD_CONFIG,
      "gemma2.attention.sliding_window"},
     {"Gemma 2 with another pattern",
@@ -421,6 +467,7 @@ static const struct {
     {"another architecture", "expected llama, gpt2, starcoder, gptneox, qwen2, qwen3, qwen3moe, "
                              "gemma2, gemma3, smollm3, phi2, phi3, granite, "
                              "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, "
+                             "olmoe, granitemoe, exaone4, command-r, cohere2, glm4, nemotron, "
                              "hunyuan-dense, hunyuan-moe, falcon, bloom, mpt, found bert"},
     {"a type that is not known", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, "
                                  "Q5_K or Q6_K numbers, found others (type 99)"},
@@ -429,7 +476,8 @@ static const struct {
     {"an architecture that is a number",
      "expected llama, gpt2, starcoder, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, smollm3, "
      "phi2, phi3, granite, "
-     "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, hunyuan-dense, hunyuan-moe, falcon, "
+     "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, olmoe, granitemoe, exaone4, "
+     "command-r, cohere2, glm4, nemotron, hunyuan-dense, hunyuan-moe, falcon, "
      "bloom, mpt, found nothing"},
 };
 

@@ -112,19 +112,23 @@ void ss_phi3_read(ss_arch *arch, ss_json *json) {
     ss_window_all_layers(arch);
 }
 
+void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, F = (size_t)arch->F;
+    ss_place place = {.in = D, .out = F, .total = 2 * F};
+    ss_load_place(loader, &ffn->gate, "layers.%d.mlp.gate_up_proj", false, &place);
+    place.first = F;
+    ss_load_place(loader, &ffn->up, "layers.%d.mlp.gate_up_proj", false, &place);
+    ss_load_linear(loader, &ffn->down, "layers.%d.mlp.down_proj", false, F, D);
+}
+
 /* One matrix fuses q, k and v, another one gate and up. */
 static void load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t D = (size_t)arch->D, F = (size_t)arch->F, HK = (size_t)arch->H * (size_t)arch->K;
-    const char *ffn = "layers.%d.mlp.gate_up_proj";
+    size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
     ss_load_qkv(loader, layer, arch, "layers.%d.self_attn.qkv_proj", SS_OUT_IN, false);
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", false, HK, D);
     ss_load_norm(loader, &layer->ffn_norm, "layers.%d.post_attention_layernorm", false, D);
-    ss_place gate = {.in = D, .out = F, .total = 2 * F};
-    ss_place up = {.in = D, .out = F, .total = 2 * F, .first = F};
-    ss_load_place(loader, &layer->ffn.gate, ffn, false, &gate);
-    ss_load_place(loader, &layer->ffn.up, ffn, false, &up);
-    ss_load_linear(loader, &layer->ffn.down, "layers.%d.mlp.down_proj", false, F, D);
+    ss_load_gate_up(&layer->ffn, loader, arch);
 }
 
 void ss_phi3_load(ss_model *model, ss_loader *loader) {

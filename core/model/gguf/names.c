@@ -140,6 +140,13 @@ static const name seed_oss[] = {
     {NULL, NULL},
 };
 
+static const name glm4[] = {
+    {"blk.#.post_attention_norm", "model.layers.#.post_self_attn_layernorm"},
+    {"blk.#.post_ffw_norm", "model.layers.#.post_mlp_layernorm"},
+    {"blk.#.ffn_up", "model.layers.#.mlp.gate_up_proj"},
+    {NULL, NULL},
+};
+
 struct ss_gguf_family {
     const char *architecture, *model_type;
     const name *names, *others; /* fallback for names that the first table lacks; or NULL */
@@ -165,6 +172,13 @@ static const ss_gguf_family families[] = {
     {"ernie4_5", "ernie4_5", llama, NULL},
     {"olmo", "olmo", llama, NULL},
     {"olmo2", "olmo2", branches, llama},
+    {"olmoe", "olmoe", qwen3_moe, llama},
+    {"granitemoe", "granitemoe", qwen3_moe, llama},
+    {"exaone4", "exaone4", branches, llama},
+    {"command-r", "cohere", llama, NULL},
+    {"cohere2", "cohere2", llama, NULL},
+    {"glm4", "glm4", glm4, llama},
+    {"nemotron", "nemotron", llama, NULL},
     {"hunyuan-dense", "hunyuan_v1_dense", hunyuan, llama},
     {"hunyuan-moe", "hunyuan_v1_moe", hunyuan, llama},
     {"falcon", "falcon", falcon, NULL},

@@ -79,7 +79,8 @@ static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
         source->has_output |= ss_bytes_are(tensor.name, "output.weight");
         source->attention_bias |= ss_bytes_are(tensor.name, "blk.0.attn_q.bias") ||
                                   ss_bytes_are(tensor.name, "blk.0.attn_qkv.bias");
-        source->ffn_bias |= ss_bytes_are(tensor.name, "blk.0.ffn_gate.bias");
+        source->ffn_bias |= ss_bytes_are(tensor.name, "blk.0.ffn_gate.bias") ||
+                            ss_bytes_are(tensor.name, "blk.0.ffn_up.bias");
     }
     if (!factors.rank) return SS_OK;
     ss_bytes data = ss_gguf_data(gguf);

@@ -35,6 +35,7 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                        : is_other(arch->branch_scale)    ? "scaled branches"
                        : is_other(arch->logit_scale)     ? "scaled logits"
                        : arch->bare_norm                 ? "norms without gain"
+                       : arch->one_more_gain             ? "gains of 1 + w"
                        : any_unrotated(arch)             ? "layers without rotary positions"
                        : arch->parallel                  ? "parallel blocks"
                        : arch->qk_norm                   ? "norms of queries and keys"

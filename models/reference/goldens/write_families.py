@@ -169,6 +169,12 @@ def old_qwen(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"sliding_window": config["sliding_window"] or 5}
 
 
+def old_window(config: dict[str, Any]) -> dict[str, Any]:
+    """A pattern in place of layer_types, as in published files of cohere2 and exaone4: every second layer sees all."""
+    del config["layer_types"]
+    return old_rope(config) | {"sliding_window_pattern": 2}
+
+
 # --- the cases ------------------------------------------------------------------------------------
 
 
@@ -567,6 +573,80 @@ def granite() -> None:
         dtype=torch.bfloat16, edit=old_rope)
 
 
+def olmoe() -> None:
+    case("hf-olmoe", transformers.OlmoeForCausalLM(eager(transformers.OlmoeConfig(
+        **SIZES | {"intermediate_size": 24}, num_experts=5, num_experts_per_tok=3, attention_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Queries and keys of all heads are normed as one; 3 of 5 experts whose weights sum to less "
+        "than 1; attention biases.", dtype=torch.bfloat16, edit=old_rope)
+
+
+def granitemoe() -> None:
+    case("hf-granitemoe", transformers.GraniteMoeForCausalLM(eager(transformers.GraniteMoeConfig(
+        **SIZES | {"intermediate_size": 24}, num_local_experts=5, num_experts_per_tok=2,
+        embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
+        logits_scaling=2.0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Granite's factors; 2 of 5 experts, which are slices of two tensors.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def exaone4(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.Exaone4ForCausalLM(eager(transformers.Exaone4Config(
+        **SIZES | {"head_dim": 10, "num_hidden_layers": 3},
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **more)))
+
+
+def exaone4_window() -> None:
+    case("hf-exaone4", exaone4(sliding_window=6, sliding_window_pattern=2),
+         "Blocks are normed before the sum alone, queries and keys by heads; layers 0 and 2 rotate and "
+         "have a window of 6 keys, layer 1 does neither.", dtype=torch.bfloat16, edit=old_window)
+
+
+def exaone4_global() -> None:
+    case("hf-exaone4-global", exaone4(sliding_window=None, layer_types=["full_attention"] * 3),
+         "Without a window all layers rotate.", dtype=torch.bfloat16)
+
+
+def cohere() -> None:
+    case("hf-cohere", transformers.CohereForCausalLM(eager(transformers.CohereConfig(
+        **SIZES | {"head_dim": 10}, attention_bias=True, logit_scale=0.25,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Attention and feed-forward side by side read one LayerNorm without bias; the two numbers of a "
+        "rotary pair are neighbours; scaled logits; attention biases; tied.",
+        dtype=torch.float16, edit=old_rope)
+
+
+def cohere2() -> None:
+    case("hf-cohere2", transformers.Cohere2ForCausalLM(eager(transformers.Cohere2Config(
+        **SIZES | {"num_hidden_layers": 3}, sliding_window=6, sliding_window_pattern=2,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Layers 0 and 2 rotate and have a window of 6 keys, layer 1 does neither.",
+        dtype=torch.float16, edit=old_window)
+
+
+def glm() -> None:
+    case("hf-glm", transformers.GlmForCausalLM(eager(transformers.GlmConfig(
+        **SIZES | {"head_dim": 12}, rope_parameters=HALF_ROTARY))),
+        "Half of each head is rotated, in pairs of neighbours; q, k and v have biases; gate and up in "
+        "one matrix.", dtype=torch.bfloat16, edit=partial_rotary)
+
+
+def glm4() -> None:
+    case("hf-glm4", transformers.Glm4ForCausalLM(eager(transformers.Glm4Config(
+        **SIZES | {"head_dim": 16}, attention_bias=False,
+        rope_parameters=HALF_ROTARY | {"partial_rotary_factor": 0.375}))),
+        "Norms before and after both blocks; three pairs of neighbours of each head are rotated.",
+        dtype=torch.bfloat16)
+
+
+def nemotron() -> None:
+    case("hf-nemotron", transformers.NemotronForCausalLM(eager(transformers.NemotronConfig(
+        **SIZES | {"head_dim": 12}, attention_bias=True, mlp_bias=True,
+        rope_parameters=HALF_ROTARY))),
+        "LayerNorm with gains of 1 + w, the square of relu without a gate, half of each head is "
+        "rotated; biases.", dtype=torch.bfloat16, centre=0.0, edit=partial_rotary)
+
+
 def gemma3(**more: Any) -> transformers.PreTrainedModel:
     sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
                      "sliding_window": 5}
@@ -725,6 +805,15 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-olmo2": olmo2,
     "hf-olmo3": olmo3_pattern,
     "hf-olmo3-types": olmo3_types,
+    "hf-olmoe": olmoe,
+    "hf-granitemoe": granitemoe,
+    "hf-exaone4": exaone4_window,
+    "hf-exaone4-global": exaone4_global,
+    "hf-cohere": cohere,
+    "hf-cohere2": cohere2,
+    "hf-glm": glm,
+    "hf-glm4": glm4,
+    "hf-nemotron": nemotron,
     "hf-hunyuan": hunyuan,
     "hf-hunyuan_moe": hunyuan_moe,
     "hf-gemma3": gemma3_pattern,

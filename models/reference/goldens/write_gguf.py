@@ -41,14 +41,19 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "granite": gguf.MODEL_ARCH.GRANITE, "stablelm": gguf.MODEL_ARCH.STABLELM,
                  "starcoder2": gguf.MODEL_ARCH.STARCODER2, "seed_oss": gguf.MODEL_ARCH.SEED_OSS,
                  "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5, "olmo": gguf.MODEL_ARCH.OLMO,
+                 "olmoe": gguf.MODEL_ARCH.OLMOE, "granitemoe": gguf.MODEL_ARCH.GRANITE_MOE,
+                 "exaone4": gguf.MODEL_ARCH.EXAONE4, "cohere": gguf.MODEL_ARCH.COMMAND_R,
+                 "cohere2": gguf.MODEL_ARCH.COHERE2, "glm4": gguf.MODEL_ARCH.GLM4,
+                 "nemotron": gguf.MODEL_ARCH.NEMOTRON,
                  "phi": gguf.MODEL_ARCH.PHI2, "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
                  "mpt": gguf.MODEL_ARCH.MPT}
 
 OWN = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite", "stablelm",
-       "starcoder2", "seed_oss", "ernie4_5", "olmo", "phi", "gpt_bigcode", "mpt")
+       "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere", "cohere2", "glm4",
+       "nemotron", "phi", "gpt_bigcode", "mpt")
 
 # The converter puts the two rows of a rotary pair of these side by side.
-PERMUTED = ("llama", "granite", "smollm3", "olmo")
+PERMUTED = ("llama", "granite", "granitemoe", "smollm3", "olmo")
 
 # Files of phi from before transformers had it, which keep q, k and v in one matrix.
 FUSED = "self_attn.qkv_proj"
@@ -95,7 +100,7 @@ def convert(name: str, w: Tensor, config: Any) -> Tensor:
         groups = w.reshape(groups_of(config), -1, width_of(config), *w.shape[1:])
         parts = (groups[:, :-2], groups[:, -2], groups[:, -1])
         return torch.cat([part.reshape(-1, *w.shape[1:]) for part in parts])
-    if kind.startswith("gemma") and name.endswith("norm.weight"):
+    if kind.startswith(("gemma", "nemotron")) and name.endswith("norm.weight"):
         return w + 1
     return w
 
@@ -113,6 +118,8 @@ def groups_of(config: Any) -> int:
 
 def parts_of(name: str, w: Tensor) -> dict[str, Tensor]:
     """The tensors in the file for one in memory."""
+    name = name.replace("block_sparse_moe.experts.", "mlp.experts.")
+    name = name.replace("block_sparse_moe.router.", "block_sparse_moe.router.layer.")
     if name.endswith("experts.gate_up_proj"):
         stem = name.removesuffix("gate_up_proj")
         return dict(zip((f"{stem}gate_proj.weight", f"{stem}up_proj.weight"), w.chunk(2, 1)))
@@ -133,6 +140,8 @@ def read_back_own(file: Path, model: transformers.PreTrainedModel,
             w = w.reshape(-1, *more)
         if config.model_type in PERMUTED and (heads := heads_of(name, config)):
             w = w.reshape(heads, -1, 2, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
+        if config.model_type == "nemotron" and name.endswith("norm.weight"):
+            w = w - 1
         if config.model_type == "phi" and FUSED in name:
             for part, rows in zip("qkv", w.chunk(3), strict=True):
                 parts[name.replace(FUSED, f"self_attn.{part}_proj")] = rows
@@ -209,8 +218,8 @@ def add_norm(writer: GGUFWriter, config: Any) -> None:
     if hasattr(config, "rms_norm_eps"):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     else:  # OLMo's is no key of its config.
-        eps = getattr(config, "layer_norm_eps", getattr(config, "norm_epsilon", 1e-5))
-        writer.add_layer_norm_eps(eps)
+        keys = ("layer_norm_eps", "norm_epsilon", "norm_eps")
+        writer.add_layer_norm_eps(next((getattr(config, k) for k in keys if hasattr(config, k)), 1e-5))
 
 
 def add_llama_like(writer: GGUFWriter, config: Any) -> None:
@@ -219,15 +228,19 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     add_norm(writer, config)
     K = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     part = config.rope_parameters.get("partial_rotary_factor", 1.0)
-    if config.model_type in ("llama", "granite", "smollm3", "phi3", "stablelm"):
+    if config.model_type in ("llama", "granite", "granitemoe", "smollm3", "phi3", "stablelm", "cohere2", "glm4",
+                             "nemotron"):
         writer.add_rope_dimension_count(int(part * K))
     if config.model_type == "olmo" and config.clip_qkv:
         writer.add_clamp_kqv(config.clip_qkv)
-    if config.model_type == "phi3":
+    if config.model_type in ("phi3", "cohere2"):
         writer.add_sliding_window(config.sliding_window)
     if config.model_type == "stablelm":
         writer.add_parallel_residual(config.use_parallel_residual)
-    if config.model_type == "granite":
+    if config.model_type in ("cohere", "cohere2"):
+        writer.add_logit_scale(config.logit_scale)
+        writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
+    if config.model_type in ("granite", "granitemoe"):
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_attention_scale(config.attention_multiplier)
@@ -240,14 +253,17 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     if config.model_type == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
-    if config.model_type.endswith("_moe"):
+    if config.model_type.endswith("moe"):
         add_experts(writer, config)
     add_rope(writer, config)
 
 
 def add_experts(writer: GGUFWriter, config: Any) -> None:
-    writer.add_expert_count(config.num_experts)
-    if config.model_type == "qwen3_moe":
+    local = config.model_type == "granitemoe"
+    writer.add_expert_count(config.num_local_experts if local else config.num_experts)
+    if config.model_type in ("olmoe", "granitemoe"):
+        writer.add_expert_used_count(config.num_experts_per_tok)
+    elif config.model_type == "qwen3_moe":
         writer.add_expert_used_count(config.num_experts_per_tok)
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     else:
@@ -484,6 +500,16 @@ def starcoder2() -> None:
          "LayerNorm, a feed-forward without gate, biases.")
 
 
+def cohere2() -> None:
+    config = transformers.Cohere2Config(
+        hidden_size=32, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=40, vocab_size=61, max_position_embeddings=48, sliding_window=5,
+        bos_token_id=0, eos_token_id=1, pad_token_id=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0})
+    case("gguf-cohere2-f16", fresh(transformers.Cohere2ForCausalLM(eager(config))), "F16",
+         "The fourth layer sees all keys and does not rotate, which no key says.")
+
+
 def phi(name: str, notes: str, fused: bool) -> None:
     config = transformers.PhiConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=61,
@@ -541,6 +567,13 @@ CASES: dict[str, Callable[[], None]] = {
     "gguf-seed_oss-bf16": lambda: of_golden("hf-seed_oss", "BF16"),
     "gguf-ernie4_5-bf16": lambda: of_golden("hf-ernie4_5", "BF16"),
     "gguf-olmo-bf16": lambda: of_golden("hf-olmo", "BF16"),
+    "gguf-olmoe-f16": lambda: of_golden("hf-olmoe", "F16"),
+    "gguf-granitemoe-bf16": lambda: of_golden("hf-granitemoe", "BF16"),
+    "gguf-exaone4-global-bf16": lambda: of_golden("hf-exaone4-global", "BF16"),
+    "gguf-cohere-f16": lambda: of_golden("hf-cohere", "F16"),
+    "gguf-glm4-bf16": lambda: of_golden("hf-glm4", "BF16"),
+    "gguf-nemotron-bf16": lambda: of_golden("hf-nemotron", "BF16"),
+    "gguf-cohere2-f16": cohere2,
     "gguf-olmo-clip-bf16": lambda: of_golden("hf-olmo-clip", "BF16"),
     "gguf-gpt_bigcode-bf16": lambda: of_golden("hf-gpt_bigcode", "BF16"),
     "gguf-phi-f16": lambda: phi("gguf-phi-f16", "A bias of the head; half of each head is rotated.", False),
