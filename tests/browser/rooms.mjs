@@ -115,7 +115,7 @@ const start = {
     );
     assert.equal(
       sides[1],
-      'Sigmoid model No head gives <s> more than about 2%; Shown: L4H0, which gives it most; its rows sum to 48%.',
+      'Sigmoid model No head gives <s> more than about 2%. Shown: L4H0, which gives it most; its rows sum to about 45%.',
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ almost every token attends here');

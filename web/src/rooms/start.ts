@@ -107,7 +107,7 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const head = headName(claim.at, frame);
   if (isBelow(claim))
     return html`No head gives ${first} more than ${number}. Shown: ${head}, which gives it most; its
-    rows sum to ${sumWords(claim.rowSum)}.`;
+    rows sum to ${claim.isAbout ? 'about ' : ''}${sumWords(claim.rowSum)}.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)}; spread
   evenly over what each row can see, it would be ${percent(claim.even, 0)}.`;
