@@ -444,6 +444,18 @@ static void refused_by_some(void) {
         check_config(table[i].text, table[i].status, table[i].where);
 }
 
+static void another_family(void) {
+    CASE("the refusal of another family names all that there are, and says how to record a model");
+    static const char type[] = "a_model_type_of_more_than_forty_characters_in_all";
+    char config[128], names[1024];
+    snprintf(config, sizeof config, "{\"model_type\":\"%s\"}", type);
+    ss_arch arch;
+    ss_error err;
+    CHECK_INT((int)read_text(&arch, config, &err), SS_UNSUPPORTED);
+    ss_family_names(names, sizeof names);
+    CHECK(strstr(err.text, names) && strstr(err.text, "and open the recording"));
+}
+
 static void experts_of_a_token(void) {
     CASE("gpt_oss: a token goes through four experts, or all of fewer, where no key says how many");
     static const struct {
@@ -1444,6 +1456,7 @@ int main(void) {
     refused_by_all();
     quantised();
     refused_by_some();
+    another_family();
     ranges();
     experts_of_a_token();
     rotary_configs();
