@@ -284,12 +284,13 @@ export function purposeWords(frame: Frame, at: Head): string {
 export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
+  // The map beside it is that of the first prompt.
+  const over = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
   if (isBelow(claim)) {
-    const over = frame.sequences > 1 ? ' on average over the prompts' : '';
     return `No head gives ${first} more than ${number}${over}; ${head} gives it the most.`;
   }
   const what = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
-  return `${capital(head)} gives ${first} ${what}.`;
+  return `${capital(head)} gives ${first} ${what}${over}.`;
 }
 
 /** The finding of one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
